@@ -1,0 +1,63 @@
+GO ?= go
+FUZZTIME ?= 20s
+W ?= all
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+# Pinned here and not in go.mod: tools must not choose the versions of our dependencies.
+LINT = $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+VULN = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/tidemark
+	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/tidemark ./cmd/tidemark
+
+.PHONY: demo
+demo: postgres build ## Run everything on a private PostgreSQL that leaves nothing behind
+	bin/tidemark demo
+
+.PHONY: test
+test: postgres ## Run all tests with the race detector
+	$(GO) test -race -timeout 15m ./...
+
+.PHONY: test-short
+test-short: postgres ## Run the tests without the long ones and without the race detector
+	$(GO) test -short -timeout 5m ./...
+
+.PHONY: lint
+lint: ## Check style and formatting; make fmt repairs the latter
+	$(LINT) run ./...
+	cd bench && $(GO) vet ./...
+
+.PHONY: fmt
+fmt: ## Format all Go files
+	$(LINT) fmt ./...
+
+.PHONY: fuzz
+fuzz: postgres ## Run each fuzz target for FUZZTIME (20s)
+	@set -e; list=$$($(GO) test -list '^Fuzz' ./...); \
+	echo "$$list" | awk '/^Fuzz/ {name[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, name[i]; n = 0}' | \
+	while read -r package name; do \
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package"; \
+	done
+
+.PHONY: bench
+bench: postgres ## Measure workload W (all) beside the alternatives
+	cd bench && $(GO) run . -w $(W)
+
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities in what we call
+	$(VULN) ./...
+
+.PHONY: postgres
+postgres: # installs PostgreSQL's programs where none are found
+	@scripts/postgres.sh
+
+.PHONY: clean
+clean: ## Remove what the other targets built
+	rm -rf bin

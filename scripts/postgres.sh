@@ -1,0 +1,67 @@
+#!/bin/sh
+# Installs PostgreSQL's programs if this machine has none that Tidemark's tests
+# and demo can run. They start private servers; no system server is needed.
+set -eu
+
+oldest=15
+
+# usable DIR: the same question that internal/devpg asks.
+usable() {
+	[ -x "$1/initdb" ] && [ -x "$1/postgres" ] || return 1
+	major=$("$1/postgres" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
+	[ "${major:-0}" -ge "$oldest" ]
+}
+
+found() {
+	if [ -n "${PG_BIN:-}" ]; then
+		usable "$PG_BIN"
+		return
+	fi
+	for dir in /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /usr/libexec/postgresql* \
+		/opt/homebrew/opt/postgresql@*/bin /usr/local/opt/postgresql@*/bin \
+		/Applications/Postgres.app/Contents/Versions/*/bin \
+		"$(pg_config --bindir 2>/dev/null || true)" \
+		"$(dirname "$(command -v postgres || echo /nonexistent/postgres)")"; do
+		if usable "$dir"; then return 0; fi
+	done
+	return 1
+}
+
+as_root() {
+	if [ "$(id -u)" -eq 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo "$@"
+	else
+		echo "neither root nor sudo: run as root: $*" >&2
+		return 1
+	fi
+}
+
+if found; then exit 0; fi
+if [ -n "${PG_BIN:-}" ]; then
+	echo "PG_BIN=$PG_BIN has no initdb and postgres of PostgreSQL $oldest or newer" >&2
+	exit 1
+fi
+
+echo "PostgreSQL $oldest or newer is not installed; installing it"
+if command -v apt-get >/dev/null; then
+	# Debian's packages start a server with the installation. For a machine that
+	# had none, the programs are enough; the setting is removed again.
+	no_cluster=/etc/postgresql-common/createcluster.d/tidemark.conf
+	as_root mkdir -p "$(dirname "$no_cluster")"
+	as_root sh -c "echo 'create_main_cluster = false' >$no_cluster"
+	trap 'as_root rm -f "$no_cluster"' EXIT
+	as_root apt-get update -q
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y postgresql
+elif [ "$(uname)" = Darwin ] && command -v brew >/dev/null; then
+	brew install postgresql@17
+else
+	echo "install PostgreSQL $oldest or newer with this system's package manager, or set PG_BIN" >&2
+	exit 1
+fi
+
+if ! found; then
+	echo "this system's packages have no PostgreSQL $oldest or newer: see https://www.postgresql.org/download/" >&2
+	exit 1
+fi
