@@ -1,0 +1,145 @@
+package devpg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
+)
+
+const oldest = 15 // the oldest release of PostgreSQL that Tidemark supports
+
+// systemPaths are where packages put the server's programs, which are seldom in
+// PATH: Debian, PGDG's RPMs, Alpine, Homebrew on ARM and on Intel, Postgres.app.
+var systemPaths = []string{
+	"/usr/lib/postgresql/*/bin",
+	"/usr/pgsql-*/bin",
+	"/usr/libexec/postgresql*",
+	"/opt/homebrew/opt/postgresql@*/bin",
+	"/usr/local/opt/postgresql@*/bin",
+	"/Applications/Postgres.app/Contents/Versions/*/bin",
+}
+
+// binaries finds a directory with initdb and postgres. A directory that was
+// named, by the caller or by PG_BIN, is used or refused; nothing replaces it.
+func binaries(named string) (string, error) {
+	if named != "" {
+		return named, usable(named)
+	}
+	if dir := os.Getenv("PG_BIN"); dir != "" {
+		if err := usable(dir); err != nil {
+			return "", fmt.Errorf("PG_BIN: %w", err)
+		}
+		return dir, nil
+	}
+	return find(systemPaths, fetch)
+}
+
+func find(globs []string, fetch func() (string, error)) (string, error) {
+	var candidates []string
+	for _, glob := range globs {
+		dirs, _ := filepath.Glob(glob) // fails on a bad pattern only
+		slices.SortFunc(dirs, func(a, b string) int { return pathVersion(b) - pathVersion(a) })
+		candidates = append(candidates, dirs...)
+	}
+	if out, err := exec.Command("pg_config", "--bindir").Output(); err == nil { //nolint:noctx // answers at once
+		candidates = append(candidates, strings.TrimSpace(string(out)))
+	}
+	if path, err := exec.LookPath("postgres"); err == nil {
+		candidates = append(candidates, filepath.Dir(path))
+	}
+	for _, dir := range candidates {
+		if usable(dir) == nil {
+			return dir, nil
+		}
+	}
+	dir, err := fetch()
+	if err != nil {
+		install := "apt-get install postgresql"
+		if runtime.GOOS == "darwin" {
+			install = "brew install postgresql@17"
+		}
+		return "", fmt.Errorf("PostgreSQL %d or newer is not on this machine (%w); install it with `%s`, or set PG_BIN to the directory of initdb and postgres",
+			oldest, err, install)
+	}
+	return dir, nil
+}
+
+var number = regexp.MustCompile(`\d+`)
+
+func pathVersion(dir string) int {
+	n, _ := strconv.Atoi(number.FindString(filepath.Base(filepath.Dir(dir)) + " " + filepath.Base(dir)))
+	return n
+}
+
+// usable reports why dir cannot serve, if it cannot. Client packages leave
+// directories without a server, old systems ones with a release too old.
+func usable(dir string) error {
+	if _, err := exec.LookPath(filepath.Join(dir, "initdb")); err != nil {
+		return err
+	}
+	out, err := exec.Command(filepath.Join(dir, "postgres"), "--version").Output() //nolint:noctx // answers at once
+	if err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(dir, "postgres"), err)
+	}
+	if major, _ := strconv.Atoi(number.FindString(string(out))); major < oldest {
+		return fmt.Errorf("%s is older than PostgreSQL %d: %s", dir, oldest, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// fetch downloads the server into the user's cache, once.
+func fetch() (string, error) {
+	if os.Getuid() == 0 {
+		return "", errors.New("not fetched as root")
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	const version = embeddedpostgres.V18
+	cache = filepath.Join(cache, "tidemark")
+	kept := filepath.Join(cache, "postgresql-"+string(version))
+	if usable(filepath.Join(kept, "bin")) == nil {
+		return filepath.Join(kept, "bin"), nil
+	}
+	if err := os.MkdirAll(cache, 0o750); err != nil {
+		return "", err
+	}
+	// Unpacked beside and renamed, so that a process that dies here leaves no
+	// half of a server for the next.
+	fresh, err := os.MkdirTemp(cache, "fetch-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(fresh)
+	unpacked := filepath.Join(fresh, "postgresql")
+	port, err := freePort(context.Background()) // the library wants one that is free
+	if err != nil {
+		return "", err
+	}
+	// The library cannot fetch without starting a server, and orphans it if we
+	// are killed meanwhile. An encoding that initdb refuses ends it before that.
+	config := embeddedpostgres.DefaultConfig().Version(version).CachePath(fresh).RuntimePath(unpacked)
+	config = config.Encoding("none").Logger(io.Discard).Port(uint32(port)) //nolint:gosec // a port fits
+	err = embeddedpostgres.NewDatabase(config).Start()
+	http.DefaultClient.CloseIdleConnections() // the library's client is the default one
+	if missing := usable(filepath.Join(unpacked, "bin")); missing != nil {
+		return "", fmt.Errorf("fetching it failed: %w: %w", err, missing)
+	}
+	if err := os.Rename(unpacked, kept); err != nil && usable(filepath.Join(kept, "bin")) != nil {
+		return "", err // and not because another process was faster
+	}
+	return filepath.Join(kept, "bin"), nil
+}
