@@ -1,0 +1,165 @@
+package migrate_test
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/migrate"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+func TestMain(m *testing.M) { tidemarktest.Main(m) }
+
+func TestUpTwice(t *testing.T) {
+	t.Parallel()
+	conn := tidemarktest.NewEmptyDB(t).Connect(t)
+
+	first, err := migrate.Up(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(first.Applied) == 0 || first.Recreated == 0 {
+		t.Errorf("first Up did nothing: %+v", first)
+	}
+	second, err := migrate.Up(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(second.Applied) != 0 || second.Recreated != 0 {
+		t.Errorf("second Up was not a no-op: %+v", second)
+	}
+	if err := migrate.Check(t.Context(), conn); err != nil {
+		t.Error(err)
+	}
+	problems, err := migrate.Verify(t.Context(), conn)
+	if err != nil || len(problems) != 0 {
+		t.Errorf("Verify after Up: %v %v", problems, err)
+	}
+}
+
+// Without the advisory lock, most of several installers at once fail.
+func TestUpAtOnce(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewEmptyDB(t)
+	var wait sync.WaitGroup
+	var applied, recreated int
+	var count sync.Mutex
+	for range 6 {
+		conn := db.Connect(t)
+		wait.Go(func() {
+			report, err := migrate.Up(t.Context(), conn)
+			if err != nil {
+				t.Error(err)
+			}
+			count.Lock()
+			defer count.Unlock()
+			applied += len(report.Applied)
+			if report.Recreated > 0 {
+				recreated++
+			}
+		})
+	}
+	wait.Wait()
+	state, err := migrate.State(t.Context(), db.Connect(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if applied != len(state.Migrations) || recreated != 1 {
+		t.Errorf("migrations applied %d times, code %d times; want %d and 1", applied, recreated, len(state.Migrations))
+	}
+}
+
+func TestCheckEmptyOlderNewer(t *testing.T) {
+	t.Parallel()
+	empty := tidemarktest.NewEmptyDB(t).Connect(t)
+	wantCheck(t, empty, migrate.ErrOlder, "tidemark migrate up")
+
+	conn := tidemarktest.NewDB(t).Connect(t)
+	exec1(t, conn, `update tidemark.code set checksum = 'another' where object = 'emit'`)
+	wantCheck(t, conn, migrate.ErrOlder, "tidemark migrate up")
+
+	if _, err := migrate.Up(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	exec1(t, conn, `insert into tidemark.migration (version, name, checksum)
+		select max(version) + 1, 'of_the_future', 'x' from tidemark.migration`)
+	if err := migrate.Check(t.Context(), conn); err != nil {
+		t.Errorf("a newer schema that breaks nothing is refused: %v", err)
+	}
+	if _, err := migrate.Up(t.Context(), conn); err == nil || !strings.Contains(err.Error(), "newer") {
+		t.Errorf("Up on a newer schema: %v", err)
+	}
+	exec1(t, conn, `update tidemark.migration set breaking = true where name = 'of_the_future'`)
+	wantCheck(t, conn, migrate.ErrNewer, "of_the_future")
+}
+
+func wantCheck(t *testing.T, conn *pgx.Conn, want error, text string) {
+	t.Helper()
+	err := migrate.Check(t.Context(), conn)
+	if err == nil || !strings.Contains(err.Error(), want.Error()) || !strings.Contains(err.Error(), text) {
+		t.Errorf("Check: %v; want %q with %q", err, want, text)
+	}
+}
+
+func TestVerifyFindsWhatWasChangedByHand(t *testing.T) {
+	t.Parallel()
+	conn := tidemarktest.NewDB(t).Connect(t)
+	exec1(t, conn, `create or replace function tidemark.gate_open(gate text) returns boolean language sql as 'select true'`)
+	exec1(t, conn, `drop trigger outbox_no_truncate on tidemark.outbox`)
+	exec1(t, conn, `create function tidemark.mine() returns int language sql as 'select 1'`)
+	exec1(t, conn, `update tidemark.migration set checksum = 'another' where version = 1`)
+
+	got, err := migrate.Verify(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"migration 0001_schema: the database ran another text of it",
+		"gate_open: changed by hand since it was installed",
+		"mine: not one of Tidemark's own, but in its schema",
+		"outbox_no_truncate: gone since it was installed",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What a DBA gets from `migrate print` installs the same as Up does.
+func TestPrintInstalls(t *testing.T) {
+	t.Parallel()
+	psql, err := exec.LookPath("psql")
+	if err != nil {
+		psql = tidemarktest.Server(t).BinDir() + "/psql"
+	}
+	db := tidemarktest.NewEmptyDB(t)
+	var script bytes.Buffer
+	if err := migrate.Print(&script); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), psql, "-X", "-q", "-d", db.URL)
+	cmd.Stdin = &script
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	conn := db.Connect(t)
+	if err := migrate.Check(t.Context(), conn); err != nil {
+		t.Error(err)
+	}
+	if problems, err := migrate.Verify(t.Context(), conn); err != nil || len(problems) > 0 {
+		t.Errorf("%v %v", problems, err)
+	}
+}
+
+func exec1(t *testing.T, conn *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := conn.Exec(context.Background(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}

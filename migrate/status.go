@@ -1,0 +1,200 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A Status compares the schema in a database with the one in this build.
+type Status struct {
+	// Migrations holds every migration that the database or this build knows, in order.
+	Migrations []MigrationStatus
+	// CodeCurrent: functions, triggers and views are the ones of this build.
+	CodeCurrent bool
+}
+
+// A MigrationStatus tells of one migration.
+type MigrationStatus struct {
+	Version int
+	Name    string
+	// Applied: it has run in the database.
+	Applied bool
+	// Known: this build has it. False: a newer build has run it.
+	Known bool
+}
+
+// installed is what the database says of itself.
+type installed struct {
+	migrations []migrationRow
+	objects    map[string]objectRow
+}
+
+type migrationRow struct {
+	Version  int
+	Name     string
+	Checksum string
+	Breaking bool
+}
+
+type objectRow struct {
+	Object    string
+	Checksum  string
+	Installed *string
+	// Now is the checksum of the definition as the catalog has it at this moment; null: the object is gone.
+	Now *string
+}
+
+// read works on a database without the schema too: nothing is installed there.
+func read(ctx context.Context, db querier) (installed, error) {
+	state := installed{objects: map[string]objectRow{}}
+	var there bool
+	if err := db.QueryRow(ctx, `select to_regclass('tidemark.migration') is not null`).Scan(&there); err != nil {
+		return state, err
+	}
+	if !there {
+		return state, nil
+	}
+	rows, err := db.Query(ctx, `select version, name, checksum, breaking from tidemark.migration order by version`)
+	if err != nil {
+		return state, err
+	}
+	if state.migrations, err = pgx.CollectRows(rows, pgx.RowToStructByPos[migrationRow]); err != nil {
+		return state, err
+	}
+	rows, err = db.Query(ctx, `select object, checksum, installed, null::text from tidemark.code`)
+	if err != nil {
+		return state, err
+	}
+	objects, err := pgx.CollectRows(rows, pgx.RowToStructByPos[objectRow])
+	for _, o := range objects {
+		state.objects[o.Object] = o
+	}
+	return state, err
+}
+
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// current: the code in the database is what the files say, no object more or less.
+func (s installed) current(objects []object) bool {
+	for _, o := range objects {
+		if s.objects[o.name].Checksum != o.checksum {
+			return false
+		}
+	}
+	return len(s.objects) == len(objects)
+}
+
+// State compares the schema in the database with the one in this build.
+func State(ctx context.Context, conn *pgx.Conn) (Status, error) {
+	state, err := read(ctx, conn)
+	if err != nil {
+		return Status{}, err
+	}
+	known := embedded().migrations
+	status := Status{CodeCurrent: state.current(embedded().objects)}
+	for i := range max(len(known), len(state.migrations)) {
+		m := MigrationStatus{Version: i + 1, Applied: i < len(state.migrations), Known: i < len(known)}
+		if m.Known {
+			m.Name = known[i].name
+		} else {
+			m.Name = state.migrations[i].Name
+		}
+		status.Migrations = append(status.Migrations, m)
+	}
+	return status, nil
+}
+
+// Check tells whether this build may work with the schema. ErrOlder: it lacks migrations or code of this
+// build. ErrNewer: a newer build has run a migration that is marked as breaking. A newer schema without one
+// is fine.
+func Check(ctx context.Context, conn *pgx.Conn) error {
+	state, err := read(ctx, conn)
+	if err != nil {
+		return err
+	}
+	known := embedded().migrations
+	switch {
+	case len(state.migrations) == 0:
+		return fmt.Errorf("%w: nothing is installed; run: tidemark migrate up", ErrOlder)
+	case len(state.migrations) < len(known):
+		return fmt.Errorf("%w: %d of %d migrations have run; run: tidemark migrate up", ErrOlder,
+			len(state.migrations), len(known))
+	case len(state.migrations) == len(known) && !state.current(embedded().objects):
+		return fmt.Errorf("%w: its functions are of another build; run: tidemark migrate up", ErrOlder)
+	}
+	for _, m := range state.migrations[len(known):] {
+		if m.Breaking {
+			return fmt.Errorf("%w: migration %04d_%s needs a newer tidemark", ErrNewer, m.Version, m.Name)
+		}
+	}
+	return nil
+}
+
+// Verify looks for what somebody changed behind our back: migrations that ran with another text, objects
+// that were altered, removed or added by hand. It returns one line for each; none: all is as installed.
+func Verify(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	state, err := read(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	if len(state.migrations) == 0 {
+		return []string{"nothing is installed; run: tidemark migrate up"}, nil
+	}
+	var problems []string
+	for i, m := range state.migrations {
+		if i < len(embedded().migrations) && m.Checksum != embedded().migrations[i].checksum {
+			problems = append(problems, fmt.Sprintf("migration %04d_%s: the database ran another text of it", m.Version, m.Name))
+		}
+	}
+	rows, err := conn.Query(ctx, `
+select coalesce(c.object, d.object), coalesce(c.checksum, ''), c.installed, d.now
+from tidemark.code c
+full join (select d.object, md5(string_agg(d.definition, '' order by d.definition)) as now
+           from (`+definitions+`) d group by d.object) d on d.object = c.object
+where c.installed is distinct from d.now
+order by 1`)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := pgx.CollectRows(rows, pgx.RowToStructByPos[objectRow])
+	for _, o := range changed {
+		switch {
+		case o.Now == nil:
+			problems = append(problems, o.Object+": gone since it was installed")
+		case o.Installed == nil:
+			problems = append(problems, o.Object+": not one of Tidemark's own, but in its schema")
+		default:
+			problems = append(problems, o.Object+": changed by hand since it was installed")
+		}
+	}
+	return problems, err
+}
+
+// Print writes all SQL that Up would run on an empty database, with what it records, as one script for psql.
+func Print(w io.Writer) error {
+	var out strings.Builder
+	out.WriteString("\\set ON_ERROR_STOP on\n")
+	for _, m := range embedded().migrations {
+		fmt.Fprintf(&out, "\n-- migrations/%s.sql\nbegin;\n%s;\n%s", m.fileName(), lock, m.text)
+		fmt.Fprintf(&out, "insert into tidemark.migration (version, name, checksum, breaking) values (%d, '%s', '%s', %t);\ncommit;\n",
+			m.version, m.name, m.checksum, m.breaking)
+	}
+	fmt.Fprintf(&out, "\nbegin;\n%s;\nset local role tidemark_owner;\nset local check_function_bodies = off;\n", lock)
+	for _, o := range embedded().objects {
+		fmt.Fprintf(&out, "\n-- code/%s.sql\n%s", o.name, o.text)
+	}
+	for _, o := range embedded().objects {
+		record := strings.NewReplacer("$1", "'"+o.name+"'", "$2", "'"+o.checksum+"'").Replace(recordObject)
+		fmt.Fprintf(&out, "%s;\n", record)
+	}
+	out.WriteString("commit;\n")
+	_, err := io.WriteString(w, out.String())
+	return err
+}

@@ -1,0 +1,13 @@
+create or replace function tidemark.armed()
+returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select s.stage = 'live'
+       and s.database = current_database()
+       and s.system_identifier = (select c.system_identifier from pg_control_system() c)
+    from tidemark.stage s
+$$;
+comment on function tidemark.armed() is 'True: the stage is live, and was made live in this very cluster and database. A copy restored elsewhere is not armed: it can dry-run, it cannot deliver.';
+revoke all on function tidemark.armed() from public;
+grant execute on function tidemark.armed() to tidemark_reader, tidemark_executor;

@@ -1,0 +1,66 @@
+create or replace function tidemark.dead_letter_replay(id bigint, dry_run boolean default false)
+returns tidemark.replay
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    letter constant tidemark.dead_letter := tidemark.dead_letter_claim(dead_letter_replay.id);
+    event constant tidemark.outbox := jsonb_populate_record(null::tidemark.outbox, letter.event_snapshot);
+    route constant tidemark.outbound_route := (select r from tidemark.outbound_route r where r.id = letter.route_id);
+    gate constant text := tidemark.closed_gate(route.worker);
+    statement text;
+    outcome tidemark.outcome;
+    reason text;
+    detail text;
+    attempt_no integer := letter.attempts + 1;
+begin
+    if gate is not null and not dead_letter_replay.dry_run then
+        raise exception using errcode = 'TM009',
+            message = format('dead letter %s is not replayed: closed by %s', letter.id, gate),
+            hint = 'Open the gate first, or ask for a dry run.';
+    end if;
+
+    select d.outcome, d.reason into outcome, reason
+    from tidemark.decide(route.worker, event, array(select r from tidemark.outbound_route r order by r.id),
+                         row(true, true, true)::tidemark.gates) d
+    where d.route_id = letter.route_id;
+    if not found then
+        outcome := 'skipped';
+        reason := 'no_route';
+        detail := 'the route does not claim this event any more';
+    end if;
+
+    if dead_letter_replay.dry_run then
+        return row(letter.id, route.route_code, letter.event_id, attempt_no, outcome, reason, detail)::tidemark.replay;
+    end if;
+
+    if outcome = 'pending' and route.target_kind in ('sql', 'notify', 'river') then
+        begin
+            statement := tidemark.delivery_statement(route, 'select $1');
+            perform set_config('search_path', tidemark.default_search_path(), true);
+            execute statement using letter.event_snapshot;
+            perform set_config('search_path', 'pg_catalog, pg_temp', true);
+            outcome := 'sent';
+        exception when others then
+            get stacked diagnostics reason = returned_sqlstate, detail = message_text;
+            if tidemark.is_transient(reason) then
+                raise;
+            end if;
+            outcome := 'failed';
+        end;
+        if outcome = 'sent' and tidemark.closed_switch(route.worker, array[route.id]) is not null then
+            raise exception using errcode = 'TM009',
+                message = format('dead letter %s is not replayed: closed meanwhile by %s', letter.id,
+                                 tidemark.closed_switch(route.worker, array[route.id]));
+        end if;
+    end if;
+
+    attempt_no := tidemark.dead_letter_settle(letter.id, outcome, reason, detail);
+    return row(letter.id, route.route_code, letter.event_id, attempt_no, outcome, reason, detail)::tidemark.replay;
+end
+$$;
+comment on function tidemark.dead_letter_replay(bigint, boolean) is
+'Tries one dead letter again, as a fresh attempt, from its snapshot and with the route as it is now; it is resolved when the outcome is sent or dry_run (the route is in dry run). With dry_run nothing is written or delivered, and the answer is what would happen. Raises TM004, TM009 (a gate is closed), TM013 (resolved already, or its delivery is pending). Source: S0 fn_iu_route_dead_letter_replay.';
+revoke all on function tidemark.dead_letter_replay(bigint, boolean) from public;
+grant execute on function tidemark.dead_letter_replay(bigint, boolean) to tidemark_executor;

@@ -1,0 +1,56 @@
+create or replace function tidemark.decide_batch(worker text, batch tidemark.batch)
+returns tidemark.evidence[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    worker_id constant integer := (select w.id from tidemark.worker w where w.worker = decide_batch.worker);
+    -- Of the other workers' routes only those that could make one of ours ambiguous.
+    routes constant tidemark.outbound_route[] := array(
+        select r from tidemark.outbound_route r
+        where r.worker = decide_batch.worker
+           or r.enabled and exists (
+                select from tidemark.outbound_route o
+                where o.worker = decide_batch.worker and o.target_kind = r.target_kind and o.target_ref = r.target_ref
+                  and (o.exclusive or r.exclusive))
+        order by r.id);
+    filtered constant boolean := exists (
+        select from unnest(routes) r where r.key_filter is not null or r.payload_filter is not null);
+    evidence tidemark.evidence[];
+begin
+    -- The gates were open at the claim, in this transaction. One decision serves a whole group, whose events
+    -- differ in nothing that a route looks at; the filters were answered when the batch was read.
+    select array_agg(row(d.route_id, d.outcome, d.reason, null, d.events, d.seqs)::tidemark.evidence) into evidence
+    from (
+        select d.route_id, d.outcome, d.reason, sum(g.events)::integer as events, range_agg(g.seqs) as seqs
+        from unnest(batch.groups) g
+        cross join lateral (
+            select case when not filtered then routes else array(
+                select jsonb_populate_record(r, '{"key_filter": null, "payload_filter": null}')
+                from unnest(routes) r
+                where r.key_filter is null and r.payload_filter is null or r.id = any (g.matched)) end as routes) a
+        cross join lateral tidemark.decide(
+            decide_batch.worker,
+            (null, null, null, null, null, null, g.domain, g.type, g.stream, null, null, null, null, null, null,
+             null)::tidemark.outbox,
+            a.routes, row(true, true, true)::tidemark.gates) d
+        group by d.route_id, d.outcome, d.reason) d;
+
+    if batch.rewound then
+        select array_agg(row(e.route_id, e.outcome, e.reason, null,
+                             (select sum(upper(r) - lower(r)) from unnest(e.seqs) r), e.seqs)::tidemark.evidence)
+        into evidence
+        from (
+            select e.route_id, e.outcome, e.reason,
+                   e.seqs - tidemark.decided(worker_id, e.route_id, lower(e.seqs), upper(e.seqs)) as seqs
+            from unnest(evidence) e) e
+        where not isempty(e.seqs);
+    end if;
+
+    return coalesce(evidence, '{}');
+end
+$$;
+comment on function tidemark.decide_batch(text, tidemark.batch) is 'tidemark.decide for a whole batch: one element per route, outcome and reason, with the numbers of its events. After a rewind without what is already decided.';
+revoke all on function tidemark.decide_batch(text, tidemark.batch) from public;
+grant execute on function tidemark.decide_batch(text, tidemark.batch) to tidemark_executor;

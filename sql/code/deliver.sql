@@ -1,0 +1,81 @@
+-- Not a security definer: an SQL target runs with the rights of the role that runs the worker, never with
+-- those of the owner of the log; and with that role's own search_path, not with the one pinned here.
+create or replace function tidemark.deliver(
+    route tidemark.outbound_route,
+    seqs int8multirange,
+    out evidence tidemark.evidence[],
+    out fallbacks integer)
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    wave constant integer := 1000;
+    path constant text := tidemark.default_search_path();
+    numbers constant bigint[] := tidemark.multirange_numbers(deliver.seqs);
+    statement text;
+    stack integer[];
+    first integer;
+    last integer;
+    failed int8multirange := '{}';
+    code text;
+    message text;
+    gate text;
+begin
+    evidence := '{}';
+    fallbacks := 0;
+    begin
+        statement := tidemark.delivery_statement(deliver.route,
+            'select tidemark.event_json(o) from tidemark.events($1) o order by o.seq');
+    exception when undefined_function or feature_not_supported then
+        get stacked diagnostics code = returned_sqlstate, message = message_text;
+        evidence := array[row(deliver.route.id, 'failed', code, message, cardinality(numbers), deliver.seqs)::tidemark.evidence];
+        return;
+    end;
+
+    for start in 1 .. cardinality(numbers) by wave loop
+        -- A gate or a route that was closed since the claim takes the batch back, also what this
+        -- transaction has done so far: nothing of it was delivered yet.
+        gate := tidemark.closed_switch(deliver.route.worker, array[deliver.route.id]);
+        if gate is not null then
+            raise exception using errcode = 'TM009', message = gate;
+        end if;
+
+        -- The wave as a whole; where it fails, its halves, down to the single event, earlier ones first. A
+        -- subtransaction per event would cost several times as much for the sake of the rare bad one.
+        stack := array[start, least(start + wave - 1, cardinality(numbers))];
+        while cardinality(stack) > 0 loop
+            first := stack[cardinality(stack) - 1];
+            last := stack[cardinality(stack)];
+            stack := stack[: cardinality(stack) - 2];
+            begin
+                perform set_config('search_path', path, true);
+                execute statement using numbers[first : last];
+                perform set_config('search_path', 'pg_catalog, pg_temp', true);
+            exception when others then
+                get stacked diagnostics code = returned_sqlstate, message = message_text;
+                if tidemark.is_transient(code) then
+                    raise;
+                end if;
+                fallbacks := fallbacks + 1;
+                if first = last then
+                    failed := failed + int8multirange(int8range(numbers[first], numbers[first] + 1));
+                    evidence := evidence || row(deliver.route.id, 'failed', code, message, 1,
+                        int8multirange(int8range(numbers[first], numbers[first] + 1)))::tidemark.evidence;
+                else
+                    stack := stack || array[(first + last) / 2 + 1, last, first, (first + last) / 2];
+                end if;
+            end;
+        end loop;
+    end loop;
+
+    if cardinality(numbers) > cardinality(evidence) then
+        evidence := evidence || row(deliver.route.id, 'sent', null, null, cardinality(numbers) - cardinality(evidence),
+                                    deliver.seqs - failed)::tidemark.evidence;
+    end if;
+end
+$$;
+comment on function tidemark.deliver(tidemark.outbound_route, int8multirange) is
+'Delivers events to a target inside the database, in this transaction and in the order of numbers. An event that makes its target raise is failed, the others are sent; fallbacks counts the statements that failed on the way. Raises TM009 where a gate or the route was closed meanwhile; an error that is not the event''s fault (tidemark.is_transient) is raised on.';
+revoke all on function tidemark.deliver(tidemark.outbound_route, int8multirange) from public;
+grant execute on function tidemark.deliver(tidemark.outbound_route, int8multirange) to tidemark_executor;

@@ -1,0 +1,38 @@
+create or replace function tidemark.delivery_statement(route tidemark.outbound_route, source text)
+returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    target regprocedure;
+    call text;
+begin
+    case route.target_kind
+    when 'sql' then
+        begin
+            target := to_regprocedure(route.target_ref || '(jsonb)');
+        exception when syntax_error or invalid_text_representation then
+            target := null;
+        end;
+        if target is null then
+            raise exception using errcode = 'undefined_function',
+                message = format('route %s: there is no function %s(jsonb)', route.route_code, route.target_ref),
+                hint = 'target_ref is schema.function, taking one jsonb.';
+        end if;
+        select format('%I.%I(e.event)', n.nspname, p.proname) into call
+        from pg_proc p join pg_namespace n on n.oid = p.pronamespace where p.oid = target;
+    when 'notify' then
+        -- Ids only: a notification wakes its listener, who reads what happened.
+        call := format('pg_catalog.pg_notify(%L, pg_catalog.json_build_object(''event_id'', e.event -> ''event_id'', '
+                       || '''domain'', e.event -> ''domain'', ''type'', e.event -> ''type'', ''route'', %L)::text)',
+                       route.target_ref, route.route_code);
+    else
+        raise exception using errcode = 'feature_not_supported',
+            message = format('route %s: delivery to %s is not built into this function', route.route_code, route.target_kind);
+    end case;
+    return format('select %s from (%s) e (event)', call, source);
+end
+$$;
+comment on function tidemark.delivery_statement(tidemark.outbound_route, text) is 'The statement that delivers the events which the query source yields (one jsonb column) to the route''s target inside the database. Raises undefined_function where an SQL target does not exist, feature_not_supported for any other kind.';
+revoke all on function tidemark.delivery_statement(tidemark.outbound_route, text) from public;
+grant execute on function tidemark.delivery_statement(tidemark.outbound_route, text) to tidemark_executor;

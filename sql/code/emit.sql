@@ -1,0 +1,65 @@
+-- The insert takes RowExclusiveLock on tidemark.outbox before the identity's default takes the number. The
+-- cursor's fence rests on that order (tidemark.read_outbox): never take a number in an earlier statement.
+create or replace function tidemark.emit(
+    domain text,
+    type text,
+    payload jsonb default '{}',
+    key text default null,
+    stream text default null,
+    lane tidemark.lane default 'immediate',
+    severity tidemark.severity default 'info',
+    subject_table text default null,
+    subject_ref text default null,
+    idempotency_key text default null,
+    trace text default null,
+    actor text default null,
+    occurred_at timestamptz default null)
+returns uuid
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    at constant timestamptz := clock_timestamp();
+    id uuid;
+    schema_ jsonb;
+    metadata_only_ boolean;
+begin
+    select t.schema, d.metadata_only into schema_, metadata_only_
+    from tidemark.event_type t join tidemark.domain d on d.domain = t.domain
+    where t.domain = emit.domain and t.type = emit.type and t.enabled;
+    if not found then
+        return null;
+    end if;
+
+    if schema_ is not null or metadata_only_ or jsonb_typeof(emit.payload) is distinct from 'object' then
+        perform tidemark.payload_check(emit.domain, emit.type, emit.payload, schema_, metadata_only_, '');
+    end if;
+
+    id := tidemark.event_uuid(at);
+
+    if emit.idempotency_key is not null then
+        insert into tidemark.emit_key (domain, idempotency_key, event_id, created_at)
+        values (emit.domain, emit.idempotency_key, id, at)
+        on conflict do nothing;
+        if not found then
+            -- The claim above waited for whoever was inserting the same key; a new statement sees what
+            -- that transaction committed.
+            select k.event_id into strict id from tidemark.emit_key k
+            where k.domain = emit.domain and k.idempotency_key = emit.idempotency_key;
+            return id;
+        end if;
+    end if;
+
+    insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, stream, key,
+                                 subject_table, subject_ref, idempotency_key, trace, actor, payload)
+    values (id, at, coalesce(emit.occurred_at, at), coalesce(emit.lane, 'immediate'), coalesce(emit.severity, 'info'),
+            emit.domain, emit.type, emit.stream, emit.key, emit.subject_table, emit.subject_ref,
+            emit.idempotency_key, emit.trace, coalesce(emit.actor, session_user), emit.payload);
+    return id;
+end
+$$;
+comment on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text, text, text, text, timestamptz) is
+'Emits one event in the caller''s transaction and returns its id. Null: the type is not registered or not enabled, and nothing was stored. The id of an earlier event: its (domain, idempotency_key) was the same, and nothing was stored. Raises TM002 (payload is no object or breaks its schema) and TM003 (forbidden key in a metadata-only domain). Source: S1 fn_iu_emit_event.';
+revoke all on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text, text, text, text, timestamptz) from public;
+grant execute on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text, text, text, text, timestamptz) to tidemark_emitter;

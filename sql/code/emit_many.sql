@@ -1,0 +1,89 @@
+create or replace function tidemark.emit_many(events jsonb)
+returns table ("position" integer, event_id uuid)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    at constant timestamptz := clock_timestamp();
+    fields constant text[] := array['domain', 'type', 'payload', 'key', 'stream', 'lane', 'severity', 'subject_table',
+                                    'subject_ref', 'idempotency_key', 'trace', 'actor', 'occurred_at'];
+    bad record;
+    ids uuid[];
+begin
+    if jsonb_typeof(events) is distinct from 'array' then
+        raise exception using errcode = 'TM002',
+            message = format('events is %s, not an array', coalesce(jsonb_typeof(events), 'null')),
+            hint = 'Give a JSON array of objects: [{"domain": …, "type": …, "payload": {…}}].';
+    end if;
+
+    select e.ord, f.name into bad
+    from jsonb_array_elements(events) with ordinality e (event, ord)
+    left join lateral (
+        select k as name from jsonb_object_keys(case jsonb_typeof(e.event) when 'object' then e.event else '{}' end) k
+        where k <> all (fields) limit 1) f on true
+    where jsonb_typeof(e.event) <> 'object' or f.name is not null
+    order by e.ord limit 1;
+    if found then
+        raise exception using errcode = 'TM002',
+            message = case when bad.name is null then format('event %s is not an object', bad.ord)
+                      else format('event %s has the unknown field "%s"', bad.ord, bad.name) end,
+            hint = 'Fields: ' || array_to_string(fields, ', ') || '.';
+    end if;
+
+    -- Only registered types go on; the rest return null, as emit does.
+    perform tidemark.payload_check(e.domain, e.type, e.payload, t.schema, d.metadata_only, format('event %s: ', e.ord))
+    from rows from (jsonb_to_recordset(events) as (domain text, type text, payload jsonb))
+         with ordinality e (domain, type, payload, ord)
+    join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
+    join tidemark.domain d on d.domain = t.domain
+    where t.schema is not null or d.metadata_only
+       or e.payload is not null and jsonb_typeof(e.payload) <> 'object';
+
+    with input as materialized (
+        select e.*, tidemark.event_uuid(at) as id
+        from rows from (jsonb_to_recordset(events) as (
+                domain text, type text, payload jsonb, key text, stream text, lane tidemark.lane,
+                severity tidemark.severity, subject_table text, subject_ref text, idempotency_key text, trace text,
+                actor text, occurred_at timestamptz)) with ordinality
+            e (domain, type, payload, key, stream, lane, severity, subject_table, subject_ref, idempotency_key, trace,
+               actor, occurred_at, ord)
+        join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
+    ), claimed as (
+        insert into tidemark.emit_key as k (domain, idempotency_key, event_id, created_at)
+        select i.domain, i.idempotency_key, i.id, at from input i
+        where i.idempotency_key is not null
+        -- Always in the same order, so that two callers cannot wait for each other in a circle; the first of
+        -- equal keys in one call wins.
+        order by i.domain, i.idempotency_key, i.ord
+        on conflict do nothing
+        returning k.event_id
+    ), stored as (
+        insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, stream, key,
+                                     subject_table, subject_ref, idempotency_key, trace, actor, payload)
+        select i.id, at, coalesce(i.occurred_at, at), coalesce(i.lane, 'immediate'), coalesce(i.severity, 'info'),
+               i.domain, i.type, i.stream, i.key, i.subject_table, i.subject_ref, i.idempotency_key, i.trace,
+               coalesce(i.actor, session_user), coalesce(i.payload, '{}')
+        from input i
+        where i.idempotency_key is null or i.id in (select c.event_id from claimed c)
+        order by i.ord
+    )
+    select array_agg(case when i.idempotency_key is null or i.id in (select c.event_id from claimed c) then i.id end
+                     order by e.ord) into ids
+    from jsonb_array_elements(events) with ordinality e (event, ord)
+    left join input i on i.ord = e.ord;
+
+    -- A new statement, which sees the keys that other transactions committed while the claim waited.
+    return query
+    select e.ord::integer, coalesce(ids[e.ord], k.event_id)
+    from rows from (jsonb_to_recordset(events) as (domain text, type text, idempotency_key text))
+         with ordinality e (domain, type, idempotency_key, ord)
+    left join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
+    left join tidemark.emit_key k on k.domain = t.domain and k.idempotency_key = e.idempotency_key
+    order by e.ord;
+end
+$$;
+comment on function tidemark.emit_many(jsonb) is
+'Emits an array of events, [{"domain": …, "type": …, "payload": {…}, …}], in the caller''s transaction: the fields are the parameters of tidemark.emit. Returns for each position, from 1, what tidemark.emit would return. An event that is refused (TM002, TM003) refuses them all; the message names its position.';
+revoke all on function tidemark.emit_many(jsonb) from public;
+grant execute on function tidemark.emit_many(jsonb) to tidemark_emitter;

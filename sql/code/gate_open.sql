@@ -1,0 +1,10 @@
+create or replace function tidemark.gate_open(gate text)
+returns boolean
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select exists (select from tidemark.setting s where s.key = gate and s.value = 'true')
+$$;
+comment on function tidemark.gate_open(text) is 'True: the gate (routes.enabled, worker.<name>.enabled) is open. A gate that is absent is closed. Source: S0 fn_iu_core_routes_enabled.';
+revoke all on function tidemark.gate_open(text) from public;
+grant execute on function tidemark.gate_open(text) to tidemark_reader, tidemark_executor;

@@ -1,0 +1,22 @@
+create or replace function tidemark.gate_set(gate text, open boolean, reason text default null)
+returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if gate is distinct from 'routes.enabled'
+        and not exists (select from tidemark.worker w where 'worker.' || w.worker || '.enabled' = gate)
+    then
+        raise exception using errcode = 'TM004', message = format('there is no gate "%s"', gate),
+            hint = 'Gates: routes.enabled, and worker.<name>.enabled of each worker in tidemark.worker.';
+    end if;
+    perform set_config('tidemark.reason', coalesce(reason, ''), true);
+    insert into tidemark.setting as s (key, value, description)
+    values (gate, open::text, 'Gate.')
+    on conflict (key) do update set value = excluded.value;
+    return open;
+end
+$$;
+comment on function tidemark.gate_set(text, boolean, text) is 'Opens or closes a gate: routes.enabled, or worker.<name>.enabled. Obeyed by every worker within a second. Raises TM004 for an unknown gate.';
+revoke all on function tidemark.gate_set(text, boolean, text) from public;
+grant execute on function tidemark.gate_set(text, boolean, text) to tidemark_admin;

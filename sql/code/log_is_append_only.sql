@@ -1,0 +1,13 @@
+create or replace function tidemark.log_is_append_only()
+returns trigger
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    raise exception using errcode = 'TM010',
+        message = format('%s on %I.%I refused: the log is append-only', lower(tg_op), tg_table_schema, tg_table_name),
+        hint = 'Events leave by retention: select * from tidemark.maintain();';
+end
+$$;
+comment on function tidemark.log_is_append_only() is 'Trigger: raises TM010. A cursor would silently miss what an update, delete or truncate did.';
+revoke all on function tidemark.log_is_append_only() from public;

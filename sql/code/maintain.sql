@@ -1,0 +1,91 @@
+create or replace function tidemark.maintain()
+returns table (action text, object text, detail text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+-- A waiting DDL lock makes every writer queue behind it. Rather give up, and be called again.
+set lock_timeout = '500ms'
+as $$
+#variable_conflict use_column
+declare
+    size constant bigint := greatest((select s.value::bigint from tidemark.setting s where s.key = 'outbox.partition_events'), 1000);
+    wanted constant integer := greatest((select s.value::integer from tidemark.setting s where s.key = 'outbox.partitions_ahead'), 1);
+    retention constant interval := (select s.value::interval from tidemark.setting s where s.key = 'outbox.retention');
+    key_retention constant interval := (select s.value::interval from tidemark.setting s where s.key = 'emit_key.retention');
+    last_number constant bigint := (select case when q.is_called then q.last_value else 0 end from tidemark.outbox_seq_seq q);
+    needed bigint;
+    needed_by text;
+    end_of_all bigint;
+    part record;
+    newest timestamptz;
+    n bigint;
+begin
+    -- One at a time: two would make the same partition.
+    perform pg_advisory_xact_lock(7233185930372);
+
+    end_of_all := (select max(p.end_seq) from tidemark.partitions('tidemark.outbox') p);
+    if exists (select from tidemark.outbox_rest) then
+        begin
+            perform tidemark.partition_absorb(end_of_all, last_number + 1);
+            return query select 'absorbed', format('outbox_p%s', end_of_all),
+                format('numbers %s to %s had no partition of their own: call maintain more often', end_of_all, last_number);
+            end_of_all := last_number + 1;
+        exception when lock_not_available then
+            return query select 'kept', 'outbox_rest', 'the log is busy; will be absorbed by another call';
+            return;
+        end;
+    end if;
+
+    begin
+        while (select count(*) from tidemark.partitions('tidemark.outbox') p where p.first_seq > last_number) < wanted loop
+            perform tidemark.partition_add(end_of_all, end_of_all + size);
+            return query select 'created', format('outbox_p%s', end_of_all),
+                format('for numbers %s to %s', end_of_all, end_of_all + size - 1);
+            end_of_all := end_of_all + size;
+        end loop;
+    exception when lock_not_available then
+        return query select 'postponed', 'outbox', 'the log is busy; partitions will be made by another call';
+    end;
+
+    -- The lowest number that somebody may still read.
+    select k.seq, k.who into needed, needed_by from (
+        select least(c.watermark_id::bigint + 1, lower(c.holes), lower(c.fenced)) as seq, 'the cursor of worker ' || c.worker as who
+        from tidemark.worker_cursor c where c.source = 'outbox'
+        union all
+        select min(p.seq), 'a pending delivery' from tidemark.pending p where p.dead_letter_id is null) k
+    where k.seq is not null
+    order by k.seq limit 1;
+
+    for part in select p.* from tidemark.partitions('tidemark.outbox') p where p.end_seq <= last_number + 1 loop
+        execute format('select o.created_at from %s o order by o.seq desc limit 1', part.partition) into newest;
+        if part.end_seq > needed then
+            return query select 'kept', part.partition::text, format('needed from number %s by %s', needed, needed_by);
+        elsif newest > clock_timestamp() - retention then
+            return query select 'kept', part.partition::text,
+                format('its newest event is of %s, the retention is %s', date_trunc('second', newest), retention);
+        else
+            begin
+                execute format('drop table %s, tidemark.decision_p%s, tidemark.attempt_p%s', part.partition,
+                               part.first_seq, part.first_seq);
+                return query select 'dropped', part.partition::text,
+                    format('numbers %s to %s, with their evidence', part.first_seq, part.end_seq - 1);
+            exception when lock_not_available then
+                return query select 'kept', part.partition::text, 'the log is busy; will be dropped by another call';
+            end;
+        end if;
+    end loop;
+
+    delete from tidemark.emit_key k
+    where k.ctid = any (array(
+        select e.ctid from tidemark.emit_key e
+        where e.created_at < clock_timestamp() - key_retention order by e.created_at limit 10000));
+    get diagnostics n = row_count;
+    if n > 0 then
+        return query select 'forgot', 'emit_key', format('%s idempotency keys older than %s%s', n, key_retention,
+                                                         case when n = 10000 then ', more are left for another call' else '' end);
+    end if;
+end
+$$;
+comment on function tidemark.maintain() is
+'Keeps the log in shape: makes partitions ahead, drops those that are past retention and that no cursor, hole or pending delivery needs, forgets old idempotency keys (10,000 a call). Returns what it did, and what it kept and why. Call it every minute; if nobody does, events are still taken, and nothing is dropped.';
+revoke all on function tidemark.maintain() from public;
+grant execute on function tidemark.maintain() to tidemark_admin, tidemark_executor;

@@ -1,0 +1,44 @@
+create or replace function tidemark.payload_error(payload jsonb, schema jsonb)
+returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    name text;
+    wanted jsonb;
+    found text;
+begin
+    if payload is null or jsonb_typeof(payload) <> 'object' then
+        return format('payload is %s, not an object', coalesce(jsonb_typeof(payload), 'null'));
+    end if;
+
+    if jsonb_typeof(schema -> 'required') = 'array' then
+        for name in select jsonb_array_elements_text(schema -> 'required') loop
+            if not payload ? name then
+                return format('payload has no key "%s", which its schema requires', name);
+            end if;
+        end loop;
+    end if;
+
+    if jsonb_typeof(schema -> 'properties') = 'object' then
+        for name, wanted in
+            select p.key, p.value -> 'type' from jsonb_each(schema -> 'properties') p
+            where jsonb_typeof(p.value) = 'object' and p.value ? 'type' and payload ? p.key
+        loop
+            found := jsonb_typeof(payload -> name);
+            -- JSON Schema counts 1.0 as an integer.
+            if found = 'number' and (payload ->> name)::numeric = trunc((payload ->> name)::numeric) then
+                continue when wanted @> '"integer"' or wanted @> '"number"';
+            end if;
+            if not wanted @> to_jsonb(found) then
+                return format('payload key "%s" is %s, and its schema wants %s', name, found, wanted);
+            end if;
+        end loop;
+    end if;
+
+    return null;
+end
+$$;
+comment on function tidemark.payload_error(jsonb, jsonb) is 'What is wrong with a payload by the part of a JSON Schema that SQL checks: that it is an object, "required", and the "type" of each of "properties". Null: nothing.';
+revoke all on function tidemark.payload_error(jsonb, jsonb) from public;
+grant execute on function tidemark.payload_error(jsonb, jsonb) to tidemark_reader;

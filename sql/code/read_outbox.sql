@@ -1,0 +1,148 @@
+-- The cursor: a watermark, and the numbers below it that had not shown up when it passed.
+--
+-- Numbers are not handed out in the order of commits: when number 8 can be seen, 7 may still be in a
+-- transaction under way. A plain watermark loses 7. Waiting for it stalls behind the slowest writer of the
+-- cluster. So the cursor passes 8, writes 7 down as a hole, and comes back for it. A hole ends in one of two
+-- ways: the event appears and is delivered, or nobody is left who could own the number and it is dropped.
+-- The rule, and why each part must stay as it is:
+--
+-- 1. One statement reads, so one snapshot tells both what is above the watermark and which holes have
+--    appeared. Per-key order rests on it: writers who lock the key's row before they emit get rising
+--    numbers, so where a number is visible, every lower one of its key is visible in the same snapshot,
+--    and the batch is handled in the order of numbers.
+-- 2. What was missing becomes a hole. AFTER the read, in a later statement, the fence is noted: everyone
+--    who holds RowExclusiveLock on the log. Whoever took a number takes that lock first (tidemark.emit), so
+--    the owner of a missing number is in the fence or has ended. Noted before the read, the fence would
+--    miss a writer who began in between, and its number would be dropped while it is still under way.
+-- 3. When no member holds the lock any more, the holes are read once more in a NEW statement (the one below;
+--    the fence is looked at in the statement before). A transaction becomes visible before it gives up its
+--    locks, so this read sees all that committed; what it does not see was rolled back.
+-- 4. Prepared transactions: see tidemark.fence_closed.
+-- 5. A snapshot's xmax is "last completed + 1", not "next id": no hole is ever closed by comparing with it.
+-- 6. Each statement must see anew what was committed, so only READ COMMITTED will do (tidemark.claim refuses
+--    the rest).
+-- 7. Numbers are taken inside emit's insert only, by an identity with CACHE 1. With read_order strict the
+--    watermark stops before the first hole instead of passing it.
+-- 8. Holes are kept as two generations: fenced, whose fence is noted and which waits to close, and holes,
+--    which gather meanwhile and get their fence when fenced is empty. One fence renewed with every batch
+--    would never close under steady writing. At hole_limit ranges the cursor reads no further, and says who
+--    keeps them open.
+create or replace function tidemark.read_outbox(worker text, batch_limit integer)
+returns tidemark.batch
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+-- A page is one index range and one hash table (whose planner expects too much of it for the default
+-- work_mem), planned once, whatever the statistics of a log that grows by the
+-- second say.
+set enable_seqscan = off
+set enable_bitmapscan = off
+set work_mem = '64MB'
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    w constant tidemark.worker := (select w from tidemark.worker w where w.worker = read_outbox.worker);
+    c constant tidemark.worker_cursor := (
+        select c from tidemark.worker_cursor c
+        where c.worker = read_outbox.worker and c.source = 'outbox' and c.shard = 0);
+    filtered constant tidemark.outbound_route[] := array(
+        select r from tidemark.outbound_route r where r.key_filter is not null or r.payload_filter is not null);
+    mark constant bigint := c.watermark_id::bigint;
+    in_order constant boolean := w.read_order = 'strict';
+    open constant int8multirange := c.holes + c.fenced;
+    -- With read_order strict the open numbers lie above the watermark, where the read meets them anyway.
+    below constant int8multirange := case when in_order then '{}' else open end;
+    closed boolean := false;
+    ahead integer := batch_limit;
+    b tidemark.batch;
+    seen int8multirange;
+    missing int8multirange := '{}';
+begin
+    b := row(mark, 0, 0, mark < c.decided_through::bigint, c.holes, c.fenced, c.fence, '{}', null);
+
+    if not isempty(c.fenced) then
+        closed := tidemark.fence_closed(c.fence);
+        if not closed and (select count(*) from unnest(open)) >= w.hole_limit then
+            ahead := 0;
+            b.blocked_by := coalesce(tidemark.fence_blame(c.fence), 'a transaction that has just ended');
+        end if;
+    end if;
+
+    with late as materialized (
+        select o.* from unnest(below) hole (span)
+        cross join lateral (
+            select o.seq, o.domain, o.type, o.stream,
+                   case when cardinality(filtered) > 0 then array(
+                       select r.id from unnest(filtered) r where tidemark.route_matches(r, o) order by r.id) end as matched
+            from tidemark.outbox o
+            where o.seq >= lower(hole.span) and o.seq < upper(hole.span)
+            order by o.seq limit batch_limit) o
+        order by o.seq limit batch_limit
+    ), forward as (
+        select o.seq, o.domain, o.type, o.stream,
+               case when cardinality(filtered) > 0 then array(
+                   select r.id from unnest(filtered) r where tidemark.route_matches(r, o) order by r.id) end as matched
+        from tidemark.outbox o
+        where o.seq > mark
+        -- Lower numbers first: what a full batch of late events leaves no room for is read next time.
+        order by o.seq limit least(ahead, batch_limit - (select count(*) from late))
+    ), grouped as materialized (
+        select e.domain, e.type, e.stream, e.matched, count(*)::integer as events,
+               range_agg(int8range(e.seq, e.seq + 1)) as seqs
+        from (select * from late union all select * from forward) e
+        group by e.domain, e.type, e.stream, e.matched
+    )
+    select array_agg(row(g.domain, g.type, g.stream, g.matched, g.events, g.seqs)::tidemark.event_group),
+           coalesce(sum(g.events), 0), (select count(*) from late), range_agg(g.seqs)
+    into b.groups, b.events, b.late, seen
+    from grouped g;
+
+    if b.events > 0 then
+        b.watermark := greatest(mark, upper(seen) - 1);
+        if b.watermark - mark > b.events - b.late then
+            missing := int8multirange(int8range(mark + 1, b.watermark + 1)) - seen;
+        end if;
+    end if;
+
+    -- A full batch of late events has not looked at all the holes: none of them is dropped yet.
+    if closed and b.late < batch_limit then
+        b.fenced := '{}';
+    else
+        b.fenced := c.fenced - coalesce(seen, '{}');
+    end if;
+
+    if in_order then
+        -- Numbers whose fence has closed without their showing up are nobody's: not missing any more.
+        missing := missing - (c.fenced - b.fenced);
+        if not isempty(missing) then
+            b.watermark := lower(missing) - 1;
+            b.groups := array(
+                select row(g.domain, g.type, g.stream, g.matched,
+                           (select sum(upper(r) - lower(r)) from unnest(g.seqs * int8multirange(int8range(null, b.watermark + 1))) r),
+                           g.seqs * int8multirange(int8range(null, b.watermark + 1)))::tidemark.event_group
+                from unnest(b.groups) g
+                where g.seqs && int8range(null, b.watermark + 1));
+            b.events := coalesce((select sum(g.events) from unnest(b.groups) g), 0);
+        end if;
+        b.fenced := b.fenced * missing;
+        b.holes := missing - b.fenced;
+    else
+        b.holes := c.holes - coalesce(seen, '{}') + missing;
+    end if;
+
+    if isempty(b.fenced) then
+        b.fenced := b.holes;
+        b.holes := '{}';
+        b.fence := case when isempty(b.fenced) then '{}' else tidemark.fence_now() end;
+    end if;
+
+    if w.domains is not null then
+        b.groups := array(select g from unnest(b.groups) g where g.domain = any (w.domains));
+    end if;
+    return b;
+end
+$$;
+comment on function tidemark.read_outbox(text, integer) is 'Reads the next batch of the log after the worker''s cursor, at most batch_limit events: those that have appeared in its holes, then those above its watermark. Writes nothing; tidemark.settle moves the cursor.';
+revoke all on function tidemark.read_outbox(text, integer) from public;
+grant execute on function tidemark.read_outbox(text, integer) to tidemark_executor;

@@ -1,0 +1,71 @@
+-- One pass, top to bottom, in the caller's transaction. The daemon's loop has the same verbs.
+create or replace function tidemark.route_worker_run(worker text default 'default', batch_limit integer default 5000)
+returns jsonb
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    claimed record;
+    batch tidemark.batch;
+    evidence tidemark.evidence[];
+    live integer[];
+    route tidemark.outbound_route;
+    due tidemark.evidence;
+    delivered record;
+    fallbacks integer := 0;
+    gate text;
+    summary jsonb;
+begin
+    if route_worker_run.batch_limit is null or route_worker_run.batch_limit not between 1 and 50000 then
+        raise exception using errcode = 'TM005',
+            message = format('batch_limit is %s, and must be from 1 to 50000', coalesce(route_worker_run.batch_limit::text, 'null'));
+    end if;
+
+    claimed := tidemark.claim(route_worker_run.worker);
+    if claimed.status <> 'claimed' then
+        return jsonb_build_object('worker', route_worker_run.worker, 'status', claimed.status,
+                                  case claimed.status when 'closed' then 'gate' else 'detail' end, claimed.detail,
+                                  'events', 0);
+    end if;
+
+    batch := tidemark.read_outbox(route_worker_run.worker, route_worker_run.batch_limit);
+    evidence := tidemark.decide_batch(route_worker_run.worker, batch);
+
+    live := array(
+        select e.route_id from unnest(evidence) e join tidemark.outbound_route r on r.id = e.route_id
+        where e.outcome = 'pending' and r.target_kind in ('sql', 'notify', 'river'));
+    if cardinality(live) = 0 then
+        summary := tidemark.pass_summary(route_worker_run.worker, batch, evidence, 0);
+        perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, evidence, summary);
+        return summary;
+    end if;
+
+    begin
+        foreach route in array array(select r from tidemark.outbound_route r where r.id = any (live) order by r.id) loop
+            select e.* into due from unnest(evidence) e where e.route_id = route.id and e.outcome = 'pending';
+            delivered := tidemark.deliver(route, due.seqs);
+            fallbacks := fallbacks + delivered.fallbacks;
+            evidence := delivered.evidence || array(
+                select e from unnest(evidence) e where not (e.route_id = route.id and e.outcome = 'pending'));
+        end loop;
+        summary := tidemark.pass_summary(route_worker_run.worker, batch, evidence, fallbacks);
+        perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, evidence, summary);
+
+        -- The last look at the switches comes after the last delivery: what a slow target did after they
+        -- were closed is taken back with everything else.
+        gate := tidemark.closed_switch(route_worker_run.worker, live);
+        if gate is not null then
+            raise exception using errcode = 'TM009', message = gate;
+        end if;
+    exception when sqlstate 'TM009' then
+        get stacked diagnostics gate = message_text;
+        return jsonb_build_object('worker', route_worker_run.worker, 'status', 'closed', 'gate', gate, 'events', 0);
+    end;
+    return summary;
+end
+$$;
+comment on function tidemark.route_worker_run(text, integer) is
+'One pass of a worker: claims its cursor, reads at most batch_limit (1 to 50000, default 5000) events, decides, delivers to targets inside the database, stages what must go outside as pending, writes the evidence and moves the cursor, all in the caller''s transaction. Call it as a transaction of its own, again while status is ran and events is batch_limit. Returns {"status": "ran"|"closed"|"busy", …}; closed names the gate, busy says who has the cursor. Raises TM004, TM005, TM006, TM007. Source: S0 fn_iu_route_worker_run.';
+revoke all on function tidemark.route_worker_run(text, integer) from public;
+grant execute on function tidemark.route_worker_run(text, integer) to tidemark_executor;

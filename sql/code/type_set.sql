@@ -1,0 +1,24 @@
+create or replace function tidemark.type_set(domain text, type text, changes jsonb default '{}', reason text default null)
+returns setof tidemark.event_type
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    row_ tidemark.event_type;
+begin
+    perform set_config('tidemark.reason', coalesce(type_set.reason, ''), true);
+    perform tidemark.changes_check('type', type_set.changes, 'tidemark.event_type', array['domain', 'type']);
+    insert into tidemark.domain (domain) values (type_set.domain) on conflict do nothing;
+    insert into tidemark.event_type (domain, type) values (type_set.domain, type_set.type) on conflict do nothing;
+    row_ := (select jsonb_populate_record(t, changes) from tidemark.event_type t
+    where t.domain = type_set.domain and t.type = type_set.type for update);
+    return query
+    update tidemark.event_type t
+    set version = row_.version, schema = row_.schema, enabled = row_.enabled, description = row_.description
+    where t.domain = type_set.domain and t.type = type_set.type returning t.*;
+end
+$$;
+comment on function tidemark.type_set(text, text, jsonb, text) is 'Registers an event type, and its domain where that is new, or changes the named columns of it. Returns the row. Raises TM005 for an unknown column.';
+revoke all on function tidemark.type_set(text, text, jsonb, text) from public;
+grant execute on function tidemark.type_set(text, text, jsonb, text) to tidemark_admin;

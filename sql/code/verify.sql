@@ -1,0 +1,170 @@
+create or replace function tidemark.verify()
+returns table ("check" text, status text, detail text, hint text)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    with number as (
+        select case when q.is_called then q.last_value else 0 end as last, coalesce((select min(o.seq) from tidemark.outbox o), q.last_value + 1) as first
+        from tidemark.outbox_seq_seq q
+    ), cursor as (
+        select c.*, w.id, w.domains, c.watermark_id::bigint as mark
+        from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker where c.source = 'outbox'
+    ), decided as (
+        select d.worker_id, d.route_id, range_agg(d.seqs) as seqs, sum(d.events) as events
+        from (
+            select d.worker_id, d.route_id, d.seqs, d.events from tidemark.decision d
+            union all
+            select a.worker_id, a.route_id, int8multirange(int8range(a.seq, a.seq + 1)), 1
+            from tidemark.attempt a where a.attempt_no = 1) d
+        group by 1, 2
+    ), covered as (
+        select d.worker_id, range_agg(d.seqs) as seqs from decided d group by 1
+    ), logged as materialized (
+        select o.domain, range_agg(int8range(o.seq, o.seq + 1)) as seqs from tidemark.outbox o group by 1
+    ), target as (
+        select r.*, to_regprocedure(case when r.target_kind = 'sql' and r.target_ref ~ '^[[:alnum:]_."]+$'
+                                         then r.target_ref || '(jsonb)' else 'none(jsonb)' end) as procedure
+        from tidemark.outbound_route r
+    ), problem ("check", bad, detail, hint) as (
+        select 'W1 objects', 'fail',
+               (select string_agg(c.object, ', ') from tidemark.code c
+                where not exists (select from pg_proc p where p.pronamespace = 'tidemark'::regnamespace and p.proname = c.object)
+                  and not exists (select from pg_class v where v.relnamespace = 'tidemark'::regnamespace and v.relname = c.object)
+                  and not exists (select from pg_trigger t join pg_class r on r.oid = t.tgrelid
+                                  where r.relnamespace = 'tidemark'::regnamespace and t.tgname = c.object)) || ' missing',
+               'tidemark migrate up'
+        union all
+        select 'W2 gates', 'warn',
+               (select string_agg(format('%s closed by %s', c.worker, g.gate), '; ')
+                from cursor c cross join lateral tidemark.closed_gate(c.worker) g (gate) where g.gate is not null),
+               'tidemark gate open GATE'
+        union all
+        select 'W3 workers', 'fail',
+               (select string_agg(w.worker, ', ') from tidemark.worker w
+                where not exists (select from tidemark.worker_cursor c where c.worker = w.worker)
+                   or not exists (select from tidemark.heartbeat h where h.executor_id = w.worker || '/outbox/0'))
+               || ' without cursor or heartbeat',
+               'tidemark worker set NAME'
+        union all
+        select 'W4 cursor within the log', 'fail',
+               (select string_agg(format('%s at %s, last number %s', c.worker, c.mark, n.last), '; ') from cursor c, number n
+                where c.mark > n.last),
+               'The log was restored from an older state than the cursor: rewind the worker.'
+        union all
+        select 'W5 evidence without event', 'fail',
+               (select string_agg(format('worker %s: %s', w.worker, left(d.extra::text, 200)), '; ')
+                from (select c.worker_id,
+                             c.seqs * int8multirange(int8range(n.first, null))
+                             - coalesce((select range_agg(l.seqs) from logged l), '{}') as extra
+                      from covered c, number n) d
+                join tidemark.worker w on w.id = d.worker_id where not isempty(d.extra)),
+               'Somebody deleted from the log.'
+        union all
+        select 'W6 event without evidence', 'fail',
+               (select string_agg(format('worker %s: %s', d.worker, left(d.missing::text, 200)), '; ')
+                from (select c.worker,
+                             coalesce((select range_agg(l.seqs) from logged l where c.domains is null or l.domain = any (c.domains)), '{}')
+                             * int8multirange(int8range(null, greatest(c.mark, 0) + 1))
+                             - c.holes - c.fenced
+                             - coalesce((select v.seqs from covered v where v.worker_id = c.id), '{}') as missing
+                      from cursor c) d
+                where not isempty(d.missing)),
+               'The cursor has passed events that it did not decide: tidemark worker rewind NAME.'
+        union all
+        select 'W7 evidence twice', 'fail',
+               (select string_agg(format('worker %s, route %s', d.worker_id, d.route_id), '; ') from decided d
+                where d.events <> (select sum(upper(r) - lower(r)) from unnest(d.seqs) r)),
+               'Report it: this must not happen.'
+        union all
+        select 'W8 dead letters', 'warn',
+               (select nullif(count(*), 0) || ' open' from tidemark.dead_letter l where l.resolved_at is null),
+               'tidemark dead-letter list'
+        union all
+        select 'W9 failed without dead letter', 'fail',
+               (select nullif(count(*), 0) || ' attempts' from tidemark.attempt a
+                where a.outcome = 'failed' and a.attempt_no = 1
+                  and not exists (select from tidemark.dead_letter l
+                                  where l.worker_id = a.worker_id and l.route_id = a.route_id and l.seq = a.seq)),
+               'Report it: this must not happen.'
+        union all
+        select 'stage', 'fail',
+               (select 'live for another cluster or database: disarmed' from tidemark.stage s
+                where s.stage = 'live' and not tidemark.armed()),
+               'If this copy is to deliver: select tidemark.stage_set(''live'', ''why'');'
+        union all
+        select 'routes live only where armed', 'fail',
+               (select string_agg(r.route_code, ', ') from tidemark.outbound_route r
+                where r.enabled and not r.dry_run and not tidemark.armed()),
+               'tidemark route set CODE --dry-run, or raise the stage.'
+        union all
+        select 'route targets', 'fail',
+               (select string_agg(format('%s: %s', t.route_code,
+                    case when t.target_kind not in ('sql', 'notify', 'webhook', 'kafka', 'nats', 'river', 'stdout')
+                              then 'unknown kind ' || t.target_kind
+                         when not tidemark.retry_policy_ok(t.retry_policy) then 'unreadable retry policy'
+                         else 'no function ' || t.target_ref || '(jsonb)' end), '; ')
+                from target t
+                where t.enabled and (t.target_kind not in ('sql', 'notify', 'webhook', 'kafka', 'nats', 'river', 'stdout')
+                    or not tidemark.retry_policy_ok(t.retry_policy)
+                    or t.target_kind = 'sql' and t.procedure is null)),
+               'tidemark route set CODE'
+        union all
+        select 'routes of types that exist', 'warn',
+               (select string_agg(r.route_code, ', ') from tidemark.outbound_route r
+                where r.enabled and not exists (
+                    select from tidemark.event_type t
+                    where (r.domain = '*' or r.domain = t.domain) and tidemark.pattern_matches(r.type, t.type))),
+               'No registered event type can reach them.'
+        union all
+        select 'pending', 'warn',
+               (select nullif(count(*), 0) || ' deliveries wait for the daemon' from tidemark.pending p
+                where p.next_attempt_at < clock_timestamp() - interval '1 minute'),
+               'Targets outside the database are served by the daemon.'
+        union all
+        select 'partitions', 'warn',
+               case when exists (select from tidemark.outbox o
+                                 where o.seq >= (select max(p.end_seq) from tidemark.partitions('tidemark.outbox') p))
+                         then 'events have no partition of their own'
+                    when not exists (select from tidemark.partitions('tidemark.outbox') p, number n where p.first_seq > n.last)
+                         then 'no empty partition is left ahead' end,
+               'select * from tidemark.maintain();'
+        union all
+        select 'privileges', 'fail',
+               (select string_agg(x.object, ', ') from (
+                    select p.oid::regprocedure::text as object from pg_proc p
+                    where p.pronamespace = 'tidemark'::regnamespace
+                      and has_function_privilege('public', p.oid, 'execute')
+                    union all
+                    select c.oid::regclass::text from pg_class c
+                    where c.relnamespace = 'tidemark'::regnamespace and c.relkind in ('r', 'p', 'v', 'S')
+                      and exists (select from aclexplode(c.relacl) a where a.grantee = 0)) x) || ' granted to PUBLIC',
+               'tidemark migrate up restores the grants of functions and views.'
+        union all
+        select 'triggers', 'fail',
+               (select string_agg(t.tgname, ', ') from pg_trigger t join pg_class c on c.oid = t.tgrelid
+                where c.relnamespace = 'tidemark'::regnamespace and not t.tgisinternal and t.tgenabled = 'D') || ' disabled',
+               'alter table … enable trigger …'
+        union all
+        select 'heartbeats', 'warn',
+               (select string_agg(format('%s silent since %s', h.executor_id, date_trunc('second', h.last_beat_at)), '; ')
+                from tidemark.heartbeat h
+                where h.last_beat_at < clock_timestamp() - make_interval(secs => h.stale_threshold_seconds)),
+               'Is the worker still run? select tidemark.route_worker_run(…)'
+        union all
+        select 'statistics of other sessions', 'warn',
+               case when not pg_has_role('tidemark_owner', 'pg_read_all_stats', 'member')
+                    then 'tidemark_owner cannot read them: blame will lack ages' end,
+               'As superuser: grant pg_read_all_stats to tidemark_owner;'
+        union all
+        select 'findings', 'warn',
+               (select string_agg(format('%s %s: %s', f.kind, f.subject, f.detail), '; ') from tidemark.finding f
+                where f.closed_at is null),
+               'select * from tidemark.finding where closed_at is null;'
+    )
+    select p."check", case when p.detail is null then 'ok' else p.bad end, coalesce(p.detail, ''),
+           case when p.detail is null then '' else p.hint end
+    from problem p
+$$;
+comment on function tidemark.verify() is 'Read-only checks of the whole installation, one row each: status ok, warn or fail, what was found, and what to do. Reads the log and its evidence once: for operators, not for a tight loop. Source: S0 070_route_worker_verification, W1 to W9.';
+revoke all on function tidemark.verify() from public;
+grant execute on function tidemark.verify() to tidemark_reader;

@@ -1,0 +1,108 @@
+-- Routes, gates and the stage of the installation: what may be delivered, and whether.
+
+set local role tidemark_owner;
+
+create table tidemark.setting (
+    key text primary key,
+    value text not null,
+    description text not null default ''
+);
+comment on table tidemark.setting is 'Settings and gates. A gate (a key that ends in ".enabled") is open when its value is "true"; absent means closed. Source: S0 dot_config.';
+comment on column tidemark.setting.key is 'Name, e.g. routes.enabled, worker.<name>.enabled, outbox.retention.';
+comment on column tidemark.setting.value is 'Value as text. Never a secret.';
+comment on column tidemark.setting.description is 'Meaning and unit, for people.';
+insert into tidemark.setting (key, value, description) values
+    ('routes.enabled', 'false', 'Master gate: nothing is routed or delivered while it is closed.'),
+    ('outbox.retention', '30 days', 'Interval: a partition of the log is dropped when its newest event is older and nothing needs it any more.'),
+    ('outbox.partition_events', '1000000', 'Events per partition of the log, for partitions made from now on.'),
+    ('outbox.partitions_ahead', '2', 'Empty partitions that tidemark.maintain keeps ahead of the newest event.'),
+    ('emit_key.retention', '30 days', 'Interval for which an idempotency key of emit is remembered.');
+
+create table tidemark.stage (
+    singleton boolean primary key default true check (singleton),
+    stage text not null default 'dry_run' check (stage in ('dry_run', 'live')),
+    system_identifier bigint,
+    database text,
+    changed_at timestamptz not null default pg_catalog.clock_timestamp(),
+    changed_by text not null default session_user,
+    reason text not null default 'installed',
+    check (stage = 'dry_run' or (system_identifier is not null and database is not null))
+);
+comment on table tidemark.stage is 'One row: dry_run (fresh installs) or live. Live is bound to this cluster and database, so a restored or cloned copy is disarmed. Source: S1 "route CHECK enabled=false OR dry_run=true".';
+comment on column tidemark.stage.singleton is 'Always true: there is one row.';
+comment on column tidemark.stage.stage is 'dry_run: no route may be enabled and live. live: it may.';
+comment on column tidemark.stage.system_identifier is 'Cluster that was made live; another one does not deliver.';
+comment on column tidemark.stage.database is 'Database that was made live; a copy under another name does not deliver.';
+comment on column tidemark.stage.changed_at is 'When the stage was last set.';
+comment on column tidemark.stage.changed_by is 'The role that logged in to set it.';
+comment on column tidemark.stage.reason is 'Why, as that person said.';
+insert into tidemark.stage default values;
+
+create table tidemark.worker (
+    id integer generated always as identity primary key,
+    worker text not null unique check (worker ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$'),
+    source text not null default 'outbox' check (source = 'outbox'),
+    handler text not null default 'route' check (handler = 'route'),
+    domains text[],
+    read_order text not null default 'eager' check (read_order in ('eager', 'strict')),
+    hole_limit integer not null default 10000 check (hole_limit between 1 and 1000000),
+    description text not null default ''
+);
+comment on table tidemark.worker is 'Workers: a source to read, a handler to give it to. A new worker is a row.';
+comment on column tidemark.worker.id is 'Short number used in evidence.';
+comment on column tidemark.worker.worker is 'Name: letters, digits, "_", ".", "-"; at most 63 characters.';
+comment on column tidemark.worker.source is 'What it reads: outbox.';
+comment on column tidemark.worker.handler is 'What it does with a batch: route.';
+comment on column tidemark.worker.domains is 'Domains whose events it decides; null: all. Others are passed over and leave no evidence.';
+comment on column tidemark.worker.read_order is 'eager (default): passes numbers that have not shown up and comes back for them. strict: waits at the first one.';
+comment on column tidemark.worker.hole_limit is 'Ranges of missing numbers kept at most; at the limit the worker waits and opens the finding cursor_holes. Default 10000.';
+comment on column tidemark.worker.description is 'For people.';
+insert into tidemark.worker (worker, description)
+values ('default', 'Routes events of every domain.');
+
+create table tidemark.outbound_route (
+    id integer generated always as identity primary key,
+    route_code text not null unique check (route_code ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$'),
+    worker text not null default 'default' references tidemark.worker (worker),
+    domain text not null check (domain = '*' or domain !~ '[*]'),
+    type text not null default '*' check (type ~ '^([*]|[^*]+|[^*]+[.][*])$'),
+    stream text,
+    key_filter text check (key_filter ~ '^[^*]*[*]?$' and key_filter <> ''),
+    payload_filter jsonb check (pg_catalog.jsonb_typeof(payload_filter) = 'object'),
+    target_kind text not null,
+    target_ref text not null,
+    exclusive boolean not null default false,
+    enabled boolean not null default false,
+    dry_run boolean not null default true,
+    fail_closed boolean not null default true,
+    ordering text not null default 'none' check (ordering in ('none', 'key')),
+    retry_policy jsonb,
+    timeout interval not null default '10 seconds' check (timeout > interval '0'),
+    concurrency integer not null default 4 check (concurrency between 1 and 1000),
+    description text not null default ''
+);
+create index outbound_route_worker on tidemark.outbound_route (worker);
+comment on table tidemark.outbound_route is 'Where committed events go. A new route is off and in dry run. Source: S1 iu_outbound_route.';
+comment on column tidemark.outbound_route.id is 'Short number used in evidence.';
+comment on column tidemark.outbound_route.route_code is 'Name: letters, digits, "_", ".", "-"; at most 63 characters.';
+comment on column tidemark.outbound_route.worker is 'Worker that serves the route. Default: default.';
+comment on column tidemark.outbound_route.domain is 'Domain of the events, or "*" for all.';
+comment on column tidemark.outbound_route.type is 'Type of the events: exact, prefix ("order.*"), or "*" (default).';
+comment on column tidemark.outbound_route.stream is 'Stream of the events; null (default): any.';
+comment on column tidemark.outbound_route.key_filter is 'Only events whose key is this, or begins with what stands before a final "*"; null (default): any, and none.';
+comment on column tidemark.outbound_route.payload_filter is 'Only events whose payload contains this (jsonb @>); null (default): any.';
+comment on column tidemark.outbound_route.target_kind is 'sql, notify, webhook, kafka, nats, river or stdout. Another kind fails and is dead-lettered.';
+comment on column tidemark.outbound_route.target_ref is 'sql: schema.function taking the event as jsonb. notify: channel. webhook: URL. kafka: topic. nats: subject. river: job kind.';
+comment on column tidemark.outbound_route.exclusive is 'True: no other enabled route may claim the same target for the same event; both fail as ambiguous. Default false.';
+comment on column tidemark.outbound_route.enabled is 'False (default): events are recorded as disabled, nothing is delivered. One update, obeyed within a second.';
+comment on column tidemark.outbound_route.dry_run is 'True (default): the decision is recorded, nothing is delivered.';
+comment on column tidemark.outbound_route.fail_closed is 'True (default): an event that the route cannot decide fails and is kept as a dead letter. False: it is skipped, with the reason.';
+comment on column tidemark.outbound_route.ordering is 'none (default), or key: an event waits behind an earlier one of its key that has not been delivered.';
+comment on column tidemark.outbound_route.retry_policy is 'Object with any of max_attempts (1 to 100, default 10), base_seconds (default 1), max_seconds (default 3600), jitter (0 to 1, default 0.2); null: the defaults.';
+comment on column tidemark.outbound_route.timeout is 'Longest time for one delivery. Default 10 seconds.';
+comment on column tidemark.outbound_route.concurrency is 'Deliveries under way at once. Default 4.';
+comment on column tidemark.outbound_route.description is 'For people.';
+
+grant select on tidemark.setting, tidemark.stage, tidemark.worker, tidemark.outbound_route
+    to tidemark_reader, tidemark_executor;
+grant insert, update on tidemark.setting, tidemark.worker, tidemark.outbound_route to tidemark_admin;

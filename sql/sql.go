@@ -1,0 +1,10 @@
+// Package sql holds Tidemark's SQL: tables in migrations/, which run once, and functions, triggers and
+// views in code/, one per file, which are re-created when they change. Package migrate applies both.
+package sql
+
+import "embed"
+
+// Files holds migrations/*.sql and code/*.sql.
+//
+//go:embed migrations/*.sql code/*.sql
+var Files embed.FS
