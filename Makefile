@@ -29,6 +29,14 @@ test: postgres ## Run all tests with the race detector
 test-short: postgres ## Run the tests without the long ones and without the race detector
 	$(GO) test -short -timeout 5m ./...
 
+.PHONY: test-versions
+test-versions: ## Run the tests of the SQL on every supported version of PostgreSQL
+	@set -e; for version in 15 16 17 18; do \
+		bin=$$(scripts/postgres-version.sh $$version); \
+		echo "==> $$($$bin/postgres --version)"; \
+		PG_BIN=$$bin $(GO) test -count=1 -timeout 10m -skip 'Restored|PrintInstalls|TortureServer' ./sql ./migrate ./internal/route; \
+	done
+
 .PHONY: lint
 lint: ## Check style and formatting; make fmt repairs the latter
 	$(LINT) run ./...

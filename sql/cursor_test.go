@@ -294,7 +294,9 @@ func TestPreparedTransactionTakenForEnded(t *testing.T) {
 // or above it, runs, and is in no list of the snapshot: compared with xmax it would look like the future.
 func TestSnapshotXmaxIsNotTheNextID(t *testing.T) {
 	t.Parallel()
-	db := tidemarktest.NewDB(t)
+	// Transaction ids belong to the cluster: here nobody else uses one up.
+	server := tidemarktest.NewServer(t, devpg.Options{Settings: map[string]string{"autovacuum": "off"}})
+	db := tidemarktest.NewDBOn(t, server)
 	w, a, b := live(t, db), open(t, db, "a"), open(t, db, "b")
 
 	b.begin()

@@ -15,11 +15,13 @@ begin
     if letter.resolved_at is not null then
         raise exception using errcode = 'TM013',
             message = format('dead letter %s is resolved already: %s at %s by %s', letter.id, letter.resolution,
-                             letter.resolved_at, letter.resolved_by);
+                             letter.resolved_at, letter.resolved_by),
+            hint = 'It stays on record: select * from tidemark.route_attempt.';
     end if;
     if exists (select from tidemark.pending p where p.dead_letter_id = letter.id) then
         raise exception using errcode = 'TM013',
-            message = format('dead letter %s is being replayed: its delivery is pending', letter.id);
+            message = format('dead letter %s is being replayed: its delivery is pending', letter.id),
+            hint = 'Wait for the outcome of that attempt.';
     end if;
     return letter;
 end

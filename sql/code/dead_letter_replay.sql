@@ -61,6 +61,6 @@ begin
 end
 $$;
 comment on function tidemark.dead_letter_replay(bigint, boolean) is
-'Tries one dead letter again, as a fresh attempt, from its snapshot and with the route as it is now; it is resolved when the outcome is sent or dry_run (the route is in dry run). With dry_run nothing is written or delivered, and the answer is what would happen. Raises TM004, TM009 (a gate is closed), TM013 (resolved already, or its delivery is pending). Source: S0 fn_iu_route_dead_letter_replay.';
+'Tries one dead letter again, as a fresh attempt, from its snapshot and with the route as it is now; it is resolved when the outcome is sent or dry_run (the route is in dry run). With dry_run nothing is written or delivered, and the answer is what would happen: pending where it would be delivered. Raises TM004, TM009 (a gate is closed), TM013 (resolved already, or its delivery is pending). Source: S0 fn_iu_route_dead_letter_replay.';
 revoke all on function tidemark.dead_letter_replay(bigint, boolean) from public;
 grant execute on function tidemark.dead_letter_replay(bigint, boolean) to tidemark_executor;

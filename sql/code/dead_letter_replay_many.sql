@@ -10,9 +10,10 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if dead_letter_replay_many.max_letters not between 1 and 50000 then
+    if coalesce(dead_letter_replay_many.max_letters, 0) not between 1 and 50000 then
         raise exception using errcode = 'TM005',
-            message = format('max_letters is %s, and must be from 1 to 50000', dead_letter_replay_many.max_letters);
+            message = format('max_letters is %s, and must be from 1 to 50000', coalesce(max_letters::text, 'null')),
+            hint = 'Ask for a part, and again for the rest.';
     end if;
     if dead_letter_replay_many.route is not null
         and not exists (select from tidemark.outbound_route r where r.route_code = dead_letter_replay_many.route)

@@ -31,14 +31,32 @@ begin
             hint = 'Fields: ' || array_to_string(fields, ', ') || '.';
     end if;
 
+    select e.ord, f.key, f.value into bad
+    from jsonb_array_elements(events) with ordinality e (event, ord)
+    cross join lateral jsonb_each(e.event) f
+    where f.key = 'payload' and jsonb_typeof(f.value) <> 'object'
+       or f.key = 'lane' and f.value <> all (array(select to_jsonb(l::text) from unnest(enum_range(null::tidemark.lane)) l) || 'null'::jsonb)
+       or f.key = 'severity' and f.value <> all (array(select to_jsonb(l::text) from unnest(enum_range(null::tidemark.severity)) l) || 'null'::jsonb)
+    order by e.ord, f.key limit 1;
+    if found then
+        raise exception using errcode = 'TM002',
+            message = case bad.key
+                when 'payload' then format('event %s: payload is %s, not an object', bad.ord, jsonb_typeof(bad.value))
+                else format('event %s: there is no %s %s', bad.ord, bad.key, bad.value) end,
+            hint = 'Lanes: immediate, batch. Severities: info, warning, high, critical.';
+    end if;
+
+    perform tidemark.idempotency_key_check(e.event ->> 'idempotency_key', format('event %s: ', e.ord))
+    from jsonb_array_elements(events) with ordinality e (event, ord)
+    where e.event ->> 'idempotency_key' is not null;
+
     -- Only registered types go on; the rest return null, as emit does.
-    perform tidemark.payload_check(e.domain, e.type, e.payload, t.schema, d.metadata_only, format('event %s: ', e.ord))
+    perform tidemark.payload_check(e.domain, e.type, coalesce(e.payload, '{}'), t.schema, d.metadata_only, format('event %s: ', e.ord))
     from rows from (jsonb_to_recordset(events) as (domain text, type text, payload jsonb))
          with ordinality e (domain, type, payload, ord)
     join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
     join tidemark.domain d on d.domain = t.domain
-    where t.schema is not null or d.metadata_only
-       or e.payload is not null and jsonb_typeof(e.payload) <> 'object';
+    where t.schema is not null or d.metadata_only;
 
     with input as materialized (
         select e.*, tidemark.event_uuid(at) as id
@@ -84,6 +102,6 @@ begin
 end
 $$;
 comment on function tidemark.emit_many(jsonb) is
-'Emits an array of events, [{"domain": …, "type": …, "payload": {…}, …}], in the caller''s transaction: the fields are the parameters of tidemark.emit. Returns for each position, from 1, what tidemark.emit would return. An event that is refused (TM002, TM003) refuses them all; the message names its position.';
+'Emits an array of events, [{"domain": …, "type": …, "payload": {…}, …}], in the caller''s transaction: the fields are the parameters of tidemark.emit. Returns for each position, from 1, what tidemark.emit would return. An event that is refused (TM002, TM003, TM005) refuses them all; the message names its position.';
 revoke all on function tidemark.emit_many(jsonb) from public;
 grant execute on function tidemark.emit_many(jsonb) to tidemark_emitter;

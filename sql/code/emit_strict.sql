@@ -23,7 +23,7 @@ begin
     if id is null then
         raise exception using errcode = 'TM001',
             message = format('event type %s/%s is not registered or not enabled', domain, type),
-            hint = 'Register it: insert into tidemark.event_type (domain, type) values (…);';
+            hint = format('Register it: select tidemark.type_set(%L, %L);', domain, type);
     end if;
     return id;
 end

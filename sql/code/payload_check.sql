@@ -1,5 +1,5 @@
 create or replace function tidemark.payload_check(domain text, type text, payload jsonb, schema jsonb, metadata_only boolean, place text)
-returns void
+returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -20,7 +20,8 @@ begin
                 hint = format('Domain %s is metadata-only: send a reference instead, or see tidemark.forbidden_key.', domain);
         end if;
     end if;
+    return true;
 end
 $$;
-comment on function tidemark.payload_check(text, text, jsonb, jsonb, boolean, text) is 'Raises TM002 for a payload that breaks its schema and TM003 for a forbidden key; place begins the message.';
+comment on function tidemark.payload_check(text, text, jsonb, jsonb, boolean, text) is 'True, or raises: TM002 for a payload that breaks its schema, TM003 for a forbidden key; place begins the message.';
 revoke all on function tidemark.payload_check(text, text, jsonb, jsonb, boolean, text) from public;

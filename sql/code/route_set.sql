@@ -38,6 +38,12 @@ begin
         raise exception using errcode = 'TM004', message = format('there is no worker "%s"', route.worker),
             hint = 'Workers: select worker from tidemark.worker;';
     end if;
+    -- By a plain update it can still get here; then its events fail and are kept (tidemark.decide).
+    if not tidemark.retry_policy_ok(route.retry_policy) then
+        raise exception using errcode = 'TM005',
+            message = format('route %s: retry_policy %s cannot be read', route.route_code, route.retry_policy),
+            hint = 'An object with any of max_attempts (1 to 100), base_seconds, max_seconds, jitter (0 to 1); or null.';
+    end if;
     return query
     update tidemark.outbound_route r
     set (worker, domain, type, stream, key_filter, payload_filter, target_kind, target_ref, exclusive, enabled, dry_run,
@@ -50,6 +56,6 @@ begin
 end
 $$;
 comment on function tidemark.route_set(text, jsonb, text, boolean) is
-'Creates a route or changes the named columns of it: tidemark.route_set(''orders'', ''{"domain": "shop", "type": "order.*", "target_kind": "sql", "target_ref": "app.on_order"}''). Returns the row. With may_create false an unknown route raises TM004. Raises TM005 for an unknown column, TM008 for enabled and live in an installation that is not.';
+'Creates a route or changes the named columns of it: tidemark.route_set(''orders'', ''{"domain": "shop", "type": "order.*", "target_kind": "sql", "target_ref": "app.on_order"}''). Returns the row. With may_create false an unknown route raises TM004. Raises TM005 for an unknown column or an unreadable retry policy, TM008 for enabled and live in an installation that is not.';
 revoke all on function tidemark.route_set(text, jsonb, text, boolean) from public;
 grant execute on function tidemark.route_set(text, jsonb, text, boolean) to tidemark_admin;

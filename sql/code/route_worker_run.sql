@@ -19,7 +19,8 @@ declare
 begin
     if route_worker_run.batch_limit is null or route_worker_run.batch_limit not between 1 and 50000 then
         raise exception using errcode = 'TM005',
-            message = format('batch_limit is %s, and must be from 1 to 50000', coalesce(route_worker_run.batch_limit::text, 'null'));
+            message = format('batch_limit is %s, and must be from 1 to 50000', coalesce(route_worker_run.batch_limit::text, 'null')),
+            hint = 'The default, 5000, suits most.';
     end if;
 
     claimed := tidemark.claim(route_worker_run.worker);

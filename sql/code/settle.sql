@@ -22,7 +22,8 @@ begin
     where h.executor_id = settle.worker || '/outbox/0' and h.lease_epoch = settle.epoch;
     if not found then
         raise exception using errcode = 'TM011',
-            message = format('worker %s: epoch %s is over, another instance has taken the cursor', settle.worker, epoch);
+            message = format('worker %s: epoch %s is over, another instance has taken the cursor', settle.worker, epoch),
+            hint = 'Nothing was written. The other instance has these events.';
     end if;
 
     insert into tidemark.decision (worker_id, route_id, last_seq, first_seq, events, outcome, reason, seqs)

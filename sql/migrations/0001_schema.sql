@@ -44,7 +44,7 @@ grant tidemark_reader, tidemark_emitter, tidemark_executor to tidemark_admin;
 set local role tidemark_owner;
 
 create table tidemark.migration (
-    version integer primary key check (version > 0),
+    version integer primary key constraint version_is_positive check (version > 0),
     name text not null,
     breaking boolean not null default false,
     checksum text not null,

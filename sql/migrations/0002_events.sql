@@ -9,7 +9,7 @@ create type tidemark.severity as enum ('info', 'warning', 'high', 'critical');
 comment on type tidemark.severity is 'How bad an event or a finding is, mildest first.';
 
 create table tidemark.domain (
-    domain text primary key check (domain ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$'),
+    domain text primary key constraint domain_is_a_plain_name check (domain ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$'),
     metadata_only boolean not null default false,
     description text not null default ''
 );
@@ -20,9 +20,9 @@ comment on column tidemark.domain.description is 'For people.';
 
 create table tidemark.event_type (
     domain text not null references tidemark.domain,
-    type text not null check (type ~ '^[^[:space:]*]{1,128}$'),
-    version integer not null default 1 check (version > 0),
-    schema jsonb check (pg_catalog.jsonb_typeof(schema) = 'object'),
+    type text not null constraint type_has_no_space_or_star check (type ~ '^[^[:space:]*]{1,128}$'),
+    version integer not null default 1 constraint version_is_positive check (version > 0),
+    schema jsonb constraint schema_is_an_object check (pg_catalog.jsonb_typeof(schema) = 'object'),
     enabled boolean not null default true,
     description text not null default '',
     primary key (domain, type)
@@ -36,7 +36,7 @@ comment on column tidemark.event_type.enabled is 'False: emit returns null and s
 comment on column tidemark.event_type.description is 'For people.';
 
 create table tidemark.forbidden_key (
-    key text primary key check (key ~ '^[a-z0-9]+(_[a-z0-9]+)*$'),
+    key text primary key constraint key_is_lower_case_words check (key ~ '^[a-z0-9]+(_[a-z0-9]+)*$'),
     pattern text not null generated always as (
         '\\*"[[:space:]_.-]*' || pg_catalog.regexp_replace(pg_catalog.replace(key, '_', ''), '(.)(?=.)', '\1[[:space:]_.-]*', 'g')
         || '[[:space:]_.-]*\\*"[[:space:]]*:') stored

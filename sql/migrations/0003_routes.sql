@@ -19,14 +19,14 @@ insert into tidemark.setting (key, value, description) values
     ('emit_key.retention', '30 days', 'Interval for which an idempotency key of emit is remembered.');
 
 create table tidemark.stage (
-    singleton boolean primary key default true check (singleton),
-    stage text not null default 'dry_run' check (stage in ('dry_run', 'live')),
+    singleton boolean primary key default true constraint there_is_one_row check (singleton),
+    stage text not null default 'dry_run' constraint stage_is_known check (stage in ('dry_run', 'live')),
     system_identifier bigint,
     database text,
     changed_at timestamptz not null default pg_catalog.clock_timestamp(),
     changed_by text not null default session_user,
     reason text not null default 'installed',
-    check (stage = 'dry_run' or (system_identifier is not null and database is not null))
+    constraint live_is_bound check (stage = 'dry_run' or (system_identifier is not null and database is not null))
 );
 comment on table tidemark.stage is 'One row: dry_run (fresh installs) or live. Live is bound to this cluster and database, so a restored or cloned copy is disarmed. Source: S1 "route CHECK enabled=false OR dry_run=true".';
 comment on column tidemark.stage.singleton is 'Always true: there is one row.';
@@ -40,12 +40,12 @@ insert into tidemark.stage default values;
 
 create table tidemark.worker (
     id integer generated always as identity primary key,
-    worker text not null unique check (worker ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$'),
-    source text not null default 'outbox' check (source = 'outbox'),
-    handler text not null default 'route' check (handler = 'route'),
+    worker text not null unique constraint worker_is_a_plain_name check (worker ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$'),
+    source text not null default 'outbox' constraint source_is_known check (source = 'outbox'),
+    handler text not null default 'route' constraint handler_is_known check (handler = 'route'),
     domains text[],
-    read_order text not null default 'eager' check (read_order in ('eager', 'strict')),
-    hole_limit integer not null default 10000 check (hole_limit between 1 and 1000000),
+    read_order text not null default 'eager' constraint read_order_is_known check (read_order in ('eager', 'strict')),
+    hole_limit integer not null default 10000 constraint hole_limit_is_1_to_1000000 check (hole_limit between 1 and 1000000),
     description text not null default ''
 );
 comment on table tidemark.worker is 'Workers: a source to read, a handler to give it to. A new worker is a row.';
@@ -62,23 +62,23 @@ values ('default', 'Routes events of every domain.');
 
 create table tidemark.outbound_route (
     id integer generated always as identity primary key,
-    route_code text not null unique check (route_code ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$'),
+    route_code text not null unique constraint route_code_is_a_plain_name check (route_code ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$'),
     worker text not null default 'default' references tidemark.worker (worker),
-    domain text not null check (domain = '*' or domain !~ '[*]'),
-    type text not null default '*' check (type ~ '^([*]|[^*]+|[^*]+[.][*])$'),
+    domain text not null constraint domain_is_exact_or_star check (domain = '*' or domain !~ '[*]'),
+    type text not null default '*' constraint type_is_exact_prefix_or_star check (type ~ '^([*]|[^*]+|[^*]+[.][*])$'),
     stream text,
-    key_filter text check (key_filter ~ '^[^*]*[*]?$' and key_filter <> ''),
-    payload_filter jsonb check (pg_catalog.jsonb_typeof(payload_filter) = 'object'),
+    key_filter text constraint key_filter_is_exact_or_prefix check (key_filter ~ '^[^*]*[*]?$' and key_filter <> ''),
+    payload_filter jsonb constraint payload_filter_is_an_object check (pg_catalog.jsonb_typeof(payload_filter) = 'object'),
     target_kind text not null,
     target_ref text not null,
     exclusive boolean not null default false,
     enabled boolean not null default false,
     dry_run boolean not null default true,
     fail_closed boolean not null default true,
-    ordering text not null default 'none' check (ordering in ('none', 'key')),
+    ordering text not null default 'none' constraint ordering_is_known check (ordering in ('none', 'key')),
     retry_policy jsonb,
-    timeout interval not null default '10 seconds' check (timeout > interval '0'),
-    concurrency integer not null default 4 check (concurrency between 1 and 1000),
+    timeout interval not null default '10 seconds' constraint timeout_is_positive check (timeout > interval '0'),
+    concurrency integer not null default 4 constraint concurrency_is_1_to_1000 check (concurrency between 1 and 1000),
     description text not null default ''
 );
 create index outbound_route_worker on tidemark.outbound_route (worker);

@@ -16,8 +16,8 @@ create table tidemark.heartbeat (
     domain_scope text[] not null default '{}',
     last_beat_at timestamptz,
     payload jsonb not null default '{}',
-    expected_cadence_seconds integer not null default 60 check (expected_cadence_seconds > 0),
-    stale_threshold_seconds integer not null default 300 check (stale_threshold_seconds > 0),
+    expected_cadence_seconds integer not null default 60 constraint cadence_is_positive check (expected_cadence_seconds > 0),
+    stale_threshold_seconds integer not null default 300 constraint threshold_is_positive check (stale_threshold_seconds > 0),
     registered_at timestamptz not null default pg_catalog.clock_timestamp(),
     registered_by text not null default session_user,
     ticks_total bigint not null default 0,
@@ -25,7 +25,7 @@ create table tidemark.heartbeat (
     lease_owner text,
     lease_until timestamptz,
     lease_epoch bigint not null default 0,
-    check (stale_threshold_seconds >= expected_cadence_seconds)
+    constraint threshold_is_not_under_cadence check (stale_threshold_seconds >= expected_cadence_seconds)
 ) with (fillfactor = 50);
 create index heartbeat_kind_fk on tidemark.heartbeat (kind);
 comment on table tidemark.heartbeat is 'One row per executor: when it last gave a sign of life, and who holds its lease. Source: S4 queue_heartbeat.';
@@ -47,7 +47,7 @@ comment on column tidemark.heartbeat.lease_epoch is 'Fencing token: rises with e
 create table tidemark.worker_cursor (
     worker text not null references tidemark.worker (worker),
     source text not null,
-    shard integer not null default 0 check (shard >= 0),
+    shard integer not null default 0 constraint shard_is_not_negative check (shard >= 0),
     watermark_ts timestamptz,
     watermark_id text not null default '0',
     decided_through text not null default '0',
@@ -59,7 +59,7 @@ create table tidemark.worker_cursor (
     events_seen bigint not null default 0,
     attempts_written bigint not null default 0,
     dead_lettered bigint not null default 0,
-    phase text not null default 'incremental' check (phase in ('seeding', 'reconciling', 'incremental')),
+    phase text not null default 'incremental' constraint phase_is_known check (phase in ('seeding', 'reconciling', 'incremental')),
     metadata jsonb not null default '{}',
     paused_at timestamptz,
     created_at timestamptz not null default pg_catalog.clock_timestamp(),

@@ -7,8 +7,8 @@ create table tidemark.decision (
     route_id integer not null,
     last_seq bigint not null,
     first_seq bigint not null,
-    events integer not null check (events > 0),
-    outcome tidemark.outcome not null check (outcome in ('skipped', 'disabled', 'dry_run')),
+    events integer not null constraint events_is_positive check (events > 0),
+    outcome tidemark.outcome not null constraint outcome_delivers_nothing check (outcome in ('skipped', 'disabled', 'dry_run')),
     reason text,
     seqs int8multirange not null,
     decided_at timestamptz not null default pg_catalog.clock_timestamp(),
@@ -42,7 +42,7 @@ create table tidemark.attempt (
     seq bigint not null,
     worker_id integer not null,
     route_id integer not null,
-    attempt_no smallint not null check (attempt_no > 0),
+    attempt_no smallint not null constraint attempt_no_is_positive check (attempt_no > 0),
     outcome tidemark.outcome not null,
     decided_at timestamptz not null default pg_catalog.clock_timestamp(),
     reason text,
@@ -105,10 +105,10 @@ create table tidemark.dead_letter (
     first_failed_at timestamptz not null default pg_catalog.clock_timestamp(),
     last_failed_at timestamptz not null default pg_catalog.clock_timestamp(),
     resolved_at timestamptz,
-    resolution text check (resolution in ('sent', 'dry_run', 'discarded')),
+    resolution text constraint resolution_is_known check (resolution in ('sent', 'dry_run', 'discarded')),
     resolved_by text,
     resolution_reason text,
-    check ((resolved_at is null) = (resolution is null) and (resolved_at is null) = (resolved_by is null))
+    constraint resolved_is_whole check ((resolved_at is null) = (resolution is null) and (resolved_at is null) = (resolved_by is null))
 );
 create index dead_letter_worker on tidemark.dead_letter (worker_id);
 create index dead_letter_route on tidemark.dead_letter (route_id);
