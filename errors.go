@@ -1,0 +1,91 @@
+package tidemark
+
+import (
+	"errors"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// What Tidemark refuses, each with the SQLSTATE that the database gives it. Ask with
+// errors.Is of an error that has been through AsError.
+var (
+	// ErrUnknownType, TM001: the event type is not registered or not enabled.
+	ErrUnknownType = errors.New("unknown event type")
+	// ErrPayload, TM002: the payload is no object or breaks its schema, or an event
+	// has a field that there is not.
+	ErrPayload = errors.New("bad payload")
+	// ErrForbiddenKey, TM003: the payload holds a key that its domain forbids.
+	ErrForbiddenKey = errors.New("forbidden key")
+	// ErrNotFound, TM004: there is no such worker, route, gate or dead letter.
+	ErrNotFound = errors.New("not found")
+	// ErrArgument, TM005: an argument is out of its range.
+	ErrArgument = errors.New("bad argument")
+	// ErrIsolation, TM006: the transaction is not READ COMMITTED.
+	ErrIsolation = errors.New("wrong isolation level")
+	// ErrStandby, TM007: the server is a standby.
+	ErrStandby = errors.New("on a standby")
+	// ErrNotLive, TM008: the installation is not live, or is a copy of the one that is.
+	ErrNotLive = errors.New("not live")
+	// ErrGateClosed, TM009: a gate or a route was closed.
+	ErrGateClosed = errors.New("gate closed")
+	// ErrAppendOnly, TM010: the log of events is not changed.
+	ErrAppendOnly = errors.New("append-only")
+	// ErrFenced, TM011: another instance has taken the cursor.
+	ErrFenced = errors.New("fenced")
+	// ErrResolved, TM013: the dead letter is resolved already.
+	ErrResolved = errors.New("already resolved")
+)
+
+var byCode = map[string]error{
+	"TM001": ErrUnknownType,
+	"TM002": ErrPayload,
+	"TM003": ErrForbiddenKey,
+	"TM004": ErrNotFound,
+	"TM005": ErrArgument,
+	"TM006": ErrIsolation,
+	"TM007": ErrStandby,
+	"TM008": ErrNotLive,
+	"TM009": ErrGateClosed,
+	"TM010": ErrAppendOnly,
+	"TM011": ErrFenced,
+	"TM013": ErrResolved,
+}
+
+// Error is a refusal by Tidemark.
+type Error struct {
+	Code    string // SQLSTATE, of the class TM
+	Message string // what was wrong, and where
+	Hint    string // what to do about it; may be empty
+
+	cause error
+}
+
+// Error is code and message, in one line.
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+// Unwrap gives the error of this package that belongs to the code, if this version
+// knows it, and the *pgconn.PgError that the refusal came as, if it came from the database.
+func (e *Error) Unwrap() []error {
+	var errs []error
+	if sentinel := byCode[e.Code]; sentinel != nil {
+		errs = append(errs, sentinel)
+	}
+	if e.cause != nil {
+		errs = append(errs, e.cause)
+	}
+	return errs
+}
+
+// AsError turns an error of the database that has a code of the class TM into an
+// *Error. Every other error, nil too, is returned as it is.
+func AsError(err error) error {
+	var refused *Error
+	if errors.As(err, &refused) {
+		return err
+	}
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) || len(pgErr.Code) != 5 || pgErr.Code[:2] != "TM" {
+		return err
+	}
+	return &Error{Code: pgErr.Code, Message: pgErr.Message, Hint: pgErr.Hint, cause: err}
+}

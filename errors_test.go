@@ -1,0 +1,73 @@
+package tidemark_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidemarkhq/tidemark"
+)
+
+func TestAsError(t *testing.T) {
+	t.Parallel()
+	pgErr := &pgconn.PgError{Code: "TM004", Message: `there is no worker "x"`, Hint: "Workers: …"}
+
+	err := tidemark.AsError(fmt.Errorf("run: %w", pgErr))
+
+	var refused *tidemark.Error
+	if !errors.As(err, &refused) || refused.Code != "TM004" || refused.Hint != "Workers: …" {
+		t.Fatalf("got %#v", err)
+	}
+	if got, want := err.Error(), `TM004: there is no worker "x"`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if !errors.Is(err, tidemark.ErrNotFound) || errors.Is(err, tidemark.ErrArgument) {
+		t.Error("TM004 is not ErrNotFound alone")
+	}
+	var cause *pgconn.PgError
+	if !errors.As(err, &cause) || cause != pgErr {
+		t.Error("the error of the database is lost")
+	}
+	if again := tidemark.AsError(err); again != err {
+		t.Errorf("a second AsError changed it: %v", again)
+	}
+}
+
+func TestAsErrorLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{nil, errors.New("TM004"), &pgconn.PgError{Code: "42501"}, &pgconn.PgError{}} {
+		if got := tidemark.AsError(err); got != err {
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+	unknown := tidemark.AsError(&pgconn.PgError{Code: "TM999", Message: "of the future"})
+	if got, want := unknown.Error(), "TM999: of the future"; got != want || errors.Is(unknown, tidemark.ErrNotFound) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Every code that the SQL raises has an error here.
+func TestEveryCodeHasAnError(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("sql/code/*.sql")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no SQL", err)
+	}
+	raised := regexp.MustCompile(`errcode = '(TM\d{3})'`)
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range raised.FindAllStringSubmatch(string(text), -1) {
+			if len((&tidemark.Error{Code: m[1]}).Unwrap()) == 0 {
+				t.Errorf("%s raises %s, which has no error", name, m[1])
+			}
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package tidemark
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Lane says how soon an event wants to be handled.
+type Lane string
+
+// The lanes that there are.
+const (
+	LaneImmediate Lane = "immediate"
+	LaneBatch     Lane = "batch"
+)
+
+// Severity says how bad an event is, mildest first.
+type Severity string
+
+// The severities that there are.
+const (
+	SeverityInfo     Severity = "info"
+	SeverityWarning  Severity = "warning"
+	SeverityHigh     Severity = "high"
+	SeverityCritical Severity = "critical"
+)
+
+// Event is an event to be emitted. Its fields are the parameters of the SQL function
+// tidemark.emit, and its JSON is an element of what tidemark.emit_many takes. The
+// zero value of a field leaves it out, so that the database puts in its default.
+type Event struct {
+	// Domain and Type name an event type. Required. Of a type that is not registered,
+	// or not enabled, nothing is stored.
+	Domain string `json:"domain"`
+	Type   string `json:"type"`
+
+	// Payload is a JSON object. Default: {}.
+	Payload json.RawMessage `json:"payload,omitempty"`
+
+	// Key is the ordering key. Default: none, no order is asked for. Order per key
+	// holds for writers that lock the key's own row before they emit.
+	Key string `json:"key,omitempty"`
+
+	// Stream is a free grouping inside a type. Default: none.
+	Stream string `json:"stream,omitempty"`
+
+	// Lane defaults to LaneImmediate, Severity to SeverityInfo.
+	Lane     Lane     `json:"lane,omitempty"`
+	Severity Severity `json:"severity,omitempty"`
+
+	// SubjectTable and SubjectRef are the table and the primary key, as text, of the
+	// row that the event is about. Default: none.
+	SubjectTable string `json:"subject_table,omitempty"`
+	SubjectRef   string `json:"subject_ref,omitempty"`
+
+	// IdempotencyKey makes a second emit in the same domain store nothing and return
+	// the id of the first event. Default: none, every emit stores an event.
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+
+	// Trace is a W3C traceparent. Default: none.
+	Trace string `json:"trace,omitempty"`
+
+	// Actor says who did it. Default: the role that logged in.
+	Actor string `json:"actor,omitempty"`
+
+	// OccurredAt says when it happened. Default: now, by the clock of the database.
+	OccurredAt time.Time `json:"occurred_at,omitzero"`
+}

@@ -1,0 +1,194 @@
+package intake
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// object returns the fields of a JSON object. It is strict where encoding/json is not:
+// no duplicate keys at any depth, no invalid UTF-8, no lone surrogates, and none of
+// what jsonb cannot hold. Fields that are null are left out.
+func object(text []byte) (map[string]json.RawMessage, error) {
+	if !utf8.Valid(text) {
+		return nil, errors.New("is not UTF-8")
+	}
+	if bytes.HasPrefix(text, []byte("\ufeff")) {
+		return nil, errors.New("begins with a byte order mark; save the text without it")
+	}
+	if err := syntax(text); err != nil {
+		return nil, err
+	}
+	if err := escapes(text); err != nil {
+		return nil, err
+	}
+	if err := keys(text); err != nil {
+		return nil, err
+	}
+	if k := kind(text); k != "object" {
+		return nil, fmt.Errorf("is %s, must be an object", article(k))
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return nil, err
+	}
+	for name, value := range fields {
+		if kind(value) == "null" {
+			delete(fields, name)
+		}
+	}
+	return fields, nil
+}
+
+func syntax(text []byte) error {
+	var any json.RawMessage
+	err := json.Unmarshal(text, &any)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("is not JSON: %w (at byte %d)", err, syntax.Offset)
+	}
+	return err
+}
+
+// escapes refuses what can be written in JSON but is no text: a NUL, which PostgreSQL
+// cannot store, and half a surrogate pair, which encoding/json would replace.
+func escapes(text []byte) error {
+	for {
+		i := bytes.IndexByte(text, '\\')
+		if i < 0 {
+			return nil
+		}
+		text = text[i:]
+		unit, long := escape(text)
+		switch {
+		case !long:
+			text = text[2:]
+			continue
+		case unit == 0:
+			return errors.New(`holds \u0000, which PostgreSQL cannot store`)
+		case unit >= 0xd800 && unit <= 0xdbff:
+			if low, long := escape(text[6:]); long && low >= 0xdc00 && low <= 0xdfff {
+				text = text[12:]
+				continue
+			}
+			return fmt.Errorf("holds %s, half of a surrogate pair", text[:6])
+		case unit >= 0xdc00 && unit <= 0xdfff:
+			return fmt.Errorf("holds %s, half of a surrogate pair", text[:6])
+		}
+		text = text[6:]
+	}
+}
+
+// escape reads a \uXXXX at the start of valid JSON.
+func escape(text []byte) (unit uint64, ok bool) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
+	}
+	unit, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	return unit, err == nil
+}
+
+// level is an object or an array that the walk of keys is in.
+type level struct {
+	seen  map[string]bool // nil: an array
+	value bool            // in an object: what comes next is a value, not a key
+	key   string
+}
+
+// keys refuses duplicate keys, and text that is nested too deep for jsonb.
+func keys(text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var path []level
+	for {
+		token, err := decoder.Token()
+		if err != nil {
+			return nil //nolint:nilerr // the syntax has been checked: this is the end
+		}
+		top := len(path) - 1
+		if name, ok := token.(string); ok && top >= 0 && path[top].seen != nil && !path[top].value {
+			if path[top].seen[name] {
+				return fmt.Errorf("has the key %s twice", place(path[:top], name))
+			}
+			path[top].seen[name], path[top].key, path[top].value = true, name, true
+			continue
+		}
+		switch token {
+		case json.Delim('{'):
+			path = append(path, level{seen: map[string]bool{}})
+		case json.Delim('['):
+			path = append(path, level{})
+		case json.Delim('}'), json.Delim(']'):
+			path = path[:top]
+			ended(path)
+		default:
+			ended(path)
+		}
+		if len(path) > MaxDepth {
+			return fmt.Errorf("is nested deeper than %d levels", MaxDepth)
+		}
+	}
+}
+
+// ended tells the innermost level that one of its values is over.
+func ended(path []level) {
+	if len(path) > 0 {
+		path[len(path)-1].value = false
+	}
+}
+
+func place(path []level, name string) string {
+	var names []string
+	for _, l := range path {
+		if l.seen != nil {
+			names = append(names, l.key)
+		}
+	}
+	return short(strings.Join(append(names, name), "."))
+}
+
+// kind names the type of a JSON value as PostgreSQL's jsonb_typeof does.
+func kind(value []byte) string {
+	value = bytes.TrimSpace(value)
+	if len(value) == 0 {
+		return "null"
+	}
+	switch value[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	default:
+		return "number"
+	}
+}
+
+func article(kind string) string {
+	switch kind {
+	case "null":
+		return kind
+	case "object", "array":
+		return "an " + kind
+	default:
+		return "a " + kind
+	}
+}
+
+// short quotes what somebody else wrote, for a message of one line.
+func short(s string) string {
+	const most = 60
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most]) + "…"
+	}
+	return strconv.Quote(s)
+}

@@ -1,0 +1,146 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/tidemarkhq/tidemark"
+)
+
+// emitted are the arguments of emit and emit_strict. Empty texts are null there.
+const emitted = `(
+	domain => $1, type => $2, payload => coalesce($3::jsonb, '{}'), key => nullif($4, ''), stream => nullif($5, ''),
+	lane => nullif($6, '')::tidemark.lane, severity => nullif($7, '')::tidemark.severity,
+	subject_table => nullif($8, ''), subject_ref => nullif($9, ''), idempotency_key => nullif($10, ''),
+	trace => nullif($11, ''), actor => nullif($12, ''), occurred_at => $13)`
+
+func emitArguments(e tidemark.Event) []any {
+	var payload *string
+	if e.Payload != nil {
+		text := string(e.Payload)
+		payload = &text
+	}
+	var occurred *time.Time
+	if !e.OccurredAt.IsZero() {
+		occurred = &e.OccurredAt
+	}
+	return []any{
+		e.Domain, e.Type, payload, e.Key, e.Stream, string(e.Lane), string(e.Severity), e.SubjectTable, e.SubjectRef,
+		e.IdempotencyKey, e.Trace, e.Actor, occurred,
+	}
+}
+
+// Emit calls tidemark.emit. Null: the type is not registered or not enabled, and
+// nothing was stored.
+func (db *DB) Emit(ctx context.Context, e tidemark.Event) (eventID *string, err error) {
+	return value[*string](ctx, db, `select tidemark.emit`+emitted+`::text`, emitArguments(e)...)
+}
+
+// EmitStrict calls tidemark.emit_strict: a type that is not registered or not enabled
+// is tidemark.ErrUnknownType.
+func (db *DB) EmitStrict(ctx context.Context, e tidemark.Event) (eventID *string, err error) {
+	return value[*string](ctx, db, `select tidemark.emit_strict`+emitted+`::text`, emitArguments(e)...)
+}
+
+// EmitMany calls tidemark.emit_many. The ids stand in the order of the events, null as
+// with Emit.
+func (db *DB) EmitMany(ctx context.Context, events []tidemark.Event) (eventIDs []*string, err error) {
+	document, err := json.Marshal(events)
+	if err != nil {
+		return nil, err
+	}
+	return value[[]*string](ctx, db,
+		`select array_agg(m.event_id::text order by m.position) from tidemark.emit_many($1) m`, string(document))
+}
+
+// StoredEvent is an event of the log without its payload, which not every role may read.
+type StoredEvent struct {
+	Seq            int64     `db:"seq" json:"seq"`
+	EventID        string    `db:"event_id" json:"event_id"`
+	CreatedAt      time.Time `db:"created_at" json:"created_at"`
+	OccurredAt     time.Time `db:"occurred_at" json:"occurred_at"`
+	Lane           string    `db:"lane" json:"lane"`
+	Severity       string    `db:"severity" json:"severity"`
+	Domain         string    `db:"domain" json:"domain"`
+	Type           string    `db:"type" json:"type"`
+	Stream         *string   `db:"stream" json:"stream"`
+	Key            *string   `db:"key" json:"key"`
+	SubjectTable   *string   `db:"subject_table" json:"subject_table"`
+	SubjectRef     *string   `db:"subject_ref" json:"subject_ref"`
+	IdempotencyKey *string   `db:"idempotency_key" json:"idempotency_key"`
+	Trace          *string   `db:"trace" json:"trace"`
+	Actor          string    `db:"actor" json:"actor"`
+}
+
+const storedEvent = `select o.seq, o.event_id::text, o.created_at, o.occurred_at, o.lane::text, o.severity::text, o.domain, o.type,
+	o.stream, o.key, o.subject_table, o.subject_ref, o.idempotency_key, o.trace, o.actor
+from tidemark.outbox o `
+
+// EventFilter chooses events of the log. The zero value of a field chooses all.
+type EventFilter struct {
+	Domain, Type, Stream, Key string
+	Since, Until              time.Time // created_at in [Since, Until)
+	BeforeSeq                 int64     // numbers below this one
+	Limit                     int       // at most so many; 0: all
+}
+
+// Events returns events of the log, newest first.
+func (db *DB) Events(ctx context.Context, f EventFilter) ([]StoredEvent, error) {
+	return list[StoredEvent](ctx, db, storedEvent+`
+		where ($1 = '' or o.domain = $1) and ($2 = '' or o.type = $2) and ($3 = '' or o.stream = $3) and ($4 = '' or o.key = $4)
+		  and ($5::timestamptz is null or o.created_at >= $5) and ($6::timestamptz is null or o.created_at < $6)
+		  and ($7::bigint = 0 or o.seq < $7)
+		order by o.seq desc limit nullif($8::integer, 0)`,
+		f.Domain, f.Type, f.Stream, f.Key, instant(f.Since), instant(f.Until), f.BeforeSeq, f.Limit)
+}
+
+// instant is null for the zero time.
+func instant(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// Event returns the event with the number, or tidemark.ErrNotFound.
+func (db *DB) Event(ctx context.Context, seq int64) (StoredEvent, error) {
+	e, err := one[StoredEvent](ctx, db, storedEvent+`where o.seq = $1`, seq)
+	return known(e, err, "event "+strconv.FormatInt(seq, 10),
+		"It was never emitted, was rolled back, or has left the log by retention.")
+}
+
+// EventSeq calls tidemark.event_seq. Null: the event is not in the log.
+func (db *DB) EventSeq(ctx context.Context, eventID string) (seq *int64, err error) {
+	return value[*int64](ctx, db, `select tidemark.event_seq($1::text::uuid)`, eventID)
+}
+
+// EventPayload returns the payload of the event with the number. Null: the role that
+// logged in may not read payloads.
+func (db *DB) EventPayload(ctx context.Context, seq int64) (json.RawMessage, error) {
+	may, err := value[bool](ctx, db, `select has_column_privilege('tidemark.outbox', 'payload', 'select')`)
+	if err != nil || !may {
+		return nil, err
+	}
+	return value[json.RawMessage](ctx, db, `select o.payload from tidemark.outbox o where o.seq = $1`, seq)
+}
+
+// Attempt is a piece of evidence: what a worker decided for an event on a route, and
+// what came of it.
+type Attempt struct {
+	Worker         string    `db:"worker" json:"worker"`
+	RouteCode      *string   `db:"route_code" json:"route_code"` // null: no route claimed the event
+	AttemptNo      int       `db:"attempt_no" json:"attempt_no"`
+	Outcome        string    `db:"outcome" json:"outcome"`
+	Reason         *string   `db:"reason" json:"reason"`
+	Detail         *string   `db:"detail" json:"detail"`
+	DecidedAt      time.Time `db:"decided_at" json:"decided_at"`
+	IdempotencyKey *string   `db:"idempotency_key" json:"idempotency_key"`
+}
+
+// Evidence calls tidemark.event_evidence.
+func (db *DB) Evidence(ctx context.Context, seq int64) ([]Attempt, error) {
+	return list[Attempt](ctx, db, `select e.worker, e.route_code, e.attempt_no, e.outcome::text, e.reason, e.detail, e.decided_at,
+		e.idempotency_key from tidemark.event_evidence($1) e`, seq)
+}

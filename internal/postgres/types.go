@@ -1,0 +1,58 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// EventType is a registered event type.
+type EventType struct {
+	Domain      string          `db:"domain" json:"domain"`
+	Type        string          `db:"type" json:"type"`
+	Version     int             `db:"version" json:"version"`
+	Enabled     bool            `db:"enabled" json:"enabled"`
+	Schema      json.RawMessage `db:"schema" json:"schema"` // null: any object
+	Description string          `db:"description" json:"description"`
+}
+
+const eventType = `select t.domain, t.type, t.version, t.enabled, t.schema, t.description from `
+
+// EventTypes returns the registry of event types, or the part of one domain.
+func (db *DB) EventTypes(ctx context.Context, domain string) ([]EventType, error) {
+	return list[EventType](ctx, db, eventType+`tidemark.event_type t where $1 = '' or t.domain = $1 order by t.domain, t.type`, domain)
+}
+
+// EventType returns one event type, or tidemark.ErrNotFound.
+func (db *DB) EventType(ctx context.Context, domain, name string) (EventType, error) {
+	t, err := one[EventType](ctx, db, eventType+`tidemark.event_type t where t.domain = $1 and t.type = $2`, domain, name)
+	return known(t, err, "event type "+domain+"/"+name, "Types: tidemark type list")
+}
+
+// Changes names columns of a configuration row, with their new values; nil is null.
+type Changes map[string]any
+
+// TypeSet calls tidemark.type_set.
+func (db *DB) TypeSet(ctx context.Context, domain, name string, changes Changes, reason string) (EventType, error) {
+	return one[EventType](ctx, db, eventType+`tidemark.type_set($1, $2, coalesce($3::jsonb, '{}'), nullif($4, '')) t`, domain, name, changes, reason)
+}
+
+// Domain is a namespace of event types.
+type Domain struct {
+	Domain       string `db:"domain" json:"domain"`
+	MetadataOnly bool   `db:"metadata_only" json:"metadata_only"`
+	Types        int    `db:"types" json:"types"` // event types in it
+	Description  string `db:"description" json:"description"`
+}
+
+const domain = `select d.domain, d.metadata_only,
+	(select count(*)::integer from tidemark.event_type t where t.domain = d.domain) as types, d.description from `
+
+// Domains returns all domains.
+func (db *DB) Domains(ctx context.Context) ([]Domain, error) {
+	return list[Domain](ctx, db, domain+`tidemark.domain d order by d.domain`)
+}
+
+// DomainSet calls tidemark.domain_set.
+func (db *DB) DomainSet(ctx context.Context, name string, changes Changes, reason string) (Domain, error) {
+	return one[Domain](ctx, db, domain+`tidemark.domain_set($1, coalesce($2::jsonb, '{}'), nullif($3, '')) d`, name, changes, reason)
+}

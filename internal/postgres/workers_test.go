@@ -1,0 +1,72 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/postgres"
+)
+
+func TestWorkers(t *testing.T) {
+	t.Parallel()
+	_, db := setup(t)
+	made, err := db.WorkerSet(t.Context(), "w", postgres.Changes{"domains": []string{"shop"}, "read_order": "strict"}, "test")
+	want := postgres.Worker{
+		Worker: "w", Source: "outbox", Handler: "route", Domains: []string{"shop"}, ReadOrder: "strict", HoleLimit: 10000,
+	}
+	if diff := cmp.Diff(want, made); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+
+	pass, err := db.RouteWorkerRun(t.Context(), "w", 100)
+	noSummary := cmpopts.IgnoreFields(postgres.Pass{}, "Summary")
+	if diff := cmp.Diff(postgres.Pass{Worker: "w", Status: "closed", Gate: "routes.enabled"}, pass, noSummary); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+	open(t, db, "w")
+	must(t)(db.Emit(t.Context(), tidemark.Event{Domain: "shop", Type: "order.paid"}))
+	pass, err = db.RouteWorkerRun(t.Context(), "w", 100)
+	ran := postgres.Pass{Worker: "w", Status: "ran", Events: 1, Decided: map[string]int{"skipped": 1}, Watermark: 1}
+	if diff := cmp.Diff(ran, pass, noSummary); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+	health, err := db.WorkerHealthOf(t.Context(), "w")
+	if err != nil || health.Status != "idle" || health.Watermark != 1 || health.EventsSeen != 1 || health.LastRunAt == nil {
+		t.Errorf("got %+v, %v", health, err)
+	}
+	if all, err := db.WorkerHealth(t.Context()); err != nil || len(all) != 2 {
+		t.Errorf("got %+v, %v", all, err)
+	}
+	if was, err := db.WorkerRewind(t.Context(), "w", 0, "test"); was != 1 || err != nil {
+		t.Errorf("got %d, %v", was, err)
+	}
+
+	_, err = db.WorkerHealthOf(t.Context(), "never")
+	wantError(t, err, tidemark.ErrNotFound)
+	_, err = db.RouteWorkerRun(t.Context(), "never", 100)
+	wantError(t, err, tidemark.ErrNotFound)
+	_, err = db.WorkerRewind(t.Context(), "w", 0, "")
+	wantError(t, err, tidemark.ErrArgument)
+	for _, limit := range []int{0, -1, 50001} {
+		_, err = db.RouteWorkerRun(t.Context(), "w", limit)
+		wantError(t, err, tidemark.ErrArgument)
+	}
+}
+
+func TestWorkerRefusesOtherIsolationLevels(t *testing.T) {
+	t.Parallel()
+	test, _ := setup(t)
+	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
+		tx, err := test.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: level})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = postgres.New(tx).RouteWorkerRun(t.Context(), "default", 100)
+		wantError(t, err, tidemark.ErrIsolation)
+		_ = tx.Rollback(t.Context())
+	}
+}
