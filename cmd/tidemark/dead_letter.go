@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemarkhq/tidemark/internal/postgres"
+)
+
+func newDeadLetter(a *app) *cobra.Command {
+	cmd := &cobra.Command{Use: "dead-letter", Short: "Events that could not be routed or delivered"}
+	cmd.AddCommand(newDeadLetterList(a), newDeadLetterShow(a), newDeadLetterReplay(a), newDeadLetterDiscard(a))
+	return cmd
+}
+
+// letterFlags choose dead letters.
+type letterFlags struct {
+	filter       postgres.LetterFilter
+	since, until string
+}
+
+func (f *letterFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.filter.Route, "route", "", "only this route")
+	flags.StringVar(&f.filter.Code, "code", "", "only this error code")
+	flags.StringVar(&f.since, "since", "", "last failed at this time or later: RFC 3339, or how long ago (90m, 24h, 7d)")
+	flags.StringVar(&f.until, "until", "", "last failed before this time")
+}
+
+func (f *letterFlags) read(s *session) (_ postgres.LetterFilter, err error) {
+	if f.filter.Limit < 0 {
+		return f.filter, usagef("--limit must not be negative")
+	}
+	if f.filter.Since, err = when("since", f.since, s.now); err != nil {
+		return f.filter, err
+	}
+	f.filter.Until, err = when("until", f.until, s.now)
+	return f.filter, err
+}
+
+func newDeadLetterList(a *app) *cobra.Command {
+	var f letterFlags
+	cmd := needs("tidemark_reader", &cobra.Command{
+		Use:   "list",
+		Short: "List open dead letters, those that failed last first",
+		RunE: a.withSchema(func(ctx context.Context, s *session, _ []string) error {
+			filter, err := f.read(s)
+			if err != nil {
+				return err
+			}
+			return deadLetterList(ctx, s, filter)
+		}),
+	})
+	f.add(cmd)
+	cmd.Flags().BoolVar(&f.filter.Resolved, "resolved", false, "the resolved ones too")
+	cmd.Flags().IntVar(&f.filter.Limit, "limit", 100, "at most so many; 0: all")
+	return cmd
+}
+
+func deadLetterList(ctx context.Context, s *session, f postgres.LetterFilter) error {
+	limit := f.Limit
+	if limit > 0 {
+		f.Limit++
+	}
+	letters, err := s.DeadLetters(ctx, f)
+	if err != nil {
+		return err
+	}
+	more := limit > 0 && len(letters) > limit
+	if more {
+		letters = letters[:limit]
+	}
+	type l = postgres.DeadLetter
+	columns := []column[l]{
+		{"ID", func(l l) string { return number(l.ID) }},
+		{"ROUTE", func(l l) string { return l.RouteCode }},
+		{"SEQ", func(l l) string { return number(l.Seq) }},
+		{"ATTEMPTS", func(l l) string { return number(l.Attempts) }},
+		{"LAST FAILED", func(l l) string { return s.age(l.LastFailedAt) }},
+		{"ERROR", func(l l) string { return l.ErrorCode }},
+		{"DETAIL", func(l l) string { return cut(text(l.ErrorDetail), 60) }},
+	}
+	if f.Resolved {
+		columns = append(columns, column[l]{"RESOLUTION", func(l l) string { return firstOf(text(l.Resolution), "open") }})
+	}
+	err = rows(s.printer, "no dead letters", letters, columns...)
+	if err == nil && more {
+		s.note("there are more: --limit 0 shows all")
+	}
+	return err
+}
+
+func newDeadLetterShow(a *app) *cobra.Command {
+	return needs("tidemark_reader", &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a dead letter and the event that it keeps",
+		RunE:  a.withSchema(deadLetterShow),
+	})
+}
+
+// letterDetails is the JSON of `dead-letter show`.
+type letterDetails struct {
+	postgres.DeadLetter
+	EventSnapshot json.RawMessage `json:"event_snapshot"` // null: not for this role
+}
+
+func deadLetterShow(ctx context.Context, s *session, args []string) error {
+	id, err := letterID(args[0])
+	if err != nil {
+		return err
+	}
+	letter, err := s.DeadLetter(ctx, id)
+	if err != nil {
+		return err
+	}
+	snapshot, err := s.DeadLetterSnapshot(ctx, id)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.object(letterDetails{letter, snapshot})
+	}
+	shown := string(snapshot)
+	if snapshot == nil {
+		shown = "(not for your role, which is not in tidemark_admin)"
+	}
+	resolution := "open"
+	if letter.ResolvedAt != nil {
+		resolution = fmt.Sprintf("%s by %s, %s", text(letter.Resolution), text(letter.ResolvedBy), utc(*letter.ResolvedAt))
+	}
+	return s.facts(
+		fact{"dead letter", number(letter.ID)}, fact{"state", resolution}, fact{"reason", text(letter.ResolutionReason)},
+		fact{"route", letter.RouteCode}, fact{"worker", letter.Worker},
+		fact{"error", letter.ErrorCode}, fact{"detail", text(letter.ErrorDetail)}, fact{"attempts", number(letter.Attempts)},
+		fact{"first failed", utc(letter.FirstFailedAt)}, fact{"last failed", utc(letter.LastFailedAt) + ", " + s.age(letter.LastFailedAt)},
+		fact{"idempotency key", letter.IdempotencyKey}, fact{"event", letter.EventID}, fact{"number", number(letter.Seq)},
+		fact{"snapshot", shown})
+}
+
+func letterID(text string) (int64, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, usagef("%q is not the number of a dead letter", text)
+	}
+	return id, nil
+}
+
+func newDeadLetterReplay(a *app) *cobra.Command {
+	var f letterFlags
+	var all, dryRun bool
+	cmd := needs("tidemark_executor", &cobra.Command{
+		Use:   "replay [ID]",
+		Short: "Try dead letters again: one, or those that flags choose, in one transaction",
+	})
+	f.add(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&all, "all", false, "all open ones")
+	flags.IntVar(&f.filter.Limit, "limit", 1000, "at most so many, oldest events first: 1 to 50000")
+	flags.BoolVar(&dryRun, "dry-run", false, "deliver and write nothing; tell what would happen")
+	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
+		chosen := all || flags.Changed("route") || flags.Changed("code") || flags.Changed("since") || flags.Changed("until")
+		switch {
+		case len(args) == 1 && chosen:
+			return usagef("give an ID or flags that choose, not both")
+		case len(args) == 0 && !chosen:
+			return usagef("give an ID, choose with --route, --code, --since, --until, or give --all")
+		}
+		filter, err := f.read(s)
+		if err != nil {
+			return err
+		}
+		replays, err := replay(ctx, s, args, filter, dryRun)
+		if err != nil {
+			return err
+		}
+		err = replayResult(s, replays, dryRun)
+		if len(replays) == filter.Limit {
+			s.note("stopped at the limit of %d: there may be more", filter.Limit)
+		}
+		return err
+	})
+	return cmd
+}
+
+func replay(ctx context.Context, s *session, args []string, f postgres.LetterFilter, dryRun bool) (all []postgres.Replay, err error) {
+	return all, s.inTx(ctx, func(db *postgres.DB) error {
+		if len(args) == 0 {
+			all, err = db.DeadLetterReplayMany(ctx, f, dryRun)
+			return err
+		}
+		id, err := letterID(args[0])
+		if err != nil {
+			return err
+		}
+		one, err := db.DeadLetterReplay(ctx, id, dryRun)
+		all = []postgres.Replay{one}
+		return err
+	})
+}
+
+func replayResult(s *session, replays []postgres.Replay, dryRun bool) error {
+	type r = postgres.Replay
+	outcome := "OUTCOME"
+	if dryRun {
+		outcome = "WOULD BE"
+	}
+	err := rows(s.printer, "no open dead letters were chosen", replays,
+		column[r]{"ID", func(r r) string { return number(r.ID) }},
+		column[r]{"ROUTE", func(r r) string { return r.RouteCode }},
+		column[r]{"EVENT", func(r r) string { return r.EventID }},
+		column[r]{"ATTEMPT", func(r r) string { return number(r.AttemptNo) }},
+		column[r]{outcome, func(r r) string { return r.Outcome }},
+		column[r]{"REASON", func(r r) string { return text(r.Reason) }},
+		column[r]{"DETAIL", func(r r) string { return text(r.Detail) }})
+	if err != nil || dryRun {
+		return err
+	}
+	failed := 0
+	for _, r := range replays {
+		if r.Outcome == "failed" {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %s failed again", failed, count(len(replays), "dead letter", "dead letters"))
+	}
+	return nil
+}
+
+func newDeadLetterDiscard(a *app) *cobra.Command {
+	var reason string
+	cmd := needs("tidemark_admin", &cobra.Command{
+		Use:   "discard ID",
+		Short: "Resolve a dead letter that will never be delivered; it stays on record",
+		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
+			id, err := letterID(args[0])
+			if err != nil {
+				return err
+			}
+			if err := needReason(reason); err != nil {
+				return err
+			}
+			if err := s.DeadLetterDiscard(ctx, id, reason); err != nil {
+				return err
+			}
+			if s.json {
+				letter, err := s.DeadLetter(ctx, id)
+				if err != nil {
+					return err
+				}
+				return s.object(letter)
+			}
+			return s.linef("dead letter %d: discarded", id)
+		}),
+	})
+	reasonFlag(cmd, &reason)
+	return cmd
+}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/intake"
+	"github.com/tidemarkhq/tidemark/internal/postgres"
+)
+
+// A batch ends at batchLines lines or at batchBytes of payloads, whichever comes first.
+const (
+	batchLines = 1000
+	batchBytes = 4 << 20
+)
+
+// lineResult is what became of a line.
+type lineResult struct {
+	Line    int        `json:"line"`
+	EventID *string    `json:"event_id"` // null: nothing was stored
+	Error   *lineError `json:"error,omitempty"`
+}
+
+type lineError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// lineEmitter emits the events of a reader.
+type lineEmitter struct {
+	session *session
+	reader  *intake.Reader
+	types   *registry
+	strict  bool
+	carryOn bool
+
+	read, committed   int // last line
+	accepted, refused int
+	unknown           map[string]unknownType
+	results           []lineResult // not yet told; those that are fine are for JSON only
+}
+
+// unknownType counts the lines of a type of which nothing is stored.
+type unknownType struct{ lines, first int }
+
+func emitLines(ctx context.Context, s *session, reader *intake.Reader, f emitFlags) error {
+	types, err := newRegistry(ctx, s)
+	if err != nil {
+		return err
+	}
+	e := &lineEmitter{
+		session: s, reader: reader, types: types, strict: f.strict, carryOn: f.carryOn, unknown: map[string]unknownType{},
+	}
+	if err := e.run(ctx); err != nil {
+		if e.committed > 0 {
+			return hinted{err, fmt.Sprintf("What is good of lines 1 to %d is emitted.", e.committed)}
+		}
+		return err
+	}
+	return e.summary()
+}
+
+// run emits everything in one transaction, or with carryOn each batch in one of its own.
+func (e *lineEmitter) run(ctx context.Context) error {
+	for more := true; more; {
+		err := pgx.BeginFunc(ctx, e.session.conn, func(tx pgx.Tx) error {
+			for more {
+				batch, bad := e.batch()
+				// Sent even before a bad line, of which the first is to be told.
+				if err := e.send(ctx, tx, batch); err != nil {
+					return err
+				}
+				if more = bad == nil; !more && !errors.Is(bad, io.EOF) {
+					return bad
+				}
+				if e.carryOn {
+					return nil
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := e.tell(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// batch reads the next events, up to the error that ends the work: io.EOF, what is
+// wrong with a line if that is the end, or with the input.
+func (e *lineEmitter) batch() (items []intake.Item, err error) {
+	for size := 0; len(items) < batchLines && size < batchBytes; {
+		item, err := e.reader.Next()
+		var bad *intake.LineError
+		switch {
+		case errors.As(err, &bad):
+			item.Line, err = bad.Line, badEvent(bad.Err)
+		case err != nil:
+			return items, err
+		default:
+			err = e.types.check(item.Event)
+		}
+		e.read = item.Line
+		if err == nil {
+			size += len(item.Event.Payload)
+			items = append(items, item)
+		} else if err := e.refuse(item.Line, err); err != nil {
+			return items, err
+		}
+	}
+	return items, nil
+}
+
+// send emits a batch. Where the database refuses it, its halves are sent, down to the
+// lines that are refused, earlier ones first.
+func (e *lineEmitter) send(ctx context.Context, tx pgx.Tx, items []intake.Item) error {
+	if len(items) == 0 {
+		return nil
+	}
+	ids, err := emitItems(ctx, tx, items)
+	switch {
+	case err == nil:
+		return e.stored(items, ids)
+	case !isRefusal(err):
+		return err
+	case len(items) == 1:
+		return e.refuse(items[0].Line, err)
+	}
+	if err := e.send(ctx, tx, items[:len(items)/2]); err != nil {
+		return err
+	}
+	return e.send(ctx, tx, items[len(items)/2:])
+}
+
+// emitItems emits all of the items or, with an error, none: the transaction goes on.
+func emitItems(ctx context.Context, tx pgx.Tx, items []intake.Item) (ids []*string, err error) {
+	err = pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) (err error) {
+		db := postgres.New(savepoint)
+		if len(items) == 1 { // so that the error names no position in a batch of ours
+			id, err := db.Emit(ctx, items[0].Event)
+			ids = []*string{id}
+			return err
+		}
+		events := make([]tidemark.Event, len(items))
+		for i, item := range items {
+			events[i] = item.Event
+		}
+		ids, err = db.EmitMany(ctx, events)
+		return err
+	})
+	return ids, err
+}
+
+// isRefusal tells whether the error is the fault of an event: a rule of ours, data
+// that PostgreSQL cannot hold (22), or too much of it (54).
+func isRefusal(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && (pgErr.Code[:2] == "TM" || pgErr.Code[:2] == "22" || pgErr.Code[:2] == "54")
+}
+
+func (e *lineEmitter) stored(items []intake.Item, ids []*string) error {
+	for i, item := range items {
+		name := item.Event.Domain + "/" + item.Event.Type
+		switch {
+		case ids[i] != nil:
+			e.accepted++
+		case e.strict:
+			err := e.refuse(item.Line, &tidemark.Error{
+				Code: "TM001", Message: "event type " + name + " is not registered or not enabled",
+				Hint: fmt.Sprintf("Register it with tidemark type set %s %s.", item.Event.Domain, item.Event.Type),
+			})
+			if err != nil {
+				return err
+			}
+			continue
+		default:
+			u := e.unknown[name]
+			e.unknown[name] = unknownType{u.lines + 1, cmp.Or(u.first, item.Line)}
+		}
+		if e.session.json {
+			e.results = append(e.results, lineResult{Line: item.Line, EventID: ids[i]})
+		}
+	}
+	return nil
+}
+
+// refuse notes a line with carryOn, and without it is the end.
+func (e *lineEmitter) refuse(line int, err error) error {
+	refused := lineError{Message: err.Error()}
+	var ours *tidemark.Error
+	var pgErr *pgconn.PgError
+	switch {
+	case errors.As(err, &ours):
+		refused = lineError{ours.Code, ours.Message, ours.Hint}
+	case errors.As(err, &pgErr):
+		refused = lineError{pgErr.Code, pgErr.Message, pgErr.Hint}
+	}
+	if !e.carryOn {
+		return hinted{
+			&tidemark.Error{Code: refused.Code, Message: fmt.Sprintf("line %d: %s", line, refused.Message)},
+			strings.TrimSpace(refused.Hint + " Nothing was emitted; --continue emits the good lines."),
+		}
+	}
+	e.refused++
+	e.results = append(e.results, lineResult{Line: line, Error: &refused})
+	return nil
+}
+
+// tell gives the results, which are committed by now, in the order of the lines.
+func (e *lineEmitter) tell() error {
+	e.committed = e.read
+	slices.SortStableFunc(e.results, func(a, b lineResult) int { return a.Line - b.Line })
+	for _, r := range e.results {
+		if !e.session.json {
+			e.session.note("%s: line %d: %s", r.Error.Code, r.Line, r.Error.Message)
+		} else if err := e.session.object(r); err != nil {
+			return err
+		}
+	}
+	e.results = nil
+	return nil
+}
+
+func (e *lineEmitter) summary() error {
+	for _, name := range slices.Sorted(maps.Keys(e.unknown)) {
+		u := e.unknown[name]
+		e.session.note("nothing was stored of %s (the first is line %d): the type %s is not registered or not enabled",
+			count(u.lines, "line", "lines"), u.first, name)
+	}
+	if !e.session.json {
+		if err := e.session.linef("%s accepted, %d refused", count(e.accepted, "line", "lines"), e.refused); err != nil {
+			return err
+		}
+	}
+	if e.refused > 0 {
+		return fmt.Errorf("%s refused", count(e.refused, "line was", "lines were"))
+	}
+	return nil
+}

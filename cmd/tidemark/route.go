@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tidemarkhq/tidemark/internal/postgres"
+)
+
+func newRoute(a *app) *cobra.Command {
+	cmd := &cobra.Command{Use: "route", Short: "Where committed events go"}
+	cmd.AddCommand(
+		newRouteList(a), newRouteShow(a), newRouteSet(a),
+		newRouteSwitch(a, "enable", "Turn a route on; in dry run it still delivers nothing", true),
+		newRouteSwitch(a, "disable", "Turn a route off; its events are recorded as disabled", false),
+	)
+	return cmd
+}
+
+func newRouteList(a *app) *cobra.Command {
+	var worker string
+	cmd := needs("tidemark_reader", &cobra.Command{
+		Use:   "list",
+		Short: "List routes",
+		RunE: a.withSchema(func(ctx context.Context, s *session, _ []string) error {
+			routes, err := s.Routes(ctx, worker)
+			if err != nil {
+				return err
+			}
+			type r = postgres.Route
+			return rows(s.printer, "no routes; make one: tidemark route set CODE", routes,
+				column[r]{"ROUTE", func(r r) string { return r.RouteCode }},
+				column[r]{"STATE", routeState},
+				column[r]{"WORKER", func(r r) string { return r.Worker }},
+				column[r]{"EVENTS", func(r r) string { return r.Domain + "/" + r.Type }},
+				column[r]{"STREAM", func(r r) string { return text(r.Stream) }},
+				column[r]{"TARGET", func(r r) string { return r.TargetKind + " " + r.TargetRef }})
+		}),
+	})
+	cmd.Flags().StringVar(&worker, "worker", "", "only routes that this worker serves")
+	return cmd
+}
+
+// routeState is what the switches of a route come to.
+func routeState(r postgres.Route) string {
+	switch {
+	case !r.Enabled:
+		return "off"
+	case r.DryRun:
+		return "dry run"
+	default:
+		return "live"
+	}
+}
+
+func newRouteShow(a *app) *cobra.Command {
+	return needs("tidemark_reader", &cobra.Command{
+		Use:   "show CODE",
+		Short: "Show a route",
+		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
+			r, err := s.Route(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return showRoute(s, r)
+		}),
+	})
+}
+
+func newRouteSet(a *app) *cobra.Command {
+	var reason string
+	cmd := needs("tidemark_admin", &cobra.Command{
+		Use:   "set CODE",
+		Short: "Make a route or change one",
+		Long: `Make a route or change one. A new route needs --domain, --target-kind and --target-ref; it is off and
+in dry run unless told otherwise. An empty text takes a filter or the retry policy away.`,
+	})
+	flags := cmd.Flags()
+	flags.String("worker", "default", "worker that serves the route")
+	flags.String("domain", "", "domain of the events, or * for all")
+	flags.String("type", "*", "type of the events: exact, a prefix (order.*) or *")
+	flags.String("stream", "", "only events of this stream")
+	flags.String("key-filter", "", "only events with this key, or with this beginning of it (eu-*)")
+	flags.String("payload-filter", "", "only events whose payload contains this JSON object")
+	flags.String("target-kind", "", "sql, notify, webhook, kafka, nats, river or stdout")
+	flags.String("target-ref", "", "function, channel, URL, topic, subject or job kind")
+	flags.Bool("exclusive", false, "no other route may claim the same target for the same event")
+	flags.Bool("enabled", false, "on")
+	flags.Bool("dry-run", true, "decide and record, deliver nothing")
+	flags.Bool("fail-closed", true, "keep what the route cannot decide as a dead letter; false: skip it")
+	flags.String("ordering", "none", "none, or key: an event waits behind earlier ones of its key")
+	flags.String("retry-policy", "", `JSON object with any of max_attempts, base_seconds, max_seconds, jitter`)
+	flags.String("timeout", "10s", "longest time for one delivery")
+	flags.Int("concurrency", 4, "deliveries under way at once")
+	flags.String("description", "", "for people")
+	reasonFlag(cmd, &reason)
+	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
+		changes, err := routeChanges(flags)
+		if err != nil {
+			return err
+		}
+		if err := needOne(changes); err != nil {
+			return err
+		}
+		r, err := s.RouteSet(ctx, args[0], changes, reason, true)
+		if err != nil {
+			return err
+		}
+		return showRoute(s, r)
+	})
+	return cmd
+}
+
+// routeChanges is what the flags that were given say, by the names of the columns.
+func routeChanges(flags *pflag.FlagSet) (postgres.Changes, error) {
+	changes := postgres.Changes{}
+	for flag, column := range map[string]string{
+		"worker": "worker", "domain": "domain", "type": "type", "target-kind": "target_kind", "target-ref": "target_ref",
+		"ordering": "ordering", "timeout": "timeout", "description": "description",
+	} {
+		if flags.Changed(flag) {
+			changes[column], _ = flags.GetString(flag)
+		}
+	}
+	for flag, column := range map[string]string{"stream": "stream", "key-filter": "key_filter"} {
+		if flags.Changed(flag) {
+			if text, _ := flags.GetString(flag); text != "" {
+				changes[column] = text
+			} else {
+				changes[column] = nil
+			}
+		}
+	}
+	for flag, column := range map[string]string{"payload-filter": "payload_filter", "retry-policy": "retry_policy"} {
+		if !flags.Changed(flag) {
+			continue
+		}
+		text, _ := flags.GetString(flag)
+		var object map[string]any
+		if text != "" {
+			if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+				return nil, usagef("--%s must be a JSON object", flag)
+			}
+			changes[column] = json.RawMessage(text)
+		} else {
+			changes[column] = nil
+		}
+	}
+	for flag, column := range map[string]string{
+		"exclusive": "exclusive", "enabled": "enabled", "dry-run": "dry_run", "fail-closed": "fail_closed",
+	} {
+		if flags.Changed(flag) {
+			changes[column], _ = flags.GetBool(flag)
+		}
+	}
+	if flags.Changed("concurrency") {
+		changes["concurrency"], _ = flags.GetInt("concurrency")
+	}
+	return changes, nil
+}
+
+func newRouteSwitch(a *app, name, short string, enabled bool) *cobra.Command {
+	var reason string
+	cmd := needs("tidemark_admin", &cobra.Command{
+		Use:   name + " CODE",
+		Short: short,
+		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
+			r, err := s.RouteSet(ctx, args[0], postgres.Changes{"enabled": enabled}, reason, false)
+			if err != nil {
+				return err
+			}
+			if s.json {
+				return s.object(r)
+			}
+			return s.linef("route %s: %s", r.RouteCode, routeState(r))
+		}),
+	})
+	reasonFlag(cmd, &reason)
+	return cmd
+}
+
+func showRoute(s *session, r postgres.Route) error {
+	if s.json {
+		return s.object(r)
+	}
+	return s.facts(
+		fact{"route", r.RouteCode}, fact{"state", routeState(r)},
+		fact{"enabled", yes(r.Enabled)}, fact{"dry run", yes(r.DryRun)}, fact{"fail closed", yes(r.FailClosed)},
+		fact{"worker", r.Worker}, fact{"events", r.Domain + "/" + r.Type}, fact{"stream", text(r.Stream)},
+		fact{"key filter", text(r.KeyFilter)}, fact{"payload filter", string(r.PayloadFilter)},
+		fact{"target", r.TargetKind + " " + r.TargetRef}, fact{"exclusive", yes(r.Exclusive)},
+		fact{"ordering", r.Ordering}, fact{"retry policy", firstOf(string(r.RetryPolicy), "default")},
+		fact{"timeout", r.Timeout}, fact{"concurrency", number(r.Concurrency)}, fact{"description", r.Description})
+}

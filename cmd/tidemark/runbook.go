@@ -1,0 +1,54 @@
+package main
+
+import (
+	"strings"
+)
+
+// step is a step of a runbook that was taken.
+type step struct {
+	Step    string `json:"step"`
+	SQL     string `json:"sql"`
+	Changed bool   `json:"changed"`
+	Result  string `json:"result"`
+}
+
+// steps writes what was done so that the whole output can be given to psql.
+func (p *printer) steps(all ...step) error {
+	for _, s := range all {
+		if p.json {
+			if err := p.object(s); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, line := range []string{"-- " + s.Step, s.SQL, "--   " + s.Result} {
+			if err := p.linef("%s", line); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// gateStep is the step that set a gate.
+func gateStep(gate string, was, open bool, reason string) step {
+	value, why := "false", "null"
+	if open {
+		value = "true"
+	}
+	if reason != "" {
+		why = literal(reason)
+	}
+	s := step{
+		Step: "set the gate " + gate, SQL: "select tidemark.gate_set(" + literal(gate) + ", " + value + ", " + why + ");",
+		Changed: was != open, Result: openOrClosed(was) + " before, " + openOrClosed(open) + " now",
+	}
+	if !s.Changed {
+		s.Result = "was " + openOrClosed(open) + " already"
+	}
+	return s
+}
+
+func workerGate(worker string) string { return "worker." + worker + ".enabled" }
