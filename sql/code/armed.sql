@@ -1,12 +1,14 @@
 create or replace function tidemark.armed()
 returns boolean
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select s.stage = 'live'
-       and s.database = current_database()
-       and s.system_identifier = (select c.system_identifier from pg_control_system() c)
-    from tidemark.stage s
+declare
+    bound constant tidemark.stage := (select s from tidemark.stage s);
+begin
+    return bound.stage = 'live' and bound.database = current_database()
+       and bound.system_identifier = (select c.system_identifier from pg_control_system() c);
+end
 $$;
 comment on function tidemark.armed() is 'True: the stage is live, and was made live in this very cluster and database. A copy restored elsewhere is not armed: it can dry-run, it cannot deliver.';
 revoke all on function tidemark.armed() from public;

@@ -1,19 +1,21 @@
 create or replace function tidemark.closed_gate(worker text)
 returns text
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select case
+begin
+    return case
         when not tidemark.gate_open('routes.enabled') then 'routes.enabled'
         when not tidemark.gate_open('worker.' || closed_gate.worker || '.enabled')
             then 'worker.' || closed_gate.worker || '.enabled'
         when exists (select from tidemark.worker_cursor c
                      where c.worker = closed_gate.worker and c.paused_at is not null) then 'paused'
         -- A copy that is not armed must not consume, as dry runs, what its live routes would have delivered.
-        when not tidemark.armed()
-            and exists (select from tidemark.outbound_route r
-                        where r.worker = closed_gate.worker and r.enabled and not r.dry_run) then 'stage'
-    end
+        when exists (select from tidemark.outbound_route r
+                     where r.worker = closed_gate.worker and r.enabled and not r.dry_run)
+            and not tidemark.armed() then 'stage'
+    end;
+end
 $$;
 comment on function tidemark.closed_gate(text) is 'What forbids the worker to run: routes.enabled, worker.<name>.enabled, paused, or stage (it has an enabled live route and this installation is not armed). Null: nothing.';
 revoke all on function tidemark.closed_gate(text) from public;

@@ -1,13 +1,15 @@
 create or replace function tidemark.closed_switch(worker text, live_routes integer[])
 returns text
-language sql volatile
+language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
-    select coalesce(
+begin
+    return coalesce(
         tidemark.closed_gate(closed_switch.worker),
         (select 'route ' || r.route_code from tidemark.outbound_route r
          where r.id = any (live_routes) and (not r.enabled or r.dry_run)
-         order by r.id limit 1))
+         order by r.id limit 1));
+end
 $$;
 comment on function tidemark.closed_switch(text, integer[]) is 'What forbids the worker, by now, to deliver on these routes: a gate (tidemark.closed_gate), or a route that is off or in dry run. Null: nothing.';
 revoke all on function tidemark.closed_switch(text, integer[]) from public;

@@ -6,9 +6,12 @@ create or replace function tidemark.decide(
     routes tidemark.outbound_route[],
     gates tidemark.gates)
 returns table (route_id integer, outcome tidemark.outcome, reason text)
-language sql immutable parallel safe
+language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_column
+begin
+    return query
     with claim as materialized (
         select r.* from unnest(decide.routes) r where tidemark.route_matches(r, decide.event)
     ), refused as (
@@ -46,7 +49,8 @@ as $$
       and ((decide.gates).armed
            or not exists (select from unnest(decide.routes) r
                           where r.worker = decide.worker and r.enabled and not r.dry_run))
-    order by 1
+    order by 1;
+end
 $$;
 comment on function tidemark.decide(text, tidemark.outbox, tidemark.outbound_route[], tidemark.gates) is
 'What the worker decides for an event: one row per route of its that claims the event, or one row with route_id 0 and skipped where none does; no row while a gate is closed. pending: to be delivered. failed (skipped where the route does not fail closed) has a reason: unknown_target_kind, bad_retry_policy, ambiguous_route.';

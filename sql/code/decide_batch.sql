@@ -21,10 +21,11 @@ declare
 begin
     -- The gates were open at the claim, in this transaction. One decision serves a whole group, whose events
     -- differ in nothing that a route looks at; the filters were answered when the batch was read.
-    select array_agg(row(d.route_id, d.outcome, d.reason, null, d.events, d.seqs)::tidemark.evidence) into evidence
+    select array_agg(row(d.route_id, d.outcome, d.reason, null, d.events,
+                         tidemark.group_numbers(batch, d.members))::tidemark.evidence) into evidence
     from (
-        select d.route_id, d.outcome, d.reason, sum(g.events)::integer as events, range_agg(g.seqs) as seqs
-        from unnest(batch.groups) g
+        select d.route_id, d.outcome, d.reason, sum(g.events)::integer as events, array_agg(g.n::integer) as members
+        from unnest(batch.groups) with ordinality g (domain, type, stream, matched, events, seqs, n)
         cross join lateral (
             select case when not filtered then routes else array(
                 select jsonb_populate_record(r, '{"key_filter": null, "payload_filter": null}')

@@ -1,9 +1,11 @@
 create or replace function tidemark.gate_open(gate text)
 returns boolean
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select exists (select from tidemark.setting s where s.key = gate and s.value = 'true')
+begin
+    return exists (select from tidemark.setting s where s.key = gate and s.value = 'true');
+end
 $$;
 comment on function tidemark.gate_open(text) is 'True: the gate (routes.enabled, worker.<name>.enabled) is open. A gate that is absent is closed. Source: S0 fn_iu_core_routes_enabled.';
 revoke all on function tidemark.gate_open(text) from public;

@@ -1,9 +1,11 @@
 create or replace function tidemark.multirange_numbers(seqs int8multirange)
 returns bigint[]
-language sql immutable parallel safe
+language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select coalesce(array_agg(n order by n), '{}') from unnest(seqs) r, generate_series(lower(r), upper(r) - 1) n
+begin
+    return array(select n from unnest(seqs) r, generate_series(lower(r), upper(r) - 1) n order by n);
+end
 $$;
 comment on function tidemark.multirange_numbers(int8multirange) is 'The numbers in a multirange, rising.';
 revoke all on function tidemark.multirange_numbers(int8multirange) from public;

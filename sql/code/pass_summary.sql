@@ -1,14 +1,16 @@
 create or replace function tidemark.pass_summary(worker text, batch tidemark.batch, evidence tidemark.evidence[], fallbacks integer)
 returns jsonb
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select jsonb_build_object(
+begin
+    return jsonb_build_object(
         'worker', worker, 'status', 'ran', 'events', batch.events, 'late', batch.late,
         'decided', coalesce((select jsonb_object_agg(d.outcome, d.n) from (
             select e.outcome, sum(e.events) as n from unnest(evidence) e group by e.outcome) d), '{}'),
         'watermark', batch.watermark, 'fallbacks', fallbacks)
-        || case when batch.blocked_by is null then '{}' else jsonb_build_object('blocked_by', batch.blocked_by) end
+        || case when batch.blocked_by is null then '{}' else jsonb_build_object('blocked_by', batch.blocked_by) end;
+end
 $$;
 comment on function tidemark.pass_summary(text, tidemark.batch, tidemark.evidence[], integer) is 'What a pass did, as route_worker_run returns it and worker_cursor.last_run_summary keeps it.';
 revoke all on function tidemark.pass_summary(text, tidemark.batch, tidemark.evidence[], integer) from public;

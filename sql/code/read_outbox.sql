@@ -56,10 +56,9 @@ declare
     closed boolean := false;
     ahead integer := batch_limit;
     b tidemark.batch;
-    seen int8multirange;
     missing int8multirange := '{}';
 begin
-    b := row(mark, 0, 0, mark < c.decided_through::bigint, c.holes, c.fenced, c.fence, '{}', null);
+    b := row(mark, 0, 0, mark < c.decided_through::bigint, c.holes, c.fenced, c.fence, '{}', '{}', null);
 
     if not isempty(c.fenced) then
         closed := tidemark.fence_closed(c.fence);
@@ -94,22 +93,24 @@ begin
         group by e.domain, e.type, e.stream, e.matched
     )
     select array_agg(row(g.domain, g.type, g.stream, g.matched, g.events, g.seqs)::tidemark.event_group),
-           coalesce(sum(g.events), 0), (select count(*) from late), range_agg(g.seqs)
-    into b.groups, b.events, b.late, seen
+           coalesce(sum(g.events), 0), (select count(*) from late), greatest(mark, max(upper(g.seqs)) - 1)
+    into b.groups, b.events, b.late, b.watermark
     from grouped g;
 
-    if b.events > 0 then
-        b.watermark := greatest(mark, upper(seen) - 1);
-        if b.watermark - mark > b.events - b.late then
-            missing := int8multirange(int8range(mark + 1, b.watermark + 1)) - seen;
-        end if;
+    b.seqs := int8multirange(int8range(mark + 1, b.watermark + 1));
+    -- Where nothing is missing and nothing was late, that is what was read. Putting the groups together is
+    -- a sort, for when it is not.
+    if b.watermark - mark > b.events - b.late or b.late > 0 then
+        missing := b.seqs;
+        select coalesce(range_agg(g.seqs), '{}') into b.seqs from unnest(b.groups) g;
+        missing := missing - b.seqs;
     end if;
 
     -- A full batch of late events has not looked at all the holes: none of them is dropped yet.
     if closed and b.late < batch_limit then
         b.fenced := '{}';
     else
-        b.fenced := c.fenced - coalesce(seen, '{}');
+        b.fenced := c.fenced - b.seqs;
     end if;
 
     if in_order then
@@ -124,11 +125,12 @@ begin
                 from unnest(b.groups) g
                 where g.seqs && int8range(null, b.watermark + 1));
             b.events := coalesce((select sum(g.events) from unnest(b.groups) g), 0);
+            b.seqs := b.seqs * int8multirange(int8range(null, b.watermark + 1));
         end if;
         b.fenced := b.fenced * missing;
         b.holes := missing - b.fenced;
     else
-        b.holes := c.holes - coalesce(seen, '{}') + missing;
+        b.holes := c.holes - b.seqs + missing;
     end if;
 
     if isempty(b.fenced) then
@@ -137,8 +139,9 @@ begin
         b.fence := case when isempty(b.fenced) then '{}' else tidemark.fence_now() end;
     end if;
 
-    if w.domains is not null then
+    if w.domains is not null and exists (select from unnest(b.groups) g where g.domain <> all (w.domains)) then
         b.groups := array(select g from unnest(b.groups) g where g.domain = any (w.domains));
+        select coalesce(range_agg(g.seqs), '{}') into b.seqs from unnest(b.groups) g;
     end if;
     return b;
 end

@@ -114,9 +114,10 @@ create type tidemark.batch as (
     fenced int8multirange,
     fence text[],
     groups tidemark.event_group[],
+    seqs int8multirange,
     blocked_by text
 );
-comment on type tidemark.batch is 'What tidemark.read_outbox read: the events in groups, and the cursor as it will be once they are settled. blocked_by names what keeps too many holes open; null: nothing.';
+comment on type tidemark.batch is 'What tidemark.read_outbox read: the events in groups (seqs: the numbers of all of them), and the cursor as it will be once they are settled. blocked_by names what keeps too many holes open; null: nothing.';
 
 create type tidemark.evidence as (
     route_id integer,
