@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -152,19 +153,23 @@ func (s session) rewrite(function, old, new string) {
 	s.exec(strings.Replace(definition, old, new, 1))
 }
 
-// waitsFor returns when the session waits for a lock: it polls what the server says.
+// waitsFor returns when the session waits for a lock: it polls what the server says, for a while.
 func (s session) waitsFor(other session) {
 	s.t.Helper()
-	for {
+	poll := time.NewTicker(2 * time.Millisecond)
+	defer poll.Stop()
+	for deadline := time.Now().Add(30 * time.Second); ; <-poll.C {
 		var waiting bool
 		err := s.conn.QueryRow(s.t.Context(),
 			`select coalesce(bool_or(cardinality(pg_blocking_pids(pid)) > 0), false) from pg_stat_activity where pid = $1`,
 			other.conn.PgConn().PID()).Scan(&waiting)
-		if err != nil {
+		switch {
+		case err != nil:
 			s.t.Fatalf("waiting for %s: %v", other.name, err)
-		}
-		if waiting {
+		case waiting:
 			return
+		case time.Now().After(deadline):
+			s.t.Fatalf("%s does not wait for a lock", other.name)
 		}
 	}
 }

@@ -37,86 +37,90 @@ func elsewhere(r *route.Route)  { r.TargetRef = "app.another" }
 func unreadable(r *route.Route) { r.RetryPolicy = json.RawMessage(`{"max_attempts": 0}`) }
 func unrelated(r *route.Route)  { r.Domain = "bank" }
 
-// RO6, RO7: the decision contract, row by row.
+// contract is the decision contract, row by row.
+var contract = map[string]struct {
+	routes []route.Route
+	gates  route.Gates
+	want   []route.Decision
+}{
+	"no route":             {nil, open, noRoute},
+	"no route that claims": {[]route.Route{live(1, unrelated)}, open, noRoute},
+	"another worker's":     {[]route.Route{live(1, otherOwner)}, open, noRoute},
+	"live":                 {[]route.Route{live(1)}, open, []route.Decision{{1, route.Pending, ""}}},
+	"dry run":              {[]route.Route{live(1, dry)}, open, []route.Decision{{1, route.DryRun, ""}}},
+	"disabled":             {[]route.Route{live(1, off)}, open, []route.Decision{{1, route.Disabled, ""}}},
+	"in the order of ids": {
+		[]route.Route{live(3), live(1, dry), live(2, off)},
+		open,
+		[]route.Decision{{1, route.DryRun, ""}, {2, route.Disabled, ""}, {3, route.Pending, ""}},
+	},
+
+	"unknown target kind": {[]route.Route{live(1, strange)}, open, []route.Decision{{1, route.Failed, route.UnknownTargetKind}}},
+	"the same in dry run": {[]route.Route{live(1, strange, dry)}, open, []route.Decision{{1, route.Failed, route.UnknownTargetKind}}},
+	"the same, disabled":  {[]route.Route{live(1, strange, off)}, open, []route.Decision{{1, route.Disabled, ""}}},
+	"the same, fails open": {
+		[]route.Route{live(1, strange, openFail)},
+		open,
+		[]route.Decision{{1, route.Skipped, route.UnknownTargetKind}},
+	},
+	"unreadable retry policy": {[]route.Route{live(1, unreadable)}, open, []route.Decision{{1, route.Failed, route.BadRetryPolicy}}},
+	"the kind comes first": {
+		[]route.Route{live(1, unreadable, strange), live(2, strange, exclusive)},
+		open,
+		[]route.Decision{{1, route.Failed, route.UnknownTargetKind}, {2, route.Failed, route.UnknownTargetKind}},
+	},
+
+	"ambiguous": {
+		[]route.Route{live(1, exclusive), live(2)},
+		open,
+		[]route.Decision{{1, route.Failed, route.AmbiguousRoute}, {2, route.Failed, route.AmbiguousRoute}},
+	},
+	"one of the two fails open": {
+		[]route.Route{live(1, exclusive), live(2, openFail)},
+		open,
+		[]route.Decision{{1, route.Failed, route.AmbiguousRoute}, {2, route.Skipped, route.AmbiguousRoute}},
+	},
+	"nobody is exclusive":   {[]route.Route{live(1), live(2)}, open, []route.Decision{{1, route.Pending, ""}, {2, route.Pending, ""}}},
+	"different targets":     {[]route.Route{live(1, exclusive), live(2, elsewhere)}, open, []route.Decision{{1, route.Pending, ""}, {2, route.Pending, ""}}},
+	"the other is disabled": {[]route.Route{live(1, exclusive), live(2, off)}, open, []route.Decision{{1, route.Pending, ""}, {2, route.Disabled, ""}}},
+	"the other claims something else": {
+		[]route.Route{live(1, exclusive), live(2, unrelated)}, open, []route.Decision{{1, route.Pending, ""}},
+	},
+	"the other is in dry run, and sees what would happen": {
+		[]route.Route{live(1, exclusive), live(2, dry)},
+		open,
+		[]route.Decision{{1, route.Pending, ""}, {2, route.Failed, route.AmbiguousRoute}},
+	},
+	"both are in dry run": {
+		[]route.Route{live(1, exclusive, dry), live(2, dry)},
+		open,
+		[]route.Decision{{1, route.Failed, route.AmbiguousRoute}, {2, route.Failed, route.AmbiguousRoute}},
+	},
+	"beside another worker's": {
+		[]route.Route{live(1), live(2, exclusive, otherOwner)},
+		open,
+		[]route.Decision{{1, route.Failed, route.AmbiguousRoute}},
+	},
+
+	"master gate closed": {[]route.Route{live(1)}, route.Gates{Worker: true, Armed: true}, nil},
+	"worker gate closed": {[]route.Route{live(1)}, route.Gates{Master: true, Armed: true}, nil},
+	"not armed":          {[]route.Route{live(1), live(2, dry)}, route.Gates{Master: true, Worker: true}, nil},
+	"not armed, for a live route that does not claim it": {
+		[]route.Route{live(1, unrelated), live(2, dry)}, route.Gates{Master: true, Worker: true}, nil,
+	},
+	"not armed, dry runs only": {
+		[]route.Route{live(1, dry), live(2, off), live(3, otherOwner)},
+		route.Gates{Master: true, Worker: true},
+		[]route.Decision{{1, route.DryRun, ""}, {2, route.Disabled, ""}},
+	},
+}
+
+var noRoute = []route.Decision{{Outcome: route.Skipped, Reason: route.NoRoute}}
+
+// RO6, RO7.
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	noRoute := []route.Decision{{Outcome: route.Skipped, Reason: route.NoRoute}}
-	for name, c := range map[string]struct {
-		routes []route.Route
-		gates  route.Gates
-		want   []route.Decision
-	}{
-		"no route":             {nil, open, noRoute},
-		"no route that claims": {[]route.Route{live(1, unrelated)}, open, noRoute},
-		"another worker's":     {[]route.Route{live(1, otherOwner)}, open, noRoute},
-		"live":                 {[]route.Route{live(1)}, open, []route.Decision{{1, route.Pending, ""}}},
-		"dry run":              {[]route.Route{live(1, dry)}, open, []route.Decision{{1, route.DryRun, ""}}},
-		"disabled":             {[]route.Route{live(1, off)}, open, []route.Decision{{1, route.Disabled, ""}}},
-		"in the order of ids": {
-			[]route.Route{live(3), live(1, dry), live(2, off)},
-			open,
-			[]route.Decision{{1, route.DryRun, ""}, {2, route.Disabled, ""}, {3, route.Pending, ""}},
-		},
-
-		"unknown target kind": {[]route.Route{live(1, strange)}, open, []route.Decision{{1, route.Failed, route.UnknownTargetKind}}},
-		"the same in dry run": {[]route.Route{live(1, strange, dry)}, open, []route.Decision{{1, route.Failed, route.UnknownTargetKind}}},
-		"the same, disabled":  {[]route.Route{live(1, strange, off)}, open, []route.Decision{{1, route.Disabled, ""}}},
-		"the same, fails open": {
-			[]route.Route{live(1, strange, openFail)},
-			open,
-			[]route.Decision{{1, route.Skipped, route.UnknownTargetKind}},
-		},
-		"unreadable retry policy": {[]route.Route{live(1, unreadable)}, open, []route.Decision{{1, route.Failed, route.BadRetryPolicy}}},
-		"the kind comes first": {
-			[]route.Route{live(1, unreadable, strange), live(2, strange, exclusive)},
-			open,
-			[]route.Decision{{1, route.Failed, route.UnknownTargetKind}, {2, route.Failed, route.UnknownTargetKind}},
-		},
-
-		"ambiguous": {
-			[]route.Route{live(1, exclusive), live(2)},
-			open,
-			[]route.Decision{{1, route.Failed, route.AmbiguousRoute}, {2, route.Failed, route.AmbiguousRoute}},
-		},
-		"one of the two fails open": {
-			[]route.Route{live(1, exclusive), live(2, openFail)},
-			open,
-			[]route.Decision{{1, route.Failed, route.AmbiguousRoute}, {2, route.Skipped, route.AmbiguousRoute}},
-		},
-		"nobody is exclusive":   {[]route.Route{live(1), live(2)}, open, []route.Decision{{1, route.Pending, ""}, {2, route.Pending, ""}}},
-		"different targets":     {[]route.Route{live(1, exclusive), live(2, elsewhere)}, open, []route.Decision{{1, route.Pending, ""}, {2, route.Pending, ""}}},
-		"the other is disabled": {[]route.Route{live(1, exclusive), live(2, off)}, open, []route.Decision{{1, route.Pending, ""}, {2, route.Disabled, ""}}},
-		"the other claims something else": {
-			[]route.Route{live(1, exclusive), live(2, unrelated)}, open, []route.Decision{{1, route.Pending, ""}},
-		},
-		"the other is in dry run, and sees what would happen": {
-			[]route.Route{live(1, exclusive), live(2, dry)},
-			open,
-			[]route.Decision{{1, route.Pending, ""}, {2, route.Failed, route.AmbiguousRoute}},
-		},
-		"both are in dry run": {
-			[]route.Route{live(1, exclusive, dry), live(2, dry)},
-			open,
-			[]route.Decision{{1, route.Failed, route.AmbiguousRoute}, {2, route.Failed, route.AmbiguousRoute}},
-		},
-		"beside another worker's": {
-			[]route.Route{live(1), live(2, exclusive, otherOwner)},
-			open,
-			[]route.Decision{{1, route.Failed, route.AmbiguousRoute}},
-		},
-
-		"master gate closed": {[]route.Route{live(1)}, route.Gates{Worker: true, Armed: true}, nil},
-		"worker gate closed": {[]route.Route{live(1)}, route.Gates{Master: true, Armed: true}, nil},
-		"not armed":          {[]route.Route{live(1), live(2, dry)}, route.Gates{Master: true, Worker: true}, nil},
-		"not armed, for a live route that does not claim it": {
-			[]route.Route{live(1, unrelated), live(2, dry)}, route.Gates{Master: true, Worker: true}, nil,
-		},
-		"not armed, dry runs only": {
-			[]route.Route{live(1, dry), live(2, off), live(3, otherOwner)},
-			route.Gates{Master: true, Worker: true},
-			[]route.Decision{{1, route.DryRun, ""}, {2, route.Disabled, ""}},
-		},
-	} {
+	for name, c := range contract {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if diff := cmp.Diff(c.want, route.Decide("default", event(), c.routes, c.gates)); diff != "" {

@@ -6,17 +6,8 @@ as $$
 #variable_conflict use_column
 declare
     worker_id constant integer := (select w.id from tidemark.worker w where w.worker = decide_batch.worker);
-    -- Of the other workers' routes only those that could make one of ours ambiguous.
-    routes constant tidemark.outbound_route[] := array(
-        select r from tidemark.outbound_route r
-        where r.worker = decide_batch.worker
-           or r.enabled and exists (
-                select from tidemark.outbound_route o
-                where o.worker = decide_batch.worker and o.target_kind = r.target_kind and o.target_ref = r.target_ref
-                  and (o.exclusive or r.exclusive))
-        order by r.id);
     filtered constant boolean := exists (
-        select from unnest(routes) r where r.key_filter is not null or r.payload_filter is not null);
+        select from unnest(batch.routes) r where r.key_filter is not null or r.payload_filter is not null);
     evidence tidemark.evidence[];
 begin
     -- The gates were open at the claim, in this transaction. One decision serves a whole group, whose events
@@ -27,9 +18,9 @@ begin
         select d.route_id, d.outcome, d.reason, sum(g.events)::integer as events, array_agg(g.n::integer) as members
         from unnest(batch.groups) with ordinality g (domain, type, stream, matched, events, seqs, n)
         cross join lateral (
-            select case when not filtered then routes else array(
+            select case when not filtered then batch.routes else array(
                 select jsonb_populate_record(r, '{"key_filter": null, "payload_filter": null}')
-                from unnest(routes) r
+                from unnest(batch.routes) r
                 where r.key_filter is null and r.payload_filter is null or r.id = any (g.matched)) end as routes) a
         cross join lateral tidemark.decide(
             decide_batch.worker,

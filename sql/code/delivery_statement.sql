@@ -4,16 +4,11 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    target regprocedure;
+    target constant regprocedure := tidemark.sql_target(route.target_ref);
     call text;
 begin
     case route.target_kind
     when 'sql' then
-        begin
-            target := to_regprocedure(route.target_ref || '(jsonb)');
-        exception when syntax_error or invalid_text_representation then
-            target := null;
-        end;
         if target is null then
             raise exception using errcode = 'undefined_function',
                 message = format('route %s: there is no function %s(jsonb)', route.route_code, route.target_ref),

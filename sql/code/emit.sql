@@ -45,11 +45,15 @@ begin
     select id, at, coalesce(emit.occurred_at, at), coalesce(emit.lane, 'immediate'), coalesce(emit.severity, 'info'),
            emit.domain, emit.type, emit.stream, emit.key, emit.subject_table, emit.subject_ref,
            emit.idempotency_key, emit.trace, coalesce(emit.actor, session_user), emit.payload
-    from tidemark.event_type t join tidemark.domain d on d.domain = t.domain
+    from tidemark.event_type t
     where t.domain = emit.domain and t.type = emit.type and t.enabled
-      and (t.schema is null and not d.metadata_only and jsonb_typeof(emit.payload) = 'object'
-           or tidemark.payload_check(emit.domain, emit.type, emit.payload, t.schema, d.metadata_only, ''));
+      and (t.unchecked and jsonb_typeof(emit.payload) = 'object'
+           or tidemark.payload_check(emit.domain, emit.type, emit.payload, t.schema, t.metadata_only, ''));
     if not found then
+        -- Somebody disabled the type since the claim. A key that stayed behind would make the next emit with
+        -- it look done.
+        delete from tidemark.emit_key k
+        where k.domain = emit.domain and k.idempotency_key = emit.idempotency_key and k.event_id = id;
         return null;
     end if;
     return id;

@@ -51,12 +51,11 @@ begin
     where e.event ->> 'idempotency_key' is not null;
 
     -- Only registered types go on; the rest return null, as emit does.
-    perform tidemark.payload_check(e.domain, e.type, coalesce(e.payload, '{}'), t.schema, d.metadata_only, format('event %s: ', e.ord))
+    perform tidemark.payload_check(e.domain, e.type, coalesce(e.payload, '{}'), t.schema, t.metadata_only, format('event %s: ', e.ord))
     from rows from (jsonb_to_recordset(events) as (domain text, type text, payload jsonb))
          with ordinality e (domain, type, payload, ord)
     join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
-    join tidemark.domain d on d.domain = t.domain
-    where t.schema is not null or d.metadata_only;
+    where not t.unchecked;
 
     with input as materialized (
         select e.*, tidemark.event_uuid(at) as id

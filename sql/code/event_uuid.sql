@@ -9,7 +9,7 @@ as $$
             overlay(
                 pg_catalog.uuid_send(pg_catalog.gen_random_uuid())
                 placing substring(
-                    pg_catalog.int8send(floor(extract(epoch from at) * 1000)::bigint) from 3) from 1 for 6),
+                    pg_catalog.int8send(pg_catalog.floor(extract(epoch from at) * 1000)::bigint) from 3) from 1 for 6),
             52, 1), 53, 1), 'hex')::uuid
 $$;
 comment on function tidemark.event_uuid(timestamptz) is 'A new version 7 uuid whose time is at, in milliseconds.';

@@ -10,6 +10,10 @@ begin
         raise exception using errcode = 'TM004', message = format('there is no gate "%s"', gate),
             hint = 'Gates: routes.enabled, and worker.<name>.enabled of each worker in tidemark.worker.';
     end if;
+    if open is null then
+        raise exception using errcode = 'TM005', message = format('gate %s is to be null, which is neither open nor closed', gate),
+            hint = 'true opens it, false closes it.';
+    end if;
     perform set_config('tidemark.reason', coalesce(reason, ''), true);
     insert into tidemark.setting as s (key, value, description)
     values (gate, open::text, 'Gate.')
@@ -17,6 +21,6 @@ begin
     return open;
 end
 $$;
-comment on function tidemark.gate_set(text, boolean, text) is 'Opens or closes a gate: routes.enabled, or worker.<name>.enabled. Obeyed by every worker within a second. Raises TM004 for an unknown gate.';
+comment on function tidemark.gate_set(text, boolean, text) is 'Opens or closes a gate: routes.enabled, or worker.<name>.enabled. Obeyed by every worker within a second. Raises TM004 for an unknown gate, TM005 for null.';
 revoke all on function tidemark.gate_set(text, boolean, text) from public;
 grant execute on function tidemark.gate_set(text, boolean, text) to tidemark_admin;

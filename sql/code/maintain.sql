@@ -7,24 +7,33 @@ set lock_timeout = '500ms'
 as $$
 #variable_conflict use_column
 declare
-    size constant bigint := greatest((select s.value::bigint from tidemark.setting s where s.key = 'outbox.partition_events'), 1000);
-    wanted constant integer := greatest((select s.value::integer from tidemark.setting s where s.key = 'outbox.partitions_ahead'), 1);
-    retention constant interval := (select s.value::interval from tidemark.setting s where s.key = 'outbox.retention');
-    key_retention constant interval := (select s.value::interval from tidemark.setting s where s.key = 'emit_key.retention');
-    last_number constant bigint := (select case when q.is_called then q.last_value else 0 end from tidemark.outbox_seq_seq q);
+    -- A setting that somebody removed has its default.
+    size constant bigint := greatest(coalesce((select s.value::bigint from tidemark.setting s where s.key = 'outbox.partition_events'), 1000000), 1000);
+    wanted constant integer := greatest(coalesce((select s.value::integer from tidemark.setting s where s.key = 'outbox.partitions_ahead'), 2), 1);
+    retention constant interval := coalesce((select s.value::interval from tidemark.setting s where s.key = 'outbox.retention'), '30 days');
+    key_retention constant interval := coalesce((select s.value::interval from tidemark.setting s where s.key = 'emit_key.retention'), '30 days');
+    last_number bigint;
     needed bigint;
     needed_by text;
     end_of_all bigint;
     part record;
+    name text;
     newest timestamptz;
     n bigint;
 begin
     -- One at a time: two would make the same partition.
-    perform pg_advisory_xact_lock(7233185930372);
+    if not pg_try_advisory_xact_lock(7233185930372) then
+        return query select 'postponed', 'outbox', 'another call is under way';
+        return;
+    end if;
 
+    last_number := (select case when q.is_called then q.last_value else 0 end from tidemark.outbox_seq_seq q);
     end_of_all := (select max(p.end_seq) from tidemark.partitions('tidemark.outbox') p);
     if exists (select from tidemark.outbox_rest) then
         begin
+            -- With this lock nobody is left who has taken a number and not yet written its row.
+            lock table tidemark.outbox in access exclusive mode;
+            last_number := (select q.last_value from tidemark.outbox_seq_seq q);
             perform tidemark.partition_absorb(end_of_all, last_number + 1);
             return query select 'absorbed', format('outbox_p%s', end_of_all),
                 format('numbers %s to %s had no partition of their own: call maintain more often', end_of_all, last_number);
@@ -42,7 +51,8 @@ begin
                 format('for numbers %s to %s', end_of_all, end_of_all + size - 1);
             end_of_all := end_of_all + size;
         end loop;
-    exception when lock_not_available then
+    exception when lock_not_available or check_violation then
+        -- A check is violated where numbers have run into the rest meanwhile: the next call absorbs it.
         return query select 'postponed', 'outbox', 'the log is busy; partitions will be made by another call';
     end;
 
@@ -56,20 +66,21 @@ begin
     order by k.seq limit 1;
 
     for part in select p.* from tidemark.partitions('tidemark.outbox') p where p.end_seq <= last_number + 1 loop
+        name := format('outbox_p%s', part.first_seq);
         execute format('select o.created_at from %s o order by o.seq desc limit 1', part.partition) into newest;
         if part.end_seq > needed then
-            return query select 'kept', part.partition::text, format('needed from number %s by %s', needed, needed_by);
+            return query select 'kept', name, format('needed from number %s by %s', needed, needed_by);
         elsif newest > clock_timestamp() - retention then
-            return query select 'kept', part.partition::text,
+            return query select 'kept', name,
                 format('its newest event is of %s, the retention is %s', date_trunc('second', newest), retention);
         else
             begin
                 execute format('drop table %s, tidemark.decision_p%s, tidemark.attempt_p%s', part.partition,
                                part.first_seq, part.first_seq);
-                return query select 'dropped', part.partition::text,
+                return query select 'dropped', name,
                     format('numbers %s to %s, with their evidence', part.first_seq, part.end_seq - 1);
             exception when lock_not_available then
-                return query select 'kept', part.partition::text, 'the log is busy; will be dropped by another call';
+                return query select 'kept', name, 'the log is busy; will be dropped by another call';
             end;
         end if;
     end loop;

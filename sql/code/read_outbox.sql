@@ -46,8 +46,18 @@ declare
     c constant tidemark.worker_cursor := (
         select c from tidemark.worker_cursor c
         where c.worker = read_outbox.worker and c.source = 'outbox' and c.shard = 0);
+    -- Looked at once a pass: a filter that came or went between reading and deciding would be answered by
+    -- nobody. Of the other workers' routes only those that could make one of ours ambiguous.
+    routes constant tidemark.outbound_route[] := array(
+        select r from tidemark.outbound_route r
+        where r.worker = read_outbox.worker
+           or r.enabled and exists (
+                select from tidemark.outbound_route o
+                where o.worker = read_outbox.worker and o.target_kind = r.target_kind and o.target_ref = r.target_ref
+                  and (o.exclusive or r.exclusive))
+        order by r.id);
     filtered constant tidemark.outbound_route[] := array(
-        select r from tidemark.outbound_route r where r.key_filter is not null or r.payload_filter is not null);
+        select r from unnest(routes) r where r.key_filter is not null or r.payload_filter is not null);
     mark constant bigint := c.watermark_id::bigint;
     in_order constant boolean := w.read_order = 'strict';
     open constant int8multirange := c.holes + c.fenced;
@@ -58,7 +68,7 @@ declare
     b tidemark.batch;
     missing int8multirange := '{}';
 begin
-    b := row(mark, 0, 0, mark < c.decided_through::bigint, c.holes, c.fenced, c.fence, '{}', '{}', null);
+    b := row(mark, 0, 0, mark < c.decided_through::bigint, c.holes, c.fenced, c.fence, '{}', '{}', routes, null);
 
     if not isempty(c.fenced) then
         closed := tidemark.fence_closed(c.fence);

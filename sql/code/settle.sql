@@ -13,6 +13,7 @@ as $$
 declare
     worker_id constant integer := (select w.id from tidemark.worker w where w.worker = settle.worker);
     written constant bigint := coalesce((select sum(e.events) from unnest(evidence) e), 0);
+    at constant timestamptz := clock_timestamp();
     dead bigint := 0;
 begin
     -- The fence against an owner that was paused or replaced: compare and set. The row stays locked to the
@@ -43,9 +44,9 @@ begin
         where e.outcome = 'pending';
 
         insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot,
-                                          error_code, error_detail)
+                                          error_code, error_detail, first_failed_at, last_failed_at)
         select tidemark.attempt_key(settle.worker, r.route_code, o.event_id), worker_id, e.route_id, o.seq, o.event_id,
-               tidemark.event_json(o), e.reason, e.detail
+               tidemark.event_json(o), e.reason, e.detail, at, at
         from unnest(evidence) e
         join tidemark.outbound_route r on r.id = e.route_id
         cross join lateral tidemark.events(tidemark.multirange_numbers(e.seqs)) o

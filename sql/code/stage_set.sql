@@ -5,9 +5,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    if stage_set.stage not in ('dry_run', 'live') then
+    if coalesce(stage_set.stage, '') not in ('dry_run', 'live') then
         raise exception using errcode = 'TM005',
-            message = format('stage "%s" is neither dry_run nor live', stage_set.stage),
+            message = format('stage "%s" is neither dry_run nor live', coalesce(stage_set.stage, 'null')),
             hint = 'select tidemark.stage_set(''live'', ''why'');';
     end if;
     if coalesce(btrim(stage_set.reason), '') = '' then

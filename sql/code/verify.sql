@@ -22,8 +22,7 @@ as $$
     ), logged as materialized (
         select o.domain, range_agg(int8range(o.seq, o.seq + 1)) as seqs from tidemark.outbox o group by 1
     ), target as (
-        select r.*, to_regprocedure(case when r.target_kind = 'sql' and r.target_ref ~ '^[[:alnum:]_."]+$'
-                                         then r.target_ref || '(jsonb)' else 'none(jsonb)' end) as procedure
+        select r.*, case when r.target_kind = 'sql' then tidemark.sql_target(r.target_ref) end as procedure
         from tidemark.outbound_route r
     ), problem ("check", bad, detail, hint) as (
         select 'W1 objects', 'fail',

@@ -25,6 +25,8 @@ create table tidemark.event_type (
     schema jsonb constraint schema_is_an_object check (pg_catalog.jsonb_typeof(schema) = 'object'),
     enabled boolean not null default true,
     description text not null default '',
+    metadata_only boolean not null default false,
+    unchecked boolean not null generated always as (schema is null and not metadata_only) stored,
     primary key (domain, type)
 );
 comment on table tidemark.event_type is 'Event types that may be emitted. A type that is not here, or not enabled, is not emitted. Source: S0, S1 event_type_registry.';
@@ -34,6 +36,8 @@ comment on column tidemark.event_type.version is 'Version of the payload''s sche
 comment on column tidemark.event_type.schema is 'JSON Schema of the payload, or null. SQL checks "required" and the "type" of each of "properties"; the Go client checks all of it.';
 comment on column tidemark.event_type.enabled is 'False: emit returns null and stores nothing. Default true.';
 comment on column tidemark.event_type.description is 'For people.';
+comment on column tidemark.event_type.metadata_only is 'Copy of the domain''s metadata_only, kept by triggers: emit reads one row of the registry, not two.';
+comment on column tidemark.event_type.unchecked is 'True: of a payload only that it is an object is checked.';
 
 create table tidemark.forbidden_key (
     key text primary key constraint key_is_lower_case_words check (key ~ '^[a-z0-9]+(_[a-z0-9]+)*$'),

@@ -115,9 +115,10 @@ create type tidemark.batch as (
     fence text[],
     groups tidemark.event_group[],
     seqs int8multirange,
+    routes tidemark.outbound_route[],
     blocked_by text
 );
-comment on type tidemark.batch is 'What tidemark.read_outbox read: the events in groups (seqs: the numbers of all of them), and the cursor as it will be once they are settled. blocked_by names what keeps too many holes open; null: nothing.';
+comment on type tidemark.batch is 'What tidemark.read_outbox read: the events in groups (seqs: the numbers of all of them), the routes that were looked at for that, and the cursor as it will be once they are settled. blocked_by names what keeps too many holes open; null: nothing.';
 
 create type tidemark.evidence as (
     route_id integer,
