@@ -1,6 +1,7 @@
 create or replace function tidemark.claim(worker text, out status text, out detail text, out epoch bigint)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare

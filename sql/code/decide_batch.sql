@@ -2,6 +2,7 @@ create or replace function tidemark.decide_batch(worker text, batch tidemark.bat
 returns tidemark.evidence[]
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare

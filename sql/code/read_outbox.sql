@@ -78,34 +78,48 @@ begin
         end if;
     end if;
 
-    with late as materialized (
-        select o.* from unnest(below) hole (span)
-        cross join lateral (
+    if isempty(below) and cardinality(filtered) = 0 then
+        -- The same without holes and filters, at half the cost: what most batches are.
+        select array_agg(row(g.domain, g.type, g.stream, null, g.events, g.seqs)::tidemark.event_group),
+               coalesce(sum(g.events), 0), 0, greatest(mark, max(g.last))
+        into b.groups, b.events, b.late, b.watermark
+        from (
+            select o.domain, o.type, o.stream, count(*)::integer as events, max(o.seq) as last,
+                   range_agg(int8range(o.seq, o.seq + 1)) as seqs
+            from (
+                select o.seq, o.domain, o.type, o.stream from tidemark.outbox o
+                where o.seq > mark order by o.seq limit ahead) o
+            group by o.domain, o.type, o.stream) g;
+    else
+        with late as materialized (
+            select o.* from unnest(below) hole (span)
+            cross join lateral (
+                select o.seq, o.domain, o.type, o.stream,
+                       case when cardinality(filtered) > 0 then array(
+                           select r.id from unnest(filtered) r where tidemark.route_matches(r, o) order by r.id) end as matched
+                from tidemark.outbox o
+                where o.seq >= lower(hole.span) and o.seq < upper(hole.span)
+                order by o.seq limit batch_limit) o
+            order by o.seq limit batch_limit
+        ), forward as (
             select o.seq, o.domain, o.type, o.stream,
                    case when cardinality(filtered) > 0 then array(
                        select r.id from unnest(filtered) r where tidemark.route_matches(r, o) order by r.id) end as matched
             from tidemark.outbox o
-            where o.seq >= lower(hole.span) and o.seq < upper(hole.span)
-            order by o.seq limit batch_limit) o
-        order by o.seq limit batch_limit
-    ), forward as (
-        select o.seq, o.domain, o.type, o.stream,
-               case when cardinality(filtered) > 0 then array(
-                   select r.id from unnest(filtered) r where tidemark.route_matches(r, o) order by r.id) end as matched
-        from tidemark.outbox o
-        where o.seq > mark
-        -- Lower numbers first: what a full batch of late events leaves no room for is read next time.
-        order by o.seq limit least(ahead, batch_limit - (select count(*) from late))
-    ), grouped as materialized (
-        select e.domain, e.type, e.stream, e.matched, count(*)::integer as events,
-               range_agg(int8range(e.seq, e.seq + 1)) as seqs
-        from (select * from late union all select * from forward) e
-        group by e.domain, e.type, e.stream, e.matched
-    )
-    select array_agg(row(g.domain, g.type, g.stream, g.matched, g.events, g.seqs)::tidemark.event_group),
-           coalesce(sum(g.events), 0), (select count(*) from late), greatest(mark, max(upper(g.seqs)) - 1)
-    into b.groups, b.events, b.late, b.watermark
-    from grouped g;
+            where o.seq > mark
+            -- Lower numbers first: what a full batch of late events leaves no room for is read next time.
+            order by o.seq limit least(ahead, batch_limit - (select count(*) from late))
+        ), grouped as materialized (
+            select e.domain, e.type, e.stream, e.matched, count(*)::integer as events,
+                   range_agg(int8range(e.seq, e.seq + 1)) as seqs
+            from (select * from late union all select * from forward) e
+            group by e.domain, e.type, e.stream, e.matched
+        )
+        select array_agg(row(g.domain, g.type, g.stream, g.matched, g.events, g.seqs)::tidemark.event_group),
+               coalesce(sum(g.events), 0), (select count(*) from late), greatest(mark, max(upper(g.seqs)) - 1)
+        into b.groups, b.events, b.late, b.watermark
+        from grouped g;
+    end if;
 
     b.seqs := int8multirange(int8range(mark + 1, b.watermark + 1));
     -- Where nothing is missing and nothing was late, that is what was read. Putting the groups together is
