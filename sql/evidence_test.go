@@ -155,6 +155,22 @@ func TestRewindForANewRoute(t *testing.T) {
 	w.wantSound()
 }
 
+// What was decided for a route that claims the event no longer is not decided again as claimed by none.
+func TestRewindForARouteThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`select tidemark.type_set('test', 'tock'), tidemark.route_set('app', '{"type": "tick"}'),
+		tidemark.route_set('off', '{"domain": "test", "type": "tock", "target_kind": "sql", "target_ref": "a.b"}')`)
+	w.exec(`select tidemark.emit('test', type, '{"n": 1}') from unnest(array['tick', 'tock']) type`)
+	w.pass()
+	before := column[string](w, all)
+	equal(t, "evidence", before, []string{"1 app 1 sent", "2 off 1 disabled"})
+	w.exec(`select tidemark.route_set(code, '{"type": "other"}') from unnest(array['app', 'off']) code`)
+	w.exec(`select tidemark.worker_rewind('default', 0, 'drill')`)
+	w.pass()
+	equal(t, "evidence after the rewind", column[string](w, all), before)
+}
+
 func TestRewindArguments(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))
@@ -182,19 +198,20 @@ func TestRewindKeepsHoles(t *testing.T) {
 	db := tidemarktest.NewDB(t)
 	w, a, b := live(t, db), open(t, db, "a"), open(t, db, "b")
 	a.begin()
-	a.emit(1)
-	b.emit(2)
-	a.emit(3)
-	b.emit(4)
-	w.pass()
+	for n := range 4 { // the first hole has its fence, the others wait for one
+		a.emit(2*n + 1)
+		b.emit(2*n + 2)
+		w.pass()
+	}
+	w.wantHoles("{[1,2),[3,4),[5,6),[7,8)}")
+	w.exec(`select tidemark.worker_rewind('default', 4, 'drill')`)
 	w.wantHoles("{[1,2),[3,4)}")
-	w.exec(`select tidemark.worker_rewind('default', 2, 'drill')`)
-	w.wantHoles("{[1,2)}")
+	w.wantRows(`select concat_ws(' ', fenced, holes) from tidemark.worker_cursor`, "{[1,2)} {[3,4)}")
 	w.pass()
-	w.wantHoles("{[1,2),[3,4)}")
+	w.wantHoles("{[1,2),[3,4),[5,6),[7,8)}")
 	a.commit()
 	w.drain()
-	w.wantReceived(2, 4, 1, 3)
+	w.wantReceived(2, 4, 6, 8, 1, 3, 5, 7)
 	w.wantSound()
 }
 

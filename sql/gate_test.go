@@ -186,6 +186,7 @@ func TestStage(t *testing.T) {
 	const route = `select tidemark.route_set('app', '{"domain": "d", "target_kind": "sql", "target_ref": "a.b", "enabled": true, "dry_run": false}')`
 	s.refused("TM008", "stage_set('live'", route)
 	s.exec(`select tidemark.route_set('app', '{"domain": "d", "target_kind": "sql", "target_ref": "a.b", "enabled": true}')`)
+	s.refused("TM008", "cannot be enabled and live", `select tidemark.route_set('app', '{"dry_run": false}')`)
 	s.exec(`select tidemark.route_set('app', '{"enabled": false, "dry_run": false}')`)
 	for _, change := range []string{
 		route, `select tidemark.route_set('app', '{"enabled": true}')`, `update tidemark.outbound_route set enabled = true`,

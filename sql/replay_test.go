@@ -219,8 +219,8 @@ func TestReplayWithoutTheLog(t *testing.T) {
 	w.wantRows(replay, "app 3 sent")
 	w.wantReceived(2, 1)
 	w.wantRows(`select event_id::text from received where n = 1`, id)
-	w.wantRows(`select concat_ws(' ', seq, attempt_no, outcome, idempotency_key) from tidemark.route_attempt where seq = 1 order by attempt_no`,
-		"1 2 failed tm:default:app:"+id, "1 3 sent tm:default:app:"+id)
+	w.wantRows(`select concat_ws(' ', event_id, attempt_no, outcome, idempotency_key) from tidemark.route_attempt where seq = 1 order by attempt_no`,
+		id+" 2 failed tm:default:app:"+id, id+" 3 sent tm:default:app:"+id)
 	w.wantRows(letters, "app 1 22012 3 sent")
 	w.wantSound()
 }

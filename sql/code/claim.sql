@@ -46,7 +46,7 @@ begin
     -- The epoch rises with every acquisition, the same owner's too: whoever held the lease before, and was
     -- only paused, can settle nothing any more.
     update tidemark.heartbeat h
-    set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1, last_status = claim.status,
+    set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1, last_status = case claim.status when 'claimed' then 'ok' else claim.status end,
         lease_epoch = lease_epoch + (claim.status = 'claimed')::integer
     where h.executor_id = executor
     returning h.lease_epoch into epoch;

@@ -3,6 +3,7 @@
 create or replace function tidemark.deliver(
     route tidemark.outbound_route,
     seqs int8multirange,
+    path text,
     out evidence tidemark.evidence[],
     out fallbacks integer)
 language plpgsql volatile
@@ -11,7 +12,6 @@ as $$
 #variable_conflict use_column
 declare
     wave constant integer := 1000;
-    path constant text := tidemark.default_search_path();
     numbers constant bigint[] := tidemark.multirange_numbers(deliver.seqs);
     statement text;
     stack integer[];
@@ -75,7 +75,7 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.deliver(tidemark.outbound_route, int8multirange) is
-'Delivers events to a target inside the database, in this transaction and in the order of numbers. An event that makes its target raise is failed, the others are sent; fallbacks counts the statements that failed on the way. Raises TM009 where a gate or the route was closed meanwhile; an error that is not the event''s fault (tidemark.is_transient) is raised on.';
-revoke all on function tidemark.deliver(tidemark.outbound_route, int8multirange) from public;
-grant execute on function tidemark.deliver(tidemark.outbound_route, int8multirange) to tidemark_executor;
+comment on function tidemark.deliver(tidemark.outbound_route, int8multirange, text) is
+'Delivers events to a target inside the database, in this transaction, in the order of numbers, and with search_path path. An event that makes its target raise is failed, the others are sent; fallbacks counts the statements that failed on the way. Raises TM009 where a gate or the route was closed meanwhile; an error that is not the event''s fault (tidemark.is_transient) is raised on.';
+revoke all on function tidemark.deliver(tidemark.outbound_route, int8multirange, text) from public;
+grant execute on function tidemark.deliver(tidemark.outbound_route, int8multirange, text) to tidemark_executor;

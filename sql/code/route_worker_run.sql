@@ -13,6 +13,7 @@ declare
     route tidemark.outbound_route;
     due tidemark.evidence;
     delivered record;
+    path text;
     fallbacks integer := 0;
     gate text;
     summary jsonb;
@@ -42,10 +43,11 @@ begin
         return summary;
     end if;
 
+    path := tidemark.default_search_path();
     begin
         foreach route in array array(select r from tidemark.outbound_route r where r.id = any (live) order by r.id) loop
             select e.* into due from unnest(evidence) e where e.route_id = route.id and e.outcome = 'pending';
-            delivered := tidemark.deliver(route, due.seqs);
+            delivered := tidemark.deliver(route, due.seqs, path);
             fallbacks := fallbacks + delivered.fallbacks;
             evidence := delivered.evidence || array(
                 select e from unnest(evidence) e where not (e.route_id = route.id and e.outcome = 'pending'));

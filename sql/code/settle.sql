@@ -17,11 +17,11 @@ declare
     at constant timestamptz := clock_timestamp();
     dead bigint := 0;
 begin
-    -- The fence against an owner that was paused or replaced: compare and set. The row stays locked to the
-    -- end of this transaction, so nobody can take over between this check and the commit.
-    update tidemark.heartbeat h
-    set last_beat_at = clock_timestamp(), last_status = 'ok'
-    where h.executor_id = settle.worker || '/outbox/0' and h.lease_epoch = settle.epoch;
+    -- The fence against an owner that was paused or replaced: compare, and keep the row locked to the end of
+    -- this transaction, so that nobody can take over between this check and the commit.
+    perform from tidemark.heartbeat h
+    where h.executor_id = settle.worker || '/outbox/0' and h.lease_epoch = settle.epoch
+    for update;
     if not found then
         raise exception using errcode = 'TM011',
             message = format('worker %s: epoch %s is over, another instance has taken the cursor', settle.worker, epoch),
