@@ -1,0 +1,110 @@
+// Command bench measures Tidemark and its peers side by side, on one server, interleaved.
+//
+// Method, contestants and results are described in README.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+)
+
+type options struct {
+	workload string
+	events   int
+	rounds   int
+	only     string
+	url      string
+	duration time.Duration
+	pgque    string
+	results  string
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.workload, "w", "1", "workload: 1, 4 or all")
+	flag.IntVar(&o.events, "events", 1_000_000, "events in the backlog of workload 1")
+	flag.IntVar(&o.rounds, "rounds", 5, "rounds; each runs every contestant once")
+	flag.StringVar(&o.only, "only", "", "names of contestants, separated by semicolons; * matches any text (default all)")
+	flag.StringVar(&o.url, "url", "", "server to use; its database tidemark_bench is dropped (default: a private cluster)")
+	flag.DurationVar(&o.duration, "duration", 10*time.Second, "length of one pgbench run of workload 4")
+	flag.StringVar(&o.pgque, "pgque", "", "PgQue's installation script (default: the pgq extension, where it is installed)")
+	flag.StringVar(&o.results, "results", "results", "folder for the report; empty, or with -only, none is written")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// errWrong says that a contestant's result was not what it should be.
+var errWrong = errors.New("at least one contestant gave a wrong result")
+
+func run(ctx context.Context, o options) error {
+	chosen, err := choose(o.workload)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, w := range chosen {
+		failures = append(failures, runWorkload(ctx, o, w))
+	}
+	return errors.Join(failures...)
+}
+
+// runWorkload measures one workload in a database of its own.
+func runWorkload(ctx context.Context, o options, w workload) error {
+	e, err := newEnv(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer e.close()
+
+	contestants, err := pick(w.contestants(e), o.only)
+	if err != nil {
+		return err
+	}
+	results, err := measureAll(ctx, e, contestants, o.rounds)
+	if err != nil {
+		return err
+	}
+	r := report{env: e, workload: w, results: results}
+	if err := r.publish(o.results); err != nil {
+		return err
+	}
+	if r.wrong() {
+		return errWrong
+	}
+	return nil
+}
+
+// pick keeps the contestants that match one of the patterns.
+func pick(all []contestant, patterns string) ([]contestant, error) {
+	if patterns == "" {
+		return all, nil
+	}
+	var picked []contestant
+	for _, c := range all {
+		for pattern := range strings.SplitSeq(patterns, ";") {
+			ok, err := path.Match(pattern, c.Name())
+			if err != nil {
+				return nil, fmt.Errorf("-only %q: %w", pattern, err)
+			}
+			if ok {
+				picked = append(picked, c)
+				break
+			}
+		}
+	}
+	return picked, nil
+}

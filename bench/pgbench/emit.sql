@@ -1,0 +1,5 @@
+\set customer random(1, 1000000000)
+begin;
+insert into bench.orders (customer, note) values (:customer, 'two of these, please');
+select tidemark.emit('bench', 'type.0', :payload, 'key.0');
+commit;

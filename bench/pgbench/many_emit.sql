@@ -1,0 +1,1 @@
+select count(*) from tidemark.emit_many(:payloads);

@@ -1,0 +1,2 @@
+\set customer random(1, 1000000000)
+insert into bench.orders (customer, note) values (:customer, 'two of these, please') returning id;

@@ -1,0 +1,24 @@
+-- The application's side of Tidemark: its event types, its worker, its gates, and the targets of
+-- its live routes.
+select tidemark.type_set('bench', 'type.' || n) from generate_series(0, 3) n;
+select tidemark.worker_set('bench');
+select tidemark.gate_set('routes.enabled', true, 'bench');
+select tidemark.gate_set('worker.bench.enabled', true, 'bench');
+select tidemark.stage_set('live', 'bench');
+
+-- Both look at the event in the same way; only the second ever finds what it looks for.
+create function bench.accept(event jsonb) returns void language plpgsql as $$
+begin
+  if event -> 'payload' ? 'sugar' then
+    raise exception 'refused';
+  end if;
+end
+$$;
+
+create function bench.accept_or_refuse(event jsonb) returns void language plpgsql as $$
+begin
+  if event -> 'payload' ? 'poison' then
+    raise exception 'refused';
+  end if;
+end
+$$;

@@ -1,0 +1,19 @@
+-- What workload 4 writes to, apart from tidemark.outbox.
+create table bench.orders (
+  id int8 generated always as identity primary key,
+  customer int8 not null,
+  placed_at timestamptz not null default now(),
+  note text not null
+);
+
+-- An outbox as one writes it by hand, with one index: the limit for a log in the database.
+create table bench.plain_outbox (
+  seq int8 generated always as identity primary key,
+  event_id uuid not null default gen_random_uuid(),
+  created_at timestamptz not null default clock_timestamp(),
+  domain text not null,
+  type text not null,
+  key text,
+  actor text not null default session_user,
+  payload jsonb not null
+);

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// tidemark routes the backlog with the worker that needs nothing but SQL.
+type tidemark struct {
+	*env
+	name   string
+	batch  int
+	types  []string // one route each
+	target string   // function of live routes; empty: dry run
+	poison bool     // the target refuses some events
+
+	fallbacks int
+	tail      float64
+}
+
+var (
+	everyType = []string{"type.0", "type.1", "type.2", "type.3"}
+	catchAll  = []string{"*"}
+)
+
+func (c *tidemark) Name() string  { return c.name }
+func (c *tidemark) Tail() float64 { return c.tail }
+
+func (c *tidemark) Setup(ctx context.Context) error {
+	if err := c.backlog.seed(ctx); err != nil {
+		return err
+	}
+	if err := c.reset(ctx); err != nil {
+		return err
+	}
+	if _, err := c.conn.Exec(ctx, `
+		insert into tidemark.outbound_route (route_code, worker, domain, type, target_kind, target_ref, enabled, dry_run)
+		select 'route-' || n, 'bench', 'bench', type, 'sql', coalesce(nullif($2, ''), 'bench.accept'), true, $2 = ''
+		  from unnest($1::text[]) with ordinality t (type, n)`, c.types, c.target); err != nil {
+		return err
+	}
+	return c.vacuum(ctx, "tidemark.outbound_route", "tidemark.worker_cursor", "tidemark.heartbeat", "tidemark.setting")
+}
+
+// reset rewinds the worker to the state of a new one: no evidence, cursor at the start.
+func (c *tidemark) reset(ctx context.Context) error {
+	return c.exec(ctx, `
+		set session_replication_role = replica;
+		truncate tidemark.decision, tidemark.attempt, tidemark.pending, tidemark.dead_letter;
+		delete from tidemark.outbound_route;
+		reset session_replication_role;
+		delete from tidemark.worker_cursor where worker = 'bench';
+		insert into tidemark.worker_cursor (worker, source) values ('bench', 'outbox')`)
+}
+
+type passSummary struct {
+	Status    string
+	Gate      string
+	Events    int
+	Fallbacks int
+}
+
+func (c *tidemark) Run(ctx context.Context) (int, error) {
+	var items int
+	c.fallbacks = 0
+	start := time.Now()
+	var first, last time.Duration // when a tenth and nine tenths were done
+	for {
+		var text []byte
+		if err := c.conn.QueryRow(ctx, "select tidemark.route_worker_run('bench', $1)", c.batch).Scan(&text); err != nil {
+			return 0, err
+		}
+		var pass passSummary
+		if err := json.Unmarshal(text, &pass); err != nil {
+			return 0, err
+		}
+		if pass.Status != "ran" {
+			return 0, fmt.Errorf("the worker did not run: %s", text)
+		}
+		if pass.Events == 0 {
+			break
+		}
+		items += pass.Events
+		c.fallbacks += pass.Fallbacks
+		if first == 0 && items*10 >= c.events {
+			first = time.Since(start)
+		}
+		if last == 0 && items*10 >= 9*c.events {
+			last = time.Since(start)
+		}
+	}
+	c.tail = first.Seconds() / (time.Since(start) - last).Seconds()
+	return items, nil
+}
+
+func (c *tidemark) Check(ctx context.Context) error {
+	if c.target == "" {
+		return c.checkDecisions(ctx)
+	}
+	return c.checkAttempts(ctx)
+}
+
+// checkDecisions wants each event in exactly one range: the counts add up to the number of events,
+// and so do the numbers in the union of all ranges.
+func (c *tidemark) checkDecisions(ctx context.Context) error {
+	if c.fallbacks != 0 {
+		return fmt.Errorf("%d fallbacks on clean data", c.fallbacks)
+	}
+	if err := c.expect(ctx, "events decided", c.events,
+		"select coalesce(sum(events), 0) from tidemark.decision where outcome = 'dry_run'"); err != nil {
+		return err
+	}
+	return c.expect(ctx, "different events decided", c.events, `
+		select coalesce(sum(upper(r) - lower(r)), 0)
+		  from (select range_agg(seqs) as seqs from tidemark.decision) d, unnest(d.seqs) r`)
+}
+
+// checkAttempts wants one row for each event, and a dead letter for each that was refused.
+func (c *tidemark) checkAttempts(ctx context.Context) error {
+	refused := 0
+	if c.poison {
+		refused = c.events / poisonEvery
+	}
+	if (c.fallbacks != 0) != (refused != 0) {
+		return fmt.Errorf("%d fallbacks with %d refused events", c.fallbacks, refused)
+	}
+	if err := c.expect(ctx, "events sent", c.events-refused,
+		"select count(distinct seq) from tidemark.attempt where outcome = 'sent'"); err != nil {
+		return err
+	}
+	if err := c.expect(ctx, "attempts", c.events, "select count(*) from tidemark.attempt"); err != nil {
+		return err
+	}
+	return c.expect(ctx, "dead letters", refused, "select count(*) from tidemark.dead_letter")
+}
+
+func (c *tidemark) Clean(ctx context.Context) error { return c.reset(ctx) }

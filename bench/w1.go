@@ -1,0 +1,71 @@
+package main
+
+const (
+	limitName      = "limit"
+	tidemarkName   = "tidemark"
+	catchAllName   = "tidemark, one route"
+	batch50kName   = "tidemark, batch 50,000"
+	batch1kName    = "tidemark, batch 1,000"
+	batch100Name   = "tidemark, batch 100"
+	deliveriesName = "tidemark, deliveries"
+	poisonName     = "tidemark, deliveries, poison"
+	setBasedName   = "set-based SQL 5k"
+	pgqName        = "PgQ + one audit row per event"
+	riverName      = "River"
+)
+
+// steady compares the end of a large backlog with its beginning.
+func steady(rs results) figure {
+	f := figure{what: "speed of the last tenth ÷ of the first, " + tidemarkName + ", backlog of a million and more"}
+	if r, ok := rs.find(tidemarkName); ok && r.samples[0].items >= 1_000_000 {
+		f.value, f.known = rs.of(tidemarkName, func(s sample) float64 { return s.tail })
+	}
+	return f
+}
+
+var w1 = workload{
+	number:    "1",
+	title:     "route a backlog of committed events, in dry run",
+	unit:      "event",
+	baselines: []string{limitName},
+	contestants: func(e *env) []contestant {
+		// Slow peers get a smaller backlog: a figure per event does not get better with more.
+		some, few := min(e.events, 200_000), min(e.events, 100_000)
+		queue := &pgqQueue{}
+		return []contestant{
+			&readLimit{env: e, name: limitName, payload: true},
+			&tidemark{env: e, name: tidemarkName, batch: 5000, types: everyType},
+			&tidemark{env: e, name: catchAllName, batch: 5000, types: catchAll},
+			&tidemark{env: e, name: batch50kName, batch: 50_000, types: everyType},
+			&tidemark{env: e, name: batch1kName, batch: 1000, types: everyType},
+			&tidemark{env: e, name: batch100Name, batch: 100, types: everyType},
+			&tidemark{env: e, name: deliveriesName, batch: 5000, types: everyType, target: "bench.accept"},
+			&tidemark{env: e, name: poisonName, batch: 5000, types: everyType, target: "bench.accept_or_refuse", poison: true},
+			&setBased{env: e},
+			&subtransaction{env: e, items: some},
+			&pgq{env: e, queue: queue, evidence: true},
+			&pgq{env: e, queue: queue},
+			&riverJobs{env: e, items: few},
+			&watermillSQL{env: e, items: few},
+			&readLimit{env: e, name: "limit without payload"},
+		}
+	},
+	reach: func(rs results) []goal {
+		of := func(what, name string, f func(sample) float64) figure {
+			v, ok := rs.of(name, f)
+			return figure{what + ", " + name, v, ok}
+		}
+		return []goal{
+			atLeast(0.85, rs.quotient(tidemarkName, limitName)),
+			atLeast(2.2, rs.quotient(tidemarkName, pgqName)),
+			atLeast(20, rs.quotient(tidemarkName, riverName)),
+			atMost(3.5, of("CPU µs per event", tidemarkName, sample.cpuPerItem)),
+			atMost(12, of("WAL bytes per event", tidemarkName, sample.walPerItem)),
+			atLeast(0.85, rs.quotient(deliveriesName, setBasedName)),
+			atLeast(0.55, rs.quotient(batch1kName, tidemarkName)),
+			atLeast(0.35, rs.quotient(batch100Name, tidemarkName)),
+			atLeast(0.8, rs.quotient(poisonName, deliveriesName)),
+			atLeast(0.9, steady(rs)),
+		}
+	},
+}

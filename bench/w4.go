@@ -1,0 +1,53 @@
+package main
+
+const (
+	baseName    = "base"
+	plainName   = "base + plain outbox"
+	emitName    = "base + emit"
+	oneBaseName = "one statement: base"
+	oneEmitName = "one statement: base + emit"
+	many        = 100
+	manyPlain   = "100 a statement: plain outbox"
+	manyEmit    = "100 a statement: emit_many"
+)
+
+var w4 = workload{
+	number:    "4",
+	title:     "cost for the writers: pgbench, 8 clients, one order a transaction",
+	unit:      "transaction",
+	baselines: []string{baseName, plainName},
+	contestants: func(e *env) []contestant {
+		const orders, plain, outbox = "bench.orders", "bench.plain_outbox", "tidemark.outbox"
+		return []contestant{
+			&writers{env: e, name: baseName, script: "base.sql", rows: map[string]int{orders: 1}},
+			&writers{env: e, name: plainName, script: "plain.sql", rows: map[string]int{orders: 1, plain: 1}},
+			&writers{env: e, name: emitName, script: "emit.sql", rows: map[string]int{orders: 1, outbox: 1}},
+			&writers{env: e, name: oneBaseName, script: "one_base.sql", rows: map[string]int{orders: 1}},
+			&writers{env: e, name: oneEmitName, script: "one_emit.sql", rows: map[string]int{orders: 1, outbox: 1}},
+			&writers{env: e, name: manyPlain, script: "many_plain.sql", rows: map[string]int{plain: many}},
+			&writers{env: e, name: manyEmit, script: "many_emit.sql", rows: map[string]int{outbox: many}},
+		}
+	},
+	reach: func(rs results) []goal {
+		// A transaction of the base writes the same order, so the difference is what the event costs.
+		wal := func(name string) figure {
+			v, ok := rs.between(name, baseName, func(s, base sample) float64 { return s.walPerItem() - base.walPerItem() })
+			return figure{"WAL bytes an event, " + name, v, ok}
+		}
+		walOfMany := func(name string) figure {
+			v, ok := rs.of(name, func(s sample) float64 { return s.walPerItem() / many })
+			return figure{"WAL bytes an event, " + name, v, ok}
+		}
+		return []goal{
+			atLeast(0.75, rs.quotient(emitName, baseName)),
+			atMost(460, wal(emitName)),
+			note(rs.quotient(plainName, baseName)),
+			note(rs.quotient(emitName, plainName)),
+			note(wal(plainName)),
+			note(rs.quotient(oneEmitName, oneBaseName)),
+			note(rs.quotient(manyEmit, manyPlain)),
+			note(walOfMany(manyPlain)),
+			note(walOfMany(manyEmit)),
+		}
+	},
+}

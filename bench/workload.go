@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"fmt"
+)
+
+// A contestant is one row of a workload's table.
+type contestant interface {
+	Name() string
+	// Setup brings everything to the state that each round starts from. It is not timed.
+	// A skipped error leaves the contestant out.
+	Setup(ctx context.Context) error
+	// Run is timed and returns how many items it worked off.
+	Run(ctx context.Context) (items int, err error)
+	// Check looks at what Run left behind: counts, uniqueness, order.
+	Check(ctx context.Context) error
+	// Clean removes what Run left behind, so that autovacuum does not work on it while
+	// another contestant is timed.
+	Clean(ctx context.Context) error
+}
+
+// skipped is the reason why a contestant cannot run here.
+type skipped string
+
+func (s skipped) Error() string { return "skipped: " + string(s) }
+
+type workload struct {
+	number      string
+	title       string
+	unit        string   // what an item is
+	baselines   []string // contestants that the others are compared with, round by round
+	contestants func(*env) []contestant
+	reach       func(results) []goal
+}
+
+var workloads = []workload{w1, w4}
+
+func choose(number string) ([]workload, error) {
+	if number == "all" {
+		return workloads, nil
+	}
+	for _, w := range workloads {
+		if w.number == number {
+			return []workload{w}, nil
+		}
+	}
+	return nil, fmt.Errorf("no workload %q: want 1, 4 or all", number)
+}
