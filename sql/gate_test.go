@@ -327,6 +327,10 @@ func TestBadChanges(t *testing.T) {
 	for _, missing := range []string{`{"target_kind": "sql", "target_ref": "a.b"}`, `{"domain": "d", "target_ref": "a.b"}`, `{"domain": "d", "target_kind": "sql"}`, `{}`} {
 		s.refused("TM005", "route new is new and needs", `select tidemark.route_set('new', $1::text::jsonb)`, missing)
 	}
+	for _, policy := range []string{`[]`, `{"max_attempts": 0}`, `{"attempts": 3}`} {
+		s.refused("TM005", "cannot be read", `select tidemark.route_set('r', jsonb_build_object('retry_policy', $1::text::jsonb))`, policy)
+	}
+	s.exec(`select tidemark.route_set('r', '{"retry_policy": {"max_attempts": 3}}'), tidemark.route_set('r', '{"retry_policy": null}')`)
 	for _, broken := range []string{
 		`{"type": "a*b"}`, `{"type": "order*"}`, `{"type": ""}`, `{"domain": "d*"}`, `{"key_filter": "a*b"}`, `{"key_filter": ""}`, `{"payload_filter": [1]}`,
 		`{"ordering": "strict"}`, `{"concurrency": 0}`, `{"timeout": "0 seconds"}`, `{"domain": null}`,

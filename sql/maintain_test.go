@@ -251,22 +251,18 @@ func TestMaintainAbsorbsWhatComesMeanwhile(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
 	w, late, watch := live(t, db), open(t, db, "late"), open(t, db, "watch")
+	w.exec(`alter function tidemark.maintain() set lock_timeout = '1min'`) // this machine may be slow
 	w.next(5_000_000)
-	for range 20 { // maintain waits half a second, which this machine may take for the steps in between
-		w.emit(1)
-		late.begin()
-		late.emit(2)
-		result := later[string](w, `select string_agg(concat_ws(' ', action, object), ', ') from tidemark.maintain() where object like '%rest%' or action = 'absorbed'`)
-		watch.waitsFor(w)
-		late.emit(3)
-		late.commit()
-		got, err := result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.HasPrefix(got, "absorbed") {
-			break
-		}
+	w.emit(1)
+	late.begin()
+	late.emit(2)
+	result := later[string](w, `select string_agg(action, ', ') from tidemark.maintain() where object like 'outbox_p3%'`)
+	watch.waitsFor(w)
+	late.emit(3)
+	late.commit()
+	got, err := result()
+	if err != nil || !strings.HasPrefix(got, "absorbed") {
+		t.Fatalf("%s, %v", got, err)
 	}
 	equal(t, "left in the rest", one[int](w, `select count(*) from tidemark.outbox_rest`), 0)
 	w.wantRows(`select tableoid::regclass::text from tidemark.outbox group by 1`, "tidemark.outbox_p3000000")
