@@ -121,7 +121,7 @@ func work(ctx context.Context, url string, written <-chan struct{}) (passes, lat
 	}
 }
 
-// settled: the cursor has come to the end of the log, and looks out for nothing below it any more.
+// settled: the cursor, which has come to the end of the log, looks out for nothing below it any more.
 func settled(ctx context.Context, db *postgres.DB) (bool, error) {
 	health, err := db.WorkerHealthOf(ctx, worker)
 	return health.Behind == 0 && health.Holes == 0, err

@@ -27,7 +27,7 @@ begin
         return;
     end if;
 
-    last_number := (select case when q.is_called then q.last_value else 0 end from tidemark.outbox_seq_seq q);
+    last_number := (select q.last_value - (not q.is_called)::integer from tidemark.outbox_seq_seq q);
     end_of_all := (select max(p.end_seq) from tidemark.partitions('tidemark.outbox') p);
     if exists (select from tidemark.outbox_rest) then
         begin

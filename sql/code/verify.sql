@@ -4,7 +4,7 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
     with number as (
-        select case when q.is_called then q.last_value else 0 end as last, coalesce((select min(o.seq) from tidemark.outbox o), q.last_value + 1) as first
+        select q.last_value - (not q.is_called)::integer as last, coalesce((select min(o.seq) from tidemark.outbox o), q.last_value + 1) as first
         from tidemark.outbox_seq_seq q
     ), cursor as (
         select c.*, w.id, w.domains, c.watermark_id::bigint as mark
@@ -26,7 +26,7 @@ as $$
         from tidemark.outbound_route r
     ), problem ("check", bad, detail, hint) as (
         select 'W1 objects', 'fail',
-               (select string_agg(c.object, ', ') from tidemark.code c
+               (select string_agg(c.object, ', ' order by c.object) from tidemark.code c
                 where not exists (select from pg_proc p where p.pronamespace = 'tidemark'::regnamespace and p.proname = c.object)
                   and not exists (select from pg_class v where v.relnamespace = 'tidemark'::regnamespace and v.relname = c.object)
                   and not exists (select from pg_trigger t join pg_class r on r.oid = t.tgrelid

@@ -18,7 +18,9 @@ select c.worker, c.source, c.shard,
 from tidemark.worker_cursor c
 join tidemark.worker w on w.worker = c.worker
 cross join lateral (select tidemark.closed_gate(c.worker)) as g (gate)
-cross join (select case when q.is_called then q.last_value else 0 end from tidemark.outbox_seq_seq q) as s (last_seq);
+-- The highest number that can be seen, not the last that was taken: those of transactions that were rolled back
+-- at the end of the log would keep a worker behind for ever.
+cross join (select coalesce(max(o.seq), 0) from tidemark.outbox o) as s (last_seq);
 comment on view tidemark.worker_health is 'How each worker is: status closed (gate says by what), never ran, blocked (last_run_summary says by whom), behind or idle; how far it is behind in numbers; what is open. Source: S0 fn_iu_route_worker_health.';
 revoke all on tidemark.worker_health from public;
 grant select on tidemark.worker_health to tidemark_reader, tidemark_executor;
