@@ -1,0 +1,56 @@
+package tidemark_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The arrows between packages go one way: cmd and the demo join, the others know only what is named here.
+func TestArrows(t *testing.T) {
+	t.Parallel()
+	const module = "github.com/tidemarkhq/tidemark"
+	allowed := map[string][]string{
+		"":                   {},
+		"/sql":               {},
+		"/packs":             {},
+		"/migrate":           {"/sql"},
+		"/internal/devpg":    {},
+		"/internal/route":    {},
+		"/internal/intake":   {""},
+		"/internal/payload":  {""},
+		"/internal/postgres": {""},
+		"/internal/demo":     {"/internal/devpg", "/internal/postgres", "/migrate", "/packs"},
+		"/tidemarktest":      {"/internal/devpg", "/migrate"},
+		"/cmd/tidemark":      {"", "/internal/demo", "/internal/intake", "/internal/payload", "/internal/postgres", "/migrate", "/packs"},
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		paths := strings.Fields(line)
+		name := strings.TrimPrefix(paths[0], module)
+		known, found := allowed[name]
+		if !found {
+			t.Errorf("%s is new: say here what it may import", paths[0])
+		}
+		for _, path := range paths[1:] {
+			if inner, ours := strings.CutPrefix(path, module); ours && !slices.Contains(known, inner) {
+				t.Errorf("%s imports %s", paths[0], path)
+			}
+		}
+	}
+
+	out, err = exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path := range strings.Lines(string(out)) {
+		path = strings.TrimSpace(path)
+		if path != module && !strings.HasPrefix(path, "github.com/jackc/") && !strings.HasPrefix(path, "golang.org/x/text") {
+			t.Errorf("the library package pulls in %s", path)
+		}
+	}
+}
