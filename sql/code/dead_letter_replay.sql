@@ -35,7 +35,7 @@ begin
         return row(letter.id, route.route_code, letter.event_id, attempt_no, outcome, reason, detail)::tidemark.replay;
     end if;
 
-    if outcome = 'pending' and route.target_kind in ('sql', 'notify', 'river') then
+    if outcome = 'pending' and tidemark.target_is_inside(route.target_kind) then
         begin
             statement := tidemark.delivery_statement(route, 'select $1');
             perform set_config('search_path', tidemark.default_search_path(), true);

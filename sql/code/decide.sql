@@ -18,7 +18,7 @@ begin
         select c.*,
             case
                 when not c.enabled then null
-                when c.target_kind not in ('sql', 'notify', 'webhook', 'kafka', 'nats', 'river', 'stdout')
+                when not tidemark.target_is_known(c.target_kind)
                     then 'unknown_target_kind'
                 when not tidemark.retry_policy_ok(c.retry_policy) then 'bad_retry_policy'
                 -- A route in dry run never stands in the way of a live one; it does show what would

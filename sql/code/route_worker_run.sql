@@ -36,7 +36,7 @@ begin
 
     live := array(
         select e.route_id from unnest(evidence) e join tidemark.outbound_route r on r.id = e.route_id
-        where e.outcome = 'pending' and r.target_kind in ('sql', 'notify', 'river'));
+        where e.outcome = 'pending' and tidemark.target_is_inside(r.target_kind));
     if cardinality(live) = 0 then
         summary := tidemark.pass_summary(route_worker_run.worker, batch, evidence, 0);
         perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, evidence, summary);

@@ -98,12 +98,12 @@ as $$
         union all
         select 'route targets', 'fail',
                (select string_agg(format('%s: %s', t.route_code,
-                    case when t.target_kind not in ('sql', 'notify', 'webhook', 'kafka', 'nats', 'river', 'stdout')
+                    case when not tidemark.target_is_known(t.target_kind)
                               then 'unknown kind ' || t.target_kind
                          when not tidemark.retry_policy_ok(t.retry_policy) then 'unreadable retry policy'
                          else 'no function ' || t.target_ref || '(jsonb)' end), '; ')
                 from target t
-                where t.enabled and (t.target_kind not in ('sql', 'notify', 'webhook', 'kafka', 'nats', 'river', 'stdout')
+                where t.enabled and (not tidemark.target_is_known(t.target_kind)
                     or not tidemark.retry_policy_ok(t.retry_policy)
                     or t.target_kind = 'sql' and t.procedure is null)),
                'tidemark route set CODE'
