@@ -25,10 +25,18 @@ const (
 	SeverityCritical Severity = "critical"
 )
 
-// Event is an event to be emitted. Its fields are the parameters of the SQL function
-// tidemark.emit, and its JSON is an element of what tidemark.emit_many takes. The
-// zero value of a field leaves it out, so that the database puts in its default.
+// Event is an event, to be emitted or out of the log. Its fields are the parameters of
+// the SQL function tidemark.emit, and its JSON is an element of what tidemark.emit_many
+// takes. The zero value of a field leaves it out, so that the database puts in its default.
 type Event struct {
+	// ID, Seq and CreatedAt are set by the database: the event's identity everywhere
+	// (a uuid), its number in the log, and when it was emitted. Emit takes no notice
+	// of them. Seq is not for recognising an event: after a failover of the database
+	// another one may have the number.
+	ID        string    `json:"-"`
+	Seq       int64     `json:"-"`
+	CreatedAt time.Time `json:"-"`
+
 	// Domain and Type name an event type. Required. Of a type that is not registered,
 	// or not enabled, nothing is stored.
 	Domain string `json:"domain"`

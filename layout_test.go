@@ -16,6 +16,7 @@ func TestArrows(t *testing.T) {
 		"/sql":               {},
 		"/packs":             {},
 		"/migrate":           {"/sql"},
+		"/sink":              {""},
 		"/internal/devpg":    {},
 		"/internal/route":    {},
 		"/internal/intake":   {""},

@@ -60,6 +60,7 @@ func TestRoutes(t *testing.T) {
 	want := postgres.Route{
 		RouteCode: "paid", Worker: "default", Domain: "shop", Type: "order.*", TargetKind: "notify", TargetRef: "orders",
 		DryRun: true, FailClosed: true, Ordering: "none", Timeout: "00:00:10", Concurrency: 4,
+		Options: json.RawMessage("{}"),
 	}
 	if diff := cmp.Diff(want, made); diff != "" {
 		t.Error(diff)

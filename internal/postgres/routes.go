@@ -25,11 +25,12 @@ type Route struct {
 	RetryPolicy   json.RawMessage `db:"retry_policy" json:"retry_policy"`
 	Timeout       string          `db:"timeout" json:"timeout"` // interval
 	Concurrency   int             `db:"concurrency" json:"concurrency"`
+	Options       json.RawMessage `db:"options" json:"options"`
 	Description   string          `db:"description" json:"description"`
 }
 
 const route = `select r.route_code, r.worker, r.domain, r.type, r.stream, r.key_filter, r.payload_filter, r.target_kind, r.target_ref,
-	r.exclusive, r.enabled, r.dry_run, r.fail_closed, r.ordering, r.retry_policy, r.timeout::text, r.concurrency, r.description
+	r.exclusive, r.enabled, r.dry_run, r.fail_closed, r.ordering, r.retry_policy, r.timeout::text, r.concurrency, r.options, r.description
 from `
 
 // Routes returns all routes, or those that the worker serves.

@@ -47,10 +47,10 @@ begin
     return query
     update tidemark.outbound_route r
     set (worker, domain, type, stream, key_filter, payload_filter, target_kind, target_ref, exclusive, enabled, dry_run,
-         fail_closed, ordering, retry_policy, timeout, concurrency, description)
+         fail_closed, ordering, retry_policy, timeout, concurrency, options, description)
       = row(route.worker, route.domain, route.type, route.stream, route.key_filter, route.payload_filter,
             route.target_kind, route.target_ref, route.exclusive, route.enabled, route.dry_run, route.fail_closed,
-            route.ordering, route.retry_policy, route.timeout, route.concurrency, route.description)
+            route.ordering, route.retry_policy, route.timeout, route.concurrency, route.options, route.description)
     where r.id = route.id
     returning r.*;
 end

@@ -78,6 +78,7 @@ create table tidemark.outbound_route (
     ordering text not null default 'none' constraint ordering_is_known check (ordering in ('none', 'key')),
     retry_policy jsonb,
     timeout interval not null default '10 seconds' constraint timeout_is_positive check (timeout > interval '0'),
+    options jsonb not null default '{}' constraint options_is_an_object check (pg_catalog.jsonb_typeof(options) = 'object'),
     concurrency integer not null default 4 constraint concurrency_is_1_to_1000 check (concurrency between 1 and 1000),
     description text not null default ''
 );
@@ -101,6 +102,7 @@ comment on column tidemark.outbound_route.ordering is 'none (default), or key: a
 comment on column tidemark.outbound_route.retry_policy is 'Object with any of max_attempts (1 to 100, default 10), base_seconds (default 1), max_seconds (default 3600), jitter (0 to 1, default 0.2); null: the defaults.';
 comment on column tidemark.outbound_route.timeout is 'Longest time for one delivery. Default 10 seconds.';
 comment on column tidemark.outbound_route.concurrency is 'Deliveries under way at once. Default 4.';
+comment on column tidemark.outbound_route.options is 'What a kind of target takes beside target_ref, e.g. {"secret": "NAME", "format": "json", "rate_per_second": 50}. Names of secrets, never a secret. The daemon refuses an option that the kind has not: the route waits, with a finding. Default {}.';
 comment on column tidemark.outbound_route.description is 'For people.';
 
 grant select on tidemark.setting, tidemark.stage, tidemark.worker, tidemark.outbound_route
