@@ -1,0 +1,140 @@
+// Webhook-receiver takes events that Tidemark sends, as a model for a receiver of your own: it verifies
+// who sent them, refuses old ones, and handles each once.
+package main
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	maxBody   = 1 << 20
+	tolerance = 5 * time.Minute // between the clocks of sender and receiver
+	maxSeen   = 100_000
+)
+
+func main() {
+	r, err := newReceiver(strings.Fields(os.Getenv("WEBHOOK_SECRETS")), func(id string, event json.RawMessage) error {
+		fmt.Printf("%s %s\n", id, event)
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := &http.Server{Addr: "127.0.0.1:8080", Handler: r, ReadTimeout: 10 * time.Second}
+	log.Fatal(server.ListenAndServe())
+}
+
+type receiver struct {
+	keys   [][]byte
+	handle func(id string, event json.RawMessage) error
+	now    func() time.Time
+
+	mu    sync.Mutex // one event at a time, so that no two copies are handled together
+	seen  map[string]bool
+	order []string // of seen, oldest first
+}
+
+// newReceiver takes the secrets as Tidemark has them: several while they are being changed.
+func newReceiver(secrets []string, handle func(id string, event json.RawMessage) error) (*receiver, error) {
+	r := &receiver{handle: handle, now: time.Now, seen: map[string]bool{}}
+	for _, secret := range secrets {
+		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+		// Anybody can sign with an empty key.
+		if err != nil || len(key) < 24 || !strings.HasPrefix(secret, "whsec_") {
+			return nil, errors.New("a secret must be whsec_ and at least 24 bytes in base64")
+		}
+		r.keys = append(r.keys, key)
+	}
+	if len(r.keys) == 0 {
+		return nil, errors.New("set WEBHOOK_SECRETS, with blanks between several")
+	}
+	return r, nil
+}
+
+// ServeHTTP answers 400 to what will never be right, so that Tidemark gives it up, and 500 to what may
+// go well another time.
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if req.Method != http.MethodPost {
+		http.Error(w, "POST only", http.StatusMethodNotAllowed)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
+		return
+	}
+	if err != nil {
+		return // the sender hung up
+	}
+	if err := r.verify(req.Header, body); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if err := r.once(req.Header.Get("webhook-id"), body); err != nil {
+		log.Print(err)
+		http.Error(w, "try again", http.StatusInternalServerError)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// verify looks at the bytes as they came: JSON that was read and written again may be others.
+func (r *receiver) verify(h http.Header, body []byte) error {
+	id, stamp := h.Get("webhook-id"), h.Get("webhook-timestamp")
+	seconds, err := strconv.ParseInt(stamp, 10, 64)
+	if id == "" || err != nil {
+		return errors.New("no webhook-id or no webhook-timestamp")
+	}
+	// Whoever recorded a request cannot send it again tomorrow. A retry has a time of its own.
+	if age := r.now().Sub(time.Unix(seconds, 0)); age.Abs() > tolerance {
+		return errors.New("webhook-timestamp is too old or too new")
+	}
+	for signature := range strings.FieldsSeq(h.Get("webhook-signature")) {
+		text, v1 := strings.CutPrefix(signature, "v1,")
+		got, err := base64.StdEncoding.DecodeString(text)
+		if !v1 || err != nil {
+			continue // another version
+		}
+		for _, key := range r.keys {
+			mac := hmac.New(sha256.New, key)
+			fmt.Fprintf(mac, "%s.%s.%s", id, stamp, body)
+			if hmac.Equal(got, mac.Sum(nil)) {
+				return nil
+			}
+		}
+	}
+	return errors.New("no webhook-signature is of a known secret")
+}
+
+// once handles an event unless it has been: Tidemark sends one again when it did not get the answer. Here
+// that is known until the program ends. With a database, insert the id in the transaction of the effect.
+func (r *receiver) once(id string, body []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen[id] {
+		return nil
+	}
+	if err := r.handle(id, body); err != nil {
+		return fmt.Errorf("event %s: %w", id, err)
+	}
+	r.seen[id] = true
+	r.order = append(r.order, id)
+	if len(r.order) > maxSeen {
+		delete(r.seen, r.order[0])
+		r.order = r.order[1:]
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemarkhq/tidemark/sink"
+)
+
+// Sink delivers to one topic. The key of an event is the key of its record, and decides
+// over the partition as in Kafka's own clients; records without key go where few wait.
+type Sink struct {
+	connection *Connection
+	topic      string
+	format     sink.Format
+}
+
+var _ sink.Sink = (*Sink)(nil)
+
+var topicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
+
+// Sink delivers to the topic, in the format. It shares the connection, and its Close
+// leaves that open.
+func (c *Connection) Sink(topic string, format sink.Format) (*Sink, error) {
+	format, err := sink.ParseFormat(string(format))
+	if err != nil {
+		return nil, err
+	}
+	if !topicName.MatchString(topic) || topic == "." || topic == ".." {
+		return nil, fmt.Errorf("topic %q must be 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'", topic)
+	}
+	return &Sink{connection: c, topic: topic, format: format}, nil
+}
+
+// Limits is part of [sink.Sink].
+func (s *Sink) Limits() sink.Limits { return sink.Limits{Batch: 2000, KeepsOrder: true} }
+
+// Close is part of [sink.Sink].
+func (s *Sink) Close() error { return nil }
+
+// Deliver is part of [sink.Sink].
+func (s *Sink) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Result {
+	results := make([]sink.Result, len(batch))
+	ctx, cancel := context.WithTimeout(ctx, s.connection.timeout)
+	defer cancel()
+
+	room := rooms.Get().(*room)
+	records := room.records(s, batch, results)
+	p, err := s.connection.acquire(ctx)
+	if err != nil {
+		giveBack(records, results, notSent(ctx, err))
+		return results
+	}
+	healthy, gaveUp := deliver(ctx, p, records, results)
+	s.connection.release(p, healthy)
+	if !gaveUp {
+		room.clear()
+		rooms.Put(room)
+	}
+	return results
+}
+
+// deliver sends the records in rounds. A batch of records that the broker refuses because
+// of one of them is sent again in halves, in order, until the one stands alone.
+func deliver(ctx context.Context, p *producer, records []*record, results []sink.Result) (healthy, gaveUp bool) {
+	healthy = true
+	held := map[int32]sink.Result{} // partitions in which a record came to nothing
+	for groups := [][]*record{records}; len(groups) > 0; {
+		group := pass(groups[0], held, results)
+		groups = groups[1:]
+		if len(group) == 0 {
+			continue
+		}
+		left, err := p.send(ctx, group)
+		var refused []*record
+		for _, a := range group {
+			switch {
+			case !a.answered && left:
+				results[a.position] = unanswered(ctx, err)
+			case !a.answered:
+				results[a.position] = notSent(ctx, err)
+			case a.err == nil:
+				results[a.position] = sink.Result{Outcome: sink.Delivered}
+			case isRefusal(a.err):
+				refused = append(refused, a)
+			default:
+				results[a.position] = failed(a.err)
+				if results[a.position].Outcome != sink.Permanent {
+					held[a.kafka.Partition], healthy = results[a.position], false
+				}
+			}
+		}
+		if err != nil {
+			for _, g := range append(groups, refused) {
+				giveBack(g, results, notSent(ctx, err))
+			}
+			return false, true
+		}
+		switch n := len(refused); n {
+		case 0:
+		case 1:
+			results[refused[0].position] = failed(refused[0].err)
+		default:
+			groups = append([][]*record{refused[:n/2], refused[n/2:]}, groups...)
+		}
+	}
+	return healthy, false
+}
+
+// pass is the group without the records of partitions in which an earlier one came to
+// nothing: they would overtake it.
+func pass(group []*record, held map[int32]sink.Result, results []sink.Result) []*record {
+	if len(held) == 0 {
+		return group
+	}
+	var free []*record
+	for _, a := range group {
+		if why, is := held[a.kafka.Partition]; is {
+			why.Outcome = sink.Retry
+			results[a.position] = why
+		} else {
+			free = append(free, a)
+		}
+	}
+	return free
+}
+
+func giveBack(records []*record, results []sink.Result, why sink.Result) {
+	for _, a := range records {
+		results[a.position] = why
+	}
+}
+
+// room is the memory of one Deliver. Another one gets it only when the client has answered
+// everything, since then it reads no record any more.
+type room struct {
+	buffer  []byte
+	headers []kgo.RecordHeader
+	all     []record
+	list    []*record
+}
+
+var rooms = sync.Pool{New: func() any { return new(room) }}
+
+// mostKept is the largest buffer that waits for another Deliver.
+const mostKept = 8 << 20
+
+func (m *room) clear() {
+	if cap(m.buffer) > mostKept {
+		m.buffer = nil
+	}
+	m.buffer = m.buffer[:0]
+	clear(m.headers)
+	m.headers = m.headers[:0]
+	clear(m.all)
+	m.all = m.all[:0]
+	clear(m.list)
+	m.list = m.list[:0]
+}
+
+// records puts the batch into records. A delivery that cannot be put into one has its
+// result.
+func (m *room) records(s *Sink, batch []sink.Delivery, results []sink.Result) []*record {
+	if cap(m.all) < len(batch) {
+		m.all = make([]record, 0, len(batch))
+	}
+	m.all = m.all[:len(batch)]
+	for i := range batch {
+		d := &batch[i]
+		buffer, encoded, err := sink.Append(m.buffer, s.format, d)
+		if err != nil {
+			results[i] = sink.Result{Outcome: sink.Permanent, Code: InvalidEvent, Detail: err.Error()}
+			continue
+		}
+		m.buffer = buffer
+		a := &m.all[i]
+		a.position = i
+		a.kafka = kgo.Record{Topic: s.topic, Value: encoded.Body, Headers: m.head(s.format, d, encoded)}
+		if d.Event.Key != "" {
+			a.kafka.Key = m.text(d.Event.Key)
+		}
+		m.list = append(m.list, a)
+	}
+	return m.list
+}
+
+// head is the record's headers: those of the CloudEvents binding for Kafka, and ours.
+func (m *room) head(format sink.Format, d *sink.Delivery, encoded sink.Encoded) []kgo.RecordHeader {
+	start := len(m.headers)
+	add := func(name, value string) {
+		m.headers = append(m.headers, kgo.RecordHeader{Key: name, Value: m.text(value)})
+	}
+	for _, h := range encoded.Headers {
+		if format == sink.CloudEventsBinary {
+			add(attributeHeader(h.Name), h.Value)
+		}
+		if h.Name == "traceparent" {
+			add(h.Name, h.Value)
+		}
+	}
+	add("content-type", encoded.ContentType)
+	add("tidemark-event-id", d.Event.ID)
+	add("tidemark-route", d.Route)
+	add("tidemark-epoch", strconv.FormatInt(d.Epoch, 10))
+	add("tidemark-attempt", strconv.Itoa(d.Attempt))
+	if d.Replay {
+		add("tidemark-replay", "true")
+	}
+	return m.headers[start:len(m.headers):len(m.headers)]
+}
+
+func (m *room) text(s string) []byte {
+	start := len(m.buffer)
+	m.buffer = append(m.buffer, s...)
+	return m.buffer[start:len(m.buffer):len(m.buffer)]
+}
+
+var attributeHeaders sync.Map
+
+// attributeHeader is "ce_" and the name, made once for each of the few names.
+func attributeHeader(name string) string {
+	if known, ok := attributeHeaders.Load(name); ok {
+		return known.(string)
+	}
+	known, _ := attributeHeaders.LoadOrStore(name, "ce_"+name)
+	return known.(string)
+}

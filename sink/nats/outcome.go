@@ -1,0 +1,98 @@
+package nats
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"unicode"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/tidemarkhq/tidemark/sink"
+)
+
+// The server's numbers of errors that are told apart here.
+const (
+	messageTooLarge       = 10054
+	headerTooLarge        = 10097
+	insufficientResources = 10023
+	storageExceeded       = 10047
+	memoryExceeded        = 10028
+	storeFailed           = 10077 // a limit of the stream, which takes nothing in place of what it has
+	jetStreamOff          = 10076
+	jetStreamOffAccount   = 10039
+)
+
+// answered reads an answer. One for a duplicate has the stream's name too.
+func answered(m *nats.Msg) sink.Result {
+	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
+		return sink.Result{Outcome: sink.Retry, Code: NoStream, Detail: "no stream takes the subject"}
+	}
+	var answer struct {
+		Stream string `json:"stream"`
+		Error  *struct {
+			Number      int    `json:"err_code"`
+			Description string `json:"description"`
+		} `json:"error"`
+	}
+	err := json.Unmarshal(m.Data, &answer)
+	switch {
+	case err == nil && answer.Error != nil:
+		return refused(answer.Error.Number, oneLine(errors.New(answer.Error.Description)))
+	case err != nil || answer.Stream == "":
+		// The stream's answer may come behind it.
+		return sink.Result{Outcome: sink.Unknown, Code: NoStream, Detail: "the answer is from something that is no stream"}
+	}
+	return sink.Result{Outcome: sink.Delivered}
+}
+
+func refused(number int, detail string) sink.Result {
+	r := sink.Result{Outcome: sink.Retry, Code: Server, Detail: "the server answers: " + detail}
+	switch number {
+	case messageTooLarge, headerTooLarge:
+		r.Outcome, r.Code = sink.Permanent, TooLarge
+	case insufficientResources, storageExceeded, memoryExceeded, storeFailed:
+		r.Code = StreamFull
+	case jetStreamOff, jetStreamOffAccount:
+		r.Code = NoStream
+	}
+	return r
+}
+
+// notSent is the result of a message that never left.
+func notSent(ctx context.Context, err error) sink.Result {
+	if ctx.Err() != nil {
+		code, detail := ended(ctx)
+		return sink.Result{Outcome: sink.Retry, Code: code, Detail: detail + " before it was sent"}
+	}
+	r := sink.Result{Outcome: sink.Retry, Code: Connect, Detail: oneLine(err)}
+	if isLogin(err) {
+		r.Code = NotAuthorized
+	}
+	return r
+}
+
+func ended(ctx context.Context) (code, detail string) {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return Cancelled, "cancelled"
+	}
+	return Timeout, "timed out"
+}
+
+// mostDetail is in bytes.
+const mostDetail = 500
+
+// oneLine is what the error says, without control characters.
+func oneLine(err error) string {
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+			return ' '
+		}
+		return r
+	}, err.Error())
+	if len(text) > mostDetail {
+		text = strings.ToValidUTF8(text[:mostDetail], "") + "…"
+	}
+	return text
+}

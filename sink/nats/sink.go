@@ -1,0 +1,169 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/tidemarkhq/tidemark/sink"
+)
+
+// Sink delivers to one subject, which a stream must take. The stream knows an event that
+// comes again within its window for duplicates, by the event's id.
+type Sink struct {
+	connection *Connection
+	subject    string
+	format     sink.Format
+}
+
+var _ sink.Sink = (*Sink)(nil)
+
+// Sink delivers to the subject, in the format. It shares the connection, and its Close
+// leaves that open.
+func (c *Connection) Sink(subject string, format sink.Format) (*Sink, error) {
+	format, err := sink.ParseFormat(string(format))
+	if err != nil {
+		return nil, err
+	}
+	if err := plain(subject); err != nil {
+		return nil, fmt.Errorf("subject %w", err)
+	}
+	return &Sink{connection: c, subject: subject, format: format}, nil
+}
+
+// Limits is part of [sink.Sink]. Messages follow each other without waiting, and a stream
+// that refuses one, since it is full, may take the next: so no order is kept.
+func (s *Sink) Limits() sink.Limits { return sink.Limits{Batch: 1000} }
+
+// Close is part of [sink.Sink].
+func (s *Sink) Close() error { return nil }
+
+// Deliver is part of [sink.Sink].
+func (s *Sink) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Result {
+	results := make([]sink.Result, len(batch))
+	ctx, cancel := context.WithTimeout(ctx, s.connection.timeout)
+	defer cancel()
+	messages := make([]*nats.Msg, len(batch))
+	for i := range batch {
+		var err error
+		if messages[i], err = s.message(&batch[i]); err != nil {
+			results[i] = sink.Result{Outcome: sink.Permanent, Code: InvalidEvent, Detail: oneLine(err)}
+		}
+	}
+	if err := s.connection.up(ctx); err != nil {
+		fill(results, notSent(ctx, err))
+		return results
+	}
+	call := s.connection.begin(s.subject)
+	defer s.connection.end(call)
+	// Room for all answers: none is dropped, and nobody waits to hand one over.
+	answers := make(chan *nats.Msg, len(batch))
+	status := s.connection.conn.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
+	defer s.connection.conn.RemoveStatusListener(status)
+	inbox, err := s.connection.conn.ChanSubscribe(call.inbox+".*", answers)
+	if err != nil {
+		fill(results, notSent(ctx, err))
+		return results
+	}
+	defer func() { _ = inbox.Unsubscribe() }() // fails where the connection is gone
+
+	waiting := s.publish(ctx, call, messages, results)
+	why := call.collect(ctx, answers, status, waiting, results)
+	fill(results, why)
+	return results
+}
+
+// fill answers those without an answer.
+func fill(results []sink.Result, with sink.Result) {
+	for i := range results {
+		if results[i].Outcome == 0 {
+			results[i] = with
+		}
+	}
+}
+
+// grace is how long a publish may still take when the time is up.
+const grace = 200 * time.Millisecond
+
+// publish says how many answers are to come. Messages that did not leave have a result.
+func (s *Sink) publish(ctx context.Context, k *call, messages []*nats.Msg, results []sink.Result) (waiting int) {
+	// A server that reads no more holds a publish up, and the lock of the client with it.
+	var done atomic.Bool
+	defer done.Store(true)
+	defer context.AfterFunc(ctx, func() {
+		time.AfterFunc(grace, func() {
+			if !done.Load() {
+				s.connection.dialer.breakConn()
+			}
+		})
+	})()
+	for i, m := range messages {
+		if results[i].Outcome != 0 {
+			continue
+		}
+		if ctx.Err() != nil {
+			results[i] = notSent(ctx, ctx.Err())
+			continue
+		}
+		m.Reply = k.inbox + "." + strconv.Itoa(i)
+		switch err := s.connection.conn.PublishMsg(m); {
+		case err == nil:
+			waiting++
+		case errors.Is(err, nats.ErrMaxPayload):
+			results[i] = sink.Result{
+				Outcome: sink.Permanent, Code: TooLarge,
+				Detail: fmt.Sprintf("larger than the %d bytes that the server takes, headers included", s.connection.conn.MaxPayload()),
+			}
+		case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrConnectionClosed),
+			errors.Is(err, nats.ErrHeadersNotSupported):
+			results[i] = notSent(ctx, err)
+		default: // it was being written
+			results[i] = sink.Result{Outcome: sink.Unknown, Code: Connect, Detail: oneLine(err)}
+		}
+	}
+	return waiting
+}
+
+// collect waits for the answers, and says what the result of the others is.
+func (k *call) collect(ctx context.Context, answers <-chan *nats.Msg, status <-chan nats.Status, waiting int, results []sink.Result) sink.Result {
+	var why sink.Result
+	for waiting > 0 && why.Outcome == 0 {
+		select {
+		case m := <-answers:
+			waiting -= k.answer(m, results)
+		case <-status:
+			why = sink.Result{Outcome: sink.Unknown, Code: Connect, Detail: "the connection broke before the stream answered"}
+		case err := <-k.publish:
+			why = sink.Result{Outcome: sink.Retry, Code: NotAuthorized, Detail: oneLine(err)}
+		case err := <-k.answers:
+			why = sink.Result{Outcome: sink.Unknown, Code: NotAuthorized, Detail: oneLine(err)}
+		case <-ctx.Done():
+			code, detail := ended(ctx)
+			why = sink.Result{Outcome: sink.Unknown, Code: code, Detail: detail + " before the stream answered"}
+		}
+	}
+	for { // what came at the same time
+		select {
+		case m := <-answers:
+			k.answer(m, results)
+		default:
+			return why
+		}
+	}
+}
+
+// answer takes one answer, and says how many deliveries it was for.
+func (k *call) answer(m *nats.Msg, results []sink.Result) int {
+	i, err := strconv.Atoi(strings.TrimPrefix(m.Subject, k.inbox+"."))
+	if err != nil || i < 0 || i >= len(results) || results[i].Outcome != 0 {
+		return 0
+	}
+	results[i] = answered(m)
+	return 1
+}

@@ -1,0 +1,94 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"syscall"
+	"time"
+
+	"code.dny.dev/ssrf"
+)
+
+// guard says which addresses may be called. It is asked with the address itself when a connection is
+// made: what a name stood for when it was looked at, and how the address was written, matters nothing.
+type guard struct {
+	allow  []netip.Prefix
+	public *ssrf.Guardian
+	plain  bool // http: everybody on the way could read and change it
+}
+
+// refusal is the error of an address that may not be called.
+type refusal struct{ text string }
+
+func (r *refusal) Error() string { return r.text }
+
+var publicPorts = []uint16{80, 443}
+
+func newGuard(o *Options, scheme string) *guard {
+	ports := slices.Concat(publicPorts, o.Ports)
+	return &guard{o.Allow, ssrf.New(ssrf.WithPorts(ports...)), scheme == "http"}
+}
+
+func (g *guard) control(_, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return &refusal{"the address cannot be read"}
+	}
+	// A network has no zone, and ::ffff:10.0.0.1 is 10.0.0.1.
+	ip := to.Addr().Unmap().WithZone("")
+	for _, network := range g.allow {
+		if network.Contains(ip) {
+			return nil
+		}
+	}
+	if g.plain {
+		return &refusal{fmt.Sprintf("%s is in no network of allow, and http:// is for these only", ip)}
+	}
+	switch err := g.public.SafeAddrPort(netip.AddrPortFrom(ip, to.Port())); {
+	case err == nil:
+		return nil
+	case errors.Is(err, ssrf.ErrProhibitedPort):
+		return &refusal{fmt.Sprintf("port %d of %s is not 80, 443 or in ports, and %s is in no network of allow", to.Port(), ip, ip)}
+	}
+	return &refusal{fmt.Sprintf("%s is not public, and in no network of allow", ip)}
+}
+
+const (
+	dialTime      = 10 * time.Second // also for TLS
+	idleTime      = 30 * time.Second // below what servers and balancers commonly allow, so that they seldom close first
+	maxHeader     = 64 << 10         // of an answer
+	requestBuffer = 16 << 10         // most requests are one write
+)
+
+func (o *Options) transport(target *url.URL, resolver *net.Resolver) (*http.Transport, *conns, error) {
+	config, err := o.tls(target.Scheme)
+	if err != nil {
+		return nil, nil, err
+	}
+	most := o.MaxConns
+	if most == 0 {
+		most = defaultMaxConns
+	}
+	dialer := &net.Dialer{Timeout: dialTime, Resolver: resolver, Control: newGuard(o, target.Scheme).control}
+	open := &conns{dialer: dialer, open: map[*conn]struct{}{}}
+	return &http.Transport{
+		Proxy:                  nil, // a proxy of the environment would call for us what we may not
+		DialContext:            open.dial,
+		TLSClientConfig:        config,
+		TLSHandshakeTimeout:    dialTime,
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true, // a small answer could unpack to a large one
+		MaxConnsPerHost:        most,
+		MaxIdleConnsPerHost:    most,
+		IdleConnTimeout:        idleTime,
+		MaxResponseHeaderBytes: maxHeader,
+		WriteBufferSize:        requestBuffer,
+		// A timeout ends a stream, not the connection: a dead one would fail all requests.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second},
+	}, open, nil
+}

@@ -1,0 +1,190 @@
+package webhook
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidemarkhq/tidemark/sink"
+)
+
+// Options of a webhook. URL is needed, and Secrets or Unsigned.
+type Options struct {
+	// URL is where requests go: https://, or http:// to addresses in Allow. It holds no user and no
+	// password: these belong into Headers.
+	URL string
+
+	// Secrets sign the requests: the current one first, then those that receivers may still use.
+	// Each is whsec_ and 24 to 64 bytes in base64 (v1, HMAC-SHA256), or whsk_ and an ed25519 private
+	// key in base64 (v1a). Default: none, which is refused unless Unsigned is set.
+	Secrets []string
+
+	// Unsigned sends without signatures. Default: false.
+	Unsigned bool
+
+	// Format is the envelope. Default: sink.CloudEvents.
+	Format sink.Format
+
+	// Headers are added to each request. Those that the envelope, Tidemark or the connection itself
+	// set are refused. Default: none but User-Agent, which is Tidemark.
+	Headers map[string]string
+
+	// Allow are networks that may be called beside public addresses, at any port and with http://
+	// too. Default: none; loopback, private, link-local and other special addresses are refused.
+	Allow []netip.Prefix
+
+	// Ports may be called at public addresses beside 80 and 443. Default: none.
+	Ports []uint16
+
+	// CAFile is a PEM file of the authorities to trust instead of the system's. It is read once.
+	// Default: the system's.
+	CAFile string
+
+	// CertFile and KeyFile are PEM files of a client certificate and its key, read once. Default:
+	// none.
+	CertFile, KeyFile string
+
+	// ServerName is whom the server's certificate must name. Default: the host of URL.
+	ServerName string
+
+	// MaxResponse is how many bytes of an answer's body are read, at least 1. The status decides: a
+	// longer answer costs no more than its connection. Default, also if 0: 65536.
+	MaxResponse int
+
+	// MaxConns is the highest number of connections, at least 1. What is sent beyond waits, within
+	// its time. Default, also if 0: 256.
+	MaxConns int
+}
+
+const (
+	defaultMaxResponse = 64 << 10
+	defaultMaxConns    = 256
+)
+
+// target checks what says where to, and how much.
+func (o *Options) target() (*url.URL, error) {
+	for _, network := range o.Allow {
+		switch {
+		case !network.IsValid():
+			return nil, errors.New("allow holds a network that is none")
+		case network.Addr().Is4In6():
+			return nil, fmt.Errorf("allow holds %s; write it as IPv4", network)
+		}
+	}
+	switch {
+	case slices.Contains(o.Ports, 0):
+		return nil, errors.New("ports holds 0, must be from 1 to 65535")
+	case o.MaxResponse < 0:
+		return nil, fmt.Errorf("max response is %d, must be at least 1", o.MaxResponse)
+	case o.MaxConns < 0:
+		return nil, fmt.Errorf("max conns is %d, must be at least 1", o.MaxConns)
+	case o.URL == "":
+		return nil, errors.New("url is missing")
+	}
+	u, err := url.Parse(o.URL)
+	switch {
+	case err != nil: // which would repeat the URL, and a password in it
+		return nil, errors.New("url cannot be read")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("url must begin with https:// or http://")
+	case u.Hostname() == "":
+		return nil, errors.New("url has no host")
+	case u.User != nil:
+		return nil, errors.New("url holds a user; put an Authorization header into headers")
+	case u.Fragment != "" || strings.Contains(o.URL, "#"):
+		return nil, errors.New("url has a fragment (#), which is never sent")
+	case u.Scheme == "http" && len(o.Allow) == 0:
+		return nil, errors.New("url begins with http://, which is for networks in allow only; use https://")
+	}
+	if text := u.Port(); text != "" {
+		port, err := strconv.ParseUint(text, 10, 16)
+		if err != nil || port == 0 {
+			return nil, errors.New("url has a port that is not from 1 to 65535")
+		}
+		if len(o.Allow) == 0 && !slices.Contains(publicPorts, uint16(port)) && !slices.Contains(o.Ports, uint16(port)) {
+			return nil, fmt.Errorf("url has port %d, which is not 80, 443 or in ports", port)
+		}
+	}
+	return u, nil
+}
+
+// reserved are the names that are not for a user to set, and the beginnings of such names.
+var reserved = []string{
+	"connection", "keep-alive", "proxy-*", "te", "trailer", "transfer-encoding", "upgrade", // of the connection
+	"host", "content-type", "content-length", "content-encoding", "expect", "accept-encoding", // of the request
+	"webhook-*", "tidemark-*", "ce-*", "traceparent", // of the event
+	// The same for all events: a target that knows it takes the first and no other.
+	"idempotency-key", "x-idempotency-key",
+}
+
+func (o *Options) headers() (http.Header, error) {
+	h := http.Header{"User-Agent": {"Tidemark"}}
+	seen := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(o.Headers)) {
+		if name == "" || strings.ContainsFunc(name, notToken) {
+			return nil, fmt.Errorf("header %q is not the name of a header", name)
+		}
+		lower := strings.ToLower(name)
+		for _, r := range reserved {
+			start, prefix := strings.CutSuffix(r, "*")
+			if lower == r || prefix && strings.HasPrefix(lower, start) {
+				return nil, fmt.Errorf("header %s is reserved", name)
+			}
+		}
+		value := o.Headers[name]
+		switch {
+		case seen[lower]:
+			return nil, fmt.Errorf("header %s is there twice", name)
+		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+			return nil, fmt.Errorf("header %s has a control character in its value", name)
+		}
+		seen[lower] = true
+		h.Set(name, value)
+	}
+	return h, nil
+}
+
+func notToken(r rune) bool {
+	letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+	return !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+}
+
+func (o *Options) tls(scheme string) (*tls.Config, error) {
+	if scheme == "http" {
+		if o.CAFile != "" || o.CertFile != "" || o.KeyFile != "" || o.ServerName != "" {
+			return nil, errors.New("url begins with http://, and certificates are for https:// only")
+		}
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.ServerName}
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("ca file: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("ca file: %s holds no certificate in PEM", o.CAFile)
+		}
+	}
+	if (o.CertFile == "") != (o.KeyFile == "") {
+		return nil, errors.New("cert file and key file go together")
+	}
+	if o.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("client certificate: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}

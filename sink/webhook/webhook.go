@@ -1,0 +1,228 @@
+// Package webhook delivers events as HTTP requests, signed as Standard Webhooks says.
+//
+// A request is a POST of one event in its envelope. Beside the envelope's own headers it has
+//
+//	webhook-id         the event's id: the same at each attempt
+//	webhook-timestamp  when this attempt was made, in seconds since 1970
+//	webhook-signature  v1 (HMAC-SHA256) or v1a (ed25519), one for each secret
+//	tidemark-route     code of the route
+//	tidemark-attempt   1 for the first
+//	tidemark-epoch     the sender's lease
+//	tidemark-replay    true, for a replay
+//	traceparent        the event's trace, if it is a W3C traceparent
+//
+// An answer of 2xx is a receipt. 410 says that nothing more is wanted. 408, 425, 429 and 5xx are
+// tried again, after the time in Retry-After if there is one. Anything else is for good: also a
+// redirect, which is never followed.
+//
+// The codes of what was not delivered are
+//
+//	http_NNN         the status of the answer
+//	redirect         the answer was 3xx
+//	invalid          the event goes in no envelope
+//	address_refused  the host's address is not one that may be called
+//	dns              the host has no address
+//	connect          no connection came about
+//	tls              no TLS connection came about
+//	timeout          the time was up
+//	canceled         the sender was stopped
+//	reset            the connection broke, or what came was no HTTP
+package webhook
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tidemarkhq/tidemark/sink"
+)
+
+// Sink delivers to one URL.
+type Sink struct {
+	format      sink.Format
+	request     *http.Request // what all requests have in common, but for the headers
+	headers     http.Header   // that all requests have in common
+	signer      *signer       // nil: unsigned
+	transport   *http.Transport
+	conns       *conns
+	maxResponse int
+	private     []string // not to be repeated in a detail
+	rooms       sync.Pool
+	now         func() time.Time
+}
+
+var _ sink.Sink = (*Sink)(nil)
+
+// New makes a sink. An error is one line about what is wrong with the options; it holds no secret.
+func New(o Options) (*Sink, error) {
+	return newSink(o, nil)
+}
+
+func newSink(o Options, resolver *net.Resolver) (*Sink, error) {
+	format, err := sink.ParseFormat(string(o.Format))
+	if err != nil {
+		return nil, err
+	}
+	target, err := o.target()
+	if err != nil {
+		return nil, err
+	}
+	headers, err := o.headers()
+	if err != nil {
+		return nil, err
+	}
+	var sign *signer
+	if !o.Unsigned || len(o.Secrets) > 0 {
+		if sign, err = newSigner(o.Secrets, o.Unsigned); err != nil {
+			return nil, err
+		}
+	}
+	transport, conns, err := o.transport(target, resolver)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sink{
+		format:      format,
+		request:     &http.Request{Method: http.MethodPost, URL: target, Host: target.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
+		headers:     headers,
+		signer:      sign,
+		transport:   transport,
+		conns:       conns,
+		maxResponse: defaultMaxResponse,
+		private:     private(target, headers),
+		now:         time.Now,
+	}
+	if o.MaxResponse > 0 {
+		s.maxResponse = o.MaxResponse
+	}
+	s.rooms.New = func() any { return new(room) }
+	return s, nil
+}
+
+// Limits: a request carries one event, and so does a call. A longer batch is sent one after the other.
+func (s *Sink) Limits() sink.Limits { return sink.Limits{Batch: 1} }
+
+// Close gives connections back.
+func (s *Sink) Close() error {
+	s.transport.CloseIdleConnections()
+	s.conns.close()
+	return nil
+}
+
+// Deliver sends each event of the batch in a request of its own, one after the other.
+func (s *Sink) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Result {
+	results := make([]sink.Result, len(batch))
+	r := s.rooms.Get().(*room)
+	for i := range batch {
+		results[i] = s.send(ctx, r, &batch[i])
+	}
+	if cap(r.text) <= maxRoom {
+		s.rooms.Put(r)
+	}
+	return results
+}
+
+// room is what a call uses and the next one may use again.
+type room struct {
+	text   []byte        // of the request's body
+	answer [4 << 10]byte // what comes back
+}
+
+const maxRoom = 256 << 10
+
+func (s *Sink) send(ctx context.Context, r *room, d *sink.Delivery) sink.Result {
+	if ctx.Err() != nil {
+		return ended(ctx, sink.Retry, "nothing was sent")
+	}
+	var encoded sink.Encoded
+	var err error
+	if r.text, encoded, err = sink.Append(r.text[:0], s.format, d); err != nil {
+		return sink.Result{Outcome: sink.Permanent, Code: "invalid", Detail: line(err.Error())}
+	}
+
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out := &body{data: encoded.Body}
+	defer out.Close()
+	req := s.request.WithContext(within)
+	req.Header = s.header(&encoded, d)
+	req.Body, _ = out.open()
+	req.GetBody = out.open
+	req.ContentLength = int64(len(encoded.Body))
+
+	// Not through a client: it would follow redirects and add the URL to its errors.
+	answer, err := s.transport.RoundTrip(req)
+	if err != nil {
+		return s.failed(ctx, err, out.wasRead(), d.Event.Payload)
+	}
+	start, whole := s.read(answer, r.answer[:], cancel)
+	if !whole {
+		// Dropped: whoever sends that much, or that slowly, might never end.
+		cancel()
+	}
+	answer.Body.Close()
+	return s.answered(answer, start, d.Event.Payload)
+}
+
+// header of a request. The map is not used again: a connection that broke may still be reading it.
+func (s *Sink) header(e *sink.Encoded, d *sink.Delivery) http.Header {
+	id, stamp := headerValue(d.Event.ID), strconv.FormatInt(s.now().Unix(), 10)
+	const ours = 7
+	h := make(http.Header, len(s.headers)+len(e.Headers)+ours+1)
+	for name, values := range s.headers {
+		h[name] = values
+	}
+	values := make([]string, 0, len(e.Headers)+ours+1) // one allocation for all
+	set := func(name, value string) {
+		values = append(values, value)
+		h[name] = values[len(values)-1 : len(values) : len(values)]
+	}
+	set("Content-Type", e.ContentType)
+	set("Webhook-Id", id)
+	set("Webhook-Timestamp", stamp)
+	if s.signer != nil {
+		set("Webhook-Signature", s.signer.sign(id, stamp, e.Body))
+	}
+	set("Tidemark-Route", headerValue(d.Route))
+	set("Tidemark-Attempt", strconv.Itoa(d.Attempt))
+	set("Tidemark-Epoch", strconv.FormatInt(d.Epoch, 10))
+	if d.Replay {
+		set("Tidemark-Replay", "true")
+	}
+	for _, attribute := range e.Headers {
+		value := headerValue(attribute.Value)
+		if s.format == sink.CloudEventsBinary {
+			set("ce-"+attribute.Name, value)
+		}
+		if attribute.Name == "traceparent" {
+			set("Traceparent", value)
+		}
+	}
+	return h
+}
+
+// headerValue encodes as the HTTP binding of CloudEvents says. What an event says can so never break
+// a request.
+func headerValue(s string) string {
+	plain := func(c byte) bool { return c > ' ' && c <= '~' && c != '"' && c != '%' }
+	for i := range len(s) {
+		if plain(s[i]) {
+			continue
+		}
+		b := append(make([]byte, 0, len(s)+16), s[:i]...)
+		for ; i < len(s); i++ {
+			if c := s[i]; plain(c) {
+				b = append(b, c)
+			} else {
+				b = append(b, '%', hex[c>>4], hex[c&15])
+			}
+		}
+		return string(b)
+	}
+	return s
+}
+
+const hex = "0123456789ABCDEF"
