@@ -116,7 +116,7 @@ where c.contype = 'f' and c.connamespace = 'tidemark'::regnamespace
 		t.Error("there is no foreign key: the query is wrong")
 	}
 	s.begin()
-	s.exec(`drop index tidemark.pending_route`)
+	s.exec(`drop index tidemark.pending_due`)
 	s.wantRows(bare, "tidemark.pending pending_route_id_fkey")
 }
 
@@ -236,7 +236,7 @@ func TestPageIsAnIndexRange(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))
 	w.exec(`select set_config(split_part(c.setting, '=', 1), split_part(c.setting, '=', 2), false) from pg_proc p cross join lateral unnest(p.proconfig) c (setting)
-		where p.oid = 'tidemark.read_outbox(text, integer)'::regprocedure and c.setting not like 'search_path=%'`)
+		where p.oid = 'tidemark.read_outbox(text, integer, tidemark.batch)'::regprocedure and c.setting not like 'search_path=%'`)
 	w.exec(`prepare page(integer, int8multirange, tidemark.outbound_route[], bigint, integer) as ` +
 		pageStatement(t, `(?s)with late as materialized \(.*?\n\s+from grouped g;`, "batch_limit", "below", "filtered", "mark", "ahead"))
 	w.exec(`prepare plain_page(bigint, integer) as ` +

@@ -485,7 +485,7 @@ func TestStaleOwnerIsFenced(t *testing.T) {
 	if err := w.conn.QueryRow(t.Context(), `select epoch from tidemark.claim('default')`).Scan(&epoch); err != nil {
 		t.Fatal(err)
 	}
-	settle := `select tidemark.settle('default', $1, b, '{}', '{}') from tidemark.read_outbox('default', 10) b`
+	settle := `select tidemark.settle('default', $1, b, '{}', '{}', '{}') from tidemark.read_outbox('default', 10) b`
 	a.pass()
 	_, err := w.conn.Exec(context.Background(), settle, epoch)
 	wantCode(t, err, "TM011")

@@ -154,7 +154,7 @@ func (x *batchTest) run() {
 const (
 	byOne = `
 select w.worker || ' ' || o.seq || ' ' || coalesce(r.route_code, '-') || ' ' ||
-	case when d.outcome <> 'pending' then concat_ws(' ', d.outcome, d.reason) when r.target_kind = 'sql' then 'sent' when r.target_kind = 'river' then 'failed 0A000' else 'pending' end
+	case when d.outcome <> 'pending' then concat_ws(' ', d.outcome, d.reason) when r.target_kind = 'sql' then 'sent' when r.target_kind = 'river' then 'failed 42P01' else 'pending' end
 from tidemark.worker w
 join tidemark.outbox o on w.domains is null or o.domain = any (w.domains)
 cross join lateral tidemark.decide(w.worker, o, array(select r from tidemark.outbound_route r), row(true, true, tidemark.armed())::tidemark.gates) d

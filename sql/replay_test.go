@@ -65,7 +65,7 @@ func TestReplayOnTheRouteAsItIs(t *testing.T) {
 		"no target":        {`{"target_ref": "public.nowhere"}`, "app 2 failed 42883 route app: there is no function public.nowhere(jsonb)", "app 1 42883 2 open"},
 		"unknown kind":     {`{"target_kind": "pigeon"}`, "app 2 failed unknown_target_kind", "app 1 unknown_target_kind 2 open"},
 		"bad policy":       {`retry_policy = '{"jitter": 7}'`, "app 2 failed bad_retry_policy", "app 1 bad_retry_policy 2 open"},
-		"not built":        {`{"target_kind": "river"}`, "app 2 failed 0A000 route app: delivery to river is not built into this function", "app 1 0A000 2 open"},
+		"no River":         {`{"target_kind": "river"}`, "app 2 failed 42P01 route app: there is no table public.river_job", "app 1 42P01 2 open"},
 		"outside":          {`{"target_kind": "webhook"}`, "app 2 pending", "app 1 22012 2 open"},
 		"ambiguous":        {`{"target_ref": "public.other", "exclusive": true}`, "app 2 failed ambiguous_route", "app 1 ambiguous_route 2 open"},
 	} {

@@ -37,14 +37,14 @@ var breaches = []struct{ check, how, says, also string }{
 	{"W3 workers", `delete from tidemark.heartbeat`, "fail W3 workers: default without cursor or heartbeat", ""},
 	{"W4 cursor within the log", `update tidemark.worker_cursor set watermark_id = '4'`, "fail W4 cursor within the log: default at 4, last number 3", ""},
 	{"W5 evidence without event", `set local session_replication_role = replica; delete from tidemark.outbox where seq = 2`, "fail W5 evidence without event: worker default: {[2,3)}", ""},
-	{"W6 event without evidence", `delete from tidemark.attempt where seq = 2`, "fail W6 event without evidence: worker default: {[2,3)}", ""},
+	{"W6 event without evidence", `update tidemark.decision set seqs = '{[1,2),[3,4)}', events = 2`, "fail W6 event without evidence: worker default: {[2,3)}", ""},
 	{"W6 event without evidence", `select tidemark.emit('test', 'tick'); update tidemark.worker_cursor set watermark_id = '4'`, "fail W6 event without evidence: worker default: {[4,5)}", ""},
 	{
 		"W7 evidence twice", `insert into tidemark.decision (worker_id, route_id, last_seq, first_seq, events, outcome, seqs) select 1, id, 2, 2, 1, 'dry_run', '{[2,3)}' from tidemark.outbound_route`,
 		"fail W7 evidence twice: worker 1, route 1", "",
 	},
 	{"W8 dead letters", deadLetter, "warn W8 dead letters: 1 open", ""},
-	{"W9 failed without dead letter", `update tidemark.attempt set outcome = 'failed' where seq > 1`, "fail W9 failed without dead letter: 2 attempts", ""},
+	{"W9 failed without dead letter", `update tidemark.decision set seqs = '{[1,2)}', events = 1, last_seq = 1; insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome) select n, 1, id, 1, 'failed' from tidemark.outbound_route, generate_series(2, 3) n`, "fail W9 failed without dead letter: 2 attempts", ""},
 	{"stage", `update tidemark.outbound_route set dry_run = true; update tidemark.stage set database = 'another'`, "fail stage: live for another cluster or database: disarmed", ""},
 	{"stage", `update tidemark.outbound_route set dry_run = true; update tidemark.stage set system_identifier = 1`, "fail stage: live for another cluster or database: disarmed", ""},
 	{"routes live only where armed", `select tidemark.stage_set('dry_run', 'drill')`, "fail routes live only where armed: app", "W2 gates"},
@@ -98,7 +98,7 @@ func TestVerifySeesEachBreach(t *testing.T) {
 func TestVerifyIsNotAlarmed(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string]string{
-		"a fresh install with open gates": `select tidemark.stage_set('dry_run', 'x'); delete from tidemark.attempt; delete from tidemark.outbound_route;
+		"a fresh install with open gates": `select tidemark.stage_set('dry_run', 'x'); delete from tidemark.decision; delete from tidemark.outbound_route;
 			set local session_replication_role = replica; delete from tidemark.outbox; update tidemark.worker_cursor set watermark_id = '0', decided_through = '0'; update tidemark.heartbeat set last_beat_at = null`,
 		"events that wait":             `select tidemark.emit('test', 'tick') from generate_series(1, 10)`,
 		"numbers that were lost":       `select setval('tidemark.outbox_seq_seq', 1000); select tidemark.emit('test', 'tick')`,
@@ -108,7 +108,7 @@ func TestVerifyIsNotAlarmed(t *testing.T) {
 		"a quoted target":              `create schema "Odd Name"; create function "Odd Name"."Do.it"(jsonb) returns void language sql as ''; update tidemark.outbound_route set target_ref = '"Odd Name"."Do.it"'`,
 		"a rewound cursor":             `select tidemark.worker_rewind('default', 0, 'x')`,
 		"a resolved dead letter":       deadLetter + `; update tidemark.dead_letter set resolved_at = now(), resolution = 'sent', resolved_by = 'x'`,
-		"a failure with dead letter":   deadLetter + `; update tidemark.attempt set outcome = 'failed' where seq = 2; update tidemark.dead_letter set resolved_at = now(), resolution = 'discarded', resolved_by = 'x'`,
+		"a failure with dead letter":   deadLetter + `; update tidemark.decision set seqs = '{[1,2),[3,4)}', events = 2; insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome) select 2, 1, id, 1, 'failed' from tidemark.outbound_route; update tidemark.dead_letter set resolved_at = now(), resolution = 'discarded', resolved_by = 'x'`,
 		"a closed finding":             `insert into tidemark.finding (kind, subject, severity, detail, closed_at) values ('x', 'y', 'high', 'z', now())`,
 		"a delivery that is young":     `insert into tidemark.pending (worker_id, route_id, seq) select 1, id, 2 from tidemark.outbound_route`,
 		"a worker with its domains":    `select tidemark.worker_set('w', '{"domains": ["other"]}'), tidemark.gate_set('worker.w.enabled', true); update tidemark.worker_cursor set watermark_id = '3' where worker = 'w'`,

@@ -89,11 +89,11 @@ func TestGates(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := db.Gates(t.Context())
-	if err != nil || len(got) != 2 {
+	if err != nil || len(got) != 3 {
 		t.Fatal(got, err)
 	}
 	who, why := "postgres", "because"
-	want := []postgres.Gate{{Gate: "routes.enabled"}, {Gate: "worker.default.enabled", Open: true, ChangedBy: &who, Reason: &why}}
+	want := []postgres.Gate{{Gate: "routes.enabled"}, {Gate: "worker.default.enabled", Open: true, ChangedBy: &who, Reason: &why}, {Gate: "notify.bridge_enabled"}}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(postgres.Gate{}, "ChangedAt")); diff != "" {
 		t.Error(diff)
 	}

@@ -3,6 +3,9 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Route is where events go. The columns of tidemark.outbound_route say what each
@@ -48,4 +51,14 @@ func (db *DB) Route(ctx context.Context, code string) (Route, error) {
 // tidemark.ErrNotFound.
 func (db *DB) RouteSet(ctx context.Context, code string, changes Changes, reason string, mayCreate bool) (Route, error) {
 	return one[Route](ctx, db, route+`tidemark.route_set($1, coalesce($2::jsonb, '{}'), nullif($3, ''), $4) r`, code, changes, reason, mayCreate)
+}
+
+// RouteOptions returns the options of a route, which until the end of the transaction
+// nobody else changes. A route that there is not has none.
+func (db *DB) RouteOptions(ctx context.Context, code string) (map[string]json.RawMessage, error) {
+	options, err := value[map[string]json.RawMessage](ctx, db, `select r.options from tidemark.outbound_route r where r.route_code = $1 for update`, code)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return map[string]json.RawMessage{}, nil
+	}
+	return options, err
 }

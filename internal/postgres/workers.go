@@ -89,3 +89,14 @@ func (db *DB) WorkerSet(ctx context.Context, worker string, changes Changes, rea
 func (db *DB) WorkerRewind(ctx context.Context, worker string, toSeq int64, reason string) (was int64, err error) {
 	return value[int64](ctx, db, `select tidemark.worker_rewind($1, $2, $3)`, worker, toSeq, reason)
 }
+
+// Workers returns the configuration of all workers.
+func (db *DB) Workers(ctx context.Context) ([]Worker, error) {
+	return list[Worker](ctx, db, `select w.worker, w.source, w.handler, w.domains, w.read_order, w.hole_limit, w.description
+		from tidemark.worker w order by w.worker`)
+}
+
+// WorkerPause calls tidemark.worker_pause, and reports whether that changed anything.
+func (db *DB) WorkerPause(ctx context.Context, worker string, pause bool, reason string) (changed bool, err error) {
+	return value[bool](ctx, db, `select tidemark.worker_pause($1, $2, nullif($3, ''))`, worker, pause, reason)
+}

@@ -76,7 +76,7 @@ type Decision struct {
 	Reason  Reason
 }
 
-var targetKinds = []string{"sql", "notify", "webhook", "kafka", "nats", "river", "stdout"}
+var targetKinds = []string{"sql", "notify", "webhook", "kafka", "nats", "river", "stdout", "go"}
 
 // Decide returns one decision per route of the worker that claims the event, in the order of ids, or one
 // with RouteID 0 where none does. While a gate is closed it decides nothing. routes holds those of all

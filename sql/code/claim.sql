@@ -1,4 +1,10 @@
-create or replace function tidemark.claim(worker text, out status text, out detail text, out epoch bigint)
+create or replace function tidemark.claim(
+    worker text,
+    owner text default null,
+    lease interval default null,
+    out status text,
+    out detail text,
+    out epoch bigint)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -21,13 +27,10 @@ begin
         raise exception using errcode = 'TM004', message = format('there is no worker "%s"', claim.worker),
             hint = 'Workers: select worker from tidemark.worker;';
     end if;
-
-    -- What leaves from here on (a notification, a delivery) must not be taken back by a crash. Waiting for
-    -- our own commit to reach the disk makes every commit before it durable too, so an event whose writer
-    -- did not wait for the disk cannot be handled and then un-happen.
-    if current_setting('synchronous_commit') in ('off', 'local') then
-        perform set_config('synchronous_commit', 'on', true);
+    if claim.lease not between interval '1 second' and interval '1 hour' then
+        raise exception using errcode = 'TM005', message = format('lease is %s, and must be from 1 second to 1 hour', claim.lease);
     end if;
+    perform tidemark.flush_on_commit();
 
     select h.* into beat from tidemark.heartbeat h where h.executor_id = executor for update skip locked;
     if not found then
@@ -35,7 +38,7 @@ begin
         detail := 'another instance is in the middle of a pass';
         return;
     end if;
-    if beat.lease_until > clock_timestamp() then
+    if beat.lease_until > clock_timestamp() and beat.lease_owner is distinct from claim.owner then
         status := 'busy';
         detail := format('leased by %s until %s', beat.lease_owner, beat.lease_until);
         return;
@@ -46,12 +49,15 @@ begin
     -- The epoch rises with every acquisition, the same owner's too: whoever held the lease before, and was
     -- only paused, can settle nothing any more.
     update tidemark.heartbeat h
-    set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1, last_status = case claim.status when 'claimed' then 'ok' else claim.status end,
-        lease_epoch = lease_epoch + (claim.status = 'claimed')::integer
+    set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1,
+        last_status = case claim.status when 'claimed' then 'ok' else claim.status end,
+        lease_epoch = lease_epoch + (claim.status = 'claimed')::integer,
+        lease_owner = case claim.status when 'claimed' then claim.owner end,
+        lease_until = case claim.status when 'claimed' then clock_timestamp() + claim.lease end
     where h.executor_id = executor
     returning h.lease_epoch into epoch;
 end
 $$;
-comment on function tidemark.claim(text) is 'Takes the worker''s cursor for this transaction. status claimed: go on, epoch fences every older owner. closed: detail names the gate. busy: detail says who has it. Beats either way. Raises TM004 (unknown worker), TM006 (isolation level), TM007 (standby).';
-revoke all on function tidemark.claim(text) from public;
-grant execute on function tidemark.claim(text) to tidemark_executor;
+comment on function tidemark.claim(text, text, interval) is 'Takes the worker''s cursor: for this transaction, or with owner and lease (1 second to 1 hour) until the lease ends. owner names one instance of one process, and nobody else. status claimed: go on, epoch fences every older owner. closed: detail names the gate, nothing was taken. busy: detail says who has it. Beats where it is not busy. Raises TM004 (unknown worker), TM005, TM006 (isolation level), TM007 (standby).';
+revoke all on function tidemark.claim(text, text, interval) from public;
+grant execute on function tidemark.claim(text, text, interval) to tidemark_executor;

@@ -27,7 +27,7 @@ begin
     begin
         statement := tidemark.delivery_statement(deliver.route,
             'select tidemark.event_json(o) from tidemark.events($1) o order by o.seq');
-    exception when undefined_function or feature_not_supported then
+    exception when undefined_function or undefined_table or invalid_parameter_value or feature_not_supported then
         get stacked diagnostics code = returned_sqlstate, message = message_text;
         evidence := array[row(deliver.route.id, 'failed', code, message, cardinality(numbers), deliver.seqs)::tidemark.evidence];
         return;

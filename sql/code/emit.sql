@@ -22,6 +22,7 @@ as $$
 declare
     at constant timestamptz := clock_timestamp();
     id uuid := tidemark.event_uuid(at);
+    awake boolean;
 begin
     if emit.idempotency_key is not null then
         perform tidemark.idempotency_key_check(emit.idempotency_key, '');
@@ -55,6 +56,14 @@ begin
         delete from tidemark.emit_key k
         where k.domain = emit.domain and k.idempotency_key = emit.idempotency_key and k.event_id = id;
         return null;
+    end if;
+    -- Last, behind the number: a worker that went to sleep without having seen it holds this lock by now.
+    if pg_try_advisory_lock(1953064301, 1) then
+        awake := pg_advisory_unlock(1953064301, 1);
+    elsif pg_try_advisory_lock_shared(1953064301, 1) then
+        -- Not another writer, who holds it for himself for a moment: a sleeper, who shares it.
+        awake := pg_advisory_unlock_shared(1953064301, 1);
+        perform tidemark.wake(array[emit.domain]);
     end if;
     return id;
 end

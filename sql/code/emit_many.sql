@@ -10,6 +10,7 @@ declare
                                     'subject_ref', 'idempotency_key', 'trace', 'actor', 'occurred_at'];
     bad record;
     ids uuid[];
+    awake boolean;
 begin
     if jsonb_typeof(events) is distinct from 'array' then
         raise exception using errcode = 'TM002',
@@ -89,6 +90,15 @@ begin
                      order by e.ord) into ids
     from jsonb_array_elements(events) with ordinality e (event, ord)
     left join input i on i.ord = e.ord;
+
+    -- As in emit: behind the numbers.
+    if pg_try_advisory_lock(1953064301, 1) then
+        awake := pg_advisory_unlock(1953064301, 1);
+    elsif pg_try_advisory_lock_shared(1953064301, 1) then
+        awake := pg_advisory_unlock_shared(1953064301, 1);
+        perform tidemark.wake(array(select distinct e.event ->> 'domain' from jsonb_array_elements(events) e (event)
+                                    where e.event ->> 'domain' is not null));
+    end if;
 
     -- A new statement, which sees the keys that other transactions committed while the claim waited.
     return query

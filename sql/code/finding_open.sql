@@ -1,13 +1,19 @@
 create or replace function tidemark.finding_open(kind text, subject text, severity tidemark.severity, detail text)
 returns bigint
-language sql volatile
+language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_column
+declare
+    opened bigint;
+begin
     insert into tidemark.finding as f (kind, subject, severity, detail)
     values (finding_open.kind, finding_open.subject, finding_open.severity, finding_open.detail)
     on conflict (kind, subject) where closed_at is null do update
     set count = f.count + 1, last_seen_at = clock_timestamp(), severity = excluded.severity, detail = excluded.detail
-    returning f.id
+    returning f.id into opened;
+    return opened;
+end
 $$;
 comment on function tidemark.finding_open(text, text, tidemark.severity, text) is 'Opens a finding, or counts it where it is open already. Returns its number.';
 revoke all on function tidemark.finding_open(text, text, tidemark.severity, text) from public;

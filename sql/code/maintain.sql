@@ -94,9 +94,19 @@ begin
         return query select 'forgot', 'emit_key', format('%s idempotency keys older than %s%s', n, key_retention,
                                                          case when n = 10000 then ', more are left for another call' else '' end);
     end if;
+
+    -- What nobody has run into for a while, or an operator has dealt with, is over.
+    return query
+    update tidemark.finding f set closed_at = clock_timestamp()
+    where f.closed_at is null
+      and (f.kind = 'cursor_lease_conflict' and f.last_seen_at < clock_timestamp() - interval '10 minutes'
+           or f.kind in ('cursor_dlq', 'dlq_overflow') and not exists (
+                select from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id
+                where w.worker = f.subject and l.resolved_at is null))
+    returning 'closed', 'finding ' || f.id, f.kind || ' ' || f.subject;
 end
 $$;
 comment on function tidemark.maintain() is
-'Keeps the log in shape: makes partitions ahead, drops those that are past retention and that no cursor, hole or pending delivery needs, forgets old idempotency keys (10,000 a call). Returns what it did, and what it kept and why. Call it every minute; if nobody does, events are still taken, and nothing is dropped.';
+'Keeps the log in shape: makes partitions ahead, drops those that are past retention and that no cursor, hole or pending delivery needs, forgets old idempotency keys (10,000 a call), closes findings that are over. Returns what it did, and what it kept and why. Call it every minute; if nobody does, events are still taken, and nothing is dropped.';
 revoke all on function tidemark.maintain() from public;
 grant execute on function tidemark.maintain() to tidemark_admin, tidemark_executor;

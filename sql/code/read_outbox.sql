@@ -27,7 +27,7 @@
 --    which gather meanwhile and get their fence when fenced is empty. One fence renewed with every batch
 --    would never close under steady writing. At hole_limit ranges the cursor reads no further, and says who
 --    keeps them open.
-create or replace function tidemark.read_outbox(worker text, batch_limit integer)
+create or replace function tidemark.read_outbox(worker text, batch_limit integer, after tidemark.batch default null)
 returns tidemark.batch
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -43,7 +43,7 @@ as $$
 #variable_conflict use_column
 declare
     w constant tidemark.worker := (select w from tidemark.worker w where w.worker = read_outbox.worker);
-    c constant tidemark.worker_cursor := (
+    c tidemark.worker_cursor := (
         select c from tidemark.worker_cursor c
         where c.worker = read_outbox.worker and c.source = 'outbox' and c.shard = 0);
     -- Looked at once a pass: a filter that came or went between reading and deciding would be answered by
@@ -58,16 +58,25 @@ declare
         order by r.id);
     filtered constant tidemark.outbound_route[] := array(
         select r from unnest(routes) r where r.key_filter is not null or r.payload_filter is not null);
-    mark constant bigint := c.watermark_id::bigint;
+    mark bigint := c.watermark_id::bigint;
     in_order constant boolean := w.read_order = 'strict';
-    open constant int8multirange := c.holes + c.fenced;
+    open int8multirange;
     -- With read_order strict the open numbers lie above the watermark, where the read meets them anyway.
-    below constant int8multirange := case when in_order then '{}' else open end;
+    below int8multirange;
     closed boolean := false;
     ahead integer := batch_limit;
     b tidemark.batch;
     missing int8multirange := '{}';
 begin
+    if not (after is null) then
+        -- The page before this one is being acted on: the cursor is where that page will leave it.
+        mark := after.watermark;
+        c.holes := after.holes;
+        c.fenced := after.fenced;
+        c.fence := after.fence;
+    end if;
+    open := c.holes + c.fenced;
+    below := case when in_order then '{}' else open end;
     b := row(mark, 0, 0, mark < c.decided_through::bigint, c.holes, c.fenced, c.fence, '{}', '{}', routes, null);
 
     if not isempty(c.fenced) then
@@ -170,6 +179,6 @@ begin
     return b;
 end
 $$;
-comment on function tidemark.read_outbox(text, integer) is 'Reads the next batch of the log after the worker''s cursor, at most batch_limit events: those that have appeared in its holes, then those above its watermark. Writes nothing; tidemark.settle moves the cursor.';
-revoke all on function tidemark.read_outbox(text, integer) from public;
-grant execute on function tidemark.read_outbox(text, integer) to tidemark_executor;
+comment on function tidemark.read_outbox(text, integer, tidemark.batch) is 'Reads the next batch of the log after the worker''s cursor, at most batch_limit events: those that have appeared in its holes, then those above its watermark. With after, from where that batch will leave the cursor. Writes nothing; tidemark.settle moves the cursor.';
+revoke all on function tidemark.read_outbox(text, integer, tidemark.batch) from public;
+grant execute on function tidemark.read_outbox(text, integer, tidemark.batch) to tidemark_executor;

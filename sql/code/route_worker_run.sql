@@ -10,11 +10,7 @@ declare
     batch tidemark.batch;
     evidence tidemark.evidence[];
     live integer[];
-    route tidemark.outbound_route;
-    due tidemark.evidence;
     delivered record;
-    path text;
-    fallbacks integer := 0;
     gate text;
     summary jsonb;
 begin
@@ -22,6 +18,11 @@ begin
         raise exception using errcode = 'TM005',
             message = format('batch_limit is %s, and must be from 1 to 50000', coalesce(route_worker_run.batch_limit::text, 'null')),
             hint = 'The default, 5000, suits most.';
+    end if;
+    if exists (select from tidemark.worker w where w.worker = route_worker_run.worker and w.handler <> 'route') then
+        raise exception using errcode = 'TM005',
+            message = format('worker %s belongs to a Go program and is not run from here', route_worker_run.worker),
+            hint = 'Start the program.';
     end if;
 
     claimed := tidemark.claim(route_worker_run.worker);
@@ -34,26 +35,17 @@ begin
     batch := tidemark.read_outbox(route_worker_run.worker, route_worker_run.batch_limit);
     evidence := tidemark.decide_batch(route_worker_run.worker, batch);
 
-    live := array(
-        select e.route_id from unnest(evidence) e join tidemark.outbound_route r on r.id = e.route_id
-        where e.outcome = 'pending' and tidemark.target_is_inside(r.target_kind));
+    live := tidemark.live_inside(route_worker_run.worker, evidence);
     if cardinality(live) = 0 then
         summary := tidemark.pass_summary(route_worker_run.worker, batch, evidence, 0);
-        perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, evidence, summary);
+        perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, evidence, '{}', summary);
         return summary;
     end if;
 
-    path := tidemark.default_search_path();
     begin
-        foreach route in array array(select r from tidemark.outbound_route r where r.id = any (live) order by r.id) loop
-            select e.* into due from unnest(evidence) e where e.route_id = route.id and e.outcome = 'pending';
-            delivered := tidemark.deliver(route, due.seqs, path);
-            fallbacks := fallbacks + delivered.fallbacks;
-            evidence := delivered.evidence || array(
-                select e from unnest(evidence) e where not (e.route_id = route.id and e.outcome = 'pending'));
-        end loop;
-        summary := tidemark.pass_summary(route_worker_run.worker, batch, evidence, fallbacks);
-        perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, evidence, summary);
+        delivered := tidemark.deliver_inside(route_worker_run.worker, evidence);
+        summary := tidemark.pass_summary(route_worker_run.worker, batch, delivered.settled, delivered.fallbacks);
+        perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, delivered.settled, delivered.results, summary);
 
         -- The last look at the switches comes after the last delivery: what a slow target did after they
         -- were closed is taken back with everything else.
@@ -69,6 +61,6 @@ begin
 end
 $$;
 comment on function tidemark.route_worker_run(text, integer) is
-'One pass of a worker: claims its cursor, reads at most batch_limit (1 to 50000, default 5000) events, decides, delivers to targets inside the database, stages what must go outside as pending, writes the evidence and moves the cursor, all in the caller''s transaction. Call it as a transaction of its own, again while status is ran and events is batch_limit. Returns {"status": "ran"|"closed"|"busy", …}; closed names the gate, busy says who has the cursor. Raises TM004, TM005, TM006, TM007. Source: S0 fn_iu_route_worker_run.';
+'One pass of a worker: claims its cursor, reads at most batch_limit (1 to 50000, default 5000) events, decides, delivers to targets inside the database, stages what must go outside as pending, writes the evidence and moves the cursor, all in the caller''s transaction. Call it as a transaction of its own, again while status is ran and events is batch_limit. Returns {"status": "ran"|"closed"|"busy", …}; closed names the gate, busy says who has it. Raises TM004, TM005, TM006, TM007. Source: S0 fn_iu_route_worker_run.';
 revoke all on function tidemark.route_worker_run(text, integer) from public;
 grant execute on function tidemark.route_worker_run(text, integer) to tidemark_executor;

@@ -3,6 +3,7 @@ create or replace function tidemark.settle(
     epoch bigint,
     batch tidemark.batch,
     evidence tidemark.evidence[],
+    results tidemark.result[],
     summary jsonb)
 returns void
 language plpgsql volatile security definer
@@ -13,52 +14,56 @@ as $$
 #variable_conflict use_column
 declare
     worker_id constant integer := (select w.id from tidemark.worker w where w.worker = settle.worker);
-    written constant bigint := coalesce((select sum(e.events) from unnest(evidence) e), 0);
-    at constant timestamptz := clock_timestamp();
+    fresh constant tidemark.result[] := array(select r from unnest(results) r where r.fresh);
+    retried constant tidemark.result[] := array(select r from unnest(results) r where not r.fresh);
+    written bigint;
     dead bigint := 0;
+    n bigint;
 begin
-    -- The fence against an owner that was paused or replaced: compare, and keep the row locked to the end of
-    -- this transaction, so that nobody can take over between this check and the commit.
-    perform from tidemark.heartbeat h
-    where h.executor_id = settle.worker || '/outbox/0' and h.lease_epoch = settle.epoch
-    for update;
-    if not found then
-        raise exception using errcode = 'TM011',
-            message = format('worker %s: epoch %s is over, another instance has taken the cursor', settle.worker, epoch),
-            hint = 'Nothing was written. The other instance has these events.';
+    perform tidemark.lease_check(settle.worker, settle.epoch);
+    if batch.watermark < (select c.watermark_id::bigint from tidemark.worker_cursor c
+                          where c.worker = settle.worker and c.source = 'outbox' and c.shard = 0) then
+        -- Nobody but a rewind moves a cursor back, and a rewind ends the epoch.
+        perform tidemark.finding_open('cursor_watermark_regression', settle.worker, 'high',
+            format('a batch that ends at %s was to be settled behind the watermark: the cursor was held, nothing of it was recorded',
+                   batch.watermark));
+        return;
     end if;
 
+    -- What many came to alike is a range; what has its own story is a row.
     insert into tidemark.decision (worker_id, route_id, last_seq, first_seq, events, outcome, reason, seqs)
-    select worker_id, e.route_id, upper(e.seqs) - 1, lower(e.seqs), e.events, e.outcome, e.reason, e.seqs
-    from unnest(evidence) e
-    where e.outcome in ('skipped', 'disabled', 'dry_run');
+    select worker_id, d.route_id, upper(d.seqs) - 1, lower(d.seqs), d.events, d.outcome, d.reason, d.seqs
+    from (
+        select e.route_id, e.outcome, e.reason, e.events, e.seqs from unnest(evidence) e
+        where e.outcome <> 'failed' and e.detail is null
+        union all
+        select r.route_id, r.outcome, r.reason, (select sum(upper(s) - lower(s)) from unnest(r.seqs) s), r.seqs
+        from unnest(fresh) r
+        where r.outcome <> 'failed' and r.detail is null) d;
 
-    if exists (select from unnest(evidence) e where e.outcome in ('pending', 'sent', 'failed')) then
-        insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
-        select n, worker_id, e.route_id, 1, e.outcome, e.reason, e.detail
-        from unnest(evidence) e, unnest(e.seqs) r, generate_series(lower(r), upper(r) - 1) n
-        where e.outcome in ('pending', 'sent', 'failed');
+    written := coalesce((select sum(e.events) from unnest(evidence) e), 0)
+        + coalesce((select sum(upper(s) - lower(s)) from unnest(results) r, unnest(r.seqs) s), 0);
 
-        insert into tidemark.pending (worker_id, route_id, seq, key)
-        select worker_id, e.route_id, o.seq, o.key
-        from unnest(evidence) e cross join lateral tidemark.events(tidemark.multirange_numbers(e.seqs)) o
-        where e.outcome = 'pending';
-
-        insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot,
-                                          error_code, error_detail, first_failed_at, last_failed_at)
-        select tidemark.attempt_key(settle.worker, r.route_code, o.event_id), worker_id, e.route_id, o.seq, o.event_id,
-               tidemark.event_json(o), e.reason, e.detail, at, at
-        from unnest(evidence) e
-        join tidemark.outbound_route r on r.id = e.route_id
-        cross join lateral tidemark.events(tidemark.multirange_numbers(e.seqs)) o
-        where e.outcome = 'failed';
-        get diagnostics dead = row_count;
+    if cardinality(fresh) > 0 or exists (select from unnest(evidence) e where e.outcome in ('pending', 'failed')) then
+        n := tidemark.settle_fresh(settle.worker, worker_id, evidence, fresh);
+        dead := dead + n;
+    end if;
+    if cardinality(retried) > 0 then
+        n := tidemark.settle_retried(settle.worker, worker_id, retried);
+        dead := dead + n;
+    end if;
+    if dead > 0 then
+        perform tidemark.dead_letter_findings(settle.worker, worker_id, dead);
+    end if;
+    if batch is null then
+        return;
     end if;
 
     if batch.blocked_by is not null then
         perform tidemark.finding_open('cursor_holes', settle.worker, 'high',
             format('the cursor waits: too many numbers below it are open, kept so by %s', batch.blocked_by));
-    elsif batch.events > 0 then
+    elsif (select c.last_run_summary ? 'blocked_by' from tidemark.worker_cursor c
+           where c.worker = settle.worker and c.source = 'outbox' and c.shard = 0) then
         perform tidemark.finding_close('cursor_holes', settle.worker);
     end if;
 
@@ -74,7 +79,7 @@ begin
     where c.worker = settle.worker and c.source = 'outbox' and c.shard = 0;
 end
 $$;
-comment on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], jsonb) is
-'Writes what became of a batch (evidence, pending, dead letters) and moves the cursor, in one transaction. Raises TM011 where the epoch is not the cursor''s any more.';
-revoke all on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], jsonb) from public;
-grant execute on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], jsonb) to tidemark_executor;
+comment on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], jsonb) is
+'Writes what became of a batch (evidence, results of deliveries, pending, dead letters) and moves the cursor, in one transaction. batch null: only of what was pending. Raises TM011 where the epoch is not the cursor''s any more.';
+revoke all on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], jsonb) from public;
+grant execute on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], jsonb) to tidemark_executor;

@@ -22,7 +22,8 @@ as $$
     ), logged as materialized (
         select o.domain, range_agg(int8range(o.seq, o.seq + 1)) as seqs from tidemark.outbox o group by 1
     ), target as (
-        select r.*, case when r.target_kind = 'sql' then tidemark.sql_target(r.target_ref) end as procedure
+        select r.*, case when r.target_kind = 'sql' then tidemark.sql_target(r.target_ref) end as procedure,
+               case when r.target_kind = 'river' then tidemark.river_error(r.target_ref, r.options) end as river_error
         from tidemark.outbound_route r
     ), problem ("check", bad, detail, hint) as (
         select 'W1 objects', 'fail',
@@ -101,11 +102,13 @@ as $$
                     case when not tidemark.target_is_known(t.target_kind)
                               then 'unknown kind ' || t.target_kind
                          when not tidemark.retry_policy_ok(t.retry_policy) then 'unreadable retry policy'
-                         else 'no function ' || t.target_ref || '(jsonb)' end), '; ')
+                         when t.target_kind = 'sql' then 'no function ' || t.target_ref || '(jsonb)'
+                         else coalesce(t.river_error, 'no table river_job') end), '; ')
                 from target t
                 where t.enabled and (not tidemark.target_is_known(t.target_kind)
                     or not tidemark.retry_policy_ok(t.retry_policy)
-                    or t.target_kind = 'sql' and t.procedure is null)),
+                    or t.target_kind = 'sql' and t.procedure is null
+                    or t.target_kind = 'river' and (t.river_error is not null or tidemark.river_table(t.options) is null))),
                'tidemark route set CODE'
         union all
         select 'routes of types that exist', 'warn',

@@ -13,9 +13,11 @@ comment on column tidemark.setting.value is 'Value as text. Never a secret.';
 comment on column tidemark.setting.description is 'Meaning and unit, for people.';
 insert into tidemark.setting (key, value, description) values
     ('routes.enabled', 'false', 'Master gate: nothing is routed or delivered while it is closed.'),
+    ('notify.bridge_enabled', 'false', 'Gate: while a worker sleeps, emit wakes it by a notification. A transaction that notified cannot be prepared (two-phase commit).'),
     ('outbox.retention', '30 days', 'Interval: a partition of the log is dropped when its newest event is older and nothing needs it any more.'),
     ('outbox.partition_events', '1000000', 'Events per partition of the log, for partitions made from now on.'),
     ('outbox.partitions_ahead', '2', 'Empty partitions that tidemark.maintain keeps ahead of the newest event.'),
+    ('dead_letter.overflow', '1000', 'Open dead letters of a worker above which the finding dlq_overflow opens.'),
     ('emit_key.retention', '30 days', 'Interval for which an idempotency key of emit is remembered.');
 
 create table tidemark.stage (
@@ -42,7 +44,7 @@ create table tidemark.worker (
     id integer generated always as identity primary key,
     worker text not null unique constraint worker_is_a_plain_name check (worker ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$'),
     source text not null default 'outbox' constraint source_is_known check (source = 'outbox'),
-    handler text not null default 'route' constraint handler_is_known check (handler = 'route'),
+    handler text not null default 'route' constraint handler_is_known check (handler in ('route', 'go')),
     domains text[],
     read_order text not null default 'eager' constraint read_order_is_known check (read_order in ('eager', 'strict')),
     hole_limit integer not null default 10000 constraint hole_limit_is_1_to_1000000 check (hole_limit between 1 and 1000000),
@@ -52,7 +54,7 @@ comment on table tidemark.worker is 'Workers: a source to read, a handler to giv
 comment on column tidemark.worker.id is 'Short number used in evidence.';
 comment on column tidemark.worker.worker is 'Name: letters, digits, "_", ".", "-"; at most 63 characters.';
 comment on column tidemark.worker.source is 'What it reads: outbox.';
-comment on column tidemark.worker.handler is 'What it does with a batch: route.';
+comment on column tidemark.worker.handler is 'What it does with a batch: route (delivers it by its routes), or go (functions of a Go program take it, by routes of the kind go).';
 comment on column tidemark.worker.domains is 'Domains whose events it decides; null: all. Others are passed over and leave no evidence.';
 comment on column tidemark.worker.read_order is 'eager (default): passes numbers that have not shown up and comes back for them. strict: waits at the first one.';
 comment on column tidemark.worker.hole_limit is 'Ranges of missing numbers kept at most; at the limit the worker waits and opens the finding cursor_holes. Default 10000.';
@@ -92,8 +94,8 @@ comment on column tidemark.outbound_route.type is 'Type of the events: exact, pr
 comment on column tidemark.outbound_route.stream is 'Stream of the events; null (default): any.';
 comment on column tidemark.outbound_route.key_filter is 'Only events whose key is this, or begins with what stands before a final "*"; null (default): any, and none.';
 comment on column tidemark.outbound_route.payload_filter is 'Only events whose payload contains this (jsonb @>); null (default): any.';
-comment on column tidemark.outbound_route.target_kind is 'sql, notify, webhook, kafka, nats, river or stdout. Another kind fails and is dead-lettered.';
-comment on column tidemark.outbound_route.target_ref is 'sql: schema.function taking the event as jsonb. notify: channel. webhook: URL. kafka: topic. nats: subject. river: job kind.';
+comment on column tidemark.outbound_route.target_kind is 'sql, notify, river (served inside the database), webhook, kafka, nats, stdout (by the daemon) or go (by a Go program). Another kind fails and is dead-lettered.';
+comment on column tidemark.outbound_route.target_ref is 'sql: schema.function taking the event as jsonb. notify: channel. webhook: URL. kafka: topic. nats: subject. river: job kind. go: pattern of the handler.';
 comment on column tidemark.outbound_route.exclusive is 'True: no other enabled route may claim the same target for the same event; both fail as ambiguous. Default false.';
 comment on column tidemark.outbound_route.enabled is 'False (default): events are recorded as disabled, nothing is delivered. One update, obeyed within a second.';
 comment on column tidemark.outbound_route.dry_run is 'True (default): the decision is recorded, nothing is delivered.';

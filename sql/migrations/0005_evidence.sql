@@ -8,20 +8,20 @@ create table tidemark.decision (
     last_seq bigint not null,
     first_seq bigint not null,
     events integer not null constraint events_is_positive check (events > 0),
-    outcome tidemark.outcome not null constraint outcome_delivers_nothing check (outcome in ('skipped', 'disabled', 'dry_run')),
+    outcome tidemark.outcome not null constraint outcome_is_not_failed check (outcome <> 'failed'),
     reason text,
     seqs int8multirange not null,
     decided_at timestamptz not null default pg_catalog.clock_timestamp(),
     primary key (worker_id, route_id, last_seq)
 ) partition by range (last_seq);
-comment on table tidemark.decision is 'Decisions that delivered nothing, as ranges of event numbers: one row per batch, route and outcome. Shown one row an event by tidemark.route_attempt.';
+comment on table tidemark.decision is 'What many events of a batch came to alike, at their first attempt, as ranges of event numbers: one row per batch, route and outcome. Shown one row an event by tidemark.route_attempt.';
 comment on column tidemark.decision.worker_id is 'tidemark.worker.id.';
 comment on column tidemark.decision.route_id is 'tidemark.outbound_route.id; 0: no route matched.';
 comment on column tidemark.decision.last_seq is 'Highest number in seqs. A number is decided once per worker and route, so this makes the key.';
 comment on column tidemark.decision.first_seq is 'Lowest number in seqs.';
 comment on column tidemark.decision.events is 'How many numbers seqs holds.';
-comment on column tidemark.decision.outcome is 'skipped, disabled or dry_run.';
-comment on column tidemark.decision.reason is 'Closed set: no_route, or why a route that does not fail closed was skipped; null where the outcome says it all.';
+comment on column tidemark.decision.outcome is 'skipped, disabled, dry_run, sent, or pending (not tried yet).';
+comment on column tidemark.decision.reason is 'Closed set: no_route, or why a route that does not fail closed was skipped; why it is pending: behind_key, busy, breaker_open, gate_closed; null where the outcome says it all.';
 comment on column tidemark.decision.seqs is 'Numbers of the events.';
 comment on column tidemark.decision.decided_at is 'When.';
 
@@ -49,14 +49,14 @@ create table tidemark.attempt (
     detail text,
     primary key (worker_id, route_id, seq, attempt_no)
 ) partition by range (seq);
-comment on table tidemark.attempt is 'One row per event, route and attempt for what was delivered, failed or waits, and for every replay. Shown by tidemark.route_attempt. Source: S0 iu_route_attempt.';
+comment on table tidemark.attempt is 'One row per event, route and attempt for what has a story of its own: what failed, was tried again or replayed. Shown by tidemark.route_attempt. Source: S0 iu_route_attempt.';
 comment on column tidemark.attempt.seq is 'Number of the event.';
 comment on column tidemark.attempt.worker_id is 'tidemark.worker.id.';
 comment on column tidemark.attempt.route_id is 'tidemark.outbound_route.id.';
 comment on column tidemark.attempt.attempt_no is '1 for the first, then one more with each replay.';
 comment on column tidemark.attempt.outcome is 'sent, failed or pending; dry_run or disabled for a replay.';
 comment on column tidemark.attempt.decided_at is 'When.';
-comment on column tidemark.attempt.reason is 'Why it failed: a reason of the decision contract, or the SQLSTATE of the error.';
+comment on column tidemark.attempt.reason is 'Why it failed: a reason of the decision contract, the SQLSTATE of the error, or the code that the sink gave.';
 comment on column tidemark.attempt.detail is 'Message of the error.';
 
 create table tidemark.attempt_p0 partition of tidemark.attempt for values from (0) to (1000000);
@@ -77,15 +77,16 @@ create table tidemark.pending (
     created_at timestamptz not null default pg_catalog.clock_timestamp(),
     primary key (worker_id, route_id, seq)
 );
-create index pending_route on tidemark.pending (route_id);
-create index pending_due on tidemark.pending (worker_id, next_attempt_at);
+-- What is due, and who is first of a key: neither may cost more when much waits.
+create index pending_due on tidemark.pending (route_id, next_attempt_at);
+create index pending_key on tidemark.pending (worker_id, route_id, key, seq) where key is not null and dead_letter_id is null;
 comment on table tidemark.pending is 'Events that a target outside the database is still to get. Source: S2 event_pending.';
 comment on column tidemark.pending.worker_id is 'tidemark.worker.id.';
 comment on column tidemark.pending.route_id is 'tidemark.outbound_route.id.';
 comment on column tidemark.pending.seq is 'Number of the event.';
-comment on column tidemark.pending.attempt_no is 'Attempt that will be made.';
+comment on column tidemark.pending.attempt_no is 'Latest attempt on record; the next one has one more.';
 comment on column tidemark.pending.key is 'Ordering key of the event.';
-comment on column tidemark.pending.next_attempt_at is 'Not before.';
+comment on column tidemark.pending.next_attempt_at is 'Not before. infinity: it waits behind an earlier event of its key.';
 comment on column tidemark.pending.error_count is 'Attempts that failed so far.';
 comment on column tidemark.pending.last_error is 'Why the last one failed.';
 comment on column tidemark.pending.dead_letter_id is 'Dead letter that this replays, whose snapshot holds the event; null: the event is in the log.';
@@ -132,6 +133,17 @@ comment on column tidemark.dead_letter.resolved_by is 'The role that logged in t
 comment on column tidemark.dead_letter.resolution_reason is 'Why it was discarded.';
 alter table tidemark.pending add foreign key (dead_letter_id) references tidemark.dead_letter;
 create index pending_dead_letter on tidemark.pending (dead_letter_id) where dead_letter_id is not null;
+
+create type tidemark.result as (
+    route_id integer,
+    fresh boolean,
+    outcome tidemark.outcome,
+    reason text,
+    detail text,
+    seqs int8multirange,
+    delay double precision
+);
+comment on type tidemark.result is 'What deliveries outside the database came to: sent, failed, or pending (to be tried again after delay seconds; null: behind an earlier event of its key). fresh: the events are of the batch that is settled; otherwise they were pending. pending without detail: it was not tried.';
 
 create type tidemark.replay as (
     id bigint,

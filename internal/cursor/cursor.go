@@ -1,0 +1,127 @@
+// Package cursor is a worker's side of the database: it claims a worker's cursor, reads
+// after it and settles, with one statement each. What the database refuses comes back
+// with its SQLSTATE; ask with Is.
+package cursor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Querier is a *pgxpool.Pool, a *pgx.Conn or a pgx.Tx.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// SQLSTATEs that a worker acts on.
+const (
+	NotFound = "TM004"
+	Fenced   = "TM011"
+)
+
+// Is reports whether the database refused with the code.
+func Is(err error, code string) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.Code == code
+}
+
+// Cursor is a worker's cursor, under a lease from Claim to Release.
+type Cursor struct {
+	db     Querier
+	worker string
+	owner  string
+	lease  time.Duration
+	epoch  int64
+
+	settled string // place of the page that was settled last
+}
+
+// New returns the cursor of a worker, not claimed yet. owner is a name for one instance
+// of one process.
+func New(db Querier, worker, owner string, lease time.Duration) *Cursor {
+	return &Cursor{db: db, worker: worker, owner: owner, lease: lease}
+}
+
+// Name is that of the worker.
+func (c *Cursor) Name() string { return c.worker }
+
+// Epoch is that of the lease; it rises with every claim.
+func (c *Cursor) Epoch() int64 { return c.epoch }
+
+// Lease is how long the lease runs from a claim or a beat.
+func (c *Cursor) Lease() time.Duration { return c.lease }
+
+// Claim is the answer to a claim.
+type Claim struct {
+	Status string // claimed, closed or busy
+	Detail string // closed: the gate. busy: who has it
+}
+
+// Claim calls tidemark.claim.
+func (c *Cursor) Claim(ctx context.Context) (Claim, error) {
+	var got Claim
+	var detail *string
+	var epoch *int64
+	err := c.db.QueryRow(ctx, `select status, detail, epoch from tidemark.claim($1, $2, $3::float8 * interval '1 second')`,
+		c.worker, c.owner, c.lease.Seconds()).Scan(&got.Status, &detail, &epoch)
+	if err != nil {
+		return Claim{}, err
+	}
+	if detail != nil {
+		got.Detail = *detail
+	}
+	if got.Status == "claimed" {
+		c.epoch = *epoch
+		c.settled = ""
+	}
+	return got, nil
+}
+
+// Beat calls tidemark.beat: it renews the lease. gate is the one that is closed, empty
+// for none; live are the routes that may deliver.
+func (c *Cursor) Beat(ctx context.Context) (gate string, live []int32, err error) {
+	var closed *string
+	err = c.db.QueryRow(ctx, `select gate, live_routes from tidemark.beat($1, $2, $3::float8 * interval '1 second')`,
+		c.worker, c.epoch, c.lease.Seconds()).Scan(&closed, &live)
+	if closed != nil {
+		gate = *closed
+	}
+	return gate, live, err
+}
+
+// Release calls tidemark.release.
+func (c *Cursor) Release(ctx context.Context) error {
+	_, err := c.db.Exec(ctx, `select tidemark.release($1, $2)`, c.worker, c.epoch)
+	return err
+}
+
+// Finding calls tidemark.worker_finding. An empty detail closes the finding.
+func (c *Cursor) Finding(ctx context.Context, kind, subject, detail string) error {
+	_, err := c.db.Exec(ctx, `select tidemark.worker_finding($1, $2, $3, nullif($4, ''))`, c.worker, kind, subject, detail)
+	return err
+}
+
+// RouteGone calls tidemark.route_gone.
+func (c *Cursor) RouteGone(ctx context.Context, route int32, detail string) error {
+	_, err := c.db.Exec(ctx, `select tidemark.route_gone($1, $2, $3, $4)`, c.worker, c.epoch, route, detail)
+	return err
+}
+
+// Waiting is how many events of an ordering key are pending on a route.
+type Waiting struct {
+	Route  int32
+	Key    string
+	Events int
+}
+
+// Waiting calls tidemark.pending_keys.
+func (c *Cursor) Waiting(ctx context.Context, maxKeys int) ([]Waiting, error) {
+	rows, _ := c.db.Query(ctx, `select route_id, key, events from tidemark.pending_keys($1, $2)`, c.worker, maxKeys)
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Waiting])
+}

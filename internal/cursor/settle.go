@@ -1,0 +1,134 @@
+package cursor
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Outcome is what became of an event on a route, as tidemark.outcome names it.
+type Outcome string
+
+// The outcomes that a delivery can have.
+const (
+	Sent    Outcome = "sent"
+	Failed  Outcome = "failed"
+	Pending Outcome = "pending"
+)
+
+// Result is what a delivery outside the database came to.
+type Result struct {
+	Route   int32
+	Seq     int64
+	Fresh   bool // of the page that is settled; otherwise it was pending
+	Outcome Outcome
+	Reason  string // word of a closed set; empty: the outcome says it all
+	Detail  string // what happened; empty with Pending: it was not tried
+	// Delay is when a pending one is due; Behind: when the one before it of its key is done.
+	Delay  time.Duration
+	Behind bool
+}
+
+const settlePass = `select tidemark.pass_settle($1, $2, $3::text::tidemark.batch, $4::text::tidemark.evidence[], array(
+	select row(r.route_id, r.fresh, r.outcome::tidemark.outcome, nullif(r.reason, ''), nullif(r.detail, ''), r.seqs::int8multirange, r.delay)::tidemark.result
+	from unnest($5::integer[], $6::boolean[], $7::text[], $8::text[], $9::text[], $10::text[], $11::float8[])
+	     r (route_id, fresh, outcome, reason, detail, seqs, delay)))`
+
+// Settle calls tidemark.pass_settle for the page and for what else came to an end; page
+// nil: only for the latter. db is the cursor's own or a transaction.
+func (c *Cursor) Settle(ctx context.Context, db Querier, page *Page, results []Result) error {
+	if db == nil {
+		db = c.db
+	}
+	var batch, evidence *string
+	if page != nil {
+		batch, evidence = &page.batch, &page.evidence
+	}
+	g := group(results)
+	_, err := db.Exec(ctx, settlePass, c.worker, c.epoch, batch, evidence,
+		g.routes, g.fresh, g.outcomes, g.reasons, g.details, g.seqs, g.delays)
+	if err == nil && page != nil {
+		c.settled = page.place
+	}
+	return err
+}
+
+// Moves reports whether settling the page would change the cursor.
+func (c *Cursor) Moves(page *Page) bool {
+	return page.Events > 0 || page.place != c.settled
+}
+
+// grouped are the columns of an unnest: results that differ in nothing but the number
+// are one row, with a multirange.
+type grouped struct {
+	routes                           []int32
+	fresh                            []bool
+	outcomes, reasons, details, seqs []string
+	delays                           []*float64
+}
+
+func group(results []Result) grouped {
+	ordered := slices.Clone(results)
+	alike := func(a, b Result) int {
+		return cmp.Or(cmp.Compare(a.Route, b.Route), compareBool(a.Fresh, b.Fresh), cmp.Compare(a.Outcome, b.Outcome),
+			cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Detail, b.Detail), cmp.Compare(a.Delay, b.Delay), compareBool(a.Behind, b.Behind))
+	}
+	slices.SortFunc(ordered, func(a, b Result) int { return cmp.Or(alike(a, b), cmp.Compare(a.Seq, b.Seq)) })
+	var g grouped
+	for from := 0; from < len(ordered); {
+		to := from + 1
+		for to < len(ordered) && alike(ordered[from], ordered[to]) == 0 {
+			to++
+		}
+		r := ordered[from]
+		g.routes = append(g.routes, r.Route)
+		g.fresh = append(g.fresh, r.Fresh)
+		g.outcomes = append(g.outcomes, string(r.Outcome))
+		g.reasons = append(g.reasons, r.Reason)
+		g.details = append(g.details, r.Detail)
+		g.seqs = append(g.seqs, multirange(ordered[from:to]))
+		var delay *float64
+		if !r.Behind {
+			seconds := r.Delay.Seconds()
+			delay = &seconds
+		}
+		g.delays = append(g.delays, delay)
+		from = to
+	}
+	return g
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// multirange is the text of an int8multirange with the numbers of the results, which are
+// in rising order.
+func multirange(results []Result) string {
+	text := []byte{'{'}
+	for from := 0; from < len(results); {
+		to := from + 1
+		for to < len(results) && results[to].Seq <= results[to-1].Seq+1 {
+			to++
+		}
+		if from > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, '[')
+		text = strconv.AppendInt(text, results[from].Seq, 10)
+		text = append(text, ',')
+		text = strconv.AppendInt(text, results[to-1].Seq+1, 10)
+		text = append(text, ')')
+		from = to
+	}
+	return string(append(text, '}'))
+}

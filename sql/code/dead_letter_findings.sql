@@ -1,0 +1,23 @@
+create or replace function tidemark.dead_letter_findings(worker text, worker_id integer, dead bigint)
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    bound constant bigint := coalesce((
+        select s.value::bigint from tidemark.setting s where s.key = 'dead_letter.overflow' and s.value ~ '^[0-9]{1,9}$'), 1000);
+    open constant bigint := (
+        select count(*) from (
+            select from tidemark.dead_letter l
+            where l.worker_id = dead_letter_findings.worker_id and l.resolved_at is null limit bound + 1) l);
+begin
+    perform tidemark.finding_open('cursor_dlq', worker, 'warning',
+        format('%s more dead-lettered; see tidemark.dead_letter', dead));
+    if open > bound then
+        perform tidemark.finding_open('dlq_overflow', worker, 'high',
+            format('more than %s dead letters are open', bound));
+    end if;
+end
+$$;
+comment on function tidemark.dead_letter_findings(text, integer, bigint) is 'Opens the finding cursor_dlq, and dlq_overflow where more are open than the setting dead_letter.overflow (default 1000). tidemark.maintain closes them.';
+revoke all on function tidemark.dead_letter_findings(text, integer, bigint) from public;

@@ -1,0 +1,113 @@
+create or replace function tidemark.pass_read(
+    worker text,
+    epoch bigint,
+    batch_limit integer,
+    after tidemark.batch,
+    known_routes text,
+    rooms integer[],
+    room_of integer[])
+returns table (
+    gate text, events integer, open boolean, place text, batch text, evidence text, routes jsonb, routes_version text,
+    route_ids integer[], attempt_no integer, error_count integer, fresh boolean, dead_letter_id bigint,
+    seq bigint, event_id uuid, created_at timestamptz, occurred_at timestamptz, lane tidemark.lane, severity tidemark.severity,
+    domain text, type text, stream text, key text, subject_table text, subject_ref text, idempotency_key text, trace text,
+    actor text, payload jsonb)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    worker_id constant integer := (select w.id from tidemark.worker w where w.worker = pass_read.worker);
+    read tidemark.batch;
+    decided tidemark.evidence[];
+    outside tidemark.evidence[];
+    due tidemark.pending[];
+    needed integer[];
+    seen_to pg_lsn;
+begin
+    perform tidemark.flush_on_commit();
+    if not exists (select from tidemark.heartbeat h
+                   where h.executor_id = pass_read.worker || '/outbox/0' and h.lease_epoch = pass_read.epoch) then
+        perform tidemark.lease_check(pass_read.worker, pass_read.epoch); -- it raises
+    end if;
+    gate := tidemark.closed_gate(pass_read.worker);
+    if gate is null then
+        read := tidemark.read_outbox(pass_read.worker, batch_limit, after);
+        events := read.events;
+        evidence := '{}';
+        open := not isempty(read.holes) or not isempty(read.fenced)
+            or read.watermark < (select q.last_value from tidemark.outbox_seq_seq q where q.is_called);
+        if events > 0 then
+            decided := tidemark.decide_batch(pass_read.worker, read);
+            outside := array(
+                select e from unnest(decided) e join unnest(read.routes) r on r.id = e.route_id
+                where e.outcome = 'pending' and not tidemark.target_is_inside(r.target_kind));
+            evidence := (array(select e from unnest(decided) e where not e = any (outside)))::text;
+        end if;
+        if rooms is not null then
+            due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of);
+        end if;
+        if cardinality(outside) > 0 or cardinality(due) > 0 then
+            seen_to := pg_current_wal_insert_lsn();
+            needed := array(select e.route_id from unnest(outside) e union select p.route_id from unnest(due) p);
+            routes_version := (
+                select string_agg(concat_ws(':', r.id, r.xmin, r.ctid), ',' order by r.id)
+                from tidemark.outbound_route r where r.id = any (needed));
+            if routes_version is distinct from known_routes then
+                routes := (
+                    select jsonb_agg(to_jsonb(r) || jsonb_build_object('timeout_seconds', extract(epoch from r.timeout)) order by r.id)
+                    from tidemark.outbound_route r where r.id = any (needed));
+            end if;
+        end if;
+        -- Nothing after this looks at them, and they are most of it.
+        read.groups := null; read.seqs := null; read.routes := null;
+        batch := read::text;
+        place := concat_ws(' ', read.watermark, read.holes, read.fenced, read.fence, read.blocked_by);
+    end if;
+
+    return next;
+    if seen_to is null then
+        return;
+    end if;
+
+    -- Before anything leaves it must be durable. A commit can be seen once it is flushed, except where its writer did
+    -- not wait for that (synchronous_commit off, or local beside a standby that others wait for). So where all that was
+    -- written when this was read is flushed, there is nothing to wait for; else the commit of this record waits. A
+    -- record, and not a row: the settle of the page before holds the lease's row.
+    if pg_current_wal_flush_lsn() < seen_to or current_setting('synchronous_standby_names') <> '' then
+        perform pg_logical_emit_message(true, 'tidemark', '');
+    end if;
+
+    -- The head row's columns are not repeated.
+    gate := null; events := null; open := null; place := null; batch := null; evidence := null; routes := null;
+    return query
+    select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
+           case when cardinality(outside) = 1 then array[outside[1].route_id] else array(
+               select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id) end,
+           1, 0, true, null::bigint, o.*
+    from tidemark.events(tidemark.multirange_numbers((select range_agg(e.seqs) from unnest(outside) e))) o
+    order by o.seq;
+    return query
+    select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
+           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.dead_letter_id, o.*
+    from unnest(due) p
+    join (
+        select e.* from tidemark.events(array(
+            select distinct d.seq from unnest(due) d where d.dead_letter_id is null order by 1)) e) o on o.seq = p.seq
+    where p.dead_letter_id is null
+    order by o.seq;
+    return query
+    select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
+           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.dead_letter_id, o.*
+    from unnest(due) p
+    join tidemark.dead_letter l on l.id = p.dead_letter_id
+    cross join lateral jsonb_populate_record(null::tidemark.outbox, l.event_snapshot) o;
+end
+$$;
+comment on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[]) is
+'The start of a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after the batch after, decides them, and adds what is pending and due. The first row has the gate that is closed (null: none), whether numbers up to the highest one taken are open still, where the batch leaves the cursor (for comparing), the batch and the evidence to hand to tidemark.pass_settle, and the routes that are needed, unless their version is known_routes. The other rows are what is to be delivered outside the database: an event with its routes, fresh or pending (fresh false). rooms are routes that take at most room_of pending events; others take 100; null: nothing that is pending. Commit before anything leaves. Raises TM011.';
+revoke all on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[]) from public;
+grant execute on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[]) to tidemark_executor;

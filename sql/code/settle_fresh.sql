@@ -1,0 +1,53 @@
+create or replace function tidemark.settle_fresh(
+    worker text,
+    worker_id integer,
+    evidence tidemark.evidence[],
+    fresh tidemark.result[])
+returns bigint
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+    at constant timestamptz := clock_timestamp();
+    outcomes constant tidemark.result[] := fresh || array(
+        select row(e.route_id, true, e.outcome, e.reason, e.detail, e.seqs, 0)::tidemark.result
+        from unnest(evidence) e where e.outcome in ('pending', 'failed'));
+    routes integer[];
+    keys text[];
+    dead bigint;
+begin
+    insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
+    select n, worker_id, r.route_id, 1, r.outcome, r.reason, r.detail
+    from unnest(outcomes) r, unnest(r.seqs) s, generate_series(lower(s), upper(s) - 1) n
+    where r.outcome = 'failed' or r.detail is not null;
+
+    with staged as (
+        insert into tidemark.pending (worker_id, route_id, seq, key, next_attempt_at, error_count, last_error)
+        select worker_id, r.route_id, o.seq, o.key,
+               case when r.delay is null then 'infinity' else at + make_interval(secs => r.delay) end,
+               (r.detail is not null)::integer, coalesce(r.reason || ': ' || r.detail, r.reason)
+        from unnest(outcomes) r cross join lateral tidemark.events(tidemark.multirange_numbers(r.seqs)) o
+        where r.outcome = 'pending'
+        returning route_id, key, next_attempt_at)
+    select array_agg(s.route_id), array_agg(s.key) into routes, keys
+    from (select distinct route_id, key from staged where next_attempt_at = 'infinity') s;
+    if routes is not null then
+        perform tidemark.release_keys(worker_id, routes, keys);
+    end if;
+
+    insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot,
+                                      error_code, error_detail, first_failed_at, last_failed_at)
+    select tidemark.attempt_key(settle_fresh.worker, r.route_code, o.event_id), worker_id, f.route_id, o.seq, o.event_id,
+           tidemark.event_json(o), f.reason, f.detail, at, at
+    from unnest(outcomes) f
+    join tidemark.outbound_route r on r.id = f.route_id
+    cross join lateral tidemark.events(tidemark.multirange_numbers(f.seqs)) o
+    where f.outcome = 'failed';
+    get diagnostics dead = row_count;
+    return dead;
+end
+$$;
+comment on function tidemark.settle_fresh(text, integer, tidemark.evidence[], tidemark.result[]) is 'tidemark.settle''s part for events at their first attempt that failed or wait. Returns how many were dead-lettered.';
+revoke all on function tidemark.settle_fresh(text, integer, tidemark.evidence[], tidemark.result[]) from public;

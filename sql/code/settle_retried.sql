@@ -1,0 +1,76 @@
+create or replace function tidemark.settle_retried(worker text, worker_id integer, retried tidemark.result[])
+returns bigint
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    at constant timestamptz := clock_timestamp();
+    r tidemark.result;
+    rows_ tid[];
+    due timestamptz;
+    done tidemark.pending[];
+    gone tidemark.pending[] := '{}';
+    routes integer[];
+    keys text[];
+    dead bigint := 0;
+begin
+    -- One element for all that came to the same: a few statements.
+    foreach r in array retried loop
+        rows_ := tidemark.pending_at(worker_id, r.route_id, r.seqs);
+        due := case when r.delay is null then 'infinity' else at + make_interval(secs => r.delay) end;
+        if r.outcome = 'pending' and r.detail is null then
+            -- Not tried after all (a closed gate, an open breaker, an earlier event of its key): no attempt.
+            update tidemark.pending p set next_attempt_at = due
+            where p.ctid = any (rows_);
+            continue;
+        elsif r.outcome = 'pending' then
+            with tried as (
+                update tidemark.pending p
+                set attempt_no = p.attempt_no + 1, error_count = p.error_count + 1, next_attempt_at = due,
+                    last_error = r.reason || ': ' || r.detail
+                where p.ctid = any (rows_)
+                returning p.seq, p.attempt_no)
+            insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
+            select t.seq, worker_id, r.route_id, t.attempt_no, r.outcome, r.reason, r.detail from tried t;
+            continue;
+        end if;
+
+        with left_ as (
+            delete from tidemark.pending p
+            where p.ctid = any (rows_)
+            returning p as row_)
+        select array_agg(l.row_) into done from left_ l;
+        gone := gone || done;
+
+        insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
+        select d.seq, worker_id, r.route_id, d.attempt_no + 1, r.outcome, r.reason, r.detail from unnest(done) d;
+
+        perform tidemark.settle_replay(d.dead_letter_id, d.attempt_no + 1, r.outcome, r.reason, r.detail)
+        from unnest(done) d where d.dead_letter_id is not null;
+
+        if r.outcome = 'failed' then
+            insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot,
+                                              error_code, error_detail, attempts, first_failed_at, last_failed_at)
+            select tidemark.attempt_key(settle_retried.worker, o.route_code, e.event_id), worker_id, o.id, e.seq, e.event_id,
+                   tidemark.event_json(e), r.reason, r.detail, d.attempt_no + 1, d.created_at, at
+            from unnest(done) d
+            cross join lateral tidemark.events(array[d.seq]) e
+            join tidemark.outbound_route o on o.id = r.route_id
+            where d.dead_letter_id is null;
+            dead := dead + cardinality(done);
+        end if;
+    end loop;
+
+    select array_agg(k.route_id), array_agg(k.key) into routes, keys
+    from (select distinct g.route_id, g.key from unnest(gone) g where g.key is not null) k;
+    if routes is not null then
+        perform tidemark.release_keys(worker_id, routes, keys);
+    end if;
+    return dead;
+end
+$$;
+comment on function tidemark.settle_retried(text, integer, tidemark.result[]) is 'tidemark.settle''s part for events that were pending: done, dead, or to be tried again. Returns how many were dead-lettered.';
+revoke all on function tidemark.settle_retried(text, integer, tidemark.result[]) from public;

@@ -1,0 +1,126 @@
+package sql_test
+
+import (
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// The daemon's side of a pass: a lease that lasts, and settling in parts. What the loop makes
+// of it is tested in internal/worker.
+
+func TestLeaseIsOneOwners(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	claim := func(owner string) string {
+		t.Helper()
+		return one[string](w, `select status || ' ' || coalesce(epoch, 0) from tidemark.claim('default', $1, '1 minute')`, owner)
+	}
+	equal(t, "first", claim("a"), "claimed 1")
+	equal(t, "another", claim("b"), "busy 0")
+	equal(t, "from psql", w.pass().Status, "busy")
+	equal(t, "the same owner: a new epoch", claim("a"), "claimed 2")
+	w.refused("TM011", "epoch 1 is over", `select tidemark.beat('default', 1, '1 minute')`)
+	equal(t, "release by an old epoch", one[bool](w, `select tidemark.release('default', 1)`), false)
+	equal(t, "release", one[bool](w, `select tidemark.release('default', 2)`), true)
+	equal(t, "another, then", claim("b"), "claimed 3")
+	w.exec(`update tidemark.heartbeat set lease_until = clock_timestamp()`)
+	equal(t, "an end that has passed", claim("a"), "claimed 4")
+	w.exec(`select tidemark.gate_set('routes.enabled', false)`)
+	w.exec(`select tidemark.release('default', 4)`)
+	equal(t, "a closed gate takes nothing", claim("a"), "closed 4")
+	w.wantRows(`select coalesce(lease_owner, 'nobody') from tidemark.heartbeat`, "nobody")
+	w.refused("TM005", "lease is 00:00:00.1", `select tidemark.claim('default', 'a', '100 ms')`)
+	w.refused("TM004", `there is no worker "x"`, `select tidemark.claim('x', 'a', '1 minute')`)
+}
+
+func TestBeat(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	epoch := one[int64](w, `select epoch from tidemark.claim('default', 'a', '1 minute')`)
+	beat := `select coalesce(gate, 'open') || ' ' || live_routes::text from tidemark.beat('default', 1, '2 minutes')`
+	equal(t, "epoch", epoch, int64(1))
+	w.wantRows(beat, "open {1}")
+	w.wantRows(`select (lease_until > clock_timestamp() + interval '110 seconds')::text from tidemark.heartbeat`, "true")
+	w.exec(`update tidemark.outbound_route set enabled = false`)
+	w.wantRows(beat, "open {}")
+	w.exec(`select tidemark.worker_pause('default', true, 'a look')`)
+	w.wantRows(beat, "paused {}")
+	equal(t, "again", one[bool](w, `select tidemark.worker_pause('default', true, 'a look')`), false)
+	w.exec(`select tidemark.worker_pause('default', false, 'looked')`)
+	w.wantRows(beat, "open {}")
+	w.wantRows(`select action || ' ' || object || ' ' || reason from tidemark.audit where action in ('pause', 'resume') order by id`,
+		"pause worker default a look", "resume worker default looked")
+	w.refused("TM004", `there is no worker "x"`, `select tidemark.worker_pause('x', true, 'y')`)
+}
+
+// settleRead settles what pass_read read, with results.
+const settleRead = `select coalesce(tidemark.pass_settle('default', 1, r.batch::tidemark.batch, r.evidence::tidemark.evidence[], $1::tidemark.result[])::text, '')
+	from tidemark.pass_read('default', 1, 100, null, null, '{}', '{}') r where r.batch is not null`
+
+// A batch that ends behind the watermark is not recorded, and moves nothing.
+func TestWatermarkRegression(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`update tidemark.outbound_route set target_kind = 'webhook'`)
+	w.emit(1)
+	w.emit(2)
+	w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
+	w.exec(`create temp table held as select * from tidemark.pass_read('default', 1, 1, null, null, '{}', '{}') where batch is not null`)
+	w.exec(settleRead, `{"(1,t,sent,,,\"{[1,3)}\",)"}`)
+	w.exec(`select tidemark.pass_settle('default', 1, batch::tidemark.batch, evidence::tidemark.evidence[], '{}') from held`)
+	w.wantRows(`select watermark_id from tidemark.worker_cursor`, "2")
+	w.wantRows(`select kind || ' ' || severity from tidemark.finding`, "cursor_watermark_regression high")
+}
+
+// A gate that closes before what goes inside the database is delivered leaves it pending, and
+// the next pass begins with it.
+func TestGateClosesBeforeSettle(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.emit(1)
+	w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
+	w.exec(`create temp table held as select * from tidemark.pass_read('default', 1, 100, null, null, '{}', '{}') where batch is not null`)
+	w.exec(`select tidemark.gate_set('routes.enabled', false)`)
+	w.exec(`select tidemark.pass_settle('default', 1, batch::tidemark.batch, evidence::tidemark.evidence[], '{}') from held`)
+	w.wantReceived()
+	w.wantRows(`select seq || ' ' || outcome || ' ' || reason from tidemark.route_attempt`, "1 pending gate_closed")
+	w.exec(`select tidemark.gate_set('routes.enabled', true), tidemark.release('default', 1)`)
+	w.emit(2)
+	w.pass()
+	w.wantReceived(1, 2)
+	w.wantRows(`select seq || ' ' || attempt_no || ' ' || outcome from tidemark.route_attempt order by seq, attempt_no`, "1 1 pending", "1 2 sent", "2 1 sent")
+}
+
+func TestDeadLetterFindings(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`update tidemark.setting set value = '2' where key = 'dead_letter.overflow'`)
+	w.exec(`update tidemark.outbound_route set target_ref = 'public.gone'`)
+	w.emit(1)
+	w.pass()
+	w.wantRows(`select kind from tidemark.finding where closed_at is null`, "cursor_dlq")
+	w.emit(2)
+	w.emit(3)
+	w.pass()
+	w.wantRows(`select kind || ' ' || detail from tidemark.finding where closed_at is null order by kind`,
+		"cursor_dlq 2 more dead-lettered; see tidemark.dead_letter", "dlq_overflow more than 2 dead letters are open")
+	w.exec(`select tidemark.dead_letter_discard(id, 'test') from tidemark.dead_letter`)
+	w.exec(`select tidemark.maintain()`)
+	w.wantRows(`select kind from tidemark.finding where closed_at is null`)
+}
+
+func TestHandlersRegister(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	register := `select concat_ws(' ', route_code, pattern, enabled, dry_run) from tidemark.handlers_register('billing', $1)`
+	w.exec(register, []string{"shop/order.*"})
+	w.exec(`update tidemark.outbound_route set enabled = true where route_code = 'billing.shop.order.all'`)
+	w.wantRows(`select concat_ws(' ', route_code, pattern, enabled, dry_run) from tidemark.handlers_register('billing', '{shop/order.*,*/*}')`,
+		"billing.shop.order.all shop/order.* t t", "billing.all.all */* f t")
+	w.refused("TM005", `"shop" is no pattern`, register, []string{"shop"})
+	w.refused("TM005", `"a/b*" is no pattern`, register, []string{"a/b*"})
+	w.refused("TM005", "worker default delivers by routes", `select tidemark.handlers_register('default', '{a/b}')`)
+	w.refused("TM005", "worker billing belongs to a Go program", `select tidemark.route_worker_run('billing')`)
+	w.refused("TM005", "a worker cannot report", `select tidemark.worker_finding('default', 'made_up', 'x', 'y')`)
+}
