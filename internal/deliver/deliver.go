@@ -1,0 +1,335 @@
+// Package deliver is the handler that takes events to targets outside the database: a lane
+// for each route, so that a slow or dead target holds up nobody but itself.
+package deliver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/sink"
+)
+
+// Opener opens the target of a route.
+type Opener interface {
+	Open(route cursor.Route) (sink.Sink, error)
+}
+
+// Permit is what the holder of the lease may do at this moment.
+type Permit interface {
+	// Allows: the lease is ours, the gates are open, and the route is live.
+	Allows(route int32) bool
+	// Epoch is that of the lease.
+	Epoch() int64
+}
+
+// Observer is told of deliveries as they end. It must not block.
+type Observer interface {
+	Delivered(route string, results []sink.Result, took time.Duration)
+}
+
+const (
+	// patience is how long a page waits for its slowest target. What has not ended by
+	// then goes on, pending, and the page is settled without it.
+	patience = 200 * time.Millisecond
+	// alone is the patience where there is no other route to be held up.
+	alone = time.Second
+	// reopenAfter is how long a route that could not be opened is left alone.
+	reopenAfter = 30 * time.Second
+)
+
+// MaxKeys is the highest number of waiting keys that a Deliverer wants to know. From
+// there on it takes every key of the routes that they are on for one that waits.
+const MaxKeys = 100_000
+
+// Deliverer takes events to their targets.
+type Deliverer struct {
+	opener  Opener
+	permit  Permit
+	observe Observer
+
+	mu      sync.Mutex
+	routes  map[int32]*route
+	notices notices
+	ready   chan struct{}
+}
+
+// A route has a lane, or the reason why it has none.
+type route struct {
+	row    cursor.Route
+	stale  bool // the lane is of an older row
+	lane   *lane
+	broken time.Time // when it could not be opened
+	keys   waiting
+}
+
+// New returns a Deliverer that knows no route yet.
+func New(opener Opener, permit Permit, observe Observer) *Deliverer {
+	return &Deliverer{
+		opener: opener, permit: permit, observe: observe,
+		routes: map[int32]*route{}, notices: newNotices(), ready: make(chan struct{}, 1),
+	}
+}
+
+// Begin is called with every claim, when nothing is under way: keys are those with events
+// pending, at most MaxKeys of them.
+func (d *Deliverer) Begin(keys []cursor.Waiting) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.routes {
+		r.keys = waiting{}
+	}
+	for _, k := range keys {
+		d.route(k.Route).keys[k.Key] = k.Events
+	}
+	for _, r := range d.routes {
+		if len(keys) >= MaxKeys && len(r.keys) > 0 {
+			r.keys[crowd] = 1
+		}
+		if r.lane != nil {
+			r.lane.start(r.keys)
+		}
+	}
+}
+
+func (d *Deliverer) route(id int32) *route {
+	r := d.routes[id]
+	if r == nil {
+		r = &route{keys: waiting{}}
+		d.routes[id] = r
+	}
+	return r
+}
+
+// Rooms says how many pending events each route takes, where that is not the default.
+func (d *Deliverer) Rooms() map[int32]int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	rooms := make(map[int32]int, len(d.routes))
+	for id, r := range d.routes {
+		switch {
+		case r.lane != nil:
+			rooms[id] = r.lane.room()
+		case time.Since(r.broken) < reopenAfter:
+			rooms[id] = 0
+		}
+	}
+	return rooms
+}
+
+// Act delivers the page's items and returns what came of them: one result for each fresh
+// event and route, and whatever else has ended. It returns when all of it has ended, or
+// when its patience has.
+func (d *Deliverer) Act(ctx context.Context, page *cursor.Page) []cursor.Result {
+	results, runs := d.assign(page)
+	over := make([]<-chan struct{}, 0, len(runs))
+	for l, jobs := range runs {
+		over = append(over, l.begin(ctx, jobs))
+	}
+	d.await(over, d.patience())
+	return append(results, d.Collect()...)
+}
+
+// assign gives each item to the lanes of its routes. What has no lane is pending.
+func (d *Deliverer) assign(page *cursor.Page) (results []cursor.Result, runs map[*lane][]*job) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, row := range page.Routes {
+		r := d.route(row.ID)
+		r.stale = r.stale || !same(r.row, row)
+		r.row = row
+	}
+	runs = map[*lane][]*job{}
+	for i := range page.Items {
+		item := &page.Items[i]
+		for _, id := range item.Routes {
+			r := d.route(id)
+			l := d.open(r)
+			switch {
+			case l != nil:
+				runs[l] = append(runs[l], &job{item: item})
+			case item.Fresh:
+				behind := r.row.Ordering == "key" && r.keys.has(item.Key)
+				r.keys.add(item.Key)
+				results = append(results, cursor.Result{
+					Route: id, Seq: item.Seq, Fresh: true, Outcome: cursor.Pending, Reason: misconfigured, Delay: reopenAfter, Behind: behind,
+				})
+			}
+		}
+	}
+	for _, jobs := range runs {
+		slices.SortStableFunc(jobs, func(a, b *job) int { return cmp.Compare(a.item.Seq, b.item.Seq) })
+	}
+	return results, runs
+}
+
+func same(a, b cursor.Route) bool {
+	x, _ := json.Marshal(a) //nolint:errchkjson // texts and numbers
+	y, _ := json.Marshal(b) //nolint:errchkjson // texts and numbers
+	return string(x) == string(y)
+}
+
+// open returns the route's lane, as the route is now. Nil: it cannot be opened.
+func (d *Deliverer) open(r *route) *lane {
+	if r.lane != nil && (!r.stale || !r.lane.quiet()) {
+		return r.lane
+	}
+	if !r.stale && time.Since(r.broken) < reopenAfter {
+		return nil
+	}
+	if r.lane != nil {
+		_ = r.lane.sink.Close() // nothing is under way; what it has sent is answered
+		r.lane = nil
+	}
+	r.stale = false
+	l, err := d.openLane(r)
+	if err != nil {
+		r.broken = time.Now()
+		d.notices.open("route_misconfigured", r.row.Code, err.Error())
+		return nil
+	}
+	r.broken = time.Time{}
+	d.notices.close("route_misconfigured", r.row.Code)
+	r.lane = l
+	return l
+}
+
+func (d *Deliverer) openLane(r *route) (*lane, error) {
+	row, perSecond, err := takeRate(r.row)
+	if err != nil {
+		return nil, err
+	}
+	s, err := d.opener.Open(row)
+	if err != nil {
+		return nil, err
+	}
+	l, err := newLane(row, s, perSecond, d.permit, d.observe)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	l.start(r.keys)
+	return l, nil
+}
+
+// takeRate takes the option that every kind of target has out of the others.
+func takeRate(row cursor.Route) (rest cursor.Route, perSecond float64, err error) {
+	options := map[string]json.RawMessage{}
+	if len(row.Options) > 0 {
+		if err := json.Unmarshal(row.Options, &options); err != nil {
+			return row, 0, fmt.Errorf("options: %w", err)
+		}
+	}
+	if text, ok := options["rate_per_second"]; ok {
+		if err := json.Unmarshal(text, &perSecond); err != nil || perSecond <= 0 {
+			return row, 0, fmt.Errorf("options: rate_per_second is %s, and must be a number above 0", text)
+		}
+		delete(options, "rate_per_second")
+		row.Options, err = json.Marshal(options)
+	}
+	return row, perSecond, err
+}
+
+func (d *Deliverer) patience() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.routes) == 1 {
+		return alone
+	}
+	return patience
+}
+
+// await returns when all runs are over, or when the patience is. The ones that go on say
+// so through Ready.
+func (d *Deliverer) await(over []<-chan struct{}, patience time.Duration) {
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	for i, c := range over {
+		select {
+		case <-c:
+		case <-limit.C:
+			for _, rest := range over[i:] {
+				go func() {
+					<-rest
+					d.signal()
+				}()
+			}
+			return
+		}
+	}
+}
+
+func (d *Deliverer) signal() {
+	select {
+	case d.ready <- struct{}{}:
+	default:
+	}
+}
+
+// Ready is signalled when deliveries have ended that no page waited for.
+func (d *Deliverer) Ready() <-chan struct{} { return d.ready }
+
+// Collect returns what has ended since the last time. What has not is pending from then on.
+func (d *Deliverer) Collect() []cursor.Result {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var results []cursor.Result
+	for _, r := range d.routes {
+		if r.lane == nil {
+			continue
+		}
+		results = append(results, r.lane.handOver()...)
+		if r.lane.breaker.State() == gobreaker.StateOpen {
+			d.notices.open("target_down", r.row.Code, "its target fails, and is left alone for a while: "+r.lane.complaint())
+		} else if r.lane.breaker.State() == gobreaker.StateClosed {
+			d.notices.close("target_down", r.row.Code)
+		}
+	}
+	return results
+}
+
+// Busy reports whether deliveries are under way.
+func (d *Deliverer) Busy() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.routes {
+		if r.lane != nil && !r.lane.quiet() {
+			return true
+		}
+	}
+	return false
+}
+
+// Quiesce returns when no delivery is under way any more, which is soon after the context
+// of the latest Act is done.
+func (d *Deliverer) Quiesce() {
+	d.mu.Lock()
+	routes := slices.Collect(maps.Values(d.routes))
+	d.mu.Unlock()
+	for _, r := range routes {
+		if r.lane != nil {
+			r.lane.wait()
+		}
+	}
+}
+
+// Close gives the targets' connections back.
+func (d *Deliverer) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var errs []error
+	for _, r := range d.routes {
+		if r.lane != nil {
+			errs = append(errs, r.lane.sink.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,414 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+	"golang.org/x/time/rate"
+
+	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/failpoint"
+	"github.com/tidemarkhq/tidemark/sink"
+)
+
+// Reasons for which an event is pending without having been tried.
+const (
+	behindKey     = "behind_key"    // an earlier event of its key is pending
+	busy          = "busy"          // the target is slower than the events come
+	breakerOpen   = "breaker_open"  // the target failed so often that it is left alone
+	gateClosed    = "gate_closed"   // by a gate, a switch, or the end of the lease
+	misconfigured = "misconfigured" // the route cannot be opened
+)
+
+const (
+	breakerTrips = 5                // failures in a row
+	breakerRests = 10 * time.Second // then one delivery may try again
+)
+
+// A lane carries the events of one route to its target: those of one key one after the
+// other, those of different keys at once. It runs with one page at a time. What a page
+// cannot wait for goes on here, and is pending in the database meanwhile.
+type lane struct {
+	route   cursor.Route
+	ordered bool
+	sink    sink.Sink
+	limits  sink.Limits
+	policy  cursor.RetryPolicy
+	timeout time.Duration
+	breaker *gobreaker.TwoStepCircuitBreaker[any]
+	limiter *rate.Limiter
+	observe Observer
+	permit  Permit
+
+	mu      sync.Mutex
+	running int           // slots at work
+	over    chan struct{} // closed when the run is over
+	jobs    []*job        // of the run
+	ended   []cursor.Result
+	waiting waiting
+	gone    string // the target's last word, if it is gone
+	failure string // the latest
+}
+
+// A job is one event on its way.
+type job struct {
+	item   *cursor.Item
+	staged bool // no page waits for it any more: it is pending in the database
+	result *cursor.Result
+}
+
+func newLane(route cursor.Route, s sink.Sink, perSecond float64, permit Permit, observe Observer) (*lane, error) {
+	policy, err := route.Retries()
+	if err != nil {
+		return nil, fmt.Errorf("retry_policy: %w", err)
+	}
+	l := &lane{
+		route: route, ordered: route.Ordering == "key" && !failpoint.Bug("noparking"), sink: s, limits: s.Limits(), policy: policy,
+		timeout: time.Duration(route.Timeout * float64(time.Second)),
+		permit:  permit, observe: observe,
+		limiter: rate.NewLimiter(rate.Inf, 0),
+		waiting: waiting{},
+	}
+	l.breaker = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
+		Name: route.Code, MaxRequests: 1, Timeout: breakerRests,
+		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakerTrips },
+	})
+	if perSecond > 0 {
+		l.limiter = rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond)))
+	}
+	return l, nil
+}
+
+// start is for a new claim of the cursor: keys are those with events pending.
+func (l *lane) start(keys waiting) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = keys
+	l.ended = nil // of an earlier lease
+}
+
+// quiet: nothing is under way, and everything that was is collected.
+func (l *lane) quiet() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.running == 0 && len(l.ended) == 0
+}
+
+// wait returns when nothing is under way.
+func (l *lane) wait() {
+	l.mu.Lock()
+	running, over := l.running > 0, l.over
+	l.mu.Unlock()
+	if running {
+		<-over
+	}
+}
+
+func (l *lane) takeGone() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	gone := l.gone
+	l.gone = ""
+	return gone
+}
+
+// complaint is why the latest failure failed.
+func (l *lane) complaint() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failure
+}
+
+// room is how many pending events the lane takes at a time.
+func (l *lane) room() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	// What has ended and is not settled is due in the database still.
+	case l.running > 0 || len(l.ended) > 0 || l.breaker.State() == gobreaker.StateOpen:
+		return 0
+	case l.breaker.State() == gobreaker.StateHalfOpen:
+		return 1
+	default:
+		return max(100, min(l.route.Concurrency*l.limits.Batch*4, 1000))
+	}
+}
+
+// begin starts a run with the jobs and returns when it is over; of a lane at work, never:
+// then what is fresh among them is staged.
+func (l *lane) begin(ctx context.Context, jobs []*job) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	over := make(chan struct{})
+	if l.running > 0 {
+		for _, j := range jobs {
+			if j.item.Fresh {
+				l.stage(j, busy, 0)
+				l.ended = append(l.ended, *j.result)
+			}
+		}
+		close(over)
+		return over
+	}
+
+	l.jobs = l.jobs[:0]
+	slots := make([][]*job, max(1, l.route.Concurrency))
+	next := 0
+	for _, j := range jobs {
+		switch key := j.item.Key; {
+		case j.item.Fresh && l.ordered && l.waiting.has(key):
+			l.stage(j, behindKey, 0)
+			l.ended = append(l.ended, *j.result)
+			continue
+		case key == "":
+			next = (next + 1) % len(slots)
+			slots[next] = append(slots[next], j)
+		default:
+			slot := int(maphash.String(keySeed, key) % uint64(len(slots))) //nolint:gosec // fits
+			slots[slot] = append(slots[slot], j)
+		}
+		l.jobs = append(l.jobs, j)
+	}
+	l.over = over
+	for _, jobs := range slots {
+		if len(jobs) > 0 {
+			l.running++
+			go l.slot(ctx, jobs)
+		}
+	}
+	if l.running == 0 {
+		close(over)
+	}
+	return over
+}
+
+var keySeed = maphash.MakeSeed()
+
+// slot delivers its jobs in their order.
+func (l *lane) slot(ctx context.Context, jobs []*job) {
+	blocked := map[string]bool{}
+	for len(jobs) > 0 {
+		batch := l.cut(jobs, blocked)
+		jobs = jobs[len(batch):]
+		l.send(ctx, batch, blocked)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running--
+	if l.running == 0 {
+		close(l.over)
+	}
+}
+
+// cut takes from the front what may go at once.
+func (l *lane) cut(jobs []*job, blocked map[string]bool) []*job {
+	n := min(len(jobs), max(1, l.limits.Batch))
+	if l.limiter.Limit() != rate.Inf {
+		n = min(n, l.limiter.Burst())
+	}
+	if l.limits.KeepsOrder || n == 1 {
+		return jobs[:n]
+	}
+	keys := map[string]bool{}
+	for i, j := range jobs[:n] {
+		if key := j.item.Key; key != "" && !blocked[key] {
+			if keys[key] {
+				return jobs[:i]
+			}
+			keys[key] = true
+		}
+	}
+	return jobs[:n]
+}
+
+// send delivers a batch, unless something forbids it, and concludes its jobs.
+func (l *lane) send(ctx context.Context, batch []*job, blocked map[string]bool) {
+	sending := batch[:0:0]
+	for _, j := range batch {
+		if l.ordered && blocked[j.item.Key] {
+			l.untried(j, behindKey, 0, blocked)
+		} else {
+			sending = append(sending, j)
+		}
+	}
+	if len(sending) == 0 {
+		return
+	}
+	if err := l.limiter.WaitN(ctx, len(sending)); err != nil || !l.permit.Allows(l.route.ID) {
+		l.untriedAll(sending, gateClosed, 0, blocked)
+		return
+	}
+	done, err := l.breaker.Allow()
+	if err != nil {
+		l.untriedAll(sending, breakerOpen, breakerRests, blocked)
+		return
+	}
+
+	deliveries := make([]sink.Delivery, len(sending))
+	for i, j := range sending {
+		deliveries[i] = l.delivery(j.item)
+	}
+	limited, cancel := context.WithTimeout(ctx, l.timeout)
+	began := time.Now()
+	results := l.deliver(limited, deliveries)
+	cancel()
+	done(verdict(ctx, results))
+	l.observe.Delivered(l.route.Code, results, time.Since(began))
+	for i, j := range sending {
+		l.conclude(ctx, j, results[i], blocked)
+	}
+}
+
+// deliver is the sink's Deliver, held to its promise: an answer for each, and no panic.
+func (l *lane) deliver(ctx context.Context, deliveries []sink.Delivery) (results []sink.Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			results = nil
+		}
+		for len(results) < len(deliveries) {
+			results = append(results, sink.Result{Outcome: sink.Unknown, Code: "no_answer", Detail: "the sink broke down"})
+		}
+	}()
+	return l.sink.Deliver(ctx, deliveries)
+}
+
+// verdict is what the breaker is told: the target is ill if it took nothing. What we
+// have cut off ourselves says nothing about it.
+func verdict(ctx context.Context, results []sink.Result) error {
+	for _, r := range results {
+		if r.Outcome == sink.Delivered || r.Outcome == sink.Permanent {
+			return nil
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return errors.New("nothing was delivered")
+}
+
+func (l *lane) delivery(item *cursor.Item) sink.Delivery {
+	return sink.Delivery{
+		Event: tidemark.Event{
+			ID: item.ID, Seq: item.Seq, CreatedAt: item.CreatedAt, OccurredAt: item.OccurredAt,
+			Domain: item.Domain, Type: item.Type, Payload: item.Payload, Key: item.Key, Stream: item.Stream,
+			Lane: tidemark.Lane(item.Lane), Severity: tidemark.Severity(item.Severity),
+			SubjectTable: item.SubjectTable, SubjectRef: item.SubjectRef, IdempotencyKey: item.IdempotencyKey,
+			Trace: item.Trace, Actor: item.Actor,
+		},
+		Route: l.route.Code, Attempt: item.Attempt, Epoch: l.permit.Epoch(), Replay: item.Replay,
+	}
+}
+
+// conclude turns the sink's answer into what is recorded.
+func (l *lane) conclude(ctx context.Context, j *job, answer sink.Result, blocked map[string]bool) {
+	failed := j.item.Errors + 1
+	r := cursor.Result{Reason: answer.Code, Detail: answer.Detail}
+	if r.Reason == "" {
+		r.Reason = "failed"
+	}
+	if r.Detail == "" {
+		r.Detail = r.Reason
+	}
+	switch {
+	case answer.Outcome == sink.Delivered:
+		r = cursor.Result{Outcome: cursor.Sent}
+	case answer.Outcome == sink.Retry && ctx.Err() != nil:
+		l.untried(j, gateClosed, 0, blocked)
+		return
+	case answer.Outcome == sink.Unknown && ctx.Err() != nil:
+		// We cut it off: tried, and no reason to give it up.
+		r.Outcome = cursor.Pending
+	case answer.Outcome == sink.Permanent:
+		r.Outcome = cursor.Failed
+	case l.policy.Exhausted(failed):
+		r.Outcome = cursor.Failed
+		r.Detail = fmt.Sprintf("%s (given up after %d attempts)", r.Detail, failed)
+	default:
+		r.Outcome = cursor.Pending
+		r.Delay = max(answer.After, l.policy.Delay(failed))
+	}
+	if answer.Outcome == sink.Unknown && r.Outcome != cursor.Sent {
+		r.Detail = "outcome unknown: " + r.Detail
+	}
+	if r.Outcome == cursor.Pending {
+		blocked[j.item.Key] = j.item.Key != ""
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if answer.Gone {
+		l.gone = r.Detail
+	}
+	if r.Outcome != cursor.Sent {
+		l.failure = r.Reason + ": " + r.Detail
+	}
+	l.end(j, r)
+}
+
+func (l *lane) untriedAll(jobs []*job, reason string, delay time.Duration, blocked map[string]bool) {
+	for _, j := range jobs {
+		if l.ordered && blocked[j.item.Key] {
+			l.untried(j, behindKey, 0, blocked)
+		} else {
+			l.untried(j, reason, delay, blocked)
+		}
+	}
+}
+
+// untried: the job was not sent, and is pending.
+func (l *lane) untried(j *job, reason string, delay time.Duration, blocked map[string]bool) {
+	blocked[j.item.Key] = j.item.Key != ""
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end(j, cursor.Result{Outcome: cursor.Pending, Reason: reason, Delay: delay, Behind: reason == behindKey})
+}
+
+// end records what came of the job. The caller holds mu.
+func (l *lane) end(j *job, r cursor.Result) {
+	r.Route, r.Seq, r.Fresh = l.route.ID, j.item.Seq, j.item.Fresh && !j.staged
+	if l.ordered && !j.item.Replay {
+		wasWaiting, waits := !r.Fresh, r.Outcome == cursor.Pending
+		switch {
+		case waits && !wasWaiting:
+			l.waiting.add(j.item.Key)
+		case !waits && wasWaiting:
+			l.waiting.remove(j.item.Key)
+		}
+	}
+	j.result = &r
+	l.ended = append(l.ended, r)
+}
+
+// stage makes a fresh job pending without trying it. The caller holds mu.
+func (l *lane) stage(j *job, reason string, delay time.Duration) {
+	behind := l.ordered && l.waiting.has(j.item.Key)
+	if l.ordered {
+		l.waiting.add(j.item.Key)
+	}
+	j.staged = true
+	j.result = &cursor.Result{
+		Route: l.route.ID, Seq: j.item.Seq, Fresh: true, Outcome: cursor.Pending, Reason: reason, Delay: delay, Behind: behind,
+	}
+}
+
+// handOver returns what has ended, and stages what has not: the page goes on without it.
+func (l *lane) handOver() []cursor.Result {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ended := l.ended
+	l.ended = nil
+	if l.running > 0 {
+		for _, j := range l.jobs {
+			if j.result == nil && j.item.Fresh && !j.staged {
+				l.stage(j, busy, 0)
+				ended = append(ended, *j.result)
+			}
+		}
+	}
+	return ended
+}

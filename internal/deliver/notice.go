@@ -1,0 +1,84 @@
+package deliver
+
+import (
+	"context"
+
+	"github.com/tidemarkhq/tidemark/internal/cursor"
+)
+
+// Notice is for an operator.
+type Notice struct {
+	Kind    string // route_misconfigured or target_down
+	Subject string // code of the route
+	Detail  string // empty: it is over
+}
+
+// Gone is a target that says that it will never take anything again.
+type Gone struct {
+	Route  int32
+	Detail string
+}
+
+// notices are what has changed since somebody asked.
+type notices struct {
+	known map[Notice]bool // those that are open, without their detail
+	fresh []Notice
+}
+
+func newNotices() notices { return notices{known: map[Notice]bool{}} }
+
+func (n *notices) open(kind, subject, detail string) {
+	if at := (Notice{kind, subject, ""}); !n.known[at] {
+		n.known[at] = true
+		n.fresh = append(n.fresh, Notice{kind, subject, detail})
+	}
+}
+
+// close is for what may have been opened by another instance too: the first one of each
+// kind and subject counts.
+func (n *notices) close(kind, subject string) {
+	at := Notice{kind, subject, ""}
+	if open, seen := n.known[at]; open || !seen {
+		n.known[at] = false
+		n.fresh = append(n.fresh, at)
+	}
+}
+
+// Notices returns what has changed since the last time.
+func (d *Deliverer) Notices() []Notice {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fresh := d.notices.fresh
+	d.notices.fresh = nil
+	return fresh
+}
+
+// Gone returns the targets that have gone since the last time.
+func (d *Deliverer) Gone() []Gone {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var gone []Gone
+	for id, r := range d.routes {
+		if r.lane != nil {
+			if detail := r.lane.takeGone(); detail != "" {
+				gone = append(gone, Gone{id, detail})
+			}
+		}
+	}
+	return gone
+}
+
+// Report tells the database what is for operators: findings, and routes to switch off.
+func (d *Deliverer) Report(ctx context.Context, c *cursor.Cursor) {
+	for _, n := range d.Notices() {
+		if err := c.Finding(ctx, n.Kind, n.Subject, n.Detail); err != nil {
+			d.mu.Lock()
+			d.notices.fresh = append(d.notices.fresh, n)
+			d.mu.Unlock()
+			return
+		}
+	}
+	for _, g := range d.Gone() {
+		_ = c.RouteGone(ctx, g.Route, g.Detail) // the next event that is refused says it again
+	}
+}

@@ -1,0 +1,65 @@
+package worker
+
+import (
+	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/cursor"
+)
+
+// A budget says how much to read and how long to wait: more and sooner under load, less
+// where a pass takes long.
+type budget struct {
+	most    int // events in a page
+	pollMin time.Duration
+	pollMax time.Duration
+
+	limit int
+	poll  time.Duration
+
+	openPolls int
+}
+
+const (
+	firstPage  = 250
+	quickAct   = 100 * time.Millisecond
+	slowAct    = 200 * time.Millisecond // as long as a page waits for its slowest target
+	slowPass   = time.Second
+	heavyBytes = 16 << 20 // of payload in a page
+)
+
+// openPolls: a number that is open for longer than so many polls may never be anybody's.
+const openPolls = 3000
+
+func newBudget(most int, pollMin, pollMax time.Duration) *budget {
+	return &budget{most: most, pollMin: pollMin, pollMax: pollMax, limit: min(firstPage, most), poll: pollMin}
+}
+
+// spent takes in how a pass went, and how long of it its deliveries took.
+func (b *budget) spent(page *cursor.Page, acted, took time.Duration) {
+	bytes := 0
+	for i := range page.Items {
+		bytes += len(page.Items[i].Payload)
+	}
+	switch full := page.Events >= b.limit; {
+	case acted >= slowAct && full, took > slowPass, bytes > heavyBytes:
+		b.limit = max(1, b.limit/2)
+	case full && acted < quickAct && bytes < heavyBytes/4:
+		b.limit = min(b.most, b.limit*2)
+	}
+}
+
+// wait is how long to wait after a pass that found something or nothing. While numbers are
+// open, somebody is about to commit an event that may have nobody to wake us.
+func (b *budget) wait(found, open bool) time.Duration {
+	if found {
+		b.poll, b.openPolls = b.pollMin, 0
+		return 0
+	}
+	wait := b.poll
+	b.poll = min(b.poll*2, b.pollMax)
+	if open && b.openPolls < openPolls {
+		b.openPolls++
+		return min(wait, 2*b.pollMin)
+	}
+	return wait
+}

@@ -1,0 +1,193 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/failpoint"
+)
+
+const (
+	// freshFor is how long the news that a gate is open may be acted on. A gate must be
+	// obeyed within a second, also while the database does not answer.
+	freshFor = 700 * time.Millisecond
+	// beatBusy and beatIdle are between two looks at the gates, which renew the lease.
+	beatBusy = 200 * time.Millisecond
+	beatIdle = time.Second
+	// margin is between the end of deliveries and the end of the lease.
+	margin = 500 * time.Millisecond
+)
+
+var (
+	errFenced    = errors.New("another instance has taken the cursor")
+	errLeaseOver = errors.New("the lease could not be renewed in time")
+)
+
+// A closedError is the gate that forbids to go on.
+type closedError struct{ gate string }
+
+func (e closedError) Error() string { return "closed by " + e.gate }
+
+// A lease is the right to act for a worker. Its context is done, with the cause, when
+// the right ends: a gate closed, another owner, no renewal in time. All of it is measured
+// from before the question to the database by our monotonic clock, so that no clock that
+// steps can make it longer.
+type lease struct {
+	cursor *cursor.Cursor
+	ctx    context.Context //nolint:containedctx // the lease is what the context is about
+	cancel context.CancelCauseFunc
+	over   chan struct{} // closed when watch has returned
+
+	mu       sync.Mutex
+	until    time.Time
+	fresh    time.Time
+	live     map[int32]bool
+	stopping bool
+}
+
+// hold begins to watch over a lease that was claimed after began.
+func hold(ctx context.Context, c *cursor.Cursor, began time.Time, busy func() bool) *lease {
+	l := &lease{cursor: c, over: make(chan struct{}), until: began.Add(c.Lease()), live: map[int32]bool{}}
+	// The end of ctx ends reading; deliveries that are under way may come to their end.
+	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	go l.watch(busy)
+	return l
+}
+
+// watch renews the lease and looks at the gates until the lease is over.
+func (l *lease) watch(busy func() bool) {
+	defer close(l.over)
+	next := time.NewTimer(0)
+	defer next.Stop()
+	last := time.Time{}
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-next.C:
+		}
+		if !time.Now().Before(l.deadline()) {
+			l.cancel(errLeaseOver)
+			return
+		}
+		next.Reset(beatBusy)
+		if !busy() && time.Since(last) < beatIdle {
+			continue
+		}
+		last = time.Now()
+		if err := l.beat(); err != nil {
+			l.cancel(err)
+			return
+		}
+	}
+}
+
+func (l *lease) deadline() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until.Add(-margin)
+}
+
+// beat asks the database. An error ends the lease; that it cannot be asked is none.
+func (l *lease) beat() error {
+	began := time.Now()
+	ctx, cancel := context.WithDeadline(l.ctx, l.deadline())
+	defer cancel()
+	gate, live, err := l.cursor.Beat(ctx)
+	switch {
+	case cursor.Is(err, cursor.Fenced):
+		return errFenced
+	case err != nil:
+		return nil //nolint:nilerr // asked again until the lease is over
+	case gate != "" && !failpoint.Bug("nogate"):
+		return closedError{gate}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until = began.Add(l.cursor.Lease())
+	l.fresh = began.Add(freshFor)
+	l.live = make(map[int32]bool, len(live))
+	for _, id := range live {
+		l.live[id] = true
+	}
+	return nil
+}
+
+// read tells the lease what a read, asked at began, has found out: the gates are open and
+// these routes are live.
+func (l *lease) read(began time.Time, page *cursor.Page) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if fresh := began.Add(freshFor); fresh.After(l.fresh) {
+		l.fresh = fresh
+	}
+	added := map[int32]bool{}
+	for i := range page.Items {
+		for _, id := range page.Items[i].Routes {
+			added[id] = true
+		}
+	}
+	maps.Copy(l.live, added)
+}
+
+// stop forbids to begin anything more. What is under way may come to its end.
+func (l *lease) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopping = true
+}
+
+func (l *lease) allows(route int32) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if failpoint.Bug("nogate") {
+		return !l.stopping && l.ctx.Err() == nil
+	}
+	return !l.stopping && l.ctx.Err() == nil && now.Before(l.fresh) && now.Before(l.until.Add(-margin)) && l.live[route]
+}
+
+// A Permit is what a handler asks before it delivers: the lease of the moment.
+type Permit struct {
+	mu    sync.Mutex
+	lease *lease
+}
+
+func (p *Permit) set(l *lease) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lease = l
+}
+
+func (p *Permit) current() *lease {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lease
+}
+
+// Allows reports whether the route may deliver now: the lease is ours, the gates are
+// open, and it is live.
+func (p *Permit) Allows(route int32) bool {
+	l := p.current()
+	return l != nil && l.allows(route)
+}
+
+// Epoch is that of the lease.
+func (p *Permit) Epoch() int64 {
+	if l := p.current(); l != nil {
+		return l.cursor.Epoch()
+	}
+	return 0
+}
+
+func (l *lease) why() error {
+	if cause := context.Cause(l.ctx); cause != nil {
+		return cause
+	}
+	return fmt.Errorf("the lease ended")
+}

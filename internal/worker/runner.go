@@ -1,0 +1,359 @@
+// Package worker is the loop that everything runs in: claim, read, act, settle, again. It
+// owns lease, gates, budget and wake-up, and knows no target by name.
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidemarkhq/tidemark/internal/cursor"
+)
+
+// Handler acts on what was read, outside of any transaction. It is used from one
+// goroutine.
+type Handler interface {
+	// Begin is called with every claim: keys are those with events pending.
+	Begin(keys []cursor.Waiting)
+	// Act does something with the page's items, until ctx is done, and returns a result
+	// for each fresh item and route, and whatever else has ended since it last returned.
+	Act(ctx context.Context, page *cursor.Page) []cursor.Result
+	// Collect returns what has ended since.
+	Collect() []cursor.Result
+	// Rooms says how many pending items each route takes; those it does not name take 100.
+	Rooms() map[int32]int
+	// Ready is signalled when there is something to collect.
+	Ready() <-chan struct{}
+	// Busy: something is under way, or to be collected.
+	Busy() bool
+	// Quiesce returns when nothing is under way any more.
+	Quiesce()
+	// Report says what is for operators, after each settle.
+	Report(ctx context.Context, c *cursor.Cursor)
+}
+
+// Transactional is a handler whose effects commit with the cursor.
+type Transactional interface {
+	// Apply does something with the page's items in tx and returns a result for each
+	// item and route. An error takes the page back; it is read again.
+	Apply(ctx context.Context, tx pgx.Tx, c *cursor.Cursor, page *cursor.Page) ([]cursor.Result, error)
+}
+
+// Observer is told what a worker does. It must not block.
+type Observer interface {
+	Claimed(epoch int64)
+	Lost(why error)
+	Read(events int, took time.Duration)
+	Settled(results int, took time.Duration)
+}
+
+// Pool is a *pgxpool.Pool.
+type Pool interface {
+	cursor.Querier
+	Begin(ctx context.Context) (pgx.Tx, error)
+	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
+}
+
+// Options are what a worker needs. All are required but InTx and Wake.
+type Options struct {
+	Worker   string
+	Owner    string // names this instance of this process, and no other ever
+	Lease    time.Duration
+	MaxBatch int
+	PollMin  time.Duration
+	PollMax  time.Duration
+	StopTime time.Duration // for what is under way when the worker is told to stop
+
+	Handler Handler
+	InTx    Transactional // nil: the handler has no effects in the database
+	Permit  *Permit
+	Wake    Waker // nil: by polling alone
+	Observe Observer
+	Log     *slog.Logger
+}
+
+// Waker wakes a worker that sleeps.
+type Waker interface {
+	// Sleep says that the worker has nothing to do: from when it returns, every event
+	// whose number is taken wakes it through C. It returns at once where wake-up is off.
+	Sleep(ctx context.Context)
+	// Awake says that it works.
+	Awake()
+	// C is signalled when there may be something to read.
+	C() <-chan struct{}
+}
+
+// Worker runs passes under a lease, and waits for the lease while another instance has it.
+type Worker struct {
+	cursor  *cursor.Cursor
+	begin   Pool
+	budget  *budget
+	handler Handler
+	inTx    Transactional
+	permit  *Permit
+	wake    Waker
+	observe Observer
+	log     *slog.Logger
+	stop    time.Duration
+
+	hard context.Context //nolint:containedctx // done when even settling has to end
+	said string
+
+	looked   time.Time // for what is pending
+	inARow   int       // passes that found something
+	lastBusy time.Time // the last of many
+	asleep   bool      // writers are to wake us
+}
+
+// New returns a worker that does nothing yet.
+func New(pool Pool, o Options) *Worker {
+	return &Worker{
+		cursor: cursor.New(pool, o.Worker, o.Owner, o.Lease), begin: pool,
+		budget: newBudget(o.MaxBatch, o.PollMin, o.PollMax), handler: o.Handler, inTx: o.InTx, permit: o.Permit,
+		wake: o.Wake, observe: o.Observe, log: o.Log.With("worker", o.Worker), stop: o.StopTime,
+	}
+}
+
+// Run works until ctx is done, then ends what is under way, settles and gives the lease
+// back. It returns an error only where going on makes no sense.
+func (w *Worker) Run(ctx context.Context) error {
+	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	w.hard = hard
+	context.AfterFunc(ctx, func() {
+		time.AfterFunc(w.stop, cancel)
+	})
+
+	for try := 0; ctx.Err() == nil; {
+		began := time.Now()
+		claim, err := w.claim(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case cursor.Is(err, cursor.NotFound):
+			return err
+		case err != nil:
+			w.say(ctx, slog.LevelWarn, "cannot claim", "error", err)
+			try++
+		case claim.Status != "claimed":
+			w.say(ctx, slog.LevelInfo, "waiting", "status", claim.Status, "detail", claim.Detail)
+			try++
+		default:
+			try = 0
+			w.tenure(ctx, began)
+			continue
+		}
+		sleep(ctx, pause(try))
+	}
+	return nil
+}
+
+// tenure is from a claim to the release.
+func (w *Worker) tenure(ctx context.Context, began time.Time) {
+	l := hold(ctx, w.cursor, began, w.handler.Busy)
+	w.permit.set(l)
+	w.observe.Claimed(w.cursor.Epoch())
+	w.say(ctx, slog.LevelInfo, "running", "epoch", w.cursor.Epoch())
+
+	keys, err := w.waiting(ctx)
+	if err == nil {
+		w.handler.Begin(keys)
+		err = w.work(ctx, l)
+	}
+	err = w.close(ctx, l, err)
+	w.observe.Lost(err)
+	switch {
+	case ctx.Err() != nil:
+		w.log.InfoContext(ctx, "stopped")
+	case errors.Is(err, errFenced):
+		w.say(ctx, slog.LevelWarn, "lost the lease", "error", err)
+		told, cancel := context.WithTimeout(w.hard, 3*time.Second)
+		defer cancel()
+		if err := w.cursor.Finding(told, "cursor_lease_conflict", w.cursor.Name(), "an instance was fenced: two own the cursor, or one was paused past its lease"); err != nil {
+			w.log.WarnContext(ctx, "cannot report", "error", err)
+		}
+	case errors.As(err, &closedError{}):
+		w.say(ctx, slog.LevelInfo, "closed", "error", err)
+	default:
+		w.say(ctx, slog.LevelWarn, "lost the lease", "error", err)
+		sleep(ctx, time.Second)
+	}
+}
+
+func (w *Worker) claim(ctx context.Context) (cursor.Claim, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.cursor.Lease())
+	defer cancel()
+	return w.cursor.Claim(ctx)
+}
+
+func (w *Worker) waiting(ctx context.Context) ([]cursor.Waiting, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.cursor.Lease())
+	defer cancel()
+	return w.cursor.Waiting(ctx, maxKeys)
+}
+
+// report bounds what is worth knowing and holds nobody up.
+func (w *Worker) report(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	w.handler.Report(ctx, w.cursor)
+}
+
+// maxKeys bounds what is kept in memory of what waits.
+const maxKeys = 100_000
+
+// close ends what is under way, settles it and gives the lease back. What had not begun
+// is pending, or was not read.
+func (w *Worker) close(ctx context.Context, l *lease, why error) error {
+	l.stop()
+	if ctx.Err() == nil {
+		l.cancel(why) // a gate, a lost lease: at once
+	} else {
+		defer context.AfterFunc(w.hard, func() { l.cancel(why) })()
+	}
+	w.awake()
+	w.handler.Quiesce()
+	if results := w.handler.Collect(); len(results) > 0 && !errors.Is(why, errFenced) {
+		if err := w.settle(ctx, l, nil, results); err != nil {
+			why = err
+		}
+	}
+	w.report(w.hard)
+	l.cancel(why)
+	w.permit.set(nil)
+	<-l.over
+	if errors.Is(why, errFenced) {
+		return errFenced
+	}
+	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	if err := w.cursor.Release(release); err != nil {
+		w.log.WarnContext(ctx, "cannot release the lease; it ends by itself", "error", err)
+	}
+	if cause := context.Cause(l.ctx); cause != nil && why == nil {
+		return cause
+	}
+	return why
+}
+
+// rest waits until there may be something to read. Whoever has found nothing for a moment
+// says that he sleeps and looks once more: from then on nobody's event is missed.
+func (w *Worker) rest(ctx context.Context, l *lease, last *cursor.Page) error {
+	found := last.Events > 0 || len(last.Items) > 0
+	d := w.budget.wait(found, last.Open)
+	switch {
+	case w.wake == nil:
+	case found:
+		w.busy()
+	case w.asleep:
+		w.inARow = 0
+	case time.Since(w.lastBusy) < awakeFor:
+		d = min(d, time.Millisecond)
+	default:
+		w.inARow = 0
+		w.wake.Sleep(ctx)
+		w.asleep = true
+		d = 0
+	}
+	return w.wait(ctx, l, d)
+}
+
+const (
+	// busyPasses is after how many passes in a row that found something a worker is no
+	// sleeper any more, whom writers have to wake.
+	busyPasses = 4
+	// awakeFor is how long it then looks by itself: a writer who wakes others commits
+	// when no other one does.
+	awakeFor = 5 * time.Millisecond
+)
+
+// busy takes in a pass that found something.
+func (w *Worker) busy() {
+	w.inARow++
+	if w.inARow >= busyPasses {
+		w.lastBusy = time.Now()
+		w.awake()
+	}
+}
+
+func (w *Worker) awake() {
+	if w.asleep {
+		w.wake.Awake()
+		w.asleep = false
+	}
+}
+
+// wait waits for d, or until something wakes the worker. It returns an error when the
+// lease is over or ctx is done.
+func (w *Worker) wait(ctx context.Context, l *lease, d time.Duration) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if l.ctx.Err() != nil {
+		return l.why()
+	}
+	if d == 0 {
+		return nil
+	}
+	var woken <-chan struct{}
+	if w.wake != nil {
+		woken = w.wake.C()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-woken:
+	case <-w.handler.Ready():
+	case <-l.ctx.Done():
+		return l.why()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// say logs what is new: a worker that waits for an hour says so once.
+func (w *Worker) say(ctx context.Context, level slog.Level, message string, args ...any) {
+	text := message
+	for _, a := range args {
+		if s, ok := a.(string); ok {
+			text += " " + s
+		}
+	}
+	if text != w.said {
+		w.said = text
+		w.log.Log(ctx, level, message, args...)
+	}
+}
+
+// pause is how long to wait before the next try.
+func pause(try int) time.Duration {
+	return min(50*time.Millisecond<<min(try, 5), time.Second)
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// transient: the database is not there, or not now.
+func transient(err error) bool {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		switch refused.Code[:2] {
+		case "08", "25", "40", "53", "55", "57", "58":
+			return true
+		}
+		return false
+	}
+	var network net.Error
+	return errors.As(err, &network) || pgconn.Timeout(err) || !errors.Is(err, context.Canceled)
+}

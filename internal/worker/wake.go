@@ -1,0 +1,200 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/cursor"
+)
+
+// A Bridge wakes the workers of a process by PostgreSQL's notifications, where the gate
+// notify.bridge_enabled is open. Commits that notify are made one after the other, so
+// writers do it only while a worker sleeps: the bridge holds an advisory lock meanwhile,
+// which they look at (tidemark.emit). It needs sessions of its own: with PgBouncer in
+// between, a direct address.
+type Bridge struct {
+	connect func(context.Context) (*pgx.Conn, error)
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	lock    *pgx.Conn // nil: wake-up is off, or not connected
+	asleep  int
+	holding bool
+	wakers  []*waker
+}
+
+// NewBridge returns a bridge that does nothing before Run.
+func NewBridge(connect func(context.Context) (*pgx.Conn, error), log *slog.Logger) *Bridge {
+	return &Bridge{connect: connect, log: log}
+}
+
+// Waker returns one for a worker.
+func (b *Bridge) Waker() Waker {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w := &waker{bridge: b, c: make(chan struct{}, 1)}
+	b.wakers = append(b.wakers, w)
+	return w
+}
+
+type waker struct {
+	bridge *Bridge
+	c      chan struct{}
+}
+
+func (w *waker) C() <-chan struct{} { return w.c }
+
+func (w *waker) Sleep(ctx context.Context) {
+	b := w.bridge
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asleep++
+	b.hold(ctx)
+}
+
+func (w *waker) Awake() {
+	b := w.bridge
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asleep--
+	b.hold(context.Background())
+}
+
+// hold takes the lock or gives it back, as the sleepers want it. The caller holds mu.
+func (b *Bridge) hold(ctx context.Context) {
+	want := b.asleep > 0
+	if b.lock == nil || want == b.holding {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	var err error
+	if want {
+		err = cursor.HoldWake(ctx, b.lock)
+	} else {
+		err = cursor.DropWake(ctx, b.lock)
+	}
+	if err != nil {
+		_ = b.lock.Close(context.Background()) // Run makes another
+		b.lock = nil
+		want = false
+	}
+	b.holding = want
+}
+
+const (
+	bridgeRetry = 2 * time.Second
+	bridgeLook  = 5 * time.Second // at the gate, and for new domains
+)
+
+// Run keeps the bridge up until ctx is done.
+func (b *Bridge) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := b.up(ctx); err != nil && ctx.Err() == nil {
+			b.log.DebugContext(ctx, "no wake-up, polling", "error", err)
+		}
+		b.down()
+		sleep(ctx, bridgeRetry)
+	}
+}
+
+// up listens while the gate is open.
+func (b *Bridge) up(ctx context.Context) error {
+	listen, err := b.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = listen.Close(context.WithoutCancel(ctx)) }()
+	for listening := map[string]bool{}; ; {
+		open, err := b.look(ctx, listen, listening)
+		if err != nil || !open {
+			return err
+		}
+		if err := b.ready(ctx); err != nil {
+			return err
+		}
+		if err := b.wait(ctx, listen); err != nil {
+			return err
+		}
+	}
+}
+
+// look reads the gate, and listens to domains that are new.
+func (b *Bridge) look(ctx context.Context, listen *pgx.Conn, listening map[string]bool) (open bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, bridgeLook)
+	defer cancel()
+	open, domains, err := cursor.Bridge(ctx, listen)
+	if err != nil || !open {
+		return false, err
+	}
+	for _, d := range domains {
+		if !listening[d] {
+			if err := cursor.Listen(ctx, listen, d); err != nil {
+				return false, err
+			}
+			listening[d] = true
+		}
+	}
+	return true, nil
+}
+
+// ready connects the session that holds the lock, if it is not.
+func (b *Bridge) ready(ctx context.Context) error {
+	b.mu.Lock()
+	connected := b.lock != nil
+	b.mu.Unlock()
+	if connected {
+		return nil
+	}
+	conn, err := b.connect(ctx)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lock = conn
+	b.hold(ctx)
+	b.signal()
+	return nil
+}
+
+// wait passes notifications on until it is time to look at the gate again.
+func (b *Bridge) wait(ctx context.Context, conn *pgx.Conn) error {
+	look, cancel := context.WithTimeout(ctx, bridgeLook)
+	defer cancel()
+	for {
+		if _, err := conn.WaitForNotification(look); err != nil {
+			if look.Err() != nil && ctx.Err() == nil && !conn.IsClosed() {
+				return nil
+			}
+			return err
+		}
+		b.mu.Lock()
+		b.signal()
+		b.mu.Unlock()
+	}
+}
+
+// signal wakes everybody. The caller holds mu.
+func (b *Bridge) signal() {
+	for _, w := range b.wakers {
+		select {
+		case w.c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (b *Bridge) down() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lock != nil {
+		_ = b.lock.Close(context.Background())
+		b.lock = nil
+	}
+	b.holding = false
+}

@@ -1,0 +1,95 @@
+package worker_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/worker"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// bridge runs one, and returns the option that makes a worker use it.
+func bridge(t *testing.T, db *tidemarktest.DB) func(*worker.Options) {
+	t.Helper()
+	exec(t, db, `select tidemark.gate_set('notify.bridge_enabled', true)`)
+	b := worker.NewBridge(func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, db.URL) }, testLog(t))
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { b.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	return func(o *worker.Options) {
+		o.Wake = b.Waker()
+		o.PollMin, o.PollMax = time.Minute, time.Minute // only a signal is sooner
+	}
+}
+
+// asleep: the worker holds the lock that writers look at.
+const asleep = `select count(*)::text from pg_locks l join pg_database d on d.oid = l.database
+	where d.datname = current_database() and l.locktype = 'advisory' and l.classid = 1953064301 and l.mode = 'ShareLock'`
+
+func TestWakeUp(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, "")
+	run(t, db, ts, bridge(t, db))
+	eventually(t, db, asleep, "1")
+	for n := range 20 {
+		emit(t, db, "a1")
+		ts["app"].wait(t, n+1)
+	}
+	exec(t, db, `select * from tidemark.emit_many('[{"domain": "test", "type": "tick"}, {"domain": "test", "type": "tick"}]')`)
+	ts["app"].wait(t, 22)
+}
+
+// An event whose number was taken while the worker was awake, and that commits when it
+// sleeps, wakes nobody: the worker has seen that a number is open, and looks again soon.
+func TestWakeUpMissesNoLateCommit(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, "")
+	late := db.Connect(t)
+	if _, err := late.Exec(t.Context(), `begin; select tidemark.emit_strict('test', 'tick', '{"n": "late"}')`); err != nil {
+		t.Fatal(err)
+	}
+	use := bridge(t, db)
+	run(t, db, ts, use, func(o *worker.Options) { o.PollMin = 10 * time.Millisecond })
+	eventually(t, db, asleep, "1")
+	if _, err := late.Exec(t.Context(), `commit`); err != nil {
+		t.Fatal(err)
+	}
+	ts["app"].wait(t, 1)
+}
+
+// While nobody sleeps, and where the gate is closed, a commit notifies nobody: its
+// transaction can be prepared.
+func TestNoSignalWhileAwake(t *testing.T) {
+	t.Parallel()
+	db, _ := setup(t, "")
+	conn := db.Connect(t)
+	if _, err := conn.Exec(t.Context(), `listen tidemark_wake_test`); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, `select tidemark.gate_set('notify.bridge_enabled', true)`)
+	emit(t, db, "a1") // awake
+	sleeper := db.Connect(t)
+	if _, err := sleeper.Exec(t.Context(), `select pg_advisory_lock_shared(1953064301, 1)`); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, `select tidemark.gate_set('notify.bridge_enabled', false)`)
+	emit(t, db, "a2") // the gate is closed
+	exec(t, db, `select tidemark.gate_set('notify.bridge_enabled', true)`)
+	emit(t, db, "a3")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	n, err := conn.WaitForNotification(ctx)
+	if err != nil || n.Channel != "tidemark_wake_test" || n.Payload != "" {
+		t.Fatal(n, err)
+	}
+	// Only the third was signalled: nothing else is there by the time the next one comes.
+	exec(t, db, `select pg_notify('tidemark_wake_test', 'end')`)
+	if n, err := conn.WaitForNotification(ctx); err != nil || n.Payload != "end" {
+		t.Fatal(n, err)
+	}
+}

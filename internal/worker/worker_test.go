@@ -1,0 +1,396 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/worker"
+	"github.com/tidemarkhq/tidemark/sink"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+func testLog(t *testing.T) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), nil))
+}
+
+// setup is a live installation with a route "app" to the target "app".
+func setup(t *testing.T, options string) (*tidemarktest.DB, targets) {
+	t.Helper()
+	db := tidemarktest.NewDB(t)
+	exec(t, db, `select tidemark.type_set('test', 'tick'), tidemark.stage_set('live', 'test')`)
+	route(t, db, "app", options)
+	exec(t, db, `select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.default.enabled', true)`)
+	return db, targets{"app": newTarget()}
+}
+
+func route(t *testing.T, db *tidemarktest.DB, code, options string) {
+	t.Helper()
+	exec(t, db, `select tidemark.route_set($1, $2::jsonb || jsonb_build_object('target_ref', $1::text))`, code,
+		`{"domain": "test", "target_kind": "webhook", "enabled": true, "dry_run": false`+options+`}`)
+}
+
+func exec(t *testing.T, db *tidemarktest.DB, sql string, args ...any) {
+	t.Helper()
+	if _, err := db.Pool.Exec(context.Background(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// emit emits events, each given as its key and number: "a1".
+func emit(t *testing.T, db *tidemarktest.DB, events ...string) {
+	t.Helper()
+	for _, e := range events {
+		exec(t, db, `select tidemark.emit_strict('test', 'tick', jsonb_build_object('n', $2::text), key => nullif($1, ''))`, e[:1], e)
+	}
+}
+
+func texts(t *testing.T, db *tidemarktest.DB, sql string, args ...any) []string {
+	t.Helper()
+	rows, err := db.Pool.Query(context.Background(), sql, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return all
+}
+
+// eventually waits until the query gives what is wanted.
+func eventually(t *testing.T, db *tidemarktest.DB, sql string, want ...string) {
+	t.Helper()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for deadline := time.Now().Add(20 * time.Second); ; <-poll.C {
+		got := texts(t, db, sql)
+		if cmp.Equal(want, got) || len(want)+len(got) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s\n(-want +got)\n%s", sql, cmp.Diff(want, got))
+		}
+	}
+}
+
+// evidence is every attempt, one a line.
+const evidence = `select concat_ws(' ', coalesce(route_code, '-'), seq, attempt_no, outcome, reason) from tidemark.route_attempt order by seq, route_code, attempt_no`
+
+const settled = `select (c.watermark_id::bigint >= (select max(seq) from tidemark.outbox) and isempty(c.holes + c.fenced)
+	and not exists (select from tidemark.pending))::text from tidemark.worker_cursor c where worker = 'default'`
+
+// numbers of what arrived: "a1 b1 a2".
+func arrivedAs(deliveries []sink.Delivery) string {
+	var all []string
+	for _, d := range deliveries {
+		text := strings.TrimSuffix(strings.TrimPrefix(string(d.Event.Payload), `{"n": "`), `"}`)
+		all = append(all, text)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestDelivers(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, "")
+	i := run(t, db, ts)
+	emit(t, db, "a1", "b1", "a2")
+	got := ts["app"].wait(t, 3)
+	if arrivedAs(got) != "a1 b1 a2" && arrivedAs(got) != "b1 a1 a2" && arrivedAs(got) != "a1 a2 b1" {
+		t.Errorf("got %s", arrivedAs(got))
+	}
+	eventually(t, db, evidence, "app 1 1 sent", "app 2 1 sent", "app 3 1 sent")
+	i.stop()
+	eventually(t, db, `select concat_ws(' ', lease_owner, last_status) from tidemark.heartbeat`, "released")
+	if d := got[0]; d.Epoch == 0 || d.Attempt != 1 || d.Route != "app" || d.Event.ID == "" || d.Event.CreatedAt.IsZero() || d.Replay {
+		t.Errorf("got %+v", d)
+	}
+	eventually(t, db, `select concat_ws(' ', "check", detail) from tidemark.verify() where status = 'fail'`)
+}
+
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, `, "retry_policy": {"base_seconds": 0.01, "max_attempts": 3}`)
+	failing := map[string]int{"b1": 1, "c1": 9}
+	ts["app"].answers(func(_ context.Context, d sink.Delivery) sink.Result {
+		text := arrivedAs([]sink.Delivery{d})
+		if d.Attempt <= failing[text] {
+			return sink.Result{Outcome: sink.Retry, Code: "http_503", Detail: "not now"}
+		}
+		if text == "d1" {
+			return sink.Result{Outcome: sink.Permanent, Code: "http_400", Detail: "never"}
+		}
+		return sink.Result{Outcome: sink.Delivered}
+	})
+	run(t, db, ts)
+	emit(t, db, "a1", "b1", "c1", "d1")
+	eventually(t, db, settled, "true")
+	eventually(t, db, evidence, "app 1 1 sent",
+		"app 2 1 pending http_503", "app 2 2 sent",
+		"app 3 1 pending http_503", "app 3 2 pending http_503", "app 3 3 failed http_503",
+		"app 4 1 failed http_400")
+	eventually(t, db, `select concat_ws(' ', seq, error_code, error_detail, attempts) from tidemark.dead_letter order by seq`,
+		"3 http_503 not now (given up after 3 attempts) 3", "4 http_400 never 1")
+	eventually(t, db, `select kind || ' ' || subject from tidemark.finding where closed_at is null`, "cursor_dlq default")
+
+	ts["app"].answers(nil)
+	exec(t, db, `select tidemark.dead_letter_replay_many()`)
+	eventually(t, db, `select concat_ws(' ', seq, resolution, attempts) from tidemark.dead_letter order by seq`, "3 sent 5", "4 sent 3")
+	for _, d := range ts["app"].wait(t, 4)[2:] {
+		if !d.Replay {
+			t.Errorf("%s is not marked as a replay", arrivedAs([]sink.Delivery{d}))
+		}
+	}
+	exec(t, db, `select tidemark.maintain()`)
+	eventually(t, db, `select kind from tidemark.finding where closed_at is null`)
+}
+
+// With ordering = key what is behind a failing event of its key waits; other keys go on.
+func TestOrderOfKey(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, `, "ordering": "key", "retry_policy": {"base_seconds": 0.01}`)
+	release := make(chan struct{})
+	ts["app"].answers(func(_ context.Context, d sink.Delivery) sink.Result {
+		select {
+		case <-release:
+		default:
+			if d.Event.Key == "a" {
+				return sink.Result{Outcome: sink.Retry, Code: "http_503", Detail: "not now"}
+			}
+		}
+		return sink.Result{Outcome: sink.Delivered}
+	})
+	run(t, db, ts)
+	emit(t, db, "a1", "a2", "b1", "a3", "b2")
+	ts["app"].wait(t, 2)
+	emit(t, db, "a4", "b3")
+	if got := arrivedAs(ts["app"].wait(t, 3)); got != "b1 b2 b3" {
+		t.Errorf("got %s", got)
+	}
+	eventually(t, db, `select string_agg(seq || case when next_attempt_at = 'infinity' then ' behind' else ' due' end, ', ' order by seq) from tidemark.pending`,
+		"1 due, 2 behind, 4 behind, 6 behind")
+	close(release)
+	eventually(t, db, settled, "true")
+	if got := arrivedAs(ts["app"].wait(t, 7)); got != "b1 b2 b3 a1 a2 a3 a4" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A closed gate stops what has not begun, and cuts off what is under way.
+func TestGateClosesInMidDelivery(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, `, "concurrency": 1`)
+	began := make(chan struct{}, 10)
+	ts["app"].answers(func(ctx context.Context, _ sink.Delivery) sink.Result {
+		began <- struct{}{}
+		<-ctx.Done()
+		return sink.Result{Outcome: sink.Unknown, Code: "timeout", Detail: "cut off"}
+	})
+	emit(t, db, "a1", "a2", "a3")
+	run(t, db, ts)
+	<-began
+	closed := time.Now()
+	exec(t, db, `select tidemark.gate_set('routes.enabled', false)`)
+	eventually(t, db, `select last_status from tidemark.heartbeat`, "closed")
+	eventually(t, db, `select count(*)::text from tidemark.pending`, "3")
+	if took := time.Since(closed); took > time.Second {
+		t.Errorf("it took %s", took)
+	}
+	ts["app"].answers(nil)
+	n := ts["app"].count()
+	emit(t, db, "b1")
+	eventually(t, db, `select status from tidemark.worker_health`, "closed")
+	if got := ts["app"].count(); got != n || len(began) != 0 {
+		t.Errorf("%d deliveries while the gate was closed", got-n+len(began))
+	}
+	exec(t, db, `select tidemark.gate_set('routes.enabled', true)`)
+	eventually(t, db, settled, "true")
+	if got := arrivedAs(ts["app"].wait(t, n+4)[n:]); !strings.Contains(got, "a1 a2 a3") || !strings.Contains(got, "b1") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A route that is switched off in mid-delivery is left alone at once; others go on.
+func TestRouteSwitchedOff(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, `, "concurrency": 1`)
+	ts["other"] = newTarget()
+	route(t, db, "other", "")
+	next := make(chan struct{})
+	ts["app"].answers(func(context.Context, sink.Delivery) sink.Result {
+		<-next
+		return sink.Result{Outcome: sink.Delivered}
+	})
+	emit(t, db, "a1", "a2", "a3")
+	run(t, db, ts)
+	ts["other"].wait(t, 3)
+	exec(t, db, `update tidemark.outbound_route set enabled = false where route_code = 'app'`)
+	emit(t, db, "a4")
+	ts["other"].wait(t, 4)
+	eventually(t, db, `select outcome::text from tidemark.route_attempt where route_code = 'app' and seq = 4`, "disabled")
+	// Two looks at the switches have passed by then.
+	eventually(t, db, fmt.Sprintf(`select (ticks_total > %s + 2)::text from tidemark.heartbeat`, texts(t, db, `select ticks_total::text from tidemark.heartbeat`)[0]), "true")
+	close(next)
+	eventually(t, db, `select string_agg(seq || ' ' || outcome || coalesce(' ' || reason, ''), ', ' order by seq, attempt_no) from tidemark.route_attempt where route_code = 'app' and attempt_no > 1 or route_code = 'app' and seq = 4`,
+		"1 sent, 4 disabled")
+	if got := ts["app"].count(); got != 1 {
+		t.Errorf("%d deliveries, want the one under way", got)
+	}
+	exec(t, db, `update tidemark.outbound_route set enabled = true where route_code = 'app'`)
+	eventually(t, db, settled, "true")
+	if got := arrivedAs(ts["app"].wait(t, 3)); got != "a1 a2 a3" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A target that hangs fills its own pending; the others get theirs at once.
+func TestDeadTargetHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, `, "timeout": "300 ms"`)
+	ts["other"] = newTarget()
+	route(t, db, "other", "")
+	ts["app"].answers(func(ctx context.Context, _ sink.Delivery) sink.Result {
+		<-ctx.Done()
+		return sink.Result{Outcome: sink.Retry, Code: "timeout", Detail: "nobody there"}
+	})
+	run(t, db, ts)
+	for range 50 {
+		emit(t, db, "a1", "b1", "c1", "d1", "e1", "f1", "g1", "h1")
+	}
+	ts["other"].wait(t, 400)
+	eventually(t, db, `select count(*)::text from tidemark.pending`, "400")
+	eventually(t, db, `select kind || ' ' || subject from tidemark.finding where closed_at is null`, "target_down app")
+	eventually(t, db, `select (count(*) < 20)::text from tidemark.attempt`, "true") // the breaker spares it the rest
+}
+
+func TestMisconfiguredRoute(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, `, "ordering": "key"`)
+	route(t, db, "typo", "")
+	run(t, db, ts)
+	emit(t, db, "a1", "a2")
+	ts["app"].wait(t, 2)
+	eventually(t, db, `select concat_ws(' ', kind, subject, detail) from tidemark.finding where closed_at is null`,
+		`route_misconfigured typo worker default: there is no target "typo"`)
+	eventually(t, db, `select route_code || ' ' || seq || ' ' || reason from tidemark.route_attempt where outcome = 'pending'`, "typo 1 misconfigured", "typo 2 misconfigured")
+	// Repaired, its events go.
+	exec(t, db, `update tidemark.outbound_route set target_ref = 'app' where route_code = 'typo'`)
+	exec(t, db, `update tidemark.pending set next_attempt_at = now()`)
+	emit(t, db, "a3")
+	eventually(t, db, settled, "true")
+	eventually(t, db, `select kind from tidemark.finding where closed_at is null`)
+}
+
+func TestTargetIsGone(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, "")
+	ts["app"].answers(func(context.Context, sink.Delivery) sink.Result {
+		return sink.Result{Outcome: sink.Permanent, Code: "http_410", Detail: "gone for good", Gone: true}
+	})
+	run(t, db, ts)
+	emit(t, db, "a1")
+	eventually(t, db, `select enabled::text from tidemark.outbound_route`, "false")
+	eventually(t, db, `select kind || ' ' || detail from tidemark.finding where kind = 'route_gone'`,
+		"route_gone the target says that it is gone for good; the route was switched off: gone for good")
+	eventually(t, db, `select reason from tidemark.audit where object = 'outbound_route app' order by id desc limit 1`, "the target is gone")
+}
+
+// An owner that was paused past its lease records nothing, and says so.
+func TestFencedOwner(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, "")
+	began, next := make(chan struct{}), make(chan struct{})
+	ts["app"].answers(func(context.Context, sink.Delivery) sink.Result {
+		began <- struct{}{}
+		<-next
+		return sink.Result{Outcome: sink.Delivered}
+	})
+	run(t, db, ts)
+	emit(t, db, "a1")
+	<-began
+	exec(t, db, `update tidemark.heartbeat set lease_epoch = lease_epoch + 1, lease_owner = 'another', lease_until = now() + interval '1 second'`)
+	close(next)
+	eventually(t, db, `select kind from tidemark.finding where closed_at is null`, "cursor_lease_conflict")
+	ts["app"].answers(nil)
+	eventually(t, db, settled, "true") // once the other one's lease is over
+	if got := arrivedAs(ts["app"].wait(t, 2)); got != "a1 a1" {
+		t.Errorf("got %s", got)
+	}
+	eventually(t, db, `select concat_ws(' ', "check", detail) from tidemark.verify() where status = 'fail'`)
+}
+
+// Two instances take turns: the second waits, and takes over when the first stops.
+func TestTwoInstances(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, "")
+	first := run(t, db, ts)
+	emit(t, db, "a1")
+	ts["app"].wait(t, 1)
+	second := run(t, db, ts)
+	emit(t, db, "a2")
+	ts["app"].wait(t, 2)
+	first.stop()
+	emit(t, db, "a3")
+	if got := arrivedAs(ts["app"].wait(t, 3)); got != "a1 a2 a3" {
+		t.Errorf("got %s", got)
+	}
+	second.stop()
+	eventually(t, db, evidence, "app 1 1 sent", "app 2 1 sent", "app 3 1 sent")
+}
+
+// Large pages are read ahead; small ones are not. Either way each event arrives once, in
+// the order of its key.
+func TestBacklog(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, `, "concurrency": 16, "ordering": "key"`)
+	ts["app"].limits = sink.Limits{Batch: 100, KeepsOrder: true}
+	exec(t, db, `select tidemark.emit('test', 'tick', jsonb_build_object('n', n), key => 'k' || n % 37) from generate_series(1, 20000) n`)
+	run(t, db, ts)
+	got := ts["app"].wait(t, 20000)
+	eventually(t, db, settled, "true")
+	seen, last := map[string]bool{}, map[string]int64{}
+	for _, d := range got {
+		if seen[d.Event.ID] {
+			t.Fatalf("%d arrived twice", d.Event.Seq)
+		}
+		seen[d.Event.ID] = true
+		if d.Event.Seq < last[d.Event.Key] {
+			t.Fatalf("%d arrived after %d", d.Event.Seq, last[d.Event.Key])
+		}
+		last[d.Event.Key] = d.Event.Seq
+	}
+	eventually(t, db, `select concat_ws(' ', "check", detail) from tidemark.verify() where status = 'fail'`)
+}
+
+func TestStopEndsWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, `, "concurrency": 1`)
+	began, next := make(chan struct{}, 9), make(chan struct{})
+	ts["app"].answers(func(context.Context, sink.Delivery) sink.Result {
+		began <- struct{}{}
+		<-next
+		return sink.Result{Outcome: sink.Delivered}
+	})
+	emit(t, db, "a1", "a2")
+	i := run(t, db, ts, func(o *worker.Options) { o.Lease = 30 * time.Second })
+	<-began
+	eventually(t, db, `select count(*)::text from tidemark.pending`, "2") // no page waits for ever
+	stopped := make(chan struct{})
+	go func() { i.stop(); close(stopped) }()
+	for i.permit.Allows(1) {
+		runtime.Gosched()
+	}
+	close(next)
+	<-stopped
+	eventually(t, db, evidence, "app 1 1 pending busy", "app 1 2 sent", "app 2 1 pending busy")
+	if len(began) != 0 {
+		t.Error("a delivery began after the stop")
+	}
+}
