@@ -9,13 +9,14 @@ import (
 )
 
 func newDemo() *cobra.Command {
-	options := demo.Options{Load: 15 * time.Second}
+	options := demo.Options{Load: 16 * time.Second, Rate: 800, Events: 10_500}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the main job end to end, on a private PostgreSQL that leaves nothing behind",
-		Long: `Starts a private PostgreSQL, installs Tidemark and the pack iu-core, lets pgbench write
-with eight clients while two instances of a worker route its events, and shows what came
-of it, counted by the application's own tables. Takes half a minute.`,
+		Long: `Starts a private PostgreSQL, a NATS server, a Kafka broker and a receiver of webhooks, installs
+Tidemark and the pack iu-core, and lets an application emit while two daemons deliver, one of
+which is stopped, and other things go wrong. Shows what came of it, counted by the application
+and the receivers, and fails unless everything that is promised holds. Takes half a minute.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return demo.Run(cmd.Context(), cmd.OutOrStdout(), options)
 		},

@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 //	exits N COMMAND ARG...   COMMAND ends with the exit status N
 //	sql STATEMENT            rows go to stdout, "|" between their columns
 //	emptydb                  from here on a database without the schema
+//	adminserver CHECK...     starts an admin server; see adminServer
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -39,7 +40,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames: true,
 		Setup:              setupScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "sql": sqlCommand, "emptydb": emptyDB,
+			"exits": exits, "sql": sqlCommand, "emptydb": emptyDB, "adminserver": adminServer,
 		},
 	})
 }

@@ -16,7 +16,7 @@ password file or in PGPASSWORD, and are never printed.
 Exit status:
   0    fine
   1    it failed, or it found problems: a check fails, lines were refused
-  2    wrong usage
+  2    wrong usage, bad configuration
   3    the database cannot be reached
   4    the schema is too old or too new for this build
   5    the database refused it: a rule of Tidemark (TM…), a privilege, a constraint
@@ -37,6 +37,7 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().StringVarP(&a.output, "output", "o", "table", "form of the output: table or json (an object a line)")
 	root.AddCommand(
 		newActivate(a),
+		newConfig(a),
 		newDeadLetter(a),
 		newDemo(),
 		newDisable(a),
@@ -44,10 +45,12 @@ func newRoot() *cobra.Command {
 		newEmit(a),
 		newEvent(a),
 		newGate(a),
+		newHealthcheck(a),
 		newMaintain(a),
 		newMigrate(a),
 		newPack(a),
 		newRoute(a),
+		newRun(a),
 		newStage(a),
 		newStatus(a),
 		newType(a),

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,7 +15,7 @@ import (
 func newRoute(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "route", Short: "Where committed events go"}
 	cmd.AddCommand(
-		newRouteList(a), newRouteShow(a), newRouteSet(a),
+		newRouteList(a), newRouteShow(a), newRouteSet(a), newRouteBacktest(a),
 		newRouteSwitch(a, "enable", "Turn a route on; in dry run it still delivers nothing", true),
 		newRouteSwitch(a, "disable", "Turn a route off; its events are recorded as disabled", false),
 	)
@@ -76,7 +78,8 @@ func newRouteSet(a *app) *cobra.Command {
 		Use:   "set CODE",
 		Short: "Make a route or change one",
 		Long: `Make a route or change one. A new route needs --domain, --target-kind and --target-ref; it is off and
-in dry run unless told otherwise. An empty text takes a filter or the retry policy away.`,
+in dry run unless told otherwise. An empty text takes a filter or the retry policy away. Options that are
+not named stay.`,
 	})
 	flags := cmd.Flags()
 	flags.String("worker", "default", "worker that serves the route")
@@ -85,7 +88,7 @@ in dry run unless told otherwise. An empty text takes a filter or the retry poli
 	flags.String("stream", "", "only events of this stream")
 	flags.String("key-filter", "", "only events with this key, or with this beginning of it (eu-*)")
 	flags.String("payload-filter", "", "only events whose payload contains this JSON object")
-	flags.String("target-kind", "", "sql, notify, webhook, kafka, nats, river or stdout")
+	flags.String("target-kind", "", "sql, notify, river, webhook, kafka, nats, stdout or go")
 	flags.String("target-ref", "", "function, channel, URL, topic, subject or job kind")
 	flags.Bool("exclusive", false, "no other route may claim the same target for the same event")
 	flags.Bool("enabled", false, "on")
@@ -95,6 +98,7 @@ in dry run unless told otherwise. An empty text takes a filter or the retry poli
 	flags.String("retry-policy", "", `JSON object with any of max_attempts, base_seconds, max_seconds, jitter`)
 	flags.String("timeout", "10s", "longest time for one delivery")
 	flags.Int("concurrency", 4, "deliveries under way at once")
+	flags.StringArray("option", nil, "KEY=VALUE for the kind of target; VALUE is JSON, else a text; empty takes it away; may be given again")
 	flags.String("description", "", "for people")
 	reasonFlag(cmd, &reason)
 	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
@@ -102,16 +106,61 @@ in dry run unless told otherwise. An empty text takes a filter or the retry poli
 		if err != nil {
 			return err
 		}
-		if err := needOne(changes); err != nil {
+		given, _ := flags.GetStringArray("option")
+		options, err := parseOptions(given)
+		if err != nil {
 			return err
 		}
-		r, err := s.RouteSet(ctx, args[0], changes, reason, true)
+		if len(options) == 0 {
+			if err := needOne(changes); err != nil {
+				return err
+			}
+		}
+		var r postgres.Route
+		err = s.inTx(ctx, func(db *postgres.DB) (err error) {
+			if len(options) > 0 {
+				all, err := db.RouteOptions(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				for key, value := range options {
+					all[key] = value
+				}
+				maps.DeleteFunc(all, func(_ string, value json.RawMessage) bool { return value == nil })
+				changes["options"] = all
+			}
+			r, err = db.RouteSet(ctx, args[0], changes, reason, true)
+			return err
+		})
 		if err != nil {
 			return err
 		}
 		return showRoute(s, r)
 	})
 	return cmd
+}
+
+// parseOptions reads KEY=VALUE. A null value takes the option away.
+func parseOptions(given []string) (map[string]json.RawMessage, error) {
+	options := map[string]json.RawMessage{}
+	for _, option := range given {
+		key, text, found := strings.Cut(option, "=")
+		switch {
+		case !found || key == "":
+			return nil, usagef("--option %q must be KEY=VALUE", option)
+		case text == "":
+			options[key] = nil
+		case json.Valid([]byte(text)):
+			options[key] = json.RawMessage(text)
+		default:
+			quoted, err := json.Marshal(text)
+			if err != nil {
+				return nil, err
+			}
+			options[key] = quoted
+		}
+	}
+	return options, nil
 }
 
 // routeChanges is what the flags that were given say, by the names of the columns.
@@ -186,12 +235,16 @@ func showRoute(s *session, r postgres.Route) error {
 	if s.json {
 		return s.object(r)
 	}
+	options := string(r.Options)
+	if options == "{}" {
+		options = ""
+	}
 	return s.facts(
 		fact{"route", r.RouteCode}, fact{"state", routeState(r)},
 		fact{"enabled", yes(r.Enabled)}, fact{"dry run", yes(r.DryRun)}, fact{"fail closed", yes(r.FailClosed)},
 		fact{"worker", r.Worker}, fact{"events", r.Domain + "/" + r.Type}, fact{"stream", text(r.Stream)},
 		fact{"key filter", text(r.KeyFilter)}, fact{"payload filter", string(r.PayloadFilter)},
-		fact{"target", r.TargetKind + " " + r.TargetRef}, fact{"exclusive", yes(r.Exclusive)},
+		fact{"target", r.TargetKind + " " + r.TargetRef}, fact{"options", options}, fact{"exclusive", yes(r.Exclusive)},
 		fact{"ordering", r.Ordering}, fact{"retry policy", firstOf(string(r.RetryPolicy), "default")},
 		fact{"timeout", r.Timeout}, fact{"concurrency", number(r.Concurrency)}, fact{"description", r.Description})
 }

@@ -16,7 +16,7 @@ func newWorker(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "worker", Short: "Workers read the log and route its events"}
 	cmd.AddCommand(
 		needs("tidemark_reader", &cobra.Command{Use: "list", Short: "List workers and how they are doing", RunE: a.withSchema(workerList)}),
-		newWorkerRun(a), newWorkerSet(a), newWorkerRewind(a),
+		newWorkerRun(a), newWorkerSet(a), newWorkerRewind(a), newWorkerPause(a, true), newWorkerPause(a, false),
 	)
 	return cmd
 }
@@ -186,6 +186,34 @@ func newWorkerRewind(a *app) *cobra.Command {
 			}{args[0], was, to})
 		}
 		return s.linef("worker %s: watermark %d, was %d", args[0], to, was)
+	})
+	return cmd
+}
+
+func newWorkerPause(a *app, pause bool) *cobra.Command {
+	use, short, done, already := "pause NAME", "Stop a worker where it stands; its gate stays as it is", "paused", "was paused already"
+	if !pause {
+		use, short, done, already = "resume NAME", "Let a paused worker go on", "resumed", "was not paused"
+	}
+	var reason string
+	cmd := needs("tidemark_admin", &cobra.Command{Use: use, Short: short})
+	reasonFlag(cmd, &reason)
+	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
+		changed, err := s.WorkerPause(ctx, args[0], pause, reason)
+		if err != nil {
+			return err
+		}
+		if s.json {
+			return s.object(struct {
+				Worker  string `json:"worker"`
+				Paused  bool   `json:"paused"`
+				Changed bool   `json:"changed"`
+			}{args[0], pause, changed})
+		}
+		if !changed {
+			done = already
+		}
+		return s.linef("worker %s: %s", args[0], done)
 	})
 	return cmd
 }

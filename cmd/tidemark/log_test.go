@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/config"
+)
+
+func TestLogFormats(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		format     string
+		isTerminal bool
+		wantJSON   bool
+		colours    bool
+	}{
+		{"auto", false, true, false},
+		{"auto", true, false, true},
+		{"json", true, true, false},
+		{"text", false, false, false},
+		{"text", true, false, true},
+	} {
+		var out bytes.Buffer
+		newLogger(&out, test.isTerminal, config.Log{Level: "info", Format: test.format}).Info("worker started", "worker", "default")
+		if json.Valid(out.Bytes()) != test.wantJSON || strings.Contains(out.String(), "\x1b[") != test.colours {
+			t.Errorf("%+v: %q", test, out.String())
+		}
+		if !strings.Contains(out.String(), "worker started") || !strings.Contains(out.String(), "default") {
+			t.Errorf("%+v: %q", test, out.String())
+		}
+	}
+}
+
+func TestNoColor(t *testing.T) { //nolint:paralleltest // it sets a variable
+	t.Setenv("NO_COLOR", "1")
+	var out bytes.Buffer
+	newLogger(&out, true, config.Log{Level: "info", Format: "auto"}).Warn("x")
+	if strings.Contains(out.String(), "\x1b[") {
+		t.Errorf("%q", out.String())
+	}
+}
+
+func TestLogKeysAndLevels(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[string]int{"debug": 4, "info": 3, "warn": 2, "error": 1, "": 3} {
+		var out bytes.Buffer
+		logger := newLogger(&out, false, config.Log{Level: level, Format: "json"})
+		logger.Debug("a")
+		logger.Info("a")
+		logger.Warn("a")
+		logger.Error("a", slog.Group("g", "time", "mine"))
+		if got := strings.Count(out.String(), "\n"); got != want {
+			t.Errorf("%s: %d lines", level, got)
+		}
+		for line := range strings.Lines(out.String()) {
+			var fields struct {
+				Time       time.Time
+				Level, Msg string
+			}
+			if err := json.Unmarshal([]byte(line), &fields); err != nil || fields.Msg != "a" || fields.Level == "" {
+				t.Errorf("%s: %v", line, err)
+			}
+			if fields.Time.IsZero() {
+				t.Errorf("%s has no time", line)
+			}
+		}
+	}
+}
+
+func TestLogTimesAreInUTC(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	at := time.Date(2026, 1, 31, 14, 0, 0, 123456789, time.FixedZone("", 2*60*60))
+	err := newLogger(&out, false, config.Log{}).Handler().Handle(t.Context(), slog.NewRecord(at, slog.LevelInfo, "a", 0))
+	if err != nil || out.String() != `{"time":"2026-01-31T12:00:00.123456Z","level":"INFO","msg":"a"}`+"\n" {
+		t.Error(out.String(), err)
+	}
+}
+
+func TestLogsHideSecrets(t *testing.T) {
+	t.Parallel()
+	secret := config.NewSecret("hidden")
+	c := config.Default()
+	c.Database.URL = secret
+	c.Secrets = map[string][]config.Secret{"billing": {secret}}
+	for _, format := range []string{"json", "text"} {
+		for _, isTerminal := range []bool{true, false} {
+			var out bytes.Buffer
+			logger := newLogger(&out, isTerminal, config.Log{Format: format})
+			logger.With("with", secret).WithGroup("g").Info("x", "secret", secret, "pointer", &secret, "list", []config.Secret{secret},
+				"config", c, "to config", &c, slog.Group("in", "secret", secret), "inside", struct{ s config.Secret }{secret})
+			if strings.Contains(out.String(), "hidden") || !strings.Contains(out.String(), "***") {
+				t.Errorf("%s: %s", format, out.String())
+			}
+		}
+	}
+}

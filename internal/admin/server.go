@@ -1,0 +1,193 @@
+// Package admin is the daemon's HTTP server for those who look after it: health for
+// supervisors, metrics, profiles. It asks nobody who they are and changes nothing.
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Options are those of a [Server].
+type Options struct {
+	// Listen is HOST:PORT. Port 0 lets the system choose; see Addr.
+	Listen string
+
+	// Pprof serves /debug/pprof/, to clients on this host only, wherever the server
+	// listens: a profile of the heap has secrets in it. Default: false.
+	Pprof bool
+
+	// Version of the program, for tidemark_build_info. Default: "unknown".
+	Version string
+
+	// Registry has the metrics for /metrics; those of the Go runtime and of the process
+	// are added to it, unless it has them. Default: a new one.
+	Registry *prometheus.Registry
+
+	// Logger gets what goes wrong with requests. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// Server serves /livez, /readyz, /metrics and, if told to, /debug/pprof/.
+type Server struct {
+	listener net.Listener
+	mux      *http.ServeMux
+	http     *http.Server
+	pages    []string
+	stop     sync.Once
+
+	live, ready checks
+}
+
+// New listens. Requests are answered by Serve.
+func New(ctx context.Context, o Options) (*Server, error) {
+	registry := o.Registry
+	if registry == nil {
+		registry = prometheus.NewRegistry()
+	}
+	if err := addCollectors(registry, cmp.Or(o.Version, "unknown")); err != nil {
+		return nil, err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
+	if err != nil {
+		return nil, err
+	}
+	logger := cmp.Or(o.Logger, slog.Default())
+	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
+	s := &Server{listener: listener, mux: http.NewServeMux()}
+	s.http = &http.Server{
+		Handler:           s.guard(s.mux),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          errorLog,
+	}
+	s.mux.HandleFunc("GET /{$}", s.index)
+	s.Handle("GET /livez", s.live.handler())
+	s.Handle("GET /readyz", s.ready.handler())
+	s.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		ErrorLog:      errorLog,
+		ErrorHandling: promhttp.ContinueOnError,
+		Registry:      registry,
+	}))
+	if o.Pprof {
+		s.profiles()
+	}
+	return s, nil
+}
+
+func addCollectors(registry *prometheus.Registry, version string) error {
+	built := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "tidemark_build_info",
+		Help: "Is 1; the labels say what was built.",
+	}, []string{"version", "goversion"})
+	built.WithLabelValues(version, runtime.Version()).Set(1)
+	for _, c := range []prometheus.Collector{
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), built,
+	} {
+		var twice prometheus.AlreadyRegisteredError
+		if err := registry.Register(c); err != nil && !errors.As(err, &twice) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) profiles() {
+	local := func(h http.HandlerFunc) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			client, err := netip.ParseAddrPort(r.RemoteAddr)
+			if err != nil || !client.Addr().IsLoopback() {
+				http.Error(w, "profiles are for clients on this host", http.StatusForbidden)
+				return
+			}
+			h(w, r)
+		})
+	}
+	s.Handle("GET /debug/pprof/", local(pprof.Index))
+	s.mux.Handle("GET /debug/pprof/cmdline", local(pprof.Cmdline))
+	s.mux.Handle("GET /debug/pprof/profile", local(pprof.Profile))
+	s.mux.Handle("GET /debug/pprof/symbol", local(pprof.Symbol))
+	s.mux.Handle("POST /debug/pprof/symbol", local(pprof.Symbol))
+	s.mux.Handle("GET /debug/pprof/trace", local(pprof.Trace))
+}
+
+// Handle adds a page, before Serve. The pattern is one of http.ServeMux; / lists it.
+func (s *Server) Handle(pattern string, h http.Handler) {
+	s.mux.Handle(pattern, h)
+	s.pages = append(s.pages, pattern[strings.IndexByte(pattern, '/'):])
+}
+
+func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	for _, page := range s.pages {
+		fmt.Fprintln(w, page)
+	}
+}
+
+// guard keeps away pages of a browser that reach a loopback address by a name of theirs,
+// which was made to point to it: the browser thinks that it is their own server.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.Loopback() && !local(r.Host) {
+			http.Error(w, "the host must be an address or localhost", http.StatusForbidden)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func local(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	_, err := netip.ParseAddr(host)
+	return err == nil || strings.EqualFold(host, "localhost")
+}
+
+// Serve answers requests until Shutdown, and then returns nil.
+func (s *Server) Serve() error {
+	err := s.http.Serve(s.listener)
+	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Shutdown stops listening and waits for the requests under way, until ctx is done: then
+// it cuts them off. It may be called twice, and before Serve.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	s.stop.Do(func() { _ = s.listener.Close() }) // open still if Serve was never called
+	if err != nil {
+		_ = s.http.Close() // the error of Shutdown says why
+	}
+	return err
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Loopback tells whether only this host can reach the server.
+func (s *Server) Loopback() bool {
+	at, ok := s.listener.Addr().(*net.TCPAddr)
+	return ok && at.IP.IsLoopback()
+}

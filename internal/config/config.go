@@ -1,0 +1,259 @@
+// Package config reads what the daemon is told from outside of the database: a YAML
+// file and the environment. It is strict: what it does not understand is an error, and
+// it reports all errors at once, none of them with a value in it.
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// The comments below are also the descriptions in [Schema]. The tags say what a value
+// must be: yaml its key, is its form, range its bounds, enum its choices, kind the kind
+// of connection that has it.
+
+// Config is everything that the daemon is told. Load makes one, with all defaults in it.
+type Config struct {
+	// The database that holds the events.
+	Database Database `yaml:"database"`
+
+	// How this daemon is called in leases and logs. Default, also if empty: the name of
+	// the host.
+	Name string `yaml:"name" is:"name"`
+
+	// The workers that this daemon runs, by name. Default, also if empty: every worker
+	// whose handler is route.
+	Workers []string `yaml:"workers" is:"name"`
+
+	// How long a worker may be silent before another daemon takes over from it. Default:
+	// 30s; from 3s to 10m.
+	Lease time.Duration `yaml:"lease" range:"3s..10m"`
+
+	// How often workers look for events when nothing wakes them.
+	Poll Poll `yaml:"poll"`
+
+	// How much a worker does at a time.
+	Batch Batch `yaml:"batch"`
+
+	// How long the work under way may take to end after the first signal to stop.
+	// Default: 20s; from 0s, which waits for nothing, to 10m. Keep it below the time
+	// after which your supervisor kills.
+	StopTimeout time.Duration `yaml:"stop_timeout" range:"0s..10m"`
+
+	// The HTTP server for health, metrics and profiles.
+	Admin Admin `yaml:"admin"`
+
+	// What is logged, to stderr.
+	Log Log `yaml:"log"`
+
+	// Keys for signing, by name: the option {"secret": "NAME"} of a route names one.
+	// Each is a text, or a list whose first is the current one and whose others are
+	// still good while they are being replaced. None may be empty. Default: none.
+	Secrets map[string][]Secret `yaml:"secrets"`
+
+	// What webhooks may reach.
+	Webhook Webhook `yaml:"webhook"`
+
+	// Brokers and servers to deliver to, by name: the option {"connection": "NAME"} of a
+	// route names one. Default: none.
+	Connections map[string]Connection `yaml:"connections"`
+
+	// Remarks on what Load found and passed over, for the caller to log.
+	Warnings []string `yaml:"-"`
+
+	// shown is what Print prints instead of values, by path: the references that they
+	// came from.
+	shown map[string]string
+}
+
+// Database says where the events are.
+type Database struct {
+	// A postgres:// URL, or key=value pairs as libpq knows them. Default, also if empty:
+	// the variable DATABASE_URL, else the variables of libpq (PGHOST, PGDATABASE, …).
+	URL Secret `yaml:"url" is:"database" empty:"default"`
+
+	// The address to LISTEN at, which PgBouncer in transaction mode cannot do. Default,
+	// also if empty: that of url.
+	DirectURL Secret `yaml:"direct_url" is:"database" empty:"default"`
+
+	// The highest number of connections in the pool; listening takes one more. Default:
+	// 10; from 2 to 1000.
+	MaxConnections int `yaml:"max_connections" range:"2..1000"`
+}
+
+// Poll says how often workers look for events. A worker that finds nothing waits longer
+// and longer, from min to max.
+type Poll struct {
+	// The shortest wait. Default: 10ms; from 1ms to 1m.
+	Min time.Duration `yaml:"min" range:"1ms..1m"`
+
+	// The longest wait. Default: 1s; from 1ms to 1m, and not below min.
+	Max time.Duration `yaml:"max" range:"1ms..1m"`
+}
+
+// Batch says how much a worker does at a time.
+type Batch struct {
+	// The highest number of events in a pass. Default: 5000; from 1 to 50000.
+	Max int `yaml:"max" range:"1..50000"`
+}
+
+// Admin is the HTTP server for health, metrics and profiles. It asks nobody who they
+// are.
+type Admin struct {
+	// Where it listens, as HOST:PORT. Port 0 lets the system choose. Default:
+	// 127.0.0.1:9321; if empty there is no server.
+	Listen string `yaml:"listen" is:"listen"`
+
+	// Whether it serves profiles below /debug/pprof/, to clients on this host only.
+	// Default: true.
+	Pprof bool `yaml:"pprof"`
+}
+
+// Log says what is logged.
+type Log struct {
+	// The least level that is logged. Default: info.
+	Level string `yaml:"level" enum:"debug,info,warn,error"`
+
+	// The form: an object a line, lines for people, or auto, which is text on a terminal
+	// and else json. Default: auto.
+	Format string `yaml:"format" enum:"auto,json,text"`
+}
+
+// Webhook says what webhooks may reach.
+type Webhook struct {
+	// Networks that are allowed beside public ones, such as 10.1.0.0/16. Private,
+	// loopback and link-local addresses are refused otherwise. Default: none.
+	Allow []netip.Prefix `yaml:"allow"`
+
+	// Ports that are allowed beside 80 and 443. Default: none.
+	Ports []int `yaml:"ports" range:"1..65535"`
+
+	// A PEM file with the authorities to trust, instead of the system's. Default, also
+	// if empty: the system's.
+	CAFile string `yaml:"ca_file"`
+}
+
+// Connection is a broker or a server to deliver to.
+type Connection struct {
+	// What is at the other end. Needed.
+	Kind string `yaml:"kind" enum:"kafka,nats"`
+
+	// Kafka: brokers to begin with, each as HOST:PORT. At least one is needed.
+	Brokers []string `yaml:"brokers,omitempty" kind:"kafka" is:"address"`
+
+	// Kafka: who signs in. Default: nobody does.
+	SASL SASL `yaml:"sasl,omitempty" kind:"kafka"`
+
+	// NATS: nats:// or tls:// and the server's HOST:PORT, or several with commas
+	// between them. Needed; a password does not belong in it.
+	URL string `yaml:"url,omitempty" kind:"nats" is:"nats"`
+
+	// NATS: a file with a JWT and its seed. At most one of credentials_file, user, token
+	// and nkey_file. Default, also if empty: none.
+	CredentialsFile string `yaml:"credentials_file,omitempty" kind:"nats"`
+
+	// NATS: the user who signs in, with password. Default, also if empty: none.
+	User string `yaml:"user,omitempty" kind:"nats"`
+
+	// NATS: the password of user. Default: none; it may not be empty.
+	Password Secret `yaml:"password,omitempty" kind:"nats"`
+
+	// NATS: a token to sign in with. Default: none; it may not be empty.
+	Token Secret `yaml:"token,omitempty" kind:"nats"`
+
+	// NATS: a file with an NKey seed. Default, also if empty: none.
+	NKeyFile string `yaml:"nkey_file,omitempty" kind:"nats"`
+
+	// How the connection is encrypted. Default: it is not, except that a URL with tls://
+	// is.
+	TLS TLS `yaml:"tls,omitempty"`
+}
+
+// SASL says who signs in to Kafka.
+type SASL struct {
+	// How to sign in. Needed.
+	Mechanism string `yaml:"mechanism,omitempty" enum:"PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"`
+
+	// The user. Needed.
+	User string `yaml:"user,omitempty"`
+
+	// The user's password. Needed; it may not be empty.
+	Password Secret `yaml:"password,omitempty"`
+}
+
+// TLS says how a connection is encrypted.
+type TLS struct {
+	// Whether it is encrypted. Default: false, and then nothing else may be set here.
+	Enabled bool `yaml:"enabled,omitempty"`
+
+	// A PEM file with the authorities to trust, instead of the system's. Default, also
+	// if empty: the system's.
+	CAFile string `yaml:"ca_file,omitempty"`
+
+	// A PEM file with the certificate to show, with key_file. Default, also if empty:
+	// none is shown.
+	CertFile string `yaml:"cert_file,omitempty"`
+
+	// A PEM file with the key of cert_file. Default, also if empty: none.
+	KeyFile string `yaml:"key_file,omitempty"`
+
+	// The name that the server's certificate must have. Default, also if empty: the host
+	// that is connected to.
+	ServerName string `yaml:"server_name,omitempty"`
+}
+
+// Default is the configuration that neither file nor environment says anything about,
+// except that its Name is empty.
+func Default() Config {
+	return Config{
+		Database:    Database{MaxConnections: 10},
+		Lease:       30 * time.Second,
+		Poll:        Poll{Min: 10 * time.Millisecond, Max: time.Second},
+		Batch:       Batch{Max: 5000},
+		StopTimeout: 20 * time.Second,
+		Admin:       Admin{Listen: "127.0.0.1:9321", Pprof: true},
+		Log:         Log{Level: "info", Format: "auto"},
+	}
+}
+
+// Problem is one thing that is wrong. It never holds a value.
+type Problem struct {
+	File     string `json:"file,omitempty"`     // empty: it is in Variable
+	Line     int    `json:"line,omitempty"`     // in File; 0: the file as a whole
+	Variable string `json:"variable,omitempty"` // of the environment; empty: it is in File
+	Key      string `json:"key,omitempty"`      // path such as admin.listen; empty: the file as a whole
+	Text     string `json:"problem"`
+}
+
+// String is the problem on a line: FILE:LINE: KEY: what is wrong.
+func (p Problem) String() string {
+	var text strings.Builder
+	switch {
+	case p.Variable != "":
+		text.WriteString(p.Variable + ": ")
+	case p.Line > 0:
+		fmt.Fprintf(&text, "%s:%d: ", p.File, p.Line)
+	case p.File != "":
+		text.WriteString(p.File + ": ")
+	}
+	if p.Key != "" {
+		text.WriteString(p.Key + ": ")
+	}
+	return text.String() + p.Text
+}
+
+// Error is all that is wrong with a configuration: those of the file in the order of its
+// lines, then those of the environment.
+type Error struct {
+	Problems []Problem
+}
+
+func (e *Error) Error() string {
+	var lines []string
+	for _, p := range e.Problems {
+		lines = append(lines, p.String())
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,294 @@
+package config
+
+import (
+	"maps"
+	"net/netip"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// decoder fills a Config from the tree of a file and from the environment, guided by the
+// types, and notes all that is wrong on its way.
+type decoder struct {
+	file     string
+	env      map[string]string
+	places   map[string]place // by path
+	shown    map[string]string
+	problems []Problem
+}
+
+// place is where a value came from.
+type place struct {
+	line     int
+	variable string
+}
+
+func (d *decoder) problem(path, text string) {
+	at := d.places[path]
+	p := Problem{Key: path, Text: text, Line: at.line, Variable: at.variable}
+	if at.variable == "" {
+		p.File = d.file
+	}
+	d.problems = append(d.problems, p)
+}
+
+// field is a field of a struct that stands in the configuration.
+type field struct {
+	reflect.StructTag
+	name  string
+	index int
+	key   string
+	omit  bool // Print leaves it out when it is zero
+	typ   reflect.Type
+}
+
+func fieldsOf(t reflect.Type) []field {
+	var all []field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if key != "" && key != "-" {
+			all = append(all, field{f.Tag, f.Name, i, key, options == "omitempty", f.Type})
+		}
+	}
+	return all
+}
+
+func isScalar(t reflect.Type) bool {
+	switch t {
+	case reflect.TypeFor[Secret](), reflect.TypeFor[netip.Prefix]():
+		return true
+	}
+	switch t.Kind() {
+	case reflect.String, reflect.Int, reflect.Int64, reflect.Bool:
+		return true
+	}
+	return false
+}
+
+var plainKey = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// joinName is join for a name that the user chose: it may hold a dot.
+func joinName(path, name string) string {
+	if strings.Contains(name, ".") {
+		name = `"` + name + `"`
+	}
+	return join(path, name)
+}
+
+func (d *decoder) decode(root *yaml.Node, c *Config) {
+	d.structure("", root, reflect.ValueOf(c).Elem())
+}
+
+func (d *decoder) value(path string, n *yaml.Node, v reflect.Value, tag reflect.StructTag) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch {
+	case isScalar(v.Type()):
+		d.scalar(path, n, v, tag)
+	case v.Kind() == reflect.Struct:
+		d.structure(path, n, v)
+	case v.Kind() == reflect.Map:
+		d.mapping(path, n, v, tag)
+	case v.Kind() == reflect.Slice:
+		d.list(path, n, v, tag)
+	}
+}
+
+// structure goes by the fields and not by the file, so that variables are looked up for
+// keys that the file does not have.
+func (d *decoder) structure(path string, n *yaml.Node, v reflect.Value) {
+	given := d.pairs(path, n)
+	var known []string
+	for _, f := range fieldsOf(v.Type()) {
+		known = append(known, f.key)
+		child := join(path, f.key)
+		at, found := given[f.key]
+		variable := variableOf(child)
+		switch {
+		case configKeys[child] && d.env[variable] != "":
+			d.places[child] = place{variable: variable}
+			if problem := set(v.Field(f.index), d.env[variable], f.StructTag); problem != "" {
+				d.problem(child, problem)
+			}
+		case found:
+			d.places[child] = place{line: at.key.Line}
+			d.value(child, at.value, v.Field(f.index), f.StructTag)
+		case f.typ.Kind() == reflect.Struct && !isScalar(f.typ):
+			d.places[child] = d.places[path]
+			d.structure(child, nil, v.Field(f.index))
+		}
+	}
+	for key, at := range given {
+		if !slices.Contains(known, key) {
+			d.unknownKey(path, key, at.key.Line, known)
+		}
+	}
+}
+
+func (d *decoder) unknownKey(path, key string, line int, known []string) {
+	p := Problem{File: d.file, Line: line, Key: join(path, key), Text: "unknown key"}
+	close := near(key, known)
+	if close == "" && path == "" {
+		for _, full := range slices.Sorted(maps.Keys(configKeys)) {
+			if plain(full[strings.LastIndexByte(full, '.')+1:]) == plain(key) {
+				close = full
+			}
+		}
+	}
+	switch {
+	case key == "<<":
+		p.Text = "merge keys are not understood: write the keys out"
+	case !plainKey.MatchString(key):
+		// It may hold a value: {token:…} without a space is all key.
+		p.Key, p.Text = path, "has an unknown key; is there no space after a colon?"
+	case close != "":
+		p.Text += "; did you mean " + close + "?"
+	}
+	d.problems = append(d.problems, p)
+}
+
+type pair struct{ key, value *yaml.Node }
+
+// pairs are those of a mapping. No mapping at all is an empty one, so that a section
+// whose keys are all commented out is none.
+func (d *decoder) pairs(path string, n *yaml.Node) map[string]pair {
+	all := map[string]pair{}
+	if n == nil || isNull(n) {
+		return all
+	}
+	if n.Kind != yaml.MappingNode {
+		if path == "" {
+			d.places[path] = place{line: n.Line}
+		}
+		d.problem(path, "must be keys with values")
+		return all
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if key.Kind != yaml.ScalarNode {
+			d.problems = append(d.problems, Problem{File: d.file, Line: key.Line, Key: path, Text: "has a key that is no text"})
+			continue
+		}
+		first, twice := all[key.Value]
+		if twice {
+			p := Problem{File: d.file, Line: key.Line, Key: path, Text: "has a key twice"}
+			if plainKey.MatchString(key.Value) {
+				p.Key, p.Text = join(path, key.Value), "stands twice: first in line "+strconv.Itoa(first.key.Line)
+			}
+			d.problems = append(d.problems, p)
+			continue
+		}
+		all[key.Value] = pair{key, value}
+	}
+	return all
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
+
+// mapping is of names that the user chose.
+func (d *decoder) mapping(path string, n *yaml.Node, v reflect.Value, tag reflect.StructTag) {
+	pairs := d.pairs(path, n)
+	if len(pairs) == 0 {
+		return
+	}
+	v.Set(reflect.MakeMapWithSize(v.Type(), len(pairs)))
+	for name, at := range pairs {
+		if !plainKey.MatchString(name) {
+			d.problems = append(d.problems, Problem{File: d.file, Line: at.key.Line, Key: path, Text: "has a name that is not plain: " + plainForm})
+			continue
+		}
+		child := joinName(path, name)
+		d.places[child] = place{line: at.key.Line}
+		element := reflect.New(v.Type().Elem()).Elem()
+		d.value(child, at.value, element, tag)
+		v.SetMapIndex(reflect.ValueOf(name), element)
+	}
+}
+
+func (d *decoder) list(path string, n *yaml.Node, v reflect.Value, tag reflect.StructTag) {
+	secrets := v.Type().Elem() == reflect.TypeFor[Secret]()
+	if isNull(n) && !secrets {
+		return
+	}
+	if secrets && n.Kind == yaml.ScalarNode {
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		d.value(path, n, v.Index(0), tag)
+		return
+	}
+	if n.Kind != yaml.SequenceNode {
+		d.problem(path, "must be a list")
+		return
+	}
+	if len(n.Content) == 0 {
+		return // as if it were not there
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, item := range n.Content {
+		child := path + "[" + strconv.Itoa(i) + "]"
+		d.places[child] = place{line: item.Line}
+		d.value(child, item, v.Index(i), tag)
+		if v.Type().Elem().Kind() == reflect.String && v.Index(i).String() == "" && !d.failed(child) {
+			d.problem(child, "is empty")
+		}
+	}
+}
+
+// scalar never tells what the value was: it may be a secret that stands in a wrong place.
+func (d *decoder) scalar(path string, n *yaml.Node, v reflect.Value, tag reflect.StructTag) {
+	want, tagged := typeName(v.Type())
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		d.problem(path, want)
+		return
+	case isNull(n):
+		d.problem(path, "has no value: give it one, or leave the key out")
+		return
+	}
+	_, secret := v.Interface().(Secret)
+	x, problem := d.expand(n.Value, secret)
+	if problem != "" {
+		d.problem(path, problem)
+		return
+	}
+	if n.ShortTag() != tagged && (n.ShortTag() != "!!str" || !x.refers) {
+		d.problem(path, want)
+		return
+	}
+	if x.refers {
+		d.shown[path] = x.shown
+	}
+	if problem := set(v, x.text, tag); problem != "" {
+		d.problem(path, problem)
+	}
+}
+
+// typeName says what a value must be, and the tag of YAML that it has if it is.
+func typeName(t reflect.Type) (want, tag string) {
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		return "must be a duration with its unit, such as 30s or 10ms", "!!str"
+	case t == reflect.TypeFor[netip.Prefix]():
+		return "must be a network such as 10.1.0.0/16", "!!str"
+	case t.Kind() == reflect.Int:
+		return "must be a whole number", "!!int"
+	case t.Kind() == reflect.Bool:
+		return "must be true or false", "!!bool"
+	default:
+		return "must be text; put quotes around it", "!!str"
+	}
+}

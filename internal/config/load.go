@@ -1,0 +1,152 @@
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// mostBytes bounds the file, and each file that it refers to.
+const mostBytes = 1 << 20
+
+// Load reads a configuration. From the lowest to the highest: the defaults, the file at
+// path (empty: none), the variables of environ, each NAME=VALUE as in os.Environ. An
+// error is an [*Error] with all problems.
+//
+// A value of the file may hold ${env:NAME} and ${file:/path}, which stand for a variable
+// and for the text of a file without its last end of line; $${ is a plain ${. Where a
+// value is text or a number, true or false, the variable TIDEMARK_ with the path in
+// capitals goes before it, TIDEMARK_ADMIN_LISTEN before admin.listen, unless it is empty;
+// not within secrets and connections. There references are plain text.
+func Load(path string, environ []string) (Config, error) {
+	var text []byte
+	if path != "" {
+		var err error
+		if text, err = readAtMost(path); err != nil {
+			return Config{}, &Error{[]Problem{{File: path, Text: "cannot be read: " + reason(err)}}}
+		}
+	}
+	host, _ := os.Hostname()
+	return load(path, text, environ, host)
+}
+
+func load(file string, text []byte, environ []string, host string) (Config, error) {
+	d := &decoder{file: file, env: variables(environ), places: map[string]place{}, shown: map[string]string{}}
+	c := Default()
+	root, problem := parse(text)
+	if problem != nil {
+		problem.File = file
+		return Config{}, &Error{[]Problem{*problem}}
+	}
+	d.decode(root, &c)
+	d.fallback(&c)
+	d.validate(&c)
+	if len(d.problems) > 0 {
+		slices.SortStableFunc(d.problems, func(a, b Problem) int {
+			return cmp.Or(cmp.Compare(a.Variable, b.Variable), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key))
+		})
+		return Config{}, &Error{d.problems}
+	}
+	c.Name = cmp.Or(c.Name, plainName(host))
+	c.Warnings = unknown(d.env)
+	c.shown = d.shown
+	return c, nil
+}
+
+// fallback takes the address of the database from where many platforms put it.
+func (d *decoder) fallback(c *Config) {
+	const path, variable = "database.url", "DATABASE_URL"
+	address := d.env[variable]
+	if address == "" || !c.Database.URL.IsZero() {
+		return
+	}
+	c.Database.URL = NewSecret(address)
+	delete(d.shown, path)
+	d.places[path] = place{variable: variable}
+	if !isDatabase(address) {
+		d.problem(path, "must be "+formNames["database"])
+	}
+}
+
+// plainName makes a name of the host's, which may hold what a name may not.
+func plainName(host string) string {
+	name := regexp.MustCompile(`[^A-Za-z0-9_.-]`).ReplaceAllString(host, "-")
+	name = strings.TrimLeft(name[:min(len(name), 63)], ".-")
+	return cmp.Or(name, "tidemark")
+}
+
+func readAtMost(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
+	if err == nil && len(text) > mostBytes {
+		err = errors.New("it is larger than 1 MiB")
+	}
+	return text, err
+}
+
+// reason is the error without the path, which stands elsewhere in the line.
+func reason(err error) string {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err.Error()
+	}
+	return err.Error()
+}
+
+// parse reads the one document of a file. It is nil where there is nothing but comments.
+func parse(text []byte) (*yaml.Node, *Problem) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var document, more yaml.Node
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
+		return nil, syntax(text, err)
+	}
+	switch err := decoder.Decode(&more); {
+	case errors.Is(err, io.EOF):
+		return document.Content[0], nil
+	case err != nil:
+		return nil, syntax(text, err)
+	}
+	return nil, &Problem{Line: more.Line, Text: "is a second document: one is all there may be"}
+}
+
+var (
+	syntaxError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)$`)
+	// These the parser gives with the number of the line before.
+	lineBefore = regexp.MustCompile(`^(did not find expected (<document start>|',' or|key|'-' indicator|node content)|found undefined tag)`)
+	oneSign    = regexp.MustCompile(`'.'`)
+)
+
+// syntax is the parser's error without what it quotes, since that may be a part of a
+// password: `password: *x` is about an anchor to it.
+func syntax(text []byte, err error) *Problem {
+	p := &Problem{Text: "is no YAML"}
+	m := syntaxError.FindStringSubmatch(err.Error())
+	if m == nil {
+		return p
+	}
+	p.Line, _ = strconv.Atoi(m[1]) // 0: it gave none
+	if lineBefore.MatchString(m[2]) {
+		p.Line = min(p.Line+1, bytes.Count(bytes.TrimSpace(text), []byte("\n"))+1)
+	}
+	if strings.ContainsAny(oneSign.ReplaceAllString(m[2], ""), "'`\"") {
+		m[2] = "texts that begin with one of * & ! need quotes"
+	}
+	p.Text += ": " + m[2]
+	return p
+}

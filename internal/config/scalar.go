@@ -1,0 +1,168 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+const plainForm = "letters, digits, _ . and -, at most 63, and none of . and - at the beginning"
+
+var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+
+// set gives v the value that text tells and says what is wrong with it, if something is.
+func set(v reflect.Value, text string, tag reflect.StructTag) string {
+	want, _ := typeName(v.Type())
+	switch p := v.Addr().Interface().(type) {
+	case *string:
+		*p = text
+		return checkText(text, tag)
+	case *Secret:
+		*p = NewSecret(text)
+		return checkSecret(text, tag)
+	case *int:
+		n, err := strconv.Atoi(text)
+		if err != nil || !wholeNumber.MatchString(text) {
+			return want
+		}
+		*p = n
+		return checkRange(int64(n), tag, func(s string) int64 {
+			n, _ := strconv.ParseInt(s, 10, 64)
+			return n
+		})
+	case *bool:
+		*p = strings.EqualFold(text, "true")
+		if !*p && !strings.EqualFold(text, "false") {
+			return want
+		}
+	case *time.Duration:
+		length, err := time.ParseDuration(text)
+		if err != nil {
+			return want
+		}
+		*p = length
+		return checkRange(int64(length), tag, func(s string) int64 {
+			d, _ := time.ParseDuration(s)
+			return int64(d)
+		})
+	case *netip.Prefix:
+		return setNetwork(p, text, want)
+	}
+	return ""
+}
+
+func setNetwork(p *netip.Prefix, text, want string) string {
+	if _, err := netip.ParseAddr(text); err == nil {
+		return want + "; a single address has /32 or, with IPv6, /128"
+	}
+	network, err := netip.ParsePrefix(text)
+	if err != nil {
+		return want
+	}
+	if network != network.Masked() {
+		return "must be a network: beyond its first /" + strconv.Itoa(network.Bits()) + " all bits are 0"
+	}
+	*p = network
+	return ""
+}
+
+func checkRange(n int64, tag reflect.StructTag, parse func(string) int64) string {
+	bounds := tag.Get("range")
+	low, high, bounded := strings.Cut(bounds, "..")
+	if bounded && (n < parse(low) || n > parse(high)) {
+		return fmt.Sprintf("must be from %s to %s", low, high)
+	}
+	return ""
+}
+
+func checkSecret(text string, tag reflect.StructTag) string {
+	if text == "" && tag.Get("empty") != "default" {
+		return "is empty"
+	}
+	if text == redacted {
+		return "is redacted: config print does not print secrets"
+	}
+	return checkForm(text, tag)
+}
+
+func checkText(text string, tag reflect.StructTag) string {
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+		return "must be one line of text"
+	}
+	if choices := tag.Get("enum"); choices != "" && !slices.Contains(strings.Split(choices, ","), text) {
+		return "must be one of " + strings.ReplaceAll(choices, ",", ", ")
+	}
+	return checkForm(text, tag)
+}
+
+func checkForm(text string, tag reflect.StructTag) string {
+	form := tag.Get("is")
+	if form == "" || text == "" || forms[form](text) {
+		return ""
+	}
+	return "must be " + formNames[form]
+}
+
+var formNames = map[string]string{
+	"name":     "a plain name: " + plainForm,
+	"database": "a postgres:// URL, or key=value pairs such as host=… dbname=…",
+	"listen":   "HOST:PORT, such as 127.0.0.1:9321 or :9321",
+	"address":  "HOST:PORT, such as kafka-1.example.com:9092",
+	"nats":     "a nats:// or tls:// URL with a host, several with commas between them, and no user or password in it",
+}
+
+var forms = map[string]func(string) bool{
+	"name":     plainKey.MatchString,
+	"database": isDatabase,
+	"listen":   func(text string) bool { return isAddress(text, true) },
+	"address":  func(text string) bool { return isAddress(text, false) },
+	"nats":     isNATS,
+}
+
+// isDatabase is a first look: the driver takes the text apart later.
+func isDatabase(text string) bool {
+	if scheme, _, ok := strings.Cut(text, "://"); ok && !strings.Contains(scheme, "=") {
+		return scheme == "postgres" || scheme == "postgresql"
+	}
+	return strings.Contains(text, "=")
+}
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?$`)
+
+// isAddress is HOST:PORT. One to listen at may be without a host and have port 0.
+func isAddress(text string, listen bool) bool {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil || !wholeNumber.MatchString(port) {
+		return false
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil || n > 65535 || n < 0 || (n == 0 && !listen) {
+		return false
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	return hostName.MatchString(host) || (host == "" && listen)
+}
+
+func isNATS(text string) bool {
+	for one := range strings.SplitSeq(text, ",") {
+		u, err := url.Parse(strings.TrimSpace(one))
+		if err != nil || u.User != nil || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
+			return false
+		}
+		if u.Host == "" || (u.Port() == "" && !hostName.MatchString(u.Hostname())) {
+			return false
+		}
+	}
+	return true
+}

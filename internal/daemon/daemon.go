@@ -1,0 +1,317 @@
+// Package daemon is `tidemark run`: all workers of a database that deliver by routes, what
+// wakes them, upkeep of the log, and the pages for those who look after it. It is a value:
+// New, Run.
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidemarkhq/tidemark/internal/admin"
+	"github.com/tidemarkhq/tidemark/internal/config"
+	"github.com/tidemarkhq/tidemark/internal/deliver"
+	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/worker"
+	"github.com/tidemarkhq/tidemark/migrate"
+)
+
+// Options are what a daemon needs beside its configuration.
+type Options struct {
+	Log     *slog.Logger
+	Stdout  io.Writer // of routes of the kind stdout
+	Version string
+}
+
+// Daemon runs the workers of a database.
+type Daemon struct {
+	config  config.Config
+	options Options
+	pool    *pgxpool.Pool
+	db      *postgres.DB
+	targets *targets
+	metrics *metrics
+	bridge  *worker.Bridge
+	admin   *admin.Server
+	owner   string
+	beat    atomic.Int64 // when the supervisor last went round
+
+	mu      sync.Mutex
+	running map[string]bool
+	workers sync.WaitGroup
+}
+
+// New connects and checks that the schema is one that this build can work with. It starts
+// nothing.
+func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
+	pool, err := openPool(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	d := &Daemon{
+		config: c, options: o, pool: pool, db: postgres.New(pool), targets: newTargets(c, o.Stdout),
+		// A name that no other instance has ever had: the same daemon, started anew, must
+		// not be taken for itself.
+		owner:   c.Name + "/" + rand.Text()[:8],
+		running: map[string]bool{},
+	}
+	d.bridge = worker.NewBridge(d.connect, o.Log)
+	if err := d.check(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	registry := prometheus.NewRegistry()
+	d.metrics = newMetrics(registry)
+	registry.MustRegister(newHealth(d.db))
+	if c.Admin.Listen != "" {
+		if d.admin, err = d.newAdmin(ctx, registry); err != nil {
+			pool.Close()
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// check is for what an operator has to repair before anything can run.
+func (d *Daemon) check(ctx context.Context) error {
+	conn, err := d.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if err := migrate.Check(ctx, conn.Conn()); err != nil {
+		return err
+	}
+	all, err := d.db.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range d.config.Workers {
+		i := slices.IndexFunc(all, func(w postgres.Worker) bool { return w.Worker == name })
+		switch {
+		case i < 0:
+			return fmt.Errorf("workers: there is no worker %q in the database", name)
+		case all[i].Handler != "route":
+			return fmt.Errorf("workers: worker %q belongs to a Go program (handler %s)", name, all[i].Handler)
+		}
+	}
+	return nil
+}
+
+func openPool(ctx context.Context, c config.Config) (*pgxpool.Pool, error) {
+	pc, err := pgxpool.ParseConfig(c.Database.URL.Reveal())
+	if err != nil {
+		return nil, fmt.Errorf("database.url: %w", err)
+	}
+	pc.MaxConns = int32(c.Database.MaxConnections) //nolint:gosec // at most 1000
+	// PgBouncer in transaction mode knows no prepared statements of ours.
+	pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	name(pc.ConnConfig)
+	return pgxpool.NewWithConfig(ctx, pc)
+}
+
+func name(c *pgx.ConnConfig) {
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "tidemark run"
+	}
+}
+
+// connect is for listening, which PgBouncer in transaction mode cannot do.
+func (d *Daemon) connect(ctx context.Context) (*pgx.Conn, error) {
+	url := d.config.Database.DirectURL.Reveal()
+	if url == "" {
+		url = d.config.Database.URL.Reveal()
+	}
+	c, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, errors.New("database.direct_url cannot be read")
+	}
+	name(c)
+	return pgx.ConnectConfig(ctx, c)
+}
+
+// Addr is where the admin server listens; empty: nowhere.
+func (d *Daemon) Addr() string {
+	if d.admin == nil {
+		return ""
+	}
+	return d.admin.Addr().String()
+}
+
+// Run runs until ctx is done; then it lets deliveries under way end for stop_timeout,
+// settles, and gives its leases back.
+func (d *Daemon) Run(ctx context.Context) error {
+	defer d.closePool()
+	log := d.options.Log
+	log.InfoContext(ctx, "running", "name", d.owner, "admin", d.Addr(), "version", d.options.Version)
+	for _, w := range d.config.Warnings {
+		log.WarnContext(ctx, w)
+	}
+	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var rest sync.WaitGroup
+	rest.Go(func() { d.bridge.Run(aside) })
+	rest.Go(func() { d.upkeep(aside) })
+	if d.admin != nil {
+		rest.Go(func() {
+			if err := d.admin.Serve(); err != nil {
+				log.ErrorContext(ctx, "the admin server ended", "error", err)
+			}
+		})
+	}
+
+	err := d.supervise(ctx)
+	d.workers.Wait()
+	cancel()
+	if d.admin != nil {
+		shut, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		err = errors.Join(err, d.admin.Shutdown(shut))
+		done()
+	}
+	rest.Wait()
+	err = errors.Join(err, d.targets.Close())
+	log.InfoContext(context.WithoutCancel(ctx), "stopped")
+	return err
+}
+
+// closePool does not wait for the farewell of connections that the network has forgotten.
+func (d *Daemon) closePool() {
+	closed := make(chan struct{})
+	go func() {
+		d.pool.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(time.Second):
+	}
+}
+
+// lookForWorkers is how soon a new worker row is run.
+const lookForWorkers = 5 * time.Second
+
+// supervise starts the workers that there are, and those that come.
+func (d *Daemon) supervise(ctx context.Context) error {
+	tick := time.NewTicker(lookForWorkers)
+	defer tick.Stop()
+	for {
+		d.beat.Store(time.Now().UnixNano())
+		all, err := d.list(ctx)
+		if err != nil && ctx.Err() == nil {
+			d.options.Log.WarnContext(ctx, "cannot list the workers", "error", err)
+		}
+		for _, w := range all {
+			if w.Handler == "route" && (len(d.config.Workers) == 0 || slices.Contains(d.config.Workers, w.Worker)) {
+				d.start(ctx, w.Worker)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (d *Daemon) list(ctx context.Context) ([]postgres.Worker, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookForWorkers)
+	defer cancel()
+	return d.db.Workers(ctx)
+}
+
+func (d *Daemon) start(ctx context.Context, name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.running[name] {
+		return
+	}
+	d.running[name] = true
+	permit := &worker.Permit{}
+	handler := deliver.New(d.targets, permit, d.metrics)
+	w := worker.New(d.pool, worker.Options{
+		Worker: name, Owner: d.owner, Lease: d.config.Lease, MaxBatch: d.config.Batch.Max,
+		PollMin: d.config.Poll.Min, PollMax: d.config.Poll.Max, StopTime: d.config.StopTimeout,
+		Handler: handler, Permit: permit, Wake: d.bridge.Waker(),
+		Observe: workerMetrics{d.metrics, name}, Log: d.options.Log,
+	})
+	d.workers.Go(func() {
+		if err := w.Run(ctx); err != nil {
+			d.options.Log.ErrorContext(ctx, "the worker ended", "worker", name, "error", err)
+		}
+		if err := handler.Close(); err != nil {
+			d.options.Log.WarnContext(ctx, "cannot close a target", "worker", name, "error", err)
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.running, name)
+	})
+}
+
+const upkeepEvery = time.Minute
+
+// upkeep makes partitions ahead, drops old ones, and closes findings that are over.
+func (d *Daemon) upkeep(ctx context.Context) {
+	tick := time.NewTicker(upkeepEvery)
+	defer tick.Stop()
+	for {
+		limited, cancel := context.WithTimeout(ctx, upkeepEvery)
+		done, err := d.db.Maintain(limited)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			d.options.Log.WarnContext(ctx, "upkeep failed", "error", err)
+		}
+		for _, m := range done {
+			d.options.Log.InfoContext(ctx, "upkeep", "action", m.Action, "object", m.Object, "detail", m.Detail)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (d *Daemon) newAdmin(ctx context.Context, registry *prometheus.Registry) (*admin.Server, error) {
+	s, err := admin.New(ctx, admin.Options{
+		Listen: d.config.Admin.Listen, Pprof: d.config.Admin.Pprof, Version: d.options.Version,
+		Registry: registry, Logger: d.options.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Live(admin.Check{Name: "supervisor", Run: func(context.Context) error {
+		if silent := time.Since(time.Unix(0, d.beat.Load())); d.beat.Load() != 0 && silent > 12*lookForWorkers {
+			return fmt.Errorf("it has not gone round for %s", silent.Round(time.Second))
+		}
+		return nil
+	}})
+	s.Ready(admin.Check{Name: "database", Run: d.pool.Ping})
+	s.Ready(admin.Check{Name: "workers", Advisory: true, Run: d.closedWorkers})
+	return s, nil
+}
+
+// closedWorkers says which workers are switched off: worth seeing, and no reason to be
+// taken out of service.
+func (d *Daemon) closedWorkers(ctx context.Context) error {
+	all, err := d.db.WorkerHealth(ctx)
+	if err != nil {
+		return err
+	}
+	var closed []error
+	for _, w := range all {
+		if w.Gate != nil {
+			closed = append(closed, fmt.Errorf("%s: closed by %s", w.Worker, *w.Gate))
+		}
+	}
+	return errors.Join(closed...)
+}
