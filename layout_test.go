@@ -12,19 +12,34 @@ func TestArrows(t *testing.T) {
 	t.Parallel()
 	const module = "github.com/tidemarkhq/tidemark"
 	allowed := map[string][]string{
-		"":                   {},
-		"/sql":               {},
-		"/packs":             {},
-		"/migrate":           {"/sql"},
-		"/sink":              {""},
-		"/internal/devpg":    {},
-		"/internal/route":    {},
-		"/internal/intake":   {""},
-		"/internal/payload":  {""},
-		"/internal/postgres": {""},
-		"/internal/demo":     {"/internal/devpg", "/internal/postgres", "/migrate", "/packs"},
-		"/tidemarktest":      {"/internal/devpg", "/migrate"},
-		"/cmd/tidemark":      {"", "/internal/demo", "/internal/intake", "/internal/payload", "/internal/postgres", "/migrate", "/packs"},
+		"":                           {"/internal/cursor", "/internal/worker"},
+		"/sql":                       {},
+		"/packs":                     {},
+		"/migrate":                   {"/sql"},
+		"/sink":                      {""},
+		"/sink/kafka":                {"", "/sink"},
+		"/sink/nats":                 {"", "/sink"},
+		"/sink/stdout":               {"", "/sink"},
+		"/sink/webhook":              {"", "/sink"},
+		"/examples/handler":          {""},
+		"/examples/orders":           {""},
+		"/examples/webhook-receiver": {},
+		"/internal/admin":            {},
+		"/internal/config":           {},
+		"/internal/devpg":            {},
+		"/internal/route":            {},
+		"/internal/failpoint":        {},
+		"/internal/cursor":           {},
+		"/internal/worker":           {"/internal/cursor", "/internal/failpoint"},
+		"/internal/deliver":          {"", "/internal/cursor", "/internal/failpoint", "/sink"},
+		"/internal/daemon":           {"/internal/admin", "/internal/config", "/internal/cursor", "/internal/deliver", "/internal/postgres", "/internal/worker", "/migrate", "/sink", "/sink/kafka", "/sink/nats", "/sink/stdout", "/sink/webhook"},
+		"/internal/intake":           {""},
+		"/internal/payload":          {""},
+		"/internal/postgres":         {""},
+		"/internal/demo":             {"", "/internal/config", "/internal/daemon", "/internal/devpg", "/internal/postgres", "/migrate", "/packs"},
+		"/test/chaos":                {"/internal/devpg", "/migrate"},
+		"/tidemarktest":              {"", "/internal/devpg", "/migrate", "/sink"},
+		"/cmd/tidemark":              {"", "/internal/daemon", "/internal/admin", "/internal/config", "/internal/demo", "/internal/intake", "/internal/payload", "/internal/postgres", "/migrate", "/packs", "/sink"},
 	}
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
 	if err != nil {
@@ -50,7 +65,8 @@ func TestArrows(t *testing.T) {
 	}
 	for path := range strings.Lines(string(out)) {
 		path = strings.TrimSpace(path)
-		if path != module && !strings.HasPrefix(path, "github.com/jackc/") && !strings.HasPrefix(path, "golang.org/x/text") {
+		ours := strings.HasPrefix(path, module)
+		if !ours && !strings.HasPrefix(path, "github.com/jackc/") && !strings.HasPrefix(path, "golang.org/x/") {
 			t.Errorf("the library package pulls in %s", path)
 		}
 	}

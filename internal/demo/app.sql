@@ -20,14 +20,14 @@ create function demo.apply_version(unit_no int) returns void language sql as $$
 
 create table demo.received (
     at bigint generated always as identity primary key,
-    received_at timestamptz not null default clock_timestamp(),
-    event_id uuid not null, unit_id text not null, version int not null);
+    seq bigint not null, event_id uuid not null, unit_id text not null, version int not null);
 
 create function demo.receive(event jsonb) returns void language plpgsql as $$
 begin
     if event -> 'payload' ->> 'version_id' = 'not a number' then
         raise exception 'version_id is not a number';
     end if;
-    insert into demo.received (event_id, unit_id, version)
-    values ((event ->> 'event_id')::uuid, event -> 'payload' ->> 'unit_id', (event -> 'payload' ->> 'version_id')::int);
+    insert into demo.received (seq, event_id, unit_id, version)
+    values ((event ->> 'seq')::bigint, (event ->> 'event_id')::uuid, event -> 'payload' ->> 'unit_id',
+            (event -> 'payload' ->> 'version_id')::int);
 end $$;

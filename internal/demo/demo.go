@@ -1,5 +1,6 @@
-// Package demo is `tidemark demo`: the main job end to end, on a private PostgreSQL, under a load that would
-// make a simpler consumer lose events, with the result checked from outside.
+// Package demo is `tidemark demo`: the main job end to end, with the real daemon, on a private PostgreSQL and
+// with targets in this process, under a load that would make a simpler consumer lose events, with the result
+// checked from outside.
 package demo
 
 import (
@@ -8,7 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,45 +27,27 @@ var app string
 //go:embed app_mended.sql
 var mended string
 
-//go:embed check.sql
-var check string
-
-// worker and route are what the demo sets to work: the worker of pack iu-core, with a route of our own.
-const (
-	worker = "iu_outbound_default"
-	route  = "demo_units"
-)
-
 // Options of a demo.
 type Options struct {
-	Load time.Duration // how long the application writes; start and end take a few seconds more
-	Keep bool          // wait at the end until the context is cancelled, before everything is taken away again
+	Load   time.Duration // how long the application writes; start and end take a few seconds more
+	Rate   int           // events a second, at most, about
+	Events int           // it writes longer, up to twice as long, until so many are committed
+	Keep   bool          // wait at the end until the context is cancelled, before everything is taken away again
 }
 
 // Run shows the demo on out and returns an error unless the result is perfect.
 func Run(ctx context.Context, out io.Writer, o Options) (err error) {
+	s := &show{out: out, options: o, acknowledged: map[string]time.Time{}}
 	began := time.Now()
-	server, err := devpg.Start(ctx, devpg.Options{Durable: true})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, server.Stop()) }()
-
-	s := &show{out: out, loadTime: o.Load, server: server, url: server.URL("postgres")}
-	if s.conn, err = pgx.Connect(ctx, s.url); err != nil {
-		return err
-	}
-	defer func() { _ = s.conn.Close(context.WithoutCancel(ctx)) }()
-	s.db = postgres.New(s.conn)
-
-	for _, part := range []func(context.Context) error{s.install, s.goLive, s.load, s.mend, s.report} {
+	defer func() { err = errors.Join(err, s.close(context.WithoutCancel(ctx))) }()
+	for _, part := range []func(context.Context) error{s.start, s.install, s.goLive, s.load, s.mend, s.report} {
 		if err := part(ctx); err != nil {
-			return err
+			return s.explain(err)
 		}
 	}
 	s.say("Done in %.0f s.", time.Since(began).Seconds())
 	if o.Keep {
-		s.say("\nKept until you press Ctrl-C:\n  psql '%s'\n  export TIDEMARK_DATABASE_URL='%s'", s.url, s.url)
+		s.lookAround()
 		<-ctx.Done()
 	}
 	return nil
@@ -71,24 +55,83 @@ func Run(ctx context.Context, out io.Writer, o Options) (err error) {
 
 // show is the demo under way.
 type show struct {
-	out      io.Writer
-	loadTime time.Duration
-	server   *devpg.Server
-	url      string
-	conn     *pgx.Conn
-	db       *postgres.DB
+	options Options
+	server  *devpg.Server
+	url     string
+	conn    *pgx.Conn
+	db      *postgres.DB
+	log     tail // of the daemons
 
-	whileClosed int64 // delivered more than a second after the gate closed
-	late        int64 // delivered after a later number
-	passes      int64
+	receiver *receiver
+	nats     *natsBroker
+	kafka    *kafkaBroker
+	daemons  []instance
+
+	began        time.Time
+	calm         atomic.Bool   // nothing is disturbed on purpose
+	afterClosing time.Duration // of the last arrival
+	function     *journal      // what the SQL function got
+
+	mu           sync.Mutex
+	out          io.Writer
+	acknowledged map[string]time.Time // when the commits of a calm time were
 }
 
-func (s *show) say(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
+func (s *show) say(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintf(s.out, format+"\n", args...)
+}
 
-// do runs a statement as a user of psql would, and shows it.
-func (s *show) do(ctx context.Context, sql string) error {
-	s.say("   %s", strings.ReplaceAll(sql, "\n", "\n   "))
-	_, err := s.conn.Exec(ctx, sql)
+// start starts everything that is not Tidemark.
+func (s *show) start(ctx context.Context) (err error) {
+	s.server, err = devpg.Start(ctx, devpg.Options{
+		Durable: true, Settings: map[string]string{"track_commit_timestamp": "on"}, // to know when the function's work was
+	})
+	if err != nil {
+		return err
+	}
+	s.url = s.server.URL("postgres")
+	if s.conn, err = pgx.Connect(ctx, s.url); err != nil {
+		return err
+	}
+	s.db = postgres.New(s.conn)
+	if s.receiver, err = newReceiver(ctx); err != nil {
+		return err
+	}
+	if s.nats, err = newNATS(ctx); err != nil {
+		return err
+	}
+	s.kafka, err = newKafka(ctx)
+	return err
+}
+
+// close takes everything away again.
+func (s *show) close(ctx context.Context) error {
+	errs := []error{s.stopDaemons()}
+	if s.kafka != nil {
+		errs = append(errs, s.kafka.close())
+	}
+	if s.nats != nil {
+		errs = append(errs, s.nats.close())
+	}
+	if s.receiver != nil {
+		errs = append(errs, s.receiver.close())
+	}
+	if s.conn != nil {
+		_ = s.conn.Close(ctx)
+	}
+	if s.server != nil {
+		errs = append(errs, s.server.Stop())
+	}
+	return errors.Join(errs...)
+}
+
+// explain adds what the daemons have complained about.
+func (s *show) explain(err error) error {
+	if log := s.log.String(); log != "" && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%w\nThe daemons' log:\n%s", err, log)
+	}
 	return err
 }
 
@@ -117,25 +160,9 @@ func (s *show) install(ctx context.Context) error {
 		return err
 	}
 	s.say("1. Schema installed: %d migrations, %d functions and views. Pack %s: its types, routes and worker,\n"+
-		"   all switched off. An application with 200 units and a function that takes events.",
-		len(report.Applied), report.Recreated, pack.Name)
-	return nil
-}
-
-func (s *show) goLive(ctx context.Context) error {
-	s.say("\n2. Everything is off until somebody says so, and what was said is on record:")
-	for _, sql := range []string{
-		`select tidemark.stage_set('live', 'demo');`,
-		`select tidemark.route_set('` + route + `', '{"worker": "` + worker + `", "domain": "iu", "type": "version_applied",
-                                         "target_kind": "sql", "target_ref": "demo.receive"}');`,
-		`update tidemark.outbound_route set enabled = true, dry_run = false where route_code = '` + route + `';`,
-		`update tidemark.outbound_route set enabled = true where route_code = 'iu_version_applied';  -- in dry run`,
-		`select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.` + worker + `.enabled', true);`,
-	} {
-		if err := s.do(ctx, sql); err != nil {
-			return err
-		}
-	}
+		"   all switched off. An application with %d units. To hear of them, in this process: a receiver of webhooks,\n"+
+		"   a NATS server with JetStream, a broker that speaks Kafka's protocol; and a function in the database.",
+		len(report.Applied), report.Recreated, pack.Name, units)
 	return nil
 }
 
@@ -148,7 +175,7 @@ func (s *show) mend(ctx context.Context) error {
 	if len(letters) != 1 {
 		return fmt.Errorf("%d dead letters, there should be the one poison event", len(letters))
 	}
-	s.say("\n4. One event was poison. It is a dead letter, and nothing waited for it:\n   %s  %s",
+	s.say("\n4. One event was poison to the function. It is a dead letter, and nothing waited for it:\n   %s  %s",
 		letters[0].ErrorCode, *letters[0].ErrorDetail)
 	s.say("   The application learns to take it, and it is replayed:")
 	if _, err := s.conn.Exec(ctx, mended); err != nil {
@@ -160,4 +187,18 @@ func (s *show) mend(ctx context.Context) error {
 	}
 	s.say("   tidemark dead-letter replay %d  ->  attempt %d: %s", replay.ID, replay.AttemptNo, replay.Outcome)
 	return nil
+}
+
+func (s *show) lookAround() {
+	s.say("\nKept until you press Ctrl-C. In another terminal:\n   export TIDEMARK_DATABASE_URL='%s'", s.url)
+	s.say(`   tidemark status
+   tidemark emit --domain iu --type version_applied --payload '{"unit_id": "unit-1", "version_id": "1000"}' --key unit-1
+   tidemark event show EVENT                    with the evidence; EVENT as emit printed it
+   tidemark route disable %s             the next event will not go there
+   psql "$TIDEMARK_DATABASE_URL"`, routeKafka)
+	for _, d := range s.daemons {
+		s.say("   curl %s/metrics         daemon %s; /readyz?verbose, /livez", d.admin, d.name)
+	}
+	s.say("   nats --server %s stream view units", s.nats.url)
+	s.say("   kcat -b %s -t %s -C -e", s.kafka.addresses[0], topic)
 }

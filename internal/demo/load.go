@@ -3,47 +3,55 @@ package demo
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark"
 )
 
 //go:embed load.pgbench
 var script []byte
 
-// load lets pgbench write while two instances of the worker run, one event is poison, and the gate is
-// closed and opened.
+const (
+	units    = 200 // as app.sql makes them
+	emitters = 4
+	// One of so many transactions of an emitter rolls back.
+	rollbackEvery = 20
+)
+
+// load lets the application write while two daemons deliver and things go wrong, and waits until everything
+// that was committed has arrived.
 func (s *show) load(ctx context.Context) error {
-	s.say("\n3. pgbench writes for %.0f s with 8 clients: some transactions roll back, some stay open for up to\n"+
-		"   a second after they emitted, some roll back to a savepoint. Two instances of the worker run.", s.loadTime.Seconds())
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	s.say("\n3. Two daemons (tidemark run) deliver. The application writes for %.0f s: pgbench with 8 clients, of which\n"+
+		"   some roll back, stay open for up to a second after they emitted, or roll back to a savepoint; and a Go\n"+
+		"   program that emits with the library.\n", s.options.Load.Seconds())
+	for _, name := range []string{"one", "two"} {
+		if err := s.startDaemon(ctx, name); err != nil {
+			return err
+		}
+	}
+	s.began = time.Now()
 	written := make(chan struct{})
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		defer close(written)
-		return s.pgbench(ctx)
+		writers, ctx := errgroup.WithContext(ctx)
+		writers.Go(func() error { return s.pgbench(ctx) })
+		writers.Go(func() error { return s.emit(ctx) })
+		return writers.Wait()
 	})
-	var count sync.Mutex
-	for range 2 {
-		group.Go(func() error {
-			passes, late, err := work(ctx, s.url, written)
-			count.Lock()
-			defer count.Unlock()
-			s.passes += passes
-			s.late += late
-			return err
-		})
-	}
 	group.Go(func() error { return s.disturb(ctx) })
 	group.Go(func() error { return s.progress(ctx, written) })
 	return group.Wait()
@@ -66,7 +74,7 @@ func (s *show) pgbench(ctx context.Context) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, program, "--no-vacuum", "--client=8", "--jobs=2", "--protocol=prepared",
-		"--time="+strconv.Itoa(int(s.loadTime.Seconds())), "--file="+file.Name(), "postgres")
+		"--rate="+strconv.Itoa(s.options.Rate/2), "--time="+strconv.Itoa(int(s.options.Load.Seconds())), "--file="+file.Name(), "postgres")
 	cmd.Env = append(os.Environ(), s.server.Env()...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("pgbench: %w\n%s", err, out)
@@ -87,124 +95,89 @@ func (s *show) program(name string) (string, error) {
 	return path, nil
 }
 
-// work is an instance of the worker: one pass after the other, until all that was written is decided.
-func work(ctx context.Context, url string, written <-chan struct{}) (passes, late int64, err error) {
-	conn, err := pgx.Connect(ctx, url)
+// emit is a program that emits with the library, until the load is over.
+func (s *show) emit(ctx context.Context) error {
+	pool, err := pgxpool.New(ctx, s.url)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	db := postgres.New(conn)
-	poll := time.NewTicker(10 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		over := isClosed(written)
-		pass, err := db.RouteWorkerRun(ctx, worker, 5000)
-		if err != nil {
-			return passes, late, err
-		}
-		passes++
-		late += int64(pass.Late)
-		if pass.Events > 0 {
-			continue
-		}
-		if over && pass.Status == "ran" {
-			if settled, err := settled(ctx, db); settled || err != nil {
-				return passes, late, err
+	defer pool.Close()
+	pace := rate.NewLimiter(rate.Limit(s.options.Rate/2), emitters)
+	until, over := context.WithCancel(ctx)
+	defer over()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer over()
+		return s.enough(ctx, pool)
+	})
+	for range emitters {
+		group.Go(func() error {
+			for pace.Wait(until) == nil {
+				if err := s.applyVersion(ctx, pool); err != nil {
+					return err
+				}
 			}
-		}
-		select {
-		case <-ctx.Done():
-			return passes, late, ctx.Err()
-		case <-poll.C:
-		}
-	}
-}
-
-// settled: the cursor, which has come to the end of the log, looks out for nothing below it any more.
-func settled(ctx context.Context, db *postgres.DB) (bool, error) {
-	health, err := db.WorkerHealthOf(ctx, worker)
-	return health.Behind == 0 && health.Holes == 0, err
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-// disturb emits the poison event and closes the gate for a while, under load.
-func (s *show) disturb(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, s.url)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-
-	if err := pause(ctx, s.loadTime/5); err != nil {
-		return err
-	}
-	if _, err := conn.Exec(ctx, `
-insert into demo.journal (event_id, unit_id, version)
-values (tidemark.emit_strict('iu', 'version_applied', '{"unit_id": "unit-poison", "version_id": "not a number"}'), 'unit-poison', 0)`); err != nil {
-		return err
-	}
-
-	gate := `select tidemark.gate_set('worker.` + worker + `.enabled', $1, 'demo')`
-	if _, err := conn.Exec(ctx, gate, false); err != nil {
-		return err
-	}
-	if err := pause(ctx, time.Second); err != nil {
-		return err
-	}
-	received := `select count(*) from demo.received`
-	var before, after int64
-	if err := conn.QueryRow(ctx, received).Scan(&before); err != nil {
-		return err
-	}
-	if err := pause(ctx, s.loadTime/5); err != nil {
-		return err
-	}
-	if err := conn.QueryRow(ctx, received).Scan(&after); err != nil {
-		return err
-	}
-	s.whileClosed = after - before
-	_, err = conn.Exec(ctx, gate, true)
-	return err
-}
-
-// progress says now and then how far both sides have come.
-func (s *show) progress(ctx context.Context, written <-chan struct{}) error {
-	conn, err := pgx.Connect(ctx, s.url)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	tick := time.NewTicker(s.loadTime / 5)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
 			return ctx.Err()
-		case <-written:
-			return nil
-		case <-tick.C:
-		}
-		var committed, received int64
-		var open bool
-		if err := conn.QueryRow(ctx, `select (select count(*) from demo.journal), (select count(*) from demo.received),
-			tidemark.gate_open('worker.`+worker+`.enabled')`).Scan(&committed, &received, &open); err != nil {
+		})
+	}
+	return group.Wait()
+}
+
+// enough waits until the load's time is over, and a little longer where a slow machine has not committed as
+// many events by then as there should be.
+func (s *show) enough(ctx context.Context, pool *pgxpool.Pool) error {
+	if err := s.until(ctx, 1); err != nil {
+		return err
+	}
+	for time.Since(s.began) < 2*s.options.Load {
+		var committed int
+		if err := pool.QueryRow(ctx, `select count(*) from demo.journal`).Scan(&committed); err != nil || committed >= s.options.Events {
 			return err
 		}
-		note := ""
-		if !open {
-			note = "   (the gate is closed for a moment)"
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return err
 		}
-		s.say("   %6d committed, %6d received%s", committed, received, note)
 	}
+	return nil
+}
+
+var errTakenBack = errors.New("the application has changed its mind")
+
+// applyVersion is what demo.apply_version is, in Go.
+func (s *show) applyVersion(ctx context.Context, pool *pgxpool.Pool) error {
+	unit := "unit-" + strconv.Itoa(1+rand.IntN(units)) //nolint:gosec // not a secret
+	var id string
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		var version int
+		err := tx.QueryRow(ctx, `update demo.unit set version = version + 1 where unit_id = $1 returning version`, unit).Scan(&version)
+		if err != nil {
+			return err
+		}
+		payload, err := json.Marshal(map[string]string{"unit_id": unit, "version_id": strconv.Itoa(version)})
+		if err != nil {
+			return err
+		}
+		id, err = tidemark.Emit(ctx, tx, tidemark.Event{Domain: "iu", Type: "version_applied", Key: unit, Payload: payload})
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `insert into demo.journal (event_id, unit_id, version) values ($1, $2, $3)`, id, unit, version); err != nil {
+			return err
+		}
+		if rand.IntN(rollbackEvery) == 0 { //nolint:gosec // not a secret
+			return errTakenBack
+		}
+		return nil
+	})
+	if errors.Is(err, errTakenBack) {
+		return nil
+	}
+	if err == nil && s.calm.Load() {
+		s.mu.Lock()
+		s.acknowledged[id] = time.Now()
+		s.mu.Unlock()
+	}
+	return err
 }
 
 func pause(ctx context.Context, d time.Duration) error {

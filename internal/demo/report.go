@@ -5,57 +5,63 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// found is what the independent check says.
-type found struct {
-	Committed  int64
-	Received   int64
-	Lost       int64
-	Doubled    int64
-	OutOfOrder int64
-	Invented   int64
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// facts are what the report is made of. What was committed and what arrived is known to the application and
+// the targets alone; only why something was tried again is asked of Tidemark.
+type facts struct {
+	committed  map[string]bool
+	rolledBack int64
+	late       int64
+	accounts   []account      // of targets, in their order
+	retried    map[string]int // failed tries by route
+	cutOff     map[string]map[string]int
+	evidence   []evidence
+	dead       dead
+}
+
+type evidence struct {
+	Outcome string
+	N       int64
+}
+
+// dead is how the target is on record at which nobody listens.
+type dead struct {
+	Waiting int64
+	Finding string
 }
 
 func (s *show) report(ctx context.Context) error {
-	rows, err := s.conn.Query(ctx, check)
+	f, err := s.gather(ctx)
 	if err != nil {
 		return err
 	}
-	f, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[found])
-	if err != nil {
-		return err
-	}
-	rows, err = s.conn.Query(ctx, `select outcome::text, count(*) from tidemark.route_attempt group by outcome order by outcome`)
-	if err != nil {
-		return err
-	}
-	evidence, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct {
-		Outcome string
-		N       int64
-	}])
-	if err != nil {
-		return err
-	}
-
 	s.say("\n5. What happened")
 	line := func(n int64, what, note string) {
 		s.say("%s", strings.TrimRight(fmt.Sprintf("   %-36s%8d   %s", what, n, note), " "))
 	}
-	line(f.Committed, "events committed", "counted by the application, in the transactions that emitted them")
-	line(f.Received, "events received", "counted by the application")
-	line(f.Lost, "lost", "")
-	line(f.Doubled, "doubled", "")
-	line(f.OutOfOrder, "out of order per unit", "")
-	line(f.Invented, "rolled back, but received", "")
-	line(s.whileClosed, "received while the gate was closed", "")
-	line(s.late, "received after a later number", "committed late: a plain watermark would have lost them")
-	for _, e := range evidence {
+	function := f.accounts[0]
+	line(int64(len(f.committed)), "events committed", "counted by the application, in the transactions that emitted them")
+	line(int64(function.delivered), "events received", "by the SQL function, counted by the application")
+	line(int64(function.lost), "lost", "")
+	line(int64(function.repeated()), "doubled", "")
+	line(int64(function.outOfOrder), "out of order per unit", "")
+	line(f.rolledBack, "rolled back", "emitted, and taken back by a rollback, also to a savepoint")
+	line(int64(f.invented()), "rolled back, but received", "anywhere")
+	line(f.late, "received after a later number", "committed late: a plain watermark would have lost them")
+	line(s.afterClosing.Milliseconds(), "ms after the gate closed", "the last arrival anywhere; up to 1000 are allowed")
+	for _, e := range f.evidence {
 		line(e.N, "evidence: "+e.Outcome, evidenceNotes[e.Outcome])
 	}
-	line(s.passes, "passes", "of two instances, one at a time")
+	s.table(f)
 	s.say(`
 Look further, in a database of your own (tidemark migrate up), or here with: tidemark demo --keep
    tidemark status                              how the workers are
@@ -64,15 +70,90 @@ Look further, in a database of your own (tidemark migrate up), or here with: tid
    select * from tidemark.route_attempt;        one row per event, route and attempt
    select * from tidemark.audit;                who switched what, when and why
 `)
-	if f.Lost+f.Doubled+f.OutOfOrder+f.Invented+s.whileClosed != 0 || f.Committed == 0 || f.Committed != f.Received {
+	broken := s.broken(f)
+	for _, b := range broken {
+		s.say("BROKEN: %s", b)
+	}
+	if len(broken) > 0 {
 		return errors.New("the result is not what Tidemark promises: please report it")
 	}
 	return nil
 }
 
+// table has a line for each target.
+func (s *show) table(f *facts) {
+	s.say("\n   %-25s%10s%9s%7s%14s%6s%9s%9s", "target", "delivered", "retried", "twice", "out of order", "lost", "p50 ms", "p99 ms")
+	for i, t := range s.everywhere() {
+		a := f.accounts[i]
+		disorder := fmt.Sprint(a.outOfOrder)
+		if !t.ordered {
+			disorder = "not asked for"
+		}
+		s.say("   %-25s%10d%9d%7d%14s%6d%9.1f%9.1f", t.name, a.delivered, f.retried[t.route], a.repeated(), disorder, a.lost,
+			milliseconds(a.p50), milliseconds(a.p99))
+	}
+	s.say("   %-25s%10d%9d%7s%14s%6s   %d wait", "webhook, dead", 0, f.retried[routeDead], "", "", "", f.dead.Waiting)
+	s.say(`
+   retried        tries that failed, each on record
+   twice          %s
+   p50, p99       from when the Go program had its commit acknowledged to the arrival, or to the commit of what the
+                  function did: of %d events, under load and before anything but the dead target was disturbed
+   signatures     those of all webhooks were checked; wrong ones: %d
+   the dead one   is left alone for a while after 5 failures, and a finding says why:
+                  %s`, s.explained(f), len(s.acknowledged), s.receiver.forged.Load(), f.dead.Finding)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// explained says why events came twice.
+func (s *show) explained(f *facts) string {
+	silent, again := int(s.receiver.silent.Load()), 0
+	for _, a := range f.accounts {
+		again += a.repeated()
+	}
+	text := fmt.Sprintf("%d times the receiver took an event and gave no answer", silent)
+	if again > silent {
+		text += fmt.Sprintf("; %d answers were cut off by the gate", again-silent)
+	}
+	return text + ".\n                  Each of these has an attempt on record whose outcome is unknown"
+}
+
 var evidenceNotes = map[string]string{
-	"sent":     "delivered, in the same transaction as this evidence",
+	"sent":     "delivered; by the function, in the same transaction as this evidence",
 	"dry_run":  "decided by a route in dry run, delivered nowhere",
 	"disabled": "decided by a route that is off",
 	"failed":   "the poison event's first attempt",
+	"pending":  "waited: for another attempt, for the one before it of its unit, or for the dead",
+}
+
+// broken are the promises that were not kept.
+func (s *show) broken(f *facts) (list []string) {
+	check := func(kept bool, format string, args ...any) {
+		if !kept {
+			list = append(list, fmt.Sprintf(format, args...))
+		}
+	}
+	check(len(f.committed) > 0, "nothing was committed")
+	check(f.accounts[0].repeated() == 0, "%d events came to the function twice", f.accounts[0].repeated())
+	for i, t := range s.everywhere() {
+		a := f.accounts[i]
+		check(a.lost == 0, "%s: %d events were lost", t.name, a.lost)
+		check(a.invented == 0, "%s: %d events arrived that nobody committed", t.name, a.invented)
+		check(!t.ordered || a.outOfOrder == 0, "%s: %d events out of order", t.name, a.outOfOrder)
+		for event, times := range a.again {
+			check(times <= f.cutOff[t.route][event], "%s: event %s came %d times, and why is not on record", t.name, event, times+1)
+		}
+	}
+	check(s.receiver.forged.Load() == 0, "%d signatures were wrong", s.receiver.forged.Load())
+	check(s.afterClosing <= obeyed, "an event arrived %s after the gate was closed", s.afterClosing)
+	check(f.dead.Waiting == int64(len(f.committed)), "%d events wait for the dead target, not %d", f.dead.Waiting, len(f.committed))
+	check(f.dead.Finding != "", "nobody was told of the dead target")
+	return list
+}
+
+func (f *facts) invented() (n int) {
+	for _, a := range f.accounts {
+		n += a.invented
+	}
+	return n
 }

@@ -1,0 +1,58 @@
+package tidemark_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// openPool opens a database with the tables of a shop, for one example.
+func openPool() (pool *pgxpool.Pool, closePool func()) {
+	t := &exampleTB{}
+	db := tidemarktest.NewDB(t)
+	t.exec(db.Pool, `select tidemark.type_set('shop', 'order.created')`)
+	t.exec(db.Pool, `create table orders (id text primary key, cents bigint not null)`)
+	t.exec(db.Pool, `create table entry (order_id text primary key, cents bigint not null)`)
+	return db.Pool, t.end
+}
+
+// switchOn does what an operator does who sets the stage to live, enables the route of the handler and
+// activates its worker.
+func switchOn(pool *pgxpool.Pool, worker string) {
+	t := &exampleTB{}
+	t.exec(pool, `select tidemark.stage_set('live', 'example')`)
+	t.exec(pool, `select tidemark.handlers_register($1, '{shop/order.created}')`, worker)
+	t.exec(pool, `update tidemark.outbound_route set enabled = true, dry_run = false where worker = $1`, worker)
+	t.exec(pool, `select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.' || $1 || '.enabled', true)`, worker)
+}
+
+// exampleTB is as much of a test as an example needs. What goes wrong is a panic.
+type exampleTB struct {
+	testing.TB
+	cleanups []func()
+}
+
+func (t *exampleTB) Helper()                           {}
+func (t *exampleTB) Context() context.Context          { return context.Background() }
+func (t *exampleTB) Cleanup(f func())                  { t.cleanups = append(t.cleanups, f) }
+func (t *exampleTB) Failed() bool                      { return false }
+func (t *exampleTB) Error(args ...any)                 { panic(fmt.Sprint(args...)) }
+func (t *exampleTB) Fatal(args ...any)                 { panic(fmt.Sprint(args...)) }
+func (t *exampleTB) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+func (t *exampleTB) exec(pool *pgxpool.Pool, sql string, args ...any) {
+	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func (t *exampleTB) end() {
+	for _, f := range slices.Backward(t.cleanups) {
+		f()
+	}
+}

@@ -1,0 +1,76 @@
+// Handler is a program that books orders, each exactly once: what it writes commits together with the record
+// that the event was handled.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tidemarkhq/tidemark"
+)
+
+func main() {
+	// The first signal ends what is under way and gives the cursor back, so that another instance need not
+	// wait for the lease. A second one kills, as ever.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	if err := run(ctx, os.Getenv("DATABASE_URL")); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, url string) error {
+	pool, err := pgxpool.New(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	client, err := tidemark.New(pool, tidemark.Config{Worker: "ledger"})
+	if err != nil {
+		return err
+	}
+	client.Handle("shop/order.created", book)
+	return client.Run(ctx)
+}
+
+// book books an order. It asks nowhere whether it has done so before.
+func book(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
+	var order struct {
+		ID       string `json:"id"`
+		Customer string `json:"customer"`
+		Cents    int64  `json:"cents"`
+	}
+	err := json.Unmarshal(e.Payload, &order)
+	if err == nil && (order.ID == "" || order.Customer == "") {
+		err = errors.New("id and customer are needed")
+	}
+	if err != nil {
+		// However often it is tried, it will be no order. It is kept as a dead letter, for somebody to look at.
+		return tidemark.Permanent(fmt.Errorf("not an order: %w", err))
+	}
+	var closed *time.Time
+	if err := tx.QueryRow(ctx, `select max(until) from closing where until > now()`).Scan(&closed); err != nil {
+		return err // tried again, later and later
+	}
+	if closed != nil {
+		// It is known when to try again, and that nothing is wrong.
+		return tidemark.RetryAfter(errors.New("the books are closed"), time.Until(*closed))
+	}
+	if _, err := tx.Exec(ctx, `insert into entry (order_id, customer, cents) values ($1, $2, $3)`,
+		order.ID, order.Customer, order.Cents); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `insert into balance as b (customer, cents) values ($1, $2)
+		on conflict (customer) do update set cents = b.cents + excluded.cents`, order.Customer, order.Cents)
+	return err
+}

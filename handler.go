@@ -1,0 +1,289 @@
+package tidemark
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/worker"
+)
+
+// A Handler handles an event. What it writes in tx commits together with the record that
+// the event was handled, or not at all: its effects in the database are exactly once.
+// What it does elsewhere may happen again.
+//
+// An error takes back what this call wrote, and the event is tried again after a while
+// (see RetryAfter) until the route's retry_policy is exhausted; then, or at once with
+// Permanent, it is kept as a dead letter. Other events go on meanwhile; with the route's
+// ordering set to key, those of the same key wait.
+//
+// ctx ends with the route's timeout, or when the program may not handle events any more.
+type Handler func(ctx context.Context, tx pgx.Tx, e Event) error
+
+type registration struct {
+	pattern string
+	handler Handler
+}
+
+// Handle lets h handle the events that match the pattern: DOMAIN/TYPE, where TYPE is exact,
+// a prefix such as order.*, or *, and DOMAIN may be * too. An event that matches several
+// patterns goes to the handler of each. Call it before Run, once for a pattern.
+func (c *Client) Handle(pattern string, h Handler) {
+	if h == nil {
+		panic("tidemark: Handle(" + pattern + ") with a nil handler")
+	}
+	if slices.ContainsFunc(c.handlers, func(r registration) bool { return r.pattern == pattern }) {
+		panic("tidemark: Handle(" + pattern + ") twice")
+	}
+	c.handlers = append(c.handlers, registration{pattern, h})
+}
+
+type permanentError struct{ error }
+
+func (e permanentError) Unwrap() error { return e.error }
+
+// Permanent says that trying again will never help: the event becomes a dead letter.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return permanentError{err}
+}
+
+type retryError struct {
+	error
+	after time.Duration
+}
+
+func (e retryError) Unwrap() error { return e.error }
+
+// RetryAfter says when to try again, instead of when the route's retry_policy would.
+func RetryAfter(err error, d time.Duration) error {
+	if err == nil {
+		return nil
+	}
+	return retryError{err, d}
+}
+
+// handling is the worker's handler: nothing happens outside of the transaction.
+type handling struct {
+	client *Client
+	permit *worker.Permit
+	routes map[int32]cursor.Route
+	busy   atomic.Bool
+
+	// What came of handlers that took the connection with them (one that outlasts its
+	// timeout in a statement does): the next try of the page goes without them.
+	page *cursor.Page
+	lost map[taskKey]cursor.Result
+}
+
+type taskKey struct {
+	route int32
+	seq   int64
+	fresh bool
+}
+
+func (h *handling) Begin([]cursor.Waiting) {}
+
+func (h *handling) Act(_ context.Context, page *cursor.Page) []cursor.Result {
+	if h.routes == nil {
+		h.routes = map[int32]cursor.Route{}
+	}
+	for _, r := range page.Routes {
+		h.routes[r.ID] = r
+	}
+	return nil
+}
+
+func (h *handling) Collect() []cursor.Result               { return nil }
+func (h *handling) Rooms() map[int32]int                   { return nil }
+func (h *handling) Ready() <-chan struct{}                 { return nil }
+func (h *handling) Busy() bool                             { return h.busy.Load() }
+func (h *handling) Quiesce()                               {}
+func (h *handling) Report(context.Context, *cursor.Cursor) {}
+
+// A task is one event for one handler.
+type task struct {
+	item  *cursor.Item
+	route cursor.Route
+}
+
+func (t task) key() taskKey { return taskKey{t.route.ID, t.item.Seq, t.item.Fresh} }
+
+// Apply runs the handlers in tx: all of them as they come, which costs nothing extra; only
+// when one fails, each again with a savepoint of its own.
+func (h *handling) Apply(ctx context.Context, tx pgx.Tx, c *cursor.Cursor, page *cursor.Page) ([]cursor.Result, error) {
+	h.busy.Store(true)
+	defer h.busy.Store(false)
+	if h.page != page {
+		h.page, h.lost = page, map[taskKey]cursor.Result{}
+	}
+	var tasks []task
+	for i := range page.Items {
+		for _, id := range page.Items[i].Routes {
+			tasks = append(tasks, task{&page.Items[i], h.routes[id]})
+		}
+	}
+	slices.SortStableFunc(tasks, func(a, b task) int { return int(a.item.Seq - b.item.Seq) })
+	behind, err := h.behind(ctx, tx, c, tasks)
+	if err != nil {
+		return nil, err
+	}
+	if len(behind)+len(h.lost) == 0 {
+		if results, err := h.together(ctx, tx, tasks); results != nil || err != nil {
+			return results, err
+		}
+	}
+	return h.apart(ctx, tx, tasks, behind)
+}
+
+// behind are the keys of fresh events with an earlier one pending, where the order of keys
+// is kept.
+func (h *handling) behind(ctx context.Context, tx pgx.Tx, c *cursor.Cursor, tasks []task) (map[cursor.KeyOf]bool, error) {
+	var routes []int32
+	var keys []string
+	for _, t := range tasks {
+		if t.route.Ordering == "key" && t.item.Fresh && t.item.Key != "" {
+			routes, keys = append(routes, t.route.ID), append(keys, t.item.Key)
+		}
+	}
+	if len(keys) == 0 {
+		return map[cursor.KeyOf]bool{}, nil
+	}
+	return c.Behind(ctx, tx, routes, keys)
+}
+
+// together gives nil where a handler failed; then nothing has happened.
+func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task) (results []cursor.Result, err error) {
+	all, err := tx.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tasks {
+		if failure := h.handle(ctx, all, t); failure != nil {
+			h.lose(ctx, tx, t, failure)
+			return nil, all.Rollback(ctx)
+		}
+		results = append(results, cursor.Result{Route: t.route.ID, Seq: t.item.Seq, Fresh: t.item.Fresh, Outcome: cursor.Sent})
+	}
+	return results, all.Commit(ctx)
+}
+
+func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, behind map[cursor.KeyOf]bool) ([]cursor.Result, error) {
+	results := make([]cursor.Result, 0, len(tasks))
+	held := map[cursor.KeyOf]bool{}
+	for _, t := range tasks {
+		key := cursor.KeyOf{Route: t.route.ID, Key: t.item.Key}
+		ordered := t.route.Ordering == "key" && t.item.Key != ""
+		r := cursor.Result{Outcome: cursor.Pending, Reason: "behind_key", Behind: true}
+		if lost, ok := h.lost[t.key()]; ok {
+			r = lost
+		} else if !ordered || !held[key] && (!behind[key] || !t.item.Fresh) {
+			failure, err := h.alone(ctx, tx, t)
+			if err != nil {
+				return nil, err
+			}
+			r = result(ctx, t, failure)
+		}
+		if r.Outcome == cursor.Pending {
+			held[key] = true
+		}
+		r.Route, r.Seq, r.Fresh = t.route.ID, t.item.Seq, t.item.Fresh
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// alone runs a handler with a savepoint of its own. err: the transaction is lost.
+func (h *handling) alone(ctx context.Context, tx pgx.Tx, t task) (failure, err error) {
+	savepoint, err := tx.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if failure = h.handle(ctx, savepoint, t); failure == nil {
+		failure = savepoint.Commit(ctx)
+	}
+	if failure != nil {
+		h.lose(ctx, tx, t, failure)
+		if err := savepoint.Rollback(ctx); err != nil && !errors.Is(err, pgx.ErrTxClosed) {
+			return nil, err
+		}
+	}
+	return failure, nil
+}
+
+// lose remembers the failure of a handler without which the page has to be tried again.
+func (h *handling) lose(ctx context.Context, tx pgx.Tx, t task, failure error) {
+	if tx.Conn().IsClosed() && ctx.Err() == nil {
+		h.lost[t.key()] = result(ctx, t, failure)
+	}
+}
+
+var errForbidden = errors.New("the route is switched off")
+
+func (h *handling) handle(ctx context.Context, tx pgx.Tx, t task) (err error) {
+	if !h.permit.Allows(t.route.ID) {
+		return errForbidden
+	}
+	i := slices.IndexFunc(h.client.handlers, func(r registration) bool { return r.pattern == t.route.TargetRef })
+	if i < 0 {
+		return errors.New("this program has no handler for " + t.route.TargetRef)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(t.route.Timeout*float64(time.Second)))
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return h.client.handlers[i].handler(ctx, tx, received(t.item))
+}
+
+// result is what a handler's error comes to.
+func result(ctx context.Context, t task, failure error) cursor.Result {
+	failed := t.item.Errors + 1
+	r := cursor.Result{Reason: "handler"}
+	var permanent permanentError
+	var retry retryError
+	switch {
+	case failure == nil:
+		return cursor.Result{Outcome: cursor.Sent}
+	case errors.Is(failure, errForbidden), ctx.Err() != nil:
+		return cursor.Result{Outcome: cursor.Pending, Reason: "gate_closed"}
+	case errors.As(failure, &permanent):
+		r.Outcome = cursor.Failed
+	case errors.As(failure, &retry):
+		r.Outcome, r.Delay = cursor.Pending, retry.after
+	default:
+		r.Outcome = cursor.Pending
+	}
+	r.Detail = failure.Error()
+	policy, err := t.route.Retries()
+	if err != nil {
+		r.Outcome, r.Detail = cursor.Failed, "retry_policy: "+err.Error()
+	}
+	if r.Outcome == cursor.Pending {
+		if policy.Exhausted(failed) {
+			r.Outcome = cursor.Failed
+			r.Detail = fmt.Sprintf("%s (given up after %d attempts)", r.Detail, failed)
+		} else if retry.error == nil {
+			r.Delay = policy.Delay(failed)
+		}
+	}
+	return r
+}
+
+func received(i *cursor.Item) Event {
+	return Event{
+		ID: i.ID, Seq: i.Seq, CreatedAt: i.CreatedAt, OccurredAt: i.OccurredAt, Domain: i.Domain, Type: i.Type,
+		Payload: i.Payload, Key: i.Key, Stream: i.Stream, Lane: Lane(i.Lane), Severity: Severity(i.Severity),
+		SubjectTable: i.SubjectTable, SubjectRef: i.SubjectRef, IdempotencyKey: i.IdempotencyKey, Trace: i.Trace, Actor: i.Actor,
+	}
+}

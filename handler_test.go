@@ -1,0 +1,278 @@
+package tidemark_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// A program is one that uses the library: its pool, its client, its table.
+type program struct {
+	t    *testing.T
+	db   *tidemarktest.DB
+	stop func()
+}
+
+// start runs a program with one handler for shop/*, switched on; change changes its route.
+func start(t *testing.T, change string, handler tidemark.Handler) program {
+	t.Helper()
+	db := tidemarktest.NewDB(t)
+	p := program{t: t, db: db}
+	p.exec(`select tidemark.type_set('shop', 'order.paid'), tidemark.stage_set('live', 'test')`)
+	p.exec(`create table effect (n text)`)
+	p.exec(`select tidemark.handlers_register('billing', '{shop/*}')`)
+	p.exec(`select tidemark.route_set('billing.shop.all', '{"enabled": true, "dry_run": false}'::jsonb || $1::jsonb)`, "{"+change+"}")
+	p.exec(`select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.billing.enabled', true)`)
+	p.stop = p.run(handler)
+	return p
+}
+
+func (p program) run(handler tidemark.Handler) (stop func()) {
+	p.t.Helper()
+	pool, err := pgxpool.New(context.Background(), p.db.URL)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	client, err := tidemark.New(pool, tidemark.Config{
+		Worker: "billing", Lease: 5 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond,
+		Logger: slog.New(slog.NewTextHandler(p.t.Output(), nil)),
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	client.Handle("shop/*", handler)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- client.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			p.t.Error(err)
+		}
+		pool.Close()
+	})
+	p.t.Cleanup(stop)
+	return stop
+}
+
+func (p program) exec(sql string, args ...any) {
+	p.t.Helper()
+	if _, err := p.db.Pool.Exec(context.Background(), sql, args...); err != nil {
+		p.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func (p program) emit(key string, n ...string) {
+	p.t.Helper()
+	for _, text := range n {
+		if _, err := tidemark.Emit(context.Background(), p.db.Pool, tidemark.Event{
+			Domain: "shop", Type: "order.paid", Key: key, Payload: []byte(`{"n": "` + text + `"}`),
+		}); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+func (p program) eventually(sql string, want ...string) {
+	p.t.Helper()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for deadline := time.Now().Add(20 * time.Second); ; <-poll.C {
+		rows, _ := p.db.Pool.Query(context.Background(), sql)
+		got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if cmp.Equal(want, got) || len(want)+len(got) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%s\n(-want +got)\n%s", sql, cmp.Diff(want, got))
+		}
+	}
+}
+
+const (
+	effects  = `select coalesce(string_agg(n, ' ' order by n), '') from effect`
+	attempts = `select concat_ws(' ', seq, attempt_no, outcome, reason, detail) from tidemark.route_attempt order by seq, attempt_no`
+)
+
+// note is a handler that writes the event down.
+func note(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
+	_, err := tx.Exec(ctx, `insert into effect select $1::jsonb ->> 'n'`, string(e.Payload))
+	return err
+}
+
+func is(e tidemark.Event, n string) bool { return string(e.Payload) == `{"n": "`+n+`"}` }
+
+func TestHandle(t *testing.T) {
+	t.Parallel()
+	p := start(t, "", note)
+	p.emit("", "1", "2", "3")
+	p.eventually(effects, "1 2 3")
+	p.eventually(attempts, "1 1 sent", "2 1 sent", "3 1 sent")
+	p.stop()
+	p.eventually(`select last_status from tidemark.heartbeat where executor_id = 'billing/outbox/0'`, "released")
+	p.eventually(`select "check" || detail from tidemark.verify() where status = 'fail'`)
+}
+
+// What a handler wrote before it failed is gone; what the others wrote is not.
+func TestHandlerFails(t *testing.T) {
+	t.Parallel()
+	var tries atomic.Int32
+	p := start(t, `"retry_policy": {"base_seconds": 0.01, "max_attempts": 3}`, func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
+		if err := note(ctx, tx, e); err != nil {
+			return err
+		}
+		switch {
+		case is(e, "2") && tries.Add(1) <= 2: // the first time together with the others, then alone
+			return errors.New("not now")
+		case is(e, "3"):
+			return tidemark.Permanent(errors.New("never"))
+		case is(e, "4"):
+			_, err := tx.Exec(ctx, `select 1 / 0`)
+			return err
+		case is(e, "5"):
+			panic("oops")
+		case is(e, "6") && tries.Load() < 3:
+			return tidemark.RetryAfter(errors.New("later"), time.Millisecond)
+		}
+		return nil
+	})
+	p.exec(`select count(*) from tidemark.emit_many((select jsonb_agg(jsonb_build_object('domain', 'shop', 'type', 'order.paid', 'payload', jsonb_build_object('n', n::text))) from generate_series(1, 7) n))`)
+	p.eventually(`select coalesce(string_agg(seq::text, ' ' order by seq), '') from tidemark.dead_letter`, "3 4 5")
+	p.eventually(effects, "1 2 6 7")
+	p.eventually(`select concat_ws(' ', seq, error_detail, attempts) from tidemark.dead_letter order by seq`, "3 never 1",
+		"4 ERROR: division by zero (SQLSTATE 22012) (given up after 3 attempts) 3", "5 panic: oops (given up after 3 attempts) 3")
+}
+
+// A statement that outlasts the timeout takes the connection with it, not the page.
+func TestHandlerTimeout(t *testing.T) {
+	t.Parallel()
+	p := start(t, `"timeout": "200 ms", "retry_policy": {"max_attempts": 1}`, func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
+		if is(e, "2") {
+			_, err := tx.Exec(ctx, `select pg_sleep(30)`)
+			return err
+		}
+		return note(ctx, tx, e)
+	})
+	p.emit("", "1", "2", "3")
+	p.eventually(effects, "1 3")
+	p.eventually(`select seq::text from tidemark.dead_letter`, "2")
+}
+
+func TestHandlerOrderOfKey(t *testing.T) {
+	t.Parallel()
+	var open atomic.Bool
+	p := start(t, `"ordering": "key", "retry_policy": {"base_seconds": 0.01, "max_attempts": 100, "max_seconds": 0.02}`, func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
+		if e.Key == "a" && !open.Load() {
+			return errors.New("not now")
+		}
+		return note(ctx, tx, e)
+	})
+	p.emit("a", "a1", "a2")
+	p.emit("b", "b1")
+	p.eventually(effects, "b1")
+	p.emit("a", "a3")
+	p.eventually(`select count(*)::text from tidemark.pending`, "3")
+	open.Store(true)
+	p.eventually(`select coalesce(string_agg(n, ' ' order by ctid), '') from effect`, "b1 a1 a2 a3")
+}
+
+// Of two programs with the same worker one handles, whoever comes and goes.
+func TestHandlersTakeTurns(t *testing.T) {
+	t.Parallel()
+	p := start(t, "", note)
+	second := p.run(note)
+	for range 50 {
+		p.emit("", "1")
+	}
+	p.stop()
+	for range 50 {
+		p.emit("", "1")
+	}
+	p.eventually(`select count(*)::text from effect`, "100")
+	second()
+	p.eventually(`select outcome || ' ' || count(*) from tidemark.route_attempt group by outcome`, "sent 100")
+}
+
+func TestHandlerGateCloses(t *testing.T) {
+	t.Parallel()
+	began, closed := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	p := start(t, "", func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
+		err := note(ctx, tx, e)
+		once.Do(func() { began <- struct{}{}; <-closed })
+		return err
+	})
+	p.emit("", "1")
+	<-began
+	p.exec(`select tidemark.gate_set('worker.billing.enabled', false)`)
+	close(closed)
+	p.eventually(`select last_status from tidemark.heartbeat where executor_id = 'billing/outbox/0'`, "closed")
+	p.eventually(`select count(*)::text from effect`, "0")
+	p.exec(`select tidemark.gate_set('worker.billing.enabled', true)`)
+	p.eventually(effects, "1")
+}
+
+func TestEmitMany(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := program{t: t, db: db}
+	p.exec(`select tidemark.type_set('shop', 'order.paid')`)
+	events := []tidemark.Event{{Domain: "shop", Type: "order.paid", IdempotencyKey: "k"}, {Domain: "shop", Type: "order.paid"}}
+	ids, err := tidemark.EmitMany(t.Context(), db.Pool, events)
+	if err != nil || len(ids) != 2 || ids[0] == ids[1] {
+		t.Fatal(ids, err)
+	}
+	again, err := tidemark.EmitMany(t.Context(), db.Pool, events[:1])
+	if err != nil || len(again) != 1 || again[0] != ids[0] {
+		t.Errorf("got %v, %v, want %s", again, err, ids[0])
+	}
+	if none, err := tidemark.EmitMany(t.Context(), db.Pool, nil); err == nil && len(none) != 0 {
+		t.Errorf("got %v, %v", none, err)
+	}
+	_, err = tidemark.EmitMany(t.Context(), db.Pool, append(events, tidemark.Event{Domain: "shop", Type: "never"}))
+	if !errors.Is(err, tidemark.ErrUnknownType) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := tidemark.Emit(t.Context(), db.Pool, tidemark.Event{Domain: "shop", Type: "order.paid", Payload: []byte(`[]`)}); !errors.Is(err, tidemark.ErrPayload) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	for want, c := range map[string]tidemark.Config{
+		"tidemark: Config.Worker is empty":                           {},
+		"tidemark: Config.Lease is 1s, and must be from 3 s to 1 h":  {Worker: "w", Lease: time.Second},
+		"tidemark: Config.Batch is 9000, and must be from 1 to 5000": {Worker: "w", Batch: 9000},
+	} {
+		if _, err := tidemark.New(db.Pool, c); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	client, err := tidemark.New(db.Pool, tidemark.Config{Worker: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Run(t.Context()); err == nil {
+		t.Error("it runs without a handler")
+	}
+	client.Handle("shop/*", note)
+	if err := client.Run(t.Context()); !errors.Is(err, tidemark.ErrArgument) {
+		t.Errorf("got %v", err)
+	}
+}

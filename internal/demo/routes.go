@@ -1,0 +1,82 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// worker is that of pack iu-core.
+const worker = "iu_outbound_default"
+
+// The routes that the demo adds to the pack's, all of that one worker.
+const (
+	routeFunction = "demo_function"
+	routeKeyed    = "demo_webhook"
+	routeLoose    = "demo_unordered"
+	routeNATS     = "demo_nats"
+	routeKafka    = "demo_kafka"
+	routeDead     = "demo_dead"
+)
+
+// nobody listens at the port that is for throwing things away.
+const nobody = "http://127.0.0.1:9/"
+
+// A target is where events of a route arrive.
+type target struct {
+	route   string
+	name    string
+	ordered bool
+	journal *journal
+}
+
+// targets are those outside of the database, but for the dead one.
+func (s *show) targets() []target {
+	return []target{
+		{routeKeyed, "webhook, in order by key", true, s.receiver.keyed.journal},
+		{routeLoose, "webhook, in any order", false, s.receiver.loose.journal},
+		{routeNATS, "NATS JetStream", true, s.nats.journal},
+		{routeKafka, "Kafka", true, s.kafka.journal},
+	}
+}
+
+// everywhere is all targets at which somebody listens, the function first.
+func (s *show) everywhere() []target {
+	return append([]target{{routeFunction, "SQL function, exactly once", true, s.function}}, s.targets()...)
+}
+
+func (s *show) goLive(ctx context.Context) error {
+	s.say("\n2. Everything is off until somebody says so, and what was said is on record:")
+	for _, sql := range []string{
+		`select tidemark.stage_set('live', 'demo');`,
+		fmt.Sprintf(`select tidemark.route_set(code, '{"worker": "%s", "domain": "iu", "type": "version_applied",
+        "retry_policy": {"base_seconds": 0.1, "max_seconds": 2, "max_attempts": 50}}'
+    || jsonb_build_object('target_kind', kind, 'target_ref', ref, 'ordering', ordering, 'options', options))
+from (values
+    ('%s',  'sql',     'demo.receive', 'key', '{}'::jsonb),
+    ('%s',   'webhook', '%s', 'key', '{"secret": "demo"}'),
+    ('%s', 'webhook', '%s', 'none', '{"secret": "demo"}'),
+    ('%s',      'nats',    '%s', 'key', '{}'),
+    ('%s',     'kafka',   '%s', 'key', '{}'),
+    -- Here nobody listens.
+    ('%s',      'webhook', '%s', 'key', '{"unsigned": true}')) r (code, kind, ref, ordering, options);`,
+			worker, routeFunction, routeKeyed, s.receiver.url+keyedPath, routeLoose, s.receiver.url+loosePath,
+			routeNATS, subject, routeKafka, topic, routeDead, nobody),
+		`update tidemark.outbound_route set enabled = true, dry_run = false where route_code like 'demo%';`,
+		`update tidemark.outbound_route set enabled = true where route_code = 'iu_version_applied';  -- in dry run`,
+		`select tidemark.gate_set(gate, true) from (values ('routes.enabled'), ('worker.` + worker + `.enabled'),
+    ('notify.bridge_enabled')) g (gate);  -- the last one: emit wakes workers that sleep`,
+	} {
+		if err := s.do(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// do runs a statement as a user of psql would, and shows it.
+func (s *show) do(ctx context.Context, sql string) error {
+	s.say("   %s", strings.ReplaceAll(sql, "\n", "\n   "))
+	_, err := s.conn.Exec(ctx, sql)
+	return err
+}

@@ -1,0 +1,151 @@
+package tidemark
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/worker"
+)
+
+// Config is how a Client handles events. The zero value of a field is its default.
+type Config struct {
+	// Worker names the worker whose cursor the handlers of this program share. Programs
+	// with the same worker take turns: one handles, the others stand by. Required.
+	Worker string
+
+	// Lease is how long the others wait for an instance that has died without a word.
+	// Default: 30 s; from 3 s to 1 h.
+	Lease time.Duration
+
+	// Batch is the highest number of events that are handled in one transaction.
+	// Default: 100; from 1 to 5000.
+	Batch int
+
+	// PollMin and PollMax bound how long to wait before looking for events again, when
+	// there were none. Default: 10 ms and 1 s.
+	PollMin, PollMax time.Duration
+
+	// DirectURL is where to listen for wake-up, which PgBouncer in transaction mode cannot
+	// do. Default: where the pool connects to. The gate notify.bridge_enabled decides
+	// whether anything is listened for; two connections beside the pool's are for it.
+	DirectURL string
+
+	// StopTimeout is how long handlers may go on when Run is told to stop. Default: 20 s.
+	StopTimeout time.Duration
+
+	// Logger gets what an operator may want to know. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// Client handles events in a Go program.
+type Client struct {
+	pool     *pgxpool.Pool
+	config   Config
+	handlers []registration
+}
+
+// New returns a client that works on the pool's database. It needs 3 of the pool's
+// connections, of a role that is a member of tidemark_executor.
+func New(pool *pgxpool.Pool, c Config) (*Client, error) {
+	switch {
+	case pool == nil:
+		return nil, errors.New("tidemark: pool is nil")
+	case c.Worker == "":
+		return nil, errors.New("tidemark: Config.Worker is empty")
+	case c.Lease != 0 && (c.Lease < 3*time.Second || c.Lease > time.Hour):
+		return nil, fmt.Errorf("tidemark: Config.Lease is %s, and must be from 3 s to 1 h", c.Lease)
+	case c.Batch < 0 || c.Batch > 5000:
+		return nil, fmt.Errorf("tidemark: Config.Batch is %d, and must be from 1 to 5000", c.Batch)
+	case pool.Config().MaxConns < 3:
+		return nil, fmt.Errorf("tidemark: the pool has at most %d connections, and 3 are needed", pool.Config().MaxConns)
+	}
+	c.Lease = cmp.Or(c.Lease, 30*time.Second)
+	c.Batch = cmp.Or(c.Batch, 100)
+	c.PollMin = cmp.Or(c.PollMin, 10*time.Millisecond)
+	c.PollMax = max(cmp.Or(c.PollMax, time.Second), c.PollMin)
+	c.StopTimeout = cmp.Or(c.StopTimeout, 20*time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return &Client{pool: pool, config: c}, nil
+}
+
+// Run registers the handlers with the database and handles events until ctx is done. Then
+// it ends what is under way, for at most Config.StopTimeout, and gives the cursor back.
+//
+// A worker and a route for each handler are made when there are none: off, in dry run,
+// and behind closed gates, as everything in Tidemark is at first. A new worker begins at
+// the beginning of the log. To switch a handler on:
+//
+//	tidemark stage set live --reason '…'
+//	tidemark route set WORKER.DOMAIN.TYPE --enabled --dry-run=false
+//	tidemark activate WORKER
+func (c *Client) Run(ctx context.Context) error {
+	patterns := make([]string, len(c.handlers))
+	for i, r := range c.handlers {
+		patterns[i] = r.pattern
+	}
+	if len(patterns) == 0 {
+		return errors.New("tidemark: Run without a handler")
+	}
+	routes, err := cursor.Register(ctx, c.pool, c.config.Worker, patterns)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return AsError(err)
+	}
+	for _, r := range routes {
+		if !r.Enabled || r.DryRun {
+			c.config.Logger.InfoContext(ctx, "a handler is switched off", "route", r.Code, "pattern", r.Pattern,
+				"enabled", r.Enabled, "dry_run", r.DryRun)
+		}
+	}
+
+	host, _ := os.Hostname() // only a name
+	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	bridge := worker.NewBridge(c.connect, c.config.Logger)
+	var bridging sync.WaitGroup
+	bridging.Go(func() { bridge.Run(aside) })
+	defer bridging.Wait()
+	defer cancel()
+
+	permit := &worker.Permit{}
+	h := &handling{client: c, permit: permit}
+	w := worker.New(c.pool, worker.Options{
+		Worker: c.config.Worker, Owner: host + "/" + rand.Text()[:8], Lease: c.config.Lease, MaxBatch: c.config.Batch,
+		PollMin: c.config.PollMin, PollMax: c.config.PollMax, StopTime: c.config.StopTimeout,
+		Handler: h, InTx: h, Permit: permit, Wake: bridge.Waker(), Observe: unobserved{}, Log: c.config.Logger,
+	})
+	return AsError(w.Run(ctx))
+}
+
+// connect opens a session for listening.
+func (c *Client) connect(ctx context.Context) (*pgx.Conn, error) {
+	config := c.pool.Config().ConnConfig
+	if c.config.DirectURL != "" {
+		direct, err := pgx.ParseConfig(c.config.DirectURL)
+		if err != nil {
+			return nil, errors.New("tidemark: Config.DirectURL cannot be read")
+		}
+		config = direct
+	}
+	return pgx.ConnectConfig(ctx, config)
+}
+
+// unobserved: programs have metrics of their own.
+type unobserved struct{}
+
+func (unobserved) Claimed(int64)              {}
+func (unobserved) Lost(error)                 {}
+func (unobserved) Read(int, time.Duration)    {}
+func (unobserved) Settled(int, time.Duration) {}
