@@ -106,6 +106,7 @@ func (h *handling) Collect() []cursor.Result               { return nil }
 func (h *handling) Rooms() map[int32]int                   { return nil }
 func (h *handling) Ready() <-chan struct{}                 { return nil }
 func (h *handling) Busy() bool                             { return h.busy.Load() }
+func (h *handling) Behind() bool                           { return false }
 func (h *handling) Quiesce()                               {}
 func (h *handling) Report(context.Context, *cursor.Cursor) {}
 

@@ -308,6 +308,18 @@ func (d *Deliverer) Busy() bool {
 	return false
 }
 
+// Behind reports whether a target that takes events has some waiting in the database.
+func (d *Deliverer) Behind() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.routes {
+		if r.lane != nil && r.lane.behind() {
+			return true
+		}
+	}
+	return false
+}
+
 // Quiesce returns when no delivery is under way any more, which is soon after the context
 // of the latest Act is done.
 func (d *Deliverer) Quiesce() {

@@ -50,6 +50,8 @@ type lane struct {
 	running int           // slots at work
 	over    chan struct{} // closed when the run is over
 	jobs    []*job        // of the run
+	began   time.Time
+	pace    int // events in a patience, by the last run
 	ended   []cursor.Result
 	waiting waiting
 	gone    string // the target's last word, if it is gone
@@ -136,8 +138,20 @@ func (l *lane) room() int {
 	case l.breaker.State() == gobreaker.StateHalfOpen:
 		return 1
 	default:
-		return max(100, min(l.route.Concurrency*l.limits.Batch*4, 1000))
+		return min(max(l.pace, firstRoom), mostRoom)
 	}
+}
+
+const (
+	firstRoom = 100
+	mostRoom  = 2000
+)
+
+// behind: the lane can deliver, and has events waiting in the database.
+func (l *lane) behind() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting) > 0 && l.breaker.State() == gobreaker.StateClosed
 }
 
 // begin starts a run with the jobs and returns when it is over; of a lane at work, never:
@@ -175,7 +189,7 @@ func (l *lane) begin(ctx context.Context, jobs []*job) <-chan struct{} {
 		}
 		l.jobs = append(l.jobs, j)
 	}
-	l.over = over
+	l.over, l.began = over, time.Now()
 	for _, jobs := range slots {
 		if len(jobs) > 0 {
 			l.running++
@@ -202,6 +216,9 @@ func (l *lane) slot(ctx context.Context, jobs []*job) {
 	defer l.mu.Unlock()
 	l.running--
 	if l.running == 0 {
+		// What it would deliver while a page waits for it.
+		took := max(time.Since(l.began), time.Millisecond)
+		l.pace = int(float64(len(l.jobs)) * float64(patience) / float64(took))
 		close(l.over)
 	}
 }
@@ -365,6 +382,10 @@ func (l *lane) untried(j *job, reason string, delay time.Duration, blocked map[s
 	blocked[j.item.Key] = j.item.Key != ""
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if (!j.item.Fresh || j.staged) && reason != behindKey {
+		j.result = &cursor.Result{} // it is pending in the database, and stays so as it is
+		return
+	}
 	l.end(j, cursor.Result{Outcome: cursor.Pending, Reason: reason, Delay: delay, Behind: reason == behindKey})
 }
 

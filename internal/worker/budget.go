@@ -34,16 +34,23 @@ func newBudget(most int, pollMin, pollMax time.Duration) *budget {
 	return &budget{most: most, pollMin: pollMin, pollMax: pollMax, limit: min(firstPage, most), poll: pollMin}
 }
 
-// spent takes in how a pass went, and how long of it its deliveries took.
-func (b *budget) spent(page *cursor.Page, acted, took time.Duration) {
-	bytes := 0
+// spent takes in how a pass went: what came of it, and how long of it its deliveries took.
+func (b *budget) spent(page *cursor.Page, results []cursor.Result, acted, took time.Duration) {
+	bytes, put := 0, 0
 	for i := range page.Items {
 		bytes += len(page.Items[i].Payload)
+	}
+	for i := range results {
+		if results[i].Fresh && (results[i].Reason == "busy" || results[i].Reason == "behind_key") {
+			put++ // off: more at a time would only be put off too
+		}
 	}
 	switch full := page.Events >= b.limit; {
 	case acted >= slowAct && full, took > slowPass, bytes > heavyBytes:
 		b.limit = max(1, b.limit/2)
-	case full && acted < quickAct && bytes < heavyBytes/4:
+	case 2*put > len(results) && put > 0:
+		b.limit = max(min(firstPage, b.most), b.limit/2)
+	case full && acted < quickAct && bytes < heavyBytes/4 && 10*put <= len(results):
 		b.limit = min(b.most, b.limit*2)
 	}
 }

@@ -33,7 +33,7 @@ func (w *Worker) work(ctx context.Context, l *lease) error {
 		// it is settled. But now and then the next page has to wait for the settle: only
 		// then it can bring what is pending and due.
 		var ahead <-chan *cursor.Page
-		may, full := time.Since(w.looked) < lookForDue, page.Events >= w.budget.limit
+		may, full := time.Since(w.looked) < lookForDue && !w.handler.Behind(), page.Events >= w.budget.limit
 		if may && full {
 			ahead = w.readAhead(ctx, l, page)
 		}
@@ -51,13 +51,13 @@ func (w *Worker) work(ctx context.Context, l *lease) error {
 			return err
 		}
 		w.report(ctx)
-		w.budget.spent(page, acted, time.Since(began))
+		w.budget.spent(page, results, acted, time.Since(began))
 
 		last, page = page, nil
 		if ahead != nil {
 			page = <-ahead
 		}
-		if full || page != nil && page.Events > 0 {
+		if page != nil && page.Events > 0 || page == nil && full {
 			w.busy()
 			continue
 		}

@@ -31,6 +31,8 @@ type Handler interface {
 	Ready() <-chan struct{}
 	// Busy: something is under way, or to be collected.
 	Busy() bool
+	// Behind: targets that take events have some waiting in the database.
+	Behind() bool
 	// Quiesce returns when nothing is under way any more.
 	Quiesce()
 	// Report says what is for operators, after each settle.

@@ -13,21 +13,24 @@ begin
             (select f.n from unnest(rooms, room_of) f (route_id, n) where f.route_id = r.id limit 1), 100) as n) room
         cross join lateral (
             with first as materialized (
-                select p from tidemark.pending p
-                where p.route_id = r.id and p.next_attempt_at <= clock_timestamp() and p.worker_id = pending_due.worker_id
-                order by p.next_attempt_at limit room.n)
-            select f.p from first f
-            union all
-            -- What waits behind them, in order: a key that was held up is made good in runs, not one by one.
-            select q.p from first f
-            cross join lateral (
-                select q as p from tidemark.pending q
-                where r.ordering = 'key' and room.n > 1 and (f.p).dead_letter_id is null
-                  and q.worker_id = pending_due.worker_id and q.route_id = r.id and q.key = (f.p).key
-                  and q.seq > (f.p).seq and q.dead_letter_id is null and q.next_attempt_at = 'infinity'
-                order by q.seq limit 50) q) due (p)
+                select p, row_number() over () as place from (
+                    select p from tidemark.pending p
+                    where p.route_id = r.id and p.next_attempt_at <= clock_timestamp() and p.worker_id = pending_due.worker_id
+                    order by p.next_attempt_at limit room.n) f (p))
+            select d.p from (
+                select f.p, f.place from first f
+                union all
+                -- What waits behind them, in order: a key that was held up is made good in runs, not one by one.
+                select q.p, f.place from first f
+                cross join lateral (
+                    select q as p from tidemark.pending q
+                    where r.ordering = 'key' and room.n > 1 and (f.p).dead_letter_id is null
+                      and q.worker_id = pending_due.worker_id and q.route_id = r.id and q.key = (f.p).key
+                      and q.seq > (f.p).seq and q.dead_letter_id is null and q.next_attempt_at = 'infinity'
+                    order by q.seq limit 50) q) d
+            order by d.place, (d.p).seq limit room.n) due (p)
         where r.worker = pending_due.worker and r.enabled and not r.dry_run and not tidemark.target_is_inside(r.target_kind));
 end
 $$;
-comment on function tidemark.pending_due(text, integer, integer[], integer[]) is 'What is pending on the worker''s live routes and due, at most 100 a route, or room_of for those in rooms; behind an event of a key up to 50 that wait for it.';
+comment on function tidemark.pending_due(text, integer, integer[], integer[]) is 'What is pending on the worker''s live routes and due, at most 100 a route, or room_of for those in rooms; among them up to 50 that wait behind an event of a key.';
 revoke all on function tidemark.pending_due(text, integer, integer[], integer[]) from public;
