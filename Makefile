@@ -1,6 +1,8 @@
 GO ?= go
 FUZZTIME ?= 20s
 W ?= all
+D ?= 3m
+SEED ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 # Pinned here and not in go.mod: tools must not choose the versions of our dependencies.
@@ -53,6 +55,10 @@ fuzz: postgres ## Run each fuzz target for FUZZTIME (20s)
 	while read -r package name; do \
 		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package"; \
 	done
+
+.PHONY: chaos
+chaos: postgres ## Kill, cut, pause and poison for D (3m) with seed SEED, and check what came of it
+	$(GO) run ./test/chaos -d $(D) $(if $(SEED),-seed $(SEED))
 
 .PHONY: bench
 bench: postgres ## Measure workload W (all) beside the alternatives

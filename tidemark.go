@@ -86,7 +86,7 @@ func New(pool *pgxpool.Pool, c Config) (*Client, error) {
 // and behind closed gates, as everything in Tidemark is at first. A new worker begins at
 // the beginning of the log. To switch a handler on:
 //
-//	tidemark stage set live --reason '…'
+//	tidemark stage live --reason '…'
 //	tidemark route set WORKER.DOMAIN.TYPE --enabled --dry-run=false
 //	tidemark activate WORKER
 func (c *Client) Run(ctx context.Context) error {

@@ -88,8 +88,7 @@ begin
            case when cardinality(outside) = 1 then array[outside[1].route_id] else array(
                select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id) end,
            1, 0, true, null::bigint, o.*
-    from tidemark.events(tidemark.multirange_numbers((select range_agg(e.seqs) from unnest(outside) e))) o
-    order by o.seq;
+    from tidemark.events(tidemark.multirange_numbers((select range_agg(e.seqs) from unnest(outside) e))) o; -- in order
     return query
     select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
            array[p.route_id], p.attempt_no + 1, p.error_count, false, p.dead_letter_id, o.*
