@@ -8,7 +8,6 @@ import (
 	"log"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/tidemarkhq/tidemark"
 )
@@ -90,10 +89,8 @@ func ExampleEmit_refused() {
 
 func ExampleEmitSQL() {
 	ctx := context.Background()
-	pool, closePool := openPool()
-	defer closePool()
-	db := stdlib.OpenDBFromPool(pool) // or sql.Open("pgx", url)
-	defer db.Close()
+	db, closeDB := openSQL() // as sql.Open("pgx", url) does
+	defer closeDB()
 
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

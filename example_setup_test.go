@@ -2,11 +2,13 @@ package tidemark_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -19,6 +21,15 @@ func openPool() (pool *pgxpool.Pool, closePool func()) {
 	t.exec(db.Pool, `create table orders (id text primary key, cents bigint not null)`)
 	t.exec(db.Pool, `create table entry (order_id text primary key, cents bigint not null)`)
 	return db.Pool, t.end
+}
+
+func openSQL() (db *sql.DB, closeDB func()) {
+	pool, closePool := openPool()
+	db = stdlib.OpenDBFromPool(pool)
+	return db, func() {
+		_ = db.Close()
+		closePool()
+	}
 }
 
 // switchOn does what an operator does who sets the stage to live, enables the route of the handler and

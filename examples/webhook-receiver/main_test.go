@@ -171,6 +171,9 @@ func TestForgeries(t *testing.T) {
 		"another version": func(r *http.Request) {
 			r.Header.Set("webhook-signature", strings.Replace(r.Header.Get("webhook-signature"), "v1,", "v2,", 1))
 		},
+		"no version": func(r *http.Request) {
+			r.Header.Set("webhook-signature", strings.TrimPrefix(r.Header.Get("webhook-signature"), "v1,"))
+		},
 		"another method": func(r *http.Request) { r.Method = http.MethodPut },
 		"too large":      func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader(strings.Repeat("x", maxBody+1))) },
 	} {
@@ -179,8 +182,12 @@ func TestForgeries(t *testing.T) {
 		forge(r)
 		w := httptest.NewRecorder()
 		x.ServeHTTP(w, r)
-		if w.Code < 400 || w.Code >= 500 {
-			t.Errorf("%s: %d", name, w.Code)
+		want := map[string]int{"another method": http.StatusMethodNotAllowed, "too large": http.StatusRequestEntityTooLarge}[name]
+		if want == 0 {
+			want = http.StatusBadRequest
+		}
+		if w.Code != want {
+			t.Errorf("%s: %d, want %d", name, w.Code, want)
 		}
 	}
 	x.want(t)

@@ -1,7 +1,6 @@
 package cursor
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -70,63 +69,46 @@ type grouped struct {
 }
 
 func group(results []Result) grouped {
-	ordered := slices.Clone(results)
-	alike := func(a, b Result) int {
-		return cmp.Or(cmp.Compare(a.Route, b.Route), compareBool(a.Fresh, b.Fresh), cmp.Compare(a.Outcome, b.Outcome),
-			cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Detail, b.Detail), cmp.Compare(a.Delay, b.Delay), compareBool(a.Behind, b.Behind))
+	numbers := map[Result][]int64{} // by what the results have in common
+	for _, r := range results {
+		seq := r.Seq
+		r.Seq = 0
+		numbers[r] = append(numbers[r], seq)
 	}
-	slices.SortFunc(ordered, func(a, b Result) int { return cmp.Or(alike(a, b), cmp.Compare(a.Seq, b.Seq)) })
 	var g grouped
-	for from := 0; from < len(ordered); {
-		to := from + 1
-		for to < len(ordered) && alike(ordered[from], ordered[to]) == 0 {
-			to++
-		}
-		r := ordered[from]
+	for r, seqs := range numbers {
+		slices.Sort(seqs)
 		g.routes = append(g.routes, r.Route)
 		g.fresh = append(g.fresh, r.Fresh)
 		g.outcomes = append(g.outcomes, string(r.Outcome))
 		g.reasons = append(g.reasons, r.Reason)
 		g.details = append(g.details, r.Detail)
-		g.seqs = append(g.seqs, multirange(ordered[from:to]))
+		g.seqs = append(g.seqs, multirange(seqs))
 		var delay *float64
 		if !r.Behind {
 			seconds := r.Delay.Seconds()
 			delay = &seconds
 		}
 		g.delays = append(g.delays, delay)
-		from = to
 	}
 	return g
 }
 
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
-		return 1
-	}
-}
-
-// multirange is the text of an int8multirange with the numbers of the results, which are
-// in rising order.
-func multirange(results []Result) string {
+// multirange is the text of an int8multirange with the numbers, which are in rising order.
+func multirange(seqs []int64) string {
 	text := []byte{'{'}
-	for from := 0; from < len(results); {
+	for from := 0; from < len(seqs); {
 		to := from + 1
-		for to < len(results) && results[to].Seq <= results[to-1].Seq+1 {
+		for to < len(seqs) && seqs[to] <= seqs[to-1]+1 {
 			to++
 		}
 		if from > 0 {
 			text = append(text, ',')
 		}
 		text = append(text, '[')
-		text = strconv.AppendInt(text, results[from].Seq, 10)
+		text = strconv.AppendInt(text, seqs[from], 10)
 		text = append(text, ',')
-		text = strconv.AppendInt(text, results[to-1].Seq+1, 10)
+		text = strconv.AppendInt(text, seqs[to-1]+1, 10)
 		text = append(text, ')')
 		from = to
 	}

@@ -33,32 +33,35 @@ type natsBroker struct {
 	conn   *nats.Conn
 }
 
-func newNATS(ctx context.Context) (n *natsBroker, err error) {
-	n = &natsBroker{journal: newJournal()}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("NATS: %w", err), n.close())
-		}
-	}()
+// newNATS returns one that has to be closed, also with an error.
+func newNATS(ctx context.Context) (*natsBroker, error) {
+	n := &natsBroker{journal: newJournal()}
+	if err := n.start(ctx); err != nil {
+		return n, fmt.Errorf("NATS: %w", err)
+	}
+	return n, nil
+}
+
+func (n *natsBroker) start(ctx context.Context) (err error) {
 	if n.dir, err = os.MkdirTemp("", "tidemark-demo-nats-"); err != nil {
-		return n, err
+		return err
 	}
 	n.server, err = server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true,
 		JetStream: true, StoreDir: n.dir, JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 512 << 20,
 	})
 	if err != nil {
-		return n, err
+		return err
 	}
 	n.server.Start()
 	if !n.server.ReadyForConnections(brokerStart) {
-		return n, errors.New("the server does not answer")
+		return errors.New("the server does not answer")
 	}
 	n.url = n.server.ClientURL()
 	if n.conn, err = nats.Connect(n.url); err != nil {
-		return n, err
+		return err
 	}
-	return n, n.consume(ctx)
+	return n.consume(ctx)
 }
 
 func (n *natsBroker) consume(ctx context.Context) error {
@@ -131,9 +134,8 @@ func newKafka(ctx context.Context) (*kafkaBroker, error) {
 	return k, nil
 }
 
-func (k *kafkaBroker) close() error {
+func (k *kafkaBroker) close() {
 	k.client.Close()
 	k.consumer.Wait()
 	k.cluster.Close()
-	return nil
 }

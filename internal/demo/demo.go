@@ -110,7 +110,7 @@ func (s *show) start(ctx context.Context) (err error) {
 func (s *show) close(ctx context.Context) error {
 	errs := []error{s.stopDaemons()}
 	if s.kafka != nil {
-		errs = append(errs, s.kafka.close())
+		s.kafka.close()
 	}
 	if s.nats != nil {
 		errs = append(errs, s.nats.close())

@@ -13,8 +13,12 @@ func TestBalance(t *testing.T) {
 	start := time.Now()
 	j := newJournal()
 	for i, a := range []arrival{
-		{event: "a1", unit: "a", version: 1}, {event: "b2", unit: "b", version: 2}, {event: "b1", unit: "b", version: 1},
-		{event: "a1", unit: "a", version: 1}, {event: "a1", unit: "a", version: 1}, {event: "x", unit: "a", version: 2},
+		{event: "a1", unit: "a", version: 1},
+		{event: "b2", unit: "b", version: 2},
+		{event: "b1", unit: "b", version: 1},
+		{event: "a1", unit: "a", version: 1},
+		{event: "a1", unit: "a", version: 1},
+		{event: "x", unit: "a", version: 2},
 		{event: "a3", unit: "a", version: 3},
 	} {
 		a.at = start.Add(time.Duration(i) * time.Second)

@@ -145,7 +145,7 @@ var errTakenBack = errors.New("the application has changed its mind")
 
 // applyVersion is what demo.apply_version is, in Go.
 func (s *show) applyVersion(ctx context.Context, pool *pgxpool.Pool) error {
-	unit := "unit-" + strconv.Itoa(1+rand.IntN(units)) //nolint:gosec // not a secret
+	unit := "unit-" + strconv.Itoa(1+rand.IntN(units))
 	var id string
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		var version int
@@ -164,7 +164,7 @@ func (s *show) applyVersion(ctx context.Context, pool *pgxpool.Pool) error {
 		if _, err := tx.Exec(ctx, `insert into demo.journal (event_id, unit_id, version) values ($1, $2, $3)`, id, unit, version); err != nil {
 			return err
 		}
-		if rand.IntN(rollbackEvery) == 0 { //nolint:gosec // not a secret
+		if rand.IntN(rollbackEvery) == 0 {
 			return errTakenBack
 		}
 		return nil

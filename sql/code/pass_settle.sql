@@ -17,11 +17,11 @@ declare
     gate text;
     summary jsonb;
 begin
-    perform tidemark.lease_check(pass_settle.worker, pass_settle.epoch);
     evidence := coalesce(pass_settle.evidence, '{}');
     results := coalesce(pass_settle.results, '{}');
     live := tidemark.live_inside(pass_settle.worker, evidence);
     if cardinality(live) > 0 then
+        perform tidemark.lease_check(pass_settle.worker, pass_settle.epoch);
         begin
             delivered := tidemark.deliver_inside(pass_settle.worker, evidence);
             gate := tidemark.closed_switch(pass_settle.worker, live);
