@@ -171,13 +171,14 @@ func TestWriterThatHangs(t *testing.T) {
 	t.Parallel()
 	r, w := io.Pipe()
 	s := open(t, w, stdout.Options{})
-	deliver := func(id string) sink.Result {
+	deliver := func(batch ...sink.Delivery) []sink.Result {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		return s.Deliver(ctx, []sink.Delivery{delivery(id, `{}`)})[0]
+		return s.Deliver(ctx, batch)
 	}
-	check(t, []sink.Result{deliver("a"), deliver("b")},
+	check(t, append(deliver(delivery("a", `{}`), sink.Delivery{}), deliver(delivery("b", `{}`))...),
 		sink.Result{Outcome: sink.Unknown, Code: "timeout", Detail: "the writer has not returned within the time for it"},
+		sink.Result{Outcome: sink.Permanent, Code: "invalid", Detail: "event has no id"},
 		sink.Result{Outcome: sink.Retry, Code: "timeout", Detail: "nothing was written within the time for it"})
 	got := make(chan string)
 	go func() {

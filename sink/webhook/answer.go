@@ -162,7 +162,6 @@ func errorText(code string, err error) string {
 	}
 	// What came was no HTTP, and is quoted: a server that is none may well repeat the request.
 	text, _, _ := strings.Cut(err.Error(), `"`)
-	text, _, _ = strings.Cut(text, "header line: ")
 	return text
 }
 

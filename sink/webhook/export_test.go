@@ -1,8 +1,13 @@
 package webhook
 
 import (
+	"context"
+	"io"
 	"net"
+	"net/netip"
 	"time"
+
+	"github.com/tidemarkhq/tidemark/sink"
 )
 
 // NewResolving is New with a resolver of the test's.
@@ -18,6 +23,22 @@ func Sign(secrets []string, id, stamp string, body []byte) (string, error) {
 		return "", err
 	}
 	return s.sign(id, stamp, body), nil
+}
+
+// Failed is what an error of the transport comes to.
+func Failed(err error, read bool) sink.Result {
+	return new(Sink).failed(context.Background(), err, read, nil)
+}
+
+// NewBody returns the readings of a body, and its end.
+func NewBody(data []byte) (again func() (io.ReadCloser, error), end func()) {
+	b := &body{data: data}
+	return b.open, b.Close
+}
+
+// MayDial asks the guard of an https:// URL.
+func MayDial(allow []netip.Prefix, address string) error {
+	return newGuard(&Options{Allow: allow}, "https").control("", address, nil)
 }
 
 var HeaderValue = headerValue

@@ -139,6 +139,28 @@ func TestAllow(t *testing.T) {
 	}
 }
 
+// As the system has resolved and written it.
+func TestAllowKnowsEveryForm(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ allow, address, refused string }{
+		{"127.0.0.0/8", "127.0.0.1:1", ""},
+		{"127.0.0.0/8", "[::ffff:127.0.0.1]:1", ""},
+		{"fe80::/10", "[fe80::1%lo]:1", ""},
+		{"fe80::/16", "[fec0::1]:80", "fec0::1 is not public, and in no network of allow"},
+		{"fe80::/10", "[::ffff:169.254.169.254]:80", "169.254.169.254 is not public, and in no network of allow"},
+		{"fe80::/10", "[::ffff:8.8.8.8]:80", ""},
+		{"fe80::/10", "shop.test:80", "the address cannot be read"},
+	} {
+		got := ""
+		if err := webhook.MayDial([]netip.Prefix{netip.MustParsePrefix(test.allow)}, test.address); err != nil {
+			got = err.Error()
+		}
+		if got != test.refused {
+			t.Errorf("%s: got %q, want %q", test.address, got, test.refused)
+		}
+	}
+}
+
 // Also if the network allowed is another one, so that the port is first known to be wrong at the call.
 func TestPorts(t *testing.T) {
 	t.Parallel()

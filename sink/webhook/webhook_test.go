@@ -140,6 +140,36 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// No name that an event or a route has can break a request.
+func TestOddNames(t *testing.T) {
+	t.Parallel()
+	got := make(chan string, 1)
+	address := server(t, func(_ http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Get("Webhook-Id") + " " + r.Header.Get("Tidemark-Route")
+	})
+	d := paid()
+	d.Event.ID, d.Route = "a\r\nb", "ü\x00 %"
+	if r := deliver(t, open(t, webhook.Options{URL: address}), d); r.Outcome != sink.Delivered {
+		t.Fatalf("%+v", r)
+	}
+	if got, want := <-got, "a%0D%0Ab %C3%BC%00%20%25"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestHTTP2(t *testing.T) {
+	t.Parallel()
+	versions := make(chan int, 1)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { versions <- r.ProtoMajor }))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	check(t, deliver(t, open(t, webhook.Options{URL: s.URL, CAFile: authority(t, s)}), paid()), sink.Result{Outcome: sink.Delivered})
+	if got := <-versions; got != 2 {
+		t.Errorf("HTTP/%d", got)
+	}
+}
+
 func TestUserAgentCanBeAnother(t *testing.T) {
 	t.Parallel()
 	agents := make(chan string, 1)
