@@ -55,7 +55,7 @@ func TestBeat(t *testing.T) {
 }
 
 // settleRead settles what pass_read read, with results.
-const settleRead = `select coalesce(tidemark.pass_settle('default', 1, r.batch::tidemark.batch, r.evidence::tidemark.evidence[], $1::tidemark.result[])::text, '')
+const settleRead = `select coalesce(tidemark.pass_settle('default', 1, r.batch::tidemark.batch, r.evidence::tidemark.evidence[], $1::tidemark.result[], 1)::text, '')
 	from tidemark.pass_read('default', 1, 100, null, null, '{}', '{}') r where r.batch is not null`
 
 // A batch that ends behind the watermark is not recorded, and moves nothing.
@@ -68,7 +68,7 @@ func TestWatermarkRegression(t *testing.T) {
 	w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
 	w.exec(`create temp table held as select * from tidemark.pass_read('default', 1, 1, null, null, '{}', '{}') where batch is not null`)
 	w.exec(settleRead, `{"(1,t,sent,,,\"{[1,3)}\",)"}`)
-	w.exec(`select tidemark.pass_settle('default', 1, batch::tidemark.batch, evidence::tidemark.evidence[], '{}') from held`)
+	w.exec(`select tidemark.pass_settle('default', 1, batch::tidemark.batch, evidence::tidemark.evidence[], '{}', 2) from held`)
 	w.wantRows(`select watermark_id from tidemark.worker_cursor`, "2")
 	w.wantRows(`select kind || ' ' || severity from tidemark.finding`, "cursor_watermark_regression high")
 }
@@ -82,7 +82,7 @@ func TestGateClosesBeforeSettle(t *testing.T) {
 	w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
 	w.exec(`create temp table held as select * from tidemark.pass_read('default', 1, 100, null, null, '{}', '{}') where batch is not null`)
 	w.exec(`select tidemark.gate_set('routes.enabled', false)`)
-	w.exec(`select tidemark.pass_settle('default', 1, batch::tidemark.batch, evidence::tidemark.evidence[], '{}') from held`)
+	w.exec(`select tidemark.pass_settle('default', 1, batch::tidemark.batch, evidence::tidemark.evidence[], '{}', 1) from held`)
 	w.wantReceived()
 	w.wantRows(`select seq || ' ' || outcome || ' ' || reason from tidemark.route_attempt`, "1 pending gate_closed")
 	w.exec(`select tidemark.gate_set('routes.enabled', true), tidemark.release('default', 1)`)
@@ -90,6 +90,29 @@ func TestGateClosesBeforeSettle(t *testing.T) {
 	w.pass()
 	w.wantReceived(1, 2)
 	w.wantRows(`select seq || ' ' || attempt_no || ' ' || outcome from tidemark.route_attempt order by seq, attempt_no`, "1 1 pending", "1 2 sent", "2 1 sent")
+}
+
+// A settle is on its way, held back by the network. The owner repeats it on another connection and goes on; then
+// the first one arrives, under the same epoch. It does nothing, and above all it delivers nothing.
+func TestLateSettle(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.emit(1)
+	w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
+	settle := func(page string, no int) string {
+		t.Helper()
+		return one[string](w, `select tidemark.pass_settle('default', 1, batch::tidemark.batch, evidence::tidemark.evidence[], '{}', $1) ->> 'status' from `+page, no)
+	}
+	w.exec(`create temp table first as select * from tidemark.pass_read('default', 1, 100, null, null, '{}', '{}') where batch is not null`)
+	equal(t, "the repeated one", settle("first", 1), "ran")
+	equal(t, "the first one, at once", settle("first", 1), "settled already")
+	w.emit(2)
+	w.exec(`create temp table second as select * from tidemark.pass_read('default', 1, 100, null, null, '{}', '{}') where batch is not null`)
+	equal(t, "the next page", settle("second", 2), "ran")
+	equal(t, "the first one, late", settle("first", 1), "settled already")
+	w.wantReceived(1, 2)
+	w.exec(`select tidemark.release('default', 1)`)
+	equal(t, "the next owner knows the number", one[int64](w, `select settles from tidemark.claim('default', 'b', '1 minute')`), int64(2))
 }
 
 func TestDeadLetterFindings(t *testing.T) {

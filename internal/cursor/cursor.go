@@ -39,6 +39,7 @@ type Cursor struct {
 	lease  time.Duration
 	epoch  int64
 
+	settles int64  // by this cursor and those who had it before
 	settled string // place of the page that was settled last
 }
 
@@ -67,9 +68,9 @@ type Claim struct {
 func (c *Cursor) Claim(ctx context.Context) (Claim, error) {
 	var got Claim
 	var detail *string
-	var epoch *int64
-	err := c.db.QueryRow(ctx, `select status, detail, epoch from tidemark.claim($1, $2, $3::float8 * interval '1 second')`,
-		c.worker, c.owner, c.lease.Seconds()).Scan(&got.Status, &detail, &epoch)
+	var epoch, settles *int64
+	err := c.db.QueryRow(ctx, `select status, detail, epoch, settles from tidemark.claim($1, $2, $3::float8 * interval '1 second')`,
+		c.worker, c.owner, c.lease.Seconds()).Scan(&got.Status, &detail, &epoch, &settles)
 	if err != nil {
 		return Claim{}, err
 	}
@@ -77,7 +78,7 @@ func (c *Cursor) Claim(ctx context.Context) (Claim, error) {
 		got.Detail = *detail
 	}
 	if got.Status == "claimed" {
-		c.epoch = *epoch
+		c.epoch, c.settles = *epoch, *settles
 		c.settled = ""
 	}
 	return got, nil

@@ -2,6 +2,7 @@ package cursor
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -30,13 +31,17 @@ type Result struct {
 	Behind bool
 }
 
-const settlePass = `select tidemark.pass_settle($1, $2, $3::text::tidemark.batch, $4::text::tidemark.evidence[], array(
+const settlePass = `select coalesce(tidemark.pass_settle($1, $2, $3::text::tidemark.batch, $4::text::tidemark.evidence[], array(
 	select row(r.route_id, r.fresh, r.outcome::tidemark.outcome, nullif(r.reason, ''), nullif(r.detail, ''), r.seqs::int8multirange, r.delay)::tidemark.result
 	from unnest($5::integer[], $6::boolean[], $7::text[], $8::text[], $9::text[], $10::text[], $11::float8[])
-	     r (route_id, fresh, outcome, reason, detail, seqs, delay)))`
+	     r (route_id, fresh, outcome, reason, detail, seqs, delay)), $12) ->> 'status', '')`
+
+// ErrSettled says that the settle had been recorded before: its answer was lost.
+var ErrSettled = errors.New("settled already")
 
 // Settle calls tidemark.pass_settle for the page and for what else came to an end; page
-// nil: only for the latter. db is the cursor's own or a transaction.
+// nil: only for the latter. db is the cursor's own or a transaction. Until it succeeds, or
+// gives ErrSettled, a call is the same settle again.
 func (c *Cursor) Settle(ctx context.Context, db Querier, page *Page, results []Result) error {
 	if db == nil {
 		db = c.db
@@ -46,12 +51,26 @@ func (c *Cursor) Settle(ctx context.Context, db Querier, page *Page, results []R
 		batch, evidence = &page.batch, &page.evidence
 	}
 	g := group(results)
-	_, err := db.Exec(ctx, settlePass, c.worker, c.epoch, batch, evidence,
-		g.routes, g.fresh, g.outcomes, g.reasons, g.details, g.seqs, g.delays)
-	if err == nil && page != nil {
+	var status string
+	err := db.QueryRow(ctx, settlePass, c.worker, c.epoch, batch, evidence,
+		g.routes, g.fresh, g.outcomes, g.reasons, g.details, g.seqs, g.delays, c.settles+1).Scan(&status)
+	switch {
+	case err != nil:
+		return err
+	case status == "settled already":
+		return ErrSettled
+	case status == "held":
+		return errors.New("the cursor is ahead of the page")
+	}
+	return nil
+}
+
+// Settled notes that the latest settle is recorded, committed.
+func (c *Cursor) Settled(page *Page) {
+	c.settles++
+	if page != nil {
 		c.settled = page.place
 	}
-	return err
 }
 
 // Moves reports whether settling the page would change the cursor.

@@ -19,6 +19,7 @@ const (
 	// beatBusy and beatIdle are between two looks at the gates, which renew the lease.
 	beatBusy = 200 * time.Millisecond
 	beatIdle = time.Second
+	beatTime = time.Second
 	// margin is between the end of deliveries and the end of the lease.
 	margin = 500 * time.Millisecond
 )
@@ -96,7 +97,8 @@ func (l *lease) deadline() time.Time {
 // beat asks the database. An error ends the lease; that it cannot be asked is none.
 func (l *lease) beat() error {
 	began := time.Now()
-	ctx, cancel := context.WithDeadline(l.ctx, l.deadline())
+	// A connection that the network has forgotten must not cost the lease: ask on another.
+	ctx, cancel := context.WithTimeout(l.ctx, min(beatTime, time.Until(l.deadline())))
 	defer cancel()
 	gate, live, err := l.cursor.Beat(ctx)
 	switch {

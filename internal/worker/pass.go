@@ -153,7 +153,8 @@ func (w *Worker) settle(ctx context.Context, l *lease, page *cursor.Page, result
 		began := time.Now()
 		err := w.settleOnce(unhurried, l, page, results)
 		switch {
-		case err == nil:
+		case err == nil, errors.Is(err, cursor.ErrSettled):
+			w.cursor.Settled(page)
 			w.observe.Settled(len(results), time.Since(began))
 			return nil
 		case cursor.Is(err, cursor.Fenced):

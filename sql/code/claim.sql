@@ -4,7 +4,8 @@ create or replace function tidemark.claim(
     lease interval default null,
     out status text,
     out detail text,
-    out epoch bigint)
+    out epoch bigint,
+    out settles bigint)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -56,6 +57,8 @@ begin
         lease_until = case claim.status when 'claimed' then clock_timestamp() + claim.lease end
     where h.executor_id = executor
     returning h.lease_epoch into epoch;
+    select c.settles into settles from tidemark.worker_cursor c
+    where c.worker = claim.worker and c.source = 'outbox' and c.shard = 0;
 end
 $$;
 comment on function tidemark.claim(text, text, interval) is 'Takes the worker''s cursor: for this transaction, or with owner and lease (1 second to 1 hour) until the lease ends. owner names one instance of one process, and nobody else. status claimed: go on, epoch fences every older owner. closed: detail names the gate, nothing was taken. busy: detail says who has it. Beats where it is not busy. Raises TM004 (unknown worker), TM005, TM006 (isolation level), TM007 (standby).';

@@ -4,24 +4,39 @@ create or replace function tidemark.pass_settle(
     epoch bigint,
     batch tidemark.batch,
     evidence tidemark.evidence[],
-    results tidemark.result[])
+    results tidemark.result[],
+    settle_no bigint)
 returns jsonb
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    at_ tidemark.worker_cursor;
     live integer[];
     fallbacks integer := 0;
     delivered record;
     gate text;
     summary jsonb;
 begin
+    perform tidemark.lease_check(pass_settle.worker, pass_settle.epoch);
+    select c.* into at_ from tidemark.worker_cursor c
+    where c.worker = pass_settle.worker and c.source = 'outbox' and c.shard = 0;
+    if at_.settles >= settle_no then
+        -- It was repeated, since its answer was lost or late, and this is the other one. The network may hold it back
+        -- for any time: before anything is delivered again.
+        return '{"status": "settled already"}';
+    elsif batch.watermark < at_.watermark_id::bigint then
+        -- Nobody but a rewind moves a cursor back, and a rewind ends the epoch.
+        perform tidemark.worker_finding(pass_settle.worker, 'cursor_watermark_regression', pass_settle.worker,
+            format('a batch that ends at %s was to be settled behind the watermark %s: the cursor was held, nothing of it was recorded',
+                   batch.watermark, at_.watermark_id));
+        return '{"status": "held"}';
+    end if;
     evidence := coalesce(pass_settle.evidence, '{}');
     results := coalesce(pass_settle.results, '{}');
     live := tidemark.live_inside(pass_settle.worker, evidence);
     if cardinality(live) > 0 then
-        perform tidemark.lease_check(pass_settle.worker, pass_settle.epoch);
         begin
             delivered := tidemark.deliver_inside(pass_settle.worker, evidence);
             gate := tidemark.closed_switch(pass_settle.worker, live);
@@ -45,11 +60,11 @@ begin
             select row(r.route_id, r.outcome, r.reason, null, (select sum(upper(s) - lower(s)) from unnest(r.seqs) s), r.seqs)::tidemark.evidence
             from unnest(pass_settle.results) r where r.fresh), fallbacks);
     end if;
-    perform tidemark.settle(pass_settle.worker, pass_settle.epoch, batch, pass_settle.evidence, pass_settle.results, summary);
+    perform tidemark.settle(pass_settle.worker, pass_settle.epoch, batch, pass_settle.evidence, pass_settle.results, summary, settle_no);
     return summary;
 end
 $$;
-comment on function tidemark.pass_settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[]) is
-'The end of a pass whose deliveries went outside the database: delivers what goes inside, in this transaction, and writes what became of everything (tidemark.settle). Where a gate closed meanwhile, what goes inside is left pending. Returns the summary of the pass; null without a batch. Raises TM011 where the epoch is not the lease''s any more.';
-revoke all on function tidemark.pass_settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[]) from public;
-grant execute on function tidemark.pass_settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[]) to tidemark_executor;
+comment on function tidemark.pass_settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], bigint) is
+'The end of a pass whose deliveries went outside the database: delivers what goes inside, in this transaction, and writes what became of everything (tidemark.settle). Where a gate closed meanwhile, what goes inside is left pending. settle_no is one more than that of the settle before: one that comes twice does nothing the second time (status settled already). Returns the summary of the pass; null without a batch. Raises TM011 where the epoch is not the lease''s any more.';
+revoke all on function tidemark.pass_settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], bigint) from public;
+grant execute on function tidemark.pass_settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], bigint) to tidemark_executor;

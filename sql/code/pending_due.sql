@@ -16,6 +16,11 @@ begin
                 select p, row_number() over () as place from (
                     select p from tidemark.pending p
                     where p.route_id = r.id and p.next_attempt_at <= clock_timestamp() and p.worker_id = pending_due.worker_id
+                      -- The first of its key, where order is kept, whatever is due.
+                      and not (r.ordering = 'key' and p.key is not null and p.dead_letter_id is null and exists (
+                          select from tidemark.pending e
+                          where e.worker_id = p.worker_id and e.route_id = p.route_id and e.key = p.key and e.seq < p.seq
+                            and e.dead_letter_id is null))
                     order by p.next_attempt_at limit room.n) f (p))
             select d.p from (
                 select f.p, f.place from first f
@@ -26,7 +31,12 @@ begin
                     select q as p from tidemark.pending q
                     where r.ordering = 'key' and room.n > 1 and (f.p).dead_letter_id is null
                       and q.worker_id = pending_due.worker_id and q.route_id = r.id and q.key = (f.p).key
-                      and q.seq > (f.p).seq and q.dead_letter_id is null and q.next_attempt_at = 'infinity'
+                      and q.seq > (f.p).seq and q.dead_letter_id is null
+                      and q.seq < coalesce((
+                          select min(l.seq) from tidemark.pending l
+                          where l.worker_id = q.worker_id and l.route_id = q.route_id and l.key = q.key and l.seq > (f.p).seq
+                            and l.dead_letter_id is null and l.next_attempt_at > clock_timestamp()
+                            and l.next_attempt_at <> 'infinity'), 9223372036854775807)
                     order by q.seq limit 50) q) d
             order by d.place, (d.p).seq limit room.n) due (p)
         where r.worker = pending_due.worker and r.enabled and not r.dry_run and not tidemark.target_is_inside(r.target_kind));

@@ -4,7 +4,8 @@ create or replace function tidemark.settle(
     batch tidemark.batch,
     evidence tidemark.evidence[],
     results tidemark.result[],
-    summary jsonb)
+    summary jsonb,
+    settle_no bigint default null)
 returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -21,14 +22,6 @@ declare
     n bigint;
 begin
     perform tidemark.lease_check(settle.worker, settle.epoch);
-    if batch.watermark < (select c.watermark_id::bigint from tidemark.worker_cursor c
-                          where c.worker = settle.worker and c.source = 'outbox' and c.shard = 0) then
-        -- Nobody but a rewind moves a cursor back, and a rewind ends the epoch.
-        perform tidemark.finding_open('cursor_watermark_regression', settle.worker, 'high',
-            format('a batch that ends at %s was to be settled behind the watermark: the cursor was held, nothing of it was recorded',
-                   batch.watermark));
-        return;
-    end if;
 
     -- What many came to alike is a range; what has its own story is a row.
     insert into tidemark.decision (worker_id, route_id, last_seq, first_seq, events, outcome, reason, seqs)
@@ -56,6 +49,8 @@ begin
         perform tidemark.dead_letter_findings(settle.worker, worker_id, dead);
     end if;
     if batch is null then
+        update tidemark.worker_cursor c set settles = coalesce(settle_no, c.settles), dead_lettered = dead_lettered + dead
+        where c.worker = settle.worker and c.source = 'outbox' and c.shard = 0;
         return;
     end if;
 
@@ -75,11 +70,12 @@ begin
         events_seen = events_seen + batch.events,
         attempts_written = attempts_written + written,
         dead_lettered = dead_lettered + dead,
+        settles = coalesce(settle_no, c.settles),
         updated_at = clock_timestamp()
     where c.worker = settle.worker and c.source = 'outbox' and c.shard = 0;
 end
 $$;
-comment on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], jsonb) is
-'Writes what became of a batch (evidence, results of deliveries, pending, dead letters) and moves the cursor, in one transaction. batch null: only of what was pending. Raises TM011 where the epoch is not the cursor''s any more.';
-revoke all on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], jsonb) from public;
-grant execute on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], jsonb) to tidemark_executor;
+comment on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], jsonb, bigint) is
+'Writes what became of a batch (evidence, results of deliveries, pending, dead letters) and moves the cursor, in one transaction. batch null: only of what was pending. settle_no is kept as worker_cursor.settles. Raises TM011 where the epoch is not the cursor''s any more.';
+revoke all on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], jsonb, bigint) from public;
+grant execute on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], jsonb, bigint) to tidemark_executor;

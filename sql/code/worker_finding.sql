@@ -9,7 +9,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    if worker_finding.kind is null or worker_finding.kind not in ('cursor_lease_conflict', 'route_misconfigured', 'target_down') then
+    if worker_finding.kind is null or worker_finding.kind not in ('cursor_lease_conflict', 'cursor_watermark_regression', 'route_misconfigured', 'target_down') then
         raise exception using errcode = 'TM005', message = format('a worker cannot report "%s"', worker_finding.kind);
     end if;
     if worker_finding.detail is null then
@@ -21,6 +21,6 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.worker_finding(text, text, text, text) is 'What a worker reports about itself or a route: cursor_lease_conflict, route_misconfigured or target_down. detail null: it is over.';
+comment on function tidemark.worker_finding(text, text, text, text) is 'What a worker reports about itself or a route: cursor_lease_conflict, cursor_watermark_regression, route_misconfigured or target_down. detail null: it is over.';
 revoke all on function tidemark.worker_finding(text, text, text, text) from public;
 grant execute on function tidemark.worker_finding(text, text, text, text) to tidemark_executor;

@@ -59,6 +59,7 @@ create table tidemark.worker_cursor (
     events_seen bigint not null default 0,
     attempts_written bigint not null default 0,
     dead_lettered bigint not null default 0,
+    settles bigint not null default 0,
     phase text not null default 'incremental' constraint phase_is_known check (phase in ('seeding', 'reconciling', 'incremental')),
     metadata jsonb not null default '{}',
     paused_at timestamptz,
@@ -80,6 +81,7 @@ comment on column tidemark.worker_cursor.last_run_at is 'Last pass, with or with
 comment on column tidemark.worker_cursor.last_run_summary is 'What that pass did.';
 comment on column tidemark.worker_cursor.events_seen is 'Events read so far.';
 comment on column tidemark.worker_cursor.attempts_written is 'Pieces of evidence written so far.';
+comment on column tidemark.worker_cursor.settles is 'Number of the latest settle by an owner of a lease: one that comes again, late or because its answer was lost, does nothing.';
 comment on column tidemark.worker_cursor.dead_lettered is 'Dead letters written so far.';
 comment on column tidemark.worker_cursor.phase is 'seeding, reconciling or incremental (default).';
 comment on column tidemark.worker_cursor.metadata is 'Configuration and notes of the worker''s owner.';
