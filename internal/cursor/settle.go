@@ -31,7 +31,7 @@ type Result struct {
 	Behind bool
 }
 
-const settlePass = `select coalesce(tidemark.pass_settle($1, $2, $3::text::tidemark.batch, $4::text::tidemark.evidence[], array(
+const settleStatement = `select coalesce(tidemark.pass_settle($1, $2, $3::text::tidemark.batch, $4::text::tidemark.evidence[], array(
 	select row(r.route_id, r.fresh, r.outcome::tidemark.outcome, nullif(r.reason, ''), nullif(r.detail, ''), r.seqs::int8multirange, r.delay)::tidemark.result
 	from unnest($5::integer[], $6::boolean[], $7::text[], $8::text[], $9::text[], $10::text[], $11::float8[])
 	     r (route_id, fresh, outcome, reason, detail, seqs, delay)), $12) ->> 'status', '')`
@@ -52,7 +52,7 @@ func (c *Cursor) Settle(ctx context.Context, db Querier, page *Page, results []R
 	}
 	g := group(results)
 	var status string
-	err := db.QueryRow(ctx, settlePass, c.worker, c.epoch, batch, evidence,
+	err := db.QueryRow(ctx, settleStatement, c.worker, c.epoch, batch, evidence,
 		g.routes, g.fresh, g.outcomes, g.reasons, g.details, g.seqs, g.delays, c.settles+1).Scan(&status)
 	switch {
 	case err != nil:
