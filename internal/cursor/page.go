@@ -113,8 +113,10 @@ func (c *Cursor) Read(ctx context.Context, ask Ask) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	page.Items = make([]Item, 0, page.Events)
 	for rows.Next() {
+		if page.Items == nil {
+			page.Items = make([]Item, 0, max(page.Events, 1))
+		}
 		item, err := item(rows.RawValues())
 		if err != nil {
 			return nil, err

@@ -46,7 +46,8 @@ begin
             outside := array(
                 select e from unnest(decided) e join unnest(read.routes) r on r.id = e.route_id
                 where e.outcome = 'pending' and not tidemark.target_is_inside(r.target_kind));
-            evidence := (array(select e from unnest(decided) e where not e = any (outside)))::text;
+            evidence := case when cardinality(outside) = 0 then decided::text
+                             else (array(select e from unnest(decided) e where not e = any (outside)))::text end;
         end if;
         if rooms is not null then
             due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of);

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A mutant is Tidemark with one of its rules left out. The run must notice.
+type mutant struct {
+	name   string
+	tells  string   // what is left out
+	by     string   // the invariants of which one must be violated
+	sql    []edit   // of functions in the database
+	bug    string   // that the daemon is told (internal/failpoint)
+	scenes []string // the faults that meet it
+	pause  float64  // share of a daemon's steps; 0: as the run
+}
+
+// patience is how long a run waits for quiet. A mutant may never be.
+func (m *mutant) patience() time.Duration {
+	if m.name != "" {
+		return time.Minute
+	}
+	return 2 * time.Minute
+}
+
+// noticed reports whether an invariant that it breaks was found to be violated.
+func (m *mutant) noticed(found []violation) bool {
+	return slices.ContainsFunc(found, func(v violation) bool { return slices.Contains(strings.Fields(m.by), v.Rule) })
+}
+
+// edit replaces a part of a function, which must be there.
+type edit struct{ function, old, new string }
+
+func (e edit) apply(ctx context.Context, conn *pgx.Conn) error {
+	var body string
+	if err := conn.QueryRow(ctx, `select pg_get_functiondef(p.oid) from pg_proc p
+		where p.pronamespace = 'tidemark'::regnamespace and p.proname = $1`, e.function).Scan(&body); err != nil {
+		return fmt.Errorf("function %s: %w", e.function, err)
+	}
+	if !strings.Contains(body, e.old) {
+		return fmt.Errorf("function %s does not hold %q: the mutant is of another version", e.function, e.old)
+	}
+	_, err := conn.Exec(ctx, strings.ReplaceAll(body, e.old, e.new))
+	return err
+}
+
+var mutants = func() map[string]mutant {
+	all := map[string]mutant{}
+	for _, m := range []mutant{
+		{
+			name: "nofence", by: "I3", tells: "holes are dropped without waiting for those who may own them",
+			sql: []edit{{"fence_closed", "return not exists (", "return true or not exists ("}}, scenes: []string{"late-commit"},
+		},
+		{
+			name: "naive", by: "I3", tells: "a plain watermark: what is missing below it is forgotten",
+			sql: []edit{{"read_outbox", "b.holes := c.holes - b.seqs + missing;", "b.holes := '{}';"}}, scenes: []string{"late-commit"},
+		},
+		{
+			// The pause stands for a writer who begins between two statements: chance alone takes hours.
+			name: "fencefirst", by: "I3", tells: "the fence is noted before the read",
+			sql: []edit{
+				{"read_outbox", "missing int8multirange := '{}';", "missing int8multirange := '{}'; early text[] := tidemark.fence_now(); slept text := pg_sleep(0.4)::text;"},
+				{"read_outbox", "else tidemark.fence_now() end;", "else early end;"},
+			},
+			scenes: []string{"late-commit"},
+		},
+		{
+			name: "noprepared", by: "I3", tells: "a fence does not know prepared transactions",
+			sql: []edit{{"fence_closed", " or l.pid is null", ""}}, scenes: []string{"prepared-crash"},
+		},
+		{
+			// Any of the three alone is often made good by the others.
+			name: "noepoch", by: "I3 I4 I7", tells: "nothing fences an owner that was replaced: no epoch, no number of the settle, no look at the watermark",
+			sql: []edit{
+				{"lease_check", "if not found then", "if false then"},
+				{"pass_settle", "if at_.settles >= settle_no then", "if false then"},
+				{"pass_settle", "elsif batch.watermark <", "elsif false and batch.watermark <"},
+			},
+			scenes: []string{"owner-stop"}, pause: 0.1,
+		},
+		{
+			name: "nobarrier", by: "I2", tells: "what was read is not made durable before it leaves",
+			sql:    []edit{{"flush_on_commit", "if current_setting('synchronous_commit') in ('off', 'local') then\n        perform set_config('synchronous_commit', 'on', true);", "if true then\n        perform set_config('synchronous_commit', 'off', true);"}},
+			scenes: []string{"async-crash"}, pause: 0.02,
+		},
+		{
+			name: "advancefirst", by: "I3", tells: "the cursor moves with the read, not with the record of what became of it",
+			sql:    []edit{{"pass_read", "decided := tidemark.decide_batch(pass_read.worker, read);", "decided := tidemark.decide_batch(pass_read.worker, read);\n        update tidemark.worker_cursor c set watermark_id = read.watermark::text where c.worker = pass_read.worker;"}},
+			scenes: []string{"daemon-kill", "wire-cut"}, pause: 0.05,
+		},
+		{
+			name: "nodeadletter", by: "I3", tells: "a failure is recorded, its dead letter is not",
+			sql: []edit{{"settle_fresh", "where f.outcome = 'failed';", "where false;"}}, scenes: []string{"maintain"},
+		},
+		{
+			name: "nobehind", by: "I5", tells: "what waits behind an event of its key is due at once",
+			sql: []edit{{"settle_fresh", "case when r.delay is null then 'infinity' else", "case when r.delay is null then at else"}}, scenes: []string{"key-fails", "receiver-fails"},
+		},
+		{
+			name: "unmarked", by: "I9", tells: "a replay is not marked as one",
+			sql: []edit{{"pass_read", "p.error_count, false, p.dead_letter_id, o.*", "p.error_count, false, null::bigint, o.*"}}, scenes: []string{"replay"},
+		},
+		{
+			name: "opengate", by: "I6", tells: "gates are not looked at",
+			sql: []edit{{"closed_gate", "return case", "return case when true then null"}}, scenes: []string{"gate-master", "gate-worker"},
+		},
+		{
+			name: "nogate", by: "I6", tells: "gates are looked at when a page is read, not while it is delivered",
+			bug: "nogate", scenes: []string{"gate-slow"},
+		},
+		{
+			name: "noparking", by: "I5", tells: "a lane does not keep events of a key behind each other",
+			bug: "noparking", scenes: []string{"key-fails"},
+		},
+	} {
+		all[m.name] = m
+	}
+	return all
+}()
+
+// chosenMutants reads the flag -mutants.
+func chosenMutants(text string) ([]mutant, error) {
+	names := strings.Split(text, ",")
+	if text == "all" {
+		names = slices.Sorted(maps.Keys(mutants))
+	}
+	var list []mutant
+	for _, name := range names {
+		m, found := mutants[name]
+		if !found {
+			return nil, fmt.Errorf("there is no mutant %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(mutants)), ", "))
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}

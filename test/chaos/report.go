@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// rules are the invariants that were violated, with how often.
+func (r *result) rules() string {
+	counts := map[string]int{}
+	for _, v := range r.found {
+		counts[v.Rule]++
+	}
+	var list []string
+	for _, rule := range slices.Sorted(maps.Keys(counts)) {
+		list = append(list, fmt.Sprintf("%s (%d)", rule, counts[rule]))
+	}
+	return strings.Join(list, " ")
+}
+
+func (r *result) print(out io.Writer) {
+	e := r.evidence
+	say := func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) }
+	say("seed %d, %s in all, %s of faults", r.seed, r.took.Round(time.Second), r.duration)
+	fates := map[fate]int{}
+	for _, t := range e.Txns {
+		fates[t.Fate]++
+	}
+	say("transactions: %d committed, %d rolled back, %d of unknown fate", fates[committed], fates[rolledBack], fates[unknown])
+	lost := r.taken()
+	say("events: %d committed (%d acknowledged without waiting for the disk were taken back by crashes)", len(e.Stored), lost)
+	r.printFaults(say)
+	r.printDeliveries(say)
+	r.printCalm(say)
+	r.printViolations(say)
+}
+
+// taken is how many asynchronous commits a crash took back, which is allowed.
+func (r *result) taken() int {
+	stored := map[int64]bool{}
+	for i := range r.evidence.Stored {
+		stored[r.evidence.Stored[i].ID] = true
+	}
+	n := 0
+	for _, t := range r.evidence.Txns {
+		for _, w := range t.Writes {
+			if t.Async && t.Fate == committed && !w.Undone && !stored[w.ID] {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (r *result) printFaults(say func(string, ...any)) {
+	total, crashes, owners := 0, 0, 0
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(r.counts)) {
+		n := r.counts[name]
+		total += n
+		list = append(list, fmt.Sprintf("%s %d", name, n))
+		switch name {
+		case "server-kill", "server-immediate", "backend-kill", "async-crash", "prepared-crash":
+			crashes += n
+		case "daemon-kill", "daemon-term", "owner-stop":
+			owners += n
+		}
+	}
+	starts := 0
+	for _, d := range r.daemons {
+		starts += d.starts
+	}
+	say("faults: %d; %d crashes of the server, %d kills, stops and pauses of daemons, which were started %d times", total, crashes, owners, starts)
+	say("  %s", strings.Join(list, ", "))
+}
+
+func (r *result) printDeliveries(say func(string, ...any)) {
+	e := r.evidence
+	type sum struct{ all, taken, again, unheard, refused, stale int }
+	sums, seen, epochs := map[string]*sum{}, map[Letter]bool{}, map[string]int64{}
+	for i := range e.Arrivals {
+		a := &e.Arrivals[i]
+		s := sums[a.Route]
+		if s == nil {
+			s = &sum{}
+			sums[a.Route] = s
+		}
+		s.all++
+		if a.Epoch < epochs[a.Route] {
+			s.stale++
+		}
+		epochs[a.Route] = max(epochs[a.Route], a.Epoch)
+		if !a.Answer.took() {
+			s.refused++
+			continue
+		}
+		if a.Answer == unheard {
+			s.unheard++
+		}
+		if l := (Letter{a.Route, a.Event}); seen[l] {
+			s.again++
+		} else {
+			seen[l] = true
+			s.taken++
+		}
+	}
+	total := len(e.Effects)
+	for _, route := range slices.Sorted(maps.Keys(sums)) {
+		s := sums[route]
+		total += s.taken + s.again
+		say("%-8s %d arrivals: %d events, %d refused, %d duplicates (%.2f %%; for %d the receiver lost its answer), %d by an epoch that was over",
+			route, s.all, s.taken, s.refused, s.again, 100*float64(s.again)/float64(max(1, s.taken)), s.unheard, s.stale)
+	}
+	say("%-8s %d effects", inside, len(e.Effects))
+	say("deliveries: %d in all; %d dead letters, %d replays, %d times a gate or route was closed", total, len(e.Letters), len(e.Replays), len(e.Closings))
+}
+
+func (r *result) printCalm(say func(string, ...any)) {
+	for route, ages := range r.evidence.calmAges() {
+		list := slices.Sorted(maps.Values(ages))
+		say("calm: %d events on %s, p50 %s, p99 %s, the last after %s", len(list), route, percentile(list, 0.5), percentile(list, 0.99), percentile(list, 1))
+	}
+}
+
+func percentile(sorted []time.Duration, share float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	i := int(math.Ceil(share*float64(len(sorted)))) - 1
+	return sorted[max(0, i)].Round(time.Millisecond)
+}
+
+const examples = 5
+
+func (r *result) printViolations(say func(string, ...any)) {
+	if r.excused > 0 {
+		say("%d arrivals through a closed gate came from a process that had been stopped (SIGSTOP) with the permission in its hand", r.excused)
+	}
+	counts := map[string]int{}
+	for _, v := range byRule(r.found) {
+		counts[v.Rule]++
+		if counts[v.Rule] <= examples {
+			say("VIOLATION %s: %s", v.Rule, v.Text)
+		}
+	}
+	for _, rule := range slices.Sorted(maps.Keys(counts)) {
+		say("VIOLATIONS of %s: %d", rule, counts[rule])
+	}
+	if len(r.found) == 0 {
+		n := 0
+		for _, c := range r.counts {
+			n += c
+		}
+		say("no violation. With %d faults that bounds the rate to %.2g a fault (3/n, 95 %%)", n, 3/float64(max(1, n)))
+	}
+}
