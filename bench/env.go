@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -30,34 +31,40 @@ var settings = map[string]string{
 type env struct {
 	options
 	dsn     string
+	admin   string        // another database of the server
 	conn    *pgx.Conn     // for seeding, checking and contestants that need one session
 	pool    *pgxpool.Pool // for contestants that need many
 	meter   *meter
 	pgbench string
 	backlog *backlog
 	version string
+	load    string // of the machine, before we began
 	server  *devpg.Server
 }
 
 func newEnv(ctx context.Context, o options) (_ *env, err error) {
-	e := &env{options: o}
+	e := &env{options: o, load: loadAverage()}
 	defer func() {
 		if err != nil {
 			e.close()
 		}
 	}()
 
-	admin := o.url
-	if admin == "" {
-		e.server, err = devpg.Start(ctx, devpg.Options{Durable: true, Settings: settings})
+	e.admin = o.url
+	if e.admin == "" {
+		all := maps.Clone(settings)
+		if o.profiles != "" {
+			maps.Copy(all, profilingSettings)
+		}
+		e.server, err = devpg.Start(ctx, devpg.Options{Durable: true, Settings: all})
 		if err != nil {
 			return nil, err
 		}
-		admin = e.server.SocketURL("postgres")
+		e.admin = e.server.SocketURL("postgres")
 		e.dsn = e.server.SocketURL(database)
 		e.pgbench = filepath.Join(e.server.BinDir(), "pgbench")
 	} else {
-		u, err := url.Parse(admin)
+		u, err := url.Parse(e.admin)
 		if err != nil {
 			return nil, fmt.Errorf("-url: %w", err)
 		}
@@ -65,7 +72,7 @@ func newEnv(ctx context.Context, o options) (_ *env, err error) {
 		e.dsn = u.String()
 		e.pgbench, _ = exec.LookPath("pgbench")
 	}
-	if err := recreate(ctx, admin); err != nil {
+	if err := recreate(ctx, e.admin); err != nil {
 		return nil, err
 	}
 	if e.conn, err = pgx.Connect(ctx, e.dsn); err != nil {
@@ -161,6 +168,15 @@ func (e *env) expect(ctx context.Context, what string, want int, sql string, arg
 	return nil
 }
 
+// loadAverage is that of the last minute.
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if load, _, ok := strings.Cut(string(text), " "); err == nil && ok {
+		return load
+	}
+	return "unknown"
+}
+
 // machine describes where the figures come from.
 func (e *env) machine() string {
 	model := runtime.GOARCH
@@ -172,5 +188,5 @@ func (e *env) machine() string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s, %d CPUs (%s), PostgreSQL %s, %s", runtime.GOOS, runtime.NumCPU(), model, e.version, runtime.Version())
+	return fmt.Sprintf("%s, %d CPUs (%s), PostgreSQL %s, %s, load %s before", runtime.GOOS, runtime.NumCPU(), model, e.version, runtime.Version(), e.load)
 }

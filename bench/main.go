@@ -25,18 +25,20 @@ type options struct {
 	duration time.Duration
 	pgque    string
 	results  string
+	profiles string
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.workload, "w", "1", "workload: 1, 4 or all")
+	flag.StringVar(&o.workload, "w", "1", "workload: 1, 2, 4, 5 or all")
 	flag.IntVar(&o.events, "events", 1_000_000, "events in the backlog of workload 1")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds; each runs every contestant once")
 	flag.StringVar(&o.only, "only", "", "names of contestants, separated by semicolons; * matches any text (default all)")
 	flag.StringVar(&o.url, "url", "", "server to use; its database tidemark_bench is dropped (default: a private cluster)")
-	flag.DurationVar(&o.duration, "duration", 10*time.Second, "length of one pgbench run of workload 4")
+	flag.DurationVar(&o.duration, "duration", 10*time.Second, "length of one run of workloads 2 and 4")
 	flag.StringVar(&o.pgque, "pgque", "", "PgQue's installation script (default: the pgq extension, where it is installed)")
 	flag.StringVar(&o.results, "results", "results", "folder for the report; empty, or with -only, none is written")
+	flag.StringVar(&o.profiles, "profiles", "", "folder for a CPU profile of each run; they slow it down (default: none)")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -96,7 +98,8 @@ func pick(all []contestant, patterns string) ([]contestant, error) {
 	var picked []contestant
 	for _, c := range all {
 		for pattern := range strings.SplitSeq(patterns, ";") {
-			ok, err := path.Match(pattern, c.Name())
+			// A slash is nothing special in a name.
+			ok, err := path.Match(strings.ReplaceAll(pattern, "/", "|"), strings.ReplaceAll(c.Name(), "/", "|"))
 			if err != nil {
 				return nil, fmt.Errorf("-only %q: %w", pattern, err)
 			}

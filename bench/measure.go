@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -16,12 +18,16 @@ type sample struct {
 	elapsed time.Duration
 	cpu     time.Duration
 	wal     int64
-	tail    float64 // speed of the last tenth ÷ speed of the first, 0 where it was not taken
+	figures map[string]float64 // what else the contestant has measured
 }
 
 func (s sample) rate() float64       { return float64(s.items) / s.elapsed.Seconds() }
 func (s sample) cpuPerItem() float64 { return s.cpu.Seconds() * 1e6 / float64(s.items) }
 func (s sample) walPerItem() float64 { return float64(s.wal) / float64(s.items) }
+
+func figureOf(name string) func(sample) float64 {
+	return func(s sample) float64 { return s.figures[name] }
+}
 
 // A result holds one sample per round, unless err says why there are none.
 type result struct {
@@ -35,8 +41,8 @@ func (r result) skipped() bool {
 	return errors.As(r.err, &s)
 }
 
-// tailer is a contestant that knows whether it slowed down.
-type tailer interface{ Tail() float64 }
+// figurer is a contestant that measures more than its speed.
+type figurer interface{ Figures() map[string]float64 }
 
 // measureAll runs every contestant once in each round, so that a slow minute of the machine hits
 // all of them. One that fails is left out of the later rounds, and its figures are dropped.
@@ -60,7 +66,7 @@ func measureAll(ctx context.Context, e *env, contestants []contestant, rounds in
 				continue
 			}
 			rs[i].samples = append(rs[i].samples, s)
-			fmt.Fprintf(os.Stderr, "round %d  %-40s %10.0f/s\n", round+1, c.Name(), s.rate())
+			fmt.Fprintf(os.Stderr, "round %d  %-40s %10.0f/s%s\n", round+1, c.Name(), s.rate(), s.text())
 		}
 	}
 	return rs, nil
@@ -80,16 +86,23 @@ func measure(ctx context.Context, e *env, c contestant) (s sample, err error) {
 	}
 	runtime.GC()
 
-	before, err := e.meter.begin(ctx)
+	stop, err := e.profileRun(ctx, c.Name())
 	if err != nil {
 		return s, err
 	}
+	before, err := e.meter.begin(ctx)
+	if err != nil {
+		return s, errors.Join(err, stop())
+	}
 	items, err := c.Run(ctx)
 	if err != nil {
-		return s, fmt.Errorf("run: %w", err)
+		return s, errors.Join(fmt.Errorf("run: %w", err), stop())
 	}
 	after, err := e.meter.end(ctx)
 	if err != nil {
+		return s, err
+	}
+	if err := stop(); err != nil {
 		return s, err
 	}
 	if err := c.Check(ctx); err != nil {
@@ -101,10 +114,19 @@ func measure(ctx context.Context, e *env, c contestant) (s sample, err error) {
 		cpu:     after.cpu - before.cpu,
 		wal:     after.wal - before.wal,
 	}
-	if t, ok := c.(tailer); ok {
-		s.tail = t.Tail()
+	if f, ok := c.(figurer); ok {
+		s.figures = f.Figures()
 	}
 	return s, nil
+}
+
+// text lists the figures for the log.
+func (s sample) text() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(s.figures)) {
+		fmt.Fprintf(&b, "  %s %.2f", name, s.figures[name])
+	}
+	return b.String()
 }
 
 func median(values []float64) float64 {

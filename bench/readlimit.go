@@ -20,7 +20,7 @@ type readLimit struct {
 const readPage = 5000
 
 func (c *readLimit) Name() string                    { return c.name }
-func (c *readLimit) Setup(ctx context.Context) error { return c.backlog.seed(ctx) }
+func (c *readLimit) Setup(ctx context.Context) error { return c.backlog.seed(ctx, c.events, 4) }
 func (c *readLimit) Clean(context.Context) error     { return nil }
 
 func (c *readLimit) Run(ctx context.Context) (int, error) {

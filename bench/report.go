@@ -75,7 +75,9 @@ func (r report) markdown(w io.Writer, now time.Time) {
 
 func (r report) rows() [][]string {
 	unit := r.workload.unit
-	head := []string{"contestant", unit + "s", unit + "s/s", "min–max", "CPU µs/" + unit, "WAL B/" + unit}
+	head := []string{"contestant", unit + "s", unit + "s/s", "min–max"}
+	head = append(head, r.workload.columns...)
+	head = append(head, "CPU µs/"+unit, "WAL B/"+unit)
 	for _, b := range r.workload.baselines {
 		head = append(head, "÷ "+b)
 	}
@@ -89,7 +91,7 @@ func (r report) rows() [][]string {
 func (r report) row(c result) []string {
 	if c.err != nil {
 		text := strings.ReplaceAll(c.err.Error(), "\n", " ")
-		row := slices.Repeat([]string{"–"}, 4+len(r.workload.baselines))
+		row := slices.Repeat([]string{"–"}, 4+len(r.workload.columns)+len(r.workload.baselines))
 		return append(append([]string{c.name}, row...), text)
 	}
 	lo, hi := c.samples[0].rate(), c.samples[0].rate()
@@ -101,6 +103,14 @@ func (r report) row(c result) []string {
 	wal, _ := r.results.of(c.name, sample.walPerItem)
 	items, _ := r.results.of(c.name, func(s sample) float64 { return float64(s.items) })
 	row := []string{c.name, thousands(items), thousands(rate), thousands(lo) + "–" + thousands(hi)}
+	for _, name := range r.workload.columns {
+		cell := "–"
+		if _, ok := c.samples[0].figures[name]; ok {
+			v, _ := r.results.of(c.name, figureOf(name))
+			cell = fmt.Sprintf("%.2f", v)
+		}
+		row = append(row, cell)
+	}
 	if r.env.meter.cpu.known() {
 		row = append(row, fmt.Sprintf("%.1f", cpu))
 	} else {

@@ -17,7 +17,7 @@ func (c *setBased) Setup(ctx context.Context) error {
 		}
 		c.installed = true
 	}
-	if err := c.backlog.seed(ctx); err != nil {
+	if err := c.backlog.seed(ctx, c.events, 4); err != nil {
 		return err
 	}
 	if err := c.exec(ctx, `

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// tidemark routes the backlog with the worker that needs nothing but SQL.
-type tidemark struct {
+// sqlWorker routes the backlog with the worker that needs nothing but SQL.
+type sqlWorker struct {
 	*env
 	name   string
 	batch  int
@@ -25,14 +25,15 @@ var (
 	catchAll  = []string{"*"}
 )
 
-func (c *tidemark) Name() string  { return c.name }
-func (c *tidemark) Tail() float64 { return c.tail }
+func (c *sqlWorker) Name() string { return c.name }
 
-func (c *tidemark) Setup(ctx context.Context) error {
-	if err := c.backlog.seed(ctx); err != nil {
+func (c *sqlWorker) Figures() map[string]float64 { return map[string]float64{tailFigure: c.tail} }
+
+func (c *sqlWorker) Setup(ctx context.Context) error {
+	if err := c.backlog.seed(ctx, c.events, 4); err != nil {
 		return err
 	}
-	if err := c.reset(ctx); err != nil {
+	if err := c.resetWorker(ctx); err != nil {
 		return err
 	}
 	if _, err := c.conn.Exec(ctx, `
@@ -44,17 +45,6 @@ func (c *tidemark) Setup(ctx context.Context) error {
 	return c.vacuum(ctx, "tidemark.outbound_route", "tidemark.worker_cursor", "tidemark.heartbeat", "tidemark.setting")
 }
 
-// reset rewinds the worker to the state of a new one: no evidence, cursor at the start.
-func (c *tidemark) reset(ctx context.Context) error {
-	return c.exec(ctx, `
-		set session_replication_role = replica;
-		truncate tidemark.decision, tidemark.attempt, tidemark.pending, tidemark.dead_letter;
-		delete from tidemark.outbound_route;
-		reset session_replication_role;
-		delete from tidemark.worker_cursor where worker = 'bench';
-		insert into tidemark.worker_cursor (worker, source) values ('bench', 'outbox')`)
-}
-
 type passSummary struct {
 	Status    string
 	Gate      string
@@ -62,7 +52,7 @@ type passSummary struct {
 	Fallbacks int
 }
 
-func (c *tidemark) Run(ctx context.Context) (int, error) {
+func (c *sqlWorker) Run(ctx context.Context) (int, error) {
 	var items int
 	c.fallbacks = 0
 	start := time.Now()
@@ -95,7 +85,7 @@ func (c *tidemark) Run(ctx context.Context) (int, error) {
 	return items, nil
 }
 
-func (c *tidemark) Check(ctx context.Context) error {
+func (c *sqlWorker) Check(ctx context.Context) error {
 	if c.target == "" {
 		return c.checkDecisions(ctx)
 	}
@@ -104,7 +94,7 @@ func (c *tidemark) Check(ctx context.Context) error {
 
 // checkDecisions wants each event in exactly one range: the counts add up to the number of events,
 // and so do the numbers in the union of all ranges.
-func (c *tidemark) checkDecisions(ctx context.Context) error {
+func (c *sqlWorker) checkDecisions(ctx context.Context) error {
 	if c.fallbacks != 0 {
 		return fmt.Errorf("%d fallbacks on clean data", c.fallbacks)
 	}
@@ -118,7 +108,7 @@ func (c *tidemark) checkDecisions(ctx context.Context) error {
 }
 
 // checkAttempts wants one row for each event, and a dead letter for each that was refused.
-func (c *tidemark) checkAttempts(ctx context.Context) error {
+func (c *sqlWorker) checkAttempts(ctx context.Context) error {
 	refused := 0
 	if c.poison {
 		refused = c.events / poisonEvery
@@ -136,4 +126,4 @@ func (c *tidemark) checkAttempts(ctx context.Context) error {
 	return c.expect(ctx, "dead letters", refused, "select count(*) from tidemark.dead_letter")
 }
 
-func (c *tidemark) Clean(ctx context.Context) error { return c.reset(ctx) }
+func (c *sqlWorker) Clean(ctx context.Context) error { return c.resetWorker(ctx) }

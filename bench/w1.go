@@ -12,13 +12,17 @@ const (
 	setBasedName   = "set-based SQL 5k"
 	pgqName        = "PgQ + one audit row per event"
 	riverName      = "River"
+	daemonName     = "tidemark, daemon"
+	daemon50kName  = "tidemark, daemon, batch 50,000"
+
+	tailFigure = "last ÷ first tenth"
 )
 
 // steady compares the end of a large backlog with its beginning.
 func steady(rs results) figure {
 	f := figure{what: "speed of the last tenth ÷ of the first, " + tidemarkName + ", backlog of a million and more"}
 	if r, ok := rs.find(tidemarkName); ok && r.samples[0].items >= 1_000_000 {
-		f.value, f.known = rs.of(tidemarkName, func(s sample) float64 { return s.tail })
+		f.value, f.known = rs.of(tidemarkName, figureOf(tailFigure))
 	}
 	return f
 }
@@ -34,13 +38,15 @@ var w1 = workload{
 		queue := &pgqQueue{}
 		return []contestant{
 			&readLimit{env: e, name: limitName, payload: true},
-			&tidemark{env: e, name: tidemarkName, batch: 5000, types: everyType},
-			&tidemark{env: e, name: catchAllName, batch: 5000, types: catchAll},
-			&tidemark{env: e, name: batch50kName, batch: 50_000, types: everyType},
-			&tidemark{env: e, name: batch1kName, batch: 1000, types: everyType},
-			&tidemark{env: e, name: batch100Name, batch: 100, types: everyType},
-			&tidemark{env: e, name: deliveriesName, batch: 5000, types: everyType, target: "bench.accept"},
-			&tidemark{env: e, name: poisonName, batch: 5000, types: everyType, target: "bench.accept_or_refuse", poison: true},
+			&sqlWorker{env: e, name: tidemarkName, batch: 5000, types: everyType},
+			&sqlWorker{env: e, name: catchAllName, batch: 5000, types: catchAll},
+			&dryDaemon{env: e, name: daemonName, batch: 5000, types: everyType},
+			&dryDaemon{env: e, name: daemon50kName, batch: 50_000, types: everyType},
+			&sqlWorker{env: e, name: batch50kName, batch: 50_000, types: everyType},
+			&sqlWorker{env: e, name: batch1kName, batch: 1000, types: everyType},
+			&sqlWorker{env: e, name: batch100Name, batch: 100, types: everyType},
+			&sqlWorker{env: e, name: deliveriesName, batch: 5000, types: everyType, target: "bench.accept"},
+			&sqlWorker{env: e, name: poisonName, batch: 5000, types: everyType, target: "bench.accept_or_refuse", poison: true},
 			&setBased{env: e},
 			&subtransaction{env: e, items: some},
 			&pgq{env: e, queue: queue, evidence: true},
@@ -57,6 +63,8 @@ var w1 = workload{
 		}
 		return []goal{
 			atLeast(0.85, rs.quotient(tidemarkName, limitName)),
+			atLeast(0.85, rs.quotient(daemonName, limitName)),
+			note(rs.quotient(daemonName, tidemarkName)),
 			atLeast(2.2, rs.quotient(tidemarkName, pgqName)),
 			atLeast(20, rs.quotient(tidemarkName, riverName)),
 			atMost(3.5, of("CPU µs per event", tidemarkName, sample.cpuPerItem)),

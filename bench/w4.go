@@ -11,17 +11,35 @@ const (
 	manyEmit    = "100 a statement: emit_many"
 )
 
+// besideName is base + emit, beside whoever reads.
+func besideName(r readers) string {
+	if r == nobody {
+		return emitName
+	}
+	return emitName + ", beside " + string(r)
+}
+
 var w4 = workload{
 	number:    "4",
 	title:     "cost for the writers: pgbench, 8 clients, one order a transaction",
 	unit:      "transaction",
-	baselines: []string{baseName, plainName},
+	baselines: []string{baseName, plainName, besideName(nobody)},
+	columns:   []string{waitingFigure},
 	contestants: func(e *env) []contestant {
 		const orders, plain, outbox = "bench.orders", "bench.plain_outbox", "tidemark.outbox"
+		beside := func(r readers) contestant {
+			return &watchedWriters{
+				writers: writers{env: e, name: besideName(r), script: "emit.sql", rows: map[string]int{orders: 1, outbox: 1}}, readers: r,
+			}
+		}
 		return []contestant{
 			&writers{env: e, name: baseName, script: "base.sql", rows: map[string]int{orders: 1}},
 			&writers{env: e, name: plainName, script: "plain.sql", rows: map[string]int{orders: 1, plain: 1}},
-			&writers{env: e, name: emitName, script: "emit.sql", rows: map[string]int{orders: 1, outbox: 1}},
+			beside(nobody),
+			beside(gateAlone),
+			beside(polling),
+			beside(woken),
+			beside(sleeping),
 			&writers{env: e, name: oneBaseName, script: "one_base.sql", rows: map[string]int{orders: 1}},
 			&writers{env: e, name: oneEmitName, script: "one_emit.sql", rows: map[string]int{orders: 1, outbox: 1}},
 			&writers{env: e, name: manyPlain, script: "many_plain.sql", rows: map[string]int{plain: many}},
@@ -41,6 +59,9 @@ var w4 = workload{
 		return []goal{
 			atLeast(0.75, rs.quotient(emitName, baseName)),
 			atMost(460, wal(emitName)),
+			atLeast(0.95, rs.quotient(besideName(gateAlone), emitName)),
+			atLeast(0.95, rs.quotient(besideName(woken), besideName(polling))),
+			note(rs.quotient(besideName(sleeping), emitName)),
 			note(rs.quotient(plainName, baseName)),
 			note(rs.quotient(emitName, plainName)),
 			note(wal(plainName)),

@@ -30,11 +30,12 @@ type workload struct {
 	title       string
 	unit        string   // what an item is
 	baselines   []string // contestants that the others are compared with, round by round
+	columns     []string // figures of the contestants that the table shows
 	contestants func(*env) []contestant
 	reach       func(results) []goal
 }
 
-var workloads = []workload{w1, w4}
+var workloads = []workload{w1, w2, w4, w5}
 
 func choose(number string) ([]workload, error) {
 	if number == "all" {
@@ -45,5 +46,5 @@ func choose(number string) ([]workload, error) {
 			return []workload{w}, nil
 		}
 	}
-	return nil, fmt.Errorf("no workload %q: want 1, 4 or all", number)
+	return nil, fmt.Errorf("no workload %q: want 1, 2, 4, 5 or all", number)
 }

@@ -33,3 +33,12 @@ create table bench.evidence (
   detail text,
   primary key (worker, route, event, attempt_no)
 );
+
+-- What a reader that stops before the oldest transaction under way needs.
+create table bench.gated_outbox (
+  seq int8 generated always as identity primary key,
+  xid xid8 not null default pg_current_xact_id(),
+  key text,
+  payload jsonb not null
+);
+create index gated_outbox_order on bench.gated_outbox (xid, seq);

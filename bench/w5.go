@@ -1,0 +1,55 @@
+package main
+
+import "time"
+
+const (
+	bareHTTPName = "webhook client alone"
+	hookName     = "tidemark, webhook"
+	bareAwayName = "webhook client alone, 5 ms away"
+	hookAwayName = "tidemark, webhook, 5 ms away"
+	nineName     = "9 webhooks"
+	refusedName  = "9 webhooks beside one that refuses"
+	hangingName  = "9 webhooks beside one that hangs"
+	bareKafka    = "Kafka client alone"
+	kafkaName    = "tidemark, Kafka"
+)
+
+var w5 = workload{
+	number:    "5",
+	title:     "deliver a backlog outside the database, with evidence",
+	unit:      "event",
+	baselines: []string{bareHTTPName, bareAwayName, nineName, bareKafka},
+	columns:   []string{stagedFigure},
+	contestants: func(e *env) []contestant {
+		const (
+			items       = 100_000
+			records     = 400_000
+			concurrency = 16
+			each        = 4 // the default of a route
+			few         = 20_000
+			away        = 5 * time.Millisecond
+		)
+		return []contestant{
+			bareWebhook(e, bareHTTPName, items, concurrency, 0),
+			&webhooks{env: e, name: hookName, items: items, concurrency: concurrency},
+			bareWebhook(e, bareAwayName, few, concurrency, away),
+			&webhooks{env: e, name: hookAwayName, items: few, concurrency: concurrency, away: away},
+			&webhooks{env: e, name: nineName, items: items, concurrency: each, separate: true, last: noRoute},
+			&webhooks{env: e, name: refusedName, items: items, concurrency: each, separate: true, last: refusingTo},
+			&webhooks{env: e, name: hangingName, items: items, concurrency: each, separate: true, last: hangingRoute},
+			bareTopic(e, bareKafka, records, each),
+			&topic{env: e, name: kafkaName, items: records, concurrency: each},
+		}
+	},
+	reach: func(rs results) []goal {
+		speed, ok := rs.of(kafkaName, sample.rate)
+		return []goal{
+			atLeast(0.9, rs.quotient(hookName, bareHTTPName)),
+			atLeast(0.9, rs.quotient(hookAwayName, bareAwayName)),
+			atLeast(250_000, figure{"events a second, " + kafkaName, speed, ok}),
+			atLeast(0.95, rs.quotient(refusedName, nineName)),
+			atLeast(0.95, rs.quotient(hangingName, nineName)),
+			note(rs.quotient(kafkaName, bareKafka)),
+		}
+	},
+}
