@@ -77,7 +77,11 @@ func run(ctx context.Context, o options) (r *result, err error) {
 		options: o, receivers: map[string]*receiver{}, links: map[string]*proxy{},
 		held: map[string]bool{}, counts: map[string]int{}, began: time.Now(),
 	}
-	if h.dir, err = os.MkdirTemp("", fmt.Sprintf("tidemark-chaos-%d-", os.Getpid())); err != nil {
+	name := fmt.Sprintf("tidemark-chaos-%d-", os.Getpid())
+	if h.keep {
+		name = "tidemark-chaos-kept-" // which the next run does not sweep
+	}
+	if h.dir, err = os.MkdirTemp("", name); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, h.tearDown()) }()
