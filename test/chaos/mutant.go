@@ -66,7 +66,7 @@ var mutants = func() map[string]mutant {
 			// The pause stands for a writer who begins between two statements: chance alone takes hours.
 			name: "fencefirst", by: "I3", tells: "the fence is noted before the read",
 			sql: []edit{
-				{"read_outbox", "missing int8multirange := '{}';", "missing int8multirange := '{}'; early text[] := tidemark.fence_now(); slept text := pg_sleep(0.4)::text;"},
+				{"read_outbox", "missing int8multirange := '{}';", "missing int8multirange := '{}'; early text[] := tidemark.fence_now(); slept text := pg_sleep(1.5)::text;"},
 				{"read_outbox", "else tidemark.fence_now() end;", "else early end;"},
 			},
 			scenes: []string{"late-commit"},
