@@ -43,21 +43,49 @@ insert into tidemark.stage default values;
 create table tidemark.worker (
     id integer generated always as identity primary key,
     worker text not null unique constraint worker_is_a_plain_name check (worker ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$'),
-    source text not null default 'outbox' constraint source_is_known check (source = 'outbox'),
-    handler text not null default 'route' constraint handler_is_known check (handler in ('route', 'go')),
+    source text not null default 'outbox' constraint source_is_known check (source in ('outbox', 'table')),
+    handler text not null default 'route',
+    handler_ref text,
+    payload_columns text[] not null default '{}',
     domains text[],
     read_order text not null default 'eager' constraint read_order_is_known check (read_order in ('eager', 'strict')),
     hole_limit integer not null default 10000 constraint hole_limit_is_1_to_1000000 check (hole_limit between 1 and 1000000),
-    description text not null default ''
+    shards integer not null default 1 constraint shards_is_1_to_256 check (shards between 1 and 256),
+    page_size integer not null default 5000 constraint page_size_is_1_to_50000 check (page_size between 1 and 50000),
+    page_timeout interval not null default '5 seconds'
+        constraint page_timeout_is_100ms_to_10min check (page_timeout between interval '100 milliseconds' and interval '10 minutes'),
+    retry_policy jsonb,
+    coalesce_window interval constraint coalesce_window_is_positive check (coalesce_window > interval '0'),
+    storm_fraction double precision constraint storm_fraction_is_up_to_1 check (storm_fraction > 0 and storm_fraction <= 1),
+    off_peak text constraint off_peak_is_hours check (off_peak ~ '^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9] [A-Za-z0-9_+/-]+$'),
+    peak_pause interval not null default '1 second' constraint peak_pause_is_up_to_1h check (peak_pause between interval '0' and interval '1 hour'),
+    lock_wait_limit integer constraint lock_wait_limit_is_positive check (lock_wait_limit > 0),
+    replication_lag_limit interval constraint replication_lag_limit_is_positive check (replication_lag_limit > interval '0'),
+    description text not null default '',
+    constraint handler_suits_source check (
+        source = 'outbox' and handler in ('route', 'go') and handler_ref is null
+        or source = 'table' and (handler in ('sql', 'emit') and handler_ref is not null or handler = 'go' and handler_ref is null))
 );
 comment on table tidemark.worker is 'Workers: a source to read, a handler to give it to. A new worker is a row.';
 comment on column tidemark.worker.id is 'Short number used in evidence.';
 comment on column tidemark.worker.worker is 'Name: letters, digits, "_", ".", "-"; at most 63 characters.';
-comment on column tidemark.worker.source is 'What it reads: outbox.';
-comment on column tidemark.worker.handler is 'What it does with a batch: route (delivers it by its routes), or go (functions of a Go program take it, by routes of the kind go).';
+comment on column tidemark.worker.source is 'What it reads: outbox, or table: each source (tidemark.source) for which it has a cursor.';
+comment on column tidemark.worker.handler is 'What it does with a batch. Of the outbox: route (delivers it by its routes), or go (functions of a Go program take it, by routes of the kind go). Of a table: sql (hands the rows to a function), emit (makes each row an event), or go (a function of a Go program takes the rows).';
+comment on column tidemark.worker.handler_ref is 'sql: schema.function, which takes an array of the table''s row type (or anyarray). emit: domain/type of the events.';
+comment on column tidemark.worker.payload_columns is 'emit: columns that the payload shows beside the id and the source''s key columns. Default: none.';
 comment on column tidemark.worker.domains is 'Domains whose events it decides; null: all. Others are passed over and leave no evidence.';
 comment on column tidemark.worker.read_order is 'eager (default): passes numbers that have not shown up and comes back for them. strict: waits at the first one.';
 comment on column tidemark.worker.hole_limit is 'Ranges of missing numbers kept at most; at the limit the worker waits and opens the finding cursor_holes. Default 10000.';
+comment on column tidemark.worker.shards is 'Parts, by a hash of the source''s key columns, each with a cursor and a lease of its own. Default 1. For tables.';
+comment on column tidemark.worker.page_size is 'Rows that a pass reads at most. Default 5000. For tables.';
+comment on column tidemark.worker.page_timeout is 'A pass that takes longer is taken back and tried with half the rows; a single row that takes longer has failed. Default 5 s. For tables; kept by the daemon, from psql it is your statement_timeout.';
+comment on column tidemark.worker.retry_policy is 'When a row that failed is tried again, as tidemark.outbound_route.retry_policy. Null: the default policy. For tables.';
+comment on column tidemark.worker.coalesce_window is 'Rows of one group (the source''s group_key) that come within it are handed over as one, the latest: the worker waits so long between two looks. Null (default): every row is handed over. For tables.';
+comment on column tidemark.worker.storm_fraction is 'A batch that touches more than this share of all groups opens the finding group_invalidation_storm and slows the worker down. Null (default): no guard. For tables.';
+comment on column tidemark.worker.off_peak is 'Hours at full speed, e.g. "22:00-06:00 Europe/Berlin". Null (default): always. For tables.';
+comment on column tidemark.worker.peak_pause is 'Outside of these hours, the pause between two passes. Default 1 s.';
+comment on column tidemark.worker.lock_wait_limit is 'The worker waits while more sessions of this database wait for locks. Null (default): it does not look. For tables.';
+comment on column tidemark.worker.replication_lag_limit is 'The worker waits while a standby is further behind. Null (default): it does not look. For tables.';
 comment on column tidemark.worker.description is 'For people.';
 insert into tidemark.worker (worker, description)
 values ('default', 'Routes events of every domain.');

@@ -49,7 +49,7 @@ create table tidemark.worker_cursor (
     source text not null,
     shard integer not null default 0 constraint shard_is_not_negative check (shard >= 0),
     watermark_ts timestamptz,
-    watermark_id text not null default '0',
+    watermark_id text default '0',
     decided_through text not null default '0',
     holes int8multirange not null default '{}',
     fenced int8multirange not null default '{}',
@@ -60,6 +60,9 @@ create table tidemark.worker_cursor (
     attempts_written bigint not null default 0,
     dead_lettered bigint not null default 0,
     settles bigint not null default 0,
+    horizon timestamptz,
+    sweep jsonb not null default '{}',
+    verified_through timestamptz,
     phase text not null default 'incremental' constraint phase_is_known check (phase in ('seeding', 'reconciling', 'incremental')),
     metadata jsonb not null default '{}',
     paused_at timestamptz,
@@ -72,8 +75,8 @@ comment on column tidemark.worker_cursor.worker is 'The worker.';
 comment on column tidemark.worker_cursor.source is 'The source it reads.';
 comment on column tidemark.worker_cursor.shard is 'Part of the source, from 0.';
 comment on column tidemark.worker_cursor.watermark_ts is 'Time part of the watermark; null for the outbox.';
-comment on column tidemark.worker_cursor.watermark_id is 'Id part of the watermark, as text, compared in the type of the source''s id. For the outbox: the number read up to.';
-comment on column tidemark.worker_cursor.decided_through is 'Highest watermark ever reached. Above it a batch is new; below it, after a rewind, what is already decided is subtracted.';
+comment on column tidemark.worker_cursor.watermark_id is 'Id part of the watermark, as text, compared in the type of the source''s id; null: at the beginning. For the outbox: the number read up to.';
+comment on column tidemark.worker_cursor.decided_through is 'For the outbox the highest watermark ever reached: above it a batch is new; below it, after a rewind, what is already decided is subtracted. For a table the watermark as last settled: where the two differ, somebody has edited it by hand.';
 comment on column tidemark.worker_cursor.holes is 'Numbers that had not shown up when the cursor passed, and whose fence is not noted yet.';
 comment on column tidemark.worker_cursor.fenced is 'Numbers that had not shown up when fence was noted: delivered when they appear, dropped when no member of the fence is left.';
 comment on column tidemark.worker_cursor.fence is 'Virtual transaction ids that could still own a number of fenced.';
@@ -83,7 +86,10 @@ comment on column tidemark.worker_cursor.events_seen is 'Events read so far.';
 comment on column tidemark.worker_cursor.attempts_written is 'Pieces of evidence written so far.';
 comment on column tidemark.worker_cursor.settles is 'Number of the latest settle by an owner of a lease: one that comes again, late or because its answer was lost, does nothing.';
 comment on column tidemark.worker_cursor.dead_lettered is 'Dead letters written so far.';
-comment on column tidemark.worker_cursor.phase is 'seeding, reconciling or incremental (default).';
+comment on column tidemark.worker_cursor.horizon is 'Rows with a timestamp at or above it were left for later by the last pass; null for the outbox and for the safety sequence.';
+comment on column tidemark.worker_cursor.sweep is 'State of the reconciling sweep: xmin (rows of older transactions were seen by the sweep before), and while one runs next_xmin, segment, ts and id (how far it has come).';
+comment on column tidemark.worker_cursor.verified_through is 'Up to here the rows in the table were counted and are as many as were handled. Null: nothing was counted yet, or the source has no sweep.';
+comment on column tidemark.worker_cursor.phase is 'seeding (what was there at first), reconciling (what changed meanwhile) or incremental (default).';
 comment on column tidemark.worker_cursor.metadata is 'Configuration and notes of the worker''s owner.';
 comment on column tidemark.worker_cursor.paused_at is 'Set: the worker does not run. Null (default): it runs.';
 comment on column tidemark.worker_cursor.created_at is 'When the cursor was made.';

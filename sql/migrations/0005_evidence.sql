@@ -96,9 +96,13 @@ create table tidemark.dead_letter (
     id bigint generated always as identity primary key,
     idempotency_key text not null unique,
     worker_id integer not null references tidemark.worker,
-    route_id integer not null references tidemark.outbound_route,
-    seq bigint not null,
-    event_id uuid not null,
+    route_id integer references tidemark.outbound_route,
+    seq bigint,
+    event_id uuid,
+    source text not null default 'outbox',
+    shard integer not null default 0,
+    item_id text,
+    item_ts timestamptz,
     event_snapshot jsonb not null,
     error_code text not null,
     error_detail text,
@@ -109,19 +113,26 @@ create table tidemark.dead_letter (
     resolution text constraint resolution_is_known check (resolution in ('sent', 'dry_run', 'discarded')),
     resolved_by text,
     resolution_reason text,
+    constraint event_or_row check (
+        source = 'outbox' and route_id is not null and seq is not null and event_id is not null and item_id is null
+        or source <> 'outbox' and route_id is null and seq is null and event_id is null and item_id is not null),
     constraint resolved_is_whole check ((resolved_at is null) = (resolution is null) and (resolved_at is null) = (resolved_by is null))
 );
 create index dead_letter_worker on tidemark.dead_letter (worker_id);
 create index dead_letter_route on tidemark.dead_letter (route_id);
 create index dead_letter_open on tidemark.dead_letter (last_failed_at) where resolved_at is null;
-comment on table tidemark.dead_letter is 'Events that could not be routed or delivered, each with a full snapshot. Resolved, never deleted. Source: S0 iu_route_dead_letter.';
+comment on table tidemark.dead_letter is 'Events that could not be routed or delivered, and rows of sources that could not be handled, each with a full snapshot. Resolved, never deleted. Source: S0 iu_route_dead_letter.';
 comment on column tidemark.dead_letter.id is 'Number for `tidemark dead-letter`.';
-comment on column tidemark.dead_letter.idempotency_key is 'tm:{worker}:{route}:{event_id}.';
+comment on column tidemark.dead_letter.idempotency_key is 'tm:{worker}:{route}:{event_id}; of a row tm:{worker}:{source}:{item_id}.';
 comment on column tidemark.dead_letter.worker_id is 'tidemark.worker.id.';
-comment on column tidemark.dead_letter.route_id is 'tidemark.outbound_route.id.';
-comment on column tidemark.dead_letter.seq is 'Number of the event.';
-comment on column tidemark.dead_letter.event_id is 'Identity of the event.';
-comment on column tidemark.dead_letter.event_snapshot is 'The event as tidemark.event_json shows it, so that a replay needs no row of the log.';
+comment on column tidemark.dead_letter.route_id is 'tidemark.outbound_route.id; null for a row.';
+comment on column tidemark.dead_letter.seq is 'Number of the event; null for a row.';
+comment on column tidemark.dead_letter.event_id is 'Identity of the event; null for a row.';
+comment on column tidemark.dead_letter.source is 'outbox, or the source that the row is of.';
+comment on column tidemark.dead_letter.shard is 'Shard of the worker that failed with the row.';
+comment on column tidemark.dead_letter.item_id is 'Id of the row, as text; null for an event.';
+comment on column tidemark.dead_letter.item_ts is 'Timestamp of the row.';
+comment on column tidemark.dead_letter.event_snapshot is 'The event as tidemark.event_json shows it, or the row as JSON, so that a replay needs no row of the log.';
 comment on column tidemark.dead_letter.error_code is 'Reason of the decision contract, or SQLSTATE.';
 comment on column tidemark.dead_letter.error_detail is 'Message of the error.';
 comment on column tidemark.dead_letter.attempts is 'Attempts so far.';
@@ -157,7 +168,7 @@ create type tidemark.replay as (
 comment on type tidemark.replay is 'What a replay of a dead letter came to, or with dry run would come to.';
 
 grant select on tidemark.decision, tidemark.attempt, tidemark.pending to tidemark_reader, tidemark_executor;
-grant select (id, idempotency_key, worker_id, route_id, seq, event_id, error_code, error_detail, attempts, first_failed_at,
+grant select (id, idempotency_key, worker_id, route_id, seq, event_id, source, shard, item_id, item_ts, error_code, error_detail, attempts, first_failed_at,
               last_failed_at, resolved_at, resolution, resolved_by, resolution_reason)
     on tidemark.dead_letter to tidemark_reader, tidemark_executor;
 grant select on tidemark.dead_letter to tidemark_admin;
