@@ -24,15 +24,16 @@ begin
     end if;
     return query
     select p.* from (
-        select l.id from tidemark.dead_letter l join tidemark.outbound_route r on r.id = l.route_id
+        select l.id from tidemark.dead_letter l left join tidemark.outbound_route r on r.id = l.route_id
         where l.resolved_at is null
           and (dead_letter_replay_many.route is null or r.route_code = dead_letter_replay_many.route)
           and (dead_letter_replay_many.error_code is null or l.error_code = dead_letter_replay_many.error_code)
           and (failed_since is null or l.last_failed_at >= failed_since)
           and (failed_until is null or l.last_failed_at < failed_until)
           and not exists (select from tidemark.pending q where q.dead_letter_id = l.id)
-        -- The order in which the events were emitted.
-        order by l.seq, l.route_id limit max_letters) l
+          and not exists (select from tidemark.pending_row q where q.dead_letter_id = l.id)
+        -- The order in which the events were emitted, and the rows made.
+        order by l.seq, l.route_id, l.item_ts, l.id limit max_letters) l
     cross join lateral tidemark.dead_letter_replay(l.id, dead_letter_replay_many.dry_run) p;
 end
 $$;
