@@ -9,7 +9,7 @@ declare
     s constant tidemark.source := plan.source;
     c constant tidemark.worker_cursor := plan.cursor;
     origin constant timestamptz := '2000-01-01 00:00:00+00';
-    ts constant text := format('(tidemark_row.%I%s)', s.timestamp_column, coalesce(' at time zone ' || quote_literal(s.time_zone), ''));
+    ts constant text := format('(tidemark_row.%I%s)', coalesce(s.timestamp_column, s.id_column), coalesce(' at time zone ' || quote_literal(s.time_zone), ''));
     rel constant text := format('%I.%I', s.schema_name, s.table_name);
     groups double precision;
     first timestamptz;
@@ -34,7 +34,7 @@ begin
     into first using greatest(coalesce(c.verified_through, '-infinity'), '0001-01-01 00:00:00+00');
     first := date_bin(s.bucket, first, origin);
     upto := least(upto, first + 500 * s.bucket);
-    if first is null or upto <= coalesce(c.verified_through, '-infinity') then
+    if c.watermark_ts is null or first is null or upto <= coalesce(c.verified_through, '-infinity') then
         return null;
     end if;
     execute format('select jsonb_object_agg(b.at, b.n) from (
