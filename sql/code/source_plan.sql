@@ -71,7 +71,7 @@ begin
     else
         bound := tidemark.source_horizon(s, shape.relation);
         if bound.hidden is not null then
-            return tidemark.source_hold(p, 'source_unreadable', bound.hidden || ': as superuser, grant pg_read_all_stats to tidemark_owner');
+            return tidemark.source_hold(p, 'source_unreadable', bound.hidden || ': as superuser, grant pg_read_all_stats to tidemark_owner, and leave track_activities on');
         elsif bound.held is not null then
             p.status := 'waiting';
             p.detail := 'kept by ' || bound.held;
@@ -93,6 +93,7 @@ begin
             return tidemark.source_hold(p, 'source_clock_back', 'the clock of the server stepped back: the sweep will find what is written meanwhile');
         end if;
         p.horizon := bound.horizon;
+        p.detail := bound.blame;
     end if;
     if c.last_run_summary ->> 'status' = 'held' then
         update tidemark.finding f set closed_at = clock_timestamp()

@@ -91,7 +91,7 @@ begin
         'worker', w.worker, 'source', s.source, 'shard', c.shard, 'status', 'ran', 'step', plan.step, 'rows', page.examined,
         'taken', page.taken - cardinality(failed), 'failed', cardinality(failed), 'dead_lettered', dead, 'late', page.late,
         'coalesced', page.fresh - page.taken, 'splits', splits, 'phase', c.phase, 'watermark_ts', c.watermark_ts, 'watermark_id', c.watermark_id,
-        'blocked_by', blocked_by, 'result', page.result, 'more', more, 'started_at', began, 'ended_at', clock_timestamp()));
+        'blocked_by', blocked_by, 'held_back_by', plan.detail, 'result', page.result, 'more', more, 'started_at', began, 'ended_at', clock_timestamp()));
     update tidemark.worker_cursor x
     set watermark_ts = c.watermark_ts, watermark_id = c.watermark_id,
         decided_through = tidemark.source_place(c.watermark_ts, c.watermark_id),
