@@ -6,9 +6,9 @@ as $$
 #variable_conflict use_column
 declare
     letter constant tidemark.dead_letter := tidemark.dead_letter_claim(dead_letter_replay.id);
-    event constant tidemark.outbox := jsonb_populate_record(null::tidemark.outbox, letter.event_snapshot);
+    event constant tidemark.outbox := case when letter.source = 'outbox' then jsonb_populate_record(null::tidemark.outbox, letter.event_snapshot) end;
     route constant tidemark.outbound_route := (select r from tidemark.outbound_route r where r.id = letter.route_id);
-    gate constant text := tidemark.closed_gate(route.worker);
+    gate constant text := tidemark.closed_gate((select w.worker from tidemark.worker w where w.id = letter.worker_id));
     statement text;
     outcome tidemark.outcome;
     reason text;
@@ -19,6 +19,13 @@ begin
         raise exception using errcode = 'TM009',
             message = format('dead letter %s is not replayed: closed by %s', letter.id, gate),
             hint = 'Open the gate first, or ask for a dry run.';
+    end if;
+
+    if letter.source <> 'outbox' then
+        if not dead_letter_replay.dry_run then
+            perform tidemark.dead_letter_stage(letter.id);
+        end if;
+        return row(letter.id, null, null, attempt_no, 'pending', null, 'the next pass of its worker takes it')::tidemark.replay;
     end if;
 
     select d.outcome, d.reason into outcome, reason
@@ -61,6 +68,6 @@ begin
 end
 $$;
 comment on function tidemark.dead_letter_replay(bigint, boolean) is
-'Tries one dead letter again, as a fresh attempt, from its snapshot and with the route as it is now; it is resolved when the outcome is sent or dry_run (the route is in dry run). With dry_run nothing is written or delivered, and the answer is what would happen: pending where it would be delivered. Raises TM004, TM009 (a gate is closed), TM013 (resolved already, or its delivery is pending). Source: S0 fn_iu_route_dead_letter_replay.';
+'Tries one dead letter again, as a fresh attempt, from its snapshot and with the route as it is now; it is resolved when the outcome is sent or dry_run (the route is in dry run). With dry_run nothing is written or delivered, and the answer is what would happen: pending where it would be delivered. A row of a source is always pending: the next pass of its worker hands it over. Raises TM004, TM009 (a gate is closed), TM013 (resolved already, or its delivery is pending). Source: S0 fn_iu_route_dead_letter_replay.';
 revoke all on function tidemark.dead_letter_replay(bigint, boolean) from public;
 grant execute on function tidemark.dead_letter_replay(bigint, boolean) to tidemark_executor;
