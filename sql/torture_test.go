@@ -354,7 +354,7 @@ func TestTortureCatches(t *testing.T) {
 			w.rewrite("read_outbox", "b.holes := c.holes - b.seqs + missing;", "b.holes := '{}';")
 		},
 		"no fence": func(w session) {
-			w.exec(`create or replace function tidemark.fence_closed(fence text[]) returns boolean language sql as 'select true'`)
+			w.exec(`create or replace function tidemark.fence_closed(fence text[], relation regclass default null) returns boolean language sql as 'select true'`)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

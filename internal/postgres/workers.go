@@ -89,7 +89,7 @@ type Health struct {
 	Pending         int64           `db:"pending" json:"pending"`
 }
 
-const health = `select h.worker, h.source, h.shard, h.status, h.gate, h.watermark, h.last_seq, h.behind, h.holes, h.last_run_at,
+const health = `select h.worker, h.source, h.shard, h.status, h.gate, coalesce(h.watermark, 0) as watermark, coalesce(h.last_seq, 0) as last_seq, coalesce(h.behind, 0) as behind, h.holes, h.last_run_at,
 	h.last_run_summary, h.events_seen, h.attempts_written, h.dead_lettered, h.open_dead_letters, h.pending
 from tidemark.worker_health h `
 

@@ -2,6 +2,8 @@ create or replace function tidemark.claim(
     worker text,
     owner text default null,
     lease interval default null,
+    source text default 'outbox',
+    shard integer default 0,
     out status text,
     out detail text,
     out epoch bigint,
@@ -12,7 +14,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    executor constant text := claim.worker || '/outbox/0';
+    executor constant text := tidemark.executor_id(claim.worker, claim.source, claim.shard);
     beat tidemark.heartbeat;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
@@ -24,9 +26,13 @@ begin
         raise exception using errcode = 'TM007', message = 'a worker cannot run on a standby',
             hint = 'Connect to the primary.';
     end if;
-    if not exists (select from tidemark.worker_cursor c where c.worker = claim.worker) then
-        raise exception using errcode = 'TM004', message = format('there is no worker "%s"', claim.worker),
-            hint = 'Workers: select worker from tidemark.worker;';
+    if not exists (select from tidemark.worker_cursor c
+                   where c.worker = claim.worker and c.source = claim.source and c.shard = claim.shard) then
+        raise exception using errcode = 'TM004',
+            message = case when exists (select from tidemark.worker w where w.worker = claim.worker)
+                then format('worker %s has no cursor of source %s, shard %s', claim.worker, claim.source, claim.shard)
+                else format('there is no worker "%s"', claim.worker) end,
+            hint = 'Workers and their sources: select worker, source, shard from tidemark.worker_cursor;';
     end if;
     if claim.lease not between interval '1 second' and interval '1 hour' then
         raise exception using errcode = 'TM005', message = format('lease is %s, and must be from 1 second to 1 hour', claim.lease);
@@ -58,9 +64,9 @@ begin
     where h.executor_id = executor
     returning h.lease_epoch into epoch;
     select c.settles into settles from tidemark.worker_cursor c
-    where c.worker = claim.worker and c.source = 'outbox' and c.shard = 0;
+    where c.worker = claim.worker and c.source = claim.source and c.shard = claim.shard;
 end
 $$;
-comment on function tidemark.claim(text, text, interval) is 'Takes the worker''s cursor: for this transaction, or with owner and lease (1 second to 1 hour) until the lease ends. owner names one instance of one process, and nobody else. status claimed: go on, epoch fences every older owner. closed: detail names the gate, nothing was taken. busy: detail says who has it. Beats where it is not busy. Raises TM004 (unknown worker), TM005, TM006 (isolation level), TM007 (standby).';
-revoke all on function tidemark.claim(text, text, interval) from public;
-grant execute on function tidemark.claim(text, text, interval) to tidemark_executor;
+comment on function tidemark.claim(text, text, interval, text, integer) is 'Takes the worker''s cursor: for this transaction, or with owner and lease (1 second to 1 hour) until the lease ends. owner names one instance of one process, and nobody else. status claimed: go on, epoch fences every older owner. closed: detail names the gate, nothing was taken. busy: detail says who has it. Beats where it is not busy. Raises TM004 (unknown worker), TM005, TM006 (isolation level), TM007 (standby).';
+revoke all on function tidemark.claim(text, text, interval, text, integer) from public;
+grant execute on function tidemark.claim(text, text, interval, text, integer) to tidemark_executor;

@@ -1,4 +1,4 @@
-create or replace function tidemark.lease_check(worker text, epoch bigint)
+create or replace function tidemark.lease_check(worker text, epoch bigint, source text default 'outbox', shard integer default 0)
 returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -7,7 +7,7 @@ begin
     -- The fence against an owner that was paused or replaced: compare, and keep the row locked to the end of
     -- this transaction, so that nobody can take over between this check and the commit.
     perform from tidemark.heartbeat h
-    where h.executor_id = lease_check.worker || '/outbox/0' and h.lease_epoch = lease_check.epoch
+    where h.executor_id = tidemark.executor_id(lease_check.worker, lease_check.source, lease_check.shard) and h.lease_epoch = lease_check.epoch
     for update;
     if not found then
         raise exception using errcode = 'TM011',
@@ -16,6 +16,6 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.lease_check(text, bigint) is 'Locks the worker''s lease for this transaction. Raises TM011 where the epoch is not the lease''s any more.';
-revoke all on function tidemark.lease_check(text, bigint) from public;
-grant execute on function tidemark.lease_check(text, bigint) to tidemark_executor;
+comment on function tidemark.lease_check(text, bigint, text, integer) is 'Locks the worker''s lease for this transaction. Raises TM011 where the epoch is not the lease''s any more.';
+revoke all on function tidemark.lease_check(text, bigint, text, integer) from public;
+grant execute on function tidemark.lease_check(text, bigint, text, integer) to tidemark_executor;

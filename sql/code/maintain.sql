@@ -61,6 +61,11 @@ begin
         select least(c.watermark_id::bigint + 1, lower(c.holes), lower(c.fenced)) as seq, 'the cursor of worker ' || c.worker as who
         from tidemark.worker_cursor c where c.source = 'outbox'
         union all
+        -- The log as a table like others, or what a table's capture has written to it.
+        select least(c.watermark_id::bigint + 1, lower(c.holes), lower(c.fenced)), 'the cursor of worker ' || c.worker
+        from tidemark.worker_cursor c join tidemark.source s on s.source = c.source
+        where s.safety = 'capture' or s.safety = 'sequence' and s.schema_name = 'tidemark' and s.table_name = 'outbox'
+        union all
         select min(p.seq), 'a pending delivery' from tidemark.pending p where p.dead_letter_id is null) k
     where k.seq is not null
     order by k.seq limit 1;

@@ -41,8 +41,9 @@ as $$
         union all
         select 'W3 workers', 'fail',
                (select string_agg(w.worker, ', ') from tidemark.worker w
-                where not exists (select from tidemark.worker_cursor c where c.worker = w.worker)
-                   or not exists (select from tidemark.heartbeat h where h.executor_id = w.worker || '/outbox/0'))
+                where w.source = 'outbox' and (
+                    not exists (select from tidemark.worker_cursor c where c.worker = w.worker)
+                    or not exists (select from tidemark.heartbeat h where h.executor_id = tidemark.executor_id(w.worker, 'outbox', 0))))
                || ' without cursor or heartbeat',
                'tidemark worker set NAME'
         union all

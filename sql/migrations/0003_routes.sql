@@ -64,7 +64,8 @@ create table tidemark.worker (
     description text not null default '',
     constraint handler_suits_source check (
         source = 'outbox' and handler in ('route', 'go') and handler_ref is null
-        or source = 'table' and (handler in ('sql', 'emit') and handler_ref is not null or handler = 'go' and handler_ref is null))
+        or source = 'table' and (handler in ('sql', 'emit') and handler_ref is not null or handler = 'go' and handler_ref is null)),
+    constraint read_order_suits_source check (source = 'outbox' or read_order = 'eager')
 );
 comment on table tidemark.worker is 'Workers: a source to read, a handler to give it to. A new worker is a row.';
 comment on column tidemark.worker.id is 'Short number used in evidence.';

@@ -128,17 +128,17 @@ comment on type tidemark.source_plan is 'What the next pass over a source is to 
 create type tidemark.source_page as (
     examined integer,
     taken integer,
+    fresh integer,
     last_ts timestamptz,
     last_id text,
     late integer,
     numbers bigint[],
     result jsonb,
-    groups integer,
     ledger_ids text[],
     ledger_xids text[],
     counts jsonb
 );
-comment on type tidemark.source_page is 'What was read of a table: rows examined and taken (they passed filter, shard and coalescing), the last one, the numbers of all of them (safety sequence), what the handler returned.';
+comment on type tidemark.source_page is 'What was read of a table: rows examined, fresh (they passed filter and shard, and a sweep had not seen them) and taken (what coalescing left of these), the last one, the numbers of all of them (safety sequence), what the handler returned.';
 
 create type tidemark.failed_row as (
     item_id text,

@@ -1,0 +1,84 @@
+-- The life of a page of somebody else's table, top to bottom, in one transaction: what the handler writes, the record of it
+-- and the cursor commit together.
+create or replace function tidemark.source_pass(
+    worker text,
+    source text,
+    shard integer,
+    epoch bigint,
+    page integer default null,
+    too_long text default null)
+returns jsonb
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    began constant timestamptz := clock_timestamp();
+    plan tidemark.source_plan;
+    relation regclass;
+    act text;
+    read tidemark.source_page;
+    failed tidemark.failed_row[] := '{}';
+    splits integer := 0;
+    gate text;
+    code text;
+    message text;
+begin
+    plan := tidemark.source_plan(source_pass.worker, source_pass.source, source_pass.shard, source_pass.epoch, source_pass.page);
+    if plan.status <> 'go' then
+        return tidemark.source_rest(plan);
+    end if;
+    relation := (tidemark.source_shape(plan.source)).relation;
+    if row_security_active(relation) then
+        return tidemark.source_rest(tidemark.source_misread(plan, 'source_changed',
+            format('row security of %s hides rows from %s', relation, current_user)));
+    end if;
+    act := case (plan.worker).handler when 'sql' then (tidemark.source_handler(plan.worker, relation)).call else (plan.worker).handler end;
+    if act = 'go' then
+        raise exception using errcode = 'TM005', message = format('worker %s belongs to a Go program and is not run from here', source_pass.worker),
+            hint = 'Start the program.';
+    end if;
+
+    begin
+        begin
+            if too_long is null then
+                read := tidemark.source_read(plan, act);
+            end if;
+        exception when others then
+            get stacked diagnostics code = returned_sqlstate, message = message_text;
+            if tidemark.is_transient(code) then
+                raise;
+            end if;
+            splits := 1;
+        end;
+        if read is null then
+            -- Halves of the page, down to the row that is at fault. What is read now is the page: of the first try
+            -- nothing has remained.
+            read := tidemark.source_read(plan, 'ids');
+            select s.failed, splits + s.splits, s.result into failed, splits, read.result
+            from tidemark.source_split(plan, act, array(select jsonb_array_elements_text(read.result)), too_long) s;
+        end if;
+        -- The last look at the gates comes after the last effect.
+        gate := tidemark.closed_gate(source_pass.worker);
+        if gate is not null then
+            raise exception using errcode = 'TM009', message = gate;
+        end if;
+        return tidemark.source_settle(plan, source_pass.epoch, read, failed, splits, began, tidemark.source_recount(plan, read));
+    exception
+        when sqlstate 'TM009' then
+            get stacked diagnostics gate = message_text;
+            plan.status := 'closed';
+            plan.detail := gate;
+            return tidemark.source_rest(plan);
+        when undefined_table or undefined_column or undefined_function or insufficient_privilege or datatype_mismatch or syntax_error
+          or sqlstate 'TM001' then
+            -- Not a row's fault: whoever has changed the table, the function or the rights must put it right.
+            get stacked diagnostics message = message_text;
+            return tidemark.source_rest(tidemark.source_misread(plan, 'source_misconfigured', message));
+    end;
+end
+$$;
+comment on function tidemark.source_pass(text, text, integer, bigint, integer, text) is
+'A pass over a source by the owner of the lease epoch, as a transaction of its own: reads a page, hands it to the handler, records what came of it and moves the cursor. page: rows at most (null: the worker''s page_size). too_long: the page is not handed over; its rows have failed with this message. Returns what tidemark.worker_run returns. Raises TM011.';
+revoke all on function tidemark.source_pass(text, text, integer, bigint, integer, text) from public;
+grant execute on function tidemark.source_pass(text, text, integer, bigint, integer, text) to tidemark_executor;

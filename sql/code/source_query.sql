@@ -1,0 +1,106 @@
+-- The one statement that is made for a table of somebody else: it reads a page and hands it to the handler. Parameters,
+-- in the types of the cursor: $1, $2 behind what to begin (timestamp, id), $3 the horizon, $4 how many rows, $5 ids, $6 the
+-- shard, $7 and $12 the transactions from which on a sweep looks at rows and the ledger keeps them, $8 holes, $9, $10
+-- where a sweep ends, $11 the worker's id.
+create or replace function tidemark.source_query(
+    definition tidemark.source,
+    shards integer,
+    step text,
+    act text,
+    coalesced boolean default false)
+returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    rel constant text := format('%I.%I', definition.schema_name, definition.table_name);
+    -- Always qualified: a bare name in ORDER BY would be the output column of that name, in another type.
+    id_ constant text := format('tidemark_row.%I', definition.id_column);
+    id constant text := id_ || case when definition.id_collate_c then ' collate "C"' else '' end;
+    ts constant text := 'tidemark_row.' || quote_ident(definition.timestamp_column);
+    zone constant text := coalesce(' at time zone ' || quote_literal(definition.time_zone), '');
+    after_ts constant text := '($1' || zone || ')';
+    after_id constant text := '$2::' || definition.id_type;
+    segment constant boolean := step in ('null', '-infinity', 'infinity');
+    sweeping constant boolean := segment or step = 'sweep';
+    swept constant boolean := definition.sweep_window is not null;
+    together constant boolean := coalesced and step not in ('ids', 'retry');
+    -- A row carries 32 bits of its transaction's number. Those that can be seen are below the snapshot's end.
+    bound constant text := '(select pg_snapshot_xmax(pg_current_snapshot())::text::bigint)';
+    wide constant text := format('(%s & -4294967296 | tidemark_row.xmin::text::bigint)', bound);
+    fits constant text := tidemark.source_fits(definition, shards);
+    columns text;
+    page text;
+    fresh text := 'e.fits';
+    noted text;
+begin
+    columns := format('tidemark_row as r, %s as id, %s as ts, %s as fits, %s as xid, %s as g', id_,
+        coalesce('(' || ts || zone || ')', 'null::timestamptz'), fits,
+        case when sweeping or swept and step = 'forward' then format('case when %1$s >= %2$s then %1$s - 4294967296 else %1$s end', wide, bound)
+             else 'null::bigint' end,
+        case when together then format('row(%s)', (select string_agg(format('tidemark_row.%I', g), ', ') from unnest(definition.group_key) g))
+             else 'null' end);
+
+    page := case
+        when step = 'forward' and definition.safety = 'sequence' then format(
+            'with late as materialized (
+    select x.* from unnest($8::int8multirange) hole (span) cross join lateral (
+        select %1$s from %2$s tidemark_row where %3$s >= lower(hole.span) and %3$s < upper(hole.span) order by %3$s limit $4) x
+    order by x.id limit $4)
+select l.*, true as late from late l
+union all
+select x.*, false from (
+    select %1$s from %2$s tidemark_row where %3$s > $2::bigint order by %3$s limit greatest(0, $4 - (select count(*) from late))) x',
+            columns, rel, id)
+        when step = 'forward' then format(
+            'select %s, false as late from %s tidemark_row where (%s, %s) > (%s, %s) and %3$s < ($3%7$s) order by %3$s, %4$s limit $4',
+            columns, rel, ts, id, after_ts, after_id, zone)
+        when step = 'sweep' then format(
+            'select %s, false as late from %s tidemark_row where (%s, %s) > (%s, %s) and (%3$s, %4$s) <= (($9%7$s), $10::%8$s) order by %3$s, %4$s limit $4',
+            columns, rel, ts, id, after_ts, after_id, zone, definition.id_type)
+        when segment then format(
+            'select %s, false as late from %s tidemark_row where %s and ($2 is null or %s > %s) order by %s, %4$s limit $4',
+            columns, rel, case step when 'null' then ts || ' is null' else format('%s = %L', ts, step) end, id, after_id, ts)
+        when step = 'ids' then format(
+            'select %s, false as late from %s tidemark_row where %s = any ($5::%s[]) order by %s',
+            columns, rel, id_, definition.id_type, concat_ws(', ', ts, id))
+        when step = 'retry' then format(
+            'select coalesce(t.r, jsonb_populate_record(null::%2$s, p.snapshot)) as r, p.item_id as id, p.item_ts as ts, true as fits,
+    null::bigint as xid, null as g, false as late
+from tidemark.source_due($11, %4$L, $6, $4) p
+left join lateral (select tidemark_row as r from %2$s tidemark_row where %3$s = p.item_id::%1$s) t on true
+where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
+            definition.id_type, rel, id_, definition.source)
+        end;
+    if sweeping then
+        fresh := format('e.fits and e.xid >= $7 and not exists (
+    select from tidemark.source_ledger l where l.worker_id = $11 and l.source = %L and l.shard = $6 and l.item_id = e.id::text)', definition.source);
+    end if;
+    page := format('select e.*, %s as fresh from (%s) e', fresh, page);
+    page := format('select e.*, e.fresh%s as takes from (%s) e',
+        case when together then ' and row_number() over (partition by e.fresh, e.g order by e.ts desc, e.id desc) = 1' else '' end, page);
+    if together then
+        page := page || ' order by e.ts, e.id';
+    end if;
+
+    noted := case when sweeping or swept and step = 'forward' then 'filter (where e.fresh and e.xid >= $12)' end;
+    return format('with e as (%s)
+select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) filter (where e.fresh))::integer, max(e.ts),
+    (array_agg(e.id))[count(*)::integer]::text, (count(*) filter (where e.late))::integer, %s, %s, %s, %s, %s from e',
+        page,
+        case when step = 'forward' and definition.safety = 'sequence' then 'array_agg(e.id::bigint)' else 'null::bigint[]' end,
+        case act
+            when 'ids' then 'to_jsonb(array_agg(e.id::text) filter (where e.takes))'
+            when 'rows' then 'jsonb_agg(jsonb_build_object(''id'', e.id::text, ''ts'', e.ts, ''row'', to_jsonb(e.r))) filter (where e.takes)'
+            when 'emit' then format('tidemark.source_emit($11, %L, jsonb_agg(jsonb_build_object(''id'', e.id::text, ''ts'', e.ts, ''row'', to_jsonb(e.r))) filter (where e.takes))', definition.source)
+            else 'case when count(*) filter (where e.takes) > 0 then ' || replace(act, '%s', 'array_agg(e.r) filter (where e.takes)') || ' end' end,
+        case when step in ('retry', 'ids') then 'array_agg(e.id::text)' when noted is not null then 'array_agg(e.id::text) ' || noted else 'null::text[]' end,
+        case when noted is not null then 'array_agg(e.xid::text) ' || noted else 'null::text[]' end,
+        case when swept and step in ('forward', 'sweep') then format(
+            '(select jsonb_object_agg(b.at, b.n) from (select date_bin(%L, f.ts, %L) as at, count(*) as n from e f where f.fresh group by 1) b)',
+            definition.bucket, '2000-01-01 00:00:00+00') else 'null::jsonb' end);
+end
+$$;
+comment on function tidemark.source_query(tidemark.source, integer, text, text, boolean) is 'The statement that reads a page of a source and hands it on: step forward, sweep, null, -infinity, infinity (rows without a usable timestamp, by id), ids or retry; act: the call of an SQL function (%s: the rows), emit, rows (as JSON) or ids. Yields the columns of a tidemark.source_page. Every name is quoted; values are parameters.';
+revoke all on function tidemark.source_query(tidemark.source, integer, text, text, boolean) from public;
+grant execute on function tidemark.source_query(tidemark.source, integer, text, text, boolean) to tidemark_reader, tidemark_executor;

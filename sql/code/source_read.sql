@@ -1,0 +1,43 @@
+-- Not a security definer: the table is read, and the handler called, with the rights of the role that runs the worker and
+-- with its search_path.
+create or replace function tidemark.source_read(plan tidemark.source_plan, act text, ids text[] default null)
+returns tidemark.source_page
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    s constant tidemark.source := plan.source;
+    c constant tidemark.worker_cursor := plan.cursor;
+    step constant text := case
+        when plan.step = 'retry' then 'retry'
+        when source_read.ids is not null then 'ids'
+        when plan.step = 'sweep' then case plan.sweep ->> 'segment' when 'window' then 'sweep' else plan.sweep ->> 'segment' end
+        else plan.step end;
+    from_ts timestamptz := c.watermark_ts;
+    from_id text := c.watermark_id;
+    rows_limit integer := plan.rows_limit;
+    page tidemark.source_page;
+begin
+    if plan.step = 'sweep' then
+        from_id := plan.sweep ->> 'id';
+        from_ts := coalesce((plan.sweep ->> 'ts')::timestamptz, c.watermark_ts - s.sweep_window);
+    elsif s.safety = 'sequence' and not plan.fence_closed
+        and (select count(*) from unnest(c.holes + c.fenced)) >= (plan.worker).hole_limit then
+        -- No further: too many numbers below are open. What has appeared of them is still read.
+        from_id := '9223372036854775807';
+    end if;
+    perform set_config('search_path', tidemark.default_search_path(), true);
+    execute tidemark.source_query(s, (plan.worker).shards, step, act, (plan.worker).coalesce_window is not null and cardinality(s.group_key) > 0)
+    into page
+    using coalesce(from_ts, '-infinity'), from_id, plan.horizon, rows_limit, source_read.ids, c.shard,
+          case when step = 'sweep' then coalesce((plan.sweep ->> 'xmin')::bigint, 0) else coalesce((plan.sweep ->> 'segment_xmin')::bigint, 0) end,
+          c.holes + c.fenced, c.watermark_ts, c.watermark_id, (plan.worker).id,
+          case when plan.step = 'sweep' then (plan.sweep ->> 'next_xmin')::bigint else coalesce((plan.sweep ->> 'xmin')::bigint, 0) end;
+    perform set_config('search_path', 'pg_catalog, pg_temp', true);
+    return page;
+end
+$$;
+comment on function tidemark.source_read(tidemark.source_plan, text, text[]) is 'Reads the page that the plan names, and in the same statement hands it on: act as in tidemark.source_query. With ids only these rows of it.';
+revoke all on function tidemark.source_read(tidemark.source_plan, text, text[]) from public;
+grant execute on function tidemark.source_read(tidemark.source_plan, text, text[]) to tidemark_executor;

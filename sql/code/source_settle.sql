@@ -1,0 +1,113 @@
+create or replace function tidemark.source_settle(
+    plan tidemark.source_plan,
+    epoch bigint,
+    page tidemark.source_page,
+    failed tidemark.failed_row[],
+    splits integer,
+    began timestamptz,
+    recount jsonb)
+returns jsonb
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    s constant tidemark.source := plan.source;
+    w constant tidemark.worker := plan.worker;
+    c tidemark.worker_cursor;
+    full_ constant boolean := page.examined >= plan.rows_limit;
+    executor constant text := tidemark.executor_id(w.worker, s.source, (plan.cursor).shard);
+    dead bigint;
+    blocked_by text;
+    more boolean;
+    summary jsonb;
+begin
+    perform tidemark.lease_check(w.worker, source_settle.epoch, s.source, (plan.cursor).shard);
+    select x.* into c from tidemark.worker_cursor x
+    where x.worker = w.worker and x.source = s.source and x.shard = (plan.cursor).shard for update;
+    if c.decided_through is distinct from (plan.cursor).decided_through
+        or plan.step = 'forward' and s.safety <> 'sequence' and page.last_ts < c.watermark_ts
+    then
+        raise exception using errcode = 'TM012',
+            message = format('a page that ends at %s was to be settled behind the watermark %s', tidemark.source_place(page.last_ts, page.last_id), c.decided_through),
+            hint = 'Nothing of it was recorded.';
+    end if;
+
+    dead := tidemark.source_failures(plan, page, failed);
+    case plan.step
+    when 'forward' then
+        if s.safety = 'sequence' then
+            c := tidemark.source_numbers(plan, page, c);
+            if not isempty(c.fenced) and (select count(*) from unnest(c.holes + c.fenced)) >= w.hole_limit then
+                blocked_by := coalesce(tidemark.fence_blame(c.fence, (tidemark.source_shape(s)).relation), 'a transaction that has just ended');
+            end if;
+        elsif page.examined > 0 then
+            c.watermark_ts := page.last_ts;
+            c.watermark_id := page.last_id;
+        end if;
+        c.horizon := greatest(c.horizon, plan.horizon);
+        if not full_ and c.phase = 'seeding' then
+            c.phase := 'reconciling';
+        elsif not full_ and c.phase = 'reconciling' and s.safety = 'sequence' and isempty(c.holes + c.fenced) then
+            c.phase := 'incremental';
+        end if;
+    when 'sweep' then
+        c := tidemark.source_swept(plan, page, c, recount);
+    else
+    end case;
+
+    if page.counts is not null then
+        insert into tidemark.source_count as k (worker_id, source, shard, bucket, items)
+        select w.id, s.source, c.shard, b.key::timestamptz, b.value::bigint from jsonb_each_text(page.counts) b order by 4
+        on conflict (worker_id, source, shard, bucket) do update set items = k.items + excluded.items;
+    end if;
+    if plan.step <> 'retry' and page.ledger_ids is not null then
+        insert into tidemark.source_ledger as l (worker_id, source, shard, item_id, xid)
+        select w.id, s.source, c.shard, n.id, n.xid::xid8 from unnest(page.ledger_ids, page.ledger_xids) n (id, xid)
+        where not plan.step = 'sweep' or c.sweep ? 'next_xmin'
+        on conflict (worker_id, source, shard, item_id) do update set xid = excluded.xid;
+    end if;
+
+    if blocked_by is not null then
+        perform tidemark.finding_open('cursor_holes', executor, 'high',
+            format('the cursor waits: too many numbers below it are open, kept so by %s', blocked_by));
+    elsif c.last_run_summary ? 'blocked_by' then
+        perform tidemark.finding_close('cursor_holes', executor);
+    end if;
+    if w.storm_fraction is not null then
+        if page.taken >= 10 and page.taken > w.storm_fraction * (recount ->> 'groups')::double precision then
+            perform tidemark.finding_open('group_invalidation_storm', executor, 'high',
+                format('%s of about %s groups changed at once, more than %s of them', page.taken, (recount ->> 'groups')::numeric::bigint, w.storm_fraction));
+            c.metadata := c.metadata || jsonb_build_object('storm_until', clock_timestamp() + greatest(w.coalesce_window, interval '10 seconds'));
+        elsif c.metadata ? 'storm_until' then
+            c.metadata := c.metadata - 'storm_until';
+            perform tidemark.finding_close('group_invalidation_storm', executor);
+        end if;
+    end if;
+
+    more := full_ or plan.step = 'retry' or c.phase <> (plan.cursor).phase or c.sweep ? 'next_xmin'
+        or plan.step = 'forward' and s.safety in ('clock', 'declared') and c.phase = 'reconciling';
+    summary := jsonb_strip_nulls(jsonb_build_object(
+        'worker', w.worker, 'source', s.source, 'shard', c.shard, 'status', 'ran', 'step', plan.step, 'rows', page.examined,
+        'taken', page.taken - cardinality(failed), 'failed', cardinality(failed), 'dead_lettered', dead, 'late', page.late,
+        'coalesced', page.fresh - page.taken, 'splits', splits, 'phase', c.phase, 'watermark_ts', c.watermark_ts, 'watermark_id', c.watermark_id,
+        'blocked_by', blocked_by, 'result', page.result, 'more', more, 'started_at', began, 'ended_at', clock_timestamp()));
+    update tidemark.worker_cursor x
+    set watermark_ts = c.watermark_ts, watermark_id = c.watermark_id,
+        decided_through = tidemark.source_place(c.watermark_ts, c.watermark_id),
+        holes = c.holes, fenced = c.fenced, fence = c.fence, horizon = c.horizon, sweep = c.sweep,
+        verified_through = c.verified_through, phase = c.phase, metadata = c.metadata,
+        last_run_at = clock_timestamp(), last_run_summary = summary,
+        events_seen = x.events_seen + case plan.step when 'retry' then 0 else page.fresh end,
+        attempts_written = x.attempts_written + page.taken,
+        dead_lettered = x.dead_lettered + dead, updated_at = clock_timestamp()
+    where x.worker = c.worker and x.source = c.source and x.shard = c.shard;
+    update tidemark.heartbeat h set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1, last_status = 'ok'
+    where h.executor_id = executor;
+    return summary;
+end
+$$;
+comment on function tidemark.source_settle(tidemark.source_plan, bigint, tidemark.source_page, tidemark.failed_row[], integer, timestamptz, jsonb) is
+'Records what became of a page of a source and moves the cursor, in the transaction in which it was handled. Returns the summary of the pass. Raises TM011 where the epoch is over, TM012 where the cursor would go back.';
+revoke all on function tidemark.source_settle(tidemark.source_plan, bigint, tidemark.source_page, tidemark.failed_row[], integer, timestamptz, jsonb) from public;
+grant execute on function tidemark.source_settle(tidemark.source_plan, bigint, tidemark.source_page, tidemark.failed_row[], integer, timestamptz, jsonb) to tidemark_executor;

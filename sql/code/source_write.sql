@@ -1,0 +1,33 @@
+create or replace function tidemark.source_write(definition tidemark.source, reason text)
+returns setof tidemark.source
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    was constant tidemark.source := (select s from tidemark.source s where s.source = definition.source for update);
+begin
+    perform set_config('tidemark.reason', coalesce(source_write.reason, ''), true);
+    if (was.schema_name, was.table_name, was.id_column, was.timestamp_column, was.safety = 'sequence', was.time_zone)
+        is distinct from (definition.schema_name, definition.table_name, definition.id_column, definition.timestamp_column, definition.safety = 'sequence', definition.time_zone)
+        and exists (select from tidemark.worker_cursor c where c.source = definition.source)
+    then
+        raise exception using errcode = 'TM005',
+            message = format('source %s is read by %s: its table, columns and kind of safety are fixed', definition.source,
+                (select string_agg(distinct c.worker, ', ') from tidemark.worker_cursor c where c.source = definition.source)),
+            hint = 'Make another source and another cursor.';
+    end if;
+    return query
+    insert into tidemark.source as s select definition.*
+    on conflict (source) do update
+    set (schema_name, table_name, id_column, id_type, id_collate_c, timestamp_column, timestamp_type, time_zone, key_columns, group_key,
+         filter, safety, margin, sweep_window, sweep_every, bucket, description)
+      = row(excluded.schema_name, excluded.table_name, excluded.id_column, excluded.id_type, excluded.id_collate_c, excluded.timestamp_column,
+            excluded.timestamp_type, excluded.time_zone, excluded.key_columns, excluded.group_key, excluded.filter, excluded.safety,
+            excluded.margin, excluded.sweep_window, excluded.sweep_every, excluded.bucket, excluded.description)
+    returning s.*;
+end
+$$;
+comment on function tidemark.source_write(tidemark.source, text) is 'Stores a source that tidemark.source_set has checked. Raises TM005 where a worker reads it already and its table, columns or kind of safety would change.';
+revoke all on function tidemark.source_write(tidemark.source, text) from public;
+grant execute on function tidemark.source_write(tidemark.source, text) to tidemark_admin;

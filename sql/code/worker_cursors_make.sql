@@ -1,0 +1,31 @@
+create or replace function tidemark.worker_cursors_make(worker text, source text, first text, reason text)
+returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    shards constant integer := (select w.shards from tidemark.worker w where w.worker = worker_cursors_make.worker);
+    made integer;
+begin
+    insert into tidemark.worker_cursor (worker, source, shard, watermark_id, decided_through, phase, sweep)
+    select worker_cursors_make.worker, worker_cursors_make.source, n, worker_cursors_make.first,
+           tidemark.source_place(null, worker_cursors_make.first), 'seeding',
+           jsonb_build_object('xmin', pg_snapshot_xmin(pg_current_snapshot())::text)
+    from generate_series(0, shards - 1) n
+    on conflict do nothing;
+    get diagnostics made = row_count;
+    insert into tidemark.heartbeat (executor_id)
+    select tidemark.executor_id(worker_cursors_make.worker, worker_cursors_make.source, n) from generate_series(0, shards - 1) n
+    on conflict do nothing;
+    if made > 0 then
+        insert into tidemark.audit (action, object, reason, after)
+        values ('worker_source_add', 'worker_cursor ' || worker_cursors_make.worker, worker_cursors_make.reason,
+                jsonb_build_object('source', worker_cursors_make.source, 'shards', shards));
+    end if;
+    return made;
+end
+$$;
+comment on function tidemark.worker_cursors_make(text, text, text, text) is 'Makes the cursors and heartbeats of a worker for a source; first is where they begin. Returns how many it made.';
+revoke all on function tidemark.worker_cursors_make(text, text, text, text) from public;
+grant execute on function tidemark.worker_cursors_make(text, text, text, text) to tidemark_admin;
