@@ -24,11 +24,18 @@ type Source struct {
 	Description     string     `db:"description" json:"description"`
 }
 
+const source = `select s.source, s."table", s.id_column, s.timestamp_column, s.safety, s.sweep_window::text, s.workers,
+	date_trunc('second', s.lag)::text as lag, s.verified_through, s.pending, s.open_dead_letters, s.description from tidemark.sources s `
+
 // Sources returns all sources.
 func (db *DB) Sources(ctx context.Context) ([]Source, error) {
-	return list[Source](ctx, db, `select s.source, s."table", s.id_column, s.timestamp_column, s.safety, s.sweep_window::text, s.workers,
-		date_trunc('second', s.lag)::text as lag, s.verified_through, s.pending, s.open_dead_letters, s.description
-		from tidemark.sources s order by s.source`)
+	return list[Source](ctx, db, source+`order by s.source`)
+}
+
+// Source returns one source, or tidemark.ErrNotFound.
+func (db *DB) Source(ctx context.Context, name string) (Source, error) {
+	got, err := one[Source](ctx, db, source+`where s.source = $1`, name)
+	return known(got, err, `source "`+name+`"`, "Sources: tidemark source list")
 }
 
 // SourceSet calls tidemark.source_set.
@@ -45,12 +52,16 @@ func (db *DB) SourceRemove(ctx context.Context, source, reason string) error {
 
 // SourceChecks calls tidemark.source_check for a source, or returns tidemark.ErrNotFound.
 func (db *DB) SourceChecks(ctx context.Context, source string) ([]Check, error) {
-	checks, err := list[Check](ctx, db, `select c."check", c.status, c.detail, c.hint
-		from tidemark.source s cross join lateral tidemark.source_check(s) c where s.source = $1`, source)
-	if err == nil && len(checks) == 0 {
-		return nil, &tidemark.Error{Code: "TM004", Message: `there is no source "` + source + `"`, Hint: "Sources: tidemark source list"}
+	return db.SourceChecksWith(ctx, source, Changes{})
+}
+
+// SourceChecksWith is SourceChecks for a source as it would be with other columns.
+func (db *DB) SourceChecksWith(ctx context.Context, source string, changes Changes) ([]Check, error) {
+	if _, err := db.Source(ctx, source); err != nil {
+		return nil, err
 	}
-	return checks, err
+	return list[Check](ctx, db, `select c."check", c.status, c.detail, c.hint
+		from tidemark.source s cross join lateral tidemark.source_check(jsonb_populate_record(s, $2)) c where s.source = $1`, source, changes)
 }
 
 // TableName splits the name of a table as SQL reads it: "Shop".Orders is Shop, orders.
@@ -107,6 +118,9 @@ type SourceCursor struct {
 	LastRunSummary  json.RawMessage `db:"last_run_summary" json:"last_run_summary"`
 	PausedAt        *time.Time      `db:"paused_at" json:"paused_at"`
 }
+
+// Last is what the cursor's last pass did. The zero value: there was none.
+func (c SourceCursor) Last() (Pass, error) { return pass(c.LastRunSummary, nil) }
 
 // SourceCursors returns the cursors that a worker has of sources.
 func (db *DB) SourceCursors(ctx context.Context, worker string) ([]SourceCursor, error) {

@@ -48,16 +48,16 @@ func (db *DB) RouteWorkerRun(ctx context.Context, worker string, batchLimit int)
 	return pass(value[json.RawMessage](ctx, db, `select tidemark.route_worker_run($1, $2)`, worker, batchLimit))
 }
 
-// RunFilter chooses cursors of a worker of tables. The zero value of a field chooses all.
+// RunFilter chooses cursors of a worker. The zero value of a field chooses all.
 type RunFilter struct {
 	Source string
 	Shard  *int
-	Page   int // rows at most; 0: the worker's
+	Page   *int // events or rows at most; null: 5000, of tables the worker's page_size
 }
 
 // WorkerRun calls tidemark.worker_run, which wants a READ COMMITTED transaction of its own.
 func (db *DB) WorkerRun(ctx context.Context, worker string, f RunFilter) (Pass, error) {
-	return pass(value[json.RawMessage](ctx, db, `select tidemark.worker_run($1, nullif($2, ''), $3, nullif($4::integer, 0))`,
+	return pass(value[json.RawMessage](ctx, db, `select tidemark.worker_run($1, nullif($2, ''), $3, $4)`,
 		worker, f.Source, f.Shard, f.Page))
 }
 
@@ -89,7 +89,7 @@ type Health struct {
 	Pending         int64           `db:"pending" json:"pending"`
 }
 
-const health = `select h.worker, h.source, h.shard, h.status, h.gate, coalesce(h.watermark, 0) as watermark, coalesce(h.last_seq, 0) as last_seq, coalesce(h.behind, 0) as behind, h.holes, h.last_run_at,
+const health = `select h.worker, h.source, h.shard, h.status, h.gate, h.watermark, h.last_seq, h.behind, h.holes, h.last_run_at,
 	h.last_run_summary, h.events_seen, h.attempts_written, h.dead_lettered, h.open_dead_letters, h.pending
 from tidemark.worker_health h `
 

@@ -81,7 +81,7 @@ begin
     if cardinality(definition.key_columns || definition.group_key) > 0 then
         "check" := 'key columns';
         status := case when missing is null then 'ok' else 'fail' end;
-        detail := coalesce(format('%s has no column %s', name, missing), array_to_string(definition.key_columns || definition.group_key, ', '));
+        detail := case when missing is null then array_to_string(definition.key_columns || definition.group_key, ', ') else format('%s has no column %s', name, missing) end;
         hint := case when missing is null then '' else there end;
         return next;
     end if;

@@ -56,7 +56,7 @@ begin
           and (f.adrelid <> all (parts) or a.attname <> definition.id_column));
     "check" := 'sequence is its own';
     status := case when others is null then 'ok' else 'fail' end;
-    detail := coalesce(format('%s also numbers %s', sequence, others), 'no other column takes its numbers');
+    detail := case when others is null then 'no other column takes its numbers' else format('%s also numbers %s', sequence, others) end;
     hint := case when others is null then '' else 'Give each column a sequence of its own.' end;
     return next;
 
