@@ -32,6 +32,8 @@ var (
 	ErrAppendOnly = errors.New("append-only")
 	// ErrFenced, TM011: another instance has taken the cursor.
 	ErrFenced = errors.New("fenced")
+	// ErrRegression, TM012: a worker's cursor would have gone back.
+	ErrRegression = errors.New("cursor would go back")
 	// ErrResolved, TM013: the dead letter is resolved already.
 	ErrResolved = errors.New("already resolved")
 )
@@ -48,6 +50,7 @@ var byCode = map[string]error{
 	"TM009": ErrGateClosed,
 	"TM010": ErrAppendOnly,
 	"TM011": ErrFenced,
+	"TM012": ErrRegression,
 	"TM013": ErrResolved,
 }
 

@@ -48,11 +48,12 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Client handles events in a Go program.
+// Client handles events, and rows of tables, in a Go program.
 type Client struct {
 	pool     *pgxpool.Pool
 	config   Config
 	handlers []registration
+	rows     []rowsRegistration
 }
 
 // New returns a client that works on the pool's database. It needs 3 of the pool's
@@ -90,19 +91,55 @@ func New(pool *pgxpool.Pool, c Config) (*Client, error) {
 //	tidemark route set WORKER.DOMAIN.TYPE --enabled --dry-run=false
 //	tidemark activate WORKER
 func (c *Client) Run(ctx context.Context) error {
-	patterns := make([]string, len(c.handlers))
-	for i, r := range c.handlers {
-		patterns[i] = r.pattern
-	}
-	if len(patterns) == 0 {
+	if len(c.handlers)+len(c.rows) == 0 {
 		return errors.New("tidemark: Run without a handler")
 	}
-	routes, err := cursor.Register(ctx, c.pool, c.config.Worker, patterns)
+	host, _ := os.Hostname() // only a name
+	owner := host + "/" + rand.Text()[:8]
+	run, err := c.prepare(ctx, owner)
 	switch {
 	case ctx.Err() != nil:
 		return nil
 	case err != nil:
 		return AsError(err)
+	}
+
+	// Where one worker cannot go on, the others are stopped: the program is to know.
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	failures := make(chan error, len(run))
+	for _, f := range run {
+		go func() {
+			err := f(ctx)
+			stop()
+			failures <- err
+		}()
+	}
+	for range run {
+		err = errors.Join(err, <-failures)
+	}
+	return AsError(err)
+}
+
+// prepare registers the handlers and returns what is to run at the same time.
+func (c *Client) prepare(ctx context.Context, owner string) (run []func(context.Context) error, err error) {
+	tables, err := c.tables(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tables {
+		run = append(run, t.Run)
+	}
+	if len(c.handlers) == 0 {
+		return run, nil
+	}
+	patterns := make([]string, len(c.handlers))
+	for i, r := range c.handlers {
+		patterns[i] = r.pattern
+	}
+	routes, err := cursor.Register(ctx, c.pool, c.config.Worker, patterns)
+	if err != nil {
+		return nil, err
 	}
 	for _, r := range routes {
 		if !r.Enabled || r.DryRun {
@@ -110,8 +147,11 @@ func (c *Client) Run(ctx context.Context) error {
 				"enabled", r.Enabled, "dry_run", r.DryRun)
 		}
 	}
+	return append(run, func(ctx context.Context) error { return c.events(ctx, owner) }), nil
+}
 
-	host, _ := os.Hostname() // only a name
+// events runs the worker of the events' handlers.
+func (c *Client) events(ctx context.Context, owner string) error {
 	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	bridge := worker.NewBridge(c.connect, c.config.Logger)
 	var bridging sync.WaitGroup
@@ -122,11 +162,11 @@ func (c *Client) Run(ctx context.Context) error {
 	permit := &worker.Permit{}
 	h := &handling{client: c, permit: permit}
 	w := worker.New(c.pool, worker.Options{
-		Worker: c.config.Worker, Owner: host + "/" + rand.Text()[:8], Lease: c.config.Lease, MaxBatch: c.config.Batch,
+		Worker: c.config.Worker, Owner: owner, Lease: c.config.Lease, MaxBatch: c.config.Batch,
 		PollMin: c.config.PollMin, PollMax: c.config.PollMax, StopTime: c.config.StopTimeout,
 		Handler: h, InTx: h, Permit: permit, Wake: bridge.Waker(), Observe: unobserved{}, Log: c.config.Logger,
 	})
-	return AsError(w.Run(ctx))
+	return w.Run(ctx)
 }
 
 // connect opens a session for listening.

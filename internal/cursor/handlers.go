@@ -49,3 +49,24 @@ func (c *Cursor) Closed(ctx context.Context, tx Querier, routes []int32) (string
 	}
 	return *closed, err
 }
+
+// Shard is one of the cursors of a worker for a source.
+type Shard struct {
+	Shard       int
+	PageSize    int
+	PageTimeout float64 // seconds
+}
+
+// RegisterRows calls tidemark.rows_register and tidemark.worker_source_add, and returns the
+// shards.
+func RegisterRows(ctx context.Context, db Querier, worker, source string) ([]Shard, error) {
+	if _, err := db.Exec(ctx, `select tidemark.rows_register($1)`, worker); err != nil {
+		return nil, err
+	}
+	if _, err := db.Exec(ctx, `select tidemark.worker_source_add($1, $2, 'registered by its program')`, worker, source); err != nil {
+		return nil, err
+	}
+	rows, _ := db.Query(ctx, `select c.shard, w.page_size, extract(epoch from w.page_timeout)::float8
+		from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker where c.worker = $1 and c.source = $2 order by 1`, worker, source)
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Shard])
+}

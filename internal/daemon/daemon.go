@@ -102,7 +102,7 @@ func (d *Daemon) check(ctx context.Context) error {
 		switch {
 		case i < 0:
 			return fmt.Errorf("workers: there is no worker %q in the database", name)
-		case all[i].Handler != "route":
+		case all[i].Handler == "go":
 			return fmt.Errorf("workers: worker %q belongs to a Go program (handler %s)", name, all[i].Handler)
 		}
 	}
@@ -215,6 +215,11 @@ func (d *Daemon) supervise(ctx context.Context) error {
 				d.start(ctx, w.Worker)
 			}
 		}
+		for _, c := range d.tables(ctx) {
+			if len(d.config.Workers) == 0 || slices.Contains(d.config.Workers, c.Worker) {
+				d.startTable(ctx, c)
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -250,6 +255,40 @@ func (d *Daemon) start(ctx context.Context, name string) {
 		}
 		if err := handler.Close(); err != nil {
 			d.options.Log.WarnContext(ctx, "cannot close a target", "worker", name, "error", err)
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.running, name)
+	})
+}
+
+func (d *Daemon) tables(ctx context.Context) []postgres.TableCursor {
+	limited, cancel := context.WithTimeout(ctx, lookForWorkers)
+	defer cancel()
+	all, err := d.db.TableCursors(limited)
+	if err != nil && ctx.Err() == nil {
+		d.options.Log.WarnContext(ctx, "cannot list the cursors of tables", "error", err)
+	}
+	return all
+}
+
+func (d *Daemon) startTable(ctx context.Context, c postgres.TableCursor) {
+	name := fmt.Sprintf("%s/%s/%d", c.Worker, c.Source, c.Shard)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.running[name] {
+		return
+	}
+	d.running[name] = true
+	t := worker.NewTable(d.pool, worker.TableOptions{
+		Worker: c.Worker, Source: c.Source, Shard: c.Shard, Owner: d.owner, Lease: d.config.Lease, PageSize: c.PageSize,
+		PageTimeout: time.Duration(c.PageTimeout * float64(time.Second)),
+		PollMin:     d.config.Poll.Min, PollMax: d.config.Poll.Max, StopTime: d.config.StopTimeout,
+		Observe: workerMetrics{d.metrics, name}, Log: d.options.Log,
+	})
+	d.workers.Go(func() {
+		if err := t.Run(ctx); err != nil {
+			d.options.Log.ErrorContext(ctx, "the worker ended", "worker", name, "error", err)
 		}
 		d.mu.Lock()
 		defer d.mu.Unlock()

@@ -88,7 +88,7 @@ type Replay struct {
 	Detail    *string `db:"detail" json:"detail"`
 }
 
-const replay = `select p.id, p.route_code, p.event_id::text, l.source, l.item_id, p.attempt_no, p.outcome::text, p.reason, p.detail
+const replay = `select p.id, case when l.route_id is not null then p.route_code end as route_code, p.event_id::text, l.source, l.item_id, p.attempt_no, p.outcome::text, p.reason, p.detail
 from tidemark.dead_letter l join `
 
 // DeadLetterReplay calls tidemark.dead_letter_replay.

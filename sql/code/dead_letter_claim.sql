@@ -19,7 +19,7 @@ begin
             hint = 'It stays on record: select * from tidemark.route_attempt.';
     end if;
     if exists (select from tidemark.pending p where p.dead_letter_id = letter.id)
-       or exists (select from tidemark.pending_row p where p.dead_letter_id = letter.id) then
+        or exists (select from tidemark.pending_row p where p.dead_letter_id = letter.id) then
         raise exception using errcode = 'TM013',
             message = format('dead letter %s is being replayed: its delivery is pending', letter.id),
             hint = 'Wait for the outcome of that attempt.';

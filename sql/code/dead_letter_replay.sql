@@ -8,7 +8,8 @@ declare
     letter constant tidemark.dead_letter := tidemark.dead_letter_claim(dead_letter_replay.id);
     event constant tidemark.outbox := case when letter.source = 'outbox' then jsonb_populate_record(null::tidemark.outbox, letter.event_snapshot) end;
     route constant tidemark.outbound_route := (select r from tidemark.outbound_route r where r.id = letter.route_id);
-    gate constant text := tidemark.closed_gate((select w.worker from tidemark.worker w where w.id = letter.worker_id));
+    worker constant text := (select w.worker from tidemark.worker w where w.id = letter.worker_id);
+    gate constant text := tidemark.closed_gate(worker);
     statement text;
     outcome tidemark.outcome;
     reason text;
@@ -22,10 +23,11 @@ begin
     end if;
 
     if letter.source <> 'outbox' then
+        -- A row: its worker has the table and the handler.
         if not dead_letter_replay.dry_run then
-            perform tidemark.dead_letter_stage(letter.id);
+            attempt_no := tidemark.dead_letter_requeue(letter.id);
         end if;
-        return row(letter.id, null, null, attempt_no, 'pending', null, 'the next pass of its worker takes it')::tidemark.replay;
+        return row(letter.id, letter.source, null, attempt_no, 'pending', null, 'worker ' || worker || ' tries it next')::tidemark.replay;
     end if;
 
     select d.outcome, d.reason into outcome, reason
@@ -68,6 +70,6 @@ begin
 end
 $$;
 comment on function tidemark.dead_letter_replay(bigint, boolean) is
-'Tries one dead letter again, as a fresh attempt, from its snapshot and with the route as it is now; it is resolved when the outcome is sent or dry_run (the route is in dry run). With dry_run nothing is written or delivered, and the answer is what would happen: pending where it would be delivered. A row of a source is always pending: the next pass of its worker hands it over. Raises TM004, TM009 (a gate is closed), TM013 (resolved already, or its delivery is pending). Source: S0 fn_iu_route_dead_letter_replay.';
+'Tries one dead letter again, as a fresh attempt, from its snapshot and with the route as it is now; it is resolved when the outcome is sent or dry_run (the route is in dry run). With dry_run nothing is written or delivered, and the answer is what would happen: pending where it would be delivered. A row of a source is left to its worker, which tries it once more: pending. Raises TM004, TM009 (a gate is closed), TM013 (resolved already, or its delivery is pending). Source: S0 fn_iu_route_dead_letter_replay.';
 revoke all on function tidemark.dead_letter_replay(bigint, boolean) from public;
 grant execute on function tidemark.dead_letter_replay(bigint, boolean) to tidemark_executor;

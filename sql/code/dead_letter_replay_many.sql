@@ -34,7 +34,7 @@ begin
           and (failed_until is null or l.last_failed_at < failed_until)
           and not exists (select from tidemark.pending q where q.dead_letter_id = l.id)
           and not exists (select from tidemark.pending_row q where q.dead_letter_id = l.id)
-        -- The order in which the events were emitted; rows after them.
+        -- The order in which the events were emitted, and the rows made.
         order by l.seq, l.route_id, l.item_ts, l.id limit max_letters) l
     cross join lateral tidemark.dead_letter_replay(l.id, dead_letter_replay_many.dry_run) p;
 end

@@ -4,12 +4,12 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if kind not in ('source_changed', 'source_misconfigured') then
+    if kind not in ('source_changed', 'source_misconfigured', 'cursor_watermark_regression') then
         raise exception using errcode = 'TM005', message = format('a worker cannot report "%s"', source_misread.kind);
     end if;
     return tidemark.source_hold(source_misread.plan, source_misread.kind, source_misread.detail);
 end
 $$;
-comment on function tidemark.source_misread(tidemark.source_plan, text, text) is 'What a worker finds out while it reads: source_changed or source_misconfigured. It is held, with a finding.';
+comment on function tidemark.source_misread(tidemark.source_plan, text, text) is 'What a worker finds out while it reads: source_changed, source_misconfigured or cursor_watermark_regression. It is held, with a finding.';
 revoke all on function tidemark.source_misread(tidemark.source_plan, text, text) from public;
 grant execute on function tidemark.source_misread(tidemark.source_plan, text, text) to tidemark_executor;

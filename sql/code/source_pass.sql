@@ -6,7 +6,8 @@ create or replace function tidemark.source_pass(
     shard integer,
     epoch bigint,
     page integer default null,
-    too_long text default null)
+    too_long text default null,
+    lease interval default null)
 returns jsonb
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -24,7 +25,8 @@ declare
     code text;
     message text;
 begin
-    plan := tidemark.source_plan(source_pass.worker, source_pass.source, source_pass.shard, source_pass.epoch, source_pass.page);
+    plan := tidemark.source_plan(source_pass.worker, source_pass.source, source_pass.shard, source_pass.epoch, source_pass.page,
+                                 source_pass.lease);
     if plan.status <> 'go' then
         return tidemark.source_rest(plan);
     end if;
@@ -70,6 +72,9 @@ begin
             plan.status := 'closed';
             plan.detail := gate;
             return tidemark.source_rest(plan);
+        when sqlstate 'TM012' then
+            get stacked diagnostics message = message_text;
+            return tidemark.source_rest(tidemark.source_misread(plan, 'cursor_watermark_regression', message));
         when undefined_table or undefined_column or undefined_function or insufficient_privilege or datatype_mismatch or syntax_error
           or sqlstate 'TM001' then
             -- Not a row's fault: whoever has changed the table, the function or the rights must put it right.
@@ -78,7 +83,7 @@ begin
     end;
 end
 $$;
-comment on function tidemark.source_pass(text, text, integer, bigint, integer, text) is
-'A pass over a source by the owner of the lease epoch, as a transaction of its own: reads a page, hands it to the handler, records what came of it and moves the cursor. page: rows at most (null: the worker''s page_size). too_long: the page is not handed over; its rows have failed with this message. Returns what tidemark.worker_run returns. Raises TM011.';
-revoke all on function tidemark.source_pass(text, text, integer, bigint, integer, text) from public;
-grant execute on function tidemark.source_pass(text, text, integer, bigint, integer, text) to tidemark_executor;
+comment on function tidemark.source_pass(text, text, integer, bigint, integer, text, interval) is
+'A pass over a source by the owner of the lease epoch, as a transaction of its own: reads a page, hands it to the handler, records what came of it and moves the cursor. page: rows at most (null: the worker''s page_size). too_long: the page is not handed over; its rows have failed with this message. lease: how long it is to last from now on (null: as it is). Returns what tidemark.worker_run returns. Raises TM011.';
+revoke all on function tidemark.source_pass(text, text, integer, bigint, integer, text, interval) from public;
+grant execute on function tidemark.source_pass(text, text, integer, bigint, integer, text, interval) to tidemark_executor;

@@ -1,6 +1,6 @@
 -- What a pass over a source begins with, under the lease: may it run, is the table still what it was, up to where are
 -- its rows complete, and what is next. Everything that the reading rests on is looked at here, in statements before it.
-create or replace function tidemark.source_plan(worker text, source text, shard integer, epoch bigint, page integer)
+create or replace function tidemark.source_plan(worker text, source text, shard integer, epoch bigint, page integer, lease interval)
 returns tidemark.source_plan
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -17,6 +17,10 @@ declare
     back interval;
 begin
     perform tidemark.lease_check(source_plan.worker, source_plan.epoch, source_plan.source, source_plan.shard);
+    if source_plan.lease is not null then
+        update tidemark.heartbeat h set lease_until = clock_timestamp() + source_plan.lease
+        where h.executor_id = tidemark.executor_id(source_plan.worker, source_plan.source, source_plan.shard);
+    end if;
     select x.* into w from tidemark.worker x where x.worker = source_plan.worker;
     select x.* into s from tidemark.source x where x.source = source_plan.source;
     select x.* into c from tidemark.worker_cursor x
@@ -113,6 +117,6 @@ begin
     return p;
 end
 $$;
-comment on function tidemark.source_plan(text, text, integer, bigint, integer) is 'What the owner of the lease epoch is to do next with a source, at most page rows of it (null: the worker''s page_size). Where the worker must not go on it opens a finding. Raises TM011.';
-revoke all on function tidemark.source_plan(text, text, integer, bigint, integer) from public;
-grant execute on function tidemark.source_plan(text, text, integer, bigint, integer) to tidemark_executor;
+comment on function tidemark.source_plan(text, text, integer, bigint, integer, interval) is 'What the owner of the lease epoch is to do next with a source, at most page rows of it (null: the worker''s page_size). Renews the lease, where one is given. Where the worker must not go on it opens a finding. Raises TM011.';
+revoke all on function tidemark.source_plan(text, text, integer, bigint, integer, interval) from public;
+grant execute on function tidemark.source_plan(text, text, integer, bigint, integer, interval) to tidemark_executor;

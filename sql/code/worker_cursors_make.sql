@@ -8,6 +8,11 @@ declare
     shards constant integer := (select w.shards from tidemark.worker w where w.worker = worker_cursors_make.worker);
     made integer;
 begin
+    if not pg_has_role(session_user, 'tidemark_admin', 'member')
+        and not exists (select from tidemark.worker w where w.worker = worker_cursors_make.worker and w.handler = 'go') then
+        raise exception using errcode = 'insufficient_privilege', message = 'only members of tidemark_admin give a worker its sources',
+            hint = 'A Go program may for its own worker.';
+    end if;
     insert into tidemark.worker_cursor (worker, source, shard, watermark_id, decided_through, phase, sweep)
     select worker_cursors_make.worker, worker_cursors_make.source, n, worker_cursors_make.first,
            tidemark.source_place(null, worker_cursors_make.first), 'seeding',
@@ -28,4 +33,4 @@ end
 $$;
 comment on function tidemark.worker_cursors_make(text, text, text, text) is 'Makes the cursors and heartbeats of a worker for a source; first is where they begin. Returns how many it made.';
 revoke all on function tidemark.worker_cursors_make(text, text, text, text) from public;
-grant execute on function tidemark.worker_cursors_make(text, text, text, text) to tidemark_admin;
+grant execute on function tidemark.worker_cursors_make(text, text, text, text) to tidemark_executor;

@@ -34,4 +34,4 @@ end
 $$;
 comment on function tidemark.worker_source_add(text, text, text) is 'Gives a worker of tables a cursor of the source for each of its shards, at the beginning of the table. Returns how many it made. Raises TM004, TM005.';
 revoke all on function tidemark.worker_source_add(text, text, text) from public;
-grant execute on function tidemark.worker_source_add(text, text, text) to tidemark_admin;
+grant execute on function tidemark.worker_source_add(text, text, text) to tidemark_executor;

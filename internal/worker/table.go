@@ -1,0 +1,200 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/failpoint"
+)
+
+// TableOptions are what a worker of a table needs. All are required but Handle.
+type TableOptions struct {
+	Worker, Source string
+	Shard          int
+	Owner          string // names this instance of this process, and no other ever
+	Lease          time.Duration
+	PageSize       int
+	PageTimeout    time.Duration
+	PollMin        time.Duration
+	PollMax        time.Duration
+	StopTime       time.Duration // for the pass under way when the worker is told to stop
+
+	Handle  cursor.Handle // nil: the handler is in the database
+	Observe Observer
+	Log     *slog.Logger
+}
+
+// Table runs passes over a table under a lease. A pass is one transaction: it reads,
+// hands over, records and moves the cursor, so there is nothing to deliver in between and
+// nothing to renew.
+type Table struct {
+	cursor *cursor.Table
+	o      TableOptions
+	log    *slog.Logger
+	page   int // rows at most, while pages take too long; 0: as the worker says
+	said   string
+}
+
+// NewTable returns a worker that does nothing yet.
+func NewTable(pool cursor.Pool, o TableOptions) *Table {
+	return &Table{
+		cursor: cursor.NewTable(pool, o.Worker, o.Source, o.Shard, o.Owner, o.Lease), o: o,
+		log: o.Log.With("worker", o.Worker, "source", o.Source, "shard", o.Shard),
+	}
+}
+
+// Run works until ctx is done, ends the pass under way and gives the lease back. It
+// returns an error only where going on makes no sense.
+func (t *Table) Run(ctx context.Context) error {
+	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	context.AfterFunc(ctx, func() { time.AfterFunc(t.o.StopTime, cancel) })
+	for try := 0; ctx.Err() == nil; {
+		claim, err := t.claim(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case cursor.Is(err, cursor.NotFound):
+			return err
+		case err != nil:
+			t.say(ctx, slog.LevelWarn, "cannot claim", "error", err.Error())
+		case claim.Status != "claimed":
+			t.say(ctx, slog.LevelInfo, "waiting", "status", claim.Status, "detail", claim.Detail)
+		default:
+			try = 0
+			t.o.Observe.Claimed(t.cursor.Epoch())
+			err := t.work(ctx, hard)
+			t.o.Observe.Lost(err)
+			if err != nil && ctx.Err() == nil {
+				t.say(ctx, slog.LevelWarn, "lost the lease", "error", err.Error())
+			}
+			if !cursor.Is(err, cursor.Fenced) {
+				t.release(hard)
+			}
+		}
+		sleep(ctx, pause(try))
+		try++
+	}
+	return nil
+}
+
+func (t *Table) claim(ctx context.Context) (cursor.Claim, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.o.Lease)
+	defer cancel()
+	return t.cursor.Claim(ctx)
+}
+
+func (t *Table) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if err := t.cursor.Release(ctx); err != nil {
+		t.log.WarnContext(ctx, "cannot release the lease; it ends by itself", "error", err)
+	}
+}
+
+// work runs pass after pass. It returns when the lease is over or ctx is done.
+func (t *Table) work(ctx, hard context.Context) error {
+	t.say(ctx, slog.LevelInfo, "running", "detail", "")
+	wait := t.o.PollMin
+	tooLong := ""
+	for try := 0; ctx.Err() == nil; {
+		failpoint.Pause("read")
+		began := time.Now()
+		pass, err := t.pass(hard, tooLong)
+		switch {
+		case err == nil:
+			try, tooLong = 0, ""
+		case cursor.Is(err, cursor.Fenced):
+			return err
+		case t.timedOut(err) && t.page != 1:
+			// Half the rows, down to the one that is at fault.
+			t.page = max(1, cmp.Or(t.page, t.o.PageSize)/2)
+			continue
+		case t.timedOut(err) && tooLong == "":
+			tooLong = "it took longer than " + t.o.PageTimeout.String()
+			continue
+		case hard.Err() != nil:
+			return err
+		default:
+			t.say(ctx, slog.LevelWarn, "a pass failed", "error", err.Error())
+			sleep(ctx, pause(try))
+			try++
+			continue
+		}
+
+		switch pass.Status {
+		case "closed":
+			return closedError{pass.Detail}
+		case "ran":
+			t.o.Observe.Read(pass.Rows, time.Since(began))
+			t.o.Observe.Settled(pass.Taken, time.Since(began))
+			if t.page *= 2; t.page >= t.o.PageSize {
+				t.page = 0
+			}
+			t.say(ctx, slog.LevelInfo, pass.Phase, "detail", pass.BlockedBy)
+			if pass.More {
+				wait = t.o.PollMin
+				continue
+			}
+			if pass.Taken > 0 {
+				wait = t.o.PollMin
+			}
+		default:
+			t.say(ctx, slog.LevelInfo, pass.Status, "detail", pass.Detail)
+			wait = t.o.PollMax
+		}
+		sleep(ctx, wait)
+		wait = min(2*wait, t.o.PollMax)
+	}
+	return nil
+}
+
+// pass runs one pass to its end, also when the worker is told to stop meanwhile.
+func (t *Table) pass(ctx context.Context, tooLong string) (cursor.Pass, error) {
+	if t.o.Handle == nil {
+		// The server ends what takes too long; the deadline is for connections that the
+		// network has forgotten.
+		ctx, cancel := context.WithTimeout(ctx, t.o.PageTimeout+settleTime)
+		defer cancel()
+		return t.cursor.Pass(ctx, t.page, t.o.PageTimeout, tooLong)
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.o.PageTimeout)
+	defer cancel()
+	handle := t.o.Handle
+	if tooLong != "" {
+		handle = func(_ context.Context, _ pgx.Tx, rows []cursor.Row) (failed []cursor.FailedRow, splits int, err error) {
+			for _, r := range rows {
+				failed = append(failed, cursor.FailedRow{Row: r, Message: tooLong})
+			}
+			return failed, 0, nil
+		}
+	}
+	return t.cursor.Apply(ctx, t.page, handle)
+}
+
+// timedOut: a function of this program is ended by its context.
+func (t *Table) timedOut(err error) bool {
+	return cursor.Is(err, cursor.Timeout) || t.o.Handle != nil && errors.Is(err, context.DeadlineExceeded)
+}
+
+// say logs what is new.
+func (t *Table) say(ctx context.Context, level slog.Level, message string, args ...string) {
+	text := message
+	attributes := make([]any, 0, len(args))
+	for i := 0; i+1 < len(args); i += 2 {
+		if args[i+1] != "" {
+			text += " " + args[i+1]
+			attributes = append(attributes, args[i], args[i+1])
+		}
+	}
+	if text != t.said {
+		t.said = text
+		t.log.Log(ctx, level, message, attributes...)
+	}
+}

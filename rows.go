@@ -1,0 +1,148 @@
+package tidemark
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/worker"
+)
+
+// Row is a row of a table that is a source.
+type Row struct {
+	ID   string          // as text
+	Time time.Time       // its timestamp; zero where it has none
+	Data json.RawMessage // the whole row, an object by column
+}
+
+// Scan decodes the row into v, a pointer to a struct with json tags or to a map.
+func (r Row) Scan(v any) error { return json.Unmarshal(r.Data, v) }
+
+// A RowsHandler handles a page of rows, in the order of the source. What it writes in tx
+// commits together with the cursor, or not at all.
+//
+// An error takes back what this call wrote, and the page is tried in halves, down to the
+// row that fails alone. That row is tried again after a while (see RetryAfter), as the
+// worker's retry_policy says; then, or at once with Permanent, it is kept as a dead
+// letter. The other rows go on meanwhile.
+//
+// ctx ends with the worker's page_timeout, or when the program may not handle rows any more.
+type RowsHandler func(ctx context.Context, tx pgx.Tx, rows []Row) error
+
+// HandleRows lets h handle the rows of a source (tidemark source add). Call it before Run,
+// once for a source. The worker is called like the one of the events, with ".rows" behind.
+func (c *Client) HandleRows(source string, h RowsHandler) {
+	if h == nil {
+		panic("tidemark: HandleRows(" + source + ") with a nil handler")
+	}
+	if slices.ContainsFunc(c.rows, func(r rowsRegistration) bool { return r.source == source }) {
+		panic("tidemark: HandleRows(" + source + ") twice")
+	}
+	c.rows = append(c.rows, rowsRegistration{source, h})
+}
+
+type rowsRegistration struct {
+	source  string
+	handler RowsHandler
+}
+
+// tables registers the handlers of rows and returns a worker for each of their shards.
+func (c *Client) tables(ctx context.Context, owner string) ([]*worker.Table, error) {
+	var tables []*worker.Table
+	for _, r := range c.rows {
+		shards, err := cursor.RegisterRows(ctx, c.pool, c.config.Worker+".rows", r.source)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range shards {
+			tables = append(tables, worker.NewTable(c.pool, worker.TableOptions{
+				Worker: c.config.Worker + ".rows", Source: r.source, Shard: s.Shard, Owner: owner, Lease: c.config.Lease,
+				PageSize: s.PageSize, PageTimeout: time.Duration(s.PageTimeout * float64(time.Second)),
+				PollMin: c.config.PollMin, PollMax: c.config.PollMax, StopTime: c.config.StopTimeout,
+				Handle: r.handle, Observe: unobserved{}, Log: c.config.Logger,
+			}))
+		}
+	}
+	return tables, nil
+}
+
+// handle hands a page over as a whole; where that fails, its halves, earlier ones first.
+func (r rowsRegistration) handle(ctx context.Context, tx pgx.Tx, page []cursor.Row) (failed []cursor.FailedRow, splits int, err error) {
+	rows := make([]Row, len(page))
+	for i, p := range page {
+		rows[i] = Row{ID: p.ID, Data: p.Row}
+		if p.Time != nil {
+			rows[i].Time = *p.Time
+		}
+	}
+	stack := [][2]int{{0, len(rows)}}
+	for len(stack) > 0 {
+		part := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		failure, err := r.attempt(ctx, tx, rows[part[0]:part[1]])
+		switch {
+		case err != nil:
+			return nil, splits, err
+		case failure == nil:
+			continue
+		}
+		splits++
+		if part[1]-part[0] == 1 {
+			failed = append(failed, failedRow(page[part[0]], failure))
+			continue
+		}
+		middle := (part[0] + part[1]) / 2
+		stack = append(stack, [2]int{middle, part[1]}, [2]int{part[0], middle})
+	}
+	return failed, splits, nil
+}
+
+// attempt runs the handler behind a savepoint. err: the transaction is lost.
+func (r rowsRegistration) attempt(ctx context.Context, tx pgx.Tx, rows []Row) (failure, err error) {
+	savepoint, err := tx.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	failure = r.call(ctx, savepoint, rows)
+	if failure == nil {
+		failure = savepoint.Commit(ctx)
+	}
+	if failure == nil {
+		return nil, nil
+	}
+	if ctx.Err() != nil || tx.Conn().IsClosed() {
+		return nil, errors.Join(failure, ctx.Err())
+	}
+	if err := savepoint.Rollback(ctx); err != nil && !errors.Is(err, pgx.ErrTxClosed) {
+		return nil, err
+	}
+	return failure, nil
+}
+
+func (r rowsRegistration) call(ctx context.Context, tx pgx.Tx, rows []Row) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return r.handler(ctx, tx, rows)
+}
+
+func failedRow(row cursor.Row, failure error) cursor.FailedRow {
+	f := cursor.FailedRow{Row: row, Message: failure.Error()}
+	var permanent permanentError
+	var retry retryError
+	switch {
+	case errors.As(failure, &permanent):
+		f.Permanent = true
+	case errors.As(failure, &retry):
+		f.Delay = &retry.after
+	}
+	return f
+}

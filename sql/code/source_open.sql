@@ -1,0 +1,46 @@
+-- Not a security definer: the table is read with the rights of the role that runs the worker.
+create or replace function tidemark.source_open(
+    worker text,
+    source text,
+    shard integer,
+    epoch bigint,
+    page integer,
+    lease interval,
+    out status text,
+    out detail text,
+    out plan text,
+    out read text,
+    out items jsonb)
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    next tidemark.source_plan := tidemark.source_plan(source_open.worker, source_open.source, source_open.shard, source_open.epoch,
+                                                      source_open.page, source_open.lease);
+    got tidemark.source_page;
+    relation regclass;
+begin
+    if next.status = 'go' then
+        relation := (tidemark.source_shape(next.source)).relation;
+        if row_security_active(relation) then
+            next := tidemark.source_misread(next, 'source_changed', format('row security of %s hides rows from %s', relation, current_user));
+        end if;
+    end if;
+    status := next.status;
+    detail := next.detail;
+    if status <> 'go' then
+        perform tidemark.source_rest(next);
+        return;
+    end if;
+    got := tidemark.source_read(next, 'rows');
+    items := got.result;
+    got.result := null;
+    plan := next;
+    read := got;
+end
+$$;
+comment on function tidemark.source_open(text, text, integer, bigint, integer, interval) is
+'The first half of a pass over a source by a Go program: the page as items [{"id", "ts", "row"}], and plan and read for tidemark.source_close in the same transaction. status other than go: why there is none. Raises TM011.';
+revoke all on function tidemark.source_open(text, text, integer, bigint, integer, interval) from public;
+grant execute on function tidemark.source_open(text, text, integer, bigint, integer, interval) to tidemark_executor;
