@@ -43,15 +43,21 @@ func (d def) with(changes def) def {
 	return d
 }
 
+// text is the definition as JSON, of a table in public unless it says otherwise.
+func (d def) text(t *testing.T) string {
+	t.Helper()
+	text, err := json.Marshal(def{"schema_name": "public"}.with(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 // complaintsOf are the doctor's lines that are not ok.
 func (s session) complaintsOf(d def) []string {
 	s.t.Helper()
-	text, err := json.Marshal(def{"schema_name": "public"}.with(d))
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	return column[string](s, `select concat_ws(' ', status, "check") || ': ' || detail || ' [' || hint || ']'
-		from tidemark.source_check(jsonb_populate_record(null::tidemark.source, $1)) where status <> 'ok'`, string(text))
+		from tidemark.source_check(jsonb_populate_record(null::tidemark.source, $1)) where status <> 'ok'`, d.text(s.t))
 }
 
 // What cannot be proved of a clock is said even of the best one.

@@ -8,9 +8,6 @@ declare
     name constant text := format('%I.%I', definition.schema_name, definition.table_name);
     class constant pg_class := (select c from pg_class c where c.oid = relation);
 begin
-    if definition.safety = 'capture' then
-        return;
-    end if;
     "check" := 'rights'; status := 'ok'; hint := ''; detail := 'tidemark_executor may read it';
     if not has_schema_privilege('tidemark_executor', class.relnamespace, 'usage') or not has_table_privilege('tidemark_executor', relation, 'select') then
         status := 'warn';
