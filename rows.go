@@ -109,7 +109,10 @@ func (r rowsRegistration) attempt(ctx context.Context, tx pgx.Tx, rows []Row) (f
 	if err != nil {
 		return nil, err
 	}
-	failure = r.call(ctx, savepoint, rows)
+	if failure = r.call(ctx, savepoint, rows); failure == nil {
+		// What is deferred to the commit would fail there: nobody could tell for which row.
+		_, failure = savepoint.Exec(ctx, `set constraints all immediate`)
+	}
 	if failure == nil {
 		failure = savepoint.Commit(ctx)
 	}

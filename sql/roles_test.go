@@ -35,6 +35,7 @@ var mayDo = map[string][]string{
 		`select id, error_code, error_detail, resolution_reason from tidemark.dead_letter`,
 		`select * from tidemark.event_evidence(1)`, `select tidemark.event_seq(gen_random_uuid())`,
 		`select last_value from tidemark.outbox_seq_seq`,
+		`select seq, event_id, created_at, domain, type, stream, key, actor, idempotency_key from tidemark.outbox`,
 		`select tidemark.armed(), tidemark.gate_open('x'), tidemark.closed_gate('default')`,
 		`select tidemark.pattern_matches('a', 'a'), tidemark.retry_policy_ok('{}'), tidemark.uuid_time(gen_random_uuid())`,
 		`select * from tidemark.decide('default', null, '{}', row(true, true, true))`,
@@ -43,7 +44,6 @@ var mayDo = map[string][]string{
 		`select * from tidemark.source_advise(jsonb_populate_record(null::tidemark.source, '{"schema_name": "a", "table_name": "b"}'))`,
 	},
 	"r a": {
-		`select seq, event_id, created_at, domain, type, stream, key, actor, idempotency_key from tidemark.outbox`,
 		`select * from tidemark.verify()`,
 		`select * from tidemark.partitions('tidemark.outbox')`,
 		`select tidemark.forbidden_key_in('{}'), tidemark.payload_error('{}', null)`,
@@ -51,10 +51,10 @@ var mayDo = map[string][]string{
 	"x a": {
 		`select tidemark.route_worker_run()`, `select * from tidemark.claim('default')`, `select tidemark.read_outbox('default', 1)`,
 		`select tidemark.dead_letter_replay(1)`, `select tidemark.dead_letter_replay(1, true)`, `select tidemark.dead_letter_replay_many()`,
-		`select * from tidemark.maintain()`, `select * from tidemark.events('{1}')`,
+		`select * from tidemark.maintain()`, `select * from tidemark.events('{1}')`, `select payload from tidemark.outbox`,
 	},
 	"a": {
-		`select payload from tidemark.outbox`, `select event_snapshot from tidemark.dead_letter`,
+		`select event_snapshot from tidemark.dead_letter`,
 		`select tidemark.gate_set('routes.enabled', true)`, `select tidemark.stage_set('live', 'why')`,
 		`select tidemark.domain_set('d')`, `select tidemark.type_set('test', 'tick')`, `select tidemark.worker_set('w')`,
 		`select tidemark.route_set('r', '{"domain": "test", "target_kind": "sql", "target_ref": "a.b"}')`,

@@ -22,7 +22,7 @@ begin
         c.fenced := c.holes;
         c.holes := '{}';
         -- After the read, in a later statement: whoever began in between is in it.
-        c.fence := case when isempty(c.fenced) then '{}' else tidemark.fence_now((tidemark.source_shape(plan.source)).relation) end;
+        c.fence := case when isempty(c.fenced) then '{}' else tidemark.fence_now(tidemark.source_fence(plan.source)) end;
     end if;
     c.watermark_id := reached;
     c.watermark_ts := greatest(c.watermark_ts, page.last_ts);

@@ -66,8 +66,8 @@ begin
                    tidemark.source_place(c.watermark_ts, c.watermark_id), c.decided_through));
     end if;
 
-    if s.safety = 'sequence' then
-        p.fence_closed := isempty(c.fenced) or tidemark.fence_closed(c.fence, shape.relation);
+    if s.safety in ('sequence', 'capture') then
+        p.fence_closed := isempty(c.fenced) or tidemark.fence_closed(c.fence, tidemark.source_fence(s));
     else
         bound := tidemark.source_horizon(s, shape.relation);
         if bound.hidden is not null then

@@ -13,14 +13,15 @@ language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    rel constant text := format('%I.%I', definition.schema_name, definition.table_name);
+    rel text := format('%I.%I', definition.schema_name, definition.table_name);
     -- Always qualified: a bare name in ORDER BY would be the output column of that name, in another type.
     id_ constant text := format('tidemark_row.%I', definition.id_column);
-    id constant text := id_ || case when definition.id_collate_c then ' collate "C"' else '' end;
+    id text := id_ || case when definition.id_collate_c then ' collate "C"' else '' end;
     ts constant text := 'tidemark_row.' || quote_ident(definition.timestamp_column);
     zone constant text := coalesce(' at time zone ' || quote_literal(definition.time_zone), '');
     after_ts constant text := '($1' || zone || ')';
     after_id constant text := '$2::' || definition.id_type;
+    numbered constant boolean := definition.safety in ('sequence', 'capture');
     segment constant boolean := step in ('null', '-infinity', 'infinity');
     sweeping constant boolean := segment or step = 'sweep';
     swept constant boolean := definition.sweep_window is not null;
@@ -34,39 +35,53 @@ declare
     fresh text := 'e.fits';
     noted text;
 begin
-    columns := format('tidemark_row as r, %s as id, %s as ts, %s as fits, %s as xid, %s as g', id_,
+    columns := format('tidemark_row as r, %s as id, %s as ts, %s as fits, %s as xid, %s as g, %s as pos', id_,
         coalesce('(' || ts || zone || ')', 'null::timestamptz'), fits,
         case when sweeping or swept and step = 'forward' then format('case when %1$s >= %2$s then %1$s - 4294967296 else %1$s end', wide, bound)
              else 'null::bigint' end,
         case when together then format('row(%s)', (select string_agg(format('tidemark_row.%I', g), ', ') from unnest(definition.group_key) g))
-             else 'null' end);
+             else 'null' end, case when definition.safety = 'sequence' then id_ || '::bigint' else id_ end);
+    if definition.safety = 'capture' and step = 'forward' then
+        -- The log says which rows there are to read; by id, since they are spread over the table. A row that is gone by
+        -- now is passed over.
+        columns := 'x.r, x.id, x.ts, coalesce(x.fits, false) as fits, null::bigint as xid, x.g, o.seq as pos';
+        rel := format('tidemark.outbox o left join lateral (
+        select %s from %s tidemark_row
+        where %s = (case when o.subject_table = %L and o.payload ->> ''operation'' = ''insert'' then o.subject_ref end)::%s limit 1) x on true',
+            format('tidemark_row as r, %s as id, %s as ts, %s as fits, %s as g', id_, coalesce('(' || ts || zone || ')', 'null::timestamptz'), fits,
+                case when together then format('row(%s)', (select string_agg(format('tidemark_row.%I', g), ', ') from unnest(definition.group_key) g)) else 'null' end),
+            rel, id_, rel, definition.id_type);
+        id := 'o.seq';
+    elsif step <> 'retry' then
+        rel := rel || ' tidemark_row';
+    end if;
 
     page := case
-        when step = 'forward' and definition.safety = 'sequence' then format(
+        when step = 'forward' and numbered then format(
             'with late as materialized (
     select x.* from unnest($8::int8multirange) hole (span) cross join lateral (
-        select %1$s from %2$s tidemark_row where %3$s >= lower(hole.span) and %3$s < upper(hole.span) order by %3$s limit $4) x
-    order by x.id limit $4)
+        select %1$s from %2$s where %3$s >= lower(hole.span) and %3$s < upper(hole.span) order by %3$s limit $4) x
+    order by x.pos limit $4)
 select l.*, true as late from late l
 union all
 select x.*, false from (
-    select %1$s from %2$s tidemark_row where %3$s > $2::bigint order by %3$s limit greatest(0, $4 - (select count(*) from late))) x',
+    select %1$s from %2$s where %3$s > $2::bigint order by %3$s limit greatest(0, $4 - (select count(*) from late))) x',
             columns, rel, id)
         when step = 'forward' then format(
-            'select %s, false as late from %s tidemark_row where (%s, %s) > (%s, %s) and %3$s < ($3%7$s) order by %3$s, %4$s limit $4',
+            'select %s, false as late from %s where (%s, %s) > (%s, %s) and %3$s < ($3%7$s) order by %3$s, %4$s limit $4',
             columns, rel, ts, id, after_ts, after_id, zone)
         when step = 'sweep' then format(
-            'select %s, false as late from %s tidemark_row where (%s, %s) > (%s, %s) and (%3$s, %4$s) <= (($9%7$s), $10::%8$s) order by %3$s, %4$s limit $4',
+            'select %s, false as late from %s where (%s, %s) > (%s, %s) and (%3$s, %4$s) <= (($9%7$s), $10::%8$s) order by %3$s, %4$s limit $4',
             columns, rel, ts, id, after_ts, after_id, zone, definition.id_type)
         when segment then format(
-            'select %s, false as late from %s tidemark_row where %s and ($2 is null or %s > %s) order by %s, %4$s limit $4',
+            'select %s, false as late from %s where %s and ($2 is null or %s > %s) order by %s, %4$s limit $4',
             columns, rel, case step when 'null' then ts || ' is null' else format('%s = %L', ts, step) end, id, after_id, ts)
         when step = 'ids' then format(
-            'select %s, false as late from %s tidemark_row where %s = any ($5::%s[]) order by %s',
+            'select %s, false as late from %s where %s = any ($5::%s[]) order by %s',
             columns, rel, id_, definition.id_type, concat_ws(', ', ts, id))
         when step = 'retry' then format(
             'select coalesce(t.r, jsonb_populate_record(null::%2$s, p.snapshot)) as r, p.item_id as id, p.item_ts as ts, true as fits,
-    null::bigint as xid, null as g, false as late
+    null::bigint as xid, null as g, p.item_id as pos, false as late
 from tidemark.source_due($11, %4$L, $6, $4) p
 left join lateral (select tidemark_row as r from %2$s tidemark_row where %3$s = p.item_id::%1$s) t on true
 where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
@@ -86,9 +101,9 @@ where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
     noted := case when sweeping or swept and step = 'forward' then 'filter (where e.fresh and e.xid >= $12)' end;
     return format('with e as (%s)
 select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) filter (where e.fresh))::integer, max(e.ts),
-    (array_agg(e.id))[count(*)::integer]::text, (count(*) filter (where e.late))::integer, %s, %s, %s, %s, %s from e',
+    (array_agg(e.pos))[count(*)::integer]::text, (count(*) filter (where e.late))::integer, %s, %s, %s, %s, %s from e',
         page,
-        case when step = 'forward' and definition.safety = 'sequence' then 'array_agg(e.id::bigint)' else 'null::bigint[]' end,
+        case when step = 'forward' and numbered then 'array_agg(e.pos)' else 'null::bigint[]' end,
         case act
             when 'ids' then 'to_jsonb(array_agg(e.id::text) filter (where e.takes))'
             when 'rows' then 'jsonb_agg(jsonb_build_object(''id'', e.id::text, ''ts'', e.ts, ''row'', to_jsonb(e.r))) filter (where e.takes)'

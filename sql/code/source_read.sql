@@ -22,7 +22,7 @@ begin
     if plan.step = 'sweep' then
         from_id := plan.sweep ->> 'id';
         from_ts := coalesce((plan.sweep ->> 'ts')::timestamptz, c.watermark_ts - s.sweep_window);
-    elsif s.safety = 'sequence' and not plan.fence_closed
+    elsif s.safety in ('sequence', 'capture') and not plan.fence_closed
         and (select count(*) from unnest(c.holes + c.fenced)) >= (plan.worker).hole_limit then
         -- No further: too many numbers below are open. What has appeared of them is still read.
         from_id := '9223372036854775807';
@@ -35,6 +35,10 @@ begin
           c.holes + c.fenced, c.watermark_ts, c.watermark_id, (plan.worker).id,
           case when plan.step = 'sweep' then (plan.sweep ->> 'next_xmin')::bigint else coalesce((plan.sweep ->> 'xmin')::bigint, 0) end;
     perform set_config('search_path', 'pg_catalog, pg_temp', true);
+    if act not in ('ids', 'rows') then
+        -- What a handler has deferred to the commit would fail there: nobody could tell for which row.
+        set constraints all immediate;
+    end if;
     return page;
 end
 $$;

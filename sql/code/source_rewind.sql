@@ -17,9 +17,9 @@ declare
 begin
     if coalesce(btrim(source_rewind.reason), '') = '' then
         raise exception using errcode = 'TM005', message = 'a cursor is not rewound without a reason';
-    elsif s.safety = 'sequence' and (source_rewind.to_ts is not null or source_rewind.to_id !~ '^-?[0-9]{1,18}$') then
+    elsif s.safety in ('sequence', 'capture') and (source_rewind.to_ts is not null or source_rewind.to_id !~ '^-?[0-9]{1,18}$') then
         raise exception using errcode = 'TM005', message = format('source %s goes by its id alone: rewind it to a number', s.source);
-    elsif s.safety <> 'sequence' and source_rewind.to_ts is null and source_rewind.to_id is not null then
+    elsif s.safety not in ('sequence', 'capture') and source_rewind.to_ts is null and source_rewind.to_id is not null then
         raise exception using errcode = 'TM005', message = format('source %s goes by its timestamp: rewind it to a time', s.source);
     end if;
     if s.sweep_window is not null and isfinite(place_ts) then
@@ -36,12 +36,12 @@ begin
         where x.worker = source_rewind.worker and x.source = source_rewind.source order by x.shard for update
     loop
         done := done + 1;
-        if s.safety = 'sequence' and source_rewind.to_id::bigint > c.watermark_id::bigint or place_ts > c.watermark_ts then
+        if s.safety in ('sequence', 'capture') and source_rewind.to_id::bigint > c.watermark_id::bigint or place_ts > c.watermark_ts then
             raise exception using errcode = 'TM005',
                 message = format('worker %s, source %s, shard %s is at %s: it can be rewound, not moved forwards to %s', c.worker, c.source,
                                  c.shard, coalesce(c.watermark_ts::text, c.watermark_id), coalesce(source_rewind.to_ts::text, to_id));
         end if;
-        if s.safety = 'sequence' and to_id is not null then
+        if s.safety in ('sequence', 'capture') and to_id is not null then
             c.watermark_id := source_rewind.to_id;
             c.holes := c.holes * int8multirange(int8range(null, to_id::bigint + 1));
             c.fenced := c.fenced * int8multirange(int8range(null, to_id::bigint + 1));

@@ -26,7 +26,7 @@ begin
     select x.* into c from tidemark.worker_cursor x
     where x.worker = w.worker and x.source = s.source and x.shard = (plan.cursor).shard for update;
     if c.decided_through is distinct from (plan.cursor).decided_through
-        or plan.step = 'forward' and s.safety <> 'sequence' and page.last_ts < c.watermark_ts
+        or plan.step = 'forward' and s.safety not in ('sequence', 'capture') and page.last_ts < c.watermark_ts
     then
         raise exception using errcode = 'TM012',
             message = format('a page that ends at %s was to be settled behind the watermark %s', tidemark.source_place(page.last_ts, page.last_id), c.decided_through),
@@ -36,10 +36,10 @@ begin
     dead := tidemark.source_failures(plan, page, failed);
     case plan.step
     when 'forward' then
-        if s.safety = 'sequence' then
+        if s.safety in ('sequence', 'capture') then
             c := tidemark.source_numbers(plan, page, c);
             if not isempty(c.fenced) and (select count(*) from unnest(c.holes + c.fenced)) >= w.hole_limit then
-                blocked_by := coalesce(tidemark.fence_blame(c.fence, (tidemark.source_shape(s)).relation), 'a transaction that has just ended');
+                blocked_by := coalesce(tidemark.fence_blame(c.fence, tidemark.source_fence(s)), 'a transaction that has just ended');
             end if;
         elsif page.examined > 0 then
             c.watermark_ts := page.last_ts;
@@ -48,7 +48,7 @@ begin
         c.horizon := greatest(c.horizon, plan.horizon);
         if not full_ and c.phase = 'seeding' then
             c.phase := 'reconciling';
-        elsif not full_ and c.phase = 'reconciling' and s.safety = 'sequence' and isempty(c.holes + c.fenced) then
+        elsif not full_ and c.phase = 'reconciling' and s.safety in ('sequence', 'capture') and isempty(c.holes + c.fenced) then
             c.phase := 'incremental';
         end if;
     when 'sweep' then

@@ -54,6 +54,8 @@ begin
             perform tidemark.finding_close('source_count_mismatch', executor);
             c.verified_through := (recount ->> 'upto')::timestamptz;
         end if;
+        delete from tidemark.source_count k
+        where k.worker_id = (plan.worker).id and k.source = s.source and k.shard = c.shard and k.bucket < c.verified_through;
     end if;
     return c;
 end

@@ -8,8 +8,8 @@ declare
     was constant tidemark.source := (select s from tidemark.source s where s.source = definition.source for update);
 begin
     perform set_config('tidemark.reason', coalesce(source_write.reason, ''), true);
-    if (was.schema_name, was.table_name, was.id_column, was.timestamp_column, was.safety = 'sequence', was.time_zone)
-        is distinct from (definition.schema_name, definition.table_name, definition.id_column, definition.timestamp_column, definition.safety = 'sequence', definition.time_zone)
+    if (was.schema_name, was.table_name, was.id_column, was.timestamp_column, was.safety in ('sequence', 'capture'), was.time_zone)
+        is distinct from (definition.schema_name, definition.table_name, definition.id_column, definition.timestamp_column, definition.safety in ('sequence', 'capture'), definition.time_zone)
         and exists (select from tidemark.worker_cursor c where c.source = definition.source)
     then
         raise exception using errcode = 'TM005',

@@ -24,7 +24,9 @@ begin
         raise exception using errcode = 'TM005', message = format('worker %s coalesces, and source %s has no group_key', w.worker, s.source);
     end if;
     shape := tidemark.source_shape(s);
-    if s.safety = 'sequence' and shape.problem is null then
+    if s.safety = 'capture' then
+        first := '0';
+    elsif s.safety = 'sequence' and shape.problem is null then
         -- Below the lowest number that there is or can come.
         execute format('select (least(min(t.%I), 1) - 1)::text from %s t', s.id_column, shape.relation) into first;
         first := coalesce(first, '0');

@@ -120,6 +120,7 @@ grant insert, update on tidemark.domain, tidemark.event_type to tidemark_admin;
 grant insert, delete on tidemark.forbidden_key to tidemark_admin;
 grant select (seq, event_id, created_at, occurred_at, lane, severity, domain, type, stream, key,
               subject_table, subject_ref, idempotency_key, trace, actor) on tidemark.outbox to tidemark_reader;
-grant select on tidemark.outbox to tidemark_admin;
+-- Who runs workers is given payloads by them anyway.
+grant select on tidemark.outbox to tidemark_admin, tidemark_executor;
 -- Reading how far the numbers have come; nobody but emit takes one.
 grant select on sequence tidemark.outbox_seq_seq to tidemark_reader, tidemark_executor;
