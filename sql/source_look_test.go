@@ -24,7 +24,7 @@ func TestDoctorHasTheRightsOfTheCaller(t *testing.T) {
 	if got := s.complaintsOf(numbered); len(got) != 1 || !strings.HasPrefix(got[0], "fail row security: on, and tidemark_executor would not see all rows") {
 		t.Errorf("row security: %q", got)
 	}
-	if got := s.complaintsOf(capture); len(got) != 2 || !strings.HasPrefix(got[0], "fail triggers may be made: tidemark_executor is neither") || !strings.HasPrefix(got[1], "fail row security") {
+	if got := s.complaintsOf(numbered.with(def{"safety": "capture"})); len(got) != 2 || !strings.HasPrefix(got[0], "fail capture trigger: no trigger writes what is inserted to the log, and tidemark_executor") || !strings.HasPrefix(got[1], "fail row security") {
 		t.Errorf("capture: %q", got)
 	}
 	closed := s.complaintsOf(timed.with(def{"schema_name": "closed", "table_name": "t", "filter": "kind = 'a'"}))
@@ -143,9 +143,9 @@ func TestAdvice(t *testing.T) {
 	s.exec(doctored)
 	const advice = `select concat_ws(' ', safety, status) from tidemark.source_advise(jsonb_populate_record(null::tidemark.source, $1))`
 	for table, want := range map[string][]string{
-		"numbered": {"sequence ok", "clock warn", "declared warn", "capture ok"}, // no index on (at, id)
-		"timed":    {"sequence fail", "clock warn", "declared ok", "capture ok"},
-		"local":    {"sequence fail", "clock fail", "declared fail", "capture ok"}, // nobody said which zone
+		"numbered": {"sequence ok", "clock warn", "declared warn", "capture warn"}, // no index on (at, id)
+		"timed":    {"sequence fail", "clock warn", "declared ok", "capture warn"},
+		"local":    {"sequence fail", "clock fail", "declared fail", "capture warn"}, // nobody said which zone
 		"gone":     {"sequence fail", "clock fail", "declared fail", "capture fail"},
 	} {
 		if got := column[string](s, advice, def{"table_name": table}.text(t)); !slices.Equal(got, want) {

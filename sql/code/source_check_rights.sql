@@ -15,8 +15,7 @@ begin
         hint := concat_ws(' ',
             case when not has_schema_privilege('tidemark_executor', class.relnamespace, 'usage')
                 then format('grant usage on schema %I to tidemark_executor;', definition.schema_name) end,
-            case when definition.schema_name = 'tidemark' then 'Payloads are for tidemark_admin: run the worker as a member of it.'
-                when not has_table_privilege('tidemark_executor', relation, 'select') then format('grant select on %s to tidemark_executor;', name) end);
+            case when not has_table_privilege('tidemark_executor', relation, 'select') then format('grant select on %s to tidemark_executor;', name) end);
     end if;
     return next;
 

@@ -9,6 +9,7 @@ declare
     parts constant oid[] := array(select relation union select p.relid from pg_partition_tree(relation) p);
     publisher text;
     prepared text;
+    triggers text[];
 begin
     "check" := 'safety'; hint := '';
     case definition.safety
@@ -70,11 +71,20 @@ begin
     end if;
 
     if definition.safety = 'capture' then
-        "check" := 'triggers may be made'; hint := '';
-        if pg_has_role((select c.relowner from pg_class c where c.oid = relation), 'usage') or has_table_privilege(relation, 'trigger') then
-            status := 'ok'; detail := format('%s may', current_user);
+        "check" := 'capture trigger'; hint := '';
+        triggers := array(
+            select t.tgenabled::text from pg_trigger t join pg_proc p on p.oid = t.tgfoid
+            where t.tgrelid = relation and not t.tgisinternal and p.pronamespace = 'tidemark'::regnamespace and t.tgtype & 4 = 4);
+        if triggers && array['O', 'A'] then
+            status := 'ok'; detail := 'a trigger writes what is inserted to the log';
+        elsif cardinality(triggers) > 0 then
+            status := 'fail'; detail := format('the trigger that writes what is inserted to the log is disabled on %s', name);
+            hint := format('alter table %s enable always trigger …;', name);
+        elsif pg_has_role((select c.relowner from pg_class c where c.oid = relation), 'usage') or has_table_privilege(relation, 'trigger') then
+            status := 'warn'; detail := format('no trigger writes what is inserted into %s to the log yet: until one does, nothing is read', name);
+            hint := 'Make an inbound route for the table.';
         else
-            status := 'fail'; detail := format('%s is neither the owner of %s nor has it the privilege trigger', current_user, name);
+            status := 'fail'; detail := format('no trigger writes what is inserted to the log, and %s is neither the owner of %s nor has it the privilege trigger', current_user, name);
             hint := format('grant trigger on %s to %I;', name, current_user);
         end if;
         return next;
