@@ -153,8 +153,11 @@ func sourceAdvise(ctx context.Context, s *session, changes postgres.Changes) err
 	err = rows(s.printer, "no safeties", advice,
 		column[c]{"SAFETY", func(c c) string { return c.Safety }},
 		column[c]{"STATUS", func(c c) string { return c.Status }},
-		column[c]{"FOUND", func(c c) string { return c.Detail }},
+		column[c]{"FOUND", func(c c) string { return cut(c.Detail, 100) }},
 		column[c]{"HINT", func(c c) string { return c.Hint }})
+	if !s.json {
+		s.note("--safety NAME shows all that was found about one")
+	}
 	if err != nil {
 		return err
 	}
