@@ -19,6 +19,13 @@ begin
         return next;
         return;
     end if;
+    if not has_schema_privilege(definition.schema_name, 'usage') then
+        status := 'warn';
+        detail := format('the filter was not looked at: %s may not enter the schema', current_user);
+        hint := format('grant usage on schema %I to %I;', definition.schema_name, current_user);
+        return next;
+        return;
+    end if;
     begin
         -- Prepared and not run: that needs no right to read, and runs nothing of it. Once in round and once in square
         -- brackets: what closes the one early is an error in the other.

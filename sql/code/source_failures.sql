@@ -7,7 +7,6 @@ as $$
 declare
     w constant tidemark.worker := plan.worker;
     s constant tidemark.source := plan.source;
-    shard constant integer := (plan.cursor).shard;
     at constant timestamptz := clock_timestamp();
     dead bigint;
 begin
