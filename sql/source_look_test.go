@@ -210,3 +210,14 @@ func TestSourcesShowHowFarTheirWorkersAre(t *testing.T) {
 	s.wantRows(look, "n |  | t | 0 | 0", "t | a,b | 60 | t | 2 | 0")
 	s.wantRows(`select concat_ws(' ', worker, source, item, error_count, last_error) from tidemark.waiting order by 1`, "a t x 1 no", "b t x 1 no")
 }
+
+func TestDoctorWantsTransactionStartsShown(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := open(t, db, "admin")
+	s.exec(doctored + `do $$ begin execute format('alter database %I set track_activities = off', current_database()); end $$`)
+	got := open(t, db, "doctor").complaintsOf(timed)
+	if len(got) != 2 || !strings.HasPrefix(got[0], "fail transaction starts: sessions do not show when their transactions began") {
+		t.Errorf("got %q", got)
+	}
+}

@@ -124,6 +124,9 @@ func tablePassText(p postgres.Pass) string {
 	if len(p.Result) > 0 && string(p.Result) != "{}" {
 		line += "; " + string(p.Result)
 	}
+	if p.HeldBackBy != "" {
+		line += "; newer rows wait for " + p.HeldBackBy
+	}
 	if p.BlockedBy != "" {
 		line += "; it waits: too many numbers below it are open, kept so by " + p.BlockedBy
 	}

@@ -39,7 +39,8 @@ type TablePass struct {
 	WatermarkTS *time.Time      `json:"watermark_ts"`
 	WatermarkID *string         `json:"watermark_id"`
 	More        bool            `json:"more"`
-	Result      json.RawMessage `json:"result"` // what the handler returned
+	HeldBackBy  string          `json:"held_back_by"` // what newer rows wait for
+	Result      json.RawMessage `json:"result"`       // what the handler returned
 }
 
 // RouteWorkerRun calls tidemark.route_worker_run, which wants a READ COMMITTED

@@ -53,6 +53,10 @@ begin
         if exists (select from pg_roles r where r.rolname = 'tidemark_owner'
                    and (r.rolsuper or pg_has_role(r.oid, 'pg_read_all_stats', 'usage'))) then
             status := 'ok'; detail := 'tidemark_owner sees when other sessions'' transactions began'; hint := '';
+            if exists (select from pg_settings s where s.name = 'track_activities' and s.reset_val = 'off') then
+                status := 'fail'; detail := 'sessions do not show when their transactions began: track_activities is off';
+                hint := 'alter system set track_activities = on; select pg_reload_conf();';
+            end if;
         else
             status := 'fail';
             detail := 'tidemark_owner does not see when other sessions'' transactions began: the oldest one cannot be waited for';
