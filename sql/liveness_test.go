@@ -320,7 +320,9 @@ func TestFindingEvents(t *testing.T) {
 	s := open(t, tidemarktest.NewDB(t), "findings")
 	events := `select concat_ws(' ', o.type, o.severity, o.subject_ref, o.payload ->> 'kind', o.payload ->> 'subject', o.payload ->> 'detail', o.payload ->> 'count')
 		from tidemark.outbox o where o.domain = 'system' order by o.seq`
-	seen := func(detail string) { s.exec(`select tidemark.finding_open('cursor_holes', 'default', 'high', $1)`, detail) }
+	seen := func(detail string) {
+		s.exec(`select tidemark.finding_open('cursor_holes', 'default', 'high', $1)`, detail)
+	}
 	closed := `select tidemark.finding_close('cursor_holes', 'default')`
 	seen("not registered")
 	s.exec(closed)
@@ -506,5 +508,20 @@ func TestQueueHealthReadsNoGrowingTable(t *testing.T) {
 				t.Errorf("%s: %s\n%s", view, line, plan)
 			}
 		}
+	}
+}
+
+// LI3: no time that another host's clock told can enter, since nothing takes one.
+func TestOnlyTheDatabasesClock(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "catalog")
+	s.wantRows(`select p.proname::text from ` + ours + ` and (p.proname like 'heartbeat%' or p.proname = 'stale_check')
+		and (p.proargtypes::oid[] && '{timestamptz,timestamp,date,time,timetz}'::regtype[]::oid[])`)
+	// Time zones of sessions neither.
+	s.register("x")
+	for _, zone := range []string{"Pacific/Kiritimati", "Etc/GMT+12"} {
+		s.exec(`set timezone = '` + zone + `'`)
+		s.exec(`select tidemark.heartbeat_write('x')`)
+		s.check()
 	}
 }

@@ -100,3 +100,17 @@ func TestLogsHideSecrets(t *testing.T) {
 		}
 	}
 }
+
+// EV5 in logs.
+func TestLogsHideForbiddenKeys(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"json", "text"} {
+		var out bytes.Buffer
+		logger := newLogger(&out, false, config.Log{Format: format})
+		logger.With("Password", "hidden").WithGroup("content").Info("x", "n", "hidden")
+		logger.Info("x", "worker", "shown", "token", "hidden", "personal-data", 77, "RAW", []string{"hidden"}, slog.Group("body", "n", "hidden"))
+		if s := out.String(); strings.Contains(s, "hidden") || strings.Contains(s, "77") || !strings.Contains(s, "shown") {
+			t.Errorf("%s: %s", format, s)
+		}
+	}
+}
