@@ -160,7 +160,7 @@ func TestSilentWorkers(t *testing.T) {
 	w.check("default/outbox/0 silent critical told")
 	w.wantRows(openFindings, "cursor_silent_gap default/outbox/0 critical 1")
 	w.wantRows(`select concat_ws(' ', kind, status, note) from tidemark.queue_health where kind in ('cursor', 'heartbeat')`,
-		"cursor bad silent", "heartbeat bad ok")
+		"cursor bad silent", "heartbeat bad silent; it last said ok")
 	w.pass()
 	w.check("default/outbox/0 returned critical")
 	w.wantRows(openFindings)

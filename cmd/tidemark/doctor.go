@@ -68,9 +68,20 @@ func doctor(ctx context.Context, s *session) error {
 	return verdict(health)
 }
 
+// tellsOf names the kinds of rows that a finding on the same subject tells of already.
+var tellsOf = map[string][]string{
+	"cursor_silent_gap": {"cursor", "heartbeat"},
+	"heartbeat_silent":  {"heartbeat"},
+	"cursor_lag":        {"backlog"},
+}
+
 // diagnose explains each finding, and each row that is not ok and that no finding tells of.
 func diagnose(p *printer, findings []postgres.Finding, health []postgres.QueueHealth) []problem {
 	var all []problem
+	status := map[string]string{}
+	for _, h := range health {
+		status[h.Kind+" "+h.Name] = h.Status
+	}
 	told := map[string]bool{}
 	for _, f := range findings {
 		e := explain(f.Kind)
@@ -78,15 +89,15 @@ func diagnose(p *printer, findings []postgres.Finding, health []postgres.QueueHe
 		if f.AckedBy != nil {
 			state += ", acknowledged by " + *f.AckedBy + ": " + text(f.AckNote)
 		}
-		all = append(all, problem{findingStatus(f.Severity), f.Kind, f.Subject, &f.ID, state, f.Detail, e.means, e.do, e.command(f.Subject)})
-		switch f.Kind {
-		case "cursor_silent_gap":
-			told["cursor "+f.Subject], told["heartbeat "+f.Subject] = true, true
-		case "heartbeat_silent":
-			told["heartbeat "+f.Subject] = true
-		case "cursor_lag":
-			told["backlog "+f.Subject] = true
+		is := findingStatus(f.Severity)
+		for _, kind := range tellsOf[f.Kind] {
+			row := kind + " " + f.Subject
+			told[row] = true
+			if status[row] == "bad" {
+				is = "bad"
+			}
 		}
+		all = append(all, problem{is, f.Kind, f.Subject, &f.ID, state, f.Detail, e.means, e.do, e.command(f.Subject)})
 	}
 	for _, h := range health {
 		if h.Status == "ok" || h.Kind == "finding" || told[h.Kind+" "+h.Name] {

@@ -336,3 +336,44 @@ func TestStatusWatch(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The screens of the README are what the commands show, but for the numbers.
+func TestReadmeScreens(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	for _, sql := range []string{
+		`create function send_mail(event jsonb) returns void language sql as ''`,
+		`select tidemark.type_set('shop', 'order.created'), tidemark.stage_set('live', 'test')`,
+		`select tidemark.route_set('order_mail', '{"domain": "shop", "target_kind": "sql", "target_ref": "public.send_mail", "enabled": true, "dry_run": false}'),
+			tidemark.route_set('billing', '{"domain": "shop", "target_kind": "webhook", "target_ref": "https://billing.example/hooks", "enabled": true, "dry_run": false}')`,
+		`select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.default.enabled', true)`,
+		`select tidemark.emit('shop', 'order.created') from generate_series(1, 1200)`,
+		`select tidemark.route_worker_run()`,
+		`select tidemark.maintain()`,
+		`update tidemark.cursor_sample set older_at = older_at - interval '99 seconds', older_seen = 0`,
+		`select tidemark.heartbeat_register('nightly_export', cadence => '30 seconds', threshold => '2 minutes')`,
+		`select tidemark.heartbeat_write('nightly_export', 'running')`,
+		`update tidemark.heartbeat set last_beat_at = last_beat_at - interval '258 seconds' where executor_id = 'nightly_export'`,
+		`update tidemark.pending set next_attempt_at = next_attempt_at - interval '3 minutes', created_at = created_at - interval '3 minutes'`,
+		`select tidemark.stale_check()`,
+	} {
+		if _, err := db.Pool.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	rough := func(screen string) string {
+		screen = regexp.MustCompile(`(?m)^database .*$`).ReplaceAllString(screen, "database")
+		screen = regexp.MustCompile(`[0-9]+`).ReplaceAllString(screen, "0")
+		return regexp.MustCompile(` +`).ReplaceAllString(screen, " ")
+	}
+	readme := rough(read(t, "../../README.md"))
+	for _, name := range []string{"status", "doctor"} {
+		var out bytes.Buffer
+		c := command(t, db.URL, name)
+		c.Stdout = &out
+		_ = c.Run() // its exit status is that of a watchdog
+		if screen := rough("$ tidemark " + name + "\n" + out.String()); !strings.Contains(readme, screen) {
+			t.Errorf("the README does not show this:\n%s", screen)
+		}
+	}
+}

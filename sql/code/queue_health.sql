@@ -48,7 +48,7 @@ select 'heartbeat', b.executor_id,
        b.age_seconds, b.ticks_total,
        jsonb_build_object('age_seconds', b.age_seconds, 'cadence_seconds', b.expected_cadence_seconds,
                           'threshold_seconds', b.stale_threshold_seconds, 'ticks_total', b.ticks_total),
-       case when b.state = 'quiet' then b.excuse else b.last_status end
+       case b.state when 'quiet' then b.excuse when 'silent' then 'silent; it last said ' || b.last_status else b.last_status end
 from beat b
 union all
 select 'dead_letter_event', d.route_code, 'warn',
