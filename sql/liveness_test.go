@@ -455,6 +455,13 @@ func TestQueueHealth(t *testing.T) {
 	w.exec(`update tidemark.cursor_sample set older_at = clock_timestamp() - interval '100 seconds'`)
 	w.exec(`update tidemark.worker_cursor set events_seen = events_seen + 2000 where source = 'outbox'`)
 	w.wantRows(`select round(rate)::text from tidemark.worker_summary where source = 'outbox'`, "20")
+	// Called again at once, as several daemons do, it counts from then all the same; later it moves on.
+	kept := `select round(extract(epoch from clock_timestamp() - older_at))::text from tidemark.cursor_sample where source = 'outbox'`
+	w.exec(`select tidemark.maintain()`)
+	w.wantRows(kept, "100")
+	w.exec(`update tidemark.cursor_sample set newer_at = clock_timestamp() - interval '60 seconds'`)
+	w.exec(`select tidemark.maintain()`)
+	w.wantRows(kept, "60")
 }
 
 // River's table is somebody else's: it may be missing, elsewhere, or not for us to read.

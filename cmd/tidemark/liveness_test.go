@@ -21,14 +21,16 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
+// builtIn is where binary builds; TestMain removes it.
+var builtIn string
+
 // binary builds the command, once for all tests that kill it.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "tidemark-test-")
-	if err != nil {
+var binary = sync.OnceValues(func() (path string, err error) {
+	if builtIn, err = os.MkdirTemp("", "tidemark-test-"); err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "tidemark")
-	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput() //nolint:noctx // a build ends
+	path = filepath.Join(builtIn, "tidemark")
+	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, out)
 	}
@@ -42,7 +44,7 @@ func command(t *testing.T, url string, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(path, args...) //nolint:noctx // tests kill it themselves
+	c := exec.Command(path, args...)
 	c.Env = append(os.Environ(), urlVariable+"="+url)
 	return c
 }

@@ -22,10 +22,10 @@ func newLogger(w io.Writer, isTerminal bool, c config.Log) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: clean}))
 	}
 	return slog.New(tint.NewTextHandler(w, &tint.Options{
-		Level:      level,
-		TimeFormat: "15:04:05.000",
+		Level:       level,
+		TimeFormat:  "15:04:05.000",
 		ReplaceAttr: hide,
-		NoColor:    !isTerminal || os.Getenv("NO_COLOR") != "",
+		NoColor:     !isTerminal || os.Getenv("NO_COLOR") != "",
 	}))
 }
 

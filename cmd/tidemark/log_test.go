@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -111,6 +112,22 @@ func TestLogsHideForbiddenKeys(t *testing.T) {
 		logger.Info("x", "worker", "shown", "token", "hidden", "personal-data", 77, "RAW", []string{"hidden"}, slog.Group("body", "n", "hidden"))
 		if s := out.String(); strings.Contains(s, "hidden") || strings.Contains(s, "77") || !strings.Contains(s, "shown") {
 			t.Errorf("%s: %s", format, s)
+		}
+	}
+}
+
+// The keys are those that the schema ships.
+func TestForbiddenKeysAreTheSchemas(t *testing.T) {
+	t.Parallel()
+	_, list, found := strings.Cut(read(t, "../../sql/migrations/0002_events.sql"), "insert into tidemark.forbidden_key (key)")
+	list, _, _ = strings.Cut(list, ";")
+	keys := regexp.MustCompile(`'(\w+)'`).FindAllStringSubmatch(list, -1)
+	if !found || len(keys) != len(forbidden) {
+		t.Fatalf("%d keys in the schema, %d here", len(keys), len(forbidden))
+	}
+	for _, key := range keys {
+		if !forbidden[strings.ReplaceAll(key[1], "_", "")] {
+			t.Errorf("%s is not hidden", key[1])
 		}
 	}
 }
