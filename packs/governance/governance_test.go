@@ -229,15 +229,15 @@ func TestWatchRefuses(t *testing.T) {
 	g := newGovern(t)
 	g.exec(`create table other (id int primary key, name text)`)
 	for sql, want := range map[string]string{
-		`select governance.watch('birth_registry', 'death')`:                                  "kind is death",
-		`select governance.watch('other', 'birth')`:                                           "table public.other has no column collection_name, entity_code",
-		`select governance.watch('other', 'birth', '{"colour": "name"}')`:                     `no part "colour"`,
-		`select governance.watch('other', 'birth', '{"collection": null}')`:                   "has no column",
-		`select governance.watch('other', 'birth', '{"collection": "name", "entity": "id"}')`: "source other: ",
-		`select governance.ruleset_set('1', '{"is_current": false}')`:                         "ruleset 1 is current",
-		`select governance.ruleset_set('2', '{"input_rule": "public.nothing"}')`:              "no function public.nothing(governance.candidate)",
-		`select governance.ruleset_set('2', '{"input_rule": "nothing; drop"}')`:               "",
-		`select governance.ruleset_set('2', '{"colour": 1}')`:                                 `no column "colour"`,
+		`select governance.watch('birth_registry', 'death')`:                                                                                     "kind is death",
+		`select governance.watch('other', 'birth')`:                                                                                              "table public.other has no column collection_name, entity_code",
+		`select governance.watch('other', 'birth', '{"colour": "name"}')`:                                                                        `no part "colour"`,
+		`select governance.watch('other', 'birth', '{"collection": null}')`:                                                                      "has no column",
+		`select governance.watch('other', 'birth', '{"collection": "name", "entity": "id"}', '{"safety": "clock", "timestamp_column": "name"}')`: "source other: ",
+		`select governance.ruleset_set('1', '{"is_current": false}')`:                                                                            "ruleset 1 is current",
+		`select governance.ruleset_set('2', '{"input_rule": "public.nothing"}')`:                                                                 "no function public.nothing(governance.candidate)",
+		`select governance.ruleset_set('2', '{"input_rule": "nothing; drop"}')`:                                                                  "",
+		`select governance.ruleset_set('2', '{"colour": 1}')`:                                                                                    `no column "colour"`,
 	} {
 		_, err := g.conn.Exec(t.Context(), sql)
 		if err == nil || !strings.Contains(err.Error(), want) {

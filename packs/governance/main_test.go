@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -17,8 +18,15 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
+// buildDir is for the command that tests start.
+var buildDir string
+
 func TestMain(m *testing.M) {
-	tidemarktest.Main(m, func() error { return goleak.Find() })
+	var err error
+	if buildDir, err = os.MkdirTemp("", "tidemark-governance-"); err != nil {
+		panic(err)
+	}
+	tidemarktest.Main(m, func() error { return os.RemoveAll(buildDir) }, func() error { return goleak.Find() })
 }
 
 func install(t *testing.T, test *tidemarktest.DB) {
@@ -74,7 +82,11 @@ type govern struct {
 
 func newGovern(t *testing.T) govern {
 	t.Helper()
-	test := tidemarktest.NewDB(t)
+	return newGovernOn(t, tidemarktest.NewDB(t))
+}
+
+func newGovernOn(t *testing.T, test *tidemarktest.DB) govern {
+	t.Helper()
 	install(t, test)
 	g := govern{test, t, test.Connect(t)}
 	g.exec(watchedTables)
