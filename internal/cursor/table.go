@@ -60,6 +60,13 @@ func (t *Table) Release(ctx context.Context) error {
 	return err
 }
 
+// Conflict reports, by tidemark.worker_finding, that this instance was fenced.
+func (t *Table) Conflict(ctx context.Context) error {
+	_, err := t.db.Exec(ctx, `select tidemark.worker_finding($1, 'cursor_lease_conflict', tidemark.executor_id($1, $2, $3),
+		'an instance was fenced: two own the cursor, or one was paused past its lease, or it was rewound')`, t.worker, t.source, t.shard)
+	return err
+}
+
 // Pass is what a pass over a table did.
 type Pass struct {
 	Status    string // ran, closed, held, throttled or waiting

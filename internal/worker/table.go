@@ -74,7 +74,9 @@ func (t *Table) Run(ctx context.Context) error {
 			if err != nil && ctx.Err() == nil {
 				t.say(ctx, slog.LevelWarn, "lost the lease", "error", err.Error())
 			}
-			if !cursor.Is(err, cursor.Fenced) {
+			if cursor.Is(err, cursor.Fenced) {
+				t.conflict(hard)
+			} else {
 				t.release(hard)
 			}
 		}
@@ -88,6 +90,14 @@ func (t *Table) claim(ctx context.Context) (cursor.Claim, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.o.Lease)
 	defer cancel()
 	return t.cursor.Claim(ctx)
+}
+
+func (t *Table) conflict(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if err := t.cursor.Conflict(ctx); err != nil {
+		t.log.WarnContext(ctx, "cannot report", "error", err)
+	}
 }
 
 func (t *Table) release(ctx context.Context) {

@@ -6,7 +6,7 @@ as $$
 #variable_conflict use_column
 declare
     letter constant tidemark.dead_letter := tidemark.dead_letter_claim(dead_letter_replay.id);
-    event constant tidemark.outbox := jsonb_populate_record(null::tidemark.outbox, letter.event_snapshot);
+    event constant tidemark.outbox := case when letter.source = 'outbox' then jsonb_populate_record(null::tidemark.outbox, letter.event_snapshot) end;
     route constant tidemark.outbound_route := (select r from tidemark.outbound_route r where r.id = letter.route_id);
     worker constant text := (select w.worker from tidemark.worker w where w.id = letter.worker_id);
     gate constant text := tidemark.closed_gate(worker);

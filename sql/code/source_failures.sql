@@ -7,7 +7,6 @@ as $$
 declare
     w constant tidemark.worker := plan.worker;
     s constant tidemark.source := plan.source;
-    shard constant integer := (plan.cursor).shard;
     at constant timestamptz := clock_timestamp();
     dead bigint;
 begin
@@ -15,7 +14,7 @@ begin
         -- What went well this time. A replay of a dead letter resolves it.
         with done as (
             delete from tidemark.pending_row p
-            where p.worker_id = w.id and p.source = s.source and p.shard = source_failures.shard
+            where p.worker_id = w.id and p.source = s.source and p.shard = (plan.cursor).shard
               and p.item_id = any (page.ledger_ids) and p.item_id not in (select f.item_id from unnest(failed) f)
             returning p.*)
         update tidemark.dead_letter l
@@ -27,7 +26,7 @@ begin
     end if;
 
     insert into tidemark.pending_row as p (worker_id, source, shard, item_id, item_ts, snapshot, last_error, next_attempt_at)
-    select w.id, s.source, source_failures.shard, f.item_id, f.item_ts, f.snapshot, f.code || ': ' || f.message, at
+    select w.id, s.source, (plan.cursor).shard, f.item_id, f.item_ts, f.snapshot, f.code || ': ' || f.message, at
     from unnest(failed) f
     on conflict (worker_id, source, shard, item_id) do update
     set error_count = p.error_count + 1, last_error = excluded.last_error;
@@ -36,7 +35,7 @@ begin
         select p.*, f.code, f.message, case when not f.permanent then coalesce(make_interval(secs => f.delay), tidemark.retry_delay(w.retry_policy, p.error_count)) end as delay,
                p.error_count >= coalesce((w.retry_policy ->> 'max_attempts')::integer, 10) as last_one
         from unnest(failed) f
-        join tidemark.pending_row p on p.worker_id = w.id and p.source = s.source and p.shard = source_failures.shard and p.item_id = f.item_id
+        join tidemark.pending_row p on p.worker_id = w.id and p.source = s.source and p.shard = (plan.cursor).shard and p.item_id = f.item_id
     ), again as (
         update tidemark.pending_row p set next_attempt_at = at + d.delay
         from due d

@@ -14,11 +14,11 @@ begin
         exception when invalid_parameter_value then
             name := '{}';
         end;
-        select format(case p.prorettype when 'jsonb'::regtype then '%I.%I(%%s)' else 'nullif(%I.%I(%%s)::text, '''')::jsonb' end,
+        select format(case p.prorettype when 'jsonb'::regtype then E'%I.%I(\x01)' else E'nullif(%I.%I(\x01)::text, '''')::jsonb' end,
                       n.nspname, p.proname)
         into call
         from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-        where cardinality(name) = 2 and n.nspname = name[1] and p.proname = name[2] and p.prokind = 'f' and p.pronargs = 1
+        where cardinality(name) = 2 and n.nspname = name[1] and p.proname = name[2] and p.prokind = 'f' and p.pronargs = 1 and not p.proretset
           and p.prorettype in ('jsonb'::regtype, 'void'::regtype)
           and p.proargtypes[0] in (row_type, 'anyarray'::regtype)
         order by p.proargtypes[0] = row_type desc limit 1;
@@ -35,6 +35,6 @@ begin
     end case;
 end
 $$;
-comment on function tidemark.source_handler(tidemark.worker, regclass) is 'How to call the worker''s SQL function (%s: its argument), or what is wrong with its handler: problem, null: nothing.';
+comment on function tidemark.source_handler(tidemark.worker, regclass) is 'How to call the worker''s SQL function (character 1: its argument), or what is wrong with its handler: problem, null: nothing.';
 revoke all on function tidemark.source_handler(tidemark.worker, regclass) from public;
 grant execute on function tidemark.source_handler(tidemark.worker, regclass) to tidemark_reader, tidemark_executor;

@@ -8,13 +8,15 @@
 --    ends in between is in neither: measured, one row in a hundred is lost.
 -- 4. Who has prepared a transaction is not in the activity any more. Its locks are: while one holds the table, nothing
 --    can be said.
--- 5. What cannot be seen must not be taken for absent: where others' transactions are hidden, nothing can be said.
+-- 5. What cannot be seen must not be taken for absent: where others' transactions are hidden (a right is missing, or
+--    track_activities is off), nothing can be said.
 create or replace function tidemark.source_horizon(
     definition tidemark.source,
     relation regclass,
     out horizon timestamptz,
     out held text,
-    out hidden text)
+    out hidden text,
+    out blame text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -31,13 +33,19 @@ begin
         return;
     end if;
     perform pg_stat_clear_snapshot();
-    select min(a.xact_start), count(*) filter (where a.query = '<insufficient privilege>')
+    select min(a.xact_start), count(*) filter (where a.query = '<insufficient privilege>' or a.state = 'disabled')
     into oldest, unseen
     from pg_stat_activity a
     where a.datname = current_database() and a.pid <> pg_backend_pid() and a.backend_type is distinct from 'autovacuum worker';
     if unseen > 0 then
         hidden := 'the transactions of other sessions cannot be seen';
         return;
+    end if;
+    if oldest < clock - interval '10 seconds' then
+        select format('pid %s, application "%s", user %s, in its transaction for %s', a.pid, a.application_name, a.usename,
+                      date_trunc('second', clock - a.xact_start)) into blame
+        from pg_stat_activity a
+        where a.datname = current_database() and a.xact_start = oldest limit 1;
     end if;
     if exists (
         select from pg_locks l
@@ -52,6 +60,6 @@ begin
     horizon := least(clock, oldest) - margin;
 end
 $$;
-comment on function tidemark.source_horizon(tidemark.source, regclass) is 'Up to where (exclusive) the rows of a source are complete for the statements after this one: the clock, or the start of the oldest transaction of this database, less the margin. held: a prepared transaction has the table. hidden: other sessions'' transactions cannot be seen. For the safety declared the clock less the margin.';
+comment on function tidemark.source_horizon(tidemark.source, regclass) is 'Up to where (exclusive) the rows of a source are complete for the statements after this one: the clock, or the start of the oldest transaction of this database, less the margin. blame: who keeps it back by more than 10 s. held: a prepared transaction has the table. hidden: other sessions'' transactions cannot be seen. For the safety declared the clock less the margin.';
 revoke all on function tidemark.source_horizon(tidemark.source, regclass) from public;
 grant execute on function tidemark.source_horizon(tidemark.source, regclass) to tidemark_executor;

@@ -20,6 +20,8 @@ declare
                                                       source_open.page, source_open.lease);
     got tidemark.source_page;
     relation regclass;
+    problem text;
+    kind text;
 begin
     if next.status = 'go' then
         relation := (tidemark.source_shape(next.source)).relation;
@@ -33,7 +35,23 @@ begin
         perform tidemark.source_rest(next);
         return;
     end if;
-    got := tidemark.source_read(next, 'rows');
+    begin
+        got := tidemark.source_read(next, 'rows');
+        problem := tidemark.source_restarted(next, got);
+        kind := 'source_changed';
+    exception
+        when undefined_table or undefined_column or undefined_function or feature_not_supported or insufficient_privilege
+          or datatype_mismatch or syntax_error then
+            get stacked diagnostics problem = message_text;
+            kind := 'source_misconfigured';
+    end;
+    if problem is not null then
+        next := tidemark.source_misread(next, kind, problem);
+        status := next.status;
+        detail := next.detail;
+        perform tidemark.source_rest(next);
+        return;
+    end if;
     items := got.result;
     got.result := null;
     plan := next;

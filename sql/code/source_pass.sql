@@ -21,6 +21,7 @@ declare
     read tidemark.source_page;
     failed tidemark.failed_row[] := '{}';
     splits integer := 0;
+    problem text;
     gate text;
     code text;
     message text;
@@ -46,7 +47,7 @@ begin
             if too_long is null then
                 read := tidemark.source_read(plan, act);
             end if;
-        exception when others then
+        exception when others or assert_failure then
             get stacked diagnostics code = returned_sqlstate, message = message_text;
             if tidemark.is_transient(code) then
                 raise;
@@ -59,6 +60,10 @@ begin
             read := tidemark.source_read(plan, 'ids');
             select s.failed, splits + s.splits, s.result into failed, splits, read.result
             from tidemark.source_split(plan, act, array(select jsonb_array_elements_text(read.result)), too_long) s;
+        end if;
+        problem := tidemark.source_restarted(plan, read);
+        if problem is not null then
+            return tidemark.source_rest(tidemark.source_misread(plan, 'source_changed', problem));
         end if;
         -- The last look at the gates comes after the last effect.
         gate := tidemark.closed_gate(source_pass.worker);
@@ -75,7 +80,7 @@ begin
         when sqlstate 'TM012' then
             get stacked diagnostics message = message_text;
             return tidemark.source_rest(tidemark.source_misread(plan, 'cursor_watermark_regression', message));
-        when undefined_table or undefined_column or undefined_function or insufficient_privilege or datatype_mismatch or syntax_error
+        when undefined_table or undefined_column or undefined_function or feature_not_supported or insufficient_privilege or datatype_mismatch or syntax_error
           or sqlstate 'TM001' then
             -- Not a row's fault: whoever has changed the table, the function or the rights must put it right.
             get stacked diagnostics message = message_text;

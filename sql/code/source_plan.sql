@@ -55,6 +55,11 @@ begin
     if problem is not null then
         return tidemark.source_hold(p, 'source_changed', problem);
     end if;
+    if c.metadata ->> 'home' <> tidemark.source_home(shape.relation) then
+        return tidemark.source_hold(p, 'source_changed',
+            'the table is another one than that which was read: dropped and made anew, or in a database that was restored. '
+            'Accept the place, or rewind, with tidemark.source_rewind');
+    end if;
     problem := (tidemark.source_handler(w, shape.relation)).problem;
     if problem is not null then
         return tidemark.source_hold(p, 'source_misconfigured', problem);
@@ -62,7 +67,7 @@ begin
     -- Whoever edits a watermark by hand skips rows, or handles them twice, and leaves no trace of it.
     if c.decided_through is distinct from tidemark.source_place(c.watermark_ts, c.watermark_id) then
         return tidemark.source_hold(p, 'cursor_watermark_regression',
-            format('the watermark is %s, and was left at %s: it was edited by hand, or restored. Accept a place with tidemark.worker_rewind',
+            format('the watermark is %s, and was left at %s: it was edited by hand, or restored. Accept a place with tidemark.source_rewind',
                    tidemark.source_place(c.watermark_ts, c.watermark_id), c.decided_through));
     end if;
 
@@ -71,7 +76,7 @@ begin
     else
         bound := tidemark.source_horizon(s, shape.relation);
         if bound.hidden is not null then
-            return tidemark.source_hold(p, 'source_unreadable', bound.hidden || ': as superuser, grant pg_read_all_stats to tidemark_owner');
+            return tidemark.source_hold(p, 'source_unreadable', bound.hidden || ': as superuser, grant pg_read_all_stats to tidemark_owner, and leave track_activities on');
         elsif bound.held is not null then
             p.status := 'waiting';
             p.detail := 'kept by ' || bound.held;
@@ -88,18 +93,13 @@ begin
         if c.metadata ? 'clock_back' then
             return tidemark.source_hold(p, 'source_clock_back', format(
                 'the clock of the server stepped back to %s, behind the horizon of an earlier pass: rows written since may lie behind the '
-                'watermark. Rewind to that time with tidemark.worker_rewind, or accept the place as it is', c.metadata ->> 'clock_back'));
+                'watermark. Rewind to that time with tidemark.source_rewind, or accept the place as it is', c.metadata ->> 'clock_back'));
         elsif back > interval '0' then
             return tidemark.source_hold(p, 'source_clock_back', 'the clock of the server stepped back: the sweep will find what is written meanwhile');
         end if;
         p.horizon := bound.horizon;
+        p.detail := bound.blame;
     end if;
-    if c.last_run_summary ->> 'status' = 'held' then
-        update tidemark.finding f set closed_at = clock_timestamp()
-        where f.subject = tidemark.executor_id(c.worker, c.source, c.shard) and f.closed_at is null
-          and f.kind in ('source_changed', 'source_misconfigured', 'source_unreadable', 'source_clock_back', 'cursor_watermark_regression');
-    end if;
-
     p.status := 'go';
     p.step := case
         when c.last_run_summary ->> 'step' is distinct from 'retry' and exists (
@@ -112,7 +112,7 @@ begin
         else 'forward' end;
     if p.step = 'sweep' and not p.sweep ? 'next_xmin' then
         -- Taken before its first read: rows of transactions below it are visible to every read of this sweep.
-        p.sweep := p.sweep || jsonb_build_object('next_xmin', pg_snapshot_xmin(pg_current_snapshot())::text, 'segment', 'null');
+        p.sweep := p.sweep || jsonb_build_object('next_xmin', pg_snapshot_xmin(pg_current_snapshot())::text, 'next_mark', c.watermark_ts, 'segment', 'null');
     end if;
     return p;
 end

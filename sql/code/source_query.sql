@@ -29,7 +29,10 @@ declare
     -- A row carries 32 bits of its transaction's number. Those that can be seen are below the snapshot's end.
     bound constant text := '(select pg_snapshot_xmax(pg_current_snapshot())::text::bigint)';
     wide constant text := format('(%s & -4294967296 | tidemark_row.xmin::text::bigint)', bound);
-    fits constant text := tidemark.source_fits(definition, shards);
+    fits constant text := tidemark.source_fits(definition, shards, '$6');
+    forwards constant text := case when definition.safety in ('sequence', 'capture') then 'e.pos'
+        else 'e.ts, e.id' || case when definition.id_collate_c then ' collate "C"' else '' end end;
+    backwards constant text := replace(forwards, ',', ' desc,') || ' desc';
     columns text;
     page text;
     fresh text := 'e.fits';
@@ -68,8 +71,10 @@ select x.*, false from (
     select %1$s from %2$s where %3$s > $2::bigint order by %3$s limit greatest(0, $4 - (select count(*) from late))) x',
             columns, rel, id)
         when step = 'forward' then format(
-            'select %s, false as late from %s where (%s, %s) > (%s, %s) and %3$s < ($3%7$s) order by %3$s, %4$s limit $4',
-            columns, rel, ts, id, after_ts, after_id, zone)
+            'select %s, false as late from %s where (%s, %s) > (%s, %s) and %3$s < ($3%7$s)%8$s order by %3$s, %4$s limit $4',
+            columns, rel, ts, id, after_ts, after_id, zone,
+            -- A local time that comes twice, when summer ends, may be the second one: it waits until that is over too.
+            case when zone <> '' then format(' and (%s%s) < $3', ts, zone) else '' end)
         when step = 'sweep' then format(
             'select %s, false as late from %s where (%s, %s) > (%s, %s) and (%3$s, %4$s) <= (($9%7$s), $10::%8$s) order by %3$s, %4$s limit $4',
             columns, rel, ts, id, after_ts, after_id, zone, definition.id_type)
@@ -93,9 +98,9 @@ where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
     end if;
     page := format('select e.*, %s as fresh from (%s) e', fresh, page);
     page := format('select e.*, e.fresh%s as takes from (%s) e',
-        case when together then ' and row_number() over (partition by e.fresh, e.g order by e.ts desc, e.id desc) = 1' else '' end, page);
+        case when together then ' and row_number() over (partition by e.fresh, e.g order by ' || backwards || ') = 1' else '' end, page);
     if together then
-        page := page || ' order by e.ts, e.id';
+        page := page || ' order by ' || forwards;
     end if;
 
     noted := case when sweeping or swept and step = 'forward' then 'filter (where e.fresh and e.xid >= $12)' end;
@@ -106,9 +111,9 @@ select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) 
         case when step = 'forward' and numbered then 'array_agg(e.pos)' else 'null::bigint[]' end,
         case act
             when 'ids' then 'to_jsonb(array_agg(e.id::text) filter (where e.takes))'
-            when 'rows' then 'jsonb_agg(jsonb_build_object(''id'', e.id::text, ''ts'', e.ts, ''row'', to_jsonb(e.r))) filter (where e.takes)'
-            when 'emit' then format('tidemark.source_emit($11, %L, jsonb_agg(jsonb_build_object(''id'', e.id::text, ''ts'', e.ts, ''row'', to_jsonb(e.r))) filter (where e.takes))', definition.source)
-            else 'case when count(*) filter (where e.takes) > 0 then ' || replace(act, '%s', 'array_agg(e.r) filter (where e.takes)') || ' end' end,
+            when 'rows' then 'jsonb_agg(jsonb_build_object(''id'', e.id::text, ''ts'', case when e.ts >= ''0001-01-02'' and e.ts < ''9999-12-31'' then to_char(e.ts at time zone ''UTC'', ''YYYY-MM-DD"T"HH24:MI:SS.US"Z"'') end, ''row'', to_jsonb(e.r))) filter (where e.takes)'
+            when 'emit' then format('tidemark.source_emit($11, %L, jsonb_agg(jsonb_build_object(''id'', e.id::text, ''ts'', case when e.ts >= ''0001-01-02'' and e.ts < ''9999-12-31'' then to_char(e.ts at time zone ''UTC'', ''YYYY-MM-DD"T"HH24:MI:SS.US"Z"'') end, ''row'', to_jsonb(e.r))) filter (where e.takes))', definition.source)
+            else 'case when count(*) filter (where e.takes) > 0 then ' || replace(act, E'\x01', 'array_agg(e.r) filter (where e.takes)') || ' end' end,
         case when step in ('retry', 'ids') then 'array_agg(e.id::text)' when noted is not null then 'array_agg(e.id::text) ' || noted else 'null::text[]' end,
         case when noted is not null then 'array_agg(e.xid::text) ' || noted else 'null::text[]' end,
         case when swept and step in ('forward', 'sweep') then format(
@@ -116,6 +121,6 @@ select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) 
             definition.bucket, '2000-01-01 00:00:00+00') else 'null::jsonb' end);
 end
 $$;
-comment on function tidemark.source_query(tidemark.source, integer, text, text, boolean) is 'The statement that reads a page of a source and hands it on: step forward, sweep, null, -infinity, infinity (rows without a usable timestamp, by id), ids or retry; act: the call of an SQL function (%s: the rows), emit, rows (as JSON) or ids. Yields the columns of a tidemark.source_page. Every name is quoted; values are parameters.';
+comment on function tidemark.source_query(tidemark.source, integer, text, text, boolean) is 'The statement that reads a page of a source and hands it on: step forward, sweep, null, -infinity, infinity (rows without a usable timestamp, by id), ids or retry; act: the call of an SQL function (its argument left open by tidemark.source_handler), emit, rows (as JSON) or ids. Yields the columns of a tidemark.source_page. Every name is quoted; values are parameters.';
 revoke all on function tidemark.source_query(tidemark.source, integer, text, text, boolean) from public;
 grant execute on function tidemark.source_query(tidemark.source, integer, text, text, boolean) to tidemark_reader, tidemark_executor;

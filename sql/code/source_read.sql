@@ -18,10 +18,13 @@ declare
     from_id text := c.watermark_id;
     rows_limit integer := plan.rows_limit;
     page tidemark.source_page;
+    deferred text;
 begin
     if plan.step = 'sweep' then
         from_id := plan.sweep ->> 'id';
-        from_ts := coalesce((plan.sweep ->> 'ts')::timestamptz, c.watermark_ts - s.sweep_window);
+        from_ts := coalesce((plan.sweep ->> 'ts')::timestamptz,
+            -- What came since the last sweep may lie so far behind the watermark of then.
+            (plan.sweep ->> 'mark')::timestamptz - s.sweep_window, '-infinity');
     elsif s.safety in ('sequence', 'capture') and not plan.fence_closed
         and (select count(*) from unnest(c.holes + c.fenced)) >= (plan.worker).hole_limit then
         -- No further: too many numbers below are open. What has appeared of them is still read.
@@ -37,7 +40,11 @@ begin
     perform set_config('search_path', 'pg_catalog, pg_temp', true);
     if act not in ('ids', 'rows') then
         -- What a handler has deferred to the commit would fail there: nobody could tell for which row.
-        set constraints all immediate;
+        deferred := tidemark.deferred_constraints();
+        if deferred is not null then
+            execute 'set constraints ' || deferred || ' immediate';
+            execute 'set constraints ' || deferred || ' deferred';
+        end if;
     end if;
     return page;
 end

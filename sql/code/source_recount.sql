@@ -9,22 +9,23 @@ declare
     s constant tidemark.source := plan.source;
     c constant tidemark.worker_cursor := plan.cursor;
     origin constant timestamptz := '2000-01-01 00:00:00+00';
-    ts constant text := format('(tidemark_row.%I%s)', s.timestamp_column, coalesce(' at time zone ' || quote_literal(s.time_zone), ''));
+    ts constant text := format('(tidemark_row.%I%s)', coalesce(s.timestamp_column, s.id_column), coalesce(' at time zone ' || quote_literal(s.time_zone), ''));
     rel constant text := format('%I.%I', s.schema_name, s.table_name);
     groups double precision;
     first timestamptz;
     upto timestamptz;
     counts jsonb;
+    told jsonb;
 begin
     if (plan.worker).storm_fraction is not null and (plan.worker).coalesce_window is not null then
         -- As many groups as the planner knows of: to count them would cost more than the storm.
         select max(case when t.n_distinct < 0 then -t.n_distinct * r.reltuples else t.n_distinct end) into groups
         from pg_stats t join pg_class r on r.oid = (tidemark.source_shape(s)).relation
         where t.schemaname = s.schema_name and t.tablename = s.table_name and t.attname = any (s.group_key);
-        return jsonb_build_object('groups', groups);
+        told := jsonb_build_object('groups', groups);
     end if;
     if plan.step <> 'sweep' or plan.sweep ->> 'segment' <> 'window' or page.examined >= plan.rows_limit then
-        return null;
+        return told;
     end if;
 
     -- At most 500 buckets at a time, and not those between two of which there is nothing.
@@ -34,16 +35,16 @@ begin
     into first using greatest(coalesce(c.verified_through, '-infinity'), '0001-01-01 00:00:00+00');
     first := date_bin(s.bucket, first, origin);
     upto := least(upto, first + 500 * s.bucket);
-    if first is null or upto <= coalesce(c.verified_through, '-infinity') then
-        return null;
+    if c.watermark_ts is null or first is null or upto <= coalesce(c.verified_through, '-infinity') then
+        return told;
     end if;
     execute format('select jsonb_object_agg(b.at, b.n) from (
         select date_bin(%L, %s, %L) as at, count(*) as n from %s tidemark_row
         where tidemark_row.%I >= ($1%s) and tidemark_row.%5$I < ($2%6$s) and %s group by 1) b',
         s.bucket, ts, origin, rel, s.timestamp_column, coalesce(' at time zone ' || quote_literal(s.time_zone), ''),
-        replace(tidemark.source_fits(s, (plan.worker).shards), '$6', '$3'))
+        tidemark.source_fits(s, (plan.worker).shards, '$3'))
     into counts using coalesce(c.verified_through, first), upto, c.shard;
-    return jsonb_build_object('from', coalesce(c.verified_through, first), 'upto', upto, 'counts', coalesce(counts, '{}'));
+    return coalesce(told, '{}') || jsonb_build_object('from', coalesce(c.verified_through, first), 'upto', upto, 'counts', coalesce(counts, '{}'));
 end
 $$;
 comment on function tidemark.source_recount(tidemark.source_plan, tidemark.source_page) is 'At the end of a sweep: how many rows the table has in the time buckets behind the window that were not verified yet, at most 500 of them. For a worker with a storm guard: how many groups there are, as the planner estimates it. Null: nothing.';

@@ -12,6 +12,7 @@ as $$
 declare
     s constant tidemark.source := (select s from tidemark.source s where s.source = source_rewind.source);
     place_ts timestamptz := source_rewind.to_ts;
+    home constant text := tidemark.source_home((tidemark.source_shape(s)).relation);
     c tidemark.worker_cursor;
     done integer := 0;
 begin
@@ -54,10 +55,16 @@ begin
             where k.worker_id = (select w.id from tidemark.worker w where w.worker = c.worker) and k.source = c.source and k.shard = c.shard
               and k.bucket >= place_ts;
         end if;
+        c.sweep := c.sweep - 'next_xmin' - 'next_mark' - 'segment' - 'id' - 'ts';
+        if c.metadata ->> 'home' is distinct from home then
+            -- Its transactions were numbered elsewhere.
+            c.sweep := jsonb_build_object('xmin', pg_snapshot_xmin(pg_current_snapshot())::text,
+                'segment_xmin', pg_snapshot_xmin(pg_current_snapshot())::text, 'mark', c.watermark_ts);
+        end if;
         update tidemark.worker_cursor x
         set watermark_ts = c.watermark_ts, watermark_id = c.watermark_id, decided_through = tidemark.source_place(c.watermark_ts, c.watermark_id),
             holes = c.holes, fenced = c.fenced, verified_through = c.verified_through, horizon = null,
-            sweep = c.sweep - 'next_xmin' - 'segment' - 'id' - 'ts', metadata = c.metadata - 'clock_back', updated_at = clock_timestamp()
+            sweep = c.sweep, metadata = c.metadata - 'clock_back' || jsonb_build_object('home', home), updated_at = clock_timestamp()
         where x.worker = c.worker and x.source = c.source and x.shard = c.shard;
         insert into tidemark.audit (action, object, reason, before, after)
         values ('source_rewind', 'worker_cursor ' || tidemark.executor_id(c.worker, c.source, c.shard), source_rewind.reason,

@@ -33,6 +33,12 @@ begin
             hint = 'Nothing of it was recorded.';
     end if;
 
+    -- Whatever held it is over, now that a pass has come through.
+    if c.last_run_summary ->> 'status' = 'held' then
+        update tidemark.finding f set closed_at = clock_timestamp()
+        where f.subject = tidemark.executor_id(c.worker, c.source, c.shard) and f.closed_at is null
+          and f.kind in ('source_changed', 'source_misconfigured', 'source_unreadable', 'source_clock_back', 'cursor_watermark_regression');
+    end if;
     dead := tidemark.source_failures(plan, page, failed);
     case plan.step
     when 'forward' then
@@ -64,7 +70,6 @@ begin
     if plan.step <> 'retry' and page.ledger_ids is not null then
         insert into tidemark.source_ledger as l (worker_id, source, shard, item_id, xid)
         select w.id, s.source, c.shard, n.id, n.xid::xid8 from unnest(page.ledger_ids, page.ledger_xids) n (id, xid)
-        where not plan.step = 'sweep' or c.sweep ? 'next_xmin'
         on conflict (worker_id, source, shard, item_id) do update set xid = excluded.xid;
     end if;
 
@@ -91,7 +96,7 @@ begin
         'worker', w.worker, 'source', s.source, 'shard', c.shard, 'status', 'ran', 'step', plan.step, 'rows', page.examined,
         'taken', page.taken - cardinality(failed), 'failed', cardinality(failed), 'dead_lettered', dead, 'late', page.late,
         'coalesced', page.fresh - page.taken, 'splits', splits, 'phase', c.phase, 'watermark_ts', c.watermark_ts, 'watermark_id', c.watermark_id,
-        'blocked_by', blocked_by, 'result', page.result, 'more', more, 'started_at', began, 'ended_at', clock_timestamp()));
+        'blocked_by', blocked_by, 'held_back_by', plan.detail, 'result', page.result, 'more', more, 'started_at', began, 'ended_at', clock_timestamp()));
     update tidemark.worker_cursor x
     set watermark_ts = c.watermark_ts, watermark_id = c.watermark_id,
         decided_through = tidemark.source_place(c.watermark_ts, c.watermark_id),

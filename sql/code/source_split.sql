@@ -35,9 +35,9 @@ begin
         begin
             part := tidemark.source_read(plan, act, ids[first : last]);
             result := tidemark.jsonb_add(result, part.result);
-        exception when others then
+        exception when others or assert_failure then
             get stacked diagnostics code = returned_sqlstate, message = message_text;
-            if tidemark.is_transient(code) or code in ('42P01', '42703', '42883', '42501', '42804', '42601', 'TM001') then
+            if tidemark.is_transient(code) or code in ('42P01', '42703', '42883', '0A000', '42501', '42804', '42601', 'TM001') then
                 raise;
             end if;
             splits := splits + 1;

@@ -29,7 +29,8 @@ begin
     delete from tidemark.source_ledger l
     where l.worker_id = (plan.worker).id and l.source = s.source and l.shard = c.shard
       and l.xid < (plan.sweep ->> 'next_xmin')::xid8;
-    c.sweep := jsonb_build_object('xmin', plan.sweep ->> 'next_xmin', 'segment_xmin', plan.sweep ->> 'next_xmin', 'done_at', clock_timestamp());
+    c.sweep := jsonb_build_object('xmin', plan.sweep ->> 'next_xmin', 'segment_xmin', plan.sweep ->> 'next_xmin',
+                                  'mark', plan.sweep ->> 'next_mark', 'done_at', clock_timestamp());
     if c.phase = 'reconciling' then
         c.phase := 'incremental';
     end if;
@@ -48,7 +49,7 @@ begin
         if found then
             perform tidemark.finding_open('source_count_mismatch', executor, 'high', format(
                 'from %s on for %s the table has %s rows, and %s were handled: rows appeared later than sweep_window allows. '
-                'Handle them by a rewind to that time with tidemark.worker_rewind', wrong.at, s.bucket, wrong.there, wrong.handled));
+                'Handle them by a rewind to that time with tidemark.source_rewind', wrong.at, s.bucket, wrong.there, wrong.handled));
             c.verified_through := wrong.at;
         else
             perform tidemark.finding_close('source_count_mismatch', executor);

@@ -17,6 +17,23 @@ begin
                 (select string_agg(distinct c.worker, ', ') from tidemark.worker_cursor c where c.source = definition.source)),
             hint = 'Make another source and another cursor.';
     end if;
+    if was.key_columns is distinct from definition.key_columns and exists (
+        select from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker where c.source = definition.source and w.shards > 1)
+    then
+        raise exception using errcode = 'TM005', message = format('source %s is read in shards, by its key_columns: they are fixed', definition.source),
+            hint = 'Make another source and another cursor.';
+    end if;
+    if definition.sweep_window is not null
+        and (was.sweep_window is null, was.bucket, was.filter) is distinct from (false, definition.bucket, definition.filter)
+    then
+        -- What was read so far was not counted so: begin behind it.
+        delete from tidemark.source_count k where k.source = definition.source;
+        update tidemark.worker_cursor c
+        set verified_through = greatest(c.verified_through, date_bin(definition.bucket, c.watermark_ts, '2000-01-01 00:00:00+00') + definition.bucket),
+            sweep = case when was.sweep_window is null then c.sweep - 'next_xmin' - 'next_mark' - 'segment' - 'id' - 'ts'
+                || jsonb_build_object('xmin', pg_snapshot_xmin(pg_current_snapshot())::text, 'mark', c.watermark_ts) else c.sweep end
+        where c.source = definition.source and isfinite(c.watermark_ts);
+    end if;
     return query
     insert into tidemark.source as s select definition.*
     on conflict (source) do update
@@ -28,6 +45,6 @@ begin
     returning s.*;
 end
 $$;
-comment on function tidemark.source_write(tidemark.source, text) is 'Stores a source that tidemark.source_set has checked. Raises TM005 where a worker reads it already and its table, columns or kind of safety would change.';
+comment on function tidemark.source_write(tidemark.source, text) is 'Stores a source that tidemark.source_set has checked. Raises TM005 where a worker reads it already and its table, columns or kind of safety would change, or in shards its key_columns.';
 revoke all on function tidemark.source_write(tidemark.source, text) from public;
 grant execute on function tidemark.source_write(tidemark.source, text) to tidemark_admin;

@@ -13,10 +13,12 @@ begin
         raise exception using errcode = 'insufficient_privilege', message = 'only members of tidemark_admin give a worker its sources',
             hint = 'A Go program may for its own worker.';
     end if;
-    insert into tidemark.worker_cursor (worker, source, shard, watermark_id, decided_through, phase, sweep)
+    insert into tidemark.worker_cursor (worker, source, shard, watermark_id, decided_through, phase, sweep, metadata)
     select worker_cursors_make.worker, worker_cursors_make.source, n, worker_cursors_make.first,
            tidemark.source_place(null, worker_cursors_make.first), 'seeding',
-           jsonb_build_object('xmin', pg_snapshot_xmin(pg_current_snapshot())::text)
+           jsonb_build_object('xmin', pg_snapshot_xmin(pg_current_snapshot())::text, 'mark', clock_timestamp()),
+           jsonb_build_object('home', tidemark.source_home((
+               select (tidemark.source_shape(s)).relation from tidemark.source s where s.source = worker_cursors_make.source)))
     from generate_series(0, shards - 1) n
     on conflict do nothing;
     get diagnostics made = row_count;

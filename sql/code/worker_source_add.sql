@@ -24,12 +24,25 @@ begin
         raise exception using errcode = 'TM005', message = format('worker %s coalesces, and source %s has no group_key', w.worker, s.source);
     end if;
     shape := tidemark.source_shape(s);
+    if w.shards > 1 and exists (
+        select from pg_attribute a
+        where a.attrelid = shape.relation
+          and a.attname = any (case when cardinality(s.key_columns) > 0 then s.key_columns else array[s.id_column] end)
+          and format_type(a.atttypid, null) not in ('smallint', 'integer', 'bigint', 'numeric', 'uuid', 'text', 'character varying', 'boolean'))
+    then
+        -- Another type's text depends on settings of the session, and its row would change the shard with them.
+        raise exception using errcode = 'TM005',
+            message = format('worker %s has shards, and key_columns of source %s are not all integers, numeric, uuid, text or boolean', w.worker, s.source),
+            hint = 'Set key_columns to others, or use one shard.';
+    end if;
     if s.safety = 'capture' then
         first := '0';
     elsif s.safety = 'sequence' and shape.problem is null then
         -- Below the lowest number that there is or can come.
-        execute format('select (least(min(t.%I), 1) - 1)::text from %s t', s.id_column, shape.relation) into first;
-        first := coalesce(first, '0');
+        execute format('select min(t.%I)::text from %s t', s.id_column, shape.relation) into first;
+        first := greatest(-9223372036854775808, least(first::numeric, 1, (
+            select q.seqmin from pg_sequence q
+            where q.seqrelid = pg_get_serial_sequence(shape.relation::text, s.id_column)::regclass)) - 1)::text;
     end if;
     return tidemark.worker_cursors_make(w.worker, s.source, first, worker_source_add.reason);
 end

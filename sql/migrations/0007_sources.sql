@@ -19,7 +19,8 @@ create table tidemark.source (
     margin interval not null default '1 second' constraint margin_is_not_negative check (margin >= interval '0'),
     sweep_window interval constraint sweep_window_is_positive check (sweep_window > interval '0'),
     sweep_every interval not null default '1 minute' constraint sweep_every_is_positive check (sweep_every > interval '0'),
-    bucket interval not null default '1 hour' constraint bucket_is_1s_to_30d check (bucket between interval '1 second' and interval '30 days'),
+    bucket interval not null default '1 hour' constraint bucket_is_1s_to_30d check (
+        bucket between interval '1 second' and interval '30 days' and pg_catalog.date_part('month', bucket) = 0),
     description text not null default '',
     created_at timestamptz not null default pg_catalog.clock_timestamp(),
     created_by text not null default session_user,
