@@ -311,7 +311,9 @@ end
 $$;
 comment on function governance.checkpoint(text, jsonb) is 'What a worker''s function returns of a page: it stands in last_run_summary. Source: S2 39.6.';
 
--- Workers
+-- Workers. A page is to cost as many looks into an index as it has rows, and not more when there are more candidates. So
+-- they are looked up one by one, "lateral … limit 1": what the planner expects of a table that nobody has analyzed yet
+-- has cost a minute a page.
 
 create or replace function governance.backfill(rows anyarray)
 returns jsonb
@@ -331,8 +333,10 @@ with page as (
     select distinct on (p.k) p.* from (select %s, row_number() over () as n from unnest($1) r) p order by p.k, p.n),
 added as (
     insert into governance.candidate (ruleset_version, canonical_address, collection_name, entity_code, source, item_id)
-    select $2, p.address, p.collection, p.entity, $3, p.item from page p
-    where not exists (select from governance.candidate c where c.candidate_key = p.k and c.ruleset_version = $2)
+    select $2, p.address, p.collection, p.entity, $3, p.item
+    from page p left join lateral (
+        select true as there from governance.candidate c where c.candidate_key = p.k and c.ruleset_version = $2 limit 1) c on true
+    where c.there is null
     order by p.k
     on conflict (candidate_key, ruleset_version) do nothing
     returning 1)
@@ -366,7 +370,8 @@ with page as (
     select distinct on (p.k) p.* from (select %s, row_number() over () as n from unnest($1) r) p order by p.k, p.n desc),
 hit as materialized (
     select p.k, p.item, c.id, $4 and c.source = $3 and c.item_id = p.item as own
-    from page p left join governance.candidate c on c.candidate_key = p.k and c.ruleset_version = $2),
+    from page p left join lateral (
+        select c.id, c.source, c.item_id from governance.candidate c where c.candidate_key = p.k and c.ruleset_version = $2 limit 1) c on true),
 marked as (
     insert into governance.mark (candidate_id, reason, source, item_id)
     select h.id, case when $4 then ''reborn'' else ''changed'' end, $3, h.item from hit h where h.id is not null and not h.own order by h.id
@@ -398,8 +403,9 @@ begin
     execute format('
 with gated as (
     insert into governance.gated (candidate_id, input_quality_state)
-    select c.id, %s(c) from unnest($1) c
-    where c.ruleset_version = $2 and not exists (select from governance.gated g where g.candidate_id = c.id)
+    select c.id, %s(c)
+    from unnest($1) c left join lateral (select true as there from governance.gated g where g.candidate_id = c.id limit 1) g on true
+    where c.ruleset_version = $2 and g.there is null
     order by c.id
     on conflict (candidate_id) do nothing
     returning input_quality_state)
@@ -415,6 +421,9 @@ comment on function governance.gate(governance.candidate[]) is 'Handler of gov_i
 create or replace function governance.judge(ids bigint[], alone boolean, out judged bigint, out changed bigint)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
+-- Of its updates, that is.
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
     rules governance.ruleset;
@@ -436,9 +445,10 @@ begin
     -- The input is looked at again: it may have changed with the candidate, or while gov_input_gate was at it.
     execute format('
 with seen as materialized (
-    select c.id, %s(c) as state, g.input_quality_state as old
-    from governance.candidate c left join governance.gated g on g.candidate_id = c.id
-    where c.id = any ($1) and c.ruleset_version = $2),
+    select i.id, %s(c.c) as state, g.input_quality_state as old
+    from unnest($1) i (id)
+    cross join lateral (select c from governance.candidate c where c.id = i.id and c.ruleset_version = $2 limit 1) c
+    left join lateral (select g.input_quality_state from governance.gated g where g.candidate_id = i.id limit 1) g on true),
 put as (
     insert into governance.gated (candidate_id, input_quality_state)
     select s.id, s.state from seen s where s.old is null order by s.id on conflict (candidate_id) do nothing
@@ -456,9 +466,11 @@ select array_agg(d.state), array_agg(d.n) from (
     -- A verdict that stands is written again only when half of its time is over.
     execute format('
 with seen as materialized (
-    select c.id, c.candidate_key as k, %s(c, g.input_quality_state) as verdict, v.candidate_verdict as old, v.stale_after
-    from governance.candidate c join governance.gated g on g.candidate_id = c.id left join governance.verdict v on v.candidate_id = c.id
-    where c.id = any ($1) and c.ruleset_version = $2),
+    select i.id, (c.c).candidate_key as k, %s(c.c, g.input_quality_state) as verdict, v.candidate_verdict as old, v.stale_after
+    from unnest($1) i (id)
+    cross join lateral (select c from governance.candidate c where c.id = i.id and c.ruleset_version = $2 limit 1) c
+    cross join lateral (select g.input_quality_state from governance.gated g where g.candidate_id = i.id limit 1) g
+    left join lateral (select v.candidate_verdict, v.stale_after from governance.verdict v where v.candidate_id = i.id limit 1) v on true),
 put as (
     insert into governance.verdict (candidate_id, candidate_verdict, stale_after)
     select s.id, s.verdict, clock_timestamp() + $3 from seen s where s.old is null order by s.id),
@@ -562,9 +574,10 @@ with page as materialized (
 inventory as materialized (
     select p.*, c.id, c.scan_time, g.input_quality_state as state, v.candidate_verdict as verdict, v.stale_after
     from page p
-    left join governance.candidate c on c.candidate_key = p.k and c.ruleset_version = $2
-    left join governance.gated g on g.candidate_id = c.id
-    left join governance.verdict v on v.candidate_id = c.id),
+    left join lateral (
+        select c.id, c.scan_time from governance.candidate c where c.candidate_key = p.k and c.ruleset_version = $2 limit 1) c on true
+    left join lateral (select g.input_quality_state from governance.gated g where g.candidate_id = c.id limit 1) g on true
+    left join lateral (select v.candidate_verdict, v.stale_after from governance.verdict v where v.candidate_id = c.id limit 1) v on true),
 added as (
     insert into governance.candidate (ruleset_version, canonical_address, collection_name, entity_code, source, item_id)
     select distinct on (i.k) $2, i.address, i.collection, i.entity, $4, i.item from inventory i
