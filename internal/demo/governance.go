@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,7 +30,7 @@ var registry string
 // GovernanceOptions are those of the demo of the pack governance.
 type GovernanceOptions struct {
 	Rows   int           // births that are there when it begins
-	Load   time.Duration // how long the application writes meanwhile
+	Load   time.Duration // how long the application writes meanwhile, at least: it goes on until half is done
 	Binary string        // the command tidemark
 }
 
@@ -40,8 +41,9 @@ const (
 	// One of so many transactions of a writer rolls back; one stays open for up to a second.
 	rollsBackEvery = 10
 	staysOpenEvery = 40
-	// Parts of the sweep after which the daemon is killed.
-	killAfter = 0.35
+	// Parts of the sweep after which the daemon is killed, and up to which the application writes at least.
+	killAfter   = 0.35
+	writesUntil = 0.5
 	// governancePatience is how long there may be no progress.
 	governancePatience = time.Minute
 )
@@ -73,6 +75,7 @@ type governance struct {
 	log     tail
 	began   time.Time
 	kills   int
+	half    atomic.Bool // the sweep has come so far that the application may stop
 
 	mu  sync.Mutex
 	out io.Writer
@@ -200,8 +203,9 @@ func (g *governance) kill() {
 
 // sweep lets the workers go through everything while the application writes on, and kills the daemon on the way.
 func (g *governance) sweep(ctx context.Context) error {
-	g.say("\n3. A daemon (tidemark run) goes through all of it, while the application writes for %.0f s: %d writers, of whose\n"+
-		"   transactions some roll back, and some stay open for up to a second after they wrote.\n", g.options.Load.Seconds(), writers)
+	g.say("\n3. A daemon (tidemark run) goes through all of it, while the application writes on: %d writers, of whose transactions\n"+
+		"   some roll back, and some stay open for up to a second after they wrote. Rows are those that have come through\n"+
+		"   the sweep, the gate and the scan.\n", writers)
 	g.began = time.Now()
 	if err := g.run(ctx); err != nil {
 		return err
@@ -227,7 +231,7 @@ func (g *governance) write(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for writer := range writers {
 		group.Go(func() error {
-			for n := 0; time.Now().Before(over); n++ {
+			for n := 0; time.Now().Before(over) || !g.half.Load(); n++ {
 				if err := g.transaction(ctx, pool, fmt.Sprintf("live-%d-%d", writer, n)); err != nil {
 					return err
 				}
@@ -324,6 +328,7 @@ func (g *governance) watch(ctx context.Context, written <-chan struct{}) error {
 		if now != last {
 			last, moved = now, time.Now()
 		}
+		g.half.Store(float64(now.Seen) > writesUntil*float64(now.Total))
 		done := written == nil && now.Judged == now.Births && now.Dirty == 0 && now.Intake == g.told(now.Births)
 		if done || time.Since(saidAt) > g.options.Load/8 {
 			g.bar(now, said, time.Since(saidAt))

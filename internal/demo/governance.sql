@@ -13,6 +13,18 @@ create table registry_changelog (
     collection_name text not null,
     entity_code text not null);
 
+create function only_the_application() returns trigger language plpgsql as $$
+begin
+    if current_setting('application_name') like 'tidemark%' then
+        raise exception 'Tidemark writes to %', tg_table_name;
+    end if;
+    return null;
+end $$;
+create trigger watched before insert or update or delete or truncate on birth_registry
+for each statement execute function only_the_application();
+create trigger watched before insert or update or delete or truncate on registry_changelog
+for each statement execute function only_the_application();
+
 -- What changes. A candidate's verdict is to tell the version that is true now.
 create table registry_state (
     collection_name text, entity_code text, version integer not null, primary key (collection_name, entity_code));

@@ -251,6 +251,35 @@ func TestAcceptanceDLQNotDrop(t *testing.T) {
 	g.want(0, `select count(*) from tidemark.dead_letter where resolved_at is null`)
 }
 
+// 5. A worker that stops is noticed by the database within its threshold; when it is back, that is over.
+func TestAcceptanceHeartbeat(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	if !value[bool](g, `select to_regprocedure('tidemark.stale_check()') is not null`) {
+		t.Skip("tidemark.stale_check comes with liveness")
+	}
+	const cursor = "gov_backfill_sweep/birth_registry/0"
+	const silent = `select exists (select from tidemark.stale_check() c where c.executor_id = $1 and c.state = 'silent')
+		and exists (select from tidemark.finding f where f.kind = 'cursor_silent_gap' and f.subject = $1 and f.closed_at is null)`
+	g.exec(`update tidemark.heartbeat set expected_cadence_seconds = 1, stale_threshold_seconds = 4 where executor_id like 'gov%'`)
+	g.birth(100)
+	kill := g.daemon()
+	g.until(time.Minute, `select count(*) = 100 from governance.verdict`)
+	if value[bool](g, silent, cursor) {
+		t.Error("it is at work, and said to be silent")
+	}
+
+	kill()
+	g.until(30*time.Second, silent, cursor)
+	// Within the threshold, and not before.
+	g.want(true, `select f.opened_at - h.last_beat_at between interval '4 seconds' and interval '12 seconds' from tidemark.finding f
+		join tidemark.heartbeat h on h.executor_id = f.subject where f.kind = 'cursor_silent_gap' and f.subject = $1`, cursor)
+
+	g.daemon()
+	g.until(30*time.Second, `with c as (select * from tidemark.stale_check()) select count(*) >= 0 and not exists (
+		select from tidemark.finding f where f.kind = 'cursor_silent_gap' and f.closed_at is null) from c`)
+}
+
 // 6. All of the inventory of S2, in pages of 5,000, and again without a change. Requirement CU13.
 func TestAcceptanceScale(t *testing.T) {
 	if testing.Short() {
