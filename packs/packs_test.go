@@ -23,7 +23,12 @@ func TestMain(m *testing.M) {
 
 func installIUCore(t *testing.T, test *tidemarktest.DB) *postgres.DB {
 	t.Helper()
-	pack, found, err := Find("iu-core")
+	return install(t, test, "iu-core")
+}
+
+func install(t *testing.T, test *tidemarktest.DB, name string) *postgres.DB {
+	t.Helper()
+	pack, found, err := Find(name)
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}
