@@ -25,6 +25,8 @@ type Pack struct {
 	Version     string   `yaml:"version"`
 	Description string   `yaml:"description"`
 	Workers     []string `yaml:"workers"` // workers that it brings, to activate and disable
+	// Next is what to do once it is installed, line by line, before its workers are activated.
+	Next []string `yaml:"next"`
 
 	// SQL installs the pack, and may be run again: what an operator has changed since
 	// stays. It wants one transaction.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,8 +110,12 @@ func packInstall(ctx context.Context, s *session, args []string) error {
 	if err := s.linef("pack %s %s: installed", installed.Pack, installed.Version); err != nil {
 		return err
 	}
+	next := slices.Clone(pack.Next)
 	for _, worker := range pack.Workers {
-		if err := s.linef("next: tidemark route enable one of tidemark route list --worker %s, then tidemark activate %s", worker, worker); err != nil {
+		next = append(next, "tidemark activate "+worker)
+	}
+	for _, step := range next {
+		if err := s.linef("next: %s", step); err != nil {
 			return err
 		}
 	}
