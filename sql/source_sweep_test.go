@@ -114,7 +114,7 @@ func TestSourceBeyondTheWindow(t *testing.T) {
 			s.want(`select phase, verified_through >= now() - interval '3 hours', verified_through <= now() - interval '30 minutes' from tidemark.worker_cursor where worker = 'w'`, "incremental true true")
 			s.want(findings)
 
-			s.exec(insertAt("now() - interval '20 minutes'"))// in the window: found
+			s.exec(insertAt("now() - interval '20 minutes'")) // in the window: found
 
 			s.exec(insertAt("now()")) // or read
 			s.sweep()
