@@ -54,7 +54,9 @@ func (c *births) Check(ctx context.Context) error {
 		 where c.candidate_key = b.collection_name || ':' || b.entity_code and c.ruleset_version = 1`)
 }
 
-func (c *births) Clean(ctx context.Context) error { return c.exec(ctx, "truncate bench.candidate_state") }
+func (c *births) Clean(ctx context.Context) error {
+	return c.exec(ctx, "truncate bench.candidate_state")
+}
 
 const seedInOne = `
 	insert into bench.candidate_state (candidate_key, ruleset_version, birth_id)

@@ -35,7 +35,7 @@ type workload struct {
 	reach       func(results) []goal
 }
 
-var workloads = []workload{w1, w2, w3, w4, w5}
+var workloads = []workload{w1, w2, w3, w4, w5, w7}
 
 func choose(number string) ([]workload, error) {
 	if number == "all" {

@@ -85,9 +85,9 @@ declare
 begin
   select * into strict at_ from bench.cursor where name = 'sweep' for update;
   for b in
-    select * from bench.birth_registry b
-     where (b.born_at, b.id) > (at_.last_created_at, at_.seq::int4) and b.born_at < clock_timestamp() - interval '1 second'
-     order by b.born_at, b.id limit page
+    select * from bench.birth_registry r
+     where (r.born_at, r.id) > (at_.last_created_at, at_.seq::int4) and r.born_at < clock_timestamp() - interval '1 second'
+     order by r.born_at, r.id limit page
   loop
     insert into bench.candidate_state (candidate_key, ruleset_version, birth_id)
     values (bench.candidate_key(b.canonical_address, b.collection_name, b.entity_code), 1, b.id) on conflict do nothing;
@@ -97,5 +97,11 @@ begin
     update bench.cursor set last_created_at = b.born_at, seq = b.id where name = 'sweep';
   end if;
   return n;
+end
+$$;
+
+create function bench.births_count(births anyarray) returns jsonb language plpgsql as $$
+begin
+  return jsonb_build_object('births', cardinality(births));
 end
 $$;
