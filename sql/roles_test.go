@@ -39,6 +39,9 @@ var mayDo = map[string][]string{
 		`select tidemark.armed(), tidemark.gate_open('x'), tidemark.closed_gate('default')`,
 		`select tidemark.pattern_matches('a', 'a'), tidemark.retry_policy_ok('{}'), tidemark.uuid_time(gen_random_uuid())`,
 		`select * from tidemark.decide('default', null, '{}', row(true, true, true))`,
+		`select * from tidemark.sources`, `select * from tidemark.source_cursor`, `select * from tidemark.waiting`,
+		`select * from tidemark.source_check(jsonb_populate_record(null::tidemark.source, '{"schema_name": "a", "table_name": "b"}'))`,
+		`select * from tidemark.source_advise(jsonb_populate_record(null::tidemark.source, '{"schema_name": "a", "table_name": "b"}'))`,
 	},
 	"r a": {
 		`select * from tidemark.verify()`,
@@ -56,6 +59,7 @@ var mayDo = map[string][]string{
 		`select tidemark.domain_set('d')`, `select tidemark.type_set('test', 'tick')`, `select tidemark.worker_set('w')`,
 		`select tidemark.route_set('r', '{"domain": "test", "target_kind": "sql", "target_ref": "a.b"}')`,
 		`select tidemark.worker_rewind('default', 0, 'why')`, `select tidemark.dead_letter_discard(1, 'why')`,
+		`select tidemark.source_remove('x', 'why')`,
 		`insert into tidemark.domain (domain) values ('d')`, `update tidemark.event_type set enabled = false`,
 		`insert into tidemark.forbidden_key (key) values ('iban')`, `delete from tidemark.forbidden_key where key = 'raw'`,
 		`insert into tidemark.setting (key, value) values ('k', 'v')`, `update tidemark.outbound_route set enabled = false`,

@@ -124,7 +124,7 @@ func showResult(ctx context.Context, s *session, worker string, before postgres.
 	if err != nil {
 		return err
 	}
-	result := fmt.Sprintf("nothing: it may run, and is %d behind: tidemark worker run %s", before.Behind, worker)
+	result := fmt.Sprintf("nothing: it may run, and is %d behind: tidemark worker run %s", *before.Behind, worker)
 	if closed != nil {
 		result = *closed + ": it does not run yet"
 	}

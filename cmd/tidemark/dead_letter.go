@@ -12,7 +12,7 @@ import (
 )
 
 func newDeadLetter(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "dead-letter", Short: "Events that could not be routed or delivered"}
+	cmd := &cobra.Command{Use: "dead-letter", Short: "Events that could not be routed or delivered, and rows that could not be handled"}
 	cmd.AddCommand(newDeadLetterList(a), newDeadLetterShow(a), newDeadLetterReplay(a), newDeadLetterDiscard(a))
 	return cmd
 }
@@ -26,6 +26,7 @@ type letterFlags struct {
 func (f *letterFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.filter.Route, "route", "", "only this route")
+	flags.StringVar(&f.filter.Source, "source", "", "only rows of this source; outbox: only events")
 	flags.StringVar(&f.filter.Code, "code", "", "only this error code")
 	flags.StringVar(&f.since, "since", "", "last failed at this time or later: RFC 3339, or how long ago (90m, 24h, 7d)")
 	flags.StringVar(&f.until, "until", "", "last failed before this time")
@@ -77,8 +78,8 @@ func deadLetterList(ctx context.Context, s *session, f postgres.LetterFilter) er
 	type l = postgres.DeadLetter
 	columns := []column[l]{
 		{"ID", func(l l) string { return number(l.ID) }},
-		{"ROUTE", func(l l) string { return l.RouteCode }},
-		{"SEQ", func(l l) string { return number(l.Seq) }},
+		{"ROUTE OR SOURCE", func(l l) string { return routeOrSource(l.RouteCode, l.Source) }},
+		{"ITEM", func(l l) string { return firstOf(text(l.ItemID), optional(l.Seq)) }},
 		{"ATTEMPTS", func(l l) string { return number(l.Attempts) }},
 		{"LAST FAILED", func(l l) string { return s.age(l.LastFailedAt) }},
 		{"ERROR", func(l l) string { return l.ErrorCode }},
@@ -94,10 +95,18 @@ func deadLetterList(ctx context.Context, s *session, f postgres.LetterFilter) er
 	return err
 }
 
+// routeOrSource is where a thing that failed was on its way to, or came from.
+func routeOrSource(route *string, source string) string {
+	if route == nil {
+		return source
+	}
+	return *route
+}
+
 func newDeadLetterShow(a *app) *cobra.Command {
 	return needs("tidemark_reader", &cobra.Command{
 		Use:   "show ID",
-		Short: "Show a dead letter and the event that it keeps",
+		Short: "Show a dead letter and the event or row that it keeps",
 		RunE:  a.withSchema(deadLetterShow),
 	})
 }
@@ -134,10 +143,11 @@ func deadLetterShow(ctx context.Context, s *session, args []string) error {
 	}
 	return s.facts(
 		fact{"dead letter", number(letter.ID)}, fact{"state", resolution}, fact{"reason", text(letter.ResolutionReason)},
-		fact{"route", letter.RouteCode}, fact{"worker", letter.Worker},
+		fact{"route", text(letter.RouteCode)}, fact{"source", letter.Source}, fact{"worker", letter.Worker},
 		fact{"error", letter.ErrorCode}, fact{"detail", text(letter.ErrorDetail)}, fact{"attempts", number(letter.Attempts)},
 		fact{"first failed", utc(letter.FirstFailedAt)}, fact{"last failed", utc(letter.LastFailedAt) + ", " + s.age(letter.LastFailedAt)},
-		fact{"idempotency key", letter.IdempotencyKey}, fact{"event", letter.EventID}, fact{"number", number(letter.Seq)},
+		fact{"idempotency key", letter.IdempotencyKey}, fact{"event", text(letter.EventID)}, fact{"number", optional(letter.Seq)},
+		fact{"row", text(letter.ItemID)}, fact{"row's time", utcOr(letter.ItemTS, "")},
 		fact{"snapshot", shown})
 }
 
@@ -162,12 +172,12 @@ func newDeadLetterReplay(a *app) *cobra.Command {
 	flags.IntVar(&f.filter.Limit, "limit", 1000, "at most so many, oldest events first: 1 to 50000")
 	flags.BoolVar(&dryRun, "dry-run", false, "deliver and write nothing; tell what would happen")
 	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
-		chosen := all || flags.Changed("route") || flags.Changed("code") || flags.Changed("since") || flags.Changed("until")
+		chosen := all || flags.Changed("route") || flags.Changed("source") || flags.Changed("code") || flags.Changed("since") || flags.Changed("until")
 		switch {
 		case len(args) == 1 && chosen:
 			return usagef("give an ID or flags that choose, not both")
 		case len(args) == 0 && !chosen:
-			return usagef("give an ID, choose with --route, --code, --since, --until, or give --all")
+			return usagef("give an ID, choose with --route, --source, --code, --since, --until, or give --all")
 		}
 		filter, err := f.read(s)
 		if err != nil {
@@ -210,8 +220,8 @@ func replayResult(s *session, replays []postgres.Replay, dryRun bool) error {
 	}
 	err := rows(s.printer, "no open dead letters were chosen", replays,
 		column[r]{"ID", func(r r) string { return number(r.ID) }},
-		column[r]{"ROUTE", func(r r) string { return r.RouteCode }},
-		column[r]{"EVENT", func(r r) string { return r.EventID }},
+		column[r]{"ROUTE OR SOURCE", func(r r) string { return routeOrSource(r.RouteCode, r.Source) }},
+		column[r]{"ITEM", func(r r) string { return firstOf(text(r.EventID), text(r.ItemID)) }},
 		column[r]{"ATTEMPT", func(r r) string { return number(r.AttemptNo) }},
 		column[r]{outcome, func(r r) string { return r.Outcome }},
 		column[r]{"REASON", func(r r) string { return text(r.Reason) }},

@@ -51,7 +51,7 @@ func disable(ctx context.Context, s *session, worker, reason string) error {
 	return s.steps(step{
 		Step: "see what it leaves open",
 		SQL:  "select * from tidemark.worker_health where worker = " + literal(worker) + ";",
-		Result: fmt.Sprintf("%s; %d behind, %d pending, %d open dead letters", workerStatus(health), health.Behind, health.Pending,
+		Result: fmt.Sprintf("%s; %d behind, %d pending, %d open dead letters", workerStatus(health), *health.Behind, health.Pending,
 			health.OpenDeadLetters),
 	})
 }

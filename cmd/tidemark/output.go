@@ -152,6 +152,21 @@ func yes(b bool) string {
 
 func number[N ~int | ~int64](n N) string { return fmt.Sprint(n) }
 
+// optional is a number that there may not be.
+func optional[N ~int | ~int64](n *N) string {
+	if n == nil {
+		return ""
+	}
+	return number(*n)
+}
+
+func utcOr(t *time.Time, none string) string {
+	if t == nil {
+		return none
+	}
+	return utc(*t)
+}
+
 // utc is a time for people.
 func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/tidemarkhq/tidemark/internal/postgres"
 )
@@ -102,7 +101,7 @@ not named stay.`,
 	flags.String("description", "", "for people")
 	reasonFlag(cmd, &reason)
 	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
-		changes, err := routeChanges(flags)
+		changes, err := routeColumns.changes(flags)
 		if err != nil {
 			return err
 		}
@@ -163,52 +162,15 @@ func parseOptions(given []string) (map[string]json.RawMessage, error) {
 	return options, nil
 }
 
-// routeChanges is what the flags that were given say, by the names of the columns.
-func routeChanges(flags *pflag.FlagSet) (postgres.Changes, error) {
-	changes := postgres.Changes{}
-	for flag, column := range map[string]string{
+var routeColumns = columnsOf{
+	texts: map[string]string{
 		"worker": "worker", "domain": "domain", "type": "type", "target-kind": "target_kind", "target-ref": "target_ref",
 		"ordering": "ordering", "timeout": "timeout", "description": "description",
-	} {
-		if flags.Changed(flag) {
-			changes[column], _ = flags.GetString(flag)
-		}
-	}
-	for flag, column := range map[string]string{"stream": "stream", "key-filter": "key_filter"} {
-		if flags.Changed(flag) {
-			if text, _ := flags.GetString(flag); text != "" {
-				changes[column] = text
-			} else {
-				changes[column] = nil
-			}
-		}
-	}
-	for flag, column := range map[string]string{"payload-filter": "payload_filter", "retry-policy": "retry_policy"} {
-		if !flags.Changed(flag) {
-			continue
-		}
-		text, _ := flags.GetString(flag)
-		var object map[string]any
-		if text != "" {
-			if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
-				return nil, usagef("--%s must be a JSON object", flag)
-			}
-			changes[column] = json.RawMessage(text)
-		} else {
-			changes[column] = nil
-		}
-	}
-	for flag, column := range map[string]string{
-		"exclusive": "exclusive", "enabled": "enabled", "dry-run": "dry_run", "fail-closed": "fail_closed",
-	} {
-		if flags.Changed(flag) {
-			changes[column], _ = flags.GetBool(flag)
-		}
-	}
-	if flags.Changed("concurrency") {
-		changes["concurrency"], _ = flags.GetInt("concurrency")
-	}
-	return changes, nil
+	},
+	optional: map[string]string{"stream": "stream", "key-filter": "key_filter"},
+	objects:  map[string]string{"payload-filter": "payload_filter", "retry-policy": "retry_policy"},
+	bools:    map[string]string{"exclusive": "exclusive", "enabled": "enabled", "dry-run": "dry_run", "fail-closed": "fail_closed"},
+	ints:     map[string]string{"concurrency": "concurrency"},
 }
 
 func newRouteSwitch(a *app, name, short string, enabled bool) *cobra.Command {

@@ -127,7 +127,10 @@ func (h health) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	for _, w := range workers {
-		for desc, value := range map[*prometheus.Desc]int64{h.behind: w.Behind, h.holes: w.Holes, h.pending: w.Pending, h.dead: w.OpenDeadLetters} {
+		if w.Source != "outbox" {
+			continue // a worker of tables has many cursors, and the metrics have no label for them
+		}
+		for desc, value := range map[*prometheus.Desc]int64{h.behind: *w.Behind, h.holes: w.Holes, h.pending: w.Pending, h.dead: w.OpenDeadLetters} {
 			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), w.Worker)
 		}
 		if w.LastRunAt != nil {

@@ -9,13 +9,18 @@ import (
 	"github.com/tidemarkhq/tidemark"
 )
 
-// DeadLetter is an event that could not be routed or delivered.
+// DeadLetter is an event that could not be routed or delivered, or a row of a source that
+// could not be handled.
 type DeadLetter struct {
 	ID               int64      `db:"id" json:"id"`
-	RouteCode        string     `db:"route_code" json:"route_code"`
+	RouteCode        *string    `db:"route_code" json:"route_code"` // with Seq and EventID null for a row
 	Worker           string     `db:"worker" json:"worker"`
-	Seq              int64      `db:"seq" json:"seq"`
-	EventID          string     `db:"event_id" json:"event_id"`
+	Seq              *int64     `db:"seq" json:"seq"`
+	EventID          *string    `db:"event_id" json:"event_id"`
+	Source           string     `db:"source" json:"source"` // outbox, or the row's
+	Shard            int        `db:"shard" json:"shard"`
+	ItemID           *string    `db:"item_id" json:"item_id"` // with ItemTS null for an event
+	ItemTS           *time.Time `db:"item_ts" json:"item_ts"`
 	ErrorCode        string     `db:"error_code" json:"error_code"`
 	ErrorDetail      *string    `db:"error_detail" json:"error_detail"`
 	Attempts         int        `db:"attempts" json:"attempts"`
@@ -28,15 +33,17 @@ type DeadLetter struct {
 	IdempotencyKey   string     `db:"idempotency_key" json:"idempotency_key"`
 }
 
-const deadLetter = `select l.id, r.route_code, w.worker, l.seq, l.event_id::text, l.error_code, l.error_detail, l.attempts,
+const deadLetter = `select l.id, r.route_code, w.worker, l.seq, l.event_id::text, l.source, l.shard, l.item_id,
+	l.item_ts, l.error_code, l.error_detail, l.attempts,
 	l.first_failed_at, l.last_failed_at, l.resolved_at, l.resolution, l.resolved_by, l.resolution_reason, l.idempotency_key
 from tidemark.dead_letter l
-join tidemark.outbound_route r on r.id = l.route_id
+left join tidemark.outbound_route r on r.id = l.route_id
 join tidemark.worker w on w.id = l.worker_id `
 
 // LetterFilter chooses dead letters. The zero value of a field chooses all.
 type LetterFilter struct {
 	Route, Code  string
+	Source       string    // outbox: events
 	Since, Until time.Time // last_failed_at in [Since, Until)
 	Resolved     bool      // the resolved ones too
 	Limit        int       // at most so many; 0: all
@@ -47,9 +54,9 @@ func (db *DB) DeadLetters(ctx context.Context, f LetterFilter) ([]DeadLetter, er
 	return list[DeadLetter](ctx, db, deadLetter+`
 		where ($1 = '' or r.route_code = $1) and ($2 = '' or l.error_code = $2)
 		  and ($3::timestamptz is null or l.last_failed_at >= $3) and ($4::timestamptz is null or l.last_failed_at < $4)
-		  and ($5 or l.resolved_at is null)
+		  and ($5 or l.resolved_at is null) and ($7 = '' or l.source = $7)
 		order by l.last_failed_at desc, l.id desc limit nullif($6::integer, 0)`,
-		f.Route, f.Code, instant(f.Since), instant(f.Until), f.Resolved, f.Limit)
+		f.Route, f.Code, instant(f.Since), instant(f.Until), f.Resolved, f.Limit, f.Source)
 }
 
 // DeadLetter returns one dead letter, or tidemark.ErrNotFound.
@@ -58,7 +65,7 @@ func (db *DB) DeadLetter(ctx context.Context, id int64) (DeadLetter, error) {
 	return known(l, err, "dead letter "+strconv.FormatInt(id, 10), "Open ones: tidemark dead-letter list")
 }
 
-// DeadLetterSnapshot returns the event as the dead letter keeps it. Null: the role
+// DeadLetterSnapshot returns the event or row as the dead letter keeps it. Null: the role
 // that logged in may not read payloads.
 func (db *DB) DeadLetterSnapshot(ctx context.Context, id int64) (json.RawMessage, error) {
 	may, err := value[bool](ctx, db, `select has_column_privilege('tidemark.dead_letter', 'event_snapshot', 'select')`)
@@ -71,19 +78,22 @@ func (db *DB) DeadLetterSnapshot(ctx context.Context, id int64) (json.RawMessage
 // Replay is what a replay of a dead letter came to, or in a dry run would come to.
 type Replay struct {
 	ID        int64   `db:"id" json:"id"`
-	RouteCode string  `db:"route_code" json:"route_code"`
-	EventID   string  `db:"event_id" json:"event_id"`
+	RouteCode *string `db:"route_code" json:"route_code"`
+	EventID   *string `db:"event_id" json:"event_id"`
+	Source    string  `db:"source" json:"source"`
+	ItemID    *string `db:"item_id" json:"item_id"`
 	AttemptNo int     `db:"attempt_no" json:"attempt_no"`
 	Outcome   string  `db:"outcome" json:"outcome"`
 	Reason    *string `db:"reason" json:"reason"`
 	Detail    *string `db:"detail" json:"detail"`
 }
 
-const replay = `select p.id, p.route_code, p.event_id::text, p.attempt_no, p.outcome::text, p.reason, p.detail from `
+const replay = `select p.id, case when l.route_id is not null then p.route_code end as route_code, p.event_id::text, l.source, l.item_id, p.attempt_no, p.outcome::text, p.reason, p.detail
+from tidemark.dead_letter l join `
 
 // DeadLetterReplay calls tidemark.dead_letter_replay.
 func (db *DB) DeadLetterReplay(ctx context.Context, id int64, dryRun bool) (Replay, error) {
-	return one[Replay](ctx, db, replay+`tidemark.dead_letter_replay($1, $2) p`, id, dryRun)
+	return one[Replay](ctx, db, replay+`tidemark.dead_letter_replay($1, $2) p on p.id = l.id`, id, dryRun)
 }
 
 // DeadLetterReplayMany calls tidemark.dead_letter_replay_many for the open letters that
@@ -91,8 +101,8 @@ func (db *DB) DeadLetterReplay(ctx context.Context, id int64, dryRun bool) (Repl
 func (db *DB) DeadLetterReplayMany(ctx context.Context, f LetterFilter, dryRun bool) ([]Replay, error) {
 	return list[Replay](ctx, db, replay+`tidemark.dead_letter_replay_many(
 			route => nullif($1, ''), error_code => nullif($2, ''), failed_since => $3, failed_until => $4,
-			max_letters => $5, dry_run => $6) p`,
-		f.Route, f.Code, instant(f.Since), instant(f.Until), f.Limit, dryRun)
+			max_letters => $5, dry_run => $6, source => nullif($7, '')) with ordinality p on p.id = l.id order by p.ordinality`,
+		f.Route, f.Code, instant(f.Since), instant(f.Until), f.Limit, dryRun, f.Source)
 }
 
 // DeadLetterDiscard calls tidemark.dead_letter_discard.

@@ -37,7 +37,7 @@ func TestDeadLetters(t *testing.T) {
 	t.Parallel()
 	test, db := setup(t)
 	letter := deadLetter(t, test, db)
-	if letter.RouteCode != "boom" || letter.ErrorCode != "P0001" || *letter.ErrorDetail != "boom" || letter.ResolvedAt != nil {
+	if *letter.RouteCode != "boom" || letter.ErrorCode != "P0001" || *letter.ErrorDetail != "boom" || letter.ResolvedAt != nil {
 		t.Errorf("got %+v", letter)
 	}
 	for _, filter := range []postgres.LetterFilter{

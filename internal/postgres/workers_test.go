@@ -16,7 +16,8 @@ func TestWorkers(t *testing.T) {
 	_, db := setup(t)
 	made, err := db.WorkerSet(t.Context(), "w", postgres.Changes{"domains": []string{"shop"}, "read_order": "strict"}, "test")
 	want := postgres.Worker{
-		Worker: "w", Source: "outbox", Handler: "route", Domains: []string{"shop"}, ReadOrder: "strict", HoleLimit: 10000,
+		Worker: "w", Source: "outbox", Handler: "route", PayloadColumns: []string{}, Domains: []string{"shop"}, ReadOrder: "strict",
+		HoleLimit: 10000, Shards: 1, PageSize: 5000, PageTimeout: "00:00:05", PeakPause: "00:00:01",
 	}
 	if diff := cmp.Diff(want, made); diff != "" || err != nil {
 		t.Error(err, diff)
@@ -35,7 +36,7 @@ func TestWorkers(t *testing.T) {
 		t.Error(err, diff)
 	}
 	health, err := db.WorkerHealthOf(t.Context(), "w")
-	if err != nil || health.Status != "idle" || health.Watermark != 1 || health.EventsSeen != 1 || health.LastRunAt == nil {
+	if err != nil || health.Status != "idle" || *health.Watermark != 1 || health.EventsSeen != 1 || health.LastRunAt == nil {
 		t.Errorf("got %+v, %v", health, err)
 	}
 	if all, err := db.WorkerHealth(t.Context()); err != nil || len(all) != 2 {

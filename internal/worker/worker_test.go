@@ -156,7 +156,7 @@ func TestRetries(t *testing.T) {
 // although the target would take it; other keys go on.
 func TestOrderOfKey(t *testing.T) {
 	t.Parallel()
-	db, ts := setup(t, `, "ordering": "key", "retry_policy": {"base_seconds": 0.01, "max_seconds": 0.05, "max_attempts": 100}`)
+	db, ts := setup(t, `, "ordering": "key", "retry_policy": {"base_seconds": 0.05, "max_seconds": 0.2, "max_attempts": 100}`)
 	release := make(chan struct{})
 	ts["app"].answers(func(_ context.Context, d sink.Delivery) sink.Result {
 		select {

@@ -4,7 +4,8 @@ create or replace function tidemark.dead_letter_replay_many(
     failed_since timestamptz default null,
     failed_until timestamptz default null,
     max_letters integer default 1000,
-    dry_run boolean default false)
+    dry_run boolean default false,
+    source text default null)
 returns setof tidemark.replay
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -28,6 +29,7 @@ begin
         where l.resolved_at is null
           and (dead_letter_replay_many.route is null or r.route_code = dead_letter_replay_many.route)
           and (dead_letter_replay_many.error_code is null or l.error_code = dead_letter_replay_many.error_code)
+          and (dead_letter_replay_many.source is null or l.source = dead_letter_replay_many.source)
           and (failed_since is null or l.last_failed_at >= failed_since)
           and (failed_until is null or l.last_failed_at < failed_until)
           and not exists (select from tidemark.pending q where q.dead_letter_id = l.id)
@@ -37,7 +39,7 @@ begin
     cross join lateral tidemark.dead_letter_replay(l.id, dead_letter_replay_many.dry_run) p;
 end
 $$;
-comment on function tidemark.dead_letter_replay_many(text, text, timestamptz, timestamptz, integer, boolean) is
-'tidemark.dead_letter_replay for every open dead letter of the route, with the error code, that last failed in [failed_since, failed_until); null: any. In the order of the events, at most max_letters (default 1000), in one transaction.';
-revoke all on function tidemark.dead_letter_replay_many(text, text, timestamptz, timestamptz, integer, boolean) from public;
-grant execute on function tidemark.dead_letter_replay_many(text, text, timestamptz, timestamptz, integer, boolean) to tidemark_executor;
+comment on function tidemark.dead_letter_replay_many(text, text, timestamptz, timestamptz, integer, boolean, text) is
+'tidemark.dead_letter_replay for every open dead letter of the route, or of the source, with the error code, that last failed in [failed_since, failed_until); null: any. In the order of the events, at most max_letters (default 1000), in one transaction.';
+revoke all on function tidemark.dead_letter_replay_many(text, text, timestamptz, timestamptz, integer, boolean, text) from public;
+grant execute on function tidemark.dead_letter_replay_many(text, text, timestamptz, timestamptz, integer, boolean, text) to tidemark_executor;

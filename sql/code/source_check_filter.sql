@@ -1,0 +1,46 @@
+create or replace function tidemark.source_check_filter(definition tidemark.source, relation oid)
+returns table ("check" text, status text, detail text, hint text)
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    name constant text := format('%I.%I', definition.schema_name, definition.table_name);
+    bare constant text := regexp_replace(definition.filter, '''([^'']|'''')*''|"([^"]|"")*"', ' ', 'g');
+begin
+    if definition.filter is null then
+        return;
+    end if;
+    "check" := 'filter'; status := 'ok'; hint := ''; detail := definition.filter;
+    if bare ~* '\m(select|table)\M|\$[0-9]' then
+        status := 'fail';
+        detail := format('the filter asks more than the row: %s', definition.filter);
+        hint := 'A row is passed over once and for good: the filter may name the columns of the row only.';
+        return next;
+        return;
+    end if;
+    if not has_schema_privilege(definition.schema_name, 'usage') then
+        status := 'warn';
+        detail := format('the filter was not looked at: %s may not enter the schema', current_user);
+        hint := format('grant usage on schema %I to %I;', definition.schema_name, current_user);
+        return next;
+        return;
+    end if;
+    begin
+        -- Prepared and not run: that needs no right to read, and runs nothing of it. Once in round and once in square
+        -- brackets: what closes the one early is an error in the other.
+        execute format('prepare tidemark_source_check as select from %s where (%s)', name, definition.filter);
+        deallocate tidemark_source_check;
+        execute format('prepare tidemark_source_check as select (array[%2$s])[1] from %1$s', name, definition.filter);
+        deallocate tidemark_source_check;
+    exception when others then
+        status := 'fail';
+        detail := format('the filter does not compile: %s', sqlerrm);
+        hint := 'It is one condition over the columns, such as: kind = ''order'' and amount > 0. Functions and types outside of pg_catalog want their schema.';
+    end;
+    return next;
+end
+$$;
+comment on function tidemark.source_check_filter(tidemark.source, oid) is 'Part of tidemark.source_check: that the filter is one condition over the row.';
+revoke all on function tidemark.source_check_filter(tidemark.source, oid) from public;
+grant execute on function tidemark.source_check_filter(tidemark.source, oid) to tidemark_reader, tidemark_executor;
