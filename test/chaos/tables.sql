@@ -43,7 +43,7 @@ $$;
 create function app.note(rows_ anyarray) returns jsonb language plpgsql as $$
 begin
     insert into app.noted (source, row_id, write_id)
-    select split_part(pg_typeof(rows_)::text, '.', 2), r.id::text, r.write_id from unnest(rows_) r;
+    select rtrim(split_part(pg_typeof(rows_)::text, '.', 2), '[]'), r.id::text, r.write_id from unnest(rows_) r;
     if exists (select from unnest(rows_) r where r.poison) then
         raise exception 'poison';
     end if;
