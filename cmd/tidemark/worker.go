@@ -13,7 +13,7 @@ func newWorker(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "worker", Short: "Workers read the log, or tables of others, and hand on what they find"}
 	cmd.AddCommand(
 		needs("tidemark_reader", &cobra.Command{Use: "list", Short: "List workers and how they are doing", RunE: a.withSchema(workerList)}),
-		newWorkerShow(a), newWorkerRun(a), newWorkerSet(a), newWorkerAttach(a), newWorkerRewind(a), newWorkerPause(a, true), newWorkerPause(a, false),
+		newWorkerShow(a), newWorkerRun(a), newWorkerSet(a), newWorkerAttach(a), newWorkerDetach(a), newWorkerRewind(a), newWorkerPause(a, true), newWorkerPause(a, false),
 	)
 	return cmd
 }

@@ -125,3 +125,27 @@ func newWorkerAttach(a *app) *cobra.Command {
 	})
 	return cmd
 }
+
+func newWorkerDetach(a *app) *cobra.Command {
+	var reason string
+	cmd := needs("tidemark_admin", &cobra.Command{
+		Use:   "detach NAME SOURCE",
+		Short: "Take a source from a worker of tables: its cursors are gone, the audit keeps what they were",
+	})
+	reasonFlag(cmd, &reason)
+	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
+		gone, err := s.WorkerSourceRemove(ctx, args[0], args[1], reason)
+		if err != nil {
+			return err
+		}
+		if s.json {
+			return s.object(struct {
+				Worker  string `json:"worker"`
+				Source  string `json:"source"`
+				Cursors int    `json:"cursors"`
+			}{args[0], args[1], gone})
+		}
+		return s.linef("worker %s: does not read %s any more, %s gone", args[0], args[1], count(gone, "cursor is", "cursors are"))
+	})
+	return cmd
+}

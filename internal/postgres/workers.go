@@ -154,6 +154,12 @@ func (db *DB) WorkerSourceAdd(ctx context.Context, worker, source, reason string
 	return value[int](ctx, db, `select tidemark.worker_source_add($1, $2, nullif($3, ''))`, worker, source, reason)
 }
 
+// WorkerSourceRemove calls tidemark.worker_source_remove, and returns how many cursors are
+// gone.
+func (db *DB) WorkerSourceRemove(ctx context.Context, worker, source, reason string) (gone int, err error) {
+	return value[int](ctx, db, `select tidemark.worker_source_remove($1, $2, $3)`, worker, source, reason)
+}
+
 // WorkerRewind calls tidemark.worker_rewind, and returns where the cursor was.
 func (db *DB) WorkerRewind(ctx context.Context, worker string, toSeq int64, reason string) (was int64, err error) {
 	return value[int64](ctx, db, `select tidemark.worker_rewind($1, $2, $3)`, worker, toSeq, reason)

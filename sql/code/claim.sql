@@ -32,7 +32,8 @@ begin
             message = case when exists (select from tidemark.worker w where w.worker = claim.worker)
                 then format('worker %s has no cursor of source %s, shard %s', claim.worker, claim.source, claim.shard)
                 else format('there is no worker "%s"', claim.worker) end,
-            hint = 'Workers and their sources: select worker, source, shard from tidemark.worker_cursor;';
+            hint = case when claim.source = 'outbox' then 'Workers: select worker from tidemark.worker;'
+                else 'Sources of workers: select worker, source, shard from tidemark.worker_cursor;' end;
     end if;
     if claim.lease not between interval '1 second' and interval '1 hour' then
         raise exception using errcode = 'TM005', message = format('lease is %s, and must be from 1 second to 1 hour', claim.lease);

@@ -17,14 +17,7 @@ declare
     highest bigint;
     last bigint;
 begin
-    sequence := case when id.attidentity <> '' then (
-            select d.objid from pg_depend d join pg_class c on c.oid = d.objid and c.relkind = 'S'
-            where d.classid = 'pg_class'::regclass and d.refclassid = 'pg_class'::regclass and d.refobjid = relation
-              and d.refobjsubid = id.attnum and d.deptype = 'i')
-        when expression ~ '^nextval\(''([^'']|'''')+''::regclass\)$' then (
-            select d.refobjid from pg_attrdef f join pg_depend d on d.classid = 'pg_attrdef'::regclass and d.objid = f.oid
-            join pg_class c on c.oid = d.refobjid and d.refclassid = 'pg_class'::regclass and c.relkind = 'S'
-            where f.adrelid = relation and f.adnum = id.attnum) end;
+    sequence := tidemark.source_sequence(relation, definition.id_column);
     "check" := 'sequence';
     if sequence is null then
         status := 'fail';

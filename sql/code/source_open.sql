@@ -19,14 +19,12 @@ declare
     next tidemark.source_plan := tidemark.source_plan(source_open.worker, source_open.source, source_open.shard, source_open.epoch,
                                                       source_open.page, source_open.lease);
     got tidemark.source_page;
-    relation regclass;
     problem text;
     kind text;
 begin
     if next.status = 'go' then
-        relation := (tidemark.source_shape(next.source)).relation;
-        if row_security_active(relation) then
-            next := tidemark.source_misread(next, 'source_changed', format('row security of %s hides rows from %s', relation, current_user));
+        if row_security_active(next.relation) then
+            next := tidemark.source_misread(next, 'source_changed', format('row security of %s hides rows from %s', next.relation::regclass, current_user));
         end if;
     end if;
     status := next.status;

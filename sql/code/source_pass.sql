@@ -16,7 +16,6 @@ as $$
 declare
     began constant timestamptz := clock_timestamp();
     plan tidemark.source_plan;
-    relation regclass;
     act text;
     read tidemark.source_page;
     failed tidemark.failed_row[] := '{}';
@@ -31,12 +30,11 @@ begin
     if plan.status <> 'go' then
         return tidemark.source_rest(plan);
     end if;
-    relation := (tidemark.source_shape(plan.source)).relation;
-    if row_security_active(relation) then
+    if row_security_active(plan.relation) then
         return tidemark.source_rest(tidemark.source_misread(plan, 'source_changed',
-            format('row security of %s hides rows from %s', relation, current_user)));
+            format('row security of %s hides rows from %s', plan.relation::regclass, current_user)));
     end if;
-    act := case (plan.worker).handler when 'sql' then (tidemark.source_handler(plan.worker, relation)).call else (plan.worker).handler end;
+    act := coalesce(plan.call, (plan.worker).handler);
     if act = 'go' then
         raise exception using errcode = 'TM005', message = format('worker %s belongs to a Go program and is not run from here', source_pass.worker),
             hint = 'Start the program.';

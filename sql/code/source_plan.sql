@@ -60,7 +60,8 @@ begin
             'the table is another one than that which was read: dropped and made anew, or in a database that was restored. '
             'Accept the place, or rewind, with tidemark.source_rewind');
     end if;
-    problem := (tidemark.source_handler(w, shape.relation)).problem;
+    p.relation := shape.relation;
+    select h.call, h.problem into p.call, problem from tidemark.source_handler(w, shape.relation) h;
     if problem is not null then
         return tidemark.source_hold(p, 'source_misconfigured', problem);
     end if;

@@ -104,10 +104,10 @@ where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
     end if;
 
     noted := case when sweeping or swept and step = 'forward' then 'filter (where e.fresh and e.xid >= $12)' end;
-    return format('with e as (%s)
+    return format('with e as %s(%s)
 select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) filter (where e.fresh))::integer, max(e.ts),
     (array_agg(e.pos))[count(*)::integer]::text, (count(*) filter (where e.late))::integer, %s, %s, %s, %s, %s from e',
-        page,
+        case when sweeping then 'materialized ' else '' end, page,
         case when step = 'forward' and numbered then 'array_agg(e.pos)' else 'null::bigint[]' end,
         case act
             when 'ids' then 'to_jsonb(array_agg(e.id::text) filter (where e.takes))'

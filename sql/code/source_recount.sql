@@ -20,7 +20,7 @@ begin
     if (plan.worker).storm_fraction is not null and (plan.worker).coalesce_window is not null then
         -- As many groups as the planner knows of: to count them would cost more than the storm.
         select max(case when t.n_distinct < 0 then -t.n_distinct * r.reltuples else t.n_distinct end) into groups
-        from pg_stats t join pg_class r on r.oid = (tidemark.source_shape(s)).relation
+        from pg_stats t join pg_class r on r.oid = plan.relation
         where t.schemaname = s.schema_name and t.tablename = s.table_name and t.attname = any (s.group_key);
         told := jsonb_build_object('groups', groups);
     end if;

@@ -21,7 +21,7 @@ begin
     if readers is not null then
         raise exception using errcode = 'TM005',
             message = format('source %s is not removed: it is read by %s', source_remove.source, readers),
-            hint = 'What a worker has done is known by its cursor, which stays. To stop it: select tidemark.worker_pause(''name'', true, ''why'');';
+            hint = 'Take it from the worker first: select tidemark.worker_source_remove(''worker'', ''source'', ''why'');';
     end if;
     delete from tidemark.source s where s.source = source_remove.source;
 end

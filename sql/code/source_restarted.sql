@@ -12,7 +12,7 @@ begin
     if plan.step <> 'forward' or s.safety <> 'sequence' or page.examined > 0 then
         return null;
     end if;
-    sequence := pg_get_serial_sequence(format('%I.%I', s.schema_name, s.table_name), s.id_column)::regclass;
+    sequence := tidemark.source_sequence(plan.relation, s.id_column);
     if sequence is null or not has_sequence_privilege(sequence, 'select, usage') then
         return null;
     end if;

@@ -13,6 +13,12 @@ begin
         raise exception using errcode = 'insufficient_privilege', message = 'only members of tidemark_admin give a worker its sources',
             hint = 'A Go program may for its own worker.';
     end if;
+    -- A source that is removed at this moment has no cursor yet.
+    perform from tidemark.source s where s.source = worker_cursors_make.source for key share;
+    if not found then
+        raise exception using errcode = 'TM004', message = format('there is no source "%s"', worker_cursors_make.source),
+            hint = 'Sources: select source from tidemark.source;';
+    end if;
     insert into tidemark.worker_cursor (worker, source, shard, watermark_id, decided_through, phase, sweep, metadata)
     select worker_cursors_make.worker, worker_cursors_make.source, n, worker_cursors_make.first,
            tidemark.source_place(null, worker_cursors_make.first), 'seeding',

@@ -10,8 +10,9 @@ begin
     perform set_config('tidemark.reason', coalesce(worker_set.reason, ''), true);
     perform tidemark.changes_check('worker', worker_set.changes, 'tidemark.worker', array['id', 'worker']);
     insert into tidemark.worker (worker, source, handler, handler_ref)
-    values (worker_set.worker, coalesce(changes ->> 'source', 'outbox'),
-            coalesce(changes ->> 'handler', case changes ->> 'source' when 'table' then 'sql' else 'route' end), changes ->> 'handler_ref')
+    select worker_set.worker, coalesce(changes ->> 'source', 'outbox'),
+           coalesce(changes ->> 'handler', case changes ->> 'source' when 'table' then 'sql' else 'route' end), changes ->> 'handler_ref'
+    where not exists (select from tidemark.worker w where w.worker = worker_set.worker)
     on conflict do nothing;
     select w.* into row_ from tidemark.worker w where w.worker = worker_set.worker for update;
     if (changes ? 'source' and changes ->> 'source' is distinct from row_.source) or (changes ? 'handler' and changes ->> 'handler' is distinct from row_.handler) then

@@ -42,7 +42,7 @@ begin
         execute format('select min(t.%I)::text from %s t', s.id_column, shape.relation) into first;
         first := greatest(-9223372036854775808, least(first::numeric, 1, (
             select q.seqmin from pg_sequence q
-            where q.seqrelid = pg_get_serial_sequence(shape.relation::text, s.id_column)::regclass)) - 1)::text;
+            where q.seqrelid = tidemark.source_sequence(shape.relation, s.id_column))) - 1)::text;
     end if;
     return tidemark.worker_cursors_make(w.worker, s.source, first, worker_source_add.reason);
 end

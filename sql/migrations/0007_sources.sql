@@ -119,12 +119,14 @@ create type tidemark.source_plan as (
     worker tidemark.worker,
     source tidemark.source,
     cursor tidemark.worker_cursor,
+    relation oid,
+    call text,
     horizon timestamptz,
     fence_closed boolean,
     sweep jsonb,
     rows_limit integer
 );
-comment on type tidemark.source_plan is 'What the next pass over a source is to do: status go, or why not (closed, held, throttled, waiting; detail says more); step forward or sweep.';
+comment on type tidemark.source_plan is 'What the next pass over a source is to do: status go, or why not (closed, held, throttled, waiting; detail says more); step forward, sweep or retry; the table, and how its handler is called.';
 
 create type tidemark.source_page as (
     examined integer,
