@@ -80,7 +80,7 @@ func TestIUCore(t *testing.T) {
 		}
 	}
 	domains, err := db.Domains(t.Context())
-	if err != nil || len(domains) != 1 || !domains[0].MetadataOnly {
+	if err != nil || len(domains) != 2 || domains[0].Domain != "iu" || !domains[0].MetadataOnly { // and system
 		t.Error(domains, err)
 	}
 	health, err := db.WorkerHealthOf(t.Context(), "iu_outbound_default")
