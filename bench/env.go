@@ -84,7 +84,7 @@ func newEnv(ctx context.Context, o options) (_ *env, err error) {
 	if _, err := migrate.Up(ctx, e.conn); err != nil {
 		return nil, err
 	}
-	for _, sql := range []string{schemaSQL, writersSQL, tidemarkSQL} {
+	for _, sql := range []string{schemaSQL, writersSQL, tidemarkSQL, sweepSQL} {
 		if err := e.exec(ctx, sql); err != nil {
 			return nil, err
 		}

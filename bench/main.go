@@ -19,6 +19,7 @@ import (
 type options struct {
 	workload string
 	events   int
+	rows     int
 	rounds   int
 	only     string
 	url      string
@@ -30,8 +31,9 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.workload, "w", "1", "workload: 1, 2, 4, 5 or all")
-	flag.IntVar(&o.events, "events", 1_000_000, "events in the backlog of workload 1")
+	flag.StringVar(&o.workload, "w", "1", "workload: 1 to 5, 7 or all")
+	flag.IntVar(&o.events, "events", 1_000_000, "events in the backlog of workload 1, and in the largest one of workload 7")
+	flag.IntVar(&o.rows, "rows", 1_037_724, "rows of the table of workload 3")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds; each runs every contestant once")
 	flag.StringVar(&o.only, "only", "", "names of contestants, separated by semicolons; * matches any text (default all)")
 	flag.StringVar(&o.url, "url", "", "server to use; its database tidemark_bench is dropped (default: a private cluster)")

@@ -74,6 +74,10 @@ func atMost(want float64, f figure) goal {
 	return goal{f, fmt.Sprintf("≤ %g", want), f.value <= want}
 }
 
+func within(least, most float64, f figure) goal {
+	return goal{f, fmt.Sprintf("%g to %g", least, most), f.value >= least && f.value <= most}
+}
+
 func note(f figure) goal { return goal{figure: f} }
 
 func (g goal) String() string {

@@ -15,6 +15,8 @@ var (
 	pgqSQL string
 	//go:embed sql/tidemark.sql
 	tidemarkSQL string
+	//go:embed sql/sweep.sql
+	sweepSQL string
 )
 
 // payload gives the 200 bytes of JSON of event number n.

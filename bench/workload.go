@@ -35,7 +35,7 @@ type workload struct {
 	reach       func(results) []goal
 }
 
-var workloads = []workload{w1, w2, w4, w5}
+var workloads = []workload{w1, w2, w3, w4, w5, w7}
 
 func choose(number string) ([]workload, error) {
 	if number == "all" {
@@ -46,5 +46,5 @@ func choose(number string) ([]workload, error) {
 			return []workload{w}, nil
 		}
 	}
-	return nil, fmt.Errorf("no workload %q: want 1, 2, 4, 5 or all", number)
+	return nil, fmt.Errorf("no workload %q: want 1 to 5, 7 or all", number)
 }

@@ -40,13 +40,13 @@ func TestHeartbeat(t *testing.T) {
 		from tidemark.heartbeat_register('mailer', 'Hermes', '{shop}', '20 seconds', reason => 'new')`, "mailer Hermes {shop} 20 60 registered 0 postgres")
 	s.exec(`select tidemark.heartbeat_write('mailer')`)
 	s.exec(`select tidemark.heartbeat_write('mailer', 'running', '{"batch": 7}')`)
-	row := `select concat_ws(' ', kind, expected_cadence_seconds, stale_threshold_seconds, last_status, ticks_total, payload, age_seconds, state) from tidemark.heartbeat_health where executor_id = 'mailer'`
-	s.wantRows(row, `Hermes 20 60 running 2 {"batch": 7} 0 alive`)
+	row := `select concat_ws(' ', kind, expected_cadence_seconds, stale_threshold_seconds, last_status, ticks_total, payload, state) from tidemark.heartbeat_health where executor_id = 'mailer'`
+	s.wantRows(row, `Hermes 20 60 running 2 {"batch": 7} alive`)
 
 	// Kinds are open data; to register again changes what was registered, and not the beats.
 	s.exec(`insert into tidemark.heartbeat_kind values ('Cron')`)
 	s.exec(`select tidemark.heartbeat_register('mailer', 'Cron', cadence => '1 minute', threshold => '1 minute')`)
-	s.wantRows(row, `Cron 60 60 running 2 {} 0 alive`)
+	s.wantRows(row, `Cron 60 60 running 2 {} alive`)
 	s.wantRows(`select executor_id from tidemark.heartbeat_deregister('mailer', 'moved away')`, "mailer")
 	s.wantRows(`select concat_ws(' ', action, object, actor, reason, before is null, after is null) from tidemark.audit where action like 'heartbeat%' order by id`,
 		"heartbeat_register heartbeat mailer postgres new t f", "heartbeat_register heartbeat mailer postgres f f",
@@ -105,29 +105,29 @@ func TestSilenceIsTold(t *testing.T) {
 	t.Parallel()
 	s := open(t, tidemarktest.NewDB(t), "check")
 	for _, e := range []string{"a", "b", "c", "d", "e"} {
-		s.register(e)
+		s.exec(`select tidemark.heartbeat_register($1, 'Agent', cadence => '1000 seconds', threshold => '3000 seconds')`, e)
 		s.exec(`select tidemark.heartbeat_write($1, 'busy')`, e)
 	}
-	s.exec(`select tidemark.heartbeat_register('e', cadence => '30 seconds', threshold => '30 seconds')`)
+	s.exec(`select tidemark.heartbeat_register('e', cadence => '3000 seconds', threshold => '3000 seconds')`)
 	s.check()
-	s.silentFor("a", 29)   // not yet
-	s.silentFor("b", 31)   // 3 cadences and more
-	s.silentFor("c", 99)   // fewer than 10
-	s.silentFor("d", 100)  // 10
-	s.silentFor("e", 60.5) // past its threshold, at 2 cadences
+	s.silentFor("a", 2900)  // not yet
+	s.silentFor("b", 3100)  // 3 cadences and more
+	s.silentFor("c", 9900)  // fewer than 10
+	s.silentFor("d", 10000) // 10
+	s.silentFor("e", 6050)  // past its threshold, at 2 cadences
 	s.check("b silent warning told", "c silent warning told", "d silent critical told", "e silent critical told")
 	s.wantRows(silentEvents, "b warning alert", "c warning alert", "d critical alert", "e critical alert")
 	s.wantRows(openFindings, "heartbeat_silent b warning 1", "heartbeat_silent c warning 1", "heartbeat_silent d critical 1", "heartbeat_silent e critical 1")
-	s.wantRows(`select concat_ws(' ', domain, type, lane, key, subject_table, actor, payload) from tidemark.outbox where subject_ref = 'b'`,
-		`system queue_worker_silent immediate b tidemark.heartbeat tidemark {"kind": "Agent", "gap_ratio": 3.1, "age_seconds": 31, "executor_id": "b", "last_status": "busy", "stale_threshold_seconds": 30, "expected_cadence_seconds": 10}`)
-	s.wantRows(`select detail from tidemark.finding where subject = 'b'`, `silent for 00:00:31, a beat is expected every 10 s; its last words were "busy"`)
+	s.wantRows(`select concat_ws(' ', domain, type, lane, key, subject_table, actor, payload - 'age_seconds') from tidemark.outbox where subject_ref = 'b' and (payload ->> 'age_seconds')::int between 3100 and 3149`,
+		`system queue_worker_silent immediate b tidemark.heartbeat tidemark {"kind": "Agent", "gap_ratio": 3.1, "executor_id": "b", "last_status": "busy", "stale_threshold_seconds": 3000, "expected_cadence_seconds": 1000}`)
+	s.wantRows(`select regexp_replace(detail, '00:5[12]:[0-9]+', 'a while') from tidemark.finding where subject = 'b'`, `silent for a while, a beat is expected every 1000 s; its last words were "busy"`)
 
 	// Not again within twice the threshold, however often it is looked for.
 	s.check("b silent warning", "c silent warning", "d silent critical", "e silent critical")
-	s.exec(`update tidemark.silence set told_at = told_at - interval '59 seconds'`)
-	s.silentFor("c", 101) // worse, and still not again; the finding says so
+	s.exec(`update tidemark.silence set told_at = told_at - interval '5900 seconds'`)
+	s.silentFor("c", 10100) // worse, and still not again; the finding says so
 	s.check("b silent warning", "c silent critical", "d silent critical", "e silent critical")
-	s.exec(`update tidemark.silence set told_at = told_at - interval '1 second'`)
+	s.exec(`update tidemark.silence set told_at = told_at - interval '100 seconds'`)
 	s.check("b silent warning told", "c silent critical told", "d silent critical told", "e silent critical told")
 	s.wantRows(openFindings, "heartbeat_silent b warning 2", "heartbeat_silent c critical 3", "heartbeat_silent d critical 2", "heartbeat_silent e critical 2")
 
@@ -136,7 +136,7 @@ func TestSilenceIsTold(t *testing.T) {
 	s.check("b returned warning")
 	s.check()
 	s.wantRows(openFindings)
-	s.silentFor("b", 40)
+	s.silentFor("b", 4000)
 	s.check("b silent warning")
 	s.wantRows(openFindings, "heartbeat_silent b warning 1")
 	s.wantRows(`select count(*)::text from tidemark.finding where subject = 'b'`, "2")
@@ -403,7 +403,7 @@ func TestLagFinding(t *testing.T) {
 	old(16)
 	w.wantMaintain()
 	w.wantRows(openFindings, "cursor_lag default/outbox/0 high 2")
-	w.wantRows(`select concat_ws(' ', status, count, age_seconds) from tidemark.queue_health where kind = 'backlog'`, "bad 1 960")
+	w.wantRows(`select concat_ws(' ', status, count, age_seconds / 60) from tidemark.queue_health where kind = 'backlog'`, "bad 1 16")
 	w.exec(`select tidemark.gate_set('routes.enabled', false)`)
 	w.wantMaintain()
 	w.wantRows(openFindings)
@@ -447,8 +447,8 @@ func TestQueueHealth(t *testing.T) {
 	// A source that is not the log has an id of any kind.
 	w.exec(`insert into tidemark.worker_cursor (worker, source, watermark_id, watermark_ts, last_run_at)
 		values ('default', 'orders', 'b5f7-not-a-number', clock_timestamp() - interval '5 minutes', clock_timestamp()), ('default', 'fresh', 'x', null, clock_timestamp())`)
-	w.wantRows(`select concat_ws(' ', name, status, age_seconds, count, note) from tidemark.queue_health where kind = 'backlog' and name <> 'default/outbox/0' order by 1`,
-		"default/fresh/0 ok at the beginning", "default/orders/0 warn 300 ")
+	w.wantRows(`select concat_ws(' ', name, status, age_seconds / 60, count, note) from tidemark.queue_health where kind = 'backlog' and name <> 'default/outbox/0' order by 1`,
+		"default/fresh/0 ok at the beginning", "default/orders/0 warn 5 ")
 
 	// The rate is that of the last minutes.
 	w.exec(`select tidemark.maintain()`)
@@ -456,7 +456,7 @@ func TestQueueHealth(t *testing.T) {
 	w.exec(`update tidemark.worker_cursor set events_seen = events_seen + 2000 where source = 'outbox'`)
 	w.wantRows(`select round(rate)::text from tidemark.worker_summary where source = 'outbox'`, "20")
 	// Called again at once, as several daemons do, it counts from then all the same; later it moves on.
-	kept := `select round(extract(epoch from clock_timestamp() - older_at))::text from tidemark.cursor_sample where source = 'outbox'`
+	kept := `select round(extract(epoch from clock_timestamp() - older_at), -1)::text from tidemark.cursor_sample where source = 'outbox'`
 	w.exec(`select tidemark.maintain()`)
 	w.wantRows(kept, "100")
 	w.exec(`update tidemark.cursor_sample set newer_at = clock_timestamp() - interval '60 seconds'`)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -110,11 +109,7 @@ func packInstall(ctx context.Context, s *session, args []string) error {
 	if err := s.linef("pack %s %s: installed", installed.Pack, installed.Version); err != nil {
 		return err
 	}
-	next := slices.Clone(pack.Next)
-	for _, worker := range pack.Workers {
-		next = append(next, "tidemark activate "+worker)
-	}
-	for _, step := range next {
+	for _, step := range pack.Next {
 		if err := s.linef("next: %s", step); err != nil {
 			return err
 		}

@@ -27,6 +27,11 @@ type evidence struct {
 	Stored   []Stored
 	Txns     []*txn
 	Letters  []Letter
+
+	Rows       []Row // of the tables that a worker reads
+	Notes      []Note
+	RowLetters []RowLetter
+
 	Closings []closing
 	Stops    []stop
 	Samples  []Sample
@@ -74,7 +79,7 @@ func check(e *evidence) (found []violation, excused int) {
 	}
 	for _, rule := range []func(){
 		c.acknowledgedIsStored, c.deliveredIsStored, c.storedIsDelivered, c.effectsOnce, c.inOrder,
-		c.closedIsSilent, c.neverBack, c.replaysMarked, c.deadHoldsNobody, c.rest,
+		c.closedIsSilent, c.rowsOnce, c.tablesAreSilent, c.neverBack, c.replaysMarked, c.deadHoldsNobody, c.rest,
 	} {
 		rule()
 	}
@@ -102,12 +107,7 @@ func (c *checker) acknowledgedIsStored() {
 
 // I2: what was delivered is stored in the end. I8: and was not rolled back.
 func (c *checker) deliveredIsStored() {
-	undone := map[int64]bool{}
-	for _, t := range c.Txns {
-		for _, w := range t.Writes {
-			undone[w.ID] = t.Fate == rolledBack || w.Undone
-		}
-	}
+	undone := c.undone()
 	said := map[string]bool{}
 	one := func(where, event string, id int64, key string, version int) {
 		s := c.byEvent[event]

@@ -46,7 +46,10 @@ func sound() *evidence {
 	again.Replay = true
 	e.Arrivals = append(e.Arrivals, again)
 	e.Samples = []Sample{{at(0), 1, 1}, {at(1), 2, 1}, {at(2), 3, 2}}
-	e.Closings = []closing{{What: "gate", Sent: at(5.5), From: at(6), To: at(9), Over: at(9.1)}}
+	e.Closings = []closing{{What: masterGate, Sent: at(5.5), From: at(6), To: at(9), Over: at(9.1)}}
+	e.Rows = []Row{{"ledger", "1", 1, false}, {"receipt", "1", 1, false}, {"ledger", "2", 2, true}}
+	e.Notes = []Note{{at(0.5), "ledger", "1", 1}, {at(0.7), "receipt", "1", 1}}
+	e.RowLetters = []RowLetter{{"ledger", "2"}}
 	return e
 }
 
@@ -126,8 +129,27 @@ func TestEachViolation(t *testing.T) {
 		"held up by the dead target": {func(e *evidence) {
 			e.Calm = calm{IDs: []int64{3}, Sent: at(2), Limit: 200 * time.Millisecond}
 		}, []string{"I10", "I10", "I10", "I10"}},
-		"bad signature":        {func(e *evidence) { e.Forged = 1 }, []string{"signature"}},
-		"a daemon that panics": {func(e *evidence) { e.Broken = []string{"panic"} }, []string{"process"}},
+		"a row that was never handled": {func(e *evidence) { e.Notes = e.Notes[:1] }, []string{"I3"}},
+		"a row that is a dead letter without a reason": {func(e *evidence) {
+			e.RowLetters = append(e.RowLetters, RowLetter{"receipt", "1"})
+		}, []string{"I3"}},
+		"poison of which something has remained": {func(e *evidence) {
+			e.Notes = append(e.Notes, Note{at(1), "ledger", "2", 2})
+		}, []string{"I4"}},
+		"poison that is forgotten": {func(e *evidence) { e.RowLetters = nil }, []string{"I3"}},
+		"a row handled three times": {func(e *evidence) {
+			e.Notes = append(e.Notes, e.Notes[0], e.Notes[0])
+		}, []string{"I4"}},
+		"a row that was rolled back": {func(e *evidence) {
+			e.Notes = append(e.Notes, Note{at(1), "ledger", "4", 4})
+		}, []string{"I8"}},
+		"a row that a crash took back": {func(e *evidence) {
+			e.Notes = append(e.Notes, Note{at(1), "ledger", "5", 5})
+		}, []string{"I2"}},
+		"a row that says another":     {func(e *evidence) { e.Notes[0].Write = 3 }, []string{"I2"}},
+		"a row through a closed gate": {func(e *evidence) { e.Notes[0].At = at(6.1) }, []string{"I6"}},
+		"bad signature":               {func(e *evidence) { e.Forged = 1 }, []string{"signature"}},
+		"a daemon that panics":        {func(e *evidence) { e.Broken = []string{"panic"} }, []string{"process"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

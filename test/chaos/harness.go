@@ -179,7 +179,7 @@ func (h *harness) gather(ctx context.Context, e *evidence) error {
 	e.Effects, _, errs[1] = ask(ctx, h, pgx.RowToStructByPos[Effect], `select n, at, id, event, key, version from app.effect order by n`)
 	e.Letters, _, errs[2] = ask(ctx, h, pgx.RowToStructByPos[Letter], `
 		select r.route_code, l.event_id::text from tidemark.dead_letter l join tidemark.outbound_route r on r.id = l.route_id`)
-	return errors.Join(errs[:]...)
+	return errors.Join(errors.Join(errs[:]...), h.gatherTables(ctx, e))
 }
 
 // tearDown ends everything that the run has started.

@@ -121,6 +121,18 @@ var mutants = func() map[string]mutant {
 			bug: "nogate", scenes: []string{"gate-slow"},
 		},
 		{
+			name: "nohorizon", by: "I3", tells: "tables: rows are read up to the clock, whoever is still writing below it",
+			sql: []edit{{"source_horizon", "horizon := least(clock, oldest) - margin;", "horizon := clock - margin;"}}, scenes: []string{"late-commit"},
+		},
+		{
+			name: "nosweep", by: "I3", tells: "tables: what a sweep finds behind the watermark is passed over",
+			sql: []edit{{"source_query", "fresh := format('e.fits and e.xid >= $7", "fresh := format('e.fits and false and e.xid >= $7"}}, scenes: []string{"late-commit"},
+		},
+		{
+			name: "nosweepledger", by: "I4", tells: "tables: a sweep does not ask what was handled already",
+			sql: []edit{{"source_query", "where l.worker_id = $11 and l.source", "where false and l.worker_id = $11 and l.source"}}, scenes: []string{"late-commit"},
+		},
+		{
 			name: "noparking", by: "I5", tells: "a lane does not keep events of a key behind each other",
 			bug: "noparking", scenes: []string{"key-fails"},
 		},

@@ -122,6 +122,10 @@ func (h *harness) sample(ctx context.Context) {
 // quiet waits until nothing is left to do, and says what is if that takes too long.
 func (h *harness) quiet(ctx context.Context, limit time.Duration) (string, error) {
 	deadline := time.Now().Add(limit)
+	last, _, err := ask(ctx, h, pgx.RowTo[string], `select pg_snapshot_xmax(pg_current_snapshot())::text`)
+	if err != nil {
+		return "", err
+	}
 	for {
 		rows, _, err := ask(ctx, h, pgx.RowTo[string], `
 			select concat_ws(', ', nullif(behind, 0) || ' behind', nullif(holes, 0) || ' holes',
@@ -133,11 +137,15 @@ func (h *harness) quiet(ctx context.Context, limit time.Duration) (string, error
 		if err != nil {
 			return "", err
 		}
-		if len(rows) == 1 && rows[0] == "" {
+		lagging, err := h.lagging(ctx, last[0])
+		if err != nil {
+			return "", err
+		}
+		if len(rows) == 1 && rows[0] == "" && lagging == "" {
 			return "", nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Sprintf("after %s there is %s", limit, strings.Join(rows, "; ")), nil
+			return fmt.Sprintf("after %s there is %s; %s", limit, strings.Join(rows, "; "), lagging), nil
 		}
 		if err := wait(ctx, 200*time.Millisecond); err != nil {
 			return "", err

@@ -98,7 +98,7 @@ func (d *draft) exec(sql string, args ...any) {
 	}
 }
 
-// write emits one event for each key.
+// write emits one event for each key, and appends a row to each of the tables.
 func (d *draft) write(undone bool, at ...string) {
 	ids, kinds, poisons := make([]int64, len(at)), make([]string, len(at)), make([]string, len(at))
 	for i := range at {
@@ -115,6 +115,7 @@ func (d *draft) write(undone bool, at ...string) {
 		d.txn.Writes = append(d.txn.Writes, write{ids[i], undone})
 	}
 	d.exec(`select app.write_all($1, $2, $3, $4)`, at, ids, kinds, poisons)
+	d.append(ids[0])
 }
 
 // end concludes the transaction: it can have been committed only if that was asked for.

@@ -117,6 +117,11 @@ func (r *result) printDeliveries(say func(string, ...any)) {
 			route, s.all, s.taken, s.refused, s.again, 100*float64(s.again)/float64(max(1, s.taken)), s.unheard, s.stale)
 	}
 	say("%-8s %d effects", inside, len(e.Effects))
+	rows := map[string]int{}
+	for i := range e.Rows {
+		rows[e.Rows[i].Source]++
+	}
+	say("tables: %d rows of ledger, %d of receipt, %d of reading; %d handled, %d dead letters", rows["ledger"], rows["receipt"], rows["reading"], len(e.Notes), len(e.RowLetters))
 	say("deliveries: %d in all; %d dead letters, %d replays, %d times a gate or route was closed", total, len(e.Letters), len(e.Replays), len(e.Closings))
 }
 

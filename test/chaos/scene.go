@@ -193,7 +193,7 @@ func (h *harness) gate(name string, random *rand.Rand) func(context.Context) err
 }
 
 func gateMaster(h *harness, random *rand.Rand) (string, func(context.Context) error) {
-	return "gate", h.gate("routes.enabled", random)
+	return "gate", h.gate(masterGate, random)
 }
 
 func gateWorker(h *harness, random *rand.Rand) (string, func(context.Context) error) {
@@ -202,7 +202,7 @@ func gateWorker(h *harness, random *rand.Rand) (string, func(context.Context) er
 
 // gateSlow closes the gate while a receiver is slow, so that there is a page in hand.
 func gateSlow(h *harness, random *rand.Rand) (string, func(context.Context) error) {
-	shut := h.gate("routes.enabled", random)
+	shut := h.gate(masterGate, random)
 	return "gate", func(ctx context.Context) error {
 		if !h.take("link " + healthy) {
 			return shut(ctx)

@@ -125,12 +125,15 @@ func (h *harness) install(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := h.installTables(ctx, conn); err != nil {
+		return err
+	}
 	for _, edit := range h.mutant.sql {
 		if err := edit.apply(ctx, conn); err != nil {
 			return err
 		}
 	}
-	_, err = conn.Exec(ctx, `select tidemark.gate_set('routes.enabled', true), tidemark.gate_set($1, true)`, "worker."+worker+".enabled")
+	_, err = conn.Exec(ctx, `select tidemark.gate_set($1, true), tidemark.gate_set($2, true)`, masterGate, "worker."+worker+".enabled")
 	return err
 }
 

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	costFigure   = "µs/event of a pass"
+	workFigure   = "CPU µs/event of a pass"
+	largest      = 1_000_000
+	fewestEvents = 200_000 // that a run is long: small backlogs are worked off again and again
+)
+
+func backlogName(what string, n int) string {
+	return fmt.Sprintf("%s, backlog %s", what, thousands(float64(n)))
+}
+
+const (
+	routesGrow = "routes"
+	tableGrows = "table"
+)
+
+func backlogs(e *env) []int {
+	sizes := []int{10_000, 100_000, largest, e.events}
+	sizes = slices.DeleteFunc(sizes, func(n int) bool { return n > e.events })
+	slices.Sort(sizes)
+	return slices.Compact(sizes)
+}
+
+var w7 = workload{
+	number:  "7",
+	title:   "growth: cost of an event by the size of the backlog",
+	unit:    "event",
+	columns: []string{workFigure, costFigure},
+	contestants: func(e *env) (all []contestant) {
+		for _, n := range backlogs(e) {
+			all = append(all, &growth{env: e, name: backlogName(routesGrow, n), size: n, kind: &routeGrowth{env: e}},
+				&growth{env: e, name: backlogName(tableGrows, n), size: n, kind: &tableGrowth{births{env: e}}})
+		}
+		return all
+	},
+	reach: func(rs results) (goals []goal) {
+		for _, what := range []string{routesGrow, tableGrows} {
+			for _, n := range []int{10_000, 100_000, 10 * largest} {
+				v, ok := rs.between(backlogName(what, n), backlogName(what, largest), func(s, base sample) float64 {
+					return s.figures[workFigure] / base.figures[workFigure]
+				})
+				f := figure{workFigure + ", " + backlogName(what, n) + " ÷ " + thousands(largest), v, ok}
+				if ok || n < largest {
+					goals = append(goals, within(0.9, 1.1, f))
+				}
+			}
+		}
+		return goals
+	},
+}
+
+// growth works off the last events of a log, or the last rows of a table, that is always as large. What is measured
+// is passes alone: neither the way back to the beginning nor a session's first plans.
+type growth struct {
+	*env
+	name string
+	size int
+	kind interface {
+		setup(ctx context.Context) error
+		back(ctx context.Context, size int) error // to so many before the end, as if they had never been read
+		pass() string
+		check(ctx context.Context, size int) error
+	}
+	took  passCost
+	items int
+}
+
+// passCost is what passes took, by the clock and of the cluster's CPU.
+type passCost struct{ time, cpu time.Duration }
+
+func (c *growth) Name() string { return c.name }
+func (c *growth) Figures() map[string]float64 {
+	each := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 / float64(c.items) }
+	return map[string]float64{costFigure: each(c.took.time), workFigure: each(c.took.cpu)}
+}
+
+func (c *growth) Setup(ctx context.Context) error {
+	if err := c.kind.setup(ctx); err != nil {
+		return err
+	}
+	_, err := c.once(ctx, min(c.size, 20_000))
+	return err
+}
+
+func (c *growth) Run(ctx context.Context) (int, error) {
+	c.took, c.items = passCost{}, 0
+	for c.items < max(c.size, fewestEvents) {
+		took, err := c.once(ctx, c.size)
+		if err != nil {
+			return 0, err
+		}
+		c.took.time += took.time
+		c.took.cpu += took.cpu
+		c.items += c.size
+	}
+	return c.items, nil
+}
+
+func (c *growth) once(ctx context.Context, size int) (took passCost, err error) {
+	if err := c.kind.back(ctx, size); err != nil {
+		return took, err
+	}
+	began, cpu := time.Now(), c.meter.cpu.total()
+	if err := c.passes(ctx, size); err != nil {
+		return took, err
+	}
+	took = passCost{time.Since(began), c.meter.cpu.total() - cpu}
+	return took, c.kind.check(ctx, size)
+}
+
+func (c *growth) passes(ctx context.Context, size int) error {
+	for done := 0; done < size; {
+		var text []byte
+		if err := c.conn.QueryRow(ctx, c.kind.pass()).Scan(&text); err != nil {
+			return err
+		}
+		var pass struct {
+			Status       string
+			Events, Rows int
+		}
+		if err := json.Unmarshal(text, &pass); err != nil {
+			return err
+		}
+		if pass.Status != "ran" || pass.Events+pass.Rows == 0 {
+			return fmt.Errorf("%d of %d done, and a pass said %s", done, size, text)
+		}
+		done += pass.Events + pass.Rows
+	}
+	return nil
+}
+
+func (c *growth) Check(ctx context.Context) error { return c.kind.check(ctx, c.size) }
+func (c *growth) Clean(context.Context) error     { return nil }
+
+// routeGrowth is four routes in dry run.
+type routeGrowth struct{ *env }
+
+func (c *routeGrowth) setup(ctx context.Context) error {
+	s := sqlWorker{env: c.env, types: everyType}
+	return s.Setup(ctx)
+}
+
+// back is on another connection: what it does there makes a session forget its plans.
+func (c *routeGrowth) back(ctx context.Context, size int) error {
+	if _, err := c.pool.Exec(ctx, `
+		set session_replication_role = replica;
+		delete from tidemark.decision;
+		reset session_replication_role`); err != nil {
+		return err
+	}
+	_, err := c.pool.Exec(ctx, "update tidemark.worker_cursor set watermark_id = ($1::int4 - $2::int4)::text, decided_through = ($1 - $2)::text where worker = 'bench'", c.events, size)
+	return err
+}
+
+func (c *routeGrowth) pass() string { return "select tidemark.route_worker_run('bench', 5000)" }
+
+func (c *routeGrowth) check(ctx context.Context, size int) error {
+	return c.expect(ctx, "events decided", size, "select coalesce(sum(events), 0) from tidemark.decision where outcome = 'dry_run'")
+}
+
+// tableGrowth is a table whose handler only counts.
+type tableGrowth struct{ births }
+
+func (c *tableGrowth) setup(ctx context.Context) error {
+	c.rows = c.events
+	if err := c.seed(ctx); err != nil {
+		return err
+	}
+	t := tableSweep{births: c.births, source: birthsSource, page: 5000, handler: "bench.births_count"}
+	return t.freshCursor(ctx)
+}
+
+func (c *tableGrowth) back(ctx context.Context, size int) error {
+	_, err := c.pool.Exec(ctx, `
+		update tidemark.worker_cursor c set watermark_ts = b.born_at, watermark_id = b.id, events_seen = 0, phase = 'seeding', last_run_summary = '{}',
+		       decided_through = tidemark.source_place(b.born_at, b.id::text)
+		  from (select min(born_at) - interval '1 second' as born_at, 0 as id
+		          from (select born_at from bench.birth_registry order by born_at desc, id desc limit $1) l) b where c.worker = 'sweep'`, size)
+	return err
+}
+
+func (c *tableGrowth) pass() string { return "select tidemark.worker_run('sweep')" }
+
+func (c *tableGrowth) check(ctx context.Context, size int) error {
+	return c.expect(ctx, "rows that the cursor has seen", size, "select coalesce(sum(events_seen), 0)::int8 from tidemark.worker_cursor where worker = 'sweep'")
+}

@@ -1,0 +1,67 @@
+-- Tables of the application that Tidemark has no part in. A worker reads them and writes down each row in app.noted,
+-- where nothing keeps it from being written down twice.
+
+-- Safety sequence.
+create table app.ledger (
+    id bigint generated always as identity primary key,
+    write_id bigint not null,
+    poison boolean not null
+);
+
+-- Safety clock, by ids that say nothing.
+create table app.receipt (
+    id uuid primary key default gen_random_uuid(),
+    write_id bigint not null,
+    poison boolean not null,
+    created_at timestamptz not null default clock_timestamp()
+);
+create index receipt_created_at on app.receipt (created_at, id);
+
+-- Safety declared: whoever writes says when it was, or does not know.
+create table app.reading (
+    id text collate "C" primary key,
+    write_id bigint not null,
+    poison boolean not null,
+    taken_at timestamptz
+);
+create index reading_taken_at on app.reading (taken_at, id);
+
+create table app.noted (
+    n bigint generated always as identity primary key,
+    at timestamptz not null default clock_timestamp(),
+    source text not null,
+    row_id text not null,
+    write_id bigint not null
+);
+
+create function app.append(write bigint, poison boolean, reading text, taken_at timestamptz) returns void language sql as $$
+    insert into app.ledger (write_id, poison) values (write, poison);
+    insert into app.receipt (write_id, poison) values (write, poison);
+    insert into app.reading (id, write_id, poison, taken_at) values (reading, write, poison, taken_at);
+$$;
+
+create function app.note(rows_ anyarray) returns jsonb language plpgsql as $$
+begin
+    insert into app.noted (source, row_id, write_id)
+    select rtrim(split_part(pg_typeof(rows_)::text, '.', 2), '[]'), r.id::text, r.write_id from unnest(rows_) r;
+    if exists (select from unnest(rows_) r where r.poison) then
+        raise exception 'poison';
+    end if;
+    return jsonb_build_object('noted', cardinality(rows_));
+end
+$$;
+
+grant insert on app.ledger, app.receipt, app.reading to chaos_writer;
+grant select on app.ledger, app.receipt, app.reading to chaos_daemon;
+grant insert on app.noted to chaos_daemon;
+
+-- To see when the transactions of others began.
+grant pg_read_all_stats to tidemark_owner;
+
+select count(*) from tidemark.source_set('ledger', '{"table": "app.ledger", "id_column": "id", "safety": "sequence"}');
+select count(*) from tidemark.source_set('receipt', '{"table": "app.receipt", "id_column": "id", "timestamp_column": "created_at", "safety": "clock"}');
+select count(*) from tidemark.source_set('reading', '{"table": "app.reading", "id_column": "id", "timestamp_column": "taken_at", "safety": "declared",
+    "sweep_window": "2 minutes", "sweep_every": "2 seconds", "bucket": "10 seconds"}');
+select count(*) from tidemark.worker_set('tables', '{"source": "table", "handler": "sql", "handler_ref": "app.note", "page_size": 1000,
+    "retry_policy": {"max_attempts": 3, "base_seconds": 0.1, "max_seconds": 1}}');
+select tidemark.worker_source_add('tables', s, 'chaos') from unnest('{ledger,receipt,reading}'::text[]) s;
