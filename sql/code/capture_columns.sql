@@ -55,3 +55,4 @@ as $$
 $$;
 comment on function tidemark.capture_columns(regclass, text[]) is 'SQL over a row n of a transition table (and o, the row before), whose columns are named c and their number: the primary key as text and as JSON, which columns changed, the contract''s columns as JSON and their bytes. names: the columns under these names. may_fail: JSON among them may be unreadable. missing: columns of the contract that the table has not, or cannot show.';
 revoke all on function tidemark.capture_columns(regclass, text[]) from public;
+grant execute on function tidemark.capture_columns(regclass, text[]) to tidemark_reader;
