@@ -37,6 +37,7 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().StringVarP(&a.output, "output", "o", "table", "form of the output: table or json (an object a line)")
 	root.AddCommand(
 		newActivate(a),
+		newCapture(a),
 		newConfig(a),
 		newDeadLetter(a),
 		newDemo(),

@@ -44,7 +44,9 @@ begin
             events := (select count(*) from tidemark.outbox o
                        where o.subject_table = relation and o.created_at > last.at - interval '1 day' and age(o.xmin) <= age(last.snapshot_xmin::xid)
                          and o.payload ->> 'operation' = any (one.operations) and o.payload ->> 'operation' <> 'truncate');
-            captured := (select coalesce(sum(c.rows), 0) from tidemark.captured c where c.route_id = any (one.routes) and c.at >= date_trunc('hour', last.at));
+            -- Of the hour in which the last call was, a sum may be of before or after it: better none is called a gap.
+            captured := (select coalesce(sum(c.rows), 0) from tidemark.captured c
+                         where c.route_id = any (one.routes) and (c.at >= last.at or c.at = date_trunc('hour', last.at)));
             changes := case when 'insert' = any (one.operations) then now_.inserted - last.inserted else 0 end
                      + case when 'update' = any (one.operations) then now_.updated - last.updated else 0 end
                      + case when 'delete' = any (one.operations) then now_.deleted - last.deleted else 0 end;
