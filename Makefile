@@ -13,7 +13,7 @@ VULN = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/tidemark
@@ -22,6 +22,10 @@ build: ## Build bin/tidemark
 .PHONY: demo
 demo: postgres build ## Run everything on a private PostgreSQL that leaves nothing behind
 	bin/tidemark demo
+
+.PHONY: demo-governance
+demo-governance: postgres build ## Run the pack governance over a million rows on a private PostgreSQL
+	bin/tidemark demo governance
 
 .PHONY: test
 test: postgres ## Run all tests with the race detector

@@ -15,6 +15,7 @@ func TestArrows(t *testing.T) {
 		"":                           {"/internal/cursor", "/internal/worker"},
 		"/sql":                       {},
 		"/packs":                     {},
+		"/packs/governance":          {},
 		"/migrate":                   {"/sql"},
 		"/sink":                      {""},
 		"/sink/kafka":                {"", "/sink"},

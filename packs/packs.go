@@ -24,7 +24,8 @@ type Pack struct {
 	Name        string   `yaml:"pack"` // also the name of its folder
 	Version     string   `yaml:"version"`
 	Description string   `yaml:"description"`
-	Workers     []string `yaml:"workers"` // workers that it brings, to activate and disable
+	Workers     []string `yaml:"workers"` // workers that it brings
+	Next        []string `yaml:"next"`    // what to do once it is installed, line by line
 
 	// SQL installs the pack, and may be run again: what an operator has changed since
 	// stays. It wants one transaction.

@@ -23,7 +23,12 @@ func TestMain(m *testing.M) {
 
 func installIUCore(t *testing.T, test *tidemarktest.DB) *postgres.DB {
 	t.Helper()
-	pack, found, err := Find("iu-core")
+	return install(t, test, "iu-core")
+}
+
+func install(t *testing.T, test *tidemarktest.DB, name string) *postgres.DB {
+	t.Helper()
+	pack, found, err := Find(name)
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}
@@ -75,7 +80,7 @@ func TestIUCore(t *testing.T) {
 		}
 	}
 	domains, err := db.Domains(t.Context())
-	if err != nil || len(domains) != 1 || !domains[0].MetadataOnly {
+	if err != nil || len(domains) != 2 || domains[0].Domain != "iu" || !domains[0].MetadataOnly { // and system
 		t.Error(domains, err)
 	}
 	health, err := db.WorkerHealthOf(t.Context(), "iu_outbound_default")

@@ -32,6 +32,9 @@ var mayDo = map[string][]string{
 		`select * from tidemark.decision`, `select * from tidemark.attempt`, `select * from tidemark.pending`,
 		`select * from tidemark.finding`, `select * from tidemark.audit`, `select * from tidemark.pack`,
 		`select * from tidemark.route_attempt`, `select * from tidemark.worker_health`,
+		`select * from tidemark.queue_health`, `select * from tidemark.heartbeat_health`, `select * from tidemark.cursor_lag`,
+		`select * from tidemark.worker_summary`, `select * from tidemark.route_summary`, `select * from tidemark.river_health()`,
+		`select * from tidemark.silence`, `select * from tidemark.cursor_sample`,
 		`select id, error_code, error_detail, resolution_reason from tidemark.dead_letter`,
 		`select * from tidemark.event_evidence(1)`, `select tidemark.event_seq(gen_random_uuid())`,
 		`select last_value from tidemark.outbox_seq_seq`,
@@ -52,6 +55,7 @@ var mayDo = map[string][]string{
 		`select tidemark.route_worker_run()`, `select * from tidemark.claim('default')`, `select tidemark.read_outbox('default', 1)`,
 		`select tidemark.dead_letter_replay(1)`, `select tidemark.dead_letter_replay(1, true)`, `select tidemark.dead_letter_replay_many()`,
 		`select * from tidemark.maintain()`, `select * from tidemark.events('{1}')`, `select payload from tidemark.outbox`,
+		`select * from tidemark.stale_check()`, `select tidemark.heartbeat_daemon('d')`, `select tidemark.heartbeat_write('x')`,
 	},
 	"a": {
 		`select event_snapshot from tidemark.dead_letter`,
@@ -63,6 +67,7 @@ var mayDo = map[string][]string{
 		`insert into tidemark.domain (domain) values ('d')`, `update tidemark.event_type set enabled = false`,
 		`insert into tidemark.forbidden_key (key) values ('iban')`, `delete from tidemark.forbidden_key where key = 'raw'`,
 		`insert into tidemark.setting (key, value) values ('k', 'v')`, `update tidemark.outbound_route set enabled = false`,
+		`select tidemark.heartbeat_register('x')`, `select tidemark.heartbeat_deregister('x')`, `select tidemark.finding_ack(1, 'x')`,
 		`update tidemark.worker set description = 'x'`, `insert into tidemark.heartbeat_kind (kind) values ('k')`,
 	},
 	"": {
@@ -85,6 +90,9 @@ var mayDo = map[string][]string{
 		`select tidemark.payload_check('d', 't', '{}', null, false, '')`, `select tidemark.event_uuid(now())`, `select tidemark.finding_open('a', 'b', 'info', 'c')`,
 		`select tidemark.finding_close('a', 'b')`, `select tidemark.fence_now()`, `select tidemark.fence_closed('{}')`, `select tidemark.fence_blame('{}')`,
 		`select tidemark.partition_add(0, 1)`, `select tidemark.partition_absorb(0, 1)`,
+		`select tidemark.system_event('queue_worker_silent', 'info', 'a', 'b', '{}')`, `select tidemark.lag_findings()`, `select tidemark.cursor_sample_take()`,
+		`select tidemark.is_cursor('x')`, `select tidemark.heartbeat_payload_check('x', '{}')`,
+		`insert into tidemark.silence values ('x')`, `update tidemark.finding set acked_at = now()`, `insert into tidemark.heartbeat (executor_id) values ('x')`,
 	},
 }
 

@@ -40,12 +40,28 @@ type hinted struct {
 
 func (h hinted) Unwrap() error { return h.error }
 
+// exitError ends the command with a status of its own. Without an error in it, nothing is
+// said: what is to be said has been said.
+type exitError struct {
+	error
+	status int
+}
+
+func (e exitError) Unwrap() error { return e.error }
+
 // report tells what went wrong with cmd, if something did, and returns the exit status.
 func report(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return exitFine
 	}
+	var own exitError
+	if errors.As(err, &own) && own.error == nil {
+		return own.status
+	}
 	text, hint, status := describe(cmd, err)
+	if own.error != nil {
+		status = own.status
+	}
 	printError(cmd.ErrOrStderr(), text, hint)
 	return status
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/lmittmann/tint"
@@ -13,22 +14,44 @@ import (
 
 // newLogger makes the daemon's logger: an object a line with time, level and msg, or
 // lines for people, which have colours on a terminal unless NO_COLOR is set. Secrets
-// redact themselves in both.
+// redact themselves in both, and so is whatever stands under a key that no payload may have.
 func newLogger(w io.Writer, isTerminal bool, c config.Log) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.Level)) // checked when it was read; else info
 	if c.Format == "json" || (c.Format != "text" && !isTerminal) {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: inUTC}))
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: clean}))
 	}
 	return slog.New(tint.NewTextHandler(w, &tint.Options{
-		Level:      level,
-		TimeFormat: "15:04:05.000",
-		NoColor:    !isTerminal || os.Getenv("NO_COLOR") != "",
+		Level:       level,
+		TimeFormat:  "15:04:05.000",
+		ReplaceAttr: hide,
+		NoColor:     !isTerminal || os.Getenv("NO_COLOR") != "",
 	}))
 }
 
-// inUTC spares those who put the logs of several hosts together a thought.
-func inUTC(groups []string, a slog.Attr) slog.Attr {
+// forbidden are the keys of the table tidemark.forbidden_key as it ships, without "_". What
+// an operator adds there holds for events and heartbeats: our own log lines carry no payload,
+// and this is the second net.
+var forbidden = map[string]bool{
+	"body": true, "content": true, "raw": true, "vector": true, "embedding": true,
+	"secret": true, "token": true, "password": true, "ssn": true, "personaldata": true,
+}
+
+// hide keeps what stands under a forbidden key out of the log, in any letter case and with
+// or without separators; in a group too.
+func hide(groups []string, a slog.Attr) slog.Attr {
+	for _, key := range append([]string{a.Key}, groups...) {
+		plain := strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(strings.ToLower(key))
+		if forbidden[plain] {
+			return slog.String(a.Key, "***")
+		}
+	}
+	return a
+}
+
+// clean hides, and spares those who put the logs of several hosts together a thought.
+func clean(groups []string, a slog.Attr) slog.Attr {
+	a = hide(groups, a)
 	if len(groups) == 0 && a.Key == slog.TimeKey && a.Value.Kind() == slog.KindTime {
 		return slog.Time(a.Key, a.Value.Time().UTC().Truncate(time.Microsecond))
 	}

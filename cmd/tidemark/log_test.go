@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,36 @@ func TestLogsHideSecrets(t *testing.T) {
 			if strings.Contains(out.String(), "hidden") || !strings.Contains(out.String(), "***") {
 				t.Errorf("%s: %s", format, out.String())
 			}
+		}
+	}
+}
+
+// EV5 in logs.
+func TestLogsHideForbiddenKeys(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"json", "text"} {
+		var out bytes.Buffer
+		logger := newLogger(&out, false, config.Log{Format: format})
+		logger.With("Password", "hidden").WithGroup("content").Info("x", "n", "hidden")
+		logger.Info("x", "worker", "shown", "token", "hidden", "personal-data", 77, "RAW", []string{"hidden"}, slog.Group("body", "n", "hidden"))
+		if s := out.String(); strings.Contains(s, "hidden") || strings.Contains(s, "77") || !strings.Contains(s, "shown") {
+			t.Errorf("%s: %s", format, s)
+		}
+	}
+}
+
+// The keys are those that the schema ships.
+func TestForbiddenKeysAreTheSchemas(t *testing.T) {
+	t.Parallel()
+	_, list, found := strings.Cut(read(t, "../../sql/migrations/0002_events.sql"), "insert into tidemark.forbidden_key (key)")
+	list, _, _ = strings.Cut(list, ";")
+	keys := regexp.MustCompile(`'(\w+)'`).FindAllStringSubmatch(list, -1)
+	if !found || len(keys) != len(forbidden) {
+		t.Fatalf("%d keys in the schema, %d here", len(keys), len(forbidden))
+	}
+	for _, key := range keys {
+		if !forbidden[strings.ReplaceAll(key[1], "_", "")] {
+			t.Errorf("%s is not hidden", key[1])
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "tidemark" {
 		os.Exit(run())
 	}
-	tidemarktest.Main(m, func() error { return goleak.Find() })
+	tidemarktest.Main(m, func() error { return goleak.Find() }, func() error { return os.RemoveAll(builtIn) })
 }
 
 // TestScripts runs testdata, each file with a database of its own. Beside testscript's

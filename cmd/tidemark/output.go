@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,6 +17,8 @@ import (
 type printer struct {
 	out, err io.Writer
 	json     bool
+	terminal bool
+	colour   bool // of the first cell of a line, where it is a word of paints
 	now      time.Time
 }
 
@@ -23,7 +26,12 @@ func (a *app) printer(cmd *cobra.Command) (*printer, error) {
 	if a.output != "table" && a.output != "json" {
 		return nil, usagef("--output is %q, must be table or json", a.output)
 	}
-	return &printer{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), json: a.output == "json", now: time.Now()}, nil
+	out, isFile := cmd.OutOrStdout().(*os.File)
+	terminal := isFile && isTerminal(out)
+	return &printer{
+		out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), json: a.output == "json", now: time.Now(),
+		terminal: terminal, colour: terminal && os.Getenv("NO_COLOR") == "",
+	}, nil
 }
 
 // object writes v as JSON on a line.
@@ -107,11 +115,26 @@ func (p *printer) align(lines [][]string) error {
 		return err
 	}
 	for line := range strings.Lines(text.String()) {
-		if _, err := fmt.Fprintln(p.out, strings.TrimRight(line, " \n")); err != nil {
+		if _, err := fmt.Fprintln(p.out, p.paint(strings.TrimRight(line, " \n"))); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// paints are the colours of the words that say how something is.
+var paints = map[string]string{
+	"ok": "32", "warn": "33", "bad": "31", "unknown": "35",
+	"info": "32", "warning": "33", "high": "31", "critical": "31;1",
+}
+
+// paint colours the first word of a line, after the columns have their widths.
+func (p *printer) paint(line string) string {
+	word, _, _ := strings.Cut(line, " ")
+	if colour := paints[word]; p.colour && colour != "" {
+		return "\x1b[" + colour + "m" + word + "\x1b[0m" + line[len(word):]
+	}
+	return line
 }
 
 // oneLine keeps what others wrote from breaking a line or steering the terminal.
@@ -171,18 +194,28 @@ func utcOr(t *time.Time, none string) string {
 func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // age tells how long ago t was, roughly. The database's clock may be a little ahead.
-func (p *printer) age(t time.Time) string {
-	d := max(p.now.Sub(t), 0)
+func (p *printer) age(t time.Time) string { return span(max(p.now.Sub(t), 0)) + " ago" }
+
+// span is a duration, roughly.
+func span(d time.Duration) string {
 	switch {
 	case d < time.Minute:
-		return fmt.Sprintf("%ds ago", int(d.Seconds()))
+		return fmt.Sprintf("%ds", int(d.Seconds()))
 	case d < time.Hour:
-		return fmt.Sprintf("%dm ago", int(d.Minutes()))
+		return fmt.Sprintf("%dm", int(d.Minutes()))
 	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh ago", int(d.Hours()))
+		return fmt.Sprintf("%dh", int(d.Hours()))
 	default:
-		return fmt.Sprintf("%dd ago", int(d.Hours()/24))
+		return fmt.Sprintf("%dd", int(d.Hours()/24))
 	}
+}
+
+// seconds is span for a number of seconds that may be missing.
+func seconds(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return span(time.Duration(*n) * time.Second)
 }
 
 func (p *printer) ageOr(t *time.Time, never string) string {

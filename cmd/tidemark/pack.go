@@ -109,8 +109,8 @@ func packInstall(ctx context.Context, s *session, args []string) error {
 	if err := s.linef("pack %s %s: installed", installed.Pack, installed.Version); err != nil {
 		return err
 	}
-	for _, worker := range pack.Workers {
-		if err := s.linef("next: tidemark route enable one of tidemark route list --worker %s, then tidemark activate %s", worker, worker); err != nil {
+	for _, step := range pack.Next {
+		if err := s.linef("next: %s", step); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,9 @@ Exit status:
   3    the database cannot be reached
   4    the schema is too old or too new for this build
   5    the database refused it: a rule of Tidemark (TM…), a privilege, a constraint
-  130  interrupted`
+  130  interrupted
+status and doctor are for watchdogs: 1 something does not work, 2 it cannot be told.
+beat passes on the status of the command that it runs.`
 
 // newRoot is the command with all its subcommands. A new one needs a line here.
 func newRoot() *cobra.Command {
@@ -37,15 +39,19 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().StringVarP(&a.output, "output", "o", "table", "form of the output: table or json (an object a line)")
 	root.AddCommand(
 		newActivate(a),
+		newBeat(a),
 		newConfig(a),
 		newDeadLetter(a),
 		newDemo(),
 		newDisable(a),
+		newDoctor(a),
 		newDomain(a),
 		newEmit(a),
 		newEvent(a),
+		newFinding(a),
 		newGate(a),
 		newHealthcheck(a),
+		newHeartbeat(a),
 		newMaintain(a),
 		newMigrate(a),
 		newPack(a),
@@ -54,6 +60,7 @@ func newRoot() *cobra.Command {
 		newRun(a),
 		newSource(a),
 		newStage(a),
+		newStaleCheck(a),
 		newStatus(a),
 		newType(a),
 		newVerify(a),

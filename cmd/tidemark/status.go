@@ -1,56 +1,174 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidemarkhq/tidemark/internal/postgres"
 )
 
+// Exit statuses of status and doctor.
+const (
+	exitBad     = 1
+	exitUnknown = 2
+)
+
 func newStatus(a *app) *cobra.Command {
-	return needs("tidemark_reader", &cobra.Command{
+	var watch time.Duration
+	cmd := needs("tidemark_reader", &cobra.Command{
 		Use:   "status",
-		Short: "Show the installation at a glance",
-		RunE:  a.withSchema(status),
+		Short: "Show the installation at a glance, and what is wrong with it",
+		Long: `Show the installation at a glance: workers, routes, and whatever does not work or should be looked at.
+"tidemark doctor" explains it.
+
+Exit status, for watchdogs: 0 fine or warnings only, 1 something does not work (bad), 2 it cannot be told:
+the database cannot be reached or refuses, or a part of it cannot be read.`,
 	})
+	cmd.Flags().DurationVar(&watch, "watch", 0, "show it again and again, this often, until interrupted")
+	cmd.Flags().Lookup("watch").NoOptDefVal = "2s"
+	cmd.RunE = forWatchdogs(a.withSchema(func(ctx context.Context, s *session, _ []string) error {
+		if !cmd.Flags().Changed("watch") {
+			return status(ctx, s)
+		}
+		if watch < 100*time.Millisecond {
+			return usagef("--watch is %s, must be 100ms or more", watch)
+		}
+		return watchStatus(ctx, s, watch)
+	}))
+	return cmd
+}
+
+// forWatchdogs makes every failure to tell the status unknown.
+func forWatchdogs(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		err := run(cmd, args)
+		var own exitError
+		if err == nil || errors.As(err, &own) || errors.Is(err, context.Canceled) {
+			return err
+		}
+		return exitError{err, exitUnknown}
+	}
+}
+
+// watchStatus draws over what was drawn before on a terminal, and else writes one below the
+// other.
+func watchStatus(ctx context.Context, s *session, every time.Duration) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	out := s.out
+	for {
+		var screen bytes.Buffer
+		s.out, s.now = &screen, time.Now()
+		err := status(ctx, s)
+		s.out = out
+		var own exitError
+		if err != nil && !errors.As(err, &own) {
+			return err
+		}
+		if !s.json && s.terminal {
+			_, _ = fmt.Fprint(out, "\x1b[H\x1b[2J")
+		} else if !s.json {
+			screen.WriteByte('\n')
+		}
+		if _, err := out.Write(screen.Bytes()); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }
 
 // overview is the JSON of `status`.
 type overview struct {
 	postgres.Server
-	Stage postgres.Stage `json:"stage"`
+	Status string         `json:"status"` // the worst of all: ok, warn, unknown or bad
+	Stage  postgres.Stage `json:"stage"`
 	postgres.Counts
-	Gates    []postgres.Gate    `json:"gates"`
-	Workers  []postgres.Health  `json:"workers"`
-	Findings []postgres.Finding `json:"findings"`
+	Gates    []postgres.Gate          `json:"gates"`
+	Workers  []postgres.WorkerSummary `json:"workers"`
+	Routes   []postgres.RouteSummary  `json:"route_summaries"`
+	Health   []postgres.QueueHealth   `json:"health"`
+	Findings []postgres.Finding       `json:"findings"`
 }
 
-func status(ctx context.Context, s *session, _ []string) (err error) {
-	var o overview
-	if o.Server, err = s.Server(ctx); err != nil {
-		return err
-	}
-	if o.Stage, err = s.Stage(ctx); err != nil {
-		return err
-	}
-	if o.Counts, err = s.Counts(ctx); err != nil {
-		return err
-	}
-	if o.Gates, err = s.Gates(ctx); err != nil {
-		return err
-	}
-	if o.Workers, err = s.WorkerHealth(ctx); err != nil {
-		return err
-	}
-	if o.Findings, err = s.OpenFindings(ctx); err != nil {
+func status(ctx context.Context, s *session) error {
+	o, err := lookAround(ctx, s)
+	if err != nil {
 		return err
 	}
 	if s.json {
-		return s.object(o)
+		err = s.object(o)
+	} else {
+		err = showOverview(s, o)
 	}
-	return showOverview(s, o)
+	if err != nil {
+		return err
+	}
+	return verdict(o.Health)
+}
+
+func lookAround(ctx context.Context, s *session) (o overview, err error) {
+	if o.Server, err = s.Server(ctx); err != nil {
+		return o, err
+	}
+	if o.Stage, err = s.Stage(ctx); err != nil {
+		return o, err
+	}
+	if o.Counts, err = s.Counts(ctx); err != nil {
+		return o, err
+	}
+	if o.Gates, err = s.Gates(ctx); err != nil {
+		return o, err
+	}
+	if o.Workers, err = s.WorkerSummaries(ctx); err != nil {
+		return o, err
+	}
+	if o.Routes, err = s.RouteSummaries(ctx); err != nil {
+		return o, err
+	}
+	if o.Health, err = s.QueueHealth(ctx); err != nil {
+		return o, err
+	}
+	o.Status = worst(o.Health)
+	o.Findings, err = s.OpenFindings(ctx)
+	return o, err
+}
+
+func worst(all []postgres.QueueHealth) string {
+	place := map[string]int{"ok": 0, "warn": 1, "unknown": 2, "bad": 3}
+	found := "ok"
+	for _, h := range all {
+		if place[h.Status] > place[found] {
+			found = h.Status
+		}
+	}
+	return found
+}
+
+// verdict is the exit status for how everything is.
+func verdict(all []postgres.QueueHealth) error {
+	number := map[string]int{}
+	for _, h := range all {
+		number[h.Status]++
+	}
+	switch {
+	case number["bad"] > 0:
+		err := fmt.Errorf("%s", count(number["bad"], "thing does not work", "things do not work"))
+		return exitError{hinted{err, "tidemark doctor explains each."}, exitBad}
+	case number["unknown"] > 0:
+		err := fmt.Errorf("of %s it cannot be told how it is", count(number["unknown"], "thing", "things"))
+		return exitError{hinted{err, "tidemark doctor explains each."}, exitUnknown}
+	default:
+		return nil
+	}
 }
 
 func showOverview(s *session, o overview) error {
@@ -71,27 +189,104 @@ func showOverview(s *session, o overview) error {
 	err := s.facts(
 		fact{"database", where}, fact{"stage", stageText(o.Stage)}, fact{"master gate", master}, fact{"events", newest},
 		fact{"event types", fmt.Sprintf("%d enabled", o.EventTypes)},
-		fact{"routes", fmt.Sprintf("%d, %d enabled, %d of them live", o.Routes, o.RoutesEnabled, o.RoutesLive)},
+		fact{"routes", fmt.Sprintf("%d, %d enabled, %d of them live", o.Counts.Routes, o.RoutesEnabled, o.RoutesLive)},
 		fact{"pending", number(o.Pending)}, fact{"dead letters", fmt.Sprintf("%d open", o.OpenDeadLetters)},
 		fact{"findings", fmt.Sprintf("%d open", o.OpenFindings)})
 	if err != nil {
 		return err
 	}
+	for _, table := range []func(*session, overview) error{showWorkers, showRouteSummaries, showUnhealthy, showFindings} {
+		if err := table(s, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func showWorkers(s *session, o overview) error {
 	if err := s.linef(""); err != nil {
 		return err
 	}
-	if err := workerTable(s, o.Workers); err != nil || len(o.Findings) == 0 {
-		return err
+	type w = postgres.WorkerSummary
+	return rows(s.printer, "no workers", o.Workers,
+		column[w]{"WORKER", func(w w) string {
+			if w.Source == "outbox" && w.Shard == 0 {
+				return w.Worker
+			}
+			return fmt.Sprintf("%s/%s/%d", w.Worker, w.Source, w.Shard)
+		}},
+		column[w]{"STATUS", func(w w) string {
+			if w.Gate != nil {
+				return w.Status + " by " + *w.Gate
+			}
+			return w.Status
+		}},
+		column[w]{"BEHIND", func(w w) string { return optional(w.Events) }},
+		column[w]{"FOR", func(w w) string { return seconds(w.Seconds) }},
+		column[w]{"EVENTS/S", func(w w) string {
+			if w.Rate == nil {
+				return ""
+			}
+			return fmt.Sprintf("%.1f", *w.Rate)
+		}},
+		column[w]{"HOLES", func(w w) string { return number(w.Holes) }},
+		column[w]{"PENDING", func(w w) string { return number(w.Pending) }},
+		column[w]{"OLDEST", func(w w) string { return seconds(w.OldestPendingSeconds) }},
+		column[w]{"DEAD LETTERS", func(w w) string { return number(w.OpenDeadLetters) }},
+		column[w]{"LAST RUN", func(w w) string { return s.ageOr(w.LastRunAt, "never") }})
+}
+
+func showRouteSummaries(s *session, o overview) error {
+	if len(o.Routes) == 0 {
+		return nil
 	}
 	if err := s.linef(""); err != nil {
 		return err
 	}
-	type f = postgres.Finding
-	return rows(s.printer, "", o.Findings,
-		column[f]{"FINDING", func(f f) string { return f.Kind }},
-		column[f]{"SUBJECT", func(f f) string { return f.Subject }},
-		column[f]{"SEVERITY", func(f f) string { return f.Severity }},
-		column[f]{"OPEN SINCE", func(f f) string { return s.age(f.OpenedAt) }},
-		column[f]{"SEEN", func(f f) string { return count(int(f.Count), "time", "times") }},
-		column[f]{"DETAIL", func(f f) string { return f.Detail }})
+	type r = postgres.RouteSummary
+	return rows(s.printer, "", o.Routes,
+		column[r]{"ROUTE", func(r r) string { return r.RouteCode }},
+		column[r]{"STATE", func(r r) string { return r.State }},
+		column[r]{"TARGET", func(r r) string { return r.TargetKind }},
+		column[r]{"SENT", func(r r) string { return number(r.Sent) }},
+		column[r]{"RETRIED", func(r r) string { return number(r.Retried) }},
+		column[r]{"DEAD", func(r r) string { return number(r.Dead) }},
+		column[r]{"PENDING", func(r r) string { return number(r.Pending) }},
+		column[r]{"OLDEST", func(r r) string { return seconds(r.OldestPendingSeconds) }},
+		column[r]{"DEAD LETTERS", func(r r) string { return number(r.OpenDeadLetters) }},
+		column[r]{"BREAKER", func(r r) string { return text(r.Breaker) }})
+}
+
+// showUnhealthy is for what is not ok, but findings, which have a table of their own.
+func showUnhealthy(s *session, o overview) error {
+	var wrong []postgres.QueueHealth
+	for _, h := range o.Health {
+		if h.Status != "ok" && h.Kind != "finding" {
+			wrong = append(wrong, h)
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	if err := s.linef(""); err != nil {
+		return err
+	}
+	type h = postgres.QueueHealth
+	return rows(s.printer, "", wrong,
+		column[h]{"STATUS", func(h h) string { return h.Status }},
+		column[h]{"WHAT", func(h h) string { return h.Kind }},
+		column[h]{"NAME", func(h h) string { return h.Name }},
+		column[h]{"AGE", func(h h) string { return seconds(h.AgeSeconds) }},
+		column[h]{"COUNT", func(h h) string { return optional(h.Count) }},
+		column[h]{"NOTE", func(h h) string { return h.Note }})
+}
+
+func showFindings(s *session, o overview) error {
+	if len(o.Findings) == 0 {
+		return nil
+	}
+	if err := s.linef(""); err != nil {
+		return err
+	}
+	return findingTable(s, o.Findings)
 }

@@ -40,6 +40,7 @@ type Daemon struct {
 	options Options
 	pool    *pgxpool.Pool
 	db      *postgres.DB
+	watch   *pgxpool.Pool // for watch.go alone
 	targets *targets
 	metrics *metrics
 	bridge  *worker.Bridge
@@ -55,12 +56,17 @@ type Daemon struct {
 // New connects and checks that the schema is one that this build can work with. It starts
 // nothing.
 func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
-	pool, err := openPool(ctx, c)
+	pool, err := openPool(ctx, c, c.Database.MaxConnections)
 	if err != nil {
 		return nil, err
 	}
+	watch, err := openPool(ctx, c, 2)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
 	d := &Daemon{
-		config: c, options: o, pool: pool, db: postgres.New(pool), targets: newTargets(c, o.Stdout),
+		config: c, options: o, pool: pool, db: postgres.New(pool), watch: watch, targets: newTargets(c, o.Stdout),
 		// A name that no other instance has ever had: the same daemon, started anew, must
 		// not be taken for itself.
 		owner:   c.Name + "/" + rand.Text()[:8],
@@ -68,7 +74,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 	}
 	d.bridge = worker.NewBridge(d.connect, o.Log)
 	if err := d.check(ctx); err != nil {
-		pool.Close()
+		d.closePools()
 		return nil, err
 	}
 	registry := prometheus.NewRegistry()
@@ -76,7 +82,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 	registry.MustRegister(newHealth(d.db))
 	if c.Admin.Listen != "" {
 		if d.admin, err = d.newAdmin(ctx, registry); err != nil {
-			pool.Close()
+			d.closePools()
 			return nil, err
 		}
 	}
@@ -109,12 +115,12 @@ func (d *Daemon) check(ctx context.Context) error {
 	return nil
 }
 
-func openPool(ctx context.Context, c config.Config) (*pgxpool.Pool, error) {
+func openPool(ctx context.Context, c config.Config, connections int) (*pgxpool.Pool, error) {
 	pc, err := pgxpool.ParseConfig(c.Database.URL.Reveal())
 	if err != nil {
 		return nil, fmt.Errorf("database.url: %w", err)
 	}
-	pc.MaxConns = int32(c.Database.MaxConnections) //nolint:gosec // at most 1000
+	pc.MaxConns = int32(connections) //nolint:gosec // at most 1000
 	// PgBouncer in transaction mode knows no prepared statements of ours.
 	pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	name(pc.ConnConfig)
@@ -152,7 +158,7 @@ func (d *Daemon) Addr() string {
 // Run runs until ctx is done; then it lets deliveries under way end for stop_timeout,
 // settles, and gives its leases back.
 func (d *Daemon) Run(ctx context.Context) error {
-	defer d.closePool()
+	defer d.closePools()
 	log := d.options.Log
 	log.InfoContext(ctx, "running", "name", d.owner, "admin", d.Addr(), "version", d.options.Version)
 	for _, w := range d.config.Warnings {
@@ -162,6 +168,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	var rest sync.WaitGroup
 	rest.Go(func() { d.bridge.Run(aside) })
 	rest.Go(func() { d.upkeep(aside) })
+	rest.Go(func() { d.beats(aside) })
+	rest.Go(func() { d.lookForSilence(aside) })
 	if d.admin != nil {
 		rest.Go(func() {
 			if err := d.admin.Serve(); err != nil {
@@ -179,16 +187,18 @@ func (d *Daemon) Run(ctx context.Context) error {
 		done()
 	}
 	rest.Wait()
+	d.farewell(ctx)
 	err = errors.Join(err, d.targets.Close())
 	log.InfoContext(context.WithoutCancel(ctx), "stopped")
 	return err
 }
 
-// closePool does not wait for the farewell of connections that the network has forgotten.
-func (d *Daemon) closePool() {
+// closePools does not wait for the farewell of connections that the network has forgotten.
+func (d *Daemon) closePools() {
 	closed := make(chan struct{})
 	go func() {
 		d.pool.Close()
+		d.watch.Close()
 		close(closed)
 	}()
 	select {
@@ -329,8 +339,8 @@ func (d *Daemon) newAdmin(ctx context.Context, registry *prometheus.Registry) (*
 		return nil, err
 	}
 	s.Live(admin.Check{Name: "supervisor", Run: func(context.Context) error {
-		if silent := time.Since(time.Unix(0, d.beat.Load())); d.beat.Load() != 0 && silent > 12*lookForWorkers {
-			return fmt.Errorf("it has not gone round for %s", silent.Round(time.Second))
+		if stuck := d.stuck(); stuck > 0 {
+			return fmt.Errorf("it has not gone round for %s", stuck.Round(time.Second))
 		}
 		return nil
 	}})

@@ -30,7 +30,7 @@ func TestTypesAndDomains(t *testing.T) {
 	if diff := cmp.Diff(want, shown); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
-	if all, err := db.EventTypes(t.Context(), ""); err != nil || len(all) != 1 {
+	if all, err := db.EventTypes(t.Context(), ""); err != nil || len(all) != 4 { // and three of the domain system
 		t.Errorf("got %v, %v", all, err)
 	}
 	if none, err := db.EventTypes(t.Context(), "other"); err != nil || len(none) != 0 {
@@ -43,7 +43,11 @@ func TestTypesAndDomains(t *testing.T) {
 
 	must(t)(db.DomainSet(t.Context(), "shop", postgres.Changes{"metadata_only": true}, ""))
 	domains, err := db.Domains(t.Context())
-	if diff := cmp.Diff([]postgres.Domain{{Domain: "shop", MetadataOnly: true, Types: 1}}, domains); diff != "" || err != nil {
+	mine := []postgres.Domain{
+		{Domain: "shop", MetadataOnly: true, Types: 1},
+		{Domain: "system", MetadataOnly: true, Types: 3, Description: "What Tidemark says of itself."},
+	}
+	if diff := cmp.Diff(mine, domains); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
 }

@@ -30,25 +30,6 @@ func (db *DB) Maintain(ctx context.Context) ([]Upkeep, error) {
 	return list[Upkeep](ctx, db, `select m.action, m.object, m.detail from tidemark.maintain() m`)
 }
 
-// Finding is something that needs an operator.
-type Finding struct {
-	ID         int64      `db:"id" json:"id"`
-	Kind       string     `db:"kind" json:"kind"`
-	Subject    string     `db:"subject" json:"subject"`
-	Severity   string     `db:"severity" json:"severity"`
-	Detail     string     `db:"detail" json:"detail"`
-	OpenedAt   time.Time  `db:"opened_at" json:"opened_at"`
-	LastSeenAt time.Time  `db:"last_seen_at" json:"last_seen_at"`
-	ClosedAt   *time.Time `db:"closed_at" json:"closed_at"`
-	Count      int64      `db:"count" json:"count"`
-}
-
-// OpenFindings returns the findings that are not over, worst first.
-func (db *DB) OpenFindings(ctx context.Context) ([]Finding, error) {
-	return list[Finding](ctx, db, `select f.id, f.kind, f.subject, f.severity::text, f.detail, f.opened_at, f.last_seen_at,
-		f.closed_at, f.count from tidemark.finding f where f.closed_at is null order by f.severity desc, f.opened_at`)
-}
-
 // Server is where the session is.
 type Server struct {
 	Database  string `db:"database" json:"database"`
@@ -79,7 +60,7 @@ type Counts struct {
 // Counts returns the figures of the installation.
 func (db *DB) Counts(ctx context.Context) (Counts, error) {
 	return one[Counts](ctx, db, `select
-		coalesce((select max(h.last_seq) from tidemark.worker_health h), 0) as last_seq,
+		coalesce((select max(o.seq) from tidemark.outbox o), 0) as last_seq,
 		(select o.created_at from tidemark.outbox o order by o.seq desc limit 1) as newest_event_at,
 		(select count(*) from tidemark.event_type t where t.enabled) as event_types,
 		r.routes, r.routes_enabled, r.routes_live,

@@ -109,9 +109,26 @@ begin
                 select from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id
                 where w.worker = f.subject and l.resolved_at is null))
     returning 'closed', 'finding ' || f.id, f.kind || ' ' || f.subject;
+
+    delete from tidemark.finding f
+    where f.id = any (array(
+        select o.id from tidemark.finding o
+        where o.closed_at < clock_timestamp() - tidemark.interval_setting('finding.retention', '90 days') order by o.closed_at limit 10000));
+    get diagnostics n = row_count;
+    if n > 0 then
+        return query select 'forgot', 'finding', format('%s closed findings past the setting finding.retention', n);
+    end if;
+
+    return query
+    delete from tidemark.heartbeat h
+    where h.executor_id like 'daemon/%' and h.last_status = 'stopped' and h.last_beat_at < clock_timestamp() - interval '1 day'
+    returning 'forgot', 'heartbeat ' || h.executor_id, 'stopped a day ago';
+
+    perform tidemark.cursor_sample_take();
+    perform tidemark.lag_findings();
 end
 $$;
 comment on function tidemark.maintain() is
-'Keeps the log in shape: makes partitions ahead, drops those that are past retention and that no cursor, hole or pending delivery needs, forgets old idempotency keys (10,000 a call), closes findings that are over. Returns what it did, and what it kept and why. Call it every minute; if nobody does, events are still taken, and nothing is dropped.';
+'Keeps the log in shape: makes partitions ahead, drops those that are past retention and that no cursor, hole or pending delivery needs, forgets old idempotency keys (10,000 a call), opens and closes cursor_lag, closes findings that are over and forgets those past the setting finding.retention, forgets daemons that stopped a day ago. Returns what it did, and what it kept and why. Call it every minute; if nobody does, events are still taken, and nothing is dropped.';
 revoke all on function tidemark.maintain() from public;
 grant execute on function tidemark.maintain() to tidemark_admin, tidemark_executor;

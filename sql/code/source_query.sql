@@ -14,6 +14,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     rel text := format('%I.%I', definition.schema_name, definition.table_name);
+    -- The row, also where a column has our name for it.
+    whole constant text := '(tidemark_row.*)::' || rel;
     -- Always qualified: a bare name in ORDER BY would be the output column of that name, in another type.
     id_ constant text := format('tidemark_row.%I', definition.id_column);
     id text := id_ || case when definition.id_collate_c then ' collate "C"' else '' end;
@@ -38,7 +40,7 @@ declare
     fresh text := 'e.fits';
     noted text;
 begin
-    columns := format('tidemark_row as r, %s as id, %s as ts, %s as fits, %s as xid, %s as g, %s as pos', id_,
+    columns := format('%s as r, %s as id, %s as ts, %s as fits, %s as xid, %s as g, %s as pos', whole, id_,
         coalesce('(' || ts || zone || ')', 'null::timestamptz'), fits,
         case when sweeping or swept and step = 'forward' then format('case when %1$s >= %2$s then %1$s - 4294967296 else %1$s end', wide, bound)
              else 'null::bigint' end,
@@ -51,7 +53,7 @@ begin
         rel := format('tidemark.outbox o left join lateral (
         select %s from %s tidemark_row
         where %s = (case when o.subject_table = %L and o.payload ->> ''operation'' = ''insert'' then o.subject_ref end)::%s limit 1) x on true',
-            format('tidemark_row as r, %s as id, %s as ts, %s as fits, %s as g', id_, coalesce('(' || ts || zone || ')', 'null::timestamptz'), fits,
+            format('%s as r, %s as id, %s as ts, %s as fits, %s as g', whole, id_, coalesce('(' || ts || zone || ')', 'null::timestamptz'), fits,
                 case when together then format('row(%s)', (select string_agg(format('tidemark_row.%I', g), ', ') from unnest(definition.group_key) g)) else 'null' end),
             rel, id_, rel, definition.id_type);
         id := 'o.seq';
@@ -88,9 +90,9 @@ select x.*, false from (
             'select coalesce(t.r, jsonb_populate_record(null::%2$s, p.snapshot)) as r, p.item_id as id, p.item_ts as ts, true as fits,
     null::bigint as xid, null as g, p.item_id as pos, false as late
 from tidemark.source_due($11, %4$L, $6, $4) p
-left join lateral (select tidemark_row as r from %2$s tidemark_row where %3$s = p.item_id::%1$s) t on true
+left join lateral (select %5$s as r from %2$s tidemark_row where %3$s = p.item_id::%1$s) t on true
 where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
-            definition.id_type, rel, id_, definition.source)
+            definition.id_type, rel, id_, definition.source, whole)
         end;
     if sweeping then
         fresh := format('e.fits and e.xid >= $7 and not exists (

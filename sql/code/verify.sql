@@ -150,9 +150,8 @@ as $$
         union all
         select 'heartbeats', 'warn',
                (select string_agg(format('%s silent since %s', h.executor_id, date_trunc('second', h.last_beat_at)), '; ')
-                from tidemark.heartbeat h
-                where h.last_beat_at < clock_timestamp() - make_interval(secs => h.stale_threshold_seconds)),
-               'Is the worker still run? select tidemark.route_worker_run(…)'
+                from tidemark.heartbeat_health h where h.state = 'silent'),
+               'Is it still run? tidemark doctor'
         union all
         select 'statistics of other sessions', 'warn',
                case when not pg_has_role('tidemark_owner', 'pg_read_all_stats', 'member')

@@ -1,0 +1,149 @@
+package main
+
+import "strings"
+
+// explanation is what an operator needs to know of a finding, or of a row of
+// tidemark.queue_health. docs/operations.md has the same kinds.
+type explanation struct {
+	means string
+	do    string
+	next  string // a command; SUBJECT is what it is about, WORKER the part before "/"
+}
+
+func (e explanation) command(subject string) string {
+	worker, _, _ := strings.Cut(subject, "/")
+	return strings.NewReplacer("SUBJECT", subject, "WORKER", worker).Replace(e.next)
+}
+
+// findingKinds are the findings that there are.
+var findingKinds = map[string]explanation{
+	"cursor_silent_gap": {
+		"A worker has run and does not any more, and its gates are open: events wait, and nobody reads them.",
+		"Start what runs it, a daemon or the job that calls route_worker_run; if nobody is to run it, pause it.",
+		"tidemark worker run WORKER",
+	},
+	"heartbeat_silent": {
+		"An executor that is registered has not beaten for longer than its threshold: it is dead, stuck, or cut off from the database.",
+		"Look at the process and restart it. If it will not come back, deregister it.",
+		"tidemark heartbeat deregister SUBJECT --reason …",
+	},
+	"cursor_lag": {
+		"A worker runs, and is behind by more time than the setting lag.warn: it is slower than the events come, or something blocks it.",
+		"See whether it runs, what it waits for (holes, a slow target inside the database), and whether the load is unusual.",
+		"tidemark worker list",
+	},
+	"cursor_holes": {
+		"So many numbers of the log are taken and not committed that the cursor waits: a transaction stays open, or is prepared and forgotten. The detail names it.",
+		"End that transaction: pg_terminate_backend, or commit or rollback prepared. Nothing is lost meanwhile.",
+		"tidemark worker list",
+	},
+	"cursor_lease_conflict": {
+		"An instance of the worker was fenced: two believed to own its cursor, or one was paused for longer than its lease. Nothing was recorded twice.",
+		"If it stays: look for a host that hangs or whose processes are stopped, or raise the lease. It closes ten minutes after the last time.",
+		"tidemark heartbeat list",
+	},
+	"cursor_watermark_regression": {
+		"A settle would have moved the cursor back, and was refused: somebody changed the cursor by hand, or the database was restored beneath a running worker.",
+		"Stop the worker and compare. To go back on purpose, rewind it.",
+		"tidemark verify",
+	},
+	"cursor_dlq": {
+		"Events of this worker could not be delivered and are kept as dead letters. It closes when none is open.",
+		"See why they failed, mend that, and replay them; or discard them.",
+		"tidemark dead-letter list",
+	},
+	"dlq_overflow": {
+		"More dead letters of this worker are open than the setting dead_letter.overflow: a target refuses nearly everything.",
+		"Switch the route off or mend its target first, then replay.",
+		"tidemark dead-letter list",
+	},
+	"route_misconfigured": {
+		"The daemon cannot open the target of this route: the detail says which option, secret or connection is missing. Its events wait.",
+		"Correct the route or the configuration of the daemon. It is tried again when the row changes, or every 30 seconds.",
+		"tidemark route show SUBJECT",
+	},
+	"target_down": {
+		"The target of this route failed several times in a row and is left alone for a while: the breaker is open. Its events wait and use up no attempts.",
+		"Mend the target. It closes by itself with the first delivery that succeeds.",
+		"tidemark route show SUBJECT",
+	},
+	"route_gone": {
+		"The target answered that it is gone for good (HTTP 410), and the route was switched off.",
+		"Give the route another target and enable it, or leave it off.",
+		"tidemark route show SUBJECT",
+	},
+	"source_changed": {
+		"A table that a worker reads has changed: a column, its type or an index that the source declares is no longer there.",
+		"Compare the source with the table, and declare it anew.",
+		"tidemark verify",
+	},
+	"source_misconfigured": {
+		"What the source declares cannot hold, so the worker does not read it: the detail names the column or the right that is missing.",
+		"Correct the source or grant the right.",
+		"tidemark verify",
+	},
+	"source_count_mismatch": {
+		"Counted again, a time bucket of the source has another number of rows than the worker has processed: rows were changed, deleted, or came later than the source declares.",
+		"Look at that bucket. If rows were missed, rewind the worker before it: what is decided stays decided.",
+		"tidemark worker list",
+	},
+	"source_clock_back": {
+		"The clock of the database was set back, and a source that goes by time is held until it has caught up.",
+		"See to the clock of the server. It goes on by itself.",
+		"tidemark worker list",
+	},
+	"group_invalidation_storm": {
+		"One tick changed more than the set fraction of all groups: the worker is throttled.",
+		"Find what changed so many rows at once, a bulk update for one. It goes on by itself, slower.",
+		"tidemark worker list",
+	},
+	"capture_gap": {
+		"A captured table has more changes than events: a trigger was missing or disabled for a while.",
+		"See that the trigger is attached and enabled, and reconcile the table.",
+		"tidemark verify",
+	},
+}
+
+// healthKinds are the kinds of rows of tidemark.queue_health, but finding.
+var healthKinds = map[string]explanation{
+	"cursor": {
+		"A worker's cursor does not move: it has never run, was silent, or waits for numbers of the log that are still open.",
+		"Start what runs it; if it waits, end the transaction that the note names.",
+		"tidemark worker run WORKER",
+	},
+	"backlog": {
+		"Events wait to be read for longer than the setting lag.warn (bad: lag.bad).",
+		"See whether the worker runs and what it waits for.",
+		"tidemark worker list",
+	},
+	"heartbeat": findingKinds["heartbeat_silent"],
+	"dead_letter_event": {
+		"Events could not be delivered on this route, and are kept.",
+		"See why they failed, mend that, and replay them; or discard them.",
+		"tidemark dead-letter list --route SUBJECT",
+	},
+	"pending": {
+		"Deliveries of this route are due and nobody makes them: targets outside the database are served by a daemon.",
+		"Start a daemon, or see in its log and in the findings why it does not deliver.",
+		"tidemark route show SUBJECT",
+	},
+	"job_backlog": {
+		"River's jobs wait although they may run, or this role may not look at River's table.",
+		"See whether River's clients run and work that queue; or grant select on the table.",
+		"grant select on SUBJECT to tidemark_reader;",
+	},
+	"dead_letter_job": {
+		"River has given jobs up after their last attempt.",
+		"See why they failed and retry them with River's own tools.",
+		"select id, kind, errors from SUBJECT where state = 'discarded';",
+	},
+}
+
+// explain is for the kind of a finding. One that a later version of the schema has brought
+// is not known here.
+func explain(kind string) explanation {
+	if e, known := findingKinds[kind]; known {
+		return e
+	}
+	return explanation{"This build does not know the kind; the detail says what was found.", "See docs/operations.md of the version that is installed.", "tidemark migrate status"}
+}

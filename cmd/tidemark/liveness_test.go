@@ -1,0 +1,381 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// builtIn is where binary builds; TestMain removes it.
+var builtIn string
+
+// binary builds the command, once for all tests that kill it.
+var binary = sync.OnceValues(func() (path string, err error) {
+	if builtIn, err = os.MkdirTemp("", "tidemark-test-"); err != nil {
+		return "", err
+	}
+	path = filepath.Join(builtIn, "tidemark")
+	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return path, err
+})
+
+// command is the real binary on a database.
+func command(t *testing.T, url string, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(path, args...)
+	c.Env = append(os.Environ(), urlVariable+"="+url)
+	return c
+}
+
+// startDaemon runs one until the test kills it.
+func startDaemon(t *testing.T, url, name string) *exec.Cmd {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "tidemark.yaml")
+	if err := os.WriteFile(file, []byte("name: "+name+"\nadmin: {listen: \"\"}\nlog: {format: json}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := command(t, url, "run", "--config", file)
+	var log bytes.Buffer
+	c.Stderr = &log
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		t.Logf("%s: %s", name, log.String())
+	})
+	return c
+}
+
+func kill(t *testing.T, c *exec.Cmd) {
+	t.Helper()
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait()
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	for deadline := time.Now().Add(45 * time.Second); !ok(); <-poll.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 45 s: %s", what)
+		}
+	}
+}
+
+func answer(t *testing.T, db *tidemarktest.DB, sql string, args ...any) (text string) {
+	t.Helper()
+	if err := db.Pool.QueryRow(context.Background(), sql, args...).Scan(&text); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return text
+}
+
+// LI3: a daemon that is killed is told of by another one, and by psql when none is left.
+func TestKilledDaemonIsReported(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("daemons look every 10 s")
+	}
+	db := tidemarktest.NewDB(t)
+	const (
+		beating = `select coalesce((select last_status from tidemark.heartbeat where executor_id = 'daemon/' || $1), '')`
+		opened  = `select count(*)::text from tidemark.finding where kind = 'heartbeat_silent' and subject = 'daemon/' || $1 and closed_at is null`
+		events  = `select count(*)::text from tidemark.outbox where type = 'queue_worker_silent' and subject_ref = 'daemon/' || $1`
+		// The clock is the database's: what has passed there is what has passed.
+		later = `update tidemark.heartbeat set last_beat_at = last_beat_at - interval '40 seconds' where executor_id = 'daemon/' || $1 returning ''`
+	)
+	a, b := startDaemon(t, db.URL, "a"), startDaemon(t, db.URL, "b")
+	for _, name := range []string{"a", "b"} {
+		eventually(t, name+" to beat", func() bool { return answer(t, db, beating, name) == "running" })
+	}
+	kill(t, a)
+	answer(t, db, later, "a")
+	eventually(t, "b to tell of a", func() bool { return answer(t, db, opened, "a") == "1" })
+
+	kill(t, b)
+	answer(t, db, later, "b")
+	if told := answer(t, db, `select string_agg(concat_ws(' ', executor_id, state, severity, event_id is not null), '; ' order by executor_id) from tidemark.stale_check()`); told != "daemon/a silent warning f; daemon/b silent warning t" {
+		t.Errorf("psql alone tells %q", told)
+	}
+
+	again := startDaemon(t, db.URL, "a")
+	eventually(t, "the finding of a to close", func() bool { return answer(t, db, opened, "a") == "0" })
+	if got := answer(t, db, opened, "b") + answer(t, db, events, "a") + answer(t, db, events, "b"); got != "111" {
+		t.Errorf("open findings of b, events of a and of b: %s, want 111", got)
+	}
+	// One that stops says so, and is no alarm.
+	if err := again.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Wait(); err != nil {
+		t.Error(err)
+	}
+	answer(t, db, later, "a")
+	if told := answer(t, db, `select string_agg(executor_id || ' ' || state, '; ') from tidemark.stale_check()`); told != "daemon/b silent" {
+		t.Errorf("after a clean stop: %q", told)
+	}
+}
+
+// running is a command under `tidemark beat`.
+type running struct {
+	*exec.Cmd
+	in    io.WriteCloser
+	lines *bufio.Scanner
+}
+
+func beatWhile(t *testing.T, url, script string) running {
+	t.Helper()
+	r := running{Cmd: command(t, url, "beat", "job", "--every", "1s", "--", "sh", "-c", script)}
+	in, err := r.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := r.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Process.Kill() })
+	r.in, r.lines = in, bufio.NewScanner(out)
+	return r
+}
+
+func (r running) line(t *testing.T, want string) {
+	t.Helper()
+	if !r.lines.Scan() || r.lines.Text() != want {
+		t.Fatalf("got %q, want %q", r.lines.Text(), want)
+	}
+}
+
+func (r running) status(t *testing.T) int {
+	t.Helper()
+	var exit *exec.ExitError
+	if err := r.Wait(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return r.ProcessState.ExitCode()
+}
+
+func register(t *testing.T, db *tidemarktest.DB) {
+	t.Helper()
+	answer(t, db, `select executor_id from tidemark.heartbeat_register('job', cadence => '1 second')`)
+}
+
+func TestBeatPassesSignalsOn(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	register(t, db)
+	r := beatWhile(t, db.URL, `trap 'echo hup' HUP; trap 'echo int' INT; trap 'echo usr1' USR1; trap 'echo term; exit 5' TERM; echo ready
+		while :; do read line < /dev/stdin; sleep 0.01; done 2> /dev/null`)
+	r.line(t, "ready")
+	eventually(t, "it to be seen running", func() bool {
+		return answer(t, db, `select last_status from tidemark.heartbeat where executor_id = 'job'`) == "running"
+	})
+	_ = r.in.Close()
+	// The second one of a kind must not end the beater either.
+	for _, s := range []struct {
+		signal syscall.Signal
+		line   string
+	}{{syscall.SIGHUP, "hup"}, {syscall.SIGINT, "int"}, {syscall.SIGINT, "int"}, {syscall.SIGUSR1, "usr1"}, {syscall.SIGTERM, "term"}} {
+		if err := r.Process.Signal(s.signal); err != nil {
+			t.Fatal(err)
+		}
+		r.line(t, s.line)
+	}
+	if got := r.status(t); got != 5 {
+		t.Errorf("exit status %d, want 5", got)
+	}
+	if got := answer(t, db, `select last_status from tidemark.heartbeat where executor_id = 'job'`); got != "failed:5" {
+		t.Errorf("the last beat says %q", got)
+	}
+}
+
+// The database dies while the command runs, and is back before its end.
+func TestBeatOutlivesTheDatabase(t *testing.T) {
+	t.Parallel()
+	server := tidemarktest.NewServer(t, devpg.Options{})
+	db := tidemarktest.NewDBOn(t, server)
+	register(t, db)
+	r := beatWhile(t, db.URL, `echo ready; while read line; do echo "$line"; done; exit 3`)
+	r.line(t, "ready")
+	eventually(t, "it to be seen running", func() bool {
+		return answer(t, db, `select last_status from tidemark.heartbeat where executor_id = 'job'`) == "running"
+	})
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(r.in, "still here\n")
+	r.line(t, "still here")
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	beats := func() (n int) {
+		_ = db.Pool.QueryRow(context.Background(), `select ticks_total from tidemark.heartbeat where executor_id = 'job'`).Scan(&n)
+		return n
+	}
+	eventually(t, "the database to be back", func() bool { return beats() > 0 })
+	before := beats()
+	eventually(t, "it to beat again", func() bool { return beats() > before })
+	_ = r.in.Close()
+	if got := r.status(t); got != 3 {
+		t.Errorf("exit status %d, want 3", got)
+	}
+	if got := answer(t, db, `select last_status from tidemark.heartbeat where executor_id = 'job'`); got != "failed:3" {
+		t.Errorf("the last beat says %q", got)
+	}
+}
+
+// Every kind of finding that the SQL opens is explained, here and in docs/operations.md.
+func TestEveryFindingIsExplained(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../sql/code/*.sql")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no SQL", err)
+	}
+	var all strings.Builder
+	for _, name := range files {
+		all.WriteString(read(t, name))
+	}
+	opened := map[string]bool{}
+	for _, m := range regexp.MustCompile(`finding_open\('(\w+)'`).FindAllStringSubmatch(all.String(), -1) {
+		opened[m[1]] = true
+	}
+	reported := regexp.MustCompile(`worker_finding.kind not in \(([^)]*)\)`).FindStringSubmatch(all.String())
+	if reported == nil {
+		t.Fatal("worker_finding has changed")
+	}
+	for _, m := range regexp.MustCompile(`'(\w+)'`).FindAllStringSubmatch(reported[1], -1) {
+		opened[m[1]] = true
+	}
+	for _, kind := range []string{"heartbeat_silent", "cursor_silent_gap"} { // stale_check chooses between them
+		if !strings.Contains(all.String(), "'"+kind+"'") {
+			t.Errorf("nothing opens %s", kind)
+		}
+		opened[kind] = true
+	}
+	page := read(t, "../../docs/operations.md")
+	for kind := range opened {
+		if _, known := findingKinds[kind]; !known {
+			t.Errorf("doctor does not know %s", kind)
+		}
+	}
+	for kind := range findingKinds {
+		if !strings.Contains(page, "| `"+kind+"` |") {
+			t.Errorf("docs/operations.md does not tell of %s", kind)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^select '(\w+)' as kind|^select '(\w+)', `).FindAllStringSubmatch(read(t, "../../sql/code/queue_health.sql"), -1) {
+		if kind := m[1] + m[2]; kind != "finding" && healthKinds[kind].next == "" {
+			t.Errorf("doctor does not know rows of the kind %s", kind)
+		}
+	}
+}
+
+func TestPaint(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	p := &printer{out: &out, colour: true}
+	if err := p.align([][]string{{"STATUS", "WHAT"}, {"bad", "x"}, {"ok"}, {"other", "bad"}}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "STATUS  WHAT\n\x1b[31mbad\x1b[0m     x\n\x1b[32mok\x1b[0m\nother  bad\n"; out.String() != want {
+		t.Errorf("got %q", out.String())
+	}
+}
+
+// --watch shows it again until it is told to stop.
+func TestStatusWatch(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	c := command(t, db.URL, "status", "--watch=100ms", "-o", "json")
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	for range 3 {
+		if line, err := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, `{"database":`) {
+			t.Fatal(line, err)
+		}
+	}
+	if err := c.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	if err := c.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The screens of the README are what the commands show, but for the numbers.
+func TestReadmeScreens(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	for _, sql := range []string{
+		`create function send_mail(event jsonb) returns void language sql as ''`,
+		`select tidemark.type_set('shop', 'order.created'), tidemark.stage_set('live', 'test')`,
+		`select tidemark.route_set('order_mail', '{"domain": "shop", "target_kind": "sql", "target_ref": "public.send_mail", "enabled": true, "dry_run": false}'),
+			tidemark.route_set('billing', '{"domain": "shop", "target_kind": "webhook", "target_ref": "https://billing.example/hooks", "enabled": true, "dry_run": false}')`,
+		`select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.default.enabled', true)`,
+		`select tidemark.emit('shop', 'order.created') from generate_series(1, 1200)`,
+		`select tidemark.route_worker_run()`,
+		`select tidemark.maintain()`,
+		`update tidemark.cursor_sample set older_at = older_at - interval '99 seconds', older_seen = 0`,
+		`select tidemark.heartbeat_register('nightly_export', cadence => '30 seconds', threshold => '2 minutes')`,
+		`select tidemark.heartbeat_write('nightly_export', 'running')`,
+		`update tidemark.heartbeat set last_beat_at = last_beat_at - interval '258 seconds' where executor_id = 'nightly_export'`,
+		`update tidemark.pending set next_attempt_at = next_attempt_at - interval '3 minutes', created_at = created_at - interval '3 minutes'`,
+		`select tidemark.stale_check()`,
+	} {
+		if _, err := db.Pool.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	rough := func(screen string) string {
+		screen = regexp.MustCompile(`(?m)^database .*$`).ReplaceAllString(screen, "database")
+		screen = regexp.MustCompile(`[0-9]+`).ReplaceAllString(screen, "0")
+		return regexp.MustCompile(` +`).ReplaceAllString(screen, " ")
+	}
+	readme := rough(read(t, "../../README.md"))
+	for _, name := range []string{"status", "doctor"} {
+		var out bytes.Buffer
+		c := command(t, db.URL, name)
+		c.Stdout = &out
+		_ = c.Run() // its exit status is that of a watchdog
+		if screen := rough("$ tidemark " + name + "\n" + out.String()); !strings.Contains(readme, screen) {
+			t.Errorf("the README does not show this:\n%s", screen)
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package governance_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tidemarkhq/tidemark/internal/payload"
+	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// Requirement PK2: what comes with the pack, all of it closed.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	test := tidemarktest.NewDB(t)
+	install(t, test)
+	g := govern{test, t, test.Connect(t)}
+	g.want("gov_backfill_sweep gov_candidate_scan gov_handoff_intake gov_input_gate gov_periodic_full_audit",
+		`select string_agg(worker, ' ' order by worker) from tidemark.worker where worker like 'gov%' and tidemark.closed_gate(worker) is not null`)
+	g.want(true, `select metadata_only from tidemark.domain where domain = 'governance'`)
+
+	types, err := postgres.New(test.Pool).EventTypes(t.Context(), "governance")
+	if err != nil || len(types) != 19 {
+		t.Fatal(len(types), err)
+	}
+	var schemas payload.Schemas
+	for _, e := range types {
+		if err := schemas.Compile(e.Schema); err != nil || e.Description == "" {
+			t.Error(e.Type, err)
+		}
+		// Nothing that comes once a candidate or once a page is on before somebody wants it.
+		if often := strings.HasSuffix(e.Type, ".heartbeat") || strings.HasPrefix(e.Type, "candidate_d") || e.Type == "verdict_proposed"; e.Enabled == often {
+			t.Errorf("%s: enabled %v", e.Type, e.Enabled)
+		}
+	}
+}
+
+// A second install changes nothing, and keeps what an operator changed and what the workers found.
+func TestInstallAgain(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.birth(10)
+	g.drainAll()
+	g.exec(`select tidemark.type_set('governance', 'verdict_proposed', '{"enabled": true}'); select tidemark.type_set('governance', 'cursor_dlq', '{"enabled": false}');
+		select tidemark.worker_set('gov_input_gate', '{"page_size": 7}'); select governance.ruleset_set('1', '{"stale_after": "1 day"}')`)
+	const everything = `select jsonb_build_object(
+		'event_type', (select jsonb_agg(e order by e.type) from tidemark.event_type e), 'worker', (select jsonb_agg(w order by w.id) from tidemark.worker w),
+		'source', (select jsonb_agg(s order by s.source) from tidemark.source s), 'cursor', (select jsonb_agg(c order by c.worker, c.source) from tidemark.worker_cursor c),
+		'audit', (select count(*) from tidemark.audit), 'ruleset', (select jsonb_agg(r) from governance.ruleset r),
+		'candidate', (select jsonb_agg(c order by c.id) from governance.candidate c), 'verdict', (select jsonb_agg(v order by v.candidate_id) from governance.verdict v))`
+	before := value[map[string]any](g, everything)
+	install(t, g.DB)
+	if diff := cmp.Diff(before, value[map[string]any](g, everything)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// From a birth to a verdict; then nothing more happens, and nothing is written.
+func TestPipeline(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.birth(1000)
+	g.exec(`insert into birth_registry (collection_name, entity_code, canonical_address) values
+		('collection-1', 'addressed', 'address-1'), ('collection-1', 'addressed-again', 'address-1'), ('collection-1', ' ', null),
+		('collection-1', 'entity-1', null)`)
+	g.drainAll()
+	g.want(1002, `select count(*) from governance.candidate`)
+	g.want("address-1|accepted|propose|f", `select concat_ws('|', candidate_key, input_quality_state, candidate_verdict, dirty) from governance.find('address-1')`)
+	g.want("collection-1: |incomplete|hold|f", `select concat_ws('|', candidate_key, input_quality_state, candidate_verdict, dirty) from governance.find('collection-1: ')`)
+	// Two rows that came with a key that was there already.
+	g.want(0, `select count(*) from governance.mark`)
+	g.balance()
+
+	before := value[string](g, `select jsonb_build_array((select jsonb_agg(c) from governance.candidate c), (select jsonb_agg(v) from governance.verdict v))::text`)
+	g.exec(`select tidemark.source_rewind('gov_backfill_sweep', 'birth_registry', 'again', to_id => '0'),
+		tidemark.source_rewind('gov_input_gate', 'governance_candidate', 'again', to_id => '0'),
+		tidemark.source_rewind('gov_candidate_scan', 'governance_gated', 'again', to_id => '0')`)
+	g.drainAll()
+	if diff := cmp.Diff(before, value[string](g, `select jsonb_build_array((select jsonb_agg(c) from governance.candidate c), (select jsonb_agg(v) from governance.verdict v))::text`)); diff != "" {
+		t.Error("done again it is another:", diff)
+	}
+	g.balance()
+	g.want("incremental", `select string_agg(distinct phase, ' ') from governance.progress`)
+	g.want(0, `select count(*) from tidemark.finding`)
+}
+
+// The rules read a table of the application; a change there is told by its change log, by an event, or by a second birth.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.exec(`create table owner (collection_name text, entity_code text, name text);
+		create function quality(c governance.candidate) returns text language sql stable as
+			$$ select case when exists (select from public.owner o where (o.collection_name, o.entity_code) = (c.collection_name, c.entity_code)) then 'owned' else 'orphan' end $$;
+		create function proposal(c governance.candidate, state text) returns text language sql stable as $$ select case state when 'owned' then 'keep' else 'assign' end $$;
+		select governance.ruleset_set('1', '{"input_rule": "public.quality", "verdict_rule": "public.proposal"}', 'a test')`)
+	g.exec(`select tidemark.type_set('governance', t, '{"enabled": true}') from unnest(array['candidate_dirtied', 'verdict_proposed', 'gov_candidate_scan.heartbeat']) t`)
+	g.birth(3)
+	g.drainAll()
+	const verdicts = `select string_agg(c.entity_code || ' ' || v.candidate_verdict, ', ' order by c.id) from governance.verdict v join governance.candidate c on c.id = v.candidate_id`
+	g.want("entity-1 assign, entity-2 assign, entity-3 assign", verdicts)
+
+	for _, tell := range []string{
+		`insert into registry_changelog (collection_name, entity_code) values ('collection-1', 'entity-1'), ('collection-1', 'entity-1'), ('collection-1', 'nobody')`,
+		`insert into event_outbox (subject_table, subject_ref) values ('collection-2', 'entity-2')`,
+		`insert into birth_registry (collection_name, entity_code) values ('collection-3', 'entity-3')`,
+	} {
+		g.exec(`insert into owner (collection_name, entity_code) select collection_name, entity_code from governance.candidate c
+			where not exists (select from owner o where o.entity_code = c.entity_code) order by entity_code limit 1`)
+		g.exec(tell)
+		g.settle("gov_handoff_intake")
+		g.want(1, `select count(*) from governance.mark`)
+		g.want(1, `select count(*) from governance.find((select candidate_key from governance.candidate c join governance.mark m on m.candidate_id = c.id)) f where f.dirty`)
+		g.balance()
+		g.drain("gov_candidate_scan")
+		g.want(0, `select count(*) from governance.mark`)
+		g.balance()
+	}
+	g.want("entity-1 keep, entity-2 keep, entity-3 keep", verdicts)
+	g.want(`{"owned": 3}`, `select states::text from governance.summary`)
+	g.want("changed 3, proposed 6", `select format('changed %s, proposed %s', count(*) filter (where type = 'candidate_dirtied'), count(*) filter (where type = 'verdict_proposed')) from tidemark.outbox`)
+	if n := value[int](g, `select count(*)::int from tidemark.outbox where type = 'gov_candidate_scan.heartbeat' and domain = 'governance'`); n < 4 {
+		t.Error("heartbeats:", n)
+	}
+	g.want(1, `select count(*) from tidemark.audit where object = 'ruleset 1' and reason = 'a test'`)
+}
+
+// A verdict is made anew when its time is over, without anybody telling; a candidate of another ruleset is not.
+func TestStaleVerdicts(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.birth(20)
+	g.drainAll()
+	g.exec(`update governance.verdict set stale_after = clock_timestamp() - interval '10 seconds', scanned_at = scanned_at - interval '1 day' where candidate_id <= 15`)
+	g.drain("gov_candidate_scan")
+	g.want(20, `select count(*) from governance.verdict where stale_after > now() + interval '29 days' and scanned_at > now() - interval '1 hour'`)
+	g.balance()
+
+	g.exec(`select governance.ruleset_set('2', '{"is_current": true, "stale_after": "2 days"}')`)
+	g.exec(`update governance.verdict set stale_after = clock_timestamp() - interval '5 seconds'`)
+	g.drainAll()
+	g.want(0, `select count(*) from governance.verdict where stale_after > now()`)
+	g.want(0, `select count(*) from tidemark.finding where closed_at is null`)
+
+	// The audit is what brings the candidates of the new one.
+	g.audit()
+	g.drainAll()
+	g.want(20, `select candidates from governance.summary where is_current and ruleset_version = '2'`)
+	g.want(20, `select count(*) from governance.verdict where stale_after between now() + interval '1 day' and now() + interval '3 days'`)
+	g.balance()
+}
+
+// The audit finds what was lost: candidates, verdicts, marks. It goes on where it was, and plans the next one.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.birth(1000)
+	g.exec(`alter table birth_registry alter entity_code drop not null; insert into birth_registry (collection_name, entity_code) values ('collection-1', null)`)
+	g.drainAll()
+	g.exec(`update governance.candidate set scan_time = scan_time - interval '2 hours' where entity_code ~ '^entity-([1-9]|10)$';
+		delete from governance.verdict v using governance.candidate c where c.id = v.candidate_id and c.entity_code ~ '^entity-([1-9]|10)$';
+		delete from governance.verdict v using governance.candidate c where c.id = v.candidate_id and c.entity_code = 'entity-1000';
+		delete from governance.gated g using governance.candidate c where c.id = g.candidate_id and c.entity_code = 'entity-1000';
+		delete from governance.candidate where entity_code = 'entity-1000';
+		update governance.tally set items = case stage when 'verdict' then 989 else 999 end;
+		select governance.audit_start(page_rows => 100)`)
+	g.balance()
+	for range 5 {
+		g.settle("gov_periodic_full_audit")
+	}
+	// As after a crash: all there is stands in the tables.
+	g.conn = g.Connect(t)
+	if seen := value[int](g, `select rows_seen::int from governance.snapshot where snapshot_ref = 1`); seen != 500 {
+		t.Error("after five steps of 100 rows:", seen)
+	}
+	g.audit()
+	g.want("1001 1 10", `select concat_ws(' ', rows_seen, missing, dirty_marked) from governance.snapshot where snapshot_ref = 1`)
+	g.want(`{"pending": 2, "accepted": 999}`, `select states::text from governance.snapshot where snapshot_ref = 1`)
+	g.want(`{"none": 12, "propose": 989}`, `select verdicts::text from governance.snapshot where snapshot_ref = 1`)
+	g.drainAll()
+	g.want(1000, `select count(*) from governance.verdict`)
+	g.want(1, `select snapshot_ref from governance.summary`)
+	g.want(1, `select count(*) from tidemark.outbox where domain = 'governance' and type = 'audit_snapshot' and payload ->> 'rows_seen' = '1001'`)
+	g.balance()
+	// The next one is a week after this one began.
+	g.want("2 t", `select concat_ws(' ', s.snapshot_ref, a.due_at = p.started_at + p.every) from governance.snapshot s
+		join governance.audit_step a on a.snapshot_ref = s.snapshot_ref join governance.snapshot p on p.snapshot_ref = 1 where s.started_at is null`)
+}
+
+// Nothing is written to what is watched: the workers run as a role that may not, and triggers would tell.
+func TestReadsAndProposesOnly(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.birth(100)
+	g.exec(`insert into registry_changelog (collection_name, entity_code) values ('collection-1', 'entity-1')`)
+	g.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'somebody writes to %', tg_table_name; end $$;
+		create trigger refuse before insert or update or delete or truncate on birth_registry for each statement execute function refuse();
+		create trigger refuse before insert or update or delete or truncate on registry_changelog for each statement execute function refuse();
+		create trigger refuse before insert or update or delete or truncate on event_outbox for each statement execute function refuse();
+		set role tidemark_executor; select governance.find('collection-1:entity-1')`)
+	g.settle("gov_handoff_intake")
+	g.drainAll()
+	g.exec(`reset role`)
+	g.audit()
+	g.exec(`set role tidemark_executor`)
+	g.drainAll()
+	g.exec(`reset role`)
+	g.want(100, `select count(*) from governance.verdict`)
+	g.want(0, `select count(*) from tidemark.finding`)
+	g.want("", `select coalesce(string_agg(t, ', '), '') from unnest(array['birth_registry', 'registry_changelog', 'event_outbox']) t
+		where has_table_privilege('tidemark_executor', t, 'insert, update, delete, truncate')`)
+}
+
+// Two candidates whose keys would read alike are not made one.
+func TestAmbiguousKey(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.exec(`select tidemark.worker_set('gov_backfill_sweep', '{"retry_policy": {"max_attempts": 1}}');
+		insert into birth_registry (collection_name, entity_code, canonical_address) values ('a', 'b:c', null), ('a:b', 'c', null), ('a:b', 'c', 'elsewhere')`)
+	g.drainAll()
+	g.want("a:b:c elsewhere", `select string_agg(candidate_key, ' ' order by candidate_key) from governance.candidate`)
+	g.want(2, `select item_id from tidemark.dead_letter where error_detail like '%collection_has_no_colon%'`)
+}
+
+func TestWatchRefuses(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.exec(`create table other (id int primary key, name text)`)
+	for sql, want := range map[string]string{
+		`select governance.watch('birth_registry', 'death')`:                                                                                     "kind is death",
+		`select governance.watch('other', 'birth')`:                                                                                              "table public.other has no column collection_name, entity_code",
+		`select governance.watch('other', 'birth', '{"colour": "name"}')`:                                                                        `no part "colour"`,
+		`select governance.watch('other', 'birth', '{"collection": null}')`:                                                                      "has no column",
+		`select governance.watch('other', 'birth', '{"collection": "name", "entity": "id"}', '{"safety": "clock", "timestamp_column": "name"}')`: "source other: ",
+		`select governance.ruleset_set('1', '{"is_current": false}')`:                                                                            "ruleset 1 is current",
+		`select governance.ruleset_set('2', '{"input_rule": "public.nothing"}')`:                                                                 "no function public.nothing(governance.candidate)",
+		`select governance.ruleset_set('2', '{"input_rule": "nothing; drop"}')`:                                                                  "",
+		`select governance.ruleset_set('2', '{"colour": 1}')`:                                                                                    `no column "colour"`,
+	} {
+		_, err := g.conn.Exec(t.Context(), sql)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", sql, err, want)
+		}
+	}
+	g.exec(`select governance.watch('tidemark.outbox', 'change', '{"collection": "subject_table", "entity": "subject_ref"}')`)
+	g.want("domain <> 'governance'", `select filter from tidemark.source where source = 'tidemark_outbox'`)
+}
+
+// The house's rules for the schema tidemark hold for the pack's too.
+func TestCatalog(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	const ours = `pg_proc p where p.pronamespace = 'governance'::regnamespace`
+	for name, sql := range map[string]string{
+		"granted to public": `select p.oid::regprocedure::text as x from ` + ours + ` and has_function_privilege('public', p.oid, 'execute')
+			union all select c.oid::regclass::text from pg_class c where c.relnamespace = 'governance'::regnamespace and exists (select from aclexplode(c.relacl) a where a.grantee = 0)`,
+		"without comment": `select p.oid::regprocedure::text as x from ` + ours + ` and obj_description(p.oid, 'pg_proc') is null
+			union all select c.oid::regclass::text from pg_class c where c.relnamespace = 'governance'::regnamespace and c.relkind in ('r', 'v') and obj_description(c.oid, 'pg_class') is null
+			union all select c.oid::regclass || '.' || a.attname from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+				where c.relnamespace = 'governance'::regnamespace and c.relkind = 'r' and col_description(c.oid, a.attnum) is null`,
+		// Rules are made to be inlined, and qualify what they call.
+		"without search path": `select p.oid::regprocedure::text as x from ` + ours + ` and p.proname not in ('input_rule', 'verdict_rule')
+			and not coalesce('search_path=pg_catalog, pg_temp' = any (p.proconfig), false)`,
+		"of another owner": `select p.oid::regprocedure::text as x from ` + ours + ` and pg_get_userbyid(p.proowner) <> 'tidemark_owner'
+			union all select c.oid::regclass::text from pg_class c where c.relnamespace = 'governance'::regnamespace and pg_get_userbyid(c.relowner) <> 'tidemark_owner'`,
+	} {
+		if got := value[string](g, `select coalesce(string_agg(x, ', '), '') from (`+sql+`) q`); got != "" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// What last_run_summary holds of a page. Source: S2 39.6.
+func TestCheckpoint(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.birth(10)
+	g.run("gov_backfill_sweep", 0)
+	var got map[string]any
+	if err := json.Unmarshal([]byte(value[string](g, `select (last_run_summary -> 'result')::text from tidemark.worker_cursor where worker = 'gov_backfill_sweep'`)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]any{"batch_count": 1.0, "rows_seen": 10.0, "added": 10.0, "dirty_marked": 0.0, "ruleset_version": "1"}, got); diff != "" {
+		t.Error(diff)
+	}
+	g.want("10 1 0 0 1 t", `select concat_ws(' ', rows_seen, batch_count, dirty_marked, dlq, ruleset_version, started_at < ended_at) from governance.progress where worker = 'gov_backfill_sweep'`)
+}

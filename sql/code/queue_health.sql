@@ -1,0 +1,96 @@
+-- Every part is bounded: rows of configuration, one look into an index each, counts that stop at 10000.
+create or replace view tidemark.queue_health as
+with bound as (
+    select extract(epoch from tidemark.interval_setting('lag.warn', '1 minute')) as warn,
+           extract(epoch from tidemark.interval_setting('lag.bad', '15 minutes')) as bad
+), cursor as materialized (
+    select l.*, l.worker || '/' || l.source || '/' || l.shard as name from tidemark.cursor_lag l
+), beat as materialized (
+    select h.* from tidemark.heartbeat_health h
+), waiting as materialized (
+    select r.route_code, r.worker, p.*
+    from tidemark.outbound_route r
+    cross join lateral (
+        select count(*) as n, count(*) filter (where p.error_count > 0) as retried
+        from (select p.error_count from tidemark.pending p where p.route_id = r.id order by p.next_attempt_at limit 10000) p) p
+    where p.n > 0
+), dead as materialized (
+    select r.route_code, d.*
+    from tidemark.outbound_route r
+    cross join lateral (
+        select count(*) as n, max(l.last_failed_at) as last_failed_at
+        from (select l.last_failed_at from tidemark.dead_letter l
+              where l.route_id = r.id and l.resolved_at is null order by l.last_failed_at desc limit 10000) l) d
+    where d.n > 0
+)
+select 'cursor' as kind, c.name,
+       case when c.gate is not null then 'ok' when c.blocked_by is not null or b.state = 'silent' then 'bad'
+            when c.last_run_at is null then 'warn' else 'ok' end as status,
+       floor(extract(epoch from clock_timestamp() - c.last_run_at))::bigint as age_seconds,
+       c.holes as count,
+       jsonb_build_object('events_seen', c.events_seen, 'attempts_written', c.attempts_written, 'dead_lettered', c.dead_lettered,
+                          'holes', c.holes, 'rate', c.rate) as numbers,
+       case when c.gate is not null then case c.gate when 'paused' then 'paused' else 'closed by ' || c.gate end
+            when c.blocked_by is not null then 'waits: too many numbers below it are open, kept so by ' || c.blocked_by
+            when c.last_run_at is null then 'never run' when b.state = 'silent' then 'silent' else '' end as note
+from cursor c left join beat b on b.executor_id = c.name
+union all
+select 'backlog', c.name,
+       case when c.gate is not null or coalesce(c.seconds, 0) <= w.warn then 'ok' when c.seconds <= w.bad then 'warn' else 'bad' end,
+       c.seconds, c.events,
+       jsonb_build_object('events', c.events, 'seconds', c.seconds, 'rate', c.rate),
+       case when c.gate is not null then case c.gate when 'paused' then 'paused' else 'closed by ' || c.gate end
+            when c.seconds is null then 'at the beginning' else '' end
+from cursor c, bound w
+union all
+select 'heartbeat', b.executor_id,
+       case when b.state = 'silent' then 'bad' when b.state = 'alive' and b.last_status like 'failed%' then 'warn' else 'ok' end,
+       b.age_seconds, b.ticks_total,
+       jsonb_build_object('age_seconds', b.age_seconds, 'cadence_seconds', b.expected_cadence_seconds,
+                          'threshold_seconds', b.stale_threshold_seconds, 'ticks_total', b.ticks_total),
+       case b.state when 'quiet' then b.excuse when 'silent' then 'silent; it last said ' || b.last_status else b.last_status end
+from beat b
+union all
+select 'dead_letter_event', d.route_code, 'warn',
+       floor(extract(epoch from clock_timestamp() - d.last_failed_at))::bigint, d.n,
+       jsonb_build_object('open', d.n),
+       case when d.n = 10000 then '10000 or more' else '' end
+from dead d
+union all
+select 'pending', p.route_code,
+       case when tidemark.closed_gate(p.worker) is not null or coalesce(t.overdue, 0) <= w.warn then 'ok'
+            when t.overdue <= w.bad then 'warn' else 'bad' end,
+       t.overdue, p.n,
+       jsonb_build_object('waiting', p.n, 'retried', p.retried, 'overdue_seconds', t.overdue),
+       case when p.n = 10000 then '10000 or more' else '' end
+from waiting p join tidemark.outbound_route r on r.route_code = p.route_code
+cross join bound w
+cross join lateral (
+    -- Without "< clock_timestamp()", which is no condition for an index.
+    select greatest(floor(extract(epoch from clock_timestamp() - nullif(min(n.next_attempt_at), 'infinity'))), 0)::bigint as overdue
+    from tidemark.pending n where n.route_id = r.id) t
+union all
+select 'job_backlog', j.name,
+       case when not j.readable then 'unknown' when coalesce(j.oldest_seconds, 0) <= w.warn then 'ok'
+            when j.oldest_seconds <= w.bad then 'warn' else 'bad' end,
+       j.oldest_seconds, j.waiting + j.retrying,
+       jsonb_build_object('waiting', j.waiting, 'retrying', j.retrying),
+       case when not j.readable then 'this role may not read the table'
+            when greatest(j.waiting, j.retrying) = 10000 then '10000 or more' else '' end
+from tidemark.river_health() j, bound w
+union all
+select 'dead_letter_job', j.name, 'warn', j.dead_seconds, j.dead,
+       jsonb_build_object('discarded', j.dead),
+       case when j.dead = 10000 then '10000 or more' else '' end
+from tidemark.river_health() j where j.dead > 0
+union all
+select 'finding', f.kind || ' ' || f.subject,
+       case when f.severity >= 'high' then 'bad' when f.severity = 'warning' then 'warn' else 'ok' end,
+       floor(extract(epoch from clock_timestamp() - f.opened_at))::bigint, f.count,
+       jsonb_build_object('finding', f.id, 'count', f.count),
+       f.detail
+from tidemark.finding f where f.closed_at is null;
+comment on view tidemark.queue_health is
+'One pane for watchdogs, a row for each thing: kind cursor, backlog (of a cursor), heartbeat, dead_letter_event and pending (of a route, where there are any), job_backlog and dead_letter_job (of River, where it is installed), finding (open). status: ok, warn (somebody should look), bad (something does not work) or unknown (it cannot be told). age_seconds: since the last run, beat or failure; of the oldest that waits. count: what waits or is open; of a cursor its holes, of a heartbeat its beats. What is switched off on purpose is ok, and note says so. Reads configuration, cursors and indexes, never a table that grows. Source: S4 v_queue_health.';
+revoke all on tidemark.queue_health from public;
+grant select on tidemark.queue_health to tidemark_reader, tidemark_executor;
