@@ -59,6 +59,12 @@ func (rs results) quotient(name, base string) figure {
 	return figure{name + " ÷ " + base, v, ok}
 }
 
+// work compares the CPU that two contestants need for an item. On a machine with other work it says more than the clock.
+func (rs results) work(name, base string) figure {
+	v, ok := rs.between(name, base, func(s, base sample) float64 { return s.cpuPerItem() / base.cpuPerItem() })
+	return figure{"CPU per item, " + name + " ÷ " + base, v, ok}
+}
+
 // A goal is a figure and what the design asks of it, which may be nothing.
 type goal struct {
 	figure

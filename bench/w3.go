@@ -43,6 +43,9 @@ var w3 = workload{
 		goals := []goal{
 			atLeast(0.95, rs.quotient(sweep5kName, statementName)),
 			note(rs.quotient(sweep5kName, handPageName)),
+			note(rs.work(sweep5kName, statementName)),
+			note(rs.work(sweep5kName, handPageName)),
+			note(rs.work(resweepName, statementName)),
 			note(rs.quotient(sweep2kName, statementName)),
 			note(rs.quotient(sweepIDName, statementName)),
 			atMost(1.25, of(flatFigure, sweep5kName, figureOf(flatFigure))),
