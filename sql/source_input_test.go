@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidemarkhq/tidemark/internal/devpg"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -59,6 +60,7 @@ func TestSourceChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := tail(t, tidemarktest.NewDB(t), c.safety, "")
+			s.exec(`alter table births alter born_at set default clock_timestamp()`)
 			s.exec(insertBirths)
 			s.drain()
 			s.exec(insertBirths)
@@ -382,6 +384,21 @@ func TestSourceRowsChange(t *testing.T) {
 		s.want(`select row ->> 'name' from taken order by at`, "new", "b3", "b4", "b5")
 		s.want(findings)
 	}
+}
+
+// But a sweep tells rows by the transaction that wrote them: one of its window, or without a timestamp, that is updated
+// is handed over once more.
+func TestSourceRowsChangeUnderASweep(t *testing.T) {
+	t.Parallel()
+	// A server of its own: an old transaction, of whichever database, keeps rows in the ledger that remembers them.
+	s := tail(t, tidemarktest.NewDBOn(t, tidemarktest.NewServer(t, devpg.Options{})), "declared", `{"sweep_window": "1 hour"}`)
+	s.exec(`insert into births (born_at, name) values (now() - interval '1 s', 'in'), (null, 'without'), (now() - interval '1 day', 'before')`)
+	s.sweep()
+	s.sweep()
+	s.exec(`update births set name = name || ' 2'`)
+	s.sweep()
+	s.want(`select row ->> 'name' from taken where row ->> 'name' like '% 2' order by 1`, "in 2", "without 2")
+	s.want(findings)
 }
 
 // CU1: what a run says, the cursor keeps, and the heartbeat beats.

@@ -51,7 +51,6 @@ func TestSourceSweepTakesOnce(t *testing.T) {
 		s := run(t, func(tailing) {})
 		s.exact()
 		s.want(`select count(*) from taken`, "18")
-		s.want(`select count(*) from tidemark.source_ledger`, "0")
 		s.want(findings)
 	})
 	t.Run("no ledger", func(t *testing.T) {
@@ -165,6 +164,8 @@ func TestSourceSweepSwitchedOn(t *testing.T) {
 	s.exec(insertAt("now() - interval '1 minute'"))
 	s.sweep()
 	s.want(`select count(*) - count(distinct id), count(*) from taken`, "0 7")
+	s.sweep()
+	s.want(`select count(*) from tidemark.source_ledger`, "0")
 	for _, change := range []string{`{"bucket": "30 minutes"}`, `{"sweep_window": "2 hours"}`, `{"filter": "true"}`} {
 		s.exec(`select tidemark.source_set('births', $1, 'change')`, change)
 		s.exec(insertAt("now() - interval '1 minute'"))
