@@ -42,6 +42,17 @@ func switchOn(pool *pgxpool.Pool, worker string) {
 	t.exec(pool, `select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.' || $1 || '.enabled', true)`, worker)
 }
 
+// orderSource does what an operator does who makes the orders a source, and opens the gates of the worker that
+// takes their rows.
+func orderSource(pool *pgxpool.Pool, worker string) {
+	t := &exampleTB{}
+	t.exec(pool, `alter table orders add at timestamptz not null default now()`)
+	t.exec(pool, `insert into orders (id, cents, at) values ('7', 1200, now() - interval '1 minute'), ('8', 300, now() - interval '1 minute')`)
+	t.exec(pool, `select tidemark.source_set('orders', '{"table": "public.orders", "id_column": "id", "timestamp_column": "at", "safety": "clock"}')`)
+	t.exec(pool, `select tidemark.rows_register($1 || '.rows')`, worker)
+	t.exec(pool, `select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.' || $1 || '.rows.enabled', true)`, worker)
+}
+
 // exampleTB is as much of a test as an example needs. What goes wrong is a panic.
 type exampleTB struct {
 	testing.TB

@@ -244,7 +244,7 @@ func (h *handling) handle(ctx context.Context, tx pgx.Tx, t task) (err error) {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return h.client.handlers[i].handler(ctx, tx, received(t.item))
+	return guarded(tx, func(tx pgx.Tx) error { return h.client.handlers[i].handler(ctx, tx, received(t.item)) })
 }
 
 // result is what a handler's error comes to.

@@ -276,3 +276,26 @@ func TestNewRefuses(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A handler that ends the transaction itself, or keeps an error of the database to itself, has failed: its effects are
+// taken back, and the others' stay.
+func TestHandlerBreaksTheTransaction(t *testing.T) {
+	t.Parallel()
+	p := start(t, `"retry_policy": {"base_seconds": 0.01, "max_attempts": 2}`, func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
+		if err := note(ctx, tx, e); err != nil {
+			return err
+		}
+		switch {
+		case is(e, "2"):
+			return tx.Commit(ctx)
+		case is(e, "3"):
+			_ = tx.Rollback(ctx)
+		case is(e, "5"):
+			_, _ = tx.Exec(ctx, `select 1 / 0`)
+		}
+		return nil
+	})
+	p.emit("", "1", "2", "3", "4", "5")
+	p.eventually(effects, "1 4")
+	p.eventually(`select seq::text from tidemark.dead_letter order by seq`, "2", "3", "5")
+}

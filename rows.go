@@ -147,7 +147,7 @@ func (r rowsRegistration) call(ctx context.Context, tx pgx.Tx, rows []Row) (err 
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return r.handler(ctx, tx, rows)
+	return guarded(tx, func(tx pgx.Tx) error { return r.handler(ctx, tx, rows) })
 }
 
 func failedRow(row cursor.Row, failure error) cursor.FailedRow {

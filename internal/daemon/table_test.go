@@ -1,0 +1,57 @@
+package daemon_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// The daemon runs workers of tables, whichever handler in the database they have. Ended and started again in the middle
+// of it all, with its sessions cut off, and with another beside it: each row is taken once.
+func TestDaemonTable(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	execSQL(t, db, `
+create table births (id bigint generated always as identity primary key, born_at timestamptz not null default clock_timestamp());
+create table taken (id text);
+create function take(rows births[]) returns void language sql as 'insert into taken select id from unnest(rows)';
+select tidemark.type_set('town', 'birth');
+select tidemark.source_set('births', '{"table": "public.births", "id_column": "id", "safety": "sequence"}');
+select tidemark.worker_set('sql', '{"source": "table", "handler": "sql", "handler_ref": "public.take", "shards": 3, "page_size": 20}');
+select tidemark.worker_set('emit', '{"source": "table", "handler": "emit", "handler_ref": "town/birth"}');
+select tidemark.worker_source_add('sql', 'births'), tidemark.worker_source_add('emit', 'births');
+select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.sql.enabled', true), tidemark.gate_set('worker.emit.enabled', true)`)
+	c := settings(db)
+	c.Poll.Max = 50 * time.Millisecond
+	one, other := run(t, c), run(t, c)
+	for range 6 {
+		execSQL(t, db, `insert into births select from generate_series(1, 100)`)
+		execSQL(t, db, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and query ~ 'source_pass'`)
+		one.stop()
+		one, other = other, run(t, c)
+	}
+	text := func(sql string) (got string) {
+		if err := db.Pool.QueryRow(context.Background(), sql).Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	eventually(t, "600 rows are taken", func() bool {
+		return text(`select (select count(*) from taken) || ' ' || (select count(*) from tidemark.outbox)`) == "600 600"
+	})
+	one.stop()
+	other.stop()
+	for sql, want := range map[string]string{
+		`select count(distinct id) || ' ' || count(*) from taken`:                                                                              "600 600",
+		`select count(distinct subject_ref) || ' ' || count(*) from tidemark.outbox`:                                                           "600 600",
+		`select count(*)::text from tidemark.heartbeat where lease_owner is not null`:                                                          "0",
+		`select count(*)::text from tidemark.finding where closed_at is null and kind <> 'cursor_lease_conflict'`:                              "0",
+		`select count(*)::text from tidemark.worker_cursor where source = 'births' and (last_run_summary ->> 'status') is distinct from 'ran'`: "0",
+	} {
+		if got := text(sql); got != want {
+			t.Errorf("%s: %s, want %s", sql, got, want)
+		}
+	}
+}

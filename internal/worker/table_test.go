@@ -1,0 +1,90 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/worker"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// births is an application with a table, and a function that takes its rows and sleeps over some.
+const births = `
+create table births (id bigint generated always as identity primary key, born_at timestamptz not null default clock_timestamp(), slow boolean not null default false);
+create index on births (born_at, id);
+create table taken (id text);
+create table mood (awake boolean not null); insert into mood values (false);
+create function take(rows births[]) returns void language plpgsql as $$
+begin
+    insert into taken select id from unnest(rows);
+    if exists (select from unnest(rows) where slow) and not (select awake from mood) then
+        perform pg_sleep(60);
+    end if;
+end $$;
+select tidemark.source_set('births', '{"table": "public.births", "id_column": "id", "safety": "sequence"}');
+select tidemark.worker_set('w', '{"source": "table", "handler": "sql", "handler_ref": "public.take", "retry_policy": {"base_seconds": 0.3, "max_attempts": 3}}');
+select tidemark.worker_source_add('w', 'births');
+select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.w.enabled', true);`
+
+func runTable(t *testing.T, db *tidemarktest.DB, timeout time.Duration) (stop func()) {
+	t.Helper()
+	w := worker.NewTable(db.Pool, worker.TableOptions{
+		Worker: "w", Source: "births", Owner: fmt.Sprintf("test/%d", time.Now().UnixNano()), Lease: 5 * time.Second, PageSize: 5000, PageTimeout: timeout,
+		PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond, StopTime: 5 * time.Second, Observe: silent{}, Log: testLog(t),
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+const exact = `select concat_ws(' ', (select count(*) from births b where not exists (select from taken t where t.id = b.id::text)), count(*) - count(distinct id)) from taken`
+
+// CU9, CU11: a page that takes too long is tried with half the rows, down to the one that is at fault, which waits and
+// is then a dead letter. The others are taken.
+func TestTablePageTimeout(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	exec(t, db, births)
+	exec(t, db, `insert into births (slow) select n = 37 from generate_series(1, 60) n`)
+	runTable(t, db, 250*time.Millisecond)
+	eventually(t, db, `select concat_ws(' ', item_id, error_count, last_error) from tidemark.pending_row`, "37 1 57014: it took longer than 250ms")
+	eventually(t, db, `select concat_ws(' ', count(*), count(distinct id)) from taken`, "59 59")
+	exec(t, db, `insert into births default values`)
+	eventually(t, db, `select concat_ws(' ', count(*), count(distinct id)) from taken`, "60 60")
+	eventually(t, db, `select concat_ws(' ', item_id, attempts, error_code) from tidemark.dead_letter`, "37 3 57014")
+	exec(t, db, `update mood set awake = true`)
+	exec(t, db, `select tidemark.dead_letter_replay(id) from tidemark.dead_letter`)
+	eventually(t, db, `select coalesce(resolution, '') from tidemark.dead_letter`, "sent")
+	eventually(t, db, exact, "0 0")
+}
+
+// CU8: stopped, started, cut off by the server, and two at a time: nothing is lost or taken twice.
+func TestTableIsInterrupted(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	exec(t, db, births)
+	one, other := runTable(t, db, 5*time.Second), runTable(t, db, 5*time.Second)
+	for range 8 {
+		exec(t, db, `insert into births select from generate_series(1, 50)`)
+		exec(t, db, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and query ~ 'source_pass|claim'`)
+		one()
+		one = other
+		other = runTable(t, db, 5*time.Second)
+	}
+	eventually(t, db, `select concat_ws(' ', count(*), count(distinct id)) from taken`, "400 400")
+	eventually(t, db, exact, "0 0")
+	one()
+	other()
+	eventually(t, db, `select concat_ws(' ', lease_owner, last_status) from tidemark.heartbeat where executor_id = 'w/births/0'`, "released")
+}
