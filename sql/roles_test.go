@@ -36,6 +36,8 @@ var mayDo = map[string][]string{
 		`select * from tidemark.worker_summary`, `select * from tidemark.route_summary`, `select * from tidemark.river_health()`,
 		`select * from tidemark.silence`, `select * from tidemark.cursor_sample`,
 		`select id, error_code, error_detail, resolution_reason from tidemark.dead_letter`,
+		`select * from tidemark.inbound_route`, `select * from tidemark.captured`, `select * from tidemark.capture_checkpoint`,
+		`select * from tidemark.capture_list`, `select * from tidemark.capture_attached`,
 		`select * from tidemark.event_evidence(1)`, `select tidemark.event_seq(gen_random_uuid())`,
 		`select last_value from tidemark.outbox_seq_seq`,
 		`select seq, event_id, created_at, domain, type, stream, key, actor, idempotency_key from tidemark.outbox`,
@@ -49,6 +51,7 @@ var mayDo = map[string][]string{
 	"r a": {
 		`select * from tidemark.verify()`,
 		`select * from tidemark.partitions('tidemark.outbox')`,
+		`select * from tidemark.capture_check()`, `select * from tidemark.capture_columns('pg_class', '{}')`,
 		`select tidemark.forbidden_key_in('{}'), tidemark.payload_error('{}', null)`,
 	},
 	"x a": {
@@ -64,6 +67,8 @@ var mayDo = map[string][]string{
 		`select tidemark.route_set('r', '{"domain": "test", "target_kind": "sql", "target_ref": "a.b"}')`,
 		`select tidemark.worker_rewind('default', 0, 'why')`, `select tidemark.dead_letter_discard(1, 'why')`,
 		`select tidemark.source_remove('x', 'why')`,
+		`select tidemark.inbound_route_set('r', '{"source_schema": "a", "source_table": "b", "sql_event": "insert", "domain": "test", "type": "b"}')`,
+		`update tidemark.inbound_route set enabled = false`, `select * from tidemark.capture_reconcile()`, `select tidemark.capture_record('capture_attach', 'pg_class', 'why', '{}')`,
 		`insert into tidemark.domain (domain) values ('d')`, `update tidemark.event_type set enabled = false`,
 		`insert into tidemark.forbidden_key (key) values ('iban')`, `delete from tidemark.forbidden_key where key = 'raw'`,
 		`insert into tidemark.setting (key, value) values ('k', 'v')`, `update tidemark.outbound_route set enabled = false`,
@@ -84,6 +89,7 @@ var mayDo = map[string][]string{
 		// What was done stays on record.
 		`insert into tidemark.audit (action, object) values ('x', 'y')`, `update tidemark.audit set actor = 'x'`, `delete from tidemark.audit`,
 		`update tidemark.stage set reason = 'x'`, `delete from tidemark.stage`, `delete from tidemark.setting`, `delete from tidemark.outbound_route`, `delete from tidemark.worker`,
+		`insert into tidemark.captured default values`, `delete from tidemark.captured`, `delete from tidemark.inbound_route`, `select tidemark.capture_fits(1, 2, '')`,
 		`update tidemark.migration set checksum = 'x'`, `delete from tidemark.code`, `alter table tidemark.outbound_route disable trigger all`,
 		`create table tidemark.mine (n int)`, `create or replace function tidemark.gate_open(gate text) returns boolean language sql as 'select true'`,
 		// Inner functions.

@@ -124,7 +124,10 @@ func showResult(ctx context.Context, s *session, worker string, before postgres.
 	if err != nil {
 		return err
 	}
-	result := fmt.Sprintf("nothing: it may run, and is %d behind: tidemark worker run %s", *before.Behind, worker)
+	result := "nothing: it may run: tidemark worker run " + worker
+	if before.Behind != nil { // not of a table, where nobody counts
+		result = fmt.Sprintf("nothing: it may run, and is %d behind: tidemark worker run %s", *before.Behind, worker)
+	}
 	if closed != nil {
 		result = *closed + ": it does not run yet"
 	}

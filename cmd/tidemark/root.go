@@ -40,6 +40,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		newActivate(a),
 		newBeat(a),
+		newCapture(a),
 		newConfig(a),
 		newDeadLetter(a),
 		newDemo(),

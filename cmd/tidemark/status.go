@@ -66,6 +66,9 @@ func watchStatus(ctx context.Context, s *session, every time.Duration) error {
 		s.out, s.now = &screen, time.Now()
 		err := status(ctx, s)
 		s.out = out
+		if ctx.Err() != nil {
+			return nil // told to stop, in the middle of a look
+		}
 		var own exitError
 		if err != nil && !errors.As(err, &own) {
 			return err

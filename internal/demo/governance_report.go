@@ -86,8 +86,11 @@ select (select count(*) from birth_registry), (select count(*) from registry_cha
 		what       string
 		rows, done int64
 	}{
-		{"gov_backfill_sweep", a.Births, a.Swept}, {"gov_input_gate", a.Births, a.Gated}, {"gov_candidate_scan", a.Births, a.Scanned},
-		{"gov_handoff_intake", a.Births + a.Changes + a.Events, a.Told}, {"gov_periodic_full_audit", a.Births, a.Audited},
+		{"gov_backfill_sweep", a.Births, a.Swept},
+		{"gov_input_gate", a.Births, a.Gated},
+		{"gov_candidate_scan", a.Births, a.Scanned},
+		{"gov_handoff_intake", a.Births + a.Changes + a.Events, a.Told},
+		{"gov_periodic_full_audit", a.Births, a.Audited},
 	} {
 		g.say("   %-36s%10s%11s%11s%11s", r.what, thousands(int(r.rows)), thousands(int(r.done)), thousands(int(max(0, r.done-r.rows))),
 			thousands(int(max(0, r.rows-r.done))))

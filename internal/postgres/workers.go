@@ -99,9 +99,10 @@ func (db *DB) WorkerHealth(ctx context.Context) ([]Health, error) {
 	return list[Health](ctx, db, health+`order by h.worker, h.source, h.shard`)
 }
 
-// WorkerHealthOf returns how one worker of the log is doing, or tidemark.ErrNotFound.
+// WorkerHealthOf returns how one worker is doing, of several cursors the first, or
+// tidemark.ErrNotFound.
 func (db *DB) WorkerHealthOf(ctx context.Context, worker string) (Health, error) {
-	h, err := one[Health](ctx, db, health+`where h.worker = $1 and h.source = 'outbox' and h.shard = 0`, worker)
+	h, err := one[Health](ctx, db, health+`where h.worker = $1 order by h.source, h.shard limit 1`, worker)
 	return known(h, err, `worker "`+worker+`"`, "Workers: tidemark worker list")
 }
 

@@ -255,9 +255,6 @@ func TestAcceptanceDLQNotDrop(t *testing.T) {
 func TestAcceptanceHeartbeat(t *testing.T) {
 	t.Parallel()
 	g := newGovern(t)
-	if !value[bool](g, `select to_regprocedure('tidemark.stale_check()') is not null`) {
-		t.Skip("tidemark.stale_check comes with liveness")
-	}
 	const cursor = "gov_backfill_sweep/birth_registry/0"
 	const silent = `select exists (select from tidemark.stale_check() c where c.executor_id = $1 and c.state = 'silent')
 		and exists (select from tidemark.finding f where f.kind = 'cursor_silent_gap' and f.subject = $1 and f.closed_at is null)`

@@ -165,6 +165,8 @@ func TestAudit(t *testing.T) {
 		delete from governance.gated g using governance.candidate c where c.id = g.candidate_id and c.entity_code = 'entity-1000';
 		delete from governance.candidate where entity_code = 'entity-1000';
 		update governance.tally set items = case stage when 'verdict' then 989 else 999 end;
+		update governance.verdict v set stale_after = clock_timestamp() - interval '1 minute' from governance.candidate c
+			where c.id = v.candidate_id and c.entity_code = 'entity-20';
 		select governance.audit_start(page_rows => 100)`)
 	g.balance()
 	for range 5 {
@@ -176,7 +178,7 @@ func TestAudit(t *testing.T) {
 		t.Error("after five steps of 100 rows:", seen)
 	}
 	g.audit()
-	g.want("1001 1 10", `select concat_ws(' ', rows_seen, missing, dirty_marked) from governance.snapshot where snapshot_ref = 1`)
+	g.want("1001 1 11", `select concat_ws(' ', rows_seen, missing, dirty_marked) from governance.snapshot where snapshot_ref = 1`)
 	g.want(`{"pending": 2, "accepted": 999}`, `select states::text from governance.snapshot where snapshot_ref = 1`)
 	g.want(`{"none": 12, "propose": 989}`, `select verdicts::text from governance.snapshot where snapshot_ref = 1`)
 	g.drainAll()

@@ -100,6 +100,29 @@ begin
                                                          case when n = 10000 then ', more are left for another call' else '' end);
     end if;
 
+    with old as (
+        delete from tidemark.captured c
+        where c.id = any (array(select o.id from tidemark.captured o
+                                where o.statements = 1 and o.at < date_trunc('hour', clock_timestamp()) - interval '1 hour'
+                                  and o.at <> date_trunc('hour', o.at)
+                                order by o.at limit 10000))
+        returning c.*
+    ), summed as (
+        insert into tidemark.captured (at, route_id, outcome, rows, statements, actor, reason)
+        select date_trunc('hour', o.at), o.route_id, o.outcome, sum(o.rows), count(*), o.actor, o.reason
+        from old o group by 1, 2, 3, 6, 7
+    )
+    select count(*) into n from old;
+    if n > 0 then
+        return query select 'summed up', 'captured', format('%s statements, by hour', n);
+    end if;
+    delete from tidemark.captured c
+    where c.at < clock_timestamp() - coalesce((select s.value::interval from tidemark.setting s where s.key = 'captured.retention'), '30 days');
+    get diagnostics n = row_count;
+    if n > 0 then
+        return query select 'forgot', 'captured', format('%s rows past captured.retention', n);
+    end if;
+
     -- What nobody has run into for a while, or an operator has dealt with, is over.
     return query
     update tidemark.finding f set closed_at = clock_timestamp()
@@ -129,6 +152,6 @@ begin
 end
 $$;
 comment on function tidemark.maintain() is
-'Keeps the log in shape: makes partitions ahead, drops those that are past retention and that no cursor, hole or pending delivery needs, forgets old idempotency keys (10,000 a call), opens and closes cursor_lag, closes findings that are over and forgets those past the setting finding.retention, forgets daemons that stopped a day ago. Returns what it did, and what it kept and why. Call it every minute; if nobody does, events are still taken, and nothing is dropped.';
+'Keeps the log in shape: makes partitions ahead, drops those that are past retention and that no cursor, hole or pending delivery needs, forgets old idempotency keys (10,000 a call), sums up and forgets what tidemark.captured has, opens and closes cursor_lag, closes findings that are over and forgets those past the setting finding.retention, forgets daemons that stopped a day ago. Returns what it did, and what it kept and why. Call it every minute; if nobody does, events are still taken, and nothing is dropped.';
 revoke all on function tidemark.maintain() from public;
 grant execute on function tidemark.maintain() to tidemark_admin, tidemark_executor;

@@ -39,6 +39,12 @@ begin
         where f.subject = tidemark.executor_id(c.worker, c.source, c.shard) and f.closed_at is null
           and f.kind in ('source_changed', 'source_misconfigured', 'source_unreadable', 'source_clock_back', 'cursor_watermark_regression');
     end if;
+    -- Before the end of a sweep compares them with the table.
+    if page.counts is not null then
+        insert into tidemark.source_count as k (worker_id, source, shard, bucket, items)
+        select w.id, s.source, (plan.cursor).shard, b.key::timestamptz, b.value::bigint from jsonb_each_text(page.counts) b order by 4
+        on conflict (worker_id, source, shard, bucket) do update set items = k.items + excluded.items;
+    end if;
     dead := tidemark.source_failures(plan, page, failed);
     case plan.step
     when 'forward' then
@@ -62,11 +68,6 @@ begin
     else
     end case;
 
-    if page.counts is not null then
-        insert into tidemark.source_count as k (worker_id, source, shard, bucket, items)
-        select w.id, s.source, c.shard, b.key::timestamptz, b.value::bigint from jsonb_each_text(page.counts) b order by 4
-        on conflict (worker_id, source, shard, bucket) do update set items = k.items + excluded.items;
-    end if;
     if plan.step <> 'retry' and page.ledger_ids is not null then
         insert into tidemark.source_ledger as l (worker_id, source, shard, item_id, xid)
         select w.id, s.source, c.shard, n.id, n.xid::xid8 from unnest(page.ledger_ids, page.ledger_xids) n (id, xid)
