@@ -54,6 +54,12 @@ func (c cpuClock) total() time.Duration {
 	return sum
 }
 
+// backendCPU is that of one process of a server on this machine.
+func backendCPU(pid int) time.Duration {
+	s, _ := readStat(pid)
+	return s.own
+}
+
 type procStat struct {
 	comm     string
 	parent   int

@@ -1,14 +1,17 @@
 package main
 
 const (
-	baseName    = "base"
-	plainName   = "base + plain outbox"
-	emitName    = "base + emit"
-	oneBaseName = "one statement: base"
-	oneEmitName = "one statement: base + emit"
-	many        = 100
-	manyPlain   = "100 a statement: plain outbox"
-	manyEmit    = "100 a statement: emit_many"
+	baseName     = "base"
+	plainName    = "base + plain outbox"
+	emitName     = "base + emit"
+	oneBaseName  = "one statement: base"
+	oneEmitName  = "one statement: base + emit"
+	many         = 100
+	manyPlain    = "100 a statement: plain outbox"
+	manyEmit     = "100 a statement: emit_many"
+	capturedName = "base, captured"
+	manyBase     = "100 a statement: base"
+	manyCaptured = "100 a statement: base, captured"
 )
 
 // besideName is base + emit, beside whoever reads.
@@ -26,7 +29,7 @@ var w4 = workload{
 	baselines: []string{baseName, plainName, besideName(nobody)},
 	columns:   []string{waitingFigure},
 	contestants: func(e *env) []contestant {
-		const orders, plain, outbox = "bench.orders", "bench.plain_outbox", "tidemark.outbox"
+		const orders, taken, plain, outbox = "bench.orders", "bench.captured_orders", "bench.plain_outbox", "tidemark.outbox"
 		beside := func(r readers) contestant {
 			return &watchedWriters{
 				writers: writers{env: e, name: besideName(r), script: "emit.sql", rows: map[string]int{orders: 1, outbox: 1}}, readers: r,
@@ -44,6 +47,9 @@ var w4 = workload{
 			&writers{env: e, name: oneEmitName, script: "one_emit.sql", rows: map[string]int{orders: 1, outbox: 1}},
 			&writers{env: e, name: manyPlain, script: "many_plain.sql", rows: map[string]int{plain: many}},
 			&writers{env: e, name: manyEmit, script: "many_emit.sql", rows: map[string]int{outbox: many}},
+			&writers{env: e, name: capturedName, script: "captured.sql", rows: map[string]int{taken: 1, outbox: 1}},
+			&writers{env: e, name: manyBase, script: "many_base.sql", rows: map[string]int{orders: many}},
+			&writers{env: e, name: manyCaptured, script: "many_captured.sql", rows: map[string]int{taken: many, outbox: many}},
 		}
 	},
 	reach: func(rs results) []goal {
@@ -69,6 +75,10 @@ var w4 = workload{
 			note(rs.quotient(manyEmit, manyPlain)),
 			note(walOfMany(manyPlain)),
 			note(walOfMany(manyEmit)),
+			note(rs.quotient(capturedName, baseName)),
+			note(rs.quotient(capturedName, emitName)),
+			note(rs.quotient(manyCaptured, manyBase)),
+			note(wal(capturedName)),
 		}
 	},
 }

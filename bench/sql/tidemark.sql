@@ -22,3 +22,7 @@ begin
   end if;
 end
 $$;
+
+-- Of a table that only the contestants of capture write.
+select tidemark.inbound_route_set('captured', '{"source_schema": "bench", "source_table": "captured_orders", "sql_event": "insert", "domain": "bench", "type": "type.0", "enabled": true, "dry_run": false}');
+select tidemark.capture_attach('bench.captured_orders', 'bench');

@@ -17,3 +17,6 @@ create table bench.plain_outbox (
   actor text not null default session_user,
   payload jsonb not null
 );
+
+-- The same as orders, captured.
+create table bench.captured_orders (like bench.orders including all);

@@ -1,6 +1,7 @@
 -- The expressions run with the rights of the log's owner, so nothing of the table's owner may run in them: text is
 -- made by output functions (format), never by casts; JSON only of built-in types; rows are compared by their bytes,
 -- not by operators.
+-- In PL/pgSQL, which keeps the plan: a function in SQL would be planned for every captured statement.
 create or replace function tidemark.capture_columns(
     relation regclass,
     contract text[],
@@ -14,9 +15,11 @@ create or replace function tidemark.capture_columns(
     out bytes text,
     out may_fail boolean,
     out missing text)
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_column
+begin
     with attribute as (
         select a.attnum, a.attname::text as name, c.ord as in_contract, k.ord as in_key, t.typlen = -1 as of_any_length,
                coalesce(nullif(t.typbasetype, 0), t.oid) = 'json'::regtype as is_json,
@@ -51,7 +54,9 @@ as $$
            coalesce(bool_or(e.is_json) filter (where e.in_contract > 0), false),
            (select string_agg(quote_ident(w.name), ', ' order by w.ord) from unnest(contract) with ordinality w (name, ord)
             where not exists (select from attribute a where a.name = w.name and a.in_contract > 0))
-    from expression e
+    into names, key_text, key_json, old_key_json, key_changed, changed, shown, bytes, may_fail, missing
+    from expression e;
+end
 $$;
 comment on function tidemark.capture_columns(regclass, text[]) is 'SQL over a row n of a transition table (and o, the row before), whose columns are named c and their number: the primary key as text and as JSON, which columns changed, the contract''s columns as JSON and their bytes. names: the columns under these names. may_fail: JSON among them may be unreadable. missing: columns of the contract that the table has not, or cannot show.';
 revoke all on function tidemark.capture_columns(regclass, text[]) from public;

@@ -26,7 +26,7 @@ begin
     loop
         relation := one.id::regclass::text;
         last := (select c from tidemark.capture_checkpoint c where c.relation = one.id);
-        select one.id, at, pg_snapshot_xmin(pg_current_snapshot()), (select q.last_value from tidemark.outbox_seq_seq q),
+        select one.id, at, pg_current_snapshot(), (select q.last_value from tidemark.outbox_seq_seq q),
                coalesce(sum(s.n_tup_ins), 0), coalesce(sum(s.n_tup_upd), 0), coalesce(sum(s.n_tup_del), 0), d.xact_rollback, d.stats_reset
         into now_
         from pg_stat_database d
@@ -42,7 +42,8 @@ begin
             detail := 'routes, the gate or triggers were changed meanwhile';
         else
             events := (select count(*) from tidemark.outbox o
-                       where o.subject_table = relation and o.created_at > last.at - interval '1 day' and age(o.xmin) <= age(last.snapshot_xmin::xid)
+                       where o.subject_table = relation and o.created_at > last.at - interval '1 day'
+                         and not pg_visible_in_snapshot(tidemark.full_xid(o.xmin, pg_snapshot_xmax(now_.snapshot)), last.snapshot)
                          and o.payload ->> 'operation' = any (one.operations) and o.payload ->> 'operation' <> 'truncate');
             -- Of the hour in which the last call was, a sum may be of before or after it: better none is called a gap.
             captured := (select coalesce(sum(c.rows), 0) from tidemark.captured c
@@ -57,12 +58,14 @@ begin
                 if part.key_json <> 'null::jsonb' and one.operations @> array['insert', 'update'] and captured = 0 then
                     execute format($q$
                         select coalesce(array_agg(k.key order by k.key), '{}')
-                        from (select %s as key from (select r.xmin as written%s from %s r) n where age(n.written) <= age($1) limit $2) k
+                        from (select %s as key from (select r.xmin as written%s from %s r) n 
+                              where not pg_visible_in_snapshot(tidemark.full_xid(n.written, $5), $1) limit $2) k
                         where not exists (
                             select from tidemark.outbox o
-                            where o.subject_table = $3 and o.subject_ref = k.key and o.created_at > $4 - interval '1 day' and age(o.xmin) <= age($1))$q$,
+                            where o.subject_table = $3 and o.subject_ref = k.key and o.created_at > $4 - interval '1 day'
+                              and not pg_visible_in_snapshot(tidemark.full_xid(o.xmin, $5), $1))$q$,
                         part.key_text, part.names, relation)
-                    into missing_keys using last.snapshot_xmin::xid, sample, relation, last.at;
+                    into missing_keys using last.snapshot, sample, relation, last.at, pg_snapshot_xmax(now_.snapshot);
                 end if;
             exception when insufficient_privilege then
                 detail := 'its keys cannot be read: grant select to this role; ';

@@ -70,7 +70,7 @@ comment on column tidemark.captured.reason is 'Why there is no event. Never a va
 create table tidemark.capture_checkpoint (
     relation oid primary key,
     at timestamptz not null,
-    snapshot_xmin xid8 not null,
+    snapshot pg_snapshot not null,
     seq bigint not null,
     inserted bigint not null,
     updated bigint not null,
@@ -81,7 +81,7 @@ create table tidemark.capture_checkpoint (
 comment on table tidemark.capture_checkpoint is 'Where the last tidemark.capture_reconcile of a table ended: the server''s counters then.';
 comment on column tidemark.capture_checkpoint.relation is 'The table.';
 comment on column tidemark.capture_checkpoint.at is 'When.';
-comment on column tidemark.capture_checkpoint.snapshot_xmin is 'Transactions before it were over.';
+comment on column tidemark.capture_checkpoint.snapshot is 'What was visible then.';
 comment on column tidemark.capture_checkpoint.seq is 'Last number of the log then.';
 comment on column tidemark.capture_checkpoint.inserted is 'pg_stat_all_tables.n_tup_ins, of a partitioned table summed over its partitions.';
 comment on column tidemark.capture_checkpoint.updated is 'n_tup_upd, likewise.';
