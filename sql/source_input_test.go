@@ -118,7 +118,7 @@ func TestSourceSequenceBelowOne(t *testing.T) {
 			a.begin()
 			a.exec(insertBirths)
 			s.exec(insertBirths)
-			s.add("w", "births")
+			s.add("w")
 			s.drain()
 			a.commit()
 			s.drain()

@@ -31,13 +31,16 @@ type shape struct {
 }
 
 var shapes = []shape{
-	{"smallint", "n", ""}, {"integer", "n", ""}, {"bigint", "n * 3000000000", ""},
+	{"smallint", "n", ""},
+	{"integer", "n", ""},
+	{"bigint", "n * 3000000000", ""},
 	{"uuid", "md5(n::text)::uuid", ""},
 	// "C" and the locale disagree about these: B < a, a_c < ab.
 	{"text", "chr(65 + n % 2 * 32 + n % 20) || repeat('_', n % 3) || n", ` collate "en-US-x-icu"`},
 	{"text", "md5(n::text)", ""},
 	{"character varying(40)", "chr(65 + n % 2 * 32 + n % 20) || '-' || n", ` collate "en-US-x-icu"`},
-	{"numeric", "n / 7.0", ""}, {"numeric(20, 3)", "n - 20", ""},
+	{"numeric", "n / 7.0", ""},
+	{"numeric(20, 3)", "n - 20", ""},
 }
 
 // CU3, CU4, CU5: a table of any shape and size, tailed in pages of any size by any number of shards.
@@ -160,7 +163,7 @@ func TestSourcePagesOfASequence(t *testing.T) {
 				s.source("births", `{"table": "public.births", "id_column": "id", "timestamp_column": "born_at", "safety": "sequence", "filter": "name <> 'x'"}`)
 				s.worker("w", `{"handler": "sql", "handler_ref": "public.take", "shards": 2}`)
 				s.exec(`insert into births (born_at, name) select now() - n * interval '1 s', case n % 5 when 0 then 'x' else 'y' end from generate_series(1, 50) n; delete from births where id % 7 = 0`)
-				s.add("w", "births")
+				s.add("w")
 				s.drain("births", 0, page)
 				s.exec(`insert into births (name) select case n % 5 when 0 then 'x' else 'y' end from generate_series(1, 50) n`)
 				s.drain("births", 1, page)

@@ -182,7 +182,7 @@ func TestSourceShardsAreFixed(t *testing.T) {
 	t.Parallel()
 	s := tail(t, tidemarktest.NewDB(t), "clock", "")
 	s.worker("x", `{"handler": "sql", "handler_ref": "public.take", "shards": 4}`)
-	s.add("x", "births")
+	s.add("x")
 	_, err := s.conn.Exec(t.Context(), `select tidemark.source_set('births', '{"key_columns": ["name"]}')`)
 	if code(err) != "TM005" || !strings.Contains(err.Error(), "shards") {
 		t.Errorf("%v, want TM005", err)
@@ -203,7 +203,7 @@ func TestSourceLocalTimes(t *testing.T) {
 	s.exec(fmt.Sprintf(strings.Replace(births, "timestamptz", "timestamp", 1), "bigint generated always as identity", "not null default (clock_timestamp() at time zone 'Asia/Kathmandu')"))
 	s.source("births", `{"table": "public.births", "id_column": "id", "timestamp_column": "born_at", "time_zone": "Asia/Kathmandu", "safety": "clock", "margin": "1 microsecond", "sweep_window": "1 hour"}`)
 	s.worker("w", `{"handler": "sql", "handler_ref": "public.take"}`)
-	s.add("w", "births")
+	s.add("w")
 	for _, zone := range []string{"America/New_York", "Asia/Kathmandu", "UTC", "Pacific/Kiritimati"} {
 		s.exec("set timezone = '" + zone + "'; set datestyle = 'german, dmy'; set intervalstyle = 'iso_8601'")
 		s.exec(insertBirths)

@@ -69,7 +69,7 @@ func tail(t *testing.T, db *tidemarktest.DB, safety, changes string) tailing {
 	s.exec(fmt.Sprintf(births, id, at))
 	s.source("births", fmt.Sprintf(`{"table": "public.births", "id_column": "id", "timestamp_column": "born_at", "margin": "1 microsecond", "safety": %q}`, safety), changes)
 	s.worker("w", `{"handler": "sql", "handler_ref": "public.take"}`)
-	s.add("w", "births")
+	s.add("w")
 	return s
 }
 
@@ -90,9 +90,9 @@ func (s tailing) worker(name string, definition string) {
 	s.exec(`select tidemark.gate_set('routes.enabled', true), tidemark.gate_set($1, true)`, "worker."+name+".enabled")
 }
 
-func (s tailing) add(worker, source string) {
+func (s tailing) add(worker string) {
 	s.t.Helper()
-	s.exec(`select tidemark.worker_source_add($1, $2, 'a test')`, worker, source)
+	s.exec(`select tidemark.worker_source_add($1, 'births', 'a test')`, worker)
 }
 
 func merge(t *testing.T, one, other string) string {
