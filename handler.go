@@ -174,6 +174,9 @@ func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task) (resul
 		}
 		results = append(results, cursor.Result{Route: t.route.ID, Seq: t.item.Seq, Fresh: t.item.Fresh, Outcome: cursor.Sent})
 	}
+	if checkDeferred(ctx, all) != nil {
+		return nil, all.Rollback(ctx)
+	}
 	return results, all.Commit(ctx)
 }
 
@@ -209,6 +212,9 @@ func (h *handling) alone(ctx context.Context, tx pgx.Tx, t task) (failure, err e
 		return nil, err
 	}
 	if failure = h.handle(ctx, savepoint, t); failure == nil {
+		failure = checkDeferred(ctx, savepoint)
+	}
+	if failure == nil {
 		failure = savepoint.Commit(ctx)
 	}
 	if failure != nil {

@@ -299,3 +299,21 @@ func TestHandlerBreaksTheTransaction(t *testing.T) {
 	p.eventually(effects, "1 4")
 	p.eventually(`select seq::text from tidemark.dead_letter order by seq`, "2", "3", "5")
 }
+
+// What a handler defers to the commit is its event's fault, not the page's.
+func TestHandlerDefers(t *testing.T) {
+	t.Parallel()
+	p := start(t, `"retry_policy": {"max_attempts": 1}`, func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
+		if is(e, "2") {
+			if _, err := tx.Exec(ctx, `insert into child values (7)`); err != nil {
+				return err
+			}
+		}
+		return note(ctx, tx, e)
+	})
+	p.exec(`create table parent (id int primary key)`)
+	p.exec(`create table child (parent int references parent deferrable initially deferred)`)
+	p.emit("", "1", "2", "3")
+	p.eventually(effects, "1 3")
+	p.eventually(`select seq || ' ' || substring(error_detail from 'foreign key constraint') from tidemark.dead_letter`, "2 foreign key constraint")
+}

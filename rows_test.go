@@ -206,7 +206,7 @@ func TestRowsHandlerTakesTooLong(t *testing.T) {
 	t.Parallel()
 	var sleepy atomic.Bool
 	sleepy.Store(true)
-	p := startRows(t, `"page_timeout": "150 ms", "retry_policy": {"base_seconds": 0.5, "max_attempts": 5}`, func(ctx context.Context, tx pgx.Tx, rows []tidemark.Row) error {
+	p := startRows(t, `"page_timeout": "500 ms", "retry_policy": {"base_seconds": 2, "max_attempts": 5}`, func(ctx context.Context, tx pgx.Tx, rows []tidemark.Row) error {
 		if sleepy.Load() && has(rows, "slow") {
 			<-ctx.Done()
 			return ctx.Err()
@@ -215,7 +215,7 @@ func TestRowsHandlerTakesTooLong(t *testing.T) {
 	})
 	p.born("a", "b", "slow", "c", "d", "e")
 	p.eventually(effects, "a b c d e")
-	p.eventually(`select snapshot ->> 'name' from tidemark.pending_row where last_error like '%longer than 150ms%'`, "slow")
+	p.eventually(`select snapshot ->> 'name' from tidemark.pending_row where last_error like '%longer than 500ms%'`, "slow")
 	sleepy.Store(false)
 	p.eventually(effects, "a b c d e slow")
 	p.eventually(waiting)

@@ -307,3 +307,19 @@ func TestCaptureOfMergeIntoPartitions(t *testing.T) {
 	s.exec(`merge into orders o using (values (1), (2), (3)) v (id) on v.id = o.id when matched then update set n = 1 when not matched then insert values (v.id, 1)`)
 	s.wantRows(`select distinct k from tidemark.outbox o cross join unnest(array[key, payload -> 'old_primary_key' ->> 'id']) k where k is not null order by 1`, "1", "2", "3")
 }
+
+// What became no event is a finding, opened by maintain and not by the users' transactions.
+func TestCaptureUnwritten(t *testing.T) {
+	t.Parallel()
+	s := captured(t, "orders", `create table orders (id int primary key)`)
+	s.exec(`update tidemark.event_type set enabled = false`)
+	s.exec(`insert into orders values (1), (2)`)
+	const findings = `select concat_ws(' ', kind, severity, count, detail like '2 changes%not registered%') from tidemark.finding where closed_at is null`
+	s.wantRows(findings)
+	s.exec(`select tidemark.maintain()`)
+	s.exec(`select tidemark.maintain()`)
+	s.wantRows(findings, "capture_unwritten high 1 t")
+	s.exec(`alter table tidemark.captured disable trigger all; update tidemark.captured set at = at - interval '2 hours'`)
+	s.exec(`select tidemark.maintain()`)
+	s.wantRows(findings)
+}

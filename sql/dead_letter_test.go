@@ -307,3 +307,22 @@ func TestNotifyCarriesIDsOnly(t *testing.T) {
 		t.Error("the payload travels in the notification")
 	}
 }
+
+// What a target defers to the commit is its event's fault, not the batch's.
+func TestTargetThatDefers(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`create table parent (id int primary key);
+		create table child (parent int references parent deferrable initially deferred);
+		create or replace function receive(event jsonb) returns void language plpgsql as $$ begin
+			if event -> 'payload' ->> 'n' = '2' then insert into child values (7); end if;
+			insert into received (n) values ((event -> 'payload' ->> 'n')::int); end $$`)
+	for n := 1; n <= 3; n++ {
+		w.emit(n)
+	}
+	if got := w.pass(); got.Events != 3 {
+		t.Errorf("%+v", got)
+	}
+	w.wantReceived(1, 3)
+	w.wantRows(letters, "app 2 23503 1 open")
+}

@@ -100,7 +100,12 @@ var findingKinds = map[string]explanation{
 	"capture_gap": {
 		"A captured table has more changes than events: a trigger was missing or disabled for a while.",
 		"See that the trigger is attached and enabled, and reconcile the table.",
-		"tidemark verify",
+		"tidemark capture check",
+	},
+	"capture_unwritten": {
+		"Changes of a captured table became no event: their type is not registered, or the event could not be written and the route does not fail closed.",
+		"Register and enable the type, or mend what the route shows of a row; then emit what is missing.",
+		"tidemark capture check",
 	},
 }
 

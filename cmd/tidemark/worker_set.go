@@ -46,7 +46,7 @@ What it reads and its kind of handler are fixed once it is made. An empty text i
 	flags.Int("hole-limit", 10000, "ranges of missing numbers kept at most")
 	flags.Int("shards", 1, "of a table: parts by a hash of the key columns, each with a cursor and a lease")
 	flags.Int("page-size", 5000, "of a table: rows that a pass reads at most")
-	flags.String("page-timeout", "5s", "of a table: a pass that takes longer is taken back and tried with half the rows")
+	flags.String("page-timeout", "5s", "of a table: a pass that takes longer is taken back and tried with fewer rows")
 	flags.String("retry-policy", "", "of a table: JSON object with any of max_attempts, base_seconds, max_seconds, jitter")
 	flags.String("coalesce-window", "", "of a table: rows of a group that come within it are handed over as one, the latest")
 	flags.String("storm-fraction", "", "of a table: share of all groups that may change at once, from 0 to 1")

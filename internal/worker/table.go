@@ -123,8 +123,8 @@ func (t *Table) work(ctx, hard context.Context) error {
 		case cursor.Is(err, cursor.Fenced):
 			return err
 		case t.timedOut(err) && t.page != 1:
-			// Half the rows, down to the one that is at fault.
-			t.page = max(1, cmp.Or(t.page, t.o.PageSize)/2)
+			// Fewer rows, down to the one that is at fault: each try takes as long as a page may.
+			t.page = max(1, cmp.Or(t.page, t.o.PageSize)/8)
 			continue
 		case t.timedOut(err) && tooLong == "":
 			tooLong = "it took longer than " + t.o.PageTimeout.String()

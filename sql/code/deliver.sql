@@ -13,6 +13,7 @@ as $$
 declare
     wave constant integer := 1000;
     numbers constant bigint[] := tidemark.multirange_numbers(deliver.seqs);
+    deferred constant text := tidemark.deferred_constraints();
     statement text;
     stack integer[];
     first integer;
@@ -52,6 +53,11 @@ begin
                 perform set_config('search_path', path, true);
                 execute statement using numbers[first : last];
                 perform set_config('search_path', 'pg_catalog, pg_temp', true);
+                -- At the commit it would fail with nobody to tell for which event.
+                if deferred is not null then
+                    execute 'set constraints ' || deferred || ' immediate';
+                    execute 'set constraints ' || deferred || ' deferred';
+                end if;
             exception when others then
                 get stacked diagnostics code = returned_sqlstate, message = message_text;
                 if tidemark.is_transient(code) then

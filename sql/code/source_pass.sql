@@ -34,6 +34,11 @@ begin
         return tidemark.source_rest(tidemark.source_misread(plan, 'source_changed',
             format('row security of %s hides rows from %s', plan.relation::regclass, current_user)));
     end if;
+    if (plan.cursor).phase = 'seeding' then
+        -- The rows of a first sweep can all be read again: what a crash takes back it takes back whole, effects and
+        -- cursor, so that nothing waits for the disk page by page.
+        perform set_config('synchronous_commit', 'off', true);
+    end if;
     act := coalesce(plan.call, (plan.worker).handler);
     if act = 'go' then
         raise exception using errcode = 'TM005', message = format('worker %s belongs to a Go program and is not run from here', source_pass.worker),

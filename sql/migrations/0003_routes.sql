@@ -79,7 +79,7 @@ comment on column tidemark.worker.read_order is 'eager (default): passes numbers
 comment on column tidemark.worker.hole_limit is 'Ranges of missing numbers kept at most; at the limit the worker waits and opens the finding cursor_holes. Default 10000.';
 comment on column tidemark.worker.shards is 'Parts, by a hash of the source''s key columns, each with a cursor and a lease of its own. Default 1. For tables.';
 comment on column tidemark.worker.page_size is 'Rows that a pass reads at most. Default 5000. For tables.';
-comment on column tidemark.worker.page_timeout is 'A pass that takes longer is taken back and tried with half the rows; a single row that takes longer has failed. Default 5 s. For tables; kept by the daemon, from psql it is your statement_timeout.';
+comment on column tidemark.worker.page_timeout is 'A pass that takes longer is taken back and tried with an eighth of the rows; a single row that takes longer has failed. Default 5 s. For tables; kept by the daemon, from psql it is your statement_timeout.';
 comment on column tidemark.worker.retry_policy is 'When a row that failed is tried again, as tidemark.outbound_route.retry_policy. Null: the default policy. For tables.';
 comment on column tidemark.worker.coalesce_window is 'Rows of one group (the source''s group_key) that come within it are handed over as one, the latest: the worker waits so long between two looks. Null (default): every row is handed over. For tables.';
 comment on column tidemark.worker.storm_fraction is 'A batch that touches more than this share of all groups opens the finding group_invalidation_storm and slows the worker down. Null (default): no guard. For tables.';
