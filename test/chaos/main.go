@@ -17,7 +17,7 @@ import (
 )
 
 // seeds is how many runs a mutant may take to be caught.
-const seeds = 3
+const seeds = 5
 
 func main() {
 	sweepOld()
@@ -48,7 +48,7 @@ func judge(ctx context.Context, args []string) (ok bool, err error) {
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	flags.DurationVar(&o.duration, "d", 3*time.Minute, "how long there are faults; setting up and coming to rest take a minute more")
 	flags.Uint64Var(&o.seed, "seed", 0, "seed of the faults; 0: a new one, which is printed")
-	flags.StringVar(&bug, "bug", "", "a mutant, which must be caught in at most 3 seeds")
+	flags.StringVar(&bug, "bug", "", "a mutant, which must be caught in at most 5 seeds")
 	flags.StringVar(&list, "mutants", "", "mutants to run one after the other: all, or names with commas")
 	flags.StringVar(&only, "faults", "", "the faults to inject, with commas; default: all")
 	flags.StringVar(&without, "without", "", "the faults not to inject, with commas")
