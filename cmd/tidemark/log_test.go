@@ -109,8 +109,8 @@ func TestLogsHideForbiddenKeys(t *testing.T) {
 		var out bytes.Buffer
 		logger := newLogger(&out, false, config.Log{Format: format})
 		logger.With("Password", "hidden").WithGroup("content").Info("x", "n", "hidden")
-		logger.Info("x", "worker", "shown", "token", "hidden", "personal-data", 77, "RAW", []string{"hidden"}, slog.Group("body", "n", "hidden"))
-		if s := out.String(); strings.Contains(s, "hidden") || strings.Contains(s, "77") || !strings.Contains(s, "shown") {
+		logger.Info("x", "worker", "shown", "token", "hidden", "personal-data", 9182736450, "RAW", []string{"hidden"}, slog.Group("body", "n", "hidden"))
+		if s := out.String(); strings.Contains(s, "hidden") || strings.Contains(s, "9182736450") || !strings.Contains(s, "shown") {
 			t.Errorf("%s: %s", format, s)
 		}
 	}
