@@ -124,6 +124,10 @@ func recreate(ctx context.Context, conn *pgx.Conn, objects []object) (n int, err
 				return fmt.Errorf("recording %s: %w", o.name, err)
 			}
 		}
+		// What was made of the old functions would call what there may be no more.
+		if _, err := tx.Exec(ctx, "select tidemark.capture_refresh()"); err != nil {
+			return fmt.Errorf("making the functions of captured tables anew: %w", err)
+		}
 		n = len(objects)
 		return nil
 	})

@@ -17,10 +17,14 @@ func TestCaptureAttach(t *testing.T) {
 	none := []string{"delete off not attached", "insert off not attached", "truncate off not attached", "update off not attached"}
 	s.wantRows(list, none...)
 	create := []string{
-		`insert create trigger tidemark_capture_insert after insert on "A b"."T" referencing new table as tidemark_new for each statement execute function tidemark.capture()`,
-		`update create trigger tidemark_capture_update after update on "A b"."T" referencing old table as tidemark_old new table as tidemark_new for each statement execute function tidemark.capture()`,
-		`delete create trigger tidemark_capture_delete after delete on "A b"."T" referencing old table as tidemark_old for each statement execute function tidemark.capture()`,
-		`truncate create trigger tidemark_capture_truncate after truncate on "A b"."T" for each statement execute function tidemark.capture()`,
+		`insert select tidemark.capture_make('insert')`,
+		`insert create trigger tidemark_capture_insert after insert on "A b"."T" referencing new table as tidemark_new for each statement execute function tidemark.capture_1()`,
+		`update select tidemark.capture_make('update')`,
+		`update create trigger tidemark_capture_update after update on "A b"."T" referencing old table as tidemark_old new table as tidemark_new for each statement execute function tidemark.capture_2()`,
+		`delete select tidemark.capture_make('delete')`,
+		`delete create trigger tidemark_capture_delete after delete on "A b"."T" referencing old table as tidemark_old for each statement execute function tidemark.capture_3()`,
+		`truncate select tidemark.capture_make('truncate')`,
+		`truncate create trigger tidemark_capture_truncate after truncate on "A b"."T" for each statement execute function tidemark.capture_4()`,
 	}
 	s.wantRows(`select operation || ' ' || statement from tidemark.capture_attach('"A b"."T"', null, dry_run => true)`, create...)
 	s.wantRows(list, none...)
@@ -29,7 +33,7 @@ func TestCaptureAttach(t *testing.T) {
 	s.wantRows(list, none...)
 	s.wantRows(`select operation || ' ' || statement from tidemark.capture_attach('"A b"."T"', 'because')`, create...)
 	s.wantRows(list, "delete off attached", "insert off attached", "truncate off attached", "update off attached")
-	s.wantRows(`select concat_ws(' ', object, reason, actor = session_user, jsonb_array_length(after)) from tidemark.audit where action = 'capture_attach'`, `"A b"."T" because t 4`)
+	s.wantRows(`select concat_ws(' ', object, reason, actor = session_user, jsonb_array_length(after)) from tidemark.audit where action = 'capture_attach'`, `"A b"."T" because t 8`)
 	s.refused("TM005", `"A b"."T" is attached already`, `select tidemark.capture_attach('"A b"."T"', 'because')`)
 	s.wantRows(`select object from tidemark.capture_check()`, "route delete", "route insert", "route truncate", "route update") // their types
 
@@ -41,12 +45,13 @@ func TestCaptureAttach(t *testing.T) {
 	s.refused("TM004", `"A b"."T" is not attached`, `select tidemark.capture_detach('"A b"."T"', 'enough')`)
 
 	s.wantRows(`select statement from tidemark.capture_attach('"A b"."T"', 'why', always => true) where operation = 'truncate'`,
-		`create trigger tidemark_capture_truncate after truncate on "A b"."T" for each statement execute function tidemark.capture()`,
+		`select tidemark.capture_make('truncate')`,
+		`create trigger tidemark_capture_truncate after truncate on "A b"."T" for each statement execute function tidemark.capture_4()`,
 		`alter table "A b"."T" enable always trigger tidemark_capture_truncate`)
 	s.wantRows(list, "delete off always", "insert off always", "truncate off always", "update off always")
 	// A route that comes later gets its trigger by another call.
 	s.exec(`drop trigger tidemark_capture_update on "A b"."T"`)
-	s.wantRows(`select operation from tidemark.capture_attach('"A b"."T"', 'again')`, "update")
+	s.wantRows(`select operation from tidemark.capture_attach('"A b"."T"', 'again')`, "update", "update")
 }
 
 func TestCaptureAttachRefuses(t *testing.T) {
@@ -110,6 +115,8 @@ func TestCaptureCheck(t *testing.T) {
 	s.wantRows(check)
 	for _, c := range []struct{ change, want string }{
 		{`alter table orders rename to sold`, "fail|route %insert|there is no table public.orders"},
+		{`update tidemark.inbound_route set enabled = false, source_table = 'later' where sql_event = 'insert'`, "warn|route %insert|there is no table public.later"},
+		{`create view seen as select 1; update tidemark.inbound_route set source_table = 'seen' where sql_event = 'insert'`, "fail|route %insert|public.seen is a view, not a table"},
 		{`drop trigger tidemark_capture_insert on orders`, "fail|route %insert|public.orders is not attached for insert%"},
 		{`alter table orders disable trigger tidemark_capture_update`, "fail|trigger tidemark_capture_update of public.orders|it is disabled%"},
 		{`alter table orders enable replica trigger tidemark_capture_update`, "fail|trigger tidemark_capture_update of public.orders|it fires for replicated changes only%"},

@@ -35,12 +35,14 @@ create table with_capture (like with_capture_a including all) partition by range
 create table without (like without_a including all) partition by range (id);
 alter table with_capture attach partition with_capture_a for values from (minvalue) to (50);
 alter table without attach partition without_a for values from (minvalue) to (50);
-create table with_capture_b partition of with_capture for values from (50) to (100);
-create table without_b partition of without for values from (50) to (100);`
+create table with_capture_b partition of with_capture for values from (50) to (100) with (autovacuum_enabled = off);
+create table without_b partition of without for values from (50) to (100) with (autovacuum_enabled = off);`
 
 const differentialTables = `
 create table with_capture (id int primary key, grp int not null, v text, n numeric check (n < 90), doc jsonb, twice int generated always as (grp * 2) stored, unique (grp, id), check (id < 100));
 create table without (like with_capture including all);
+-- A vacuum of one alone would move its rows, and with them which row violates a constraint first.
+alter table with_capture set (autovacuum_enabled = off); alter table without set (autovacuum_enabled = off);
 create table happened (at bigint generated always as identity, line text);
 create function note() returns trigger language plpgsql as $$
 begin
@@ -75,6 +77,10 @@ func differential(t *testing.T, seed uint64, transactions int) {
 	}
 	s.exec("create table happened" + after)
 	s.capture("with_capture")
+	if seed >= 2 {
+		// The functions were made for other tables: the long way.
+		s.exec("alter table with_capture add column extra int; alter table without add column extra int")
+	}
 	r := rand.New(rand.NewPCG(seed, 9))
 	statements, failed := 0, 0
 	for n := range transactions {

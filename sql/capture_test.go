@@ -319,6 +319,10 @@ func TestCaptureUnwritten(t *testing.T) {
 	s.exec(`select tidemark.maintain()`)
 	s.exec(`select tidemark.maintain()`)
 	s.wantRows(findings, "capture_unwritten high 1 t")
+	s.exec(`update tidemark.event_type set enabled = true; select tidemark.maintain()`)
+	s.wantRows(findings) // mended
+	s.exec(`update tidemark.event_type set enabled = false; select tidemark.maintain()`)
+	s.wantRows(findings, "capture_unwritten high 1 t")
 	s.exec(`alter table tidemark.captured disable trigger all; update tidemark.captured set at = at - interval '2 hours'`)
 	s.exec(`select tidemark.maintain()`)
 	s.wantRows(findings)

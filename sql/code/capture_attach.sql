@@ -15,6 +15,8 @@ declare
     problem text;
     advice text;
     code text := 'TM005';
+    route integer;
+    route_code text;
     mine record;
     statements text[] := '{}';
     line text;
@@ -64,17 +66,20 @@ begin
         raise exception using errcode = code, message = problem, hint = advice;
     end if;
 
-    for operation in
-        select r.sql_event from tidemark.inbound_route r
+    for operation, route, route_code in
+        select r.sql_event, r.id, r.route_code from tidemark.inbound_route r
         where r.source_schema = mine.nspname and r.source_table = mine.relname
           and not exists (select from tidemark.capture_attached t where t.relation = capture_attach.relation and t.operation = r.sql_event and t.as_attached)
         order by array_position(array['insert', 'update', 'delete', 'truncate'], r.sql_event)
     loop
-        statement := format('create trigger tidemark_capture_%1$s after %1$s on %2$s%3$s for each statement execute function tidemark.capture()',
+        statement := format('select tidemark.capture_make(%L)', route_code);
+        return next;
+        statements := statements || statement;
+        statement := format('create trigger tidemark_capture_%1$s after %1$s on %2$s%3$s for each statement execute function tidemark.capture_%4$s()',
             operation, name, case operation
                 when 'insert' then ' referencing new table as tidemark_new'
                 when 'update' then ' referencing old table as tidemark_old new table as tidemark_new'
-                when 'delete' then ' referencing old table as tidemark_old' else '' end);
+                when 'delete' then ' referencing old table as tidemark_old' else '' end, route);
         return next;
         statements := statements || statement;
         if always then
@@ -95,6 +100,6 @@ begin
 end
 $$;
 comment on function tidemark.capture_attach(regclass, text, boolean, boolean) is
-'Puts the triggers of tidemark.capture on a table of the caller''s, for each operation that has an inbound route, and returns the SQL, a row for each statement. dry_run (default false): returns it only. always (default false): they fire for replicated changes too. Gives up after 3 s of waiting for the table (55P03): call it again. Raises TM005 where the table cannot be attached, or is already; 42501 for somebody else''s table.';
+'Puts triggers that call tidemark.capture, each with a statement made for the table, on a table of the caller''s, for each operation that has an inbound route, and returns the SQL, a row for each statement. dry_run (default false): returns it only. always (default false): they fire for replicated changes too. Gives up after 3 s of waiting for the table (55P03): call it again. Raises TM005 where the table cannot be attached, or is already; 42501 for somebody else''s table.';
 revoke all on function tidemark.capture_attach(regclass, text, boolean, boolean) from public;
 grant execute on function tidemark.capture_attach(regclass, text, boolean, boolean) to tidemark_admin;

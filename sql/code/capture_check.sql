@@ -16,8 +16,15 @@ as $$
         from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = any (i.indkey)
         where i.indisprimary group by 1
     ), found (object, status, problem, hint) as (
-        select 'route ' || r.route_code, 'fail', format('there is no table %s', r.name), 'Was it renamed? Change source_schema or source_table.'
-        from route r where r.relation is null or r.relkind not in ('r', 'p')
+        -- A route may come before its table: a pack's does.
+        select 'route ' || r.route_code, case when r.enabled then 'fail' else 'warn' end, format('there is no table %s', r.name),
+               'Was it renamed? Change source_schema or source_table.'
+        from route r where r.relation is null
+        union all
+        select 'route ' || r.route_code, case when r.enabled then 'fail' else 'warn' end,
+               format('%s is %s, not a table', r.name, case r.relkind when 'v' then 'a view' when 'm' then 'a materialized view' when 'f' then 'a foreign table' else 'something else' end),
+               'Capture the tables below it: change source_schema or source_table.'
+        from route r where r.relkind not in ('r', 'p')
         union all
         select 'route ' || r.route_code, 'fail', format('%s is not attached for %s: its changes leave nothing', r.name, r.sql_event),
                format('As its owner: tidemark capture attach %s --reason …', r.name)
@@ -29,7 +36,7 @@ as $$
         union all
         select 'route ' || r.route_code, case when r.enabled then 'fail' else 'warn' end,
                format('event type %s/%s is not registered or not enabled: there are no events', r.domain, r.type),
-               format('tidemark type set %s %s', r.domain, r.type)
+               format('tidemark type set %s %s --enabled', r.domain, r.type)
         from route r where not r.registered
         union all
         select 'route ' || r.route_code, 'fail',
@@ -65,7 +72,14 @@ as $$
         union all
         select 'function tidemark.' || c.object, 'fail', 'changed by hand since it was installed', 'tidemark migrate up'
         from tidemark.code c join pg_proc p on p.pronamespace = 'tidemark'::regnamespace and p.proname = c.object
-        where c.object in ('capture', 'capture_columns', 'capture_fits') and c.installed is distinct from md5(pg_get_functiondef(p.oid))
+        where c.object in ('capture', 'capture_sql', 'capture_columns', 'capture_fits') and c.installed is distinct from md5(pg_get_functiondef(p.oid))
+        union all
+        select format('function tidemark.%I', a.function_name), 'warn', format('not what would be made now for %s of %s: captures take the long way', r.sql_event, r.name),
+               'select tidemark.capture_refresh()'
+        from route r join tidemark.inbound_route i on i.id = r.id
+        join tidemark.capture_attached a on a.relation = r.relation and a.operation = r.sql_event and a.function_name = 'capture_' || r.id
+        join pg_proc p on p.pronamespace = 'tidemark'::regnamespace and p.proname = a.function_name
+        where p.prosrc <> tidemark.capture_body(r.relation, i)
         union all
         select 'gate routes.enabled', 'warn', 'closed: changes leave nothing', 'tidemark gate open routes.enabled'
         where exists (select from route r where r.enabled) and not tidemark.gate_open('routes.enabled')

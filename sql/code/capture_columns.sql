@@ -23,9 +23,9 @@ begin
     with attribute as (
         select a.attnum, a.attname::text as name, c.ord as in_contract, k.ord as in_key, t.typlen = -1 as of_any_length,
                coalesce(nullif(t.typbasetype, 0), t.oid) = 'json'::regtype as is_json,
-               case when t.typtype <> 'd' and t.oid < 16384 then 'to_jsonb(%s)'
-                    when t.typtype = 'd' and b.typtype <> 'd' and b.oid < 16384 then 'to_jsonb(%s::' || format_type(b.oid, null) || ')'
-                    else 'to_jsonb(nullif(format(''%%s'', %1$s), case when %1$s is null then '''' end))' end as json
+               case when t.typtype <> 'd' and t.oid < 16384 then '%s'
+                    when t.typtype = 'd' and b.typtype <> 'd' and b.oid < 16384 then '%s::' || format_type(b.oid, null)
+                    else 'nullif(format(''%%s'', %1$s), case when %1$s is null then '''' end)' end as json
         from pg_attribute a
         join pg_type t on t.oid = a.atttypid
         left join pg_type b on b.oid = t.typbasetype
@@ -34,13 +34,14 @@ begin
             on i.indrelid = relation and i.indisprimary and k.ord <= i.indnkeyatts and k.attnum = a.attnum
         where a.attrelid = relation and a.attnum > 0 and not a.attisdropped
     ), expression as (
-        select a.*, format('%L, %s', a.name, format(a.json, 'n.c' || a.attnum)) as pair,
+        select a.*, format('format(''%%s'', n.c%s)', a.attnum) as text, format('%L, %s', a.name, format(a.json, 'n.c' || a.attnum)) as pair,
                format('%L, %s', a.name, format(a.json, 'o.c' || a.attnum)) as old_pair,
                format('record_image_ne(row(n.c%1$s), row(o.c%1$s))', a.attnum) as differs
         from attribute a
     )
-    select coalesce(string_agg(format(', %I as c%s', e.name, e.attnum), '' order by e.attnum), ''),
-           coalesce('concat_ws('','', ' || string_agg(format('format(''%%s'', n.c%s)', e.attnum), ', ' order by e.in_key) filter (where e.in_key > 0) || ')', 'null::text'),
+    select coalesce(string_agg(format('x.%I as c%s', e.name, e.attnum), ', ' order by e.attnum), '1 as c0'),
+           coalesce(case when count(e.in_key) > 1 then 'concat_ws('','', ' || string_agg(e.text, ', ' order by e.in_key) filter (where e.in_key > 0) || ')'
+                         else max(e.text) filter (where e.in_key > 0) end, 'null::text'),
            coalesce('jsonb_build_object(' || string_agg(e.pair, ', ' order by e.in_key) filter (where e.in_key > 0) || ')', 'null::jsonb'),
            coalesce('jsonb_build_object(' || string_agg(e.old_pair, ', ' order by e.in_key) filter (where e.in_key > 0) || ')', 'null::jsonb'),
            coalesce(string_agg(e.differs, ' or ') filter (where e.in_key > 0), 'false'),
@@ -58,6 +59,6 @@ begin
     from expression e;
 end
 $$;
-comment on function tidemark.capture_columns(regclass, text[]) is 'SQL over a row n of a transition table (and o, the row before), whose columns are named c and their number: the primary key as text and as JSON, which columns changed, the contract''s columns as JSON and their bytes. names: the columns under these names. may_fail: JSON among them may be unreadable. missing: columns of the contract that the table has not, or cannot show.';
+comment on function tidemark.capture_columns(regclass, text[]) is 'SQL over a row n of a transition table (and o, the row before), whose columns are named c and their number: the primary key as text and as JSON, which columns changed, the contract''s columns as JSON and their bytes. names: the columns of the table x under these names, which no variable can be taken for. may_fail: JSON among them may be unreadable. missing: columns of the contract that the table has not, or cannot show.';
 revoke all on function tidemark.capture_columns(regclass, text[]) from public;
 grant execute on function tidemark.capture_columns(regclass, text[]) to tidemark_reader;

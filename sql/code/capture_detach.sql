@@ -24,6 +24,7 @@ begin
         foreach line in array statements loop
             execute line;
         end loop;
+        perform tidemark.capture_refresh();
     end if;
 end
 $$;

@@ -58,7 +58,7 @@ begin
                 if part.key_json <> 'null::jsonb' and one.operations @> array['insert', 'update'] and captured = 0 then
                     execute format($q$
                         select coalesce(array_agg(k.key order by k.key), '{}')
-                        from (select %s as key from (select r.xmin as written%s from %s r) n 
+                        from (select %s as key from (select x.xmin as written, %s from %s x) n
                               where not pg_visible_in_snapshot(tidemark.full_xid(n.written, $5), $1) limit $2) k
                         where not exists (
                             select from tidemark.outbox o

@@ -44,6 +44,7 @@ begin
             route.description)
     where r.id = route.id
     returning r.*;
+    perform tidemark.capture_refresh();
 end
 $$;
 comment on function tidemark.inbound_route_set(text, jsonb, text, boolean) is

@@ -117,6 +117,7 @@ begin
         return query select 'summed up', 'captured', format('%s statements, by hour', n);
     end if;
     perform tidemark.capture_findings();
+    return query select 'made', m, 'for what its table and its route are now' from tidemark.capture_refresh() m;
     delete from tidemark.captured c
     where c.at < clock_timestamp() - coalesce((select s.value::interval from tidemark.setting s where s.key = 'captured.retention'), '30 days');
     get diagnostics n = row_count;

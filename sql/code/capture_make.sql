@@ -1,0 +1,39 @@
+create or replace function tidemark.capture_make(route_code text)
+returns text
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    route tidemark.inbound_route;
+    relation regclass;
+    name text;
+    body text;
+begin
+    select r.* into route from tidemark.inbound_route r where r.route_code = capture_make.route_code;
+    -- Not by to_regclass: the log's owner may not use the schema.
+    relation := (select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                 where n.nspname = route.source_schema and c.relname = route.source_table);
+    if relation is null then
+        raise exception using errcode = 'TM004', message = format('there is no inbound route "%s", or not its table', capture_make.route_code);
+    end if;
+    name := format('capture_%s', route.id);
+    -- Two at once would fail with "tuple concurrently updated".
+    perform pg_advisory_xact_lock(1953064301, 2);
+    body := tidemark.capture_body(relation, route);
+    if exists (select from pg_proc p where p.pronamespace = 'tidemark'::regnamespace and p.proname = name and p.prosrc = body) then
+        return null;
+    end if;
+    -- A plan for the values of each statement would be no better, and be made each time.
+    execute format('create or replace function tidemark.%I() returns trigger language plpgsql volatile security definer '
+        'set search_path = pg_catalog, pg_temp set datestyle = ''ISO, YMD'' set intervalstyle = ''postgres'' set timezone = ''UTC'' '
+        'set bytea_output = ''hex'' set extra_float_digits = 1 set plan_cache_mode = force_generic_plan as %L', name, body);
+    execute format('revoke all on function tidemark.%I() from public', name);
+    execute format('grant execute on function tidemark.%I() to tidemark_admin', name);
+    execute format('comment on function tidemark.%I() is %L', name, format('tidemark.capture for inbound route %s. Made by tidemark.capture_make.', route.route_code));
+    return name;
+end
+$$;
+comment on function tidemark.capture_make(text) is
+'Makes the trigger function tidemark.capture_<id> for an inbound route, as its table is now, and returns its name; null: it is so already. Called by tidemark.capture_attach, and by capture_refresh when table or route changed. Raises TM004 where there is no route or no table.';
+revoke all on function tidemark.capture_make(text) from public;
+grant execute on function tidemark.capture_make(text) to tidemark_admin;

@@ -1,0 +1,26 @@
+create or replace function tidemark.capture_refresh()
+returns setof text
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    name text;
+begin
+    return query
+    select m.name
+    from tidemark.capture_attached a
+    join tidemark.inbound_route r on r.source_schema = a.schema_name and r.source_table = a.table_name and r.sql_event = a.operation
+    cross join lateral tidemark.capture_make(r.route_code) m (name)
+    where a.function_name = 'capture_' || r.id and m.name is not null;
+    for name in
+        select p.proname from pg_proc p
+        where p.pronamespace = 'tidemark'::regnamespace and p.proname ~ '^capture_[0-9]+$' and not exists (select from pg_trigger t where t.tgfoid = p.oid)
+    loop
+        execute format('drop function tidemark.%I()', name);
+    end loop;
+end
+$$;
+comment on function tidemark.capture_refresh() is
+'Makes the functions of attached tables anew where the table, the route or Tidemark changed, and drops those that no trigger calls; returns what it made. Until then captures go a longer way, twenty times as dear, with the same result. Called by tidemark.maintain, by inbound_route_set and by a migration.';
+revoke all on function tidemark.capture_refresh() from public;
+grant execute on function tidemark.capture_refresh() to tidemark_admin;
