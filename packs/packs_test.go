@@ -42,7 +42,7 @@ func install(t *testing.T, test *tidemarktest.DB, name string) *postgres.DB {
 	return postgres.New(test.Pool)
 }
 
-// Requirement PK1, RO9: the vocabulary of S1, and routes that are off and in dry run.
+// Requirement PK1, RO9: the vocabulary of S1 with a type for captured inserts, and routes that are off and in dry run.
 func TestIUCore(t *testing.T) {
 	t.Parallel()
 	db := installIUCore(t, tidemarktest.NewDB(t))
@@ -65,13 +65,13 @@ func TestIUCore(t *testing.T) {
 	slices.Sort(names)
 	want := strings.Fields(`IU_CHILD_ADDED IU_CHILD_ORDER_CHANGED IU_DEPRECATED IU_LINEAGE_CHANGED IU_MERGED IU_REPARENTED
 		IU_REPLACED IU_ROOT_ADDED IU_SPLIT IU_SQL_LINK_CHANGED comment_added draft_created sql_link_changed unit_created
-		unit_enacted version_applied`)
+		unit_enacted unit_version_inserted version_applied`)
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
 	}
 
 	routes, err := db.Routes(t.Context(), "iu_outbound_default")
-	if err != nil || len(routes) != 5 {
+	if err != nil || len(routes) != 6 {
 		t.Fatal(routes, err)
 	}
 	for _, r := range routes {
@@ -111,6 +111,10 @@ func TestInstallAgainKeepsSwitches(t *testing.T) {
 			_, err := db.WorkerSet(t.Context(), "iu_outbound_default", postgres.Changes{"read_order": "strict"}, "")
 			return err
 		},
+		func() error {
+			_, err := db.InboundRouteSet(t.Context(), "iu_sql_link_insert", postgres.Changes{"enabled": true, "payload_columns": []string{"unit_id"}}, "")
+			return err
+		},
 		func() error { return db.GateSet(t.Context(), "worker.iu_outbound_default.enabled", true, "") },
 	} {
 		if err := change(); err != nil {
@@ -132,6 +136,7 @@ func configuration(t *testing.T, test *tidemarktest.DB) (all map[string]json.Raw
 		'event_type', (select jsonb_agg(e order by e.type) from tidemark.event_type e),
 		'worker', (select jsonb_agg(w order by w.id) from tidemark.worker w),
 		'outbound_route', (select jsonb_agg(r order by r.id) from tidemark.outbound_route r),
+		'inbound_route', (select jsonb_agg(r order by r.id) from tidemark.inbound_route r),
 		'setting', (select jsonb_agg(s order by s.key) from tidemark.setting s),
 		'changes', (select count(*) from tidemark.audit a))`
 	if err := test.Pool.QueryRow(t.Context(), sql).Scan(&all); err != nil {

@@ -47,9 +47,13 @@ func TestHeartbeat(t *testing.T) {
 	s.exec(`insert into tidemark.heartbeat_kind values ('Cron')`)
 	s.exec(`select tidemark.heartbeat_register('mailer', 'Cron', cadence => '1 minute', threshold => '1 minute')`)
 	s.wantRows(row, `Cron 60 60 running 2 {} alive`)
+	s.exec(`select tidemark.heartbeat_register('mailer')`)
+	s.wantRows(row, `Cron 60 180 running 2 {} alive`)
+	s.wantRows(`select concat_ws(' ', kind, expected_cadence_seconds, stale_threshold_seconds) from tidemark.heartbeat_register('default/outbox/0', cadence => '10 seconds')`, "PG_worker 10 30")
 	s.wantRows(`select executor_id from tidemark.heartbeat_deregister('mailer', 'moved away')`, "mailer")
 	s.wantRows(`select concat_ws(' ', action, object, actor, reason, before is null, after is null) from tidemark.audit where action like 'heartbeat%' order by id`,
 		"heartbeat_register heartbeat mailer postgres new t f", "heartbeat_register heartbeat mailer postgres f f",
+		"heartbeat_register heartbeat mailer postgres f f", "heartbeat_register heartbeat default/outbox/0 postgres f f",
 		"heartbeat_deregister heartbeat mailer postgres moved away f t")
 }
 
@@ -84,7 +88,7 @@ func TestHeartbeatBadInput(t *testing.T) {
 		{"TM005", "threshold is 00:01:00.5", register + `'z', threshold => '60.5 seconds')`},
 		{"TM005", "threshold is 100 years", register + `'z', threshold => '100 years')`},
 		{"TM004", `no kind of executor "Robot"`, register + `'z', 'Robot')`},
-		{"TM004", "no kind of executor", register + `'z', null)`},
+		{"TM004", "no kind of executor", register + `'z', '')`},
 		{"TM004", `there is no domain "nowhere"`, register + `'z', domain_scope => '{nowhere}')`},
 		{"TM005", "executor_id is null", register + `null)`},
 		{"TM005", "without white space", register + `'a b')`},

@@ -66,7 +66,7 @@ var mayDo = map[string][]string{
 		`select tidemark.domain_set('d')`, `select tidemark.type_set('test', 'tick')`, `select tidemark.worker_set('w')`,
 		`select tidemark.route_set('r', '{"domain": "test", "target_kind": "sql", "target_ref": "a.b"}')`,
 		`select tidemark.worker_rewind('default', 0, 'why')`, `select tidemark.dead_letter_discard(1, 'why')`,
-		`select tidemark.source_remove('x', 'why')`,
+		`select tidemark.source_remove('x', 'why')`, `select tidemark.lock_blame('tidemark.setting')`,
 		`select tidemark.inbound_route_set('r', '{"source_schema": "a", "source_table": "b", "sql_event": "insert", "domain": "test", "type": "b"}')`,
 		`update tidemark.inbound_route set enabled = false`, `select * from tidemark.capture_reconcile()`, `select tidemark.capture_record('capture_attach', 'pg_class', 'why', '{}')`,
 		`insert into tidemark.domain (domain) values ('d')`, `update tidemark.event_type set enabled = false`,

@@ -328,8 +328,8 @@ func TestSourceThrottles(t *testing.T) {
 		go func() { _, _ = waiting.conn.Exec(t.Context(), `select from x`); done <- struct{}{} }()
 		a.waitsFor(waiting)
 	}
-	if got := s.once(); got.Status != "throttled" || !strings.Contains(got.Detail, "locks") {
-		t.Errorf("%+v, want it throttled by waiting sessions", got)
+	if got := s.once(); got.Status != "throttled" || !strings.Contains(got.Detail, `locks, more than 1, kept so by pid`) || !strings.Contains(got.Detail, `application "a"`) {
+		t.Errorf("%+v, want it throttled by waiting sessions, and to say who keeps them waiting", got)
 	}
 	a.commit()
 	<-done

@@ -160,7 +160,7 @@ func changeTable(ctx context.Context, s *session, done, table, reason string, dr
 		}
 	}
 	if !dryRun {
-		if err := patiently(ctx, s, func() error {
+		if err := patiently(ctx, s, table, func() error {
 			_, err := change(s.DB, ctx, false)
 			return err
 		}); err != nil {
@@ -183,7 +183,7 @@ func changeTable(ctx context.Context, s *session, done, table, reason string, dr
 
 // patiently tries again what could not get its lock. Waiting longer at a time would hold up everybody who comes
 // after.
-func patiently(ctx context.Context, s *session, do func() error) error {
+func patiently(ctx context.Context, s *session, table string, do func() error) error {
 	const attempts, pause = 5, time.Second
 	for n := 1; ; n++ {
 		err := do()
@@ -191,10 +191,14 @@ func patiently(ctx context.Context, s *session, do func() error) error {
 		if err == nil || !errors.As(err, &refused) || refused.Code != "55P03" {
 			return err
 		}
-		if n == attempts {
-			return hinted{fmt.Errorf("the table is busy: %w", err), "Try again when fewer transactions write it."}
+		busy := "the table is busy"
+		if who, err := s.LockBlame(ctx, table); err == nil && who != "" {
+			busy += ", kept so by " + who
 		}
-		s.note("the table is busy; trying again")
+		if n == attempts {
+			return hinted{fmt.Errorf("%s: %w", busy, err), "Try again when fewer transactions write it."}
+		}
+		s.note("%s; trying again", busy)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

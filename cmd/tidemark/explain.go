@@ -7,12 +7,13 @@ import "strings"
 type explanation struct {
 	means string
 	do    string
-	next  string // a command; SUBJECT is what it is about, WORKER the part before "/"
+	next  string // a command; SUBJECT is what it is about; where that is worker/source/shard, WORKER and SOURCE are parts of it
 }
 
 func (e explanation) command(subject string) string {
-	worker, _, _ := strings.Cut(subject, "/")
-	return strings.NewReplacer("SUBJECT", subject, "WORKER", worker).Replace(e.next)
+	worker, rest, _ := strings.Cut(subject, "/")
+	source, _, _ := strings.Cut(rest, "/")
+	return strings.NewReplacer("SUBJECT", subject, "WORKER", worker, "SOURCE", source).Replace(e.next)
 }
 
 // findingKinds are the findings that there are.
@@ -73,29 +74,34 @@ var findingKinds = map[string]explanation{
 		"tidemark route show SUBJECT",
 	},
 	"source_changed": {
-		"A table that a worker reads has changed: a column, its type or an index that the source declares is no longer there.",
-		"Compare the source with the table, and declare it anew.",
-		"tidemark verify",
+		"A table that a worker reads has changed: a column, its type or its collation, or it is another table than the one that was read, or hides rows. The worker is held.",
+		"Put the table right, and it goes on. After a restore, or where the table was made anew, rewind the worker or accept its place.",
+		"tidemark source check SOURCE",
 	},
 	"source_misconfigured": {
-		"What the source declares cannot hold, so the worker does not read it: the detail names the column or the right that is missing.",
-		"Correct the source or grant the right.",
-		"tidemark verify",
+		"The worker's handler or a right of its is missing: the detail says which. It is held.",
+		"Make the function or the event type, or grant the right, and it goes on.",
+		"tidemark worker show WORKER",
+	},
+	"source_unreadable": {
+		"Nobody may see the transactions of other sessions any more, so a source that goes by time could lose rows. The worker is held.",
+		"As superuser: grant pg_read_all_stats to tidemark_owner, and leave track_activities on. It goes on by itself.",
+		"tidemark source check SOURCE",
 	},
 	"source_count_mismatch": {
 		"Counted again, a time bucket of the source has another number of rows than the worker has processed: rows were changed, deleted, or came later than the source declares.",
-		"Look at that bucket. If rows were missed, rewind the worker before it: what is decided stays decided.",
-		"tidemark worker list",
+		"Look at that bucket. If rows were missed, rewind the worker before it, and ask who writes so late.",
+		"tidemark worker show WORKER",
 	},
 	"source_clock_back": {
-		"The clock of the database was set back, and a source that goes by time is held until it has caught up.",
-		"See to the clock of the server. It goes on by itself.",
-		"tidemark worker list",
+		"The clock of the database was set back, and a source that goes by time is held.",
+		"See to the clock of the server. Where a sweep covers the step it goes on by itself; else rewind the worker to that time, or accept its place.",
+		"tidemark worker show WORKER",
 	},
 	"group_invalidation_storm": {
 		"One tick changed more than the set fraction of all groups: the worker is throttled.",
 		"Find what changed so many rows at once, a bulk update for one. It goes on by itself, slower.",
-		"tidemark worker list",
+		"tidemark worker show WORKER",
 	},
 	"capture_gap": {
 		"A captured table has more changes than events: a trigger was missing or disabled for a while.",

@@ -67,7 +67,7 @@ func newHeartbeatRegister(a *app) *cobra.Command {
 		Short: "Register an executor, or change what is expected of it",
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&r.Kind, "kind", "external_worker", "kind, one of the table tidemark.heartbeat_kind")
+	flags.StringVar(&r.Kind, "kind", "", "kind, one of the table tidemark.heartbeat_kind; none: as it is, and external_worker for a new one")
 	flags.DurationVar(&r.Cadence, "every", time.Minute, "a beat is expected this often, in whole seconds")
 	flags.DurationVar(&r.Threshold, "threshold", 0, "silent when none came for longer; 0: three times --every")
 	flags.StringSliceVar(&r.DomainScope, "domains", nil, "domains that it covers; none: all")
@@ -82,10 +82,14 @@ func newHeartbeatRegister(a *app) *cobra.Command {
 		if s.json {
 			return s.object(h)
 		}
+		with := fmt.Sprintf("tidemark beat %s, or: select tidemark.heartbeat_write(%s);", h.ExecutorID, literal(h.ExecutorID))
+		if h.Worker != nil {
+			with = "its passes: tidemark worker run " + *h.Worker + ", or a daemon"
+		}
 		return s.facts(
 			fact{"executor", h.ExecutorID}, fact{"kind", h.Kind}, fact{"domains", firstOf(strings.Join(h.DomainScope, ", "), "all")},
 			fact{"every", whole(h.CadenceSeconds)}, fact{"silent after", whole(h.ThresholdSeconds)},
-			fact{"beat with", fmt.Sprintf("tidemark beat %s, or: select tidemark.heartbeat_write(%s);", h.ExecutorID, literal(h.ExecutorID))})
+			fact{"beats with", with})
 	})
 	return cmd
 }

@@ -23,10 +23,11 @@ type Heartbeat struct {
 	RegisteredAt     time.Time       `db:"registered_at" json:"registered_at"`
 	RegisteredBy     string          `db:"registered_by" json:"registered_by"`
 	Payload          json.RawMessage `db:"payload" json:"payload"`
+	Worker           *string         `db:"worker" json:"worker"` // whose cursor it is; null: of none
 }
 
 const heartbeat = `select h.executor_id, h.kind, h.domain_scope, h.state, h.excuse, h.age_seconds, h.expected_cadence_seconds,
-	h.stale_threshold_seconds, h.last_status, h.last_beat_at, h.ticks_total, h.registered_at, h.registered_by, h.payload
+	h.stale_threshold_seconds, h.last_status, h.last_beat_at, h.ticks_total, h.registered_at, h.registered_by, h.payload, h.worker
 from tidemark.heartbeat_health h `
 
 // Heartbeats returns how all executors are.
@@ -37,7 +38,7 @@ func (db *DB) Heartbeats(ctx context.Context) ([]Heartbeat, error) {
 // Registration is what tidemark.heartbeat_register takes.
 type Registration struct {
 	ExecutorID  string
-	Kind        string
+	Kind        string        // empty: as it is, and external_worker for a new one
 	DomainScope []string      // empty: all
 	Cadence     time.Duration // whole seconds
 	Threshold   time.Duration // 0: three times the cadence
@@ -47,7 +48,7 @@ type Registration struct {
 
 // HeartbeatRegister calls tidemark.heartbeat_register.
 func (db *DB) HeartbeatRegister(ctx context.Context, r Registration) (Heartbeat, error) {
-	_, err := value[string](ctx, db, `select r.executor_id from tidemark.heartbeat_register($1, $2, coalesce($3::text[], '{}'),
+	_, err := value[string](ctx, db, `select r.executor_id from tidemark.heartbeat_register($1, nullif($2, ''), coalesce($3::text[], '{}'),
 		make_interval(secs => $4), make_interval(secs => nullif($5, 0)), coalesce(nullif($6, '')::jsonb, '{}'), nullif($7, '')) r`,
 		r.ExecutorID, r.Kind, r.DomainScope, r.Cadence.Seconds(), r.Threshold.Seconds(), r.Payload, r.Reason)
 	if err != nil {

@@ -322,7 +322,8 @@ func TestFencedOwner(t *testing.T) {
 	<-began
 	exec(t, db, `update tidemark.heartbeat set lease_epoch = lease_epoch + 1, lease_owner = 'another', lease_until = now() + interval '1 second'`)
 	close(next)
-	eventually(t, db, `select kind from tidemark.finding where closed_at is null`, "cursor_lease_conflict")
+	eventually(t, db, `select kind || ' ' || (detail ~ 'told by pid \d+, application "[^"]*", user \w+; the lease is of another, epoch \d+, until 2')
+		from tidemark.finding where closed_at is null`, "cursor_lease_conflict true")
 	ts["app"].answers(nil)
 	eventually(t, db, settled, "true") // once the other one's lease is over
 	if got := arrivedAs(ts["app"].wait(t, 2)); got != "a1 a1" {

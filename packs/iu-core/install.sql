@@ -1,5 +1,5 @@
 -- What an operator may have changed since an earlier install stays: the switches of types and routes, and
--- everything else about the domain, the worker and the routes. The vocabulary is the pack's own.
+-- everything else about the domain, the worker and the routes, inbound ones included. The vocabulary is the pack's own.
 
 set local search_path = pg_catalog, pg_temp;
 
@@ -8,7 +8,13 @@ where not exists (select from tidemark.domain d where d.domain = 'iu');
 
 select tidemark.type_set('iu', v.type, jsonb_build_object('version', v.version, 'description', v.description, 'schema', v.schema),
                          'pack iu-core')
-from (values
+from (select jsonb '{
+        "type": "object", "required": ["schema", "table", "operation", "primary_key"],
+        "properties": {"schema": {"type": "string"}, "table": {"type": "string"},
+                       "operation": {"type": "string", "enum": ["insert", "update", "delete", "truncate"]},
+                       "primary_key": {"type": ["object", "null"]}, "old_primary_key": {"type": "object"},
+                       "changed": {"type": "array", "items": {"type": "string"}}, "columns": {"type": "object"}}}' as captured) c
+cross join lateral (values
     -- Structure. Required by S1.
     ('IU_CHILD_ADDED', 1, 'A unit became the child of another.', jsonb '{
         "type": "object", "required": ["unit_id", "parent_id"],
@@ -67,11 +73,9 @@ from (values
     ('comment_added', 1, 'Somebody commented on a unit.', '{
         "type": "object", "required": ["unit_id", "comment_id"],
         "properties": {"unit_id": {"type": "string", "minLength": 1}, "comment_id": {"type": "string", "minLength": 1}}}'),
-    ('sql_link_changed', 1, 'The link between a unit and a row of a table changed, as a step in the unit''s life.', '{
-        "type": "object", "required": ["unit_id", "link_id"],
-        "properties": {"unit_id": {"type": "string", "minLength": 1}, "link_id": {"type": "string", "minLength": 1},
-                       "linked_table": {"type": "string"}, "linked_ref": {"type": "string"},
-                       "operation": {"type": "string", "enum": ["insert", "update", "delete"]}}}')
+    -- Captured: the payload is what tidemark.capture writes.
+    ('sql_link_changed', 1, 'A row of iu_sql_link was inserted, updated or deleted, or the table was truncated.', captured),
+    ('unit_version_inserted', 1, 'A row was inserted into unit_version.', captured)
 ) v (type, version, description, schema);
 
 select tidemark.worker_set('iu_outbound_default', '{"domains": ["iu"], "description": "Routes the events of IU Core."}', 'pack iu-core')
@@ -86,7 +90,24 @@ from (values
     ('iu_events', '*', 'iu_events', 'Wakes whoever listens for anything that happens to a unit.'),
     ('iu_unit_created', 'unit_created', 'iu_unit_created', 'Source: S1 fn_iu_create.'),
     ('iu_unit_enacted', 'unit_enacted', 'iu_unit_enacted', 'Source: S1 fn_iu_enact.'),
-    ('iu_version_applied', 'version_applied', 'iu_version_applied', 'Source: S1 unit_version insert.'),
+    ('iu_version_applied', 'version_applied', 'iu_version_applied', 'Source: S1 unit_version insert, where the application emits.'),
+    ('iu_unit_version_inserted', 'unit_version_inserted', 'iu_unit_version_inserted', 'Source: S1 unit_version insert, where the table is captured.'),
     ('iu_sql_link_changed', 'sql_link_changed', 'iu_sql_link_changed', 'Source: S1 iu_sql_link change.')
 ) v (route_code, type, channel, description)
 where not exists (select from tidemark.outbound_route r where r.route_code = v.route_code);
+
+-- Off and in dry run too. The tables are the application's, which may have none of them, or has them in another schema:
+-- nothing looks at them before capture attach. Somebody else's route for the same changes stays instead of the pack's.
+select tidemark.inbound_route_set(v.route_code, jsonb_build_object(
+           'source_schema', 'public', 'source_table', v.source_table, 'sql_event', v.sql_event, 'domain', 'iu', 'type', v.type,
+           'description', v.description), 'pack iu-core')
+from (values
+    ('iu_sql_link_insert', 'iu_sql_link', 'insert', 'sql_link_changed', 'Source: S1 fn_iu_sql_link_inbound_capture.'),
+    ('iu_sql_link_update', 'iu_sql_link', 'update', 'sql_link_changed', 'Source: S1 fn_iu_sql_link_inbound_capture.'),
+    ('iu_sql_link_delete', 'iu_sql_link', 'delete', 'sql_link_changed', 'Source: S1 fn_iu_sql_link_inbound_capture.'),
+    ('iu_sql_link_truncate', 'iu_sql_link', 'truncate', 'sql_link_changed', 'Source: S1 fn_iu_sql_link_inbound_capture.'),
+    ('iu_unit_version_insert', 'unit_version', 'insert', 'unit_version_inserted', 'Source: S1 fn_iu_outbound_on_version.')
+) v (route_code, source_table, sql_event, type, description)
+where not exists (select from tidemark.inbound_route r
+                  where r.route_code = v.route_code
+                     or (r.source_schema, r.source_table, r.sql_event) = ('public', v.source_table, v.sql_event));

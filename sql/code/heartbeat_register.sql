@@ -1,6 +1,6 @@
 create or replace function tidemark.heartbeat_register(
     executor_id text,
-    kind text default 'external_worker',
+    kind text default null,
     domain_scope text[] default '{}',
     cadence interval default '60 seconds',
     threshold interval default null,
@@ -15,6 +15,7 @@ declare
     cadence_seconds constant numeric := extract(epoch from cadence);
     threshold_seconds constant numeric := coalesce(extract(epoch from threshold), 3 * cadence_seconds);
     unknown text;
+    kind_ text;
     before jsonb;
     made tidemark.heartbeat;
 begin
@@ -23,9 +24,11 @@ begin
             message = format('executor_id is %s, and must be 1 to 200 characters without white space', coalesce(quote_literal(left(executor_id, 300)), 'null')),
             hint = 'Name what runs and where, e.g. nightly_export or mailer/host-7.';
     end if;
-    if not exists (select from tidemark.heartbeat_kind k where k.kind = heartbeat_register.kind) then
-        raise exception using errcode = 'TM004', message = format('there is no kind of executor "%s"', kind),
-            hint = format('Kinds: select kind from tidemark.heartbeat_kind; a new one: insert into tidemark.heartbeat_kind values (%s);', quote_nullable(kind));
+    select to_jsonb(h), h.kind into before, kind_ from tidemark.heartbeat h where h.executor_id = heartbeat_register.executor_id for update;
+    kind_ := coalesce(heartbeat_register.kind, kind_, 'external_worker');
+    if not exists (select from tidemark.heartbeat_kind k where k.kind = kind_) then
+        raise exception using errcode = 'TM004', message = format('there is no kind of executor "%s"', kind_),
+            hint = format('Kinds: select kind from tidemark.heartbeat_kind; a new one: insert into tidemark.heartbeat_kind values (%s);', quote_nullable(kind_));
     end if;
     if cadence_seconds is null or cadence_seconds not between 1 and 31536000 or cadence_seconds <> trunc(cadence_seconds) then
         raise exception using errcode = 'TM005',
@@ -45,9 +48,8 @@ begin
     end if;
     perform tidemark.heartbeat_payload_check(executor_id, payload);
 
-    select to_jsonb(h) into before from tidemark.heartbeat h where h.executor_id = heartbeat_register.executor_id for update;
     insert into tidemark.heartbeat as h (executor_id, kind, domain_scope, expected_cadence_seconds, stale_threshold_seconds, payload, watched_since)
-    values (heartbeat_register.executor_id, heartbeat_register.kind, coalesce(heartbeat_register.domain_scope, '{}'), cadence_seconds,
+    values (heartbeat_register.executor_id, kind_, coalesce(heartbeat_register.domain_scope, '{}'), cadence_seconds,
             threshold_seconds, heartbeat_register.payload, clock_timestamp())
     on conflict (executor_id) do update
     set kind = excluded.kind, domain_scope = excluded.domain_scope, expected_cadence_seconds = excluded.expected_cadence_seconds,
@@ -60,6 +62,6 @@ begin
 end
 $$;
 comment on function tidemark.heartbeat_register(text, text, text[], interval, interval, jsonb, text) is
-'Registers an executor, or changes one that is registered: a beat is expected every cadence (whole seconds, default 60 seconds), and it is silent when none came for longer than threshold (default three times the cadence, at least the cadence). kind is one of tidemark.heartbeat_kind (default external_worker); domain_scope the domains that it covers, empty: all. From now on it is waited for, beat or not. An executor worker/source/shard is a worker''s cursor, whose beats are its passes. Returns the row; audited. Raises TM002 (payload is no object), TM003 (forbidden key), TM004 (unknown kind or domain), TM005. Source: S4 fn_queue_heartbeat_register.';
+'Registers an executor, or changes one that is registered: a beat is expected every cadence (whole seconds, default 60 seconds), and it is silent when none came for longer than threshold (default three times the cadence, at least the cadence). kind is one of tidemark.heartbeat_kind (default: as it is, and external_worker for a new one); domain_scope the domains that it covers, empty: all. From now on it is waited for, beat or not. An executor worker/source/shard is a worker''s cursor, whose beats are its passes. Returns the row; audited. Raises TM002 (payload is no object), TM003 (forbidden key), TM004 (unknown kind or domain), TM005. Source: S4 fn_queue_heartbeat_register.';
 revoke all on function tidemark.heartbeat_register(text, text, text[], interval, interval, jsonb, text) from public;
 grant execute on function tidemark.heartbeat_register(text, text, text[], interval, interval, jsonb, text) to tidemark_admin;

@@ -27,7 +27,7 @@ begin
         select count(*) into waiting from pg_stat_activity a
         where a.datname = current_database() and a.wait_event_type = 'Lock' and a.pid <> pg_backend_pid();
         if waiting > worker.lock_wait_limit then
-            return format('%s sessions wait for locks, more than %s', waiting, worker.lock_wait_limit);
+            return format('%s sessions wait for locks, more than %s%s', waiting, worker.lock_wait_limit, ', kept so by ' || tidemark.lock_blame());
         end if;
     end if;
     if worker.replication_lag_limit is not null then

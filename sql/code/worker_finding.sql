@@ -8,6 +8,8 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
+declare
+    lease text;
 begin
     if worker_finding.kind is null or worker_finding.kind not in ('cursor_lease_conflict', 'cursor_watermark_regression', 'route_misconfigured', 'target_down') then
         raise exception using errcode = 'TM005', message = format('a worker cannot report "%s"', worker_finding.kind);
@@ -15,12 +17,20 @@ begin
     if worker_finding.detail is null then
         perform tidemark.finding_close(worker_finding.kind, worker_finding.subject);
     else
+        if worker_finding.kind = 'cursor_lease_conflict' then
+            -- Its subject is the worker, or one cursor of it.
+            select format(', told by pid %s, application "%s", user %s; %s', pg_backend_pid(), current_setting('application_name'), session_user,
+                          coalesce(format('the lease is of %s, epoch %s, until %s', h.lease_owner, h.lease_epoch, date_trunc('second', h.lease_until)),
+                                   'nobody has the lease now')) into lease
+            from tidemark.heartbeat h
+            where h.executor_id in (worker_finding.subject, tidemark.executor_id(worker_finding.subject, 'outbox', 0));
+        end if;
         perform tidemark.finding_open(worker_finding.kind, worker_finding.subject,
             case worker_finding.kind when 'cursor_lease_conflict' then 'warning' else 'high' end::tidemark.severity,
-            format('worker %s: %s', worker_finding.worker, worker_finding.detail));
+            format('worker %s: %s%s', worker_finding.worker, worker_finding.detail, lease));
     end if;
 end
 $$;
-comment on function tidemark.worker_finding(text, text, text, text) is 'What a worker reports about itself or a route: cursor_lease_conflict, cursor_watermark_regression, route_misconfigured or target_down. detail null: it is over.';
+comment on function tidemark.worker_finding(text, text, text, text) is 'What a worker reports about itself or a route: cursor_lease_conflict, cursor_watermark_regression, route_misconfigured or target_down. detail null: it is over. Of a lease conflict it adds who tells, and who has the lease.';
 revoke all on function tidemark.worker_finding(text, text, text, text) from public;
 grant execute on function tidemark.worker_finding(text, text, text, text) to tidemark_executor;
