@@ -172,7 +172,7 @@ func TestRowsHandlerFails(t *testing.T) {
 	p.eventually(`select concat_ws(' ', attempts, error_code, error_detail) from tidemark.dead_letter where item_id = '2'`, "1 handler nobody can")
 	p.eventually(`select concat_ws(' ', attempts, error_code, error_detail) from tidemark.dead_letter where item_id = '6'`, "3 handler panic: in the handler")
 	p.eventually(`select (next_attempt_at > now() + interval '50 minutes')::text from tidemark.pending_row`, "true")
-	p.eventually(`select kind || ' ' || subject from tidemark.finding where closed_at is null`, "cursor_dlq billing.rows")
+	p.eventually(`select kind || ' ' || subject from tidemark.finding where closed_at is null`, "cursor_dlq billing.rows/births/0")
 	p.born("h")
 	p.eventually(effects, "a b c d e f g h")
 }

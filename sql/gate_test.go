@@ -233,6 +233,7 @@ func TestAuditOfRows(t *testing.T) {
 		"event_type":     {`(domain, type) values ('e', 't')`, `version = 2 where type = 't'`, `type = 't'`, "t"},
 		"forbidden_key":  {`(key) values ('iban')`, `key = 'iban2' where key = 'iban'`, `key = 'iban2'`, "iban"},
 		"setting":        {`(key, value) values ('k', 'a')`, `value = 'b' where key = 'k'`, `key = 'k'`, "k"},
+		"heartbeat_kind": {`(kind) values ('Cron')`, `kind = 'Cron2' where kind = 'Cron'`, `kind = 'Cron2'`, "Cron"},
 		"worker":         {`(worker) values ('w')`, `description = 'x' where worker = 'w'`, `worker = 'w'`, "w"},
 		"outbound_route": {`(route_code, domain, target_kind, target_ref) values ('r', '*', 'sql', 'a.b')`, `stream = 'x' where route_code = 'r'`, `route_code = 'r'`, "r"},
 	} {

@@ -162,6 +162,7 @@ func TestRiverJobIsRivers(t *testing.T) {
 			db := tidemarktest.NewDB(t)
 			migrateRiver(t, db, "")
 			w := riverRoute(t, db, c.options)
+			w.exec(`select tidemark.gate_set('notify.bridge_enabled', true)`)
 			listener := open(t, db, "listener")
 			listener.exec(`listen "public.river_insert"`)
 			heard := func() string {

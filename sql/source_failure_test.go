@@ -62,7 +62,7 @@ func TestSourceOneRowFails(t *testing.T) {
 			s.retried()
 			s.want(`select l.item_id, l.attempts, l.error_code, strpos(l.error_detail, `+quoteLiteral(c.message)+`) > 0, l.source, l.shard, l.event_snapshot ->> 'id', l.route_id, w.worker
 				from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id`, fmt.Sprintf("%d 3 %s true births 0 %d - w", bad, c.code, bad))
-			s.want(findings, "cursor_dlq w")
+			s.want(findings, "cursor_dlq w/births/0")
 			s.want(`select count(*), count(distinct id), bool_or(id = '5001') from taken`, "5000 5000 true")
 			s.want(`select dead_lettered, events_seen from tidemark.worker_cursor where worker = 'w'`, "1 5001")
 		})
@@ -187,11 +187,28 @@ func TestSourceDeadLettersOverflow(t *testing.T) {
 		create or replace function take(rows births[]) returns jsonb language plpgsql as $$ begin raise 'never'; end $$`)
 	s.exec(`insert into births (name) values ('b'), ('b'), ('b')`)
 	s.drain()
-	s.want(findings, "cursor_dlq w")
+	s.want(findings, "cursor_dlq w/births/0")
 	s.exec(`insert into births (name) values ('b')`)
 	s.drain()
-	s.want(findings, "cursor_dlq w", "dlq_overflow w")
+	s.want(findings, "cursor_dlq w/births/0", "dlq_overflow w")
 	s.exec(`select tidemark.dead_letter_discard(id, 'a test') from tidemark.dead_letter; select tidemark.maintain()`)
+	s.want(findings)
+}
+
+// Each cursor has a finding of its own dead letters, which closes with the last of them.
+func TestSourceDeadLettersOfShards(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "clock", "")
+	s.exec(`select tidemark.worker_source_remove('w', 'births', 'a test');
+		select tidemark.worker_set('w', '{"source": "table", "shards": 2, "retry_policy": {"max_attempts": 1}}');
+		select tidemark.worker_source_add('w', 'births');
+		create or replace function take(rows births[]) returns jsonb language plpgsql as $$ begin raise 'never'; end $$`)
+	s.exec(`insert into births (name) select 'b' from generate_series(1, 20)`)
+	s.drain()
+	s.want(findings, "cursor_dlq w/births/0", "cursor_dlq w/births/1")
+	s.exec(`select tidemark.dead_letter_discard(id, 'a test') from tidemark.dead_letter where shard = 1; select tidemark.maintain()`)
+	s.want(findings, "cursor_dlq w/births/0")
+	s.exec(`select tidemark.dead_letter_discard(id, 'a test') from tidemark.dead_letter where shard = 0; select tidemark.maintain()`)
 	s.want(findings)
 }
 

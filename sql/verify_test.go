@@ -25,6 +25,15 @@ const complaints = `select concat_ws(' ', status, "check") || ': ' || detail fro
 const deadLetter = `insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot, error_code)
 	select 'k', 1, r.id, o.seq, o.event_id, '{}', 'P0001' from tidemark.outbound_route r, tidemark.outbox o where o.seq = 2`
 
+// numbered is a source, orders a captured table, both as they should be.
+const (
+	numberedSource = `create table public.t (id bigint generated always as identity primary key); grant select on public.t to tidemark_executor;
+		select tidemark.source_set('t', '{"table": "public.t", "id_column": "id", "safety": "sequence"}');`
+	capturedOrders = `create table public.orders (id int primary key); select tidemark.inbound_route_set('orders',
+		'{"source_schema": "public", "source_table": "orders", "sql_event": "insert", "domain": "test", "type": "tick", "enabled": true, "dry_run": false}', 'test');
+		select tidemark.capture_attach('public.orders', 'test');`
+)
+
 // breaches say for each check what breaks it, and what it then says; and what else cannot but speak up.
 var breaches = []struct{ check, how, says, also string }{
 	{"W1 objects", `drop view tidemark.route_attempt`, "fail W1 objects: route_attempt missing", ""},
@@ -54,6 +63,13 @@ var breaches = []struct{ check, how, says, also string }{
 	{"route targets", `update tidemark.outbound_route set retry_policy = '[]'`, "fail route targets: app: unreadable retry policy", ""},
 	{"routes of types that exist", `update tidemark.outbound_route set type = 'tock.*'`, "warn routes of types that exist: app", ""},
 	{"routes of types that exist", `update tidemark.outbound_route set domain = 'nowhere'`, "warn routes of types that exist: app", ""},
+	{"sources", numberedSource + `alter table public.t rename to gone`, "fail sources: t: table: there is no table public.t", ""},
+	{"sources", numberedSource + `alter table public.t drop constraint t_pkey`, "fail sources: t: id unique: nothing makes public.t.id unique", ""},
+	{"sources", numberedSource + `revoke select on public.t from tidemark_executor; alter table public.t set unlogged`, "warn sources: t: cannot be proved or will cost: table, rights", ""},
+	{"captures", capturedOrders + `alter table public.orders disable trigger all`, "fail captures: trigger tidemark_capture_insert of public.orders: it is disabled", ""},
+	{"captures", capturedOrders + `select tidemark.capture_detach('public.orders', 'test')`, "fail captures: route orders: public.orders is not attached for insert", ""},
+	{"captures", capturedOrders + `alter table public.orders drop constraint orders_pkey`, "warn captures: table public.orders: it has no primary key", ""},
+	{"W2 gates", capturedOrders + `select tidemark.gate_set('routes.enabled', false)`, "warn W2 gates: default closed by routes.enabled", ""},
 	{"pending", `insert into tidemark.pending (worker_id, route_id, seq, next_attempt_at) select 1, id, 2, now() - interval '2 minutes' from tidemark.outbound_route`, "warn pending: 1 deliveries wait for the daemon", ""},
 	{"partitions", `alter sequence tidemark.outbox_seq_seq restart with 2500000; select nextval('tidemark.outbox_seq_seq')`, "warn partitions: no empty partition is left ahead", ""},
 	{"partitions", `alter sequence tidemark.outbox_seq_seq restart with 4000000; select tidemark.emit('test', 'tick')`, "warn partitions: events have no partition of their own", ""},
@@ -113,6 +129,8 @@ func TestVerifyIsNotAlarmed(t *testing.T) {
 		"a delivery that is young":     `insert into tidemark.pending (worker_id, route_id, seq) select 1, id, 2 from tidemark.outbound_route`,
 		"a worker with its domains":    `select tidemark.worker_set('w', '{"domains": ["other"]}'), tidemark.gate_set('worker.w.enabled', true); update tidemark.worker_cursor set watermark_id = '3' where worker = 'w'`,
 		"a partition past retention":   `drop table tidemark.outbox_p0; select setval('tidemark.outbox_seq_seq', 1000000); select tidemark.emit('test', 'tick')`,
+		"a source":                     numberedSource,
+		"a captured table":             capturedOrders,
 		"evidence of a second attempt": `insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome) select 2, 1, id, 2, 'sent' from tidemark.outbound_route`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -49,7 +49,7 @@ var findingKinds = map[string]explanation{
 		"tidemark verify",
 	},
 	"cursor_dlq": {
-		"Events of this worker could not be delivered and are kept as dead letters. It closes when none is open.",
+		"Events of this worker, or rows of this cursor of a table, could not be delivered and are kept as dead letters. It closes when none is open.",
 		"See why they failed, mend that, and replay them; or discard them.",
 		"tidemark dead-letter list",
 	},

@@ -13,8 +13,8 @@ func newVerify(a *app) *cobra.Command {
 	return needs("tidemark_reader", &cobra.Command{
 		Use:   "verify",
 		Short: "Check the whole installation; changes nothing",
-		Long: `Check the whole installation: its objects, gates, cursors, evidence, dead letters, routes, partitions,
-privileges, heartbeats. Changes nothing. The exit status is 1 when a check fails; warnings alone are 0.`,
+		Long: `Check the whole installation: its objects, gates, cursors, evidence, dead letters, routes, sources,
+captures, partitions, privileges, heartbeats. Changes nothing. The exit status is 1 when a check fails; warnings alone are 0.`,
 		RunE: a.withSchema(func(ctx context.Context, s *session, _ []string) error {
 			checks, err := s.Verify(ctx)
 			if err != nil {

@@ -257,7 +257,7 @@ func (d *Daemon) start(ctx context.Context, name string) {
 		Worker: name, Owner: d.owner, Lease: d.config.Lease, MaxBatch: d.config.Batch.Max,
 		PollMin: d.config.Poll.Min, PollMax: d.config.Poll.Max, StopTime: d.config.StopTimeout,
 		Handler: handler, Permit: permit, Wake: d.bridge.Waker(),
-		Observe: workerMetrics{d.metrics, name}, Log: d.options.Log,
+		Observe: d.metrics.of(name, "outbox", 0), Log: d.options.Log,
 	})
 	d.workers.Go(func() {
 		if err := w.Run(ctx); err != nil {
@@ -294,7 +294,7 @@ func (d *Daemon) startTable(ctx context.Context, c postgres.TableCursor) {
 		Worker: c.Worker, Source: c.Source, Shard: c.Shard, Owner: d.owner, Lease: d.config.Lease, PageSize: c.PageSize,
 		PageTimeout: time.Duration(c.PageTimeout * float64(time.Second)),
 		PollMin:     d.config.Poll.Min, PollMax: d.config.Poll.Max, StopTime: d.config.StopTimeout,
-		Observe: workerMetrics{d.metrics, name}, Log: d.options.Log,
+		Observe: d.metrics.of(c.Worker, c.Source, c.Shard), Log: d.options.Log,
 	})
 	d.workers.Go(func() {
 		if err := t.Run(ctx); err != nil {

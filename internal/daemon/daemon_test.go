@@ -158,8 +158,8 @@ func TestDaemon(t *testing.T) {
 		t.Errorf("live: %d", status)
 	}
 	for _, want := range []string{
-		`tidemark_deliveries_total{outcome="delivered",route="app"} 1`, `tidemark_worker_holds_lease{worker="default"} 1`,
-		`tidemark_worker_behind{worker="default"} 0`, `tidemark_dead_letters_open{worker="default"} 0`,
+		`tidemark_deliveries_total{outcome="delivered",route="app"} 1`, `tidemark_worker_holds_lease{shard="0",source="outbox",worker="default"} 1`,
+		`tidemark_worker_behind{shard="0",source="outbox",worker="default"} 0`, `tidemark_dead_letters_open{shard="0",source="outbox",worker="default"} 0`,
 	} {
 		eventually(t, "the metric "+want, func() bool {
 			_, metrics := get(t, "http://"+p.Addr()+"/metrics")
@@ -170,7 +170,7 @@ func TestDaemon(t *testing.T) {
 	execSQL(t, db, `select tidemark.worker_set('second'), tidemark.gate_set('worker.second.enabled', true)`)
 	eventually(t, "the new worker", func() bool {
 		_, metrics := get(t, "http://"+p.Addr()+"/metrics")
-		return strings.Contains(metrics, `tidemark_worker_holds_lease{worker="second"} 1`)
+		return strings.Contains(metrics, `tidemark_worker_holds_lease{shard="0",source="outbox",worker="second"} 1`)
 	})
 	p.stop()
 	p.stop() // twice is fine

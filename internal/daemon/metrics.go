@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,27 +23,31 @@ type metrics struct {
 	delivering *prometheus.HistogramVec
 }
 
+// ofCursor are the labels of whatever belongs to a cursor: of the log source outbox and
+// shard 0, of tables one for each source and shard of the worker.
+var ofCursor = []string{"worker", "source", "shard"}
+
 func newMetrics(r *prometheus.Registry) *metrics {
 	buckets := prometheus.ExponentialBuckets(0.0005, 2, 16) // half a millisecond to 16 s
 	m := &metrics{
 		holds: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tidemark_worker_holds_lease", Help: "1 while this process holds the lease of the worker.",
-		}, []string{"worker"}),
+			Name: "tidemark_worker_holds_lease", Help: "1 while this process holds the lease of the cursor.",
+		}, ofCursor),
 		tenures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tidemark_worker_claims_total", Help: "Times that this process claimed the worker's cursor.",
-		}, []string{"worker"}),
+			Name: "tidemark_worker_claims_total", Help: "Times that this process claimed the cursor.",
+		}, ofCursor),
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tidemark_events_read_total", Help: "Events of the log that the worker has read.",
-		}, []string{"worker"}),
+			Name: "tidemark_events_read_total", Help: "Events of the log, or rows of a table, that were read; of a table each shard reads all.",
+		}, ofCursor),
 		reading: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "tidemark_read_seconds", Help: "Time of a read from the log, with the flush before anything leaves.", Buckets: buckets,
-		}, []string{"worker"}),
+			Name: "tidemark_read_seconds", Help: "Time of a read from the log, with the flush before anything leaves; of a table the whole pass.", Buckets: buckets,
+		}, ofCursor),
 		settling: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "tidemark_settle_seconds", Help: "Time of a settle: evidence, what is pending, and the cursor, in one transaction.", Buckets: buckets,
-		}, []string{"worker"}),
+			Name: "tidemark_settle_seconds", Help: "Time of a settle: evidence, what is pending, and the cursor, in one transaction; of a table the whole pass.", Buckets: buckets,
+		}, ofCursor),
 		settled: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tidemark_results_settled_total", Help: "Results of deliveries that are recorded.",
-		}, []string{"worker"}),
+			Name: "tidemark_results_settled_total", Help: "Results of deliveries that are recorded; rows of a table that were taken.",
+		}, ofCursor),
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidemark_deliveries_total", Help: "Deliveries by what the target made of them: delivered, retry, permanent, unknown.",
 		}, []string{"route", "outcome"}),
@@ -70,27 +75,31 @@ func (m *metrics) Delivered(route string, results []sink.Result, took time.Durat
 	}
 }
 
-// workerMetrics is the worker's Observer.
-type workerMetrics struct {
+// cursorMetrics is the Observer of a worker's cursor.
+type cursorMetrics struct {
 	*metrics
-	worker string
+	cursor []string // the values of ofCursor
 }
 
-func (m workerMetrics) Claimed(int64) {
-	m.holds.WithLabelValues(m.worker).Set(1)
-	m.tenures.WithLabelValues(m.worker).Inc()
+func (m *metrics) of(worker, source string, shard int) cursorMetrics {
+	return cursorMetrics{m, []string{worker, source, strconv.Itoa(shard)}}
 }
 
-func (m workerMetrics) Lost(error) { m.holds.WithLabelValues(m.worker).Set(0) }
-
-func (m workerMetrics) Read(events int, took time.Duration) {
-	m.events.WithLabelValues(m.worker).Add(float64(events))
-	m.reading.WithLabelValues(m.worker).Observe(took.Seconds())
+func (m cursorMetrics) Claimed(int64) {
+	m.holds.WithLabelValues(m.cursor...).Set(1)
+	m.tenures.WithLabelValues(m.cursor...).Inc()
 }
 
-func (m workerMetrics) Settled(results int, took time.Duration) {
-	m.settled.WithLabelValues(m.worker).Add(float64(results))
-	m.settling.WithLabelValues(m.worker).Observe(took.Seconds())
+func (m cursorMetrics) Lost(error) { m.holds.WithLabelValues(m.cursor...).Set(0) }
+
+func (m cursorMetrics) Read(events int, took time.Duration) {
+	m.events.WithLabelValues(m.cursor...).Add(float64(events))
+	m.reading.WithLabelValues(m.cursor...).Observe(took.Seconds())
+}
+
+func (m cursorMetrics) Settled(results int, took time.Duration) {
+	m.settled.WithLabelValues(m.cursor...).Add(float64(results))
+	m.settling.WithLabelValues(m.cursor...).Observe(took.Seconds())
 }
 
 // health asks the database at each scrape how its workers are, whoever runs them.
@@ -101,14 +110,13 @@ type health struct {
 }
 
 func newHealth(db *postgres.DB) health {
-	worker := []string{"worker"}
 	return health{
 		db:      db,
-		behind:  prometheus.NewDesc("tidemark_worker_behind", "Numbers of the log that the worker has not passed yet.", worker, nil),
-		holes:   prometheus.NewDesc("tidemark_worker_holes", "Numbers below the worker's watermark that it still looks out for.", worker, nil),
-		pending: prometheus.NewDesc("tidemark_pending", "Deliveries of the worker that are still to be made.", worker, nil),
-		dead:    prometheus.NewDesc("tidemark_dead_letters_open", "Dead letters of the worker that nobody has resolved.", worker, nil),
-		lastRun: prometheus.NewDesc("tidemark_worker_last_run_timestamp_seconds", "When the worker last recorded a pass.", worker, nil),
+		behind:  prometheus.NewDesc("tidemark_worker_behind", "Numbers of the log that the worker has not passed yet. A table's rows are not counted.", ofCursor, nil),
+		holes:   prometheus.NewDesc("tidemark_worker_holes", "Numbers below the watermark that the worker still looks out for.", ofCursor, nil),
+		pending: prometheus.NewDesc("tidemark_pending", "Deliveries, or rows of a table, that are still to be tried.", ofCursor, nil),
+		dead:    prometheus.NewDesc("tidemark_dead_letters_open", "Dead letters that nobody has resolved.", ofCursor, nil),
+		lastRun: prometheus.NewDesc("tidemark_worker_last_run_timestamp_seconds", "When a pass was last recorded.", ofCursor, nil),
 	}
 }
 
@@ -127,14 +135,16 @@ func (h health) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	for _, w := range workers {
-		if w.Source != "outbox" {
-			continue // a worker of tables has many cursors, and the metrics have no label for them
+		of := []string{w.Worker, w.Source, strconv.Itoa(w.Shard)}
+		values := map[*prometheus.Desc]int64{h.holes: w.Holes, h.pending: w.Pending, h.dead: w.OpenDeadLetters}
+		if w.Behind != nil {
+			values[h.behind] = *w.Behind
 		}
-		for desc, value := range map[*prometheus.Desc]int64{h.behind: *w.Behind, h.holes: w.Holes, h.pending: w.Pending, h.dead: w.OpenDeadLetters} {
-			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), w.Worker)
+		for desc, value := range values {
+			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), of...)
 		}
 		if w.LastRunAt != nil {
-			to <- prometheus.MustNewConstMetric(h.lastRun, prometheus.GaugeValue, float64(w.LastRunAt.UnixMilli())/1000, w.Worker)
+			to <- prometheus.MustNewConstMetric(h.lastRun, prometheus.GaugeValue, float64(w.LastRunAt.UnixMilli())/1000, of...)
 		}
 	}
 }

@@ -50,6 +50,9 @@ begin
             perform set_config('search_path', tidemark.default_search_path(), true);
             execute statement using letter.event_snapshot;
             perform set_config('search_path', 'pg_catalog, pg_temp', true);
+            if route.target_kind = 'river' then
+                perform tidemark.river_wake(route.options);
+            end if;
             outcome := 'sent';
         exception when others then
             get stacked diagnostics reason = returned_sqlstate, detail = message_text;

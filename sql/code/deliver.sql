@@ -78,6 +78,9 @@ begin
     if cardinality(numbers) > cardinality(evidence) then
         evidence := evidence || row(deliver.route.id, 'sent', null, null, cardinality(numbers) - cardinality(evidence),
                                     deliver.seqs - failed)::tidemark.evidence;
+        if deliver.route.target_kind = 'river' then
+            perform tidemark.river_wake(deliver.route.options);
+        end if;
     end if;
 end
 $$;

@@ -6,7 +6,6 @@ as $$
 declare
     target constant regprocedure := tidemark.sql_target(route.target_ref);
     schema constant text := coalesce(route.options ->> 'schema', 'public');
-    queue constant text := coalesce(route.options ->> 'queue', 'default');
     problem text;
     call text;
 begin
@@ -34,14 +33,14 @@ begin
                 message = format('route %s: there is no table %I.river_job', route.route_code, schema),
                 hint = 'Migrate River''s schema, or name the one that has it: option "schema".';
         end if;
-        -- All else that River's client would write is the default of its column, in every version of the table.
-        -- The notification wakes River's clients at the commit; their poll would find the jobs without it.
-        return format('with job as (insert into %I.river_job (kind, args, queue, priority, max_attempts, metadata) '
-                      || 'select %L, e.event, %L, %s, %s, %L from (%s) e (event)) select pg_catalog.pg_notify(%L, %L)',
-                      schema, route.target_ref, queue, coalesce(route.options -> 'priority', '1')::integer,
+        -- All else that River's client would write is the default of its column, in every version of the table: the
+        -- jobs may run at once. tidemark.river_wake tells River's clients, once for all of them.
+        return format('insert into %I.river_job (kind, args, queue, priority, max_attempts, metadata) '
+                      || 'select %L, e.event, %L, %s, %s, %L from (%s) e (event)',
+                      schema, route.target_ref, coalesce(route.options ->> 'queue', 'default'),
+                      coalesce(route.options -> 'priority', '1')::integer,
                       coalesce(route.options -> 'max_attempts', '25')::integer,
-                      jsonb_build_object('tidemark_route', route.route_code), source,
-                      schema || '.river_insert', jsonb_build_object('queue', queue));
+                      jsonb_build_object('tidemark_route', route.route_code), source);
     else
         raise exception using errcode = 'feature_not_supported',
             message = format('route %s: delivery to %s is not built into this function', route.route_code, route.target_kind);

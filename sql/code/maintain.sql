@@ -132,7 +132,8 @@ begin
       and (f.kind = 'cursor_lease_conflict' and f.last_seen_at < clock_timestamp() - interval '10 minutes'
            or f.kind in ('cursor_dlq', 'dlq_overflow') and not exists (
                 select from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id
-                where w.worker = f.subject and l.resolved_at is null))
+                where l.resolved_at is null and f.subject = case when f.kind = 'cursor_dlq' and l.source <> 'outbox'
+                    then tidemark.executor_id(w.worker, l.source, l.shard) else w.worker end))
     returning 'closed', 'finding ' || f.id, f.kind || ' ' || f.subject;
 
     delete from tidemark.finding f

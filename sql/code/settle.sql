@@ -46,7 +46,7 @@ begin
         dead := dead + n;
     end if;
     if dead > 0 then
-        perform tidemark.dead_letter_findings(settle.worker, worker_id, dead);
+        perform tidemark.dead_letter_findings(settle.worker, worker_id, settle.worker, dead);
     end if;
     if batch is null then
         update tidemark.worker_cursor c set settles = coalesce(settle_no, c.settles), dead_lettered = dead_lettered + dead

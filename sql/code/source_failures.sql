@@ -58,7 +58,7 @@ begin
         resolved_at = null, resolution = null, resolved_by = null, resolution_reason = null;
     get diagnostics dead = row_count;
     if dead > 0 then
-        perform tidemark.dead_letter_findings(w.worker, w.id, dead);
+        perform tidemark.dead_letter_findings(w.worker, w.id, tidemark.executor_id(w.worker, s.source, (plan.cursor).shard), dead);
     end if;
     return dead;
 end

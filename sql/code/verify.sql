@@ -25,6 +25,23 @@ as $$
         select r.*, case when r.target_kind = 'sql' then tidemark.sql_target(r.target_ref) end as procedure,
                case when r.target_kind = 'river' then tidemark.river_error(r.target_ref, r.options) end as river_error
         from tidemark.outbound_route r
+    ), capture as materialized (
+        -- That routes.enabled is closed is said of the workers.
+        select c.object, c.status, c.problem from tidemark.capture_check() c where c.object <> 'gate routes.enabled'
+    ), doctor as materialized (
+        -- Who verifies may see less of a table than who runs its worker. A standby is no place to run it from.
+        select s.source, c."check", case when c."check" = 'row security' then 'warn' else c.status end as status, c.detail
+        from tidemark.source s cross join lateral tidemark.source_check(s) c
+        where c.status <> 'ok' and c."check" <> 'primary'
+    ), told as (
+        -- What a worker or maintain has found of this already, and keeps a finding of.
+        select f.kind, l.executor_id as subject
+        from doctor d join tidemark.worker_cursor c on c.source = d.source
+        cross join lateral tidemark.executor_id(c.worker, c.source, c.shard) l (executor_id)
+        cross join (values ('source_changed'), ('source_misconfigured')) f (kind)
+        where d.status = 'fail'
+        union all
+        select 'capture_unwritten', substr(c.object, 7) from capture c where c.status = 'fail' and starts_with(c.object, 'route ')
     ), problem ("check", bad, detail, hint) as (
         select 'W1 objects', 'fail',
                (select string_agg(c.object, ', ' order by c.object) from tidemark.code c
@@ -119,6 +136,19 @@ as $$
                     where (r.domain = '*' or r.domain = t.domain) and tidemark.pattern_matches(r.type, t.type))),
                'No registered event type can reach them.'
         union all
+        select 'sources', (select case when bool_or(d.status = 'fail') then 'fail' else 'warn' end from doctor d),
+               (select string_agg(s.detail, '; ' order by s.source) from (
+                    -- A warning was read when the source was made: its name will do.
+                    select d.source, d.source || ': ' || concat_ws(', ',
+                        string_agg(d."check" || ': ' || d.detail, ', ') filter (where d.status = 'fail'),
+                        'cannot be proved or will cost: ' || string_agg(d."check", ', ') filter (where d.status = 'warn')) as detail
+                    from doctor d group by 1) s),
+               'tidemark source check NAME'
+        union all
+        select 'captures', (select case when bool_or(c.status = 'fail') then 'fail' else 'warn' end from capture c),
+               (select string_agg(c.object || ': ' || c.problem, '; ' order by c.status, c.object, c.problem) from capture c),
+               'tidemark capture check'
+        union all
         select 'pending', 'warn',
                (select nullif(count(*), 0) || ' deliveries wait for the daemon' from tidemark.pending p
                 where p.next_attempt_at < clock_timestamp() - interval '1 minute'),
@@ -160,13 +190,13 @@ as $$
         union all
         select 'findings', 'warn',
                (select string_agg(format('%s %s: %s', f.kind, f.subject, f.detail), '; ') from tidemark.finding f
-                where f.closed_at is null),
+                where f.closed_at is null and not exists (select from told t where t.kind = f.kind and t.subject = f.subject)),
                'select * from tidemark.finding where closed_at is null;'
     )
     select p."check", case when p.detail is null then 'ok' else p.bad end, coalesce(p.detail, ''),
            case when p.detail is null then '' else p.hint end
     from problem p
 $$;
-comment on function tidemark.verify() is 'Read-only checks of the whole installation, one row each: status ok, warn or fail, what was found, and what to do. Reads the log and its evidence once: for operators, not for a tight loop. Source: S0 070_route_worker_verification, W1 to W9.';
+comment on function tidemark.verify() is 'Read-only checks of the whole installation, one row each: status ok, warn or fail, what was found, and what to do. Reads the log and its evidence once, and looks at each source and capture as tidemark.source_check and tidemark.capture_check do: for operators, not for a tight loop. What one of them fails is not listed again as a finding. Source: S0 070_route_worker_verification, W1 to W9.';
 revoke all on function tidemark.verify() from public;
 grant execute on function tidemark.verify() to tidemark_reader;

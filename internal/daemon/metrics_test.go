@@ -1,0 +1,63 @@
+package daemon_test
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// Each cursor of a table has series of its own, of what this process does and of what the database says, beside those
+// of the log.
+func TestMetricsOfTables(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	execSQL(t, db, `
+create table births (id bigint generated always as identity primary key);
+create function take(rows births[]) returns void language plpgsql as $$ begin
+	if exists (select from unnest(rows) where id = 1) then raise exception 'not that one'; end if; end $$;
+select tidemark.source_set('births', '{"table": "public.births", "id_column": "id", "safety": "sequence"}');
+select tidemark.worker_set('w', '{"source": "table", "handler": "sql", "handler_ref": "public.take", "shards": 2, "retry_policy": {"max_attempts": 1}}');
+select tidemark.worker_source_add('w', 'births');
+insert into births select from generate_series(1, 40);
+select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.w.enabled', true)`)
+	p := run(t, settings(db))
+	url := "http://" + p.Addr() + "/metrics"
+
+	// of are the values of a series of each shard; missing: there is no such series.
+	of := func(name string) (values [2]float64) {
+		_, metrics := get(t, url)
+		for shard := range values {
+			values[shard] = -1
+			series := regexp.MustCompile(fmt.Sprintf(`(?m)^%s\{shard="%d",source="births",worker="w"\} (\S+)$`, name, shard))
+			if m := series.FindStringSubmatch(metrics); m != nil {
+				values[shard], _ = strconv.ParseFloat(m[1], 64)
+			}
+		}
+		return values
+	}
+	sum := func(name string) float64 { v := of(name); return v[0] + v[1] }
+	eventually(t, "each shard has looked at all rows", func() bool { return of("tidemark_events_read_total") == [2]float64{40, 40} })
+	eventually(t, "all but one are taken", func() bool { return sum("tidemark_results_settled_total") == 39 })
+	if dead := of("tidemark_dead_letters_open"); dead[0]+dead[1] != 1 || dead[0] < 0 || dead[1] < 0 {
+		t.Errorf("dead letters of the shards: %v", dead)
+	}
+	missing := [2]float64{-1, -1}
+	for name, want := range map[string][2]float64{
+		"tidemark_worker_holds_lease": {1, 1}, "tidemark_worker_claims_total": {1, 1}, "tidemark_pending": {0, 0}, "tidemark_worker_holes": {0, 0},
+		"tidemark_worker_behind": missing,
+	} {
+		if got := of(name); got != want {
+			t.Errorf("%s %s", name, cmp.Diff(want, got))
+		}
+	}
+	for _, name := range []string{"tidemark_results_settled_total", "tidemark_worker_last_run_timestamp_seconds", "tidemark_read_seconds_count", "tidemark_settle_seconds_count"} {
+		if got := of(name); got[0] <= 0 || got[1] <= 0 {
+			t.Errorf("%s %v", name, got)
+		}
+	}
+}
