@@ -68,7 +68,7 @@ var breaches = []struct{ check, how, says, also string }{
 	{"sources", numberedSource + `revoke select on public.t from tidemark_executor; alter table public.t set unlogged`, "warn sources: t: cannot be proved or will cost: table, rights", ""},
 	{"captures", capturedOrders + `alter table public.orders disable trigger all`, "fail captures: trigger tidemark_capture_insert of public.orders: it is disabled", ""},
 	{"captures", capturedOrders + `select tidemark.capture_detach('public.orders', 'test')`, "fail captures: route orders: public.orders is not attached for insert", ""},
-	{"captures", capturedOrders + `alter table public.orders drop constraint orders_pkey`, "warn captures: table public.orders: it has no primary key", ""},
+	{"captures", capturedOrders + `alter table public.orders drop constraint orders_pkey; select tidemark.capture_refresh()`, "warn captures: table public.orders: it has no primary key", ""},
 	{"W2 gates", capturedOrders + `select tidemark.gate_set('routes.enabled', false)`, "warn W2 gates: default closed by routes.enabled", ""},
 	{"pending", `insert into tidemark.pending (worker_id, route_id, seq, next_attempt_at) select 1, id, 2, now() - interval '2 minutes' from tidemark.outbound_route`, "warn pending: 1 deliveries wait for the daemon", ""},
 	{"partitions", `alter sequence tidemark.outbox_seq_seq restart with 2500000; select nextval('tidemark.outbox_seq_seq')`, "warn partitions: no empty partition is left ahead", ""},
