@@ -58,8 +58,11 @@ func TestSourceOneRowFails(t *testing.T) {
 			s.want(`select item_id, error_count, strpos(last_error, `+quoteLiteral(c.code)+`) > 0, strpos(last_error, `+quoteLiteral(c.message)+`) > 0, snapshot ->> 'name'
 				from tidemark.pending_row`, "3777 1 true true b3777")
 			s.want(`select count(*), count(distinct id) from taken`, "4999 4999")
+			const summary = `select pending, oldest_pending_seconds >= 0, open_dead_letters from tidemark.worker_summary where worker = 'w'`
+			s.want(summary, "1 true 0")
 			s.exec(`insert into births (name) values ('after')`)
 			s.retried()
+			s.want(summary, "0 - 1")
 			s.want(`select l.item_id, l.attempts, l.error_code, strpos(l.error_detail, `+quoteLiteral(c.message)+`) > 0, l.source, l.shard, l.event_snapshot ->> 'id', l.route_id, w.worker
 				from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id`, fmt.Sprintf("%d 3 %s true births 0 %d - w", bad, c.code, bad))
 			s.want(findings, "cursor_dlq w/births/0")

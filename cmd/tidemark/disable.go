@@ -48,10 +48,13 @@ func disable(ctx context.Context, s *session, worker, reason string) error {
 	if err != nil {
 		return err
 	}
+	behind := ""
+	if health.Behind != nil { // not of a table, where nobody counts
+		behind = fmt.Sprintf("%d behind, ", *health.Behind)
+	}
 	return s.steps(step{
 		Step: "see what it leaves open",
 		SQL:  "select * from tidemark.worker_health where worker = " + literal(worker) + ";",
-		Result: fmt.Sprintf("%s; %d behind, %d pending, %d open dead letters", workerStatus(health), *health.Behind, health.Pending,
-			health.OpenDeadLetters),
+		Result: fmt.Sprintf("%s; %s%d pending, %d open dead letters", workerStatus(health), behind, health.Pending, health.OpenDeadLetters),
 	})
 }

@@ -7,7 +7,15 @@ from tidemark.cursor_lag l
 cross join lateral (
     select coalesce(sum(r.pending), 0)::bigint as pending, max(r.oldest_pending_seconds) as oldest_pending_seconds,
            coalesce(sum(r.open_dead_letters), 0)::bigint as open_dead_letters
-    from tidemark.route_summary r where r.worker = l.worker) p;
-comment on view tidemark.worker_summary is 'How each cursor is doing: status closed (gate says by what), never ran, blocked, behind or idle; how far behind in events (of the log only) and seconds, events a second, holes, and what its worker''s routes have pending and dead, as tidemark.route_summary counts it.';
+    from tidemark.route_summary r where r.worker = l.worker
+    having l.source = 'outbox'
+    union all
+    -- Rows of a table that could not be handled.
+    select (select count(*) from tidemark.pending_row r where r.worker_id = w.id and r.source = l.source and r.shard = l.shard),
+           (select extract(epoch from clock_timestamp() - min(r.created_at))::bigint
+            from tidemark.pending_row r where r.worker_id = w.id and r.source = l.source and r.shard = l.shard),
+           (select count(*) from tidemark.dead_letter d where d.worker_id = w.id and d.source = l.source and d.shard = l.shard and d.resolved_at is null)
+    from tidemark.worker w where l.source <> 'outbox' and w.worker = l.worker) p;
+comment on view tidemark.worker_summary is 'How each cursor is doing: status closed (gate says by what), never ran, blocked, behind or idle; how far behind in events (of the log only) and seconds, events a second, holes, and what is pending and dead: of the log by the worker''s routes, as tidemark.route_summary counts it, of a table the rows that could not be handled.';
 revoke all on tidemark.worker_summary from public;
 grant select on tidemark.worker_summary to tidemark_reader, tidemark_executor;
