@@ -44,6 +44,8 @@ func TestIUCoreWithoutItsTables(t *testing.T) {
 		"iu_sql_link_update public iu_sql_link update iu sql_link_changed off not attached {}",
 		"iu_unit_version_insert public unit_version insert iu unit_version_inserted off not attached {}")
 	wantLines(t, test, `select route_code from tidemark.inbound_route where enabled or not dry_run or not fail_closed`)
+	wantLines(t, test, `select distinct concat_ws(' ', status, regexp_replace(problem, '[^.]+$', '')) from tidemark.capture_check()`, "warn there is no table public.")
+	wantLines(t, test, `select status || ' ' || detail from tidemark.verify() where "check" = 'captures'`, "ok ")
 }
 
 // Requirement PK1, RO2: nothing is captured before somebody has attached, enabled and gone live; then each change
