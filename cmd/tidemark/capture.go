@@ -236,7 +236,7 @@ func captureCheck(ctx context.Context, s *session, _ []string) error {
 		s.note("nothing is wrong")
 		return nil
 	}
-	if err := showChecks(s, checks); err != nil {
+	if err := showChecks(s, checks, uncut); err != nil {
 		return err
 	}
 	return failures(checks)

@@ -107,7 +107,7 @@ func showDoctor(s *session, checks []postgres.Check, err error) error {
 	if err != nil {
 		return err
 	}
-	if err := showChecks(s, checks); err != nil {
+	if err := showChecks(s, checks, uncut); err != nil {
 		return err
 	}
 	return failures(checks)
@@ -248,7 +248,7 @@ func setSource(ctx context.Context, s *session, db *postgres.DB, name string, ch
 		}
 	}
 	if err := failures(checks); err != nil {
-		if err := showChecks(s, ill); err != nil {
+		if err := showChecks(s, ill, uncut); err != nil {
 			return err
 		}
 		return fmt.Errorf("source %s was not stored: %w", name, err)
@@ -264,7 +264,7 @@ func setSource(ctx context.Context, s *session, db *postgres.DB, name string, ch
 		return s.object(source)
 	}
 	if len(ill) > 0 {
-		if err := showChecks(s, ill); err != nil {
+		if err := showChecks(s, ill, uncut); err != nil {
 			return err
 		}
 	}

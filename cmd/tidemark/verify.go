@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -14,13 +15,14 @@ func newVerify(a *app) *cobra.Command {
 		Use:   "verify",
 		Short: "Check the whole installation; changes nothing",
 		Long: `Check the whole installation: its objects, gates, cursors, evidence, dead letters, routes, sources,
-captures, partitions, privileges, heartbeats. Changes nothing. The exit status is 1 when a check fails; warnings alone are 0.`,
+captures, partitions, privileges, heartbeats. Changes nothing. The exit status is 1 when a check fails; warnings alone are 0.
+What was found is cut at 200 characters; -o json has it whole.`,
 		RunE: a.withSchema(func(ctx context.Context, s *session, _ []string) error {
 			checks, err := s.Verify(ctx)
 			if err != nil {
 				return err
 			}
-			if err := showChecks(s, checks); err != nil {
+			if err := showChecks(s, checks, 200); err != nil {
 				return err
 			}
 			return failures(checks)
@@ -28,12 +30,15 @@ captures, partitions, privileges, heartbeats. Changes nothing. The exit status i
 	})
 }
 
-func showChecks(s *session, checks []postgres.Check) error {
+const uncut = math.MaxInt
+
+// showChecks cuts what was found at most characters, in a table.
+func showChecks(s *session, checks []postgres.Check, most int) error {
 	type c = postgres.Check
 	return rows(s.printer, "no checks", checks,
 		column[c]{"STATUS", func(c c) string { return c.Status }},
 		column[c]{"CHECK", func(c c) string { return c.Check }},
-		column[c]{"FOUND", func(c c) string { return c.Detail }},
+		column[c]{"FOUND", func(c c) string { return cut(c.Detail, most) }},
 		column[c]{"HINT", func(c c) string { return c.Hint }})
 }
 
