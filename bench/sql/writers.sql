@@ -20,3 +20,16 @@ create table bench.plain_outbox (
 
 -- The same as orders, captured.
 create table bench.captured_orders (like bench.orders including all);
+
+-- The same, with a trigger as one writes it by hand, for this table and the plain outbox.
+create table bench.triggered_orders (like bench.orders including all);
+create function bench.to_plain_outbox() returns trigger language plpgsql as $$
+begin
+  insert into bench.plain_outbox (domain, type, key, payload)
+  select 'bench', 'type.0', n.id, jsonb_build_object('table', 'triggered_orders', 'operation', 'insert', 'primary_key', jsonb_build_object('id', n.id))
+  from new_rows n;
+  return null;
+end
+$$;
+create trigger to_plain_outbox after insert on bench.triggered_orders
+  referencing new table as new_rows for each statement execute function bench.to_plain_outbox();
