@@ -272,7 +272,11 @@ func TestLookAtTheLog(t *testing.T) {
 	s := tail(t, db, "sequence", "")
 	d := &dozer{tailing: s}
 	s.exec(`select tidemark.type_set('test', 'tick'), tidemark.gate_set('worker.default.enabled', true)`)
-	pass := func() { t.Helper(); s.exec(`select tidemark.route_worker_run('default', 100)`); s.exec(`update tidemark.heartbeat set lease_owner = 'me', lease_until = now() + interval '1 minute' where executor_id = 'default/outbox/0'`) }
+	pass := func() {
+		t.Helper()
+		s.exec(`select tidemark.route_worker_run('default', 100)`)
+		s.exec(`update tidemark.heartbeat set lease_owner = 'me', lease_until = now() + interval '1 minute' where executor_id = 'default/outbox/0'`)
+	}
 	want := func(want string) {
 		t.Helper()
 		epoch := one[int64](s.session, `select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'`)
