@@ -38,7 +38,8 @@ func (c *manyRoutes) setup(ctx context.Context) error {
 }
 
 func (c *manyRoutes) back(ctx context.Context, size int) error { return c.backBy(ctx, c.events, size) }
-func (c *manyRoutes) pass() string                             { return "select tidemark.route_worker_run('bench', 5000)" }
+
+func (c *manyRoutes) pass() string { return "select tidemark.route_worker_run('bench', 5000)" }
 
 func (c *manyRoutes) check(ctx context.Context, size int) error {
 	return c.expect(ctx, "events decided", size, "select coalesce(sum(events), 0) from tidemark.decision where outcome = 'dry_run'")
