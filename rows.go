@@ -53,7 +53,7 @@ type rowsRegistration struct {
 }
 
 // tables registers the handlers of rows and returns a worker for each of their shards.
-func (c *Client) tables(ctx context.Context, owner string) ([]*worker.Table, error) {
+func (c *Client) tables(ctx context.Context, owner string, look *worker.Looker) ([]*worker.Table, error) {
 	var tables []*worker.Table
 	for _, r := range c.rows {
 		shards, err := cursor.RegisterRows(ctx, c.pool, c.config.Worker+".rows", r.source)
@@ -65,7 +65,7 @@ func (c *Client) tables(ctx context.Context, owner string) ([]*worker.Table, err
 				Worker: c.config.Worker + ".rows", Source: r.source, Shard: s.Shard, Owner: owner, Lease: c.config.Lease,
 				PageSize: s.PageSize, PageTimeout: time.Duration(s.PageTimeout * float64(time.Second)),
 				PollMin: c.config.PollMin, PollMax: c.config.PollMax, StopTime: c.config.StopTimeout,
-				Handle: r.handle, Observe: unobserved{}, Log: c.config.Logger,
+				Handle: r.handle, Look: look, Observe: unobserved{}, Log: c.config.Logger,
 			}))
 		}
 	}

@@ -96,13 +96,20 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 	host, _ := os.Hostname() // only a name
 	owner := host + "/" + rand.Text()[:8]
-	run, err := c.prepare(ctx, owner)
+	look := worker.NewLooker(c.pool, owner, c.config.Lease, c.config.PollMax, c.config.Logger)
+	run, err := c.prepare(ctx, owner, look)
 	switch {
 	case ctx.Err() != nil:
 		return nil
 	case err != nil:
 		return AsError(err)
 	}
+
+	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var looking sync.WaitGroup
+	looking.Go(func() { look.Run(aside) })
+	defer looking.Wait()
+	defer cancel()
 
 	// Where one worker cannot go on, the others are stopped: the program is to know.
 	ctx, stop := context.WithCancel(ctx)
@@ -122,8 +129,8 @@ func (c *Client) Run(ctx context.Context) error {
 }
 
 // prepare registers the handlers and returns what is to run at the same time.
-func (c *Client) prepare(ctx context.Context, owner string) (run []func(context.Context) error, err error) {
-	tables, err := c.tables(ctx, owner)
+func (c *Client) prepare(ctx context.Context, owner string, look *worker.Looker) (run []func(context.Context) error, err error) {
+	tables, err := c.tables(ctx, owner, look)
 	if err != nil {
 		return nil, err
 	}
@@ -147,13 +154,13 @@ func (c *Client) prepare(ctx context.Context, owner string) (run []func(context.
 				"enabled", r.Enabled, "dry_run", r.DryRun)
 		}
 	}
-	return append(run, func(ctx context.Context) error { return c.events(ctx, owner) }), nil
+	return append(run, func(ctx context.Context) error { return c.events(ctx, owner, look) }), nil
 }
 
 // events runs the worker of the events' handlers.
-func (c *Client) events(ctx context.Context, owner string) error {
+func (c *Client) events(ctx context.Context, owner string, look *worker.Looker) error {
 	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	bridge := worker.NewBridge(c.connect, c.config.Logger)
+	bridge := worker.NewBridge(c.connect, look, c.config.Logger)
 	var bridging sync.WaitGroup
 	bridging.Go(func() { bridge.Run(aside) })
 	defer bridging.Wait()
@@ -164,7 +171,7 @@ func (c *Client) events(ctx context.Context, owner string) error {
 	w := worker.New(c.pool, worker.Options{
 		Worker: c.config.Worker, Owner: owner, Lease: c.config.Lease, MaxBatch: c.config.Batch,
 		PollMin: c.config.PollMin, PollMax: c.config.PollMax, StopTime: c.config.StopTimeout,
-		Handler: h, InTx: h, Permit: permit, Wake: bridge.Waker(), Observe: unobserved{}, Log: c.config.Logger,
+		Handler: h, InTx: h, Permit: permit, Wake: bridge.Waker(), Look: look, Observe: unobserved{}, Log: c.config.Logger,
 	})
 	return w.Run(ctx)
 }

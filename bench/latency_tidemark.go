@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -64,16 +65,20 @@ func (s *daemonStream) Start(ctx context.Context, handle func([]byte)) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	bridge := worker.NewBridge(func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, s.dsn) }, log)
+	owner := "bench/" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	looker := worker.NewLooker(pool, owner, 30*time.Second, time.Second, log)
+	bridge := worker.NewBridge(func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, s.dsn) }, looker, log)
 	permit := &worker.Permit{}
 	handler := deliver.New(opener{handle}, permit, silent{})
 	w := worker.New(pool, worker.Options{
-		Worker: "bench", Owner: "bench/" + strconv.FormatInt(time.Now().UnixNano(), 36), Lease: 30 * time.Second, MaxBatch: 5000,
+		Worker: "bench", Owner: owner, Lease: 30 * time.Second, MaxBatch: 5000,
 		PollMin: 10 * time.Millisecond, PollMax: time.Second, StopTime: 20 * time.Second,
-		Handler: handler, Permit: permit, Wake: bridge.Waker(), Observe: silent{}, Log: log,
+		Handler: handler, Permit: permit, Wake: bridge.Waker(), Look: looker, Observe: silent{}, Log: log,
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	ended, down := make(chan error, 1), make(chan struct{})
+	var aside sync.WaitGroup
+	aside.Go(func() { looker.Run(ctx) })
 	go func() { ended <- w.Run(ctx) }()
 	go func() {
 		defer close(down)
@@ -83,6 +88,7 @@ func (s *daemonStream) Start(ctx context.Context, handle func([]byte)) error {
 		cancel()
 		err := <-ended
 		<-down
+		aside.Wait()
 		pool.Close()
 		return errors.Join(err, handler.Close())
 	}

@@ -24,6 +24,10 @@ func besideName(r readers) string {
 	return emitName + ", beside " + string(r)
 }
 
+const crowded = 16 // clients of the rows that show whether commits wait for each other
+
+func crowdedName(r readers) string { return besideName(r) + ", 16 clients" }
+
 var w4 = workload{
 	number:    "4",
 	title:     "cost for the writers: pgbench, 8 clients, one order a transaction",
@@ -38,6 +42,11 @@ var w4 = workload{
 				writers: writers{env: e, name: besideName(r), script: "emit.sql", rows: map[string]int{orders: 1, outbox: 1}}, readers: r,
 			}
 		}
+		besideMany := func(r readers) contestant {
+			return &watchedWriters{
+				writers: writers{env: e, name: crowdedName(r), script: "emit.sql", clients: crowded, rows: map[string]int{orders: 1, outbox: 1}}, readers: r,
+			}
+		}
 		return []contestant{
 			&writers{env: e, name: baseName, script: "base.sql", rows: map[string]int{orders: 1}},
 			&writers{env: e, name: plainName, script: "plain.sql", rows: map[string]int{orders: 1, plain: 1}},
@@ -46,6 +55,10 @@ var w4 = workload{
 			beside(polling),
 			beside(woken),
 			beside(sleeping),
+			besideMany(nobody),
+			besideMany(polling),
+			besideMany(woken),
+			besideMany(sleeping),
 			&writers{env: e, name: oneBaseName, script: "one_base.sql", rows: map[string]int{orders: 1}},
 			&writers{env: e, name: oneEmitName, script: "one_emit.sql", rows: map[string]int{orders: 1, outbox: 1}},
 			&writers{env: e, name: manyPlain, script: "many_plain.sql", rows: map[string]int{plain: many}},
@@ -63,6 +76,10 @@ var w4 = workload{
 			v, ok := rs.between(name, baseName, func(s, base sample) float64 { return s.walPerItem() - base.walPerItem() })
 			return figure{"WAL bytes an event, " + name, v, ok}
 		}
+		waiting := func(name string) figure {
+			v, ok := rs.of(name, figureOf(waitingFigure))
+			return figure{waitingFigure + ", " + name, v, ok}
+		}
 		walOfMany := func(name string) figure {
 			v, ok := rs.of(name, func(s sample) float64 { return s.walPerItem() / many })
 			return figure{"WAL bytes an event, " + name, v, ok}
@@ -73,6 +90,11 @@ var w4 = workload{
 			atLeast(0.95, rs.quotient(besideName(gateAlone), emitName)),
 			atLeast(0.95, rs.quotient(besideName(woken), besideName(polling))),
 			note(rs.quotient(besideName(sleeping), emitName)),
+			atLeast(0.95, rs.quotient(crowdedName(woken), crowdedName(polling))),
+			atMost(1, waiting(crowdedName(woken))),
+			note(waiting(crowdedName(sleeping))),
+			note(rs.quotient(crowdedName(sleeping), crowdedName(nobody))),
+			note(rs.quotient(crowdedName(woken), besideName(woken))),
 			note(rs.quotient(plainName, baseName)),
 			note(rs.quotient(emitName, plainName)),
 			note(wal(plainName)),

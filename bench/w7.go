@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -31,17 +30,45 @@ func backlogs(e *env) []int {
 	return slices.Compact(sizes)
 }
 
+// How many routes and workers there are, of which a size says how much work each has.
+var (
+	routeCounts  = []int{1, 10, 100, 1000}
+	workerCounts = []int{1, 4, 16}
+)
+
+const grownSize = 100_000 // events that are worked off with many routes or workers
+
+func countName(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return thousands(float64(n)) + " " + what + "s"
+}
+
+// typedName is a log of as many types as there are routes, one for each.
+func typedName(n int) string { return countName(n, "route") + ", 1,000 types" }
+
 var w7 = workload{
 	number:  "7",
-	title:   "growth: cost of an event by the size of the backlog",
+	title:   "growth: cost of an event by the size of the backlog, routes, workers; and of sleep",
 	unit:    "event",
-	columns: []string{workFigure, costFigure},
+	columns: []string{workFigure, costFigure, statementsFigure, asleepFigure},
 	contestants: func(e *env) (all []contestant) {
 		for _, n := range backlogs(e) {
 			all = append(all, &growth{env: e, name: backlogName(routesGrow, n), size: n, kind: &routeGrowth{env: e}},
 				&growth{env: e, name: backlogName(tableGrows, n), size: n, kind: &tableGrowth{births{env: e}}})
 		}
-		return all
+		size := min(grownSize, e.events)
+		for _, n := range routeCounts {
+			all = append(all, &growth{env: e, name: countName(n, "route"), size: size, kind: &manyRoutes{env: e, events: e.events, types: 4, routes: n}})
+		}
+		for _, n := range workerCounts {
+			all = append(all, &crowd{env: e, name: countName(n, "worker"), workers: n, size: size})
+		}
+		for _, n := range []int{1, 1000} {
+			all = append(all, &growth{env: e, name: typedName(n), size: size, kind: &manyRoutes{env: e, events: size, types: 1000, routes: n}})
+		}
+		return append(all, &idle{env: e})
 	},
 	reach: func(rs results) (goals []goal) {
 		for _, what := range []string{routesGrow, tableGrows} {
@@ -55,7 +82,20 @@ var w7 = workload{
 				}
 			}
 		}
-		return goals
+		work := func(name, base string) figure {
+			v, ok := rs.between(name, base, func(s, base sample) float64 { return s.figures[workFigure] / base.figures[workFigure] })
+			return figure{workFigure + ", " + name + " ÷ " + base, v, ok}
+		}
+		for _, n := range routeCounts[1:] {
+			goals = append(goals, atMost(1.3, work(countName(n, "route"), countName(1, "route"))))
+		}
+		for _, n := range workerCounts[1:] {
+			goals = append(goals, note(work(countName(n, "worker"), countName(1, "worker"))))
+		}
+		goals = append(goals, note(work(typedName(1000), typedName(1))))
+		statements, ok := rs.of(idleName, figureOf(statementsFigure))
+		asleep, _ := rs.of(idleName, figureOf(asleepFigure))
+		return append(goals, atMost(1, figure{statementsFigure + ", " + idleName, statements, ok}), note(figure{asleepFigure + ", " + idleName, asleep, ok}))
 	},
 }
 
@@ -114,29 +154,8 @@ func (c *growth) once(ctx context.Context, size int) (took time.Duration, err er
 		return 0, err
 	}
 	began := time.Now()
-	err = c.passes(ctx, size)
+	err = passes(ctx, c.conn, c.kind.pass(), size)
 	return time.Since(began), err
-}
-
-func (c *growth) passes(ctx context.Context, size int) error {
-	for done := 0; done < size; {
-		var text []byte
-		if err := c.conn.QueryRow(ctx, c.kind.pass()).Scan(&text); err != nil {
-			return err
-		}
-		var pass struct {
-			Status       string
-			Events, Rows int
-		}
-		if err := json.Unmarshal(text, &pass); err != nil {
-			return err
-		}
-		if pass.Status != "ran" || pass.Events+pass.Rows == 0 {
-			return fmt.Errorf("%d of %d done, and a pass said %s", done, size, text)
-		}
-		done += pass.Events + pass.Rows
-	}
-	return nil
 }
 
 func (c *growth) Check(ctx context.Context) error { return c.kind.check(ctx, c.size) }
@@ -150,15 +169,17 @@ func (c *routeGrowth) setup(ctx context.Context) error {
 	return s.Setup(ctx)
 }
 
-// back is on another connection: what it does there makes a session forget its plans.
-func (c *routeGrowth) back(ctx context.Context, size int) error {
-	if _, err := c.pool.Exec(ctx, `
+// backBy is on another connection: what it does there makes a session forget its plans.
+func (c *routeGrowth) back(ctx context.Context, size int) error { return c.backBy(ctx, c.events, size) }
+
+func (e *env) backBy(ctx context.Context, events, size int) error {
+	if _, err := e.pool.Exec(ctx, `
 		set session_replication_role = replica;
 		delete from tidemark.decision;
 		reset session_replication_role`); err != nil {
 		return err
 	}
-	_, err := c.pool.Exec(ctx, "update tidemark.worker_cursor set watermark_id = ($1::int4 - $2::int4)::text, decided_through = ($1 - $2)::text where worker = 'bench'", c.events, size)
+	_, err := e.pool.Exec(ctx, "update tidemark.worker_cursor set watermark_id = ($1::int4 - $2::int4)::text, decided_through = ($1 - $2)::text where worker = 'bench'", events, size)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -16,10 +17,11 @@ import (
 // writers is a pgbench run of one script.
 type writers struct {
 	*env
-	name   string
-	script string
-	rows   map[string]int // rows that one transaction adds, per table
-	done   int
+	name    string
+	script  string
+	rows    map[string]int // rows that one transaction adds, per table
+	clients int            // how many at once; 0: 8
+	done    int
 }
 
 //go:embed pgbench/*.sql
@@ -70,7 +72,7 @@ func (c *writers) Run(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	cmd := exec.CommandContext(ctx, c.pgbench,
-		"--no-vacuum", "--protocol=prepared", "--client=8", "--jobs=2",
+		"--no-vacuum", "--protocol=prepared", "--client="+strconv.Itoa(cmp.Or(c.clients, 8)), "--jobs=2",
 		"--time="+strconv.Itoa(int(c.duration.Seconds())),
 		"--define=payload="+eventPayload, "--define=payloads="+eventPayloads,
 		"--file="+file, c.dsn)

@@ -58,7 +58,7 @@ func newBatchTest(t *testing.T, live bool, random *rand.Rand) *batchTest {
 	if live {
 		x.exec(`select tidemark.stage_set('live', 'test')`)
 	}
-	for i := range 6 + random.IntN(20) {
+	for i := range 6 + random.IntN(30) { // above 16 they are narrowed down before they are asked
 		x.exec(`insert into tidemark.outbound_route (route_code, worker, domain, type, stream, key_filter, payload_filter, target_kind, target_ref,
 				exclusive, enabled, dry_run, fail_closed, retry_policy)
 			select 'r' || $1::int, r.worker, r.domain, r.type, r.stream, r.key_filter, r.payload_filter, r.target_kind, r.target_ref, r.exclusive, r.enabled, r.dry_run, r.fail_closed, r.retry_policy

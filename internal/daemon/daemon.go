@@ -21,6 +21,7 @@ import (
 
 	"github.com/tidemarkhq/tidemark/internal/admin"
 	"github.com/tidemarkhq/tidemark/internal/config"
+	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/internal/deliver"
 	"github.com/tidemarkhq/tidemark/internal/postgres"
 	"github.com/tidemarkhq/tidemark/internal/worker"
@@ -43,6 +44,7 @@ type Daemon struct {
 	watch   *pgxpool.Pool // for watch.go alone
 	targets *targets
 	metrics *metrics
+	look    *worker.Looker
 	bridge  *worker.Bridge
 	admin   *admin.Server
 	owner   string
@@ -72,7 +74,8 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		owner:   c.Name + "/" + rand.Text()[:8],
 		running: map[string]bool{},
 	}
-	d.bridge = worker.NewBridge(d.connect, o.Log)
+	d.look = worker.NewLooker(pool, d.owner, c.Lease, c.Poll.Max, o.Log)
+	d.bridge = worker.NewBridge(d.connect, d.look, o.Log)
 	if err := d.check(ctx); err != nil {
 		d.closePools()
 		return nil, err
@@ -124,8 +127,13 @@ func openPool(ctx context.Context, c config.Config, connections int) (*pgxpool.P
 	// PgBouncer in transaction mode knows no prepared statements of ours.
 	pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	name(pc.ConnConfig)
+	// Without more each look of a process asleep would ask twice. A connection that is gone is noticed by what it is
+	// used for, and that is tried again.
+	pc.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > pingAfter }
 	return pgxpool.NewWithConfig(ctx, pc)
 }
+
+const pingAfter = 10 * time.Second
 
 func name(c *pgx.ConnConfig) {
 	if c.RuntimeParams["application_name"] == "" {
@@ -166,6 +174,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var rest sync.WaitGroup
+	rest.Go(func() { d.look.Run(aside) })
 	rest.Go(func() { d.bridge.Run(aside) })
 	rest.Go(func() { d.upkeep(aside) })
 	rest.Go(func() { d.beats(aside) })
@@ -216,16 +225,16 @@ func (d *Daemon) supervise(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		d.beat.Store(time.Now().UnixNano())
-		all, err := d.list(ctx)
+		all, err := d.look.Registry(ctx)
 		if err != nil && ctx.Err() == nil {
 			d.options.Log.WarnContext(ctx, "cannot list the workers", "error", err)
 		}
-		for _, w := range all {
-			if w.Handler == "route" && (len(d.config.Workers) == 0 || slices.Contains(d.config.Workers, w.Worker)) {
-				d.start(ctx, w.Worker)
+		for _, w := range all.Workers {
+			if len(d.config.Workers) == 0 || slices.Contains(d.config.Workers, w) {
+				d.start(ctx, w)
 			}
 		}
-		for _, c := range d.tables(ctx) {
+		for _, c := range all.Tables {
 			if len(d.config.Workers) == 0 || slices.Contains(d.config.Workers, c.Worker) {
 				d.startTable(ctx, c)
 			}
@@ -236,12 +245,6 @@ func (d *Daemon) supervise(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
-}
-
-func (d *Daemon) list(ctx context.Context) ([]postgres.Worker, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookForWorkers)
-	defer cancel()
-	return d.db.Workers(ctx)
 }
 
 func (d *Daemon) start(ctx context.Context, name string) {
@@ -256,7 +259,7 @@ func (d *Daemon) start(ctx context.Context, name string) {
 	w := worker.New(d.pool, worker.Options{
 		Worker: name, Owner: d.owner, Lease: d.config.Lease, MaxBatch: d.config.Batch.Max,
 		PollMin: d.config.Poll.Min, PollMax: d.config.Poll.Max, StopTime: d.config.StopTimeout,
-		Handler: handler, Permit: permit, Wake: d.bridge.Waker(),
+		Handler: handler, Permit: permit, Wake: d.bridge.Waker(), Look: d.look,
 		Observe: d.metrics.of(name, "outbox", 0), Log: d.options.Log,
 	})
 	d.workers.Go(func() {
@@ -272,17 +275,7 @@ func (d *Daemon) start(ctx context.Context, name string) {
 	})
 }
 
-func (d *Daemon) tables(ctx context.Context) []postgres.TableCursor {
-	limited, cancel := context.WithTimeout(ctx, lookForWorkers)
-	defer cancel()
-	all, err := d.db.TableCursors(limited)
-	if err != nil && ctx.Err() == nil {
-		d.options.Log.WarnContext(ctx, "cannot list the cursors of tables", "error", err)
-	}
-	return all
-}
-
-func (d *Daemon) startTable(ctx context.Context, c postgres.TableCursor) {
+func (d *Daemon) startTable(ctx context.Context, c cursor.TableCursor) {
 	name := fmt.Sprintf("%s/%s/%d", c.Worker, c.Source, c.Shard)
 	d.mu.Lock()
 	defer d.mu.Unlock()

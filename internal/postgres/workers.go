@@ -176,19 +176,3 @@ func (db *DB) SourceRewind(ctx context.Context, worker, source, reason string, t
 func (db *DB) WorkerPause(ctx context.Context, worker string, pause bool, reason string) (changed bool, err error) {
 	return value[bool](ctx, db, `select tidemark.worker_pause($1, $2, nullif($3, ''))`, worker, pause, reason)
 }
-
-// TableCursor is a cursor of a worker of tables whose handler is in the database.
-type TableCursor struct {
-	Worker      string  `db:"worker"`
-	Source      string  `db:"source"`
-	Shard       int     `db:"shard"`
-	PageSize    int     `db:"page_size"`
-	PageTimeout float64 `db:"page_timeout"` // seconds
-}
-
-// TableCursors returns the cursors that a daemon can work with.
-func (db *DB) TableCursors(ctx context.Context) ([]TableCursor, error) {
-	return list[TableCursor](ctx, db, `select c.worker, c.source, c.shard, w.page_size, extract(epoch from w.page_timeout)::float8 as page_timeout
-		from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker
-		where w.source = 'table' and w.handler in ('sql', 'emit') order by 1, 2, 3`)
-}

@@ -49,6 +49,8 @@ type lease struct {
 	fresh    time.Time
 	live     map[int32]bool
 	stopping bool
+	beaten   time.Time     // when the database was last asked
+	dozing   time.Duration // for so long a look beats for us; 0: nobody does
 }
 
 // hold begins to watch over a lease that was claimed after began.
@@ -65,7 +67,6 @@ func (l *lease) watch(busy func() bool) {
 	defer close(l.over)
 	next := time.NewTimer(0)
 	defer next.Stop()
-	last := time.Time{}
 	for {
 		select {
 		case <-l.ctx.Done():
@@ -77,15 +78,36 @@ func (l *lease) watch(busy func() bool) {
 			return
 		}
 		next.Reset(beatBusy)
-		if !busy() && time.Since(last) < beatIdle {
+		if !busy() && l.resting() {
 			continue
 		}
-		last = time.Now()
 		if err := l.beat(); err != nil {
 			l.cancel(err)
 			return
 		}
 	}
+}
+
+// resting: it is not time to ask, or somebody else does.
+func (l *lease) resting() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.beaten) < max(beatIdle, l.dozing)
+}
+
+// doze says for how long after a beat somebody else is trusted with the next one.
+func (l *lease) doze(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dozing = d
+}
+
+// rested tells the lease that a look, asked at began, has renewed it. It says nothing of
+// the routes: what is read next does.
+func (l *lease) rested(began time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until, l.beaten = began.Add(l.cursor.Lease()), began
 }
 
 func (l *lease) deadline() time.Time {
@@ -97,6 +119,9 @@ func (l *lease) deadline() time.Time {
 // beat asks the database. An error ends the lease; that it cannot be asked is none.
 func (l *lease) beat() error {
 	began := time.Now()
+	l.mu.Lock()
+	l.beaten = began
+	l.mu.Unlock()
 	// A connection that the network has forgotten must not cost the lease: ask on another.
 	ctx, cancel := context.WithTimeout(l.ctx, min(beatTime, time.Until(l.deadline())))
 	defer cancel()

@@ -61,7 +61,7 @@ type Pool interface {
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }
 
-// Options are what a worker needs. All are required but InTx and Wake.
+// Options are what a worker needs. All are required but InTx, Wake and Look.
 type Options struct {
 	Worker   string
 	Owner    string // names this instance of this process, and no other ever
@@ -74,7 +74,8 @@ type Options struct {
 	Handler Handler
 	InTx    Transactional // nil: the handler has no effects in the database
 	Permit  *Permit
-	Wake    Waker // nil: by polling alone
+	Wake    Waker   // nil: by polling alone
+	Look    *Looker // nil: it looks for itself, also asleep
 	Observe Observer
 	Log     *slog.Logger
 }
@@ -99,6 +100,7 @@ type Worker struct {
 	inTx    Transactional
 	permit  *Permit
 	wake    Waker
+	look    *Looker
 	observe Observer
 	log     *slog.Logger
 	stop    time.Duration
@@ -117,7 +119,7 @@ func New(pool Pool, o Options) *Worker {
 	return &Worker{
 		cursor: cursor.New(pool, o.Worker, o.Owner, o.Lease), begin: pool,
 		budget: newBudget(o.MaxBatch, o.PollMin, o.PollMax), handler: o.Handler, inTx: o.InTx, permit: o.Permit,
-		wake: o.Wake, observe: o.Observe, log: o.Log.With("worker", o.Worker), stop: o.StopTime,
+		wake: o.Wake, look: o.Look, observe: o.Observe, log: o.Log.With("worker", o.Worker), stop: o.StopTime,
 	}
 }
 
@@ -144,7 +146,10 @@ func (w *Worker) Run(ctx context.Context) error {
 			try++
 		case claim.Status != "claimed":
 			w.say(ctx, slog.LevelInfo, "waiting", "status", claim.Status, "detail", claim.Detail)
-			try++
+			if try++; w.look != nil && pause(try) >= longestPause {
+				w.look.wait(ctx, w.sleeper(0))
+				continue
+			}
 		default:
 			try = 0
 			w.tenure(ctx, began)
@@ -262,6 +267,9 @@ func (w *Worker) rest(ctx context.Context, l *lease, last *cursor.Page) error {
 		w.asleep = true
 		d = 0
 	}
+	if w.look != nil && d >= w.budget.pollMax && !w.handler.Busy() {
+		return w.doze(ctx, l)
+	}
 	return w.wait(ctx, l, d)
 }
 
@@ -302,14 +310,33 @@ func (w *Worker) wait(ctx context.Context, l *lease, d time.Duration) error {
 	if d == 0 {
 		return nil
 	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	return until(ctx, w, l, timer.C)
+}
+
+// doze waits until the look of the process, or something else, wakes the worker. The look
+// beats meanwhile.
+func (w *Worker) doze(ctx context.Context, l *lease) error {
+	s := w.look.sleep(w.sleeper(w.cursor.Epoch()), l.rested)
+	defer w.look.leave(s)
+	l.doze(3 * w.look.every)
+	defer l.doze(0)
+	return until(ctx, w, l, s.woken)
+}
+
+func (w *Worker) sleeper(epoch int64) cursor.Sleeper {
+	return cursor.Sleeper{Worker: w.cursor.Name(), Source: "outbox", Epoch: epoch}
+}
+
+// until waits for one of the many things that end a wait.
+func until[T any](ctx context.Context, w *Worker, l *lease, over <-chan T) error {
 	var woken <-chan struct{}
 	if w.wake != nil {
 		woken = w.wake.C()
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-over:
 	case <-woken:
 	case <-w.handler.Ready():
 	case <-l.ctx.Done():
@@ -336,8 +363,10 @@ func (w *Worker) say(ctx context.Context, level slog.Level, message string, args
 
 // pause is how long to wait before the next try.
 func pause(try int) time.Duration {
-	return min(50*time.Millisecond<<min(try, 5), time.Second)
+	return min(50*time.Millisecond<<min(try, 5), longestPause)
 }
+
+const longestPause = time.Second
 
 func sleep(ctx context.Context, d time.Duration) {
 	select {

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/failpoint"
 )
 
-// TableOptions are what a worker of a table needs. All are required but Handle.
+// TableOptions are what a worker of a table needs. All are required but Handle and Look.
 type TableOptions struct {
 	Worker, Source string
 	Shard          int
@@ -26,6 +26,7 @@ type TableOptions struct {
 	StopTime       time.Duration // for the pass under way when the worker is told to stop
 
 	Handle  cursor.Handle // nil: the handler is in the database
+	Look    *Looker       // nil: it looks for itself, also asleep
 	Observe Observer
 	Log     *slog.Logger
 }
@@ -80,10 +81,18 @@ func (t *Table) Run(ctx context.Context) error {
 				t.release(hard)
 			}
 		}
-		sleep(ctx, pause(try))
+		if t.o.Look != nil && err == nil && claim.Status != "claimed" && pause(try) >= longestPause {
+			t.o.Look.wait(ctx, t.sleeper(0))
+		} else {
+			sleep(ctx, pause(try))
+		}
 		try++
 	}
 	return nil
+}
+
+func (t *Table) sleeper(epoch int64) cursor.Sleeper {
+	return cursor.Sleeper{Worker: t.o.Worker, Source: t.o.Source, Shard: t.o.Shard, Epoch: epoch}
 }
 
 func (t *Table) claim(ctx context.Context) (cursor.Claim, error) {
@@ -159,7 +168,11 @@ func (t *Table) work(ctx, hard context.Context) error {
 			t.say(ctx, slog.LevelInfo, pass.Status, "detail", pass.Detail)
 			wait = t.o.PollMax
 		}
-		sleep(ctx, wait)
+		if t.o.Look != nil && wait >= t.o.PollMax && pass.Status != "held" {
+			t.o.Look.wait(ctx, t.sleeper(t.cursor.Epoch()))
+		} else {
+			sleep(ctx, wait)
+		}
 		wait = min(2*wait, t.o.PollMax)
 	}
 	return nil

@@ -31,9 +31,10 @@ select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.w.en
 
 func runTable(t *testing.T, db *tidemarktest.DB, timeout time.Duration) (stop func()) {
 	t.Helper()
+	owner := fmt.Sprintf("test/%d", time.Now().UnixNano())
 	w := worker.NewTable(db.Pool, worker.TableOptions{
-		Worker: "w", Source: "births", Owner: fmt.Sprintf("test/%d", time.Now().UnixNano()), Lease: 5 * time.Second, PageSize: 5000, PageTimeout: timeout,
-		PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond, StopTime: 5 * time.Second, Observe: silent{}, Log: testLog(t),
+		Worker: "w", Source: "births", Owner: owner, Lease: 5 * time.Second, PageSize: 5000, PageTimeout: timeout,
+		PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond, StopTime: 5 * time.Second, Look: looker(t, db, owner, 5*time.Second, 20*time.Millisecond), Observe: silent{}, Log: testLog(t),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -88,9 +89,61 @@ func TestTableIsInterrupted(t *testing.T) {
 		one = other
 		other = runTable(t, db, 5*time.Second)
 	}
+	db.Pool.Reset() // sessions that were cut while nobody used them
 	eventually(t, db, `select concat_ws(' ', count(*), count(distinct id)) from taken`, "400 400")
 	eventually(t, db, exact, "0 0")
 	one()
 	other()
 	eventually(t, db, `select concat_ws(' ', lease_owner, last_status) from tidemark.heartbeat where executor_id = 'w/births/0'`, "released")
+}
+
+// Where the look of the process fails, or is refused, everybody looks for themselves.
+func TestTableLooksForItself(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	exec(t, db, births)
+	runTable(t, db, 5*time.Second)
+	for n, look := range []string{
+		`alter function tidemark.look rename to look_away`,
+		`alter function tidemark.look_away rename to look; create or replace function tidemark.look_rest(owner text, lease interval, workers text[],
+			sources text[], shards integer[], epochs bigint[], rests integer[], looked boolean[], sweeps xid8[], horizons timestamptz[])
+		 returns setof integer language plpgsql as $$ begin raise 'out of order'; end $$`,
+	} {
+		exec(t, db, look)
+		exec(t, db, `insert into births default values`)
+		eventually(t, db, `select count(*)::text from taken`, fmt.Sprint(n+1))
+	}
+}
+
+// The other instance takes over when the lease is given back, when it ends without a word, and when the gate opens
+// again; asleep, the owner keeps it.
+func TestTableLeaseOfSleepers(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	exec(t, db, births)
+	const owner = `select coalesce(lease_owner, '-') from tidemark.heartbeat where executor_id = 'w/births/0'`
+	one := runTable(t, db, 5*time.Second)
+	exec(t, db, `insert into births default values`)
+	eventually(t, db, `select count(*)::text from taken`, "1")
+	first := texts(t, db, owner)
+	runTable(t, db, 5*time.Second)
+	// Longer than the lease.
+	eventually(t, db, `select (lease_until > claimed + interval '6 seconds')::text from tidemark.heartbeat,
+		(select min(taken_at) as claimed from (select born_at as taken_at from births) b) b where executor_id = 'w/births/0'`, "true")
+	if got := texts(t, db, owner); got[0] != first[0] {
+		t.Errorf("%s has it, and %s had it", got, first)
+	}
+	one()
+	exec(t, db, `insert into births default values`)
+	eventually(t, db, `select count(*)::text from taken`, "2")
+	exec(t, db, `select tidemark.gate_set('worker.w.enabled', false)`)
+	eventually(t, db, owner, "-")
+	exec(t, db, `insert into births default values`)
+	exec(t, db, `select tidemark.gate_set('worker.w.enabled', true)`)
+	eventually(t, db, `select count(*)::text from taken`, "3")
+	// Whoever dies does not say so.
+	exec(t, db, `update tidemark.heartbeat set lease_owner = 'dead', lease_epoch = lease_epoch + 1, lease_until = clock_timestamp() + interval '2 seconds' where executor_id = 'w/births/0'`)
+	exec(t, db, `insert into births default values`)
+	eventually(t, db, `select count(*)::text from taken`, "4")
+	eventually(t, db, exact, "0 0")
 }

@@ -111,6 +111,17 @@ type instance struct {
 }
 
 // run starts an instance of worker default.
+// looker runs one to the end of the test.
+func looker(t *testing.T, db *tidemarktest.DB, owner string, lease, poll time.Duration) *worker.Looker {
+	t.Helper()
+	l := worker.NewLooker(db.Pool, owner, lease, poll, testLog(t))
+	ctx, cancel := context.WithCancel(context.Background())
+	var looking sync.WaitGroup
+	looking.Go(func() { l.Run(ctx) })
+	t.Cleanup(func() { cancel(); looking.Wait() })
+	return l
+}
+
 func run(t *testing.T, db *tidemarktest.DB, ts targets, change ...func(*worker.Options)) instance {
 	t.Helper()
 	permit := &worker.Permit{}
@@ -120,6 +131,7 @@ func run(t *testing.T, db *tidemarktest.DB, ts targets, change ...func(*worker.O
 		PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond, StopTime: 5 * time.Second,
 		Handler: handler, Permit: permit, Observe: silent{}, Log: testLog(t),
 	}
+	o.Look = looker(t, db, o.Owner, o.Lease, o.PollMax)
 	for _, c := range change {
 		c(&o)
 	}

@@ -18,6 +18,7 @@ import (
 // between, a direct address.
 type Bridge struct {
 	connect func(context.Context) (*pgx.Conn, error)
+	looker  *Looker
 	log     *slog.Logger
 
 	mu      sync.Mutex
@@ -27,9 +28,10 @@ type Bridge struct {
 	wakers  []*waker
 }
 
-// NewBridge returns a bridge that does nothing before Run.
-func NewBridge(connect func(context.Context) (*pgx.Conn, error), log *slog.Logger) *Bridge {
-	return &Bridge{connect: connect, log: log}
+// NewBridge returns a bridge that does nothing before Run. It hears of the gate and of new
+// domains by looker; nil: it asks for itself.
+func NewBridge(connect func(context.Context) (*pgx.Conn, error), looker *Looker, log *slog.Logger) *Bridge {
+	return &Bridge{connect: connect, looker: looker, log: log}
 }
 
 // Waker returns one for a worker.
@@ -89,15 +91,18 @@ func (b *Bridge) hold(ctx context.Context) {
 const (
 	bridgeRetry = 2 * time.Second
 	bridgeLook  = 5 * time.Second // at the gate, and for new domains
+	bridgeAlive = time.Minute     // whether the session that listens is still there
 )
 
 // Run keeps the bridge up until ctx is done.
 func (b *Bridge) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := b.up(ctx); err != nil && ctx.Err() == nil {
-			b.log.DebugContext(ctx, "no wake-up, polling", "error", err)
+		if r := b.registry(ctx); r == nil || r.Bridge {
+			if err := b.up(ctx); err != nil && ctx.Err() == nil {
+				b.log.DebugContext(ctx, "no wake-up, polling", "error", err)
+			}
+			b.down()
 		}
-		b.down()
 		sleep(ctx, bridgeRetry)
 	}
 }
@@ -109,29 +114,42 @@ func (b *Bridge) up(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = listen.Close(context.WithoutCancel(ctx)) }()
+	var told *cursor.Registry // nil: to be asked on the session itself
+	var asked time.Time
 	for listening := map[string]bool{}; ; {
-		open, err := b.look(ctx, listen, listening)
+		if time.Since(asked) > bridgeAlive {
+			told = nil
+		}
+		if told == nil {
+			asked = time.Now()
+		}
+		open, err := b.look(ctx, listen, listening, told)
 		if err != nil || !open {
 			return err
 		}
 		if err := b.ready(ctx); err != nil {
 			return err
 		}
-		if err := b.wait(ctx, listen); err != nil {
+		if told, err = b.wait(ctx, listen); err != nil {
 			return err
 		}
 	}
 }
 
 // look reads the gate, and listens to domains that are new.
-func (b *Bridge) look(ctx context.Context, listen *pgx.Conn, listening map[string]bool) (open bool, err error) {
+func (b *Bridge) look(ctx context.Context, listen *pgx.Conn, listening map[string]bool, told *cursor.Registry) (open bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, bridgeLook)
 	defer cancel()
-	open, domains, err := cursor.Bridge(ctx, listen)
-	if err != nil || !open {
-		return false, err
+	if told == nil {
+		told = &cursor.Registry{}
+		if told.Bridge, told.Domains, err = cursor.Bridge(ctx, listen); err != nil {
+			return false, err
+		}
 	}
-	for _, d := range domains {
+	if !told.Bridge {
+		return false, nil
+	}
+	for _, d := range told.Domains {
 		if !listening[d] {
 			if err := cursor.Listen(ctx, listen, d); err != nil {
 				return false, err
@@ -162,16 +180,35 @@ func (b *Bridge) ready(ctx context.Context) error {
 	return nil
 }
 
-// wait passes notifications on until it is time to look at the gate again.
-func (b *Bridge) wait(ctx context.Context, conn *pgx.Conn) error {
-	look, cancel := context.WithTimeout(ctx, bridgeLook)
+// registry is nil where nobody can tell.
+func (b *Bridge) registry(ctx context.Context) *cursor.Registry {
+	if b.looker == nil {
+		return nil
+	}
+	r, err := b.looker.Registry(ctx)
+	if err != nil {
+		return nil
+	}
+	return &r
+}
+
+// wait passes notifications on until there is news of the gate.
+func (b *Bridge) wait(ctx context.Context, conn *pgx.Conn) (*cursor.Registry, error) {
+	look, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// Beside: the answer comes with the next look of the process, and signals come now.
+	news := make(chan *cursor.Registry, 1)
+	go func() {
+		defer cancel()
+		sleep(look, bridgeLook)
+		news <- b.registry(look)
+	}()
 	for {
 		if _, err := conn.WaitForNotification(look); err != nil {
 			if look.Err() != nil && ctx.Err() == nil && !conn.IsClosed() {
-				return nil
+				return <-news, nil
 			}
-			return err
+			return nil, err
 		}
 		b.mu.Lock()
 		b.signal()

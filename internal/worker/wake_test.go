@@ -16,13 +16,13 @@ import (
 func bridge(t *testing.T, db *tidemarktest.DB) func(*worker.Options) {
 	t.Helper()
 	exec(t, db, `select tidemark.gate_set('notify.bridge_enabled', true)`)
-	b := worker.NewBridge(func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, db.URL) }, testLog(t))
+	b := worker.NewBridge(func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, db.URL) }, nil, testLog(t))
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { b.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
 	return func(o *worker.Options) {
-		o.Wake = b.Waker()
+		o.Wake, o.Look = b.Waker(), nil
 		o.PollMin, o.PollMax = time.Minute, time.Minute // only a signal is sooner
 	}
 }

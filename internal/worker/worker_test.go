@@ -52,9 +52,9 @@ func emit(t *testing.T, db *tidemarktest.DB, events ...string) {
 	}
 }
 
-func texts(t *testing.T, db *tidemarktest.DB, sql string, args ...any) []string {
+func texts(t *testing.T, db *tidemarktest.DB, sql string) []string {
 	t.Helper()
-	rows, err := db.Pool.Query(context.Background(), sql, args...)
+	rows, err := db.Pool.Query(context.Background(), sql)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,15 +4,17 @@ language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    others constant integer[] := array(
-        select n from generate_subscripts(batch.groups, 1) n where n <> all (members));
+    others integer[];
     numbers int8multirange;
 begin
-    if cardinality(others) = 0 then
+    if cardinality(members) = cardinality(batch.groups) then
         return batch.seqs;
     elsif cardinality(members) = 1 then
         return (batch.groups[members[1]]).seqs;
-    elsif cardinality(others) < cardinality(members) then
+    end if;
+    others := array(
+        select n from generate_subscripts(batch.groups, 1) n where n <> all (members));
+    if cardinality(others) < cardinality(members) then
         -- Taking the few from all is a merge; putting the many together is a sort.
         return batch.seqs - tidemark.group_numbers(batch, others);
     end if;

@@ -1,0 +1,29 @@
+-- As the page of the step forward in tidemark.source_query, for one row of it. Parameters: $1, $2 the watermark (timestamp,
+-- id), $3 the horizon, $4 holes.
+create or replace function tidemark.source_ahead(definition tidemark.source)
+returns text
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    rel constant text := format('%I.%I', definition.schema_name, definition.table_name);
+    id constant text := format('tidemark_row.%I', definition.id_column) || case when definition.id_collate_c then ' collate "C"' else '' end;
+    ts constant text := 'tidemark_row.' || quote_ident(definition.timestamp_column);
+    zone constant text := coalesce(' at time zone ' || quote_literal(definition.time_zone), '');
+begin
+    if definition.safety = 'sequence' then
+        return format(
+            'select true from (
+    (select from unnest($4::int8multirange) hole (span) cross join lateral (
+        select from %1$s tidemark_row where %2$s >= lower(hole.span) and %2$s < upper(hole.span) order by %2$s limit 1) x limit 1)
+    union all
+    (select from %1$s tidemark_row where %2$s > $2::bigint order by %2$s limit 1)) x limit 1', rel, id);
+    end if;
+    return format(
+        'select true from %s tidemark_row where (%s, %s) > (($1%s), $2::%s) and %2$s < ($3%4$s)%6$s order by %2$s, %3$s limit 1',
+        rel, ts, id, zone, definition.id_type, case when zone <> '' then format(' and (%s%s) < $3', ts, zone) else '' end);
+end
+$$;
+comment on function tidemark.source_ahead(tidemark.source) is 'The statement that says (true, or no row) whether a pass forward over a source with the safety sequence, clock or declared would read anything.';
+revoke all on function tidemark.source_ahead(tidemark.source) from public;
+grant execute on function tidemark.source_ahead(tidemark.source) to tidemark_executor;
