@@ -287,7 +287,7 @@ func (d *Daemon) startTable(ctx context.Context, c cursor.TableCursor) {
 		Worker: c.Worker, Source: c.Source, Shard: c.Shard, Owner: d.owner, Lease: d.config.Lease, PageSize: c.PageSize,
 		PageTimeout: time.Duration(c.PageTimeout * float64(time.Second)),
 		PollMin:     d.config.Poll.Min, PollMax: d.config.Poll.Max, StopTime: d.config.StopTimeout,
-		Observe: d.metrics.of(c.Worker, c.Source, c.Shard), Log: d.options.Log,
+		Look: d.look, Observe: d.metrics.of(c.Worker, c.Source, c.Shard), Log: d.options.Log,
 	})
 	d.workers.Go(func() {
 		if err := t.Run(ctx); err != nil {
