@@ -23,24 +23,19 @@ type Bridge struct {
 
 	mu      sync.Mutex
 	lock    *pgx.Conn // nil: wake-up is off, or not connected
-	asleep  int
+	asleep  map[*waker]struct{}
 	holding bool
-	wakers  []*waker
 }
 
 // NewBridge returns a bridge that does nothing before Run. It hears of the gate and of new
 // domains by looker; nil: it asks for itself.
 func NewBridge(connect func(context.Context) (*pgx.Conn, error), looker *Looker, log *slog.Logger) *Bridge {
-	return &Bridge{connect: connect, looker: looker, log: log}
+	return &Bridge{connect: connect, looker: looker, log: log, asleep: map[*waker]struct{}{}}
 }
 
 // Waker returns one for a worker.
 func (b *Bridge) Waker() Waker {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	w := &waker{bridge: b, c: make(chan struct{}, 1)}
-	b.wakers = append(b.wakers, w)
-	return w
+	return &waker{bridge: b, c: make(chan struct{}, 1)}
 }
 
 type waker struct {
@@ -54,7 +49,7 @@ func (w *waker) Sleep(ctx context.Context) {
 	b := w.bridge
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.asleep++
+	b.asleep[w] = struct{}{}
 	b.hold(ctx)
 }
 
@@ -62,13 +57,13 @@ func (w *waker) Awake() {
 	b := w.bridge
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.asleep--
+	delete(b.asleep, w)
 	b.hold(context.Background())
 }
 
 // hold takes the lock or gives it back, as the sleepers want it. The caller holds mu.
 func (b *Bridge) hold(ctx context.Context) {
-	want := b.asleep > 0
+	want := len(b.asleep) > 0
 	if b.lock == nil || want == b.holding {
 		return
 	}
@@ -216,9 +211,9 @@ func (b *Bridge) wait(ctx context.Context, conn *pgx.Conn) (*cursor.Registry, er
 	}
 }
 
-// signal wakes everybody. The caller holds mu.
+// signal wakes all who sleep. The caller holds mu.
 func (b *Bridge) signal() {
-	for _, w := range b.wakers {
+	for w := range b.asleep {
 		select {
 		case w.c <- struct{}{}:
 		default:
