@@ -53,8 +53,8 @@ func disable(ctx context.Context, s *session, worker, reason string) error {
 		behind = fmt.Sprintf("%d behind, ", *health.Behind)
 	}
 	return s.steps(step{
-		Step: "see what it leaves open",
-		SQL:  "select * from tidemark.worker_health where worker = " + literal(worker) + ";",
+		Step:   "see what it leaves open",
+		SQL:    "select * from tidemark.worker_health where worker = " + literal(worker) + ";",
 		Result: fmt.Sprintf("%s; %s%d pending, %d open dead letters", workerStatus(health), behind, health.Pending, health.OpenDeadLetters),
 	})
 }
