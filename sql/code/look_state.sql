@@ -49,12 +49,13 @@ begin
     end if;
 
     return query
-    select l.n, l.why, l.why is null and l.epoch is not null and l.source is not null and not l.quiet,
+    select l.n, l.why, l.looks,
            l.definition, coalesce(l.watermark_ts, '-infinity'), l.watermark_id, l.open,
            -- What a prepared transaction has written may still appear below it.
            case when not prepared then l.horizon end,
-           case when l.sweeps then pg_snapshot_xmin(pg_current_snapshot()) end
-    from (
+           -- Only of a table that is looked at: else a later sweep would pass over what this one has not seen.
+           case when l.looks and l.sweeps then pg_snapshot_xmin(pg_current_snapshot()) end
+    from (select k.*, k.why is null and k.epoch is not null and k.source is not null and not k.quiet as looks from (
         select a.n::integer as n, a.epoch, s.source, s as definition, c.watermark_ts, c.watermark_id, c.holes + c.fenced as open,
                h_.horizon, q.quiet, s.safety in ('clock', 'declared') and d.due as sweeps,
                case
@@ -110,7 +111,7 @@ begin
                 when 'declared' then clock - m.margin
                 when 'clock' then least(clock, oldest) - m.margin end as horizon
             from (select greatest(s.margin, make_interval(secs => (10 ^ -coalesce(substring(s.timestamp_type from '\(([0-6])\)')::integer, 6))::double precision))) m (margin)) h_
-        ) l
+        ) k) l
     order by l.n;
 end
 $$;
