@@ -62,7 +62,9 @@ begin
         from tidemark.worker_cursor c where c.source = 'outbox'
         union all
         -- The log as a table like others, or what a table's capture has written to it.
-        select least(c.watermark_id::bigint + 1, lower(c.holes), lower(c.fenced)), 'the cursor of worker ' || c.worker
+        -- The case is what keeps ids of other sources, which may be anything, from being taken for numbers before the join.
+        select case when s.safety in ('capture', 'sequence') then least(c.watermark_id::bigint + 1, lower(c.holes), lower(c.fenced)) end,
+               'the cursor of worker ' || c.worker
         from tidemark.worker_cursor c join tidemark.source s on s.source = c.source
         where s.safety = 'capture' or s.safety = 'sequence' and s.schema_name = 'tidemark' and s.table_name = 'outbox'
         union all
