@@ -273,7 +273,8 @@ analyze births, texts`)
 						}
 					}
 				}
-				if scans == 0 {
+				// PostgreSQL 18 does not look for nulls where there can be none.
+				if scans == 0 && !(c.step == "null" && strings.Contains(plan, "One-Time Filter: false")) {
 					t.Errorf("not by %s:\n%s", c.index, plan)
 				}
 			})
