@@ -51,7 +51,7 @@ var mayDo = map[string][]string{
 	"r a": {
 		`select * from tidemark.verify()`,
 		`select * from tidemark.partitions('tidemark.outbox')`,
-		`select * from tidemark.capture_check()`, `select * from tidemark.capture_columns('pg_class', '{}')`,
+		`select * from tidemark.capture_check()`, `select * from tidemark.capture_stale`, `select * from tidemark.capture_columns('pg_class', '{}')`,
 		`select tidemark.forbidden_key_in('{}'), tidemark.payload_error('{}', null)`,
 	},
 	"x a": {

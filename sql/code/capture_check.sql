@@ -74,12 +74,10 @@ as $$
         from tidemark.code c join pg_proc p on p.pronamespace = 'tidemark'::regnamespace and p.proname = c.object
         where c.object in ('capture', 'capture_sql', 'capture_columns', 'capture_fits') and c.installed is distinct from md5(pg_get_functiondef(p.oid))
         union all
-        select format('function tidemark.%I', a.function_name), 'warn', format('not what would be made now for %s of %s: captures take the long way', r.sql_event, r.name),
+        select format('function tidemark.%I', s.function_name), 'warn',
+               format('not what would be made now for %s of %I.%I: captures take the long way', s.operation, s.schema_name, s.table_name),
                'select tidemark.capture_refresh()'
-        from route r join tidemark.inbound_route i on i.id = r.id
-        join tidemark.capture_attached a on a.relation = r.relation and a.operation = r.sql_event and a.function_name = 'capture_' || r.id
-        join pg_proc p on p.pronamespace = 'tidemark'::regnamespace and p.proname = a.function_name
-        where p.prosrc <> tidemark.capture_body(r.relation, i)
+        from tidemark.capture_stale s
         union all
         select 'gate routes.enabled', 'warn', 'closed: changes leave nothing', 'tidemark gate open routes.enabled'
         where exists (select from route r where r.enabled) and not tidemark.gate_open('routes.enabled')

@@ -7,11 +7,8 @@ declare
     name text;
 begin
     return query
-    select m.name
-    from tidemark.capture_attached a
-    join tidemark.inbound_route r on r.source_schema = a.schema_name and r.source_table = a.table_name and r.sql_event = a.operation
-    cross join lateral tidemark.capture_make(r.route_code) m (name)
-    where a.function_name = 'capture_' || r.id and m.name is not null;
+    select m.name from tidemark.capture_stale s cross join lateral tidemark.capture_make(s.route_code) m (name)
+    where m.name is not null;
     for name in
         select p.proname from pg_proc p
         where p.pronamespace = 'tidemark'::regnamespace and p.proname ~ '^capture_[0-9]+$' and not exists (select from pg_trigger t where t.tgfoid = p.oid)

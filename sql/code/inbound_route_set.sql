@@ -44,7 +44,7 @@ begin
             route.description)
     where r.id = route.id
     returning r.*;
-    perform tidemark.capture_refresh();
+    perform tidemark.capture_make(s.route_code) from tidemark.capture_stale s where s.route_code = route.route_code;
 end
 $$;
 comment on function tidemark.inbound_route_set(text, jsonb, text, boolean) is
