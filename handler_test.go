@@ -40,6 +40,12 @@ func start(t *testing.T, change string, handler tidemark.Handler) program {
 
 func (p program) run(handler tidemark.Handler) (stop func()) {
 	p.t.Helper()
+	return p.runClient(func(c *tidemark.Client) { c.Handle("shop/*", handler) })
+}
+
+// runClient runs a program with the handlers that register gives it.
+func (p program) runClient(register func(*tidemark.Client)) (stop func()) {
+	p.t.Helper()
 	pool, err := pgxpool.New(context.Background(), p.db.URL)
 	if err != nil {
 		p.t.Fatal(err)
@@ -51,7 +57,7 @@ func (p program) run(handler tidemark.Handler) (stop func()) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	client.Handle("shop/*", handler)
+	register(client)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- client.Run(ctx) }()

@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -39,30 +37,7 @@ func startRows(t *testing.T, change string, handler tidemark.RowsHandler) progra
 
 func (p program) runRows(handler tidemark.RowsHandler) (stop func()) {
 	p.t.Helper()
-	pool, err := pgxpool.New(context.Background(), p.db.URL)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	client, err := tidemark.New(pool, tidemark.Config{
-		Worker: "billing", Lease: 5 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond,
-		Logger: slog.New(slog.NewTextHandler(p.t.Output(), nil)),
-	})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	client.HandleRows("births", handler)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- client.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			p.t.Error(err)
-		}
-		pool.Close()
-	})
-	p.t.Cleanup(stop)
-	return stop
+	return p.runClient(func(c *tidemark.Client) { c.HandleRows("births", handler) })
 }
 
 func (p program) born(names ...string) {
