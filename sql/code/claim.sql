@@ -17,15 +17,7 @@ declare
     executor constant text := tidemark.executor_id(claim.worker, claim.source, claim.shard);
     beat tidemark.heartbeat;
 begin
-    if current_setting('transaction_isolation') <> 'read committed' then
-        raise exception using errcode = 'TM006',
-            message = format('a worker cannot run in a transaction that is %s', current_setting('transaction_isolation')),
-            hint = 'Use READ COMMITTED: each of its statements must see what was committed before it.';
-    end if;
-    if pg_is_in_recovery() then
-        raise exception using errcode = 'TM007', message = 'a worker cannot run on a standby',
-            hint = 'Connect to the primary.';
-    end if;
+    perform tidemark.session_check('a worker', 'each of its statements must see what was committed before it.');
     if not exists (select from tidemark.worker_cursor c
                    where c.worker = claim.worker and c.source = claim.source and c.shard = claim.shard) then
         raise exception using errcode = 'TM004',

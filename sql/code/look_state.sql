@@ -27,15 +27,7 @@ declare
     hidden boolean := false;
     prepared boolean := false;
 begin
-    if current_setting('transaction_isolation') <> 'read committed' then
-        raise exception using errcode = 'TM006',
-            message = format('a worker cannot look for work in a transaction that is %s', current_setting('transaction_isolation')),
-            hint = 'Use READ COMMITTED: each of its statements must see what was committed before it.';
-    end if;
-    if pg_is_in_recovery() then
-        raise exception using errcode = 'TM007', message = 'a worker cannot run on a standby',
-            hint = 'Connect to the primary.';
-    end if;
+    perform tidemark.session_check('a worker', 'each of its statements must see what was committed before it.');
     if exists (select from tidemark.source s where s.source = any (look_state.sources) and s.safety = 'clock') then
         perform pg_stat_clear_snapshot();
         select min(a.xact_start), count(*) filter (where a.query = '<insufficient privilege>' or a.state = 'disabled') > 0

@@ -19,14 +19,7 @@ declare
     told boolean;
     id uuid;
 begin
-    if current_setting('transaction_isolation') <> 'read committed' then
-        raise exception using errcode = 'TM006',
-            message = format('stale_check cannot run in a transaction that is %s', current_setting('transaction_isolation')),
-            hint = 'Use READ COMMITTED: it must see what another check has told meanwhile.';
-    end if;
-    if pg_is_in_recovery() then
-        raise exception using errcode = 'TM007', message = 'stale_check cannot run on a standby', hint = 'Connect to the primary.';
-    end if;
+    perform tidemark.session_check('stale_check', 'it must see what another check has told meanwhile.');
 
     for overdue in
         select v.executor_id from tidemark.heartbeat_health v
