@@ -81,7 +81,7 @@ begin
                    -- The window has to be read, and a sweep under way be ended.
                    when d.due and s.safety in ('clock', 'declared') and (s.sweep_window is not null or c.sweep ? 'next_xmin') then 'sweep'
                    -- In turns: it takes longer than all the rest. Nothing is lost meanwhile: a pass looks first.
-                   when (extract(epoch from clock)::bigint + a.n) % 10 = 0 and tidemark.source_unfit(w, s, c) then 'changed'
+                   when (extract(epoch from clock)::bigint + a.n) % 10 = 0 and (tidemark.source_problem(w, s, c)).problem is not null then 'changed'
                end as why
         from unnest(look_state.workers, look_state.sources, look_state.shards, look_state.epochs) with ordinality a (worker, source, shard, epoch, n)
         left join tidemark.worker w on w.worker = a.worker

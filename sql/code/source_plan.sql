@@ -11,9 +11,8 @@ declare
     w tidemark.worker;
     s tidemark.source;
     c tidemark.worker_cursor;
-    shape record;
+    fit record;
     bound record;
-    problem text;
     back interval;
 begin
     perform tidemark.lease_check(source_plan.worker, source_plan.epoch, source_plan.source, source_plan.shard);
@@ -46,25 +45,12 @@ begin
         return p;
     end if;
 
-    shape := tidemark.source_shape(s);
-    problem := coalesce(shape.problem, case
-        when shape.id_type <> s.id_type then format('column %I is %s now, not %s', s.id_column, shape.id_type, s.id_type)
-        when shape.id_collate_c <> s.id_collate_c then format('the collation of column %I has changed', s.id_column)
-        when shape.timestamp_type <> s.timestamp_type
-            then format('column %I is %s now, not %s', s.timestamp_column, shape.timestamp_type, s.timestamp_type) end);
-    if problem is not null then
-        return tidemark.source_hold(p, 'source_changed', problem);
+    fit := tidemark.source_problem(w, s, c);
+    if fit.problem is not null then
+        return tidemark.source_hold(p, fit.finding, fit.problem);
     end if;
-    if c.metadata ->> 'home' <> tidemark.source_home(shape.relation) then
-        return tidemark.source_hold(p, 'source_changed',
-            'the table is another one than that which was read: dropped and made anew, or in a database that was restored. '
-            'Accept the place, or rewind, with tidemark.source_rewind');
-    end if;
-    p.relation := shape.relation;
-    select h.call, h.problem into p.call, problem from tidemark.source_handler(w, shape.relation) h;
-    if problem is not null then
-        return tidemark.source_hold(p, 'source_misconfigured', problem);
-    end if;
+    p.relation := fit.relation;
+    p.call := fit.call;
     -- Whoever edits a watermark by hand skips rows, or handles them twice, and leaves no trace of it.
     if c.decided_through is distinct from tidemark.source_place(c.watermark_ts, c.watermark_id) then
         return tidemark.source_hold(p, 'cursor_watermark_regression',
@@ -75,7 +61,7 @@ begin
     if s.safety in ('sequence', 'capture') then
         p.fence_closed := isempty(c.fenced) or tidemark.fence_closed(c.fence, tidemark.source_fence(s));
     else
-        bound := tidemark.source_horizon(s, shape.relation);
+        bound := tidemark.source_horizon(s, p.relation);
         if bound.hidden is not null then
             return tidemark.source_hold(p, 'source_unreadable', bound.hidden || ': as superuser, grant pg_read_all_stats to tidemark_owner, and leave track_activities on');
         elsif bound.held is not null then
