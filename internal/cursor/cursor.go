@@ -98,7 +98,20 @@ func (c *Cursor) Beat(ctx context.Context) (gate string, live []int32, err error
 
 // Release calls tidemark.release.
 func (c *Cursor) Release(ctx context.Context) error {
-	_, err := c.db.Exec(ctx, `select tidemark.release($1, $2)`, c.worker, c.epoch)
+	return again(ctx, func() error {
+		_, err := c.db.Exec(ctx, `select tidemark.release($1, $2)`, c.worker, c.epoch)
+		return err
+	})
+}
+
+// again does once more what failed. Nobody comes back to a release, and connections that lay idle may be gone without
+// anybody knowing, several of them.
+func again(ctx context.Context, do func() error) (err error) {
+	for range 5 {
+		if err = do(); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
 	return err
 }
 

@@ -56,8 +56,10 @@ func (t *Table) Claim(ctx context.Context) (Claim, error) {
 
 // Release calls tidemark.release.
 func (t *Table) Release(ctx context.Context) error {
-	_, err := t.db.Exec(ctx, `select tidemark.release($1, $2, $3, $4)`, t.worker, t.epoch, t.source, t.shard)
-	return err
+	return again(ctx, func() error {
+		_, err := t.db.Exec(ctx, `select tidemark.release($1, $2, $3, $4)`, t.worker, t.epoch, t.source, t.shard)
+		return err
+	})
 }
 
 // Conflict reports, by tidemark.worker_finding, that this instance was fenced.
