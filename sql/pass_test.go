@@ -2,6 +2,7 @@ package sql_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -52,6 +53,24 @@ func TestBeat(t *testing.T) {
 	w.wantRows(`select action || ' ' || object || ' ' || reason from tidemark.audit where action in ('pause', 'resume') order by id`,
 		"pause worker default a look", "resume worker default looked")
 	w.refused("TM004", `there is no worker "x"`, `select tidemark.worker_pause('x', true, 'y')`)
+}
+
+// A pass with nothing to do costs little on a server with PostgreSQL's default settings.
+func TestEmptyPassIsQuick(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.wantRows(`select name from pg_settings where name in ('jit', 'jit_above_cost') and setting <> boot_val`)
+	w.emit(1)
+	w.pass()
+	quickest := time.Hour
+	for range 20 { // the least of them: a busy machine makes any of them slow
+		began := time.Now()
+		equal(t, "pass", w.pass().Status, "ran")
+		quickest = min(quickest, time.Since(began))
+	}
+	if quickest >= 50*time.Millisecond {
+		t.Errorf("the quickest of 20 empty passes took %v", quickest)
+	}
 }
 
 // settleRead settles what pass_read read, with results.

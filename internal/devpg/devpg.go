@@ -149,7 +149,6 @@ func (s *Server) configure() error {
 		"timezone":                  "UTC",
 		"log_timezone":              "UTC",
 		"log_line_prefix":           "%m [%p] %d %a ",
-		"jit":                       "off",
 		"fsync":                     durable,
 		"full_page_writes":          durable,
 		// In the data directory: a killed server leaves nothing in /dev/shm, and

@@ -4,6 +4,7 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_nestloop = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare

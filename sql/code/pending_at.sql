@@ -4,6 +4,7 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
+set jit = off
 as $$
 begin
     -- One look into the primary key each. A join would be planned by statistics of a table that is empty one minute

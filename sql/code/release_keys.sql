@@ -3,6 +3,7 @@ returns void
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 begin
     -- Settling is serial (tidemark.lease_check): nobody can put an event behind one that leaves in this moment and

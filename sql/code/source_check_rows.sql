@@ -4,6 +4,7 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 -- What follows asks an index, whatever the planner believes about the size of the table.
 set enable_seqscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
