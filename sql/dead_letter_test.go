@@ -156,7 +156,7 @@ func TestTransientErrors(t *testing.T) {
 // something that is refused: were it transient, this event would stop the worker for ever.
 func TestErrorsOfTheEvent(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{"P0001", "22012", "23505", "23514", "42883", "42501", "54001", "0A000", "P0002", "TM001", "TM002", "TM003", "TM005", "XX000"} {
+	for _, code := range []string{"P0001", "P0004", "22012", "23505", "23514", "42883", "42501", "54001", "0A000", "P0002", "TM001", "TM002", "TM003", "TM005", "XX000"} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
 			w := poisoned(t, tidemarktest.NewDB(t))

@@ -279,3 +279,23 @@ func TestDiscard(t *testing.T) {
 	w.wantRows(`select id::text from tidemark.dead_letter_replay_many()`)
 	w.wantRows(history, "1 failed 22012 poison 22012")
 }
+
+// What a target defers to the commit is the fault of its letter: with one bad letter the others of the call are replayed.
+func TestReplayThatDefers(t *testing.T) {
+	t.Parallel()
+	w := poisoned(t, tidemarktest.NewDB(t))
+	w.emitMany(3)
+	w.poison("P0001", 1, 2, 3)
+	w.pass()
+	w.exec(`delete from poison;
+		create table parent (id int primary key);
+		create table child (parent int references parent deferrable initially deferred);
+		create or replace function receive(event jsonb) returns void language plpgsql as $$ begin
+			if event -> 'payload' ->> 'n' = '2' then insert into child values (7); end if;
+			insert into received (n) values ((event -> 'payload' ->> 'n')::int); end $$`)
+	w.wantRows(`select concat_ws(' ', id, outcome, reason) from tidemark.dead_letter_replay_many()`, "1 sent", "2 failed 23503", "3 sent")
+	w.wantReceived(1, 3)
+	w.wantRows(letters, "app 1 P0001 2 sent", "app 2 23503 2 open", "app 3 P0001 2 sent")
+	w.wantRows(`select count(*)::text from child`, "0")
+	w.wantSound()
+}

@@ -46,21 +46,16 @@ begin
 
     if outcome = 'pending' and tidemark.target_is_inside(route.target_kind) then
         begin
-            statement := tidemark.delivery_statement(route, 'select $1');
-            perform set_config('search_path', tidemark.default_search_path(), true);
-            execute statement using letter.event_snapshot;
-            perform set_config('search_path', 'pg_catalog, pg_temp', true);
-            if route.target_kind = 'river' then
-                perform tidemark.river_wake(route.options);
-            end if;
-            outcome := 'sent';
-        exception when others then
+            statement := tidemark.delivery_statement(route, 'select $2');
+            select c.* into reason, detail
+            from tidemark.target_call(statement, null, letter.event_snapshot, tidemark.default_search_path()) c;
+        exception when undefined_function or undefined_table or invalid_parameter_value or feature_not_supported then
             get stacked diagnostics reason = returned_sqlstate, detail = message_text;
-            if tidemark.is_transient(reason) then
-                raise;
-            end if;
-            outcome := 'failed';
         end;
+        outcome := case when reason is null then 'sent' else 'failed' end;
+        if reason is null and route.target_kind = 'river' then
+            perform tidemark.river_wake(route.options);
+        end if;
         if outcome = 'sent' and tidemark.closed_switch(route.worker, array[route.id]) is not null then
             raise exception using errcode = 'TM009',
                 message = format('dead letter %s is not replayed: closed meanwhile by %s', letter.id,

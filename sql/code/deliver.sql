@@ -1,5 +1,4 @@
--- Not a security definer: an SQL target runs with the rights of the role that runs the worker, never with
--- those of the owner of the log; and with that role's own search_path, not with the one pinned here.
+-- Not a security definer, as tidemark.target_call is not.
 create or replace function tidemark.deliver(
     route tidemark.outbound_route,
     seqs int8multirange,
@@ -13,7 +12,6 @@ as $$
 declare
     wave constant integer := 1000;
     numbers constant bigint[] := tidemark.multirange_numbers(deliver.seqs);
-    deferred constant text := tidemark.deferred_constraints();
     statement text;
     stack integer[];
     first integer;
@@ -49,29 +47,16 @@ begin
             first := stack[cardinality(stack) - 1];
             last := stack[cardinality(stack)];
             stack := stack[: cardinality(stack) - 2];
-            begin
-                perform set_config('search_path', path, true);
-                execute statement using numbers[first : last];
-                perform set_config('search_path', 'pg_catalog, pg_temp', true);
-                -- At the commit it would fail with nobody to tell for which event.
-                if deferred is not null then
-                    execute 'set constraints ' || deferred || ' immediate';
-                    execute 'set constraints ' || deferred || ' deferred';
-                end if;
-            exception when others then
-                get stacked diagnostics code = returned_sqlstate, message = message_text;
-                if tidemark.is_transient(code) then
-                    raise;
-                end if;
-                fallbacks := fallbacks + 1;
-                if first = last then
-                    failed := failed + int8multirange(int8range(numbers[first], numbers[first] + 1));
-                    evidence := evidence || row(deliver.route.id, 'failed', code, message, 1,
-                        int8multirange(int8range(numbers[first], numbers[first] + 1)))::tidemark.evidence;
-                else
-                    stack := stack || array[(first + last) / 2 + 1, last, first, (first + last) / 2];
-                end if;
-            end;
+            select c.* into code, message from tidemark.target_call(statement, numbers[first : last], null, path) c;
+            continue when code is null;
+            fallbacks := fallbacks + 1;
+            if first = last then
+                failed := failed + int8multirange(int8range(numbers[first], numbers[first] + 1));
+                evidence := evidence || row(deliver.route.id, 'failed', code, message, 1,
+                    int8multirange(int8range(numbers[first], numbers[first] + 1)))::tidemark.evidence;
+            else
+                stack := stack || array[(first + last) / 2 + 1, last, first, (first + last) / 2];
+            end if;
         end loop;
     end loop;
 
