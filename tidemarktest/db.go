@@ -4,6 +4,10 @@
 // The databases are made on the server of TIDEMARK_TEST_URL, a postgres:// URL
 // of a role that may create databases and Tidemark's roles. Without it one
 // private server is started for the test process and ends with it.
+//
+// TIDEMARK_TEST_SETTINGS holds settings for the private servers, as name=value
+// separated by semicolons. With "fsync=on;commit_delay=20000;commit_siblings=0"
+// each commit takes 20 ms longer, which shows tests that depend on time.
 package tidemarktest
 
 import (
@@ -11,6 +15,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"strings"
@@ -84,7 +89,7 @@ func Server(t testing.TB) *devpg.Server {
 // NewServer starts a private server for one test, which may kill it.
 func NewServer(t testing.TB, o devpg.Options) *devpg.Server {
 	t.Helper()
-	s, err := devpg.Start(t.Context(), o)
+	s, err := start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +127,28 @@ func Main(m *testing.M, checks ...func() error) {
 	os.Exit(code)
 }
 
-const urlVariable = "TIDEMARK_TEST_URL"
+const (
+	urlVariable      = "TIDEMARK_TEST_URL"
+	settingsVariable = "TIDEMARK_TEST_SETTINGS"
+)
+
+// start adds the settings of the environment to those of a test; the test's own win.
+func start(ctx context.Context, o devpg.Options) (*devpg.Server, error) {
+	settings := map[string]string{}
+	for pair := range strings.SplitSeq(os.Getenv(settingsVariable), ";") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return nil, fmt.Errorf("%s: %q is not name=value", settingsVariable, pair)
+		}
+		settings[strings.TrimSpace(name)] = strings.TrimSpace(value)
+	}
+	maps.Copy(settings, o.Settings)
+	o.Settings = settings
+	return devpg.Start(ctx, o)
+}
 
 // shared is the private server of this process.
 var shared sharedServer
@@ -137,7 +163,7 @@ func (s *sharedServer) start() (*devpg.Server, error) {
 	s.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 		defer cancel()
-		s.server, s.err = devpg.Start(ctx, devpg.Options{})
+		s.server, s.err = start(ctx, devpg.Options{})
 	})
 	return s.server, s.err
 }

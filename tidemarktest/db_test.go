@@ -99,6 +99,22 @@ func TestTemplateIsBuiltOnce(t *testing.T) {
 	}
 }
 
+// The settings of the environment are a server's, where the test has none of its own.
+func TestSettingsFromTheEnvironment(t *testing.T) {
+	t.Setenv("TIDEMARK_TEST_SETTINGS", "commit_delay=20000; commit_siblings = 0;fsync=on")
+	server := tidemarktest.NewServer(t, devpg.Options{Settings: map[string]string{"fsync": "off"}})
+	conn, err := pgx.Connect(t.Context(), server.URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	var got string
+	const settings = `select concat_ws(' ', current_setting('commit_delay'), current_setting('commit_siblings'), current_setting('fsync'))`
+	if err := conn.QueryRow(t.Context(), settings).Scan(&got); err != nil || got != "20000 0 off" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
 func TestDatabaseOfAKilledServer(t *testing.T) {
 	t.Parallel()
 	server := tidemarktest.NewServer(t, devpg.Options{Durable: true})
