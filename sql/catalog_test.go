@@ -47,6 +47,30 @@ func TestPlannerSwitchesComeWithoutJIT(t *testing.T) {
 	s.wantRows(compiled, "claim", "settle")
 }
 
+// Nor is a view estimated so high that reading it compiles: with two functions in it that return sets, a look at the
+// evidence of no event took half a second.
+func TestViewsAreNotCompiled(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "catalog")
+	views := column[string](s, `select c.oid::regclass::text from pg_class c where c.relnamespace = 'tidemark'::regnamespace and c.relkind = 'v'`)
+	if len(views) == 0 {
+		t.Fatal("there is no view: the query is wrong")
+	}
+	for _, view := range views {
+		var plan []struct {
+			Plan struct {
+				Cost float64 `json:"Total Cost"`
+			}
+		}
+		if err := json.Unmarshal([]byte(one[string](s, `explain (format json) select * from `+view)), &plan); err != nil {
+			t.Fatal(err)
+		}
+		if limit := one[float64](s, `select current_setting('jit_above_cost')::float8`); plan[0].Plan.Cost >= limit {
+			t.Errorf("%s: estimated cost %.0f, and above %.0f it is compiled", view, plan[0].Plan.Cost, limit)
+		}
+	}
+}
+
 // keywords look like functions and are none: the grammar resolves them to pg_catalog.
 var keywords = []string{"and", "any", "array", "bit", "case", "coalesce", "else", "exists", "extract", "greatest", "in", "least", "not", "nullif", "operator", "or", "overlay", "row", "substring", "then", "values", "when"}
 

@@ -9,4 +9,4 @@ end
 $$;
 comment on function tidemark.multirange_numbers(int8multirange) is 'The numbers in a multirange, rising.';
 revoke all on function tidemark.multirange_numbers(int8multirange) from public;
-grant execute on function tidemark.multirange_numbers(int8multirange) to tidemark_executor;
+grant execute on function tidemark.multirange_numbers(int8multirange) to tidemark_reader, tidemark_executor;
