@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ type flood struct {
 	t    *testing.T
 	db   *tidemarktest.DB
 	late string // an expression: the timestamps that writers give, by chance
+	long int    // how many transactions the messages of one writer have
 }
 
 // run writes from eight connections and reads from two until enough is committed, then drains.
@@ -84,6 +86,14 @@ func (f flood) write(id int, random *rand.Rand, transactions int) {
 		exec(fmt.Sprintf(`insert into births (name) select 'b' from generate_series(1, %d)`, 1+random.IntN(4)))
 	}
 	for turn := range transactions {
+		if turn%20 == 0 {
+			n := 1 + random.IntN(20)
+			if id == 0 { // one alone: the horizon is the oldest of all
+				n = max(n, f.long)
+			}
+			exec(message(random, n))
+			continue
+		}
 		exec("begin")
 		insert()
 		switch random.IntN(8) {
@@ -114,6 +124,27 @@ func (f flood) write(id int, random *rand.Rand, transactions int) {
 			exec("commit")
 		}
 	}
+}
+
+// message is n transactions in one simple-query message. A long one takes longer than the margin, and is between two
+// transactions much of the time.
+func message(random *rand.Rand, n int) string {
+	const insert = "insert into births (name) values ('m');"
+	one := []string{
+		"begin;" + insert + "commit;",
+		"begin;" + insert + "rollback;",
+		"begin;" + insert + "commit and chain;" + insert + "commit;",
+		"begin;" + insert + "savepoint s;" + insert + "rollback to s;" + insert + "commit;",
+		"begin;" + insert + "do 'begin perform 1; end'; commit;",
+	}
+	var text strings.Builder
+	for i := range n {
+		if i%300 == 299 {
+			text.WriteString("select pg_sleep(0.15);" + strings.Repeat("commit;", 500))
+		}
+		text.WriteString(one[random.IntN(len(one))])
+	}
+	return text.String()
 }
 
 // read runs passes of every size, with sweeps as often as it may.
@@ -157,12 +188,24 @@ func TestSourceTorture(t *testing.T) {
 	for name, c := range floods {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := flood{t, tidemarktest.NewDB(t), c.late}
+			f := flood{t, tidemarktest.NewDB(t), c.late, 0}
 			s := f.prepare(c.safety, c.changes)
-			if name == "declared" {
+			switch name {
+			case "declared":
 				s.exec(`alter table births alter born_at set default clock_timestamp()`)
+			case "clock":
+				s.exec(bornNow)
+				f.long = 1500
 			}
 			lost, doubled, late := f.run(2400)
+			for range 8 { // a busy machine leaves the worker few passes
+				if name == "clock" || late >= 20 {
+					break
+				}
+				more := 0
+				lost, doubled, more = f.run(800)
+				late += more
+			}
 			if name == "clock" { // what is younger than the margin comes now
 				f.settle(s)
 				_ = s.conn.QueryRow(context.Background(), `select (select count(*) from births b where not exists (select from taken t where t.id = b.id::text)), (select count(*) - count(distinct id) from taken)`).Scan(&lost, &doubled)
@@ -201,32 +244,37 @@ func TestSourceTortureCatches(t *testing.T) {
 	for name, c := range map[string]struct {
 		flood  string
 		weaken func(s session)
+		long   int
 	}{
 		"sequence: a plain watermark": {"sequence", func(s session) {
 			s.rewrite("source_numbers", "c.holes := c.holes - seen + (passed - seen);", "c.holes := '{}';")
-		}},
+		}, 0},
 		"sequence: no fence": {"sequence", func(s session) {
 			s.exec(`create or replace function tidemark.fence_closed(fence text[], relation regclass default 'tidemark.outbox') returns boolean language sql as 'select true'`)
-		}},
+		}, 0},
 		"clock: the horizon is the clock": {"clock", func(s session) {
-			s.rewrite("source_horizon", "horizon := least(clock, oldest) - margin;", "horizon := clock;")
-			s.exec(`alter table births alter born_at set default now()`)
-		}},
+			s.rewrite("source_horizon", "horizon := seen.oldest - margin;", "horizon := clock;")
+			s.exec(bornNow)
+		}, 0},
+		"clock: query_start ignored": {"clock", func(s session) {
+			s.rewrite("oldest_transaction", "then a.query_start", "then null")
+			s.exec(bornNow)
+		}, 3000},
 		"declared: no sweep": {"declared", func(s session) {
 			s.rewrite("source_plan", "s.safety in ('clock', 'declared') and c.phase <> 'seeding'", "false")
 			s.exec(`update tidemark.worker_cursor set phase = 'incremental' where worker = 'w'`)
-		}},
+		}, 0},
 		"declared: no ledger": {"declared", func(s session) {
 			s.exec(`create function forget() returns trigger language plpgsql as 'begin return null; end'; create trigger forget before insert on tidemark.source_ledger for each row execute function forget()`)
-		}},
+		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := flood{t, tidemarktest.NewDB(t), floods[c.flood].late}
+			f := flood{t, tidemarktest.NewDB(t), floods[c.flood].late, c.long}
 			s := f.prepare(floods[c.flood].safety, floods[c.flood].changes)
 			s.exec(`alter table births alter born_at set default clock_timestamp()`) // also of declared
 			c.weaken(s)
-			for range 4 { // a busy machine leaves the worker few passes
+			for range 8 { // a busy machine leaves the worker few passes
 				if lost, doubled, _ := f.run(800); lost+doubled > 0 {
 					return
 				}

@@ -21,7 +21,6 @@ set jit = off
 as $$
 #variable_conflict use_column
 declare
-    -- As in tidemark.source_horizon, and for its reasons: the clock, then the activity, then in later statements the data.
     clock constant timestamptz := clock_timestamp();
     oldest timestamptz;
     hidden boolean := false;
@@ -29,11 +28,8 @@ declare
 begin
     perform tidemark.session_check('a worker', 'each of its statements must see what was committed before it.');
     if exists (select from tidemark.source s where s.source = any (look_state.sources) and s.safety = 'clock') then
-        perform pg_stat_clear_snapshot();
-        select min(a.xact_start), count(*) filter (where a.query = '<insufficient privilege>' or a.state = 'disabled') > 0
-        into oldest, hidden
-        from pg_stat_activity a
-        where a.datname = current_database() and a.pid <> pg_backend_pid() and a.backend_type is distinct from 'autovacuum worker';
+        -- As in tidemark.source_horizon, and for its reasons: then, in later statements, the data.
+        select o.oldest, o.hidden into oldest, hidden from tidemark.oldest_transaction() o;
         prepared := exists (
             select from pg_locks l
             where l.pid is null and l.locktype = 'relation' and l.mode = 'RowExclusiveLock'
@@ -101,7 +97,7 @@ begin
         cross join lateral (
             select case s.safety
                 when 'declared' then clock - m.margin
-                when 'clock' then least(clock, oldest) - m.margin end as horizon
+                when 'clock' then oldest - m.margin end as horizon
             from (select greatest(s.margin, make_interval(secs => (10 ^ -coalesce(substring(s.timestamp_type from '\(([0-6])\)')::integer, 6))::double precision))) m (margin)) h_
         ) k) l
     order by l.n;

@@ -82,7 +82,12 @@ begin
     end if;
 
     "check" := 'set by the server'; hint := '';
-    if known_clock then
+    if clock ~* '^statement_timestamp' then
+        status := 'fail';
+        detail := format('the default is %s: in a procedure, or a DO block, that commits, that is the time of the call, older than the transaction', given);
+        hint := format('alter table %s alter column %I set default %s; or declared with a sweep_window.', name, definition.timestamp_column,
+            replace(given, clock, 'now()'));
+    elsif known_clock then
         status := 'warn';
         detail := format('the default is %s; nothing stops an insert from giving another time, and a row whose time is older than its transaction may be lost', given);
         hint := 'See that all writers leave the column out. Where one may not: declared with a sweep_window.';

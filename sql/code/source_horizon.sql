@@ -1,14 +1,12 @@
 -- Rows of the safety clock carry the server's time of the transaction's start or a later one. So what is older than
 -- the oldest transaction under way, and than the clock was before we looked for that, is complete:
 --
--- 1. The clock first. Who begins after that writes a later time.
--- 2. Then the activity. Who began before, and has not ended, is there. (The server shows it a moment after the
---    transaction took its time: the margin is for that.) It is a snapshot for the transaction unless it is cleared.
--- 3. The data in a later statement, whose snapshot has everybody who ended before 2. In one statement with 2, who
---    ends in between is in neither: measured, one row in a hundred is lost.
--- 4. Who has prepared a transaction is not in the activity any more. Its locks are: while one holds the table, nothing
---    can be said.
--- 5. What cannot be seen must not be taken for absent: where others' transactions are hidden (a right is missing, or
+-- 1. The clock first, then the activity: tidemark.oldest_transaction. A transaction that begins after that writes a later
+--    time. The server shows a transaction a moment after it took its time: the margin is for that.
+-- 2. The data in a later statement, whose snapshot has every transaction that ended before 1. In one statement with 1, a
+--    transaction that ends in between is in neither: measured, one row in a hundred is lost.
+-- 3. A prepared transaction is not in the activity any more. Its locks are: while one holds the table, nothing can be said.
+-- 4. What cannot be seen must not be taken for absent: where others' transactions are hidden (a right is missing, or
 --    track_activities is off), nothing can be said.
 create or replace function tidemark.source_horizon(
     definition tidemark.source,
@@ -25,28 +23,18 @@ declare
     clock constant timestamptz := clock_timestamp();
     digits constant integer := coalesce(substring(definition.timestamp_type from '\(([0-6])\)')::integer, 6);
     margin constant interval := greatest(definition.margin, make_interval(secs => (10 ^ -digits)::double precision));
-    oldest timestamptz;
-    unseen bigint;
+    seen record;
 begin
     if definition.safety = 'declared' then
         horizon := clock - margin;
         return;
     end if;
-    perform pg_stat_clear_snapshot();
-    select min(a.xact_start), count(*) filter (where a.query = '<insufficient privilege>' or a.state = 'disabled')
-    into oldest, unseen
-    from pg_stat_activity a
-    where a.datname = current_database() and a.pid <> pg_backend_pid() and a.backend_type is distinct from 'autovacuum worker';
-    if unseen > 0 then
+    seen := tidemark.oldest_transaction();
+    if seen.hidden then
         hidden := 'the transactions of other sessions cannot be seen';
         return;
     end if;
-    if oldest < clock - interval '10 seconds' then
-        select format('pid %s, application "%s", user %s, in its transaction for %s', a.pid, a.application_name, a.usename,
-                      date_trunc('second', clock - a.xact_start)) into blame
-        from pg_stat_activity a
-        where a.datname = current_database() and a.xact_start = oldest limit 1;
-    end if;
+    blame := seen.blame;
     if exists (
         select from pg_locks l
         where l.pid is null and l.locktype = 'relation' and l.mode = 'RowExclusiveLock'
@@ -54,10 +42,11 @@ begin
           and l.relation = any (tidemark.relation_tree(source_horizon.relation)))
     then
         held := coalesce((
-            select string_agg(format('prepared transaction "%s" of %s, for %s', p.gid, p.owner, date_trunc('second', clock - p.prepared)), '; ')
+            select string_agg(format('prepared transaction "%s" of %s, for %s', p.gid, p.owner,
+                                     date_trunc('second', clock - p.prepared)), '; ')
             from pg_prepared_xacts p where p.database = current_database()), 'a prepared transaction');
     end if;
-    horizon := least(clock, oldest) - margin;
+    horizon := seen.oldest - margin;
 end
 $$;
 comment on function tidemark.source_horizon(tidemark.source, regclass) is 'Up to where (exclusive) the rows of a source are complete for the statements after this one: the clock, or the start of the oldest transaction of this database, less the margin. blame: who keeps it back by more than 10 s. held: a prepared transaction has the table. hidden: other sessions'' transactions cannot be seen. For the safety declared the clock less the margin.';
