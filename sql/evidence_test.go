@@ -1,6 +1,7 @@
 package sql_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -155,6 +156,44 @@ func TestRewindForANewRoute(t *testing.T) {
 	w.wantSound()
 }
 
+// CU6: before it moves a rewind says what it comes to, by route and latest outcome.
+func TestRewindSaysWhatItDoes(t *testing.T) {
+	t.Parallel()
+	w := mixed(t, tidemarktest.NewDB(t))
+	w.runAll(17)
+	w.exec(`
+select tidemark.route_set(code, jsonb_build_object('domain', 'test', 'target_kind', 'sql', 'target_ref', 'public.receive', 'type', 'tock') || more)
+from (values ('new_live', '{"enabled": true, "dry_run": false}'::jsonb), ('new_dry', '{"enabled": true}'), ('new_off', '{}')) r (code, more);
+create or replace function fail_some(event jsonb) returns void language sql as 'select';
+select tidemark.dead_letter_replay_many('some_fail', max_letters => 2);
+update tidemark.outbound_route set retry_policy = null;
+select tidemark.dead_letter_replay_many('unclear', max_letters => 1)`) // their latest attempt counts
+	for _, from := range []string{"0", "25", "60"} {
+		// The same by another way: the evidence as the view tells it, and the log itself.
+		want := column[string](w, `select concat_ws(' ', '-', count(*)) from tidemark.outbox where seq > $1::text::int`, from)
+		want = append(want, column[string](w, `
+			select concat_ws(' ', coalesce(route_code, '-'), outcome, 't', count(*)) from (
+				select distinct on (seq, route_code) * from tidemark.route_attempt
+				where seq > $1::text::int order by seq, route_code, attempt_no desc) a
+			group by route_code, outcome order by route_code nulls last, outcome`, from)...)
+		want = append(want, column[string](w, `
+			select concat_ws(' ', code, outcome, 'f', n)
+			from (values ('new_dry', 'dry_run'), ('new_live', 'pending'), ('new_off', 'disabled')) r (code, outcome),
+			     (select count(*) as n from tidemark.outbox where type = 'tock' and seq > $1::text::int) o where n > 0 order by 1`, from)...)
+		w.wantRows(fmt.Sprintf(`select concat_ws(' ', coalesce(route_code, '-'), outcome, decided, events)
+			from tidemark.worker_rewind('default', %s, null, true) order by decided desc, route_code nulls last, outcome`, from), want...)
+	}
+	w.wantRows(`select watermark_id from tidemark.worker_cursor`, "60")
+	w.wantRows(`select count(*)::text from tidemark.audit where action = 'worker_rewind'`, "0")
+
+	// And so it comes.
+	w.exec(`select tidemark.worker_rewind('default', 0, 'why')`)
+	w.exec(`truncate received`)
+	w.runAll(1000)
+	equal(t, "delivered", len(w.received()), one[int](w, `select count(*)::int from tidemark.outbox where type = 'tock'`))
+	w.wantSound()
+}
+
 // What was decided for a route that claims the event no longer is not decided again as claimed by none.
 func TestRewindForARouteThatIsGone(t *testing.T) {
 	t.Parallel()
@@ -186,7 +225,8 @@ func TestRewindArguments(t *testing.T) {
 	w.refused("TM004", `there is no worker "nobody"`, `select tidemark.worker_rewind('nobody', 0, 'why')`)
 	w.wantRows(`select concat_ws(' ', watermark_id, (select lease_epoch from tidemark.heartbeat)) from tidemark.worker_cursor`, "2 1")
 
-	w.wantRows(`select tidemark.worker_rewind('default', 1, 'lost a target')::text`, "2")
+	w.wantRows(`select concat_ws(' ', was, route_code, outcome, events, decided, complete)
+		from tidemark.worker_rewind('default', 1, 'lost a target')`, "2 app sent 1 t t", "2 1 t")
 	w.wantRows(`select concat_ws(' ', actor = session_user, action, object, reason, before, after) from tidemark.audit where action = 'worker_rewind'`,
 		`t worker_rewind worker_cursor default lost a target {"watermark": 2} {"watermark": 1}`)
 	w.wantRows(`select concat_ws(' ', watermark_id, decided_through, (select lease_epoch from tidemark.heartbeat)) from tidemark.worker_cursor`, "1 2 2")
@@ -223,7 +263,7 @@ func TestRewindAndAPassAtOnce(t *testing.T) {
 	w.emit(1)
 	w.begin()
 	w.pass()
-	result := later[int](operator, `select tidemark.worker_rewind('default', 0, 'drill')`)
+	result := later[int](operator, `select was from tidemark.worker_rewind('default', 0, 'drill') where decided is null`)
 	watch.waitsFor(operator)
 	w.commit()
 	if was, err := result(); err != nil || was != 1 {

@@ -261,6 +261,29 @@ select tidemark.route_set('other', '{"domain": "test", "target_kind": "sql", "ta
 	w.wantSound()
 }
 
+// Page by page, each letter once, also those that fail again.
+func TestReplayManyGoesOn(t *testing.T) {
+	t.Parallel()
+	w := poisoned(t, tidemarktest.NewDB(t))
+	w.emitMany(10)
+	w.exec(`insert into poison select n, 'P0001' from generate_series(1, 10) n`)
+	w.pass()
+	w.exec(`delete from poison where n not in (2, 4)`)
+	page := func(after string) []string {
+		return column[string](w, `select concat_ws(' ', d.seq, m.outcome)
+			from tidemark.dead_letter_replay_many(max_letters => 4, after => (select id from tidemark.dead_letter where seq = `+after+`)) with ordinality m
+			join tidemark.dead_letter d using (id) order by m.ordinality`)
+	}
+	equal(t, "first", page("null"), []string{"1 sent", "2 failed", "3 sent", "4 failed"})
+	equal(t, "second", page("4"), []string{"5 sent", "6 sent", "7 sent", "8 sent"})
+	equal(t, "third", page("8"), []string{"9 sent", "10 sent"})
+	equal(t, "end", page("10"), []string{})
+	w.wantReceived(1, 3, 5, 6, 7, 8, 9, 10)
+	w.wantRows(letters+" limit 4", "app 1 P0001 2 sent", "app 2 P0001 2 open", "app 3 P0001 2 sent", "app 4 P0001 2 open")
+	w.refused("TM004", "there is no dead letter 99 to go on after", `select tidemark.dead_letter_replay_many(after => 99)`)
+	w.wantSound()
+}
+
 func TestDiscard(t *testing.T) {
 	t.Parallel()
 	w := oneLetter(t, tidemarktest.NewDB(t))

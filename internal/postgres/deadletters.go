@@ -47,6 +47,7 @@ type LetterFilter struct {
 	Since, Until time.Time // last_failed_at in [Since, Until)
 	Resolved     bool      // the resolved ones too
 	Limit        int       // at most so many; 0: all
+	After        int64     // of replays: go on after this one; 0: from the first
 }
 
 // DeadLetters returns dead letters, those that failed last first.
@@ -97,12 +98,12 @@ func (db *DB) DeadLetterReplay(ctx context.Context, id int64, dryRun bool) (Repl
 }
 
 // DeadLetterReplayMany calls tidemark.dead_letter_replay_many for the open letters that
-// f chooses. Its Limit is needed.
+// f chooses. Its Limit is needed. The ID of the last one is After of the next call.
 func (db *DB) DeadLetterReplayMany(ctx context.Context, f LetterFilter, dryRun bool) ([]Replay, error) {
 	return list[Replay](ctx, db, replay+`tidemark.dead_letter_replay_many(
 			route => nullif($1, ''), error_code => nullif($2, ''), failed_since => $3, failed_until => $4,
-			max_letters => $5, dry_run => $6, source => nullif($7, '')) with ordinality p on p.id = l.id order by p.ordinality`,
-		f.Route, f.Code, instant(f.Since), instant(f.Until), f.Limit, dryRun, f.Source)
+			max_letters => $5, dry_run => $6, source => nullif($7, ''), after => nullif($8, 0)) with ordinality p on p.id = l.id order by p.ordinality`,
+		f.Route, f.Code, instant(f.Since), instant(f.Until), f.Limit, dryRun, f.Source, f.After)
 }
 
 // DeadLetterDiscard calls tidemark.dead_letter_discard.

@@ -7,6 +7,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -53,4 +54,9 @@ func known[T any](row T, err error, what, hint string) (T, error) {
 		return row, &tidemark.Error{Code: "TM004", Message: "there is no " + what, Hint: hint}
 	}
 	return row, err
+}
+
+// Clock is the time by the database's clock.
+func (db *DB) Clock(ctx context.Context) (time.Time, error) {
+	return value[time.Time](ctx, db, `select clock_timestamp()`)
 }

@@ -161,9 +161,20 @@ func (db *DB) WorkerSourceRemove(ctx context.Context, worker, source, reason str
 	return value[int](ctx, db, `select tidemark.worker_source_remove($1, $2, $3)`, worker, source, reason)
 }
 
-// WorkerRewind calls tidemark.worker_rewind, and returns where the cursor was.
-func (db *DB) WorkerRewind(ctx context.Context, worker string, toSeq int64, reason string) (was int64, err error) {
-	return value[int64](ctx, db, `select tidemark.worker_rewind($1, $2, $3)`, worker, toSeq, reason)
+// Rewound is a row of what a rewind of the log comes to.
+type Rewound struct {
+	Was       int64   `db:"was" json:"-"`
+	RouteCode *string `db:"route_code" json:"route_code"` // null: no route claimed them
+	Outcome   *string `db:"outcome" json:"outcome"`
+	Events    int64   `db:"events" json:"events"`
+	Decided   *bool   `db:"decided" json:"decided"` // null: all events of the log in between
+	Complete  bool    `db:"complete" json:"-"`
+}
+
+// WorkerRewind calls tidemark.worker_rewind.
+func (db *DB) WorkerRewind(ctx context.Context, worker string, toSeq int64, reason string, dryRun bool) ([]Rewound, error) {
+	return list[Rewound](ctx, db, `select was, route_code, outcome::text, events, decided, complete
+		from tidemark.worker_rewind($1, $2, $3, $4)`, worker, toSeq, reason, dryRun)
 }
 
 // SourceRewind calls tidemark.source_rewind, and returns how many cursors it moved. A zero

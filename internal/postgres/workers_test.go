@@ -42,15 +42,22 @@ func TestWorkers(t *testing.T) {
 	if all, err := db.WorkerHealth(t.Context()); err != nil || len(all) != 2 {
 		t.Errorf("got %+v, %v", all, err)
 	}
-	if was, err := db.WorkerRewind(t.Context(), "w", 0, "test"); was != 1 || err != nil {
-		t.Errorf("got %d, %v", was, err)
+	for _, dryRun := range []bool{true, false} {
+		got, err := db.WorkerRewind(t.Context(), "w", 0, "test", dryRun)
+		want := []postgres.Rewound{
+			{Was: 1, Outcome: to("skipped"), Events: 1, Decided: to(true), Complete: true},
+			{Was: 1, Events: 1, Complete: true},
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Error(err, diff)
+		}
 	}
 
 	_, err = db.WorkerHealthOf(t.Context(), "never")
 	wantError(t, err, tidemark.ErrNotFound)
 	_, err = db.RouteWorkerRun(t.Context(), "never", 100)
 	wantError(t, err, tidemark.ErrNotFound)
-	_, err = db.WorkerRewind(t.Context(), "w", 0, "")
+	_, err = db.WorkerRewind(t.Context(), "w", 0, "", false)
 	wantError(t, err, tidemark.ErrArgument)
 	for _, limit := range []int{0, -1, 50001} {
 		_, err = db.RouteWorkerRun(t.Context(), "w", limit)
@@ -71,3 +78,5 @@ func TestWorkerRefusesOtherIsolationLevels(t *testing.T) {
 		_ = tx.Rollback(t.Context())
 	}
 }
+
+func to[T any](v T) *T { return &v }

@@ -1,21 +1,23 @@
-create or replace function tidemark.worker_rewind(worker text, to_seq bigint, reason text)
-returns bigint
+create or replace function tidemark.worker_rewind(worker text, to_seq bigint, reason text, dry_run boolean default false)
+returns table (was bigint, route_code text, outcome tidemark.outcome, events bigint, decided boolean, complete boolean)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
-declare
-    was bigint;
 begin
-    if coalesce(btrim(worker_rewind.reason), '') = '' then
+    if not coalesce(worker_rewind.dry_run, false) and coalesce(btrim(worker_rewind.reason), '') = '' then
         raise exception using errcode = 'TM005', message = 'a cursor is not rewound without a reason';
     end if;
-    -- Whoever is in the middle of a pass read what it settles from the old place. First the heartbeat, then
-    -- the cursor: the order in which a pass takes them.
-    update tidemark.heartbeat h set lease_epoch = lease_epoch + 1, lease_until = null, lease_owner = null
-    where h.executor_id = worker_rewind.worker || '/outbox/0';
+    if not coalesce(worker_rewind.dry_run, false) then
+        -- A pass under way has read what it settles from the old place: its epoch ends. First the heartbeat, then
+        -- the cursor: the order in which a pass takes them.
+        update tidemark.heartbeat h set lease_epoch = lease_epoch + 1, lease_until = null, lease_owner = null
+        where h.executor_id = worker_rewind.worker || '/outbox/0';
+        perform from tidemark.worker_cursor c
+        where c.worker = worker_rewind.worker and c.source = 'outbox' and c.shard = 0 for update;
+    end if;
     select c.watermark_id::bigint into was from tidemark.worker_cursor c
-    where c.worker = worker_rewind.worker and c.source = 'outbox' and c.shard = 0 for update;
+    where c.worker = worker_rewind.worker and c.source = 'outbox' and c.shard = 0;
     if not found then
         raise exception using errcode = 'TM004', message = format('there is no worker "%s"', worker_rewind.worker),
             hint = 'Workers: select worker from tidemark.worker;';
@@ -24,6 +26,11 @@ begin
         raise exception using errcode = 'TM005',
             message = format('worker %s is at %s: it can be rewound to 0 to %s, not to %s', worker_rewind.worker, was, was,
                              coalesce(to_seq::text, 'null'));
+    end if;
+    -- Counted before it moves.
+    return query select * from tidemark.rewind_outlook(worker_rewind.worker, to_seq);
+    if coalesce(worker_rewind.dry_run, false) then
+        return;
     end if;
 
     -- What is open above the new watermark is met again by reading on.
@@ -36,9 +43,9 @@ begin
     insert into tidemark.audit (action, object, reason, before, after)
     values ('worker_rewind', 'worker_cursor ' || worker_rewind.worker, worker_rewind.reason,
             jsonb_build_object('watermark', was), jsonb_build_object('watermark', to_seq));
-    return was;
 end
 $$;
-comment on function tidemark.worker_rewind(text, bigint, text) is 'Moves a worker''s cursor back to the event numbered to_seq, and returns where it was. What was decided stays decided: only routes that did not decide those events yet get them. Waits for a pass under way. Raises TM004, TM005.';
-revoke all on function tidemark.worker_rewind(text, bigint, text) from public;
-grant execute on function tidemark.worker_rewind(text, bigint, text) to tidemark_admin;
+comment on function tidemark.worker_rewind(text, bigint, text, boolean) is
+'Moves a worker''s cursor back to the event numbered to_seq, and returns what that comes to, counted before it moved; with dry_run it only counts. What was decided stays decided: rows with decided true (of each route and latest outcome; route_code null: no route claimed them) are not delivered again, tidemark.route_replay does that. Rows with decided false are events that a route has no evidence for: they come to the outcome (pending: delivered). The row with decided null has the events of the log in between. was is the watermark before. complete false: only the first million of these events were looked at for what is undecided. Waits for a pass under way. Raises TM004, TM005.';
+revoke all on function tidemark.worker_rewind(text, bigint, text, boolean) from public;
+grant execute on function tidemark.worker_rewind(text, bigint, text, boolean) to tidemark_admin;
