@@ -1,6 +1,7 @@
 package sql_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -90,6 +91,62 @@ func TestWatermarkRegression(t *testing.T) {
 	w.exec(`select tidemark.pass_settle('default', 1, batch::tidemark.batch, evidence::tidemark.evidence[], '{}', 2) from held`)
 	w.wantRows(`select watermark_id from tidemark.worker_cursor`, "2")
 	w.wantRows(`select kind || ' ' || severity from tidemark.finding`, "cursor_watermark_regression high")
+}
+
+// A watermark that was moved ahead by hand passes over events: the worker is held until an operator accepts a place.
+func TestWatermarkEdited(t *testing.T) {
+	t.Parallel()
+	const findings = `select kind || ' ' || subject from tidemark.finding where closed_at is null`
+	const edit = `update tidemark.worker_cursor set watermark_id = '2'`
+	for name, c := range map[string]struct {
+		mend string
+		want []int
+	}{
+		"taken back": {`update tidemark.worker_cursor set watermark_id = '1'`, []int{1, 2, 3}},
+		"rewound":    {`select tidemark.worker_rewind('default', 1, 'a mistake')`, []int{1, 2, 3}},
+		"accepted":   {`select tidemark.worker_rewind('default', 2, 'event 2 is not wanted')`, []int{1, 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := live(t, tidemarktest.NewDB(t))
+			w.emit(1)
+			w.pass()
+			w.emit(2)
+			w.emit(3)
+			w.exec(edit)
+			for range 2 {
+				got := w.pass()
+				if got.Status != "held" || !strings.Contains(got.Detail, "the watermark is 2, and events were decided through 1") {
+					t.Errorf("%+v, want it held", got)
+				}
+			}
+			w.wantReceived(1)
+			w.wantRows(findings, "cursor_watermark_regression default")
+			w.wantRows(`select last_status || ' ' || coalesce(lease_owner, 'free') from tidemark.heartbeat where executor_id = 'default/outbox/0'`, "held free")
+			w.exec(c.mend)
+			equal(t, "pass", w.pass().Status, "ran")
+			w.wantReceived(c.want...)
+			w.wantRows(findings)
+		})
+	}
+	t.Run("under a lease", func(t *testing.T) {
+		t.Parallel()
+		w := live(t, tidemarktest.NewDB(t))
+		w.emit(1)
+		w.pass()
+		w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
+		const look = `select why from tidemark.look($1, '1 minute', '{default}', '{outbox}', '{0}', array[$2::bigint])`
+		equal(t, "epoch", one[int64](w, `select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'`), int64(2))
+		equal(t, "asleep", len(column[string](w, look, "a", 2)), 0)
+		w.exec(edit)
+		equal(t, "look", one[string](w, look, "a", 2), "edited")
+		w.refused("TM012", "the watermark is 2", `select tidemark.pass_read('default', 2, 100, null, null, '{}', '{}')`)
+		w.exec(`select tidemark.release('default', 2)`)
+		equal(t, "claim", one[string](w, `select status from tidemark.claim('default', 'a', '1 minute')`), "held")
+		equal(t, "waiting", len(column[string](w, look, "a", nil)), 0)
+		w.exec(`select tidemark.worker_rewind('default', 1, 'a mistake')`)
+		equal(t, "free", one[string](w, look, "a", nil), "free")
+	})
 }
 
 // A gate that closes before what goes inside the database is delivered leaves it pending, and

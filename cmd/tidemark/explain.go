@@ -44,8 +44,8 @@ var findingKinds = map[string]explanation{
 		"tidemark heartbeat list",
 	},
 	"cursor_watermark_regression": {
-		"A settle would have moved the cursor back, and was refused: somebody changed the cursor by hand, or the database was restored beneath a running worker.",
-		"Stop the worker and compare. To go back on purpose, rewind it.",
+		"The cursor is not where the worker left it: an operator changed it by hand, or the database was restored beneath a running worker. The worker is held and records nothing.",
+		"Compare, then accept a place: worker rewind, to the watermark that it shows or to a lower one. The finding closes when the worker runs again.",
 		"tidemark verify",
 	},
 	"cursor_dlq": {

@@ -75,7 +75,7 @@ func passText(p postgres.Pass) string {
 	switch p.Status {
 	case "closed":
 		return fmt.Sprintf("%s did not run: closed by %s", p.Worker, p.Gate)
-	case "busy":
+	case "busy", "held":
 		return fmt.Sprintf("%s did not run: %s", p.Worker, p.Detail)
 	}
 	var decided []string

@@ -23,6 +23,7 @@ type Querier interface {
 const (
 	NotFound = "TM004"
 	Fenced   = "TM011"
+	Edited   = "TM012" // the cursor was moved by hand
 )
 
 // Is reports whether the database refused with the code.
@@ -60,8 +61,8 @@ func (c *Cursor) Lease() time.Duration { return c.lease }
 
 // Claim is the answer to a claim.
 type Claim struct {
-	Status string // claimed, closed or busy
-	Detail string // closed: the gate. busy: who has it
+	Status string // claimed, closed, held or busy
+	Detail string // closed: the gate. held: why. busy: who has it
 }
 
 // Claim calls tidemark.claim.

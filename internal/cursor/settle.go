@@ -39,6 +39,9 @@ const settleStatement = `select coalesce(tidemark.pass_settle($1, $2, $3::text::
 // ErrSettled says that the settle had been recorded before: its answer was lost.
 var ErrSettled = errors.New("settled already")
 
+// ErrHeld says that the cursor is not where the page began: it was moved by hand. Nothing was recorded.
+var ErrHeld = errors.New("held: the cursor was moved by hand")
+
 // Settle calls tidemark.pass_settle for the page and for what else came to an end; page
 // nil: only for the latter. db is the cursor's own or a transaction. Until it succeeds, or
 // gives ErrSettled, a call is the same settle again.
@@ -60,7 +63,7 @@ func (c *Cursor) Settle(ctx context.Context, db Querier, page *Page, results []R
 	case status == "settled already":
 		return ErrSettled
 	case status == "held":
-		return errors.New("the cursor is ahead of the page")
+		return ErrHeld
 	}
 	return nil
 }

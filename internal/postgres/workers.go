@@ -10,7 +10,7 @@ import (
 // TablePass, a worker of tables those in it and Worker, Status, Detail, Late and BlockedBy.
 type Pass struct {
 	Worker    string         `json:"worker"`
-	Status    string         `json:"status"` // ran, closed or busy; of tables also held, throttled, waiting
+	Status    string         `json:"status"` // ran, closed, held or busy; of tables also throttled, waiting
 	Gate      string         `json:"gate"`
 	Detail    string         `json:"detail"` // busy: who has the cursor; of tables why it did not run
 	Events    int            `json:"events"`

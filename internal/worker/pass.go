@@ -105,6 +105,8 @@ func (w *Worker) read(ctx context.Context, l *lease, known, after *cursor.Page) 
 			return nil, errFenced
 		case after != nil:
 			return nil, nil //nolint:nilnil // it is read again when its turn has come
+		case cursor.Is(err, cursor.Edited):
+			return nil, cursor.ErrHeld
 		}
 		if ctx.Err() == nil {
 			w.log.WarnContext(ctx, "cannot read", "error", err)
@@ -161,7 +163,7 @@ func (w *Worker) settle(ctx context.Context, l *lease, page *cursor.Page, result
 			return errFenced
 		case w.hard.Err() != nil, errors.As(err, &closedError{}):
 			return err
-		case !transient(err):
+		case !cursor.Transient(err):
 			w.log.ErrorContext(ctx, "cannot settle", "error", err)
 			return err
 		}

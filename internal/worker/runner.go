@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark/internal/cursor"
 )
@@ -145,7 +143,11 @@ func (w *Worker) Run(ctx context.Context) error {
 			w.say(ctx, slog.LevelWarn, "cannot claim", "error", err)
 			try++
 		case claim.Status != "claimed":
-			w.say(ctx, slog.LevelInfo, "waiting", "status", claim.Status, "detail", claim.Detail)
+			level := slog.LevelInfo
+			if claim.Status == "held" {
+				level = slog.LevelWarn
+			}
+			w.say(ctx, level, "waiting", "status", claim.Status, "detail", claim.Detail)
 			if try++; w.look != nil && pause(try) >= longestPause {
 				w.look.wait(ctx, w.sleeper(0))
 				continue
@@ -373,18 +375,4 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-time.After(d):
 	case <-ctx.Done():
 	}
-}
-
-// transient: the database is not there, or not now.
-func transient(err error) bool {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
-		switch refused.Code[:2] {
-		case "08", "25", "40", "53", "55", "57", "58":
-			return true
-		}
-		return false
-	}
-	var network net.Error
-	return errors.As(err, &network) || pgconn.Timeout(err) || !errors.Is(err, context.Canceled)
 }

@@ -400,3 +400,34 @@ func TestStopEndsWhatIsUnderWay(t *testing.T) {
 		t.Error("a delivery began after the stop")
 	}
 }
+
+// The cursor is moved by hand while a page is out. The worker gives the lease back and stays held: what it skipped would
+// never be decided.
+func TestHeldWorkerReleases(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, "")
+	let := make(chan struct{})
+	ts["app"].answers(func(context.Context, sink.Delivery) sink.Result { <-let; return sink.Result{Outcome: sink.Delivered} })
+	run(t, db, ts)
+	emit(t, db, "a1")
+	eventually(t, db, `select (lease_owner is not null)::text from tidemark.heartbeat where executor_id = 'default/outbox/0'`, "true")
+	exec(t, db, `update tidemark.worker_cursor set watermark_id = '1000'`)
+	close(let)
+
+	const held = `select concat_ws(' ', last_status, coalesce(lease_owner, 'free'), lease_epoch) from tidemark.heartbeat where executor_id = 'default/outbox/0'`
+	eventually(t, db, held, "held free 1")
+	emit(t, db, "a2")
+	ticks := texts(t, db, `select ticks_total::text from tidemark.heartbeat where executor_id = 'default/outbox/0'`)[0]
+	eventually(t, db, `select (ticks_total >= `+ticks+` + 20)::text from tidemark.heartbeat where executor_id = 'default/outbox/0'`, "true")
+	// Each claim counts the finding. The look beats for the worker, and does not wake it.
+	eventually(t, db, `select (count <= 10)::text from tidemark.finding where kind = 'cursor_watermark_regression'`, "true")
+	eventually(t, db, held, "held free 1")
+	eventually(t, db, evidence)
+	eventually(t, db, `select watermark_id || ' ' || decided_through from tidemark.worker_cursor`, "1000 0")
+	const open = `select kind || ' ' || severity from tidemark.finding where closed_at is null`
+	eventually(t, db, open, "cursor_watermark_regression high")
+
+	exec(t, db, `select tidemark.worker_rewind('default', 0, 'the edit was a mistake')`)
+	eventually(t, db, evidence, "app 1 1 sent", "app 2 1 sent")
+	eventually(t, db, open)
+}

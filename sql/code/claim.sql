@@ -16,6 +16,7 @@ as $$
 declare
     executor constant text := tidemark.executor_id(claim.worker, claim.source, claim.shard);
     beat tidemark.heartbeat;
+    at_ tidemark.worker_cursor;
 begin
     perform tidemark.session_check('a worker', 'each of its statements must see what was committed before it.');
     if not exists (select from tidemark.worker_cursor c
@@ -44,8 +45,21 @@ begin
         return;
     end if;
 
+    select c.* into at_ from tidemark.worker_cursor c
+    where c.worker = claim.worker and c.source = claim.source and c.shard = claim.shard;
+    settles := at_.settles;
     detail := tidemark.closed_gate(claim.worker);
     status := case when detail is null then 'claimed' else 'closed' end;
+    -- A pass leaves both alike, a rewind lowers one. A watermark edited upwards passes over events in silence. Cursors
+    -- of tables have their own rule (tidemark.source_plan).
+    if status = 'claimed' and claim.source = 'outbox' and at_.watermark_id::bigint > at_.decided_through::bigint then
+        status := 'held';
+        detail := format('the watermark is %s, and events were decided through %s: it was edited by hand, or restored. '
+            'Accept a place with tidemark.worker_rewind', at_.watermark_id, at_.decided_through);
+        perform tidemark.finding_open('cursor_watermark_regression', claim.worker, 'high', detail);
+    elsif status = 'claimed' and beat.last_status = 'held' then
+        perform tidemark.finding_close('cursor_watermark_regression', claim.worker);
+    end if;
     -- The epoch rises with every acquisition, the same owner's too: whoever held the lease before, and was
     -- only paused, can settle nothing any more.
     update tidemark.heartbeat h
@@ -56,10 +70,8 @@ begin
         lease_until = case claim.status when 'claimed' then clock_timestamp() + claim.lease end
     where h.executor_id = executor
     returning h.lease_epoch into epoch;
-    select c.settles into settles from tidemark.worker_cursor c
-    where c.worker = claim.worker and c.source = claim.source and c.shard = claim.shard;
 end
 $$;
-comment on function tidemark.claim(text, text, interval, text, integer) is 'Takes the worker''s cursor: for this transaction, or with owner and lease (1 second to 1 hour) until the lease ends. owner names one instance of one process, and nobody else. status claimed: go on, epoch fences every older owner. closed: detail names the gate, nothing was taken. busy: detail says who has it. Beats where it is not busy. Raises TM004 (unknown worker), TM005, TM006 (isolation level), TM007 (standby).';
+comment on function tidemark.claim(text, text, interval, text, integer) is 'Takes the worker''s cursor: for this transaction, or with owner and lease (1 second to 1 hour) until the lease ends. owner names one instance of one process, and nobody else. status claimed: go on, epoch fences every older owner. closed: detail names the gate, nothing was taken. held: the watermark of the log was edited by hand, detail says how, nothing was taken; the finding cursor_watermark_regression is open until the place is accepted (tidemark.worker_rewind). busy: detail says who has it. Beats where it is not busy. Raises TM004 (unknown worker), TM005, TM006 (isolation level), TM007 (standby).';
 revoke all on function tidemark.claim(text, text, interval, text, integer) from public;
 grant execute on function tidemark.claim(text, text, interval, text, integer) to tidemark_executor;

@@ -34,7 +34,7 @@ begin
         set last_beat_at = clock_timestamp(), ticks_total = h.ticks_total + 1,
             lease_until = case when a.leased then clock_timestamp() + look_rest.lease end,
             lease_owner = case when a.leased then h.lease_owner end,
-            last_status = case when a.leased then h.last_status else 'closed' end
+            last_status = case when a.leased or h.last_status = 'held' then h.last_status else 'closed' end
         from asleep a where h.executor_id = a.executor_id
         returning a.n
     )

@@ -49,9 +49,11 @@ begin
                case
                    when c.worker is null or h.executor_id is null or c.source <> 'outbox' and s.source is null then 'gone'
                    when a.epoch is null then case
-                       when (h.lease_until is null or h.lease_until <= clock_timestamp() or h.lease_owner = look_state.owner) and g.gate is null then 'free' end
+                       when (h.lease_until is null or h.lease_until <= clock_timestamp() or h.lease_owner = look_state.owner) and g.gate is null
+                           and not edited then 'free' end
                    when h.lease_epoch <> a.epoch or h.lease_owner is distinct from look_state.owner then 'fenced'
                    when g.gate is not null then 'closed'
+                   when edited then 'edited'
                    when c.source = 'outbox' and exists (
                        select from tidemark.outbound_route r
                        cross join lateral (
@@ -85,6 +87,8 @@ begin
         left join tidemark.heartbeat h on h.executor_id = a.worker || '/' || a.source || '/' || a.shard
         left join tidemark.source s on s.source = a.source
         cross join lateral (select tidemark.closed_gate(a.worker) as gate offset 0) g
+        -- As tidemark.claim has it.
+        cross join lateral (select c.source = 'outbox' and c.watermark_id::bigint > c.decided_through::bigint as edited offset 0) e_
         cross join lateral (
             -- As tidemark.source_plan has it.
             select c.source <> 'outbox' and (

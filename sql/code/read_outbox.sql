@@ -68,6 +68,12 @@ declare
     b tidemark.batch;
     missing int8multirange := '{}';
 begin
+    if mark > c.decided_through::bigint then
+        raise exception using errcode = 'TM012',
+            message = format('worker %s: the watermark is %s, and events were decided through %s: it was edited by hand, or restored',
+                             read_outbox.worker, mark, c.decided_through),
+            hint = 'Accept a place with tidemark.worker_rewind.';
+    end if;
     if not (after is null) then
         -- The page before this one is being acted on: the cursor is where that page will leave it.
         mark := after.watermark;
@@ -179,6 +185,6 @@ begin
     return b;
 end
 $$;
-comment on function tidemark.read_outbox(text, integer, tidemark.batch) is 'Reads the next batch of the log after the worker''s cursor, at most batch_limit events: those that have appeared in its holes, then those above its watermark. With after, from where that batch will leave the cursor. Writes nothing; tidemark.settle moves the cursor.';
+comment on function tidemark.read_outbox(text, integer, tidemark.batch) is 'Reads the next batch of the log after the worker''s cursor, at most batch_limit events: those that have appeared in its holes, then those above its watermark. With after, from where that batch will leave the cursor. Writes nothing; tidemark.settle moves the cursor. Raises TM012 where the watermark was edited by hand.';
 revoke all on function tidemark.read_outbox(text, integer, tidemark.batch) from public;
 grant execute on function tidemark.read_outbox(text, integer, tidemark.batch) to tidemark_executor;

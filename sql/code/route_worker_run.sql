@@ -61,6 +61,6 @@ begin
 end
 $$;
 comment on function tidemark.route_worker_run(text, integer) is
-'One pass of a worker: claims its cursor, reads at most batch_limit (1 to 50000, default 5000) events, decides, delivers to targets inside the database, stages what must go outside as pending, writes the evidence and moves the cursor, all in the caller''s transaction. Call it as a transaction of its own, again while status is ran and events is batch_limit. Returns {"status": "ran"|"closed"|"busy", …}; closed names the gate, busy says who has it. Raises TM004, TM005, TM006, TM007. Source: S0 fn_iu_route_worker_run.';
+'One pass of a worker: claims its cursor, reads at most batch_limit (1 to 50000, default 5000) events, decides, delivers to targets inside the database, stages what must go outside as pending, writes the evidence and moves the cursor, all in the caller''s transaction. Call it as a transaction of its own, again while status is ran and events is batch_limit. Returns {"status": "ran"|"closed"|"held"|"busy", …}; closed names the gate, held says why it must not go on, busy who has it. Raises TM004, TM005, TM006, TM007. Source: S0 fn_iu_route_worker_run.';
 revoke all on function tidemark.route_worker_run(text, integer) from public;
 grant execute on function tidemark.route_worker_run(text, integer) to tidemark_executor;

@@ -36,6 +36,7 @@ begin
     -- What is open above the new watermark is met again by reading on.
     update tidemark.worker_cursor c
     set watermark_id = to_seq::text,
+        decided_through = greatest(c.decided_through::bigint, to_seq)::text, -- lower: the watermark was edited by hand
         holes = c.holes * int8multirange(int8range(null, to_seq + 1)),
         fenced = c.fenced * int8multirange(int8range(null, to_seq + 1)),
         updated_at = clock_timestamp()

@@ -92,7 +92,7 @@ var mutants = func() map[string]mutant {
 		},
 		{
 			name: "advancefirst", by: "I3", tells: "the cursor moves with the read, not with the record of what became of it",
-			sql:    []edit{{"pass_read", "decided := tidemark.decide_batch(pass_read.worker, read);", "decided := tidemark.decide_batch(pass_read.worker, read);\n        update tidemark.worker_cursor c set watermark_id = read.watermark::text where c.worker = pass_read.worker;"}},
+			sql:    []edit{{"pass_read", "decided := tidemark.decide_batch(pass_read.worker, read);", "decided := tidemark.decide_batch(pass_read.worker, read);\n        update tidemark.worker_cursor c set watermark_id = read.watermark::text, decided_through = greatest(decided_through::bigint, read.watermark)::text where c.worker = pass_read.worker;"}},
 			scenes: []string{"daemon-kill", "wire-cut"}, pause: 0.05,
 		},
 		{
