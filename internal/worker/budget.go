@@ -16,7 +16,7 @@ type budget struct {
 	limit int
 	poll  time.Duration
 
-	openPolls int
+	openFor time.Duration // for how long it has waited while numbers were open and nothing was found
 }
 
 const (
@@ -26,9 +26,6 @@ const (
 	slowPass   = time.Second
 	heavyBytes = 16 << 20 // of payload in a page
 )
-
-// openPolls: a number that is open for longer than so many polls may never be anybody's.
-const openPolls = 3000
 
 func newBudget(most int, pollMin, pollMax time.Duration) *budget {
 	return &budget{most: most, pollMin: pollMin, pollMax: pollMax, limit: min(firstPage, most), poll: pollMin}
@@ -55,18 +52,24 @@ func (b *budget) spent(page *cursor.Page, results []cursor.Result, acted, took t
 	}
 }
 
-// wait is how long to wait after a pass that found something or nothing. While numbers are
-// open, somebody is about to commit an event that may have nobody to wake us.
+// openShare bounds what polling adds to the latency of a late commit: a tenth of the time its number was open.
+const openShare = 10
+
+// wait is how long to wait after a pass that found something or nothing. While numbers are open, a writer is about to
+// commit an event that may wake nobody: the worker looks again soon, and less often as they age, since the number of an
+// emit that was rolled back stays open until another event follows it.
 func (b *budget) wait(found, open bool) time.Duration {
 	if found {
-		b.poll, b.openPolls = b.pollMin, 0
+		b.poll, b.openFor = b.pollMin, 0
 		return 0
 	}
 	wait := b.poll
 	b.poll = min(b.poll*2, b.pollMax)
-	if open && b.openPolls < openPolls {
-		b.openPolls++
-		return min(wait, 2*b.pollMin)
+	if !open {
+		b.openFor = 0
+		return wait
 	}
+	wait = min(wait, max(2*b.pollMin, b.openFor/openShare))
+	b.openFor += wait
 	return wait
 }

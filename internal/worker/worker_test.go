@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -430,4 +431,45 @@ func TestHeldWorkerReleases(t *testing.T) {
 	exec(t, db, `select tidemark.worker_rewind('default', 0, 'the edit was a mistake')`)
 	eventually(t, db, evidence, "app 1 1 sent", "app 2 1 sent")
 	eventually(t, db, open)
+}
+
+type reads struct {
+	silent
+	n atomic.Int64
+}
+
+func (r *reads) Read(int, time.Duration) { r.n.Add(1) }
+
+// An emit that was rolled back at the end of the log leaves a number open for good. It costs a few reads, and then no
+// more than an empty log.
+func TestRolledBackEmitAtTheEnd(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, "")
+	var r reads
+	run(t, db, ts, func(o *worker.Options) {
+		o.PollMin, o.PollMax, o.Observe = time.Millisecond, 200*time.Millisecond, &r
+		o.Look = looker(t, db, o.Owner, o.Lease, o.PollMax)
+	})
+	emit(t, db, "a1")
+	eventually(t, db, settled, "true")
+	tx, err := db.Pool.Begin(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(context.Background(), `select tidemark.emit_strict('test', 'tick', '{}')`); err != nil {
+		t.Fatal(err)
+	}
+	before := r.n.Load()
+	if err := tx.Rollback(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	// Asleep, a worker beats with each look of its process.
+	const beats = `select ticks_total::text from tidemark.heartbeat where executor_id = 'default/outbox/0'`
+	eventually(t, db, `select (ticks_total >= `+texts(t, db, beats)[0]+` + 20)::text from tidemark.heartbeat where executor_id = 'default/outbox/0'`, "true")
+	if n := r.n.Load() - before; n > 150 {
+		t.Errorf("%d reads over a number that is nobody's", n)
+	}
+	emit(t, db, "a2") // what follows is found, and the number is dropped
+	eventually(t, db, settled, "true")
+	eventually(t, db, evidence, "app 1 1 sent", "app 3 1 sent")
 }

@@ -1,0 +1,37 @@
+package worker
+
+import (
+	"testing"
+	"time"
+)
+
+// A number that stays open is looked for again soon, less often as it ages, and at last as seldom as an idle worker looks.
+func TestOpenNumbersAge(t *testing.T) {
+	t.Parallel()
+	const pollMin, pollMax = 10 * time.Millisecond, time.Second
+	b := newBudget(5000, pollMin, pollMax)
+	for range 2 { // and again, once something was found
+		polls := 0
+		for age := time.Duration(0); age < time.Minute; polls++ {
+			wait := b.wait(false, true)
+			if wait <= 0 || wait > max(2*pollMin, age/10) || wait > pollMax {
+				t.Fatalf("after %v it waits %v", age, wait)
+			}
+			age += wait
+		}
+		if polls > 120 {
+			t.Errorf("%d polls in a minute, with nothing found", polls)
+		}
+		if wait := b.wait(false, true); wait != pollMax {
+			t.Errorf("after a minute it waits %v, want %v", wait, pollMax)
+		}
+		if wait := b.wait(true, true); wait != 0 {
+			t.Errorf("after an event it waits %v", wait)
+		}
+	}
+	b.wait(false, true)
+	b.wait(false, false)
+	if b.openFor != 0 {
+		t.Errorf("no number is open, and it counts on from %v", b.openFor)
+	}
+}
