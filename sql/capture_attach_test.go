@@ -125,7 +125,6 @@ func TestCaptureCheck(t *testing.T) {
 		{`select tidemark.type_set('app', 'delete', '{"enabled": false}')`, "fail|route %delete|event type app/delete is not registered%"},
 		{`update tidemark.inbound_route set payload_columns = '{secret}' where sql_event = 'update'; select tidemark.domain_set('app', '{"metadata_only": true}')`, "fail|route %update|column secret of public.orders is a forbidden key%"},
 		{`alter table orders drop constraint orders_pkey`, "warn|table public.orders|it has no primary key%"},
-		{`select tidemark.gate_set('routes.enabled', false)`, "warn|gate routes.enabled|closed%"},
 		{`delete from tidemark.inbound_route where sql_event = 'truncate'`, "warn|trigger tidemark_capture_truncate of public.orders|it has no inbound route%"},
 		{`create or replace function tidemark.capture() returns trigger language plpgsql as 'begin return null; end'`, "fail|function tidemark.capture|changed by hand%"},
 	} {

@@ -90,8 +90,8 @@ func TestCaptureMadeForATable(t *testing.T) {
 	s.exec(`update tidemark.inbound_route set enabled = false where sql_event = 'insert'`)
 	s.wantWay(`insert into orders values (54)`, false)
 	s.exec(`update tidemark.inbound_route set enabled = true; select tidemark.gate_set('routes.enabled', false)`)
-	s.wantWay(`insert into orders values (55)`, false)
-	s.wantEvents()
+	s.wantWay(`insert into orders values (55)`, true)
+	s.wantEvents("insert 55")
 
 	s.exec(`select tidemark.capture_detach('orders', 'enough')`)
 	s.wantRows(`select proname::text from pg_proc where proname ~ '^capture_[0-9]+$'`)

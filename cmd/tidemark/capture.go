@@ -17,8 +17,8 @@ func newCapture(a *app) *cobra.Command {
 		Use:   "capture",
 		Short: "Changes of tables as events",
 		Long: `Changes of tables as events, without code: a route says which operation on which table becomes which
-event, and attach puts the triggers on the table. Nothing is written while the route is off or
-routes.enabled is closed; see docs/capture.md.`,
+event, and attach puts the triggers on the table. Nothing is written while the route is
+off. Gates stop deliveries, not capture: events wait in the log. See docs/capture.md.`,
 	}
 	route := &cobra.Command{Use: "route", Short: "Which changes become which events"}
 	route.AddCommand(newCaptureRouteSet(a))

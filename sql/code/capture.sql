@@ -30,8 +30,7 @@ begin
         from tidemark.inbound_route r
         left join tidemark.capture_attached a on a.relation = tg_relid and a.trigger_name = tg_name
         left join tidemark.event_type t on t.domain = r.domain and t.type = r.type and t.enabled
-        where r.source_schema = tg_table_schema and r.source_table = tg_table_name and r.sql_event = lower(tg_op) and r.enabled
-          and exists (select from tidemark.setting s where s.key = 'routes.enabled' and s.value = 'true');
+        where r.source_schema = tg_table_schema and r.source_table = tg_table_name and r.sql_event = lower(tg_op) and r.enabled;
         if not found then
             return null;
         end if;
@@ -100,6 +99,6 @@ begin
 end
 $$;
 comment on function tidemark.capture() is
-'Trigger of tidemark.capture_attach: makes the rows that a statement changed events of the inbound route for the table and the operation, in the transaction. No enabled route, or gate routes.enabled closed: nothing. Dry run, or a type that is not registered: a row in tidemark.captured. Raises TM002, TM003 or TM005 where the event cannot be written; then the statement fails, or, where the route is not fail_closed, goes on with a row in tidemark.captured. Source: S1 fn_iu_sql_link_inbound_capture.';
+'Trigger of tidemark.capture_attach: makes the rows that a statement changed events of the inbound route for the table and the operation, in the transaction. Gates do not matter to it: they stop deliveries, and what is captured waits in the log. No enabled route: nothing. Dry run, or a type that is not registered: a row in tidemark.captured. Raises TM002, TM003 or TM005 where the event cannot be written; then the statement fails, or, where the route is not fail_closed, goes on with a row in tidemark.captured. Source: S1 fn_iu_sql_link_inbound_capture.';
 revoke all on function tidemark.capture() from public;
 grant execute on function tidemark.capture() to tidemark_admin;

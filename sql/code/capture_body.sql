@@ -21,10 +21,9 @@ begin
                r.payload_columns = %5$L and r.idempotency_policy = %6$L and r.domain = %11$L and r.type = %12$L and t.type is not null
                and r.fail_closed and not r.dry_run and %7$s as fits
         into route
-        from tidemark.setting s cross join tidemark.inbound_route r
+        from tidemark.inbound_route r
         left join tidemark.event_type t on t.domain = %11$L and t.type = %12$L and t.enabled
-        where s.key = 'routes.enabled' and s.value = 'true'
-          and r.source_schema = %1$L and r.source_table = %2$L and r.sql_event = %9$L and r.enabled%8$s;
+        where r.source_schema = %1$L and r.source_table = %2$L and r.sql_event = %9$L and r.enabled%8$s;
         if not found then
             return null;
         end if;

@@ -78,9 +78,6 @@ as $$
                format('not what would be made now for %s of %I.%I: captures take the long way', s.operation, s.schema_name, s.table_name),
                'select tidemark.capture_refresh()'
         from tidemark.capture_stale s
-        union all
-        select 'gate routes.enabled', 'warn', 'closed: changes leave nothing', 'tidemark gate open routes.enabled'
-        where exists (select from route r where r.enabled) and not tidemark.gate_open('routes.enabled')
     )
     select f.object, f.status, f.problem, f.hint from found f order by f.status, f.object, f.problem
 $$;

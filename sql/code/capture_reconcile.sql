@@ -37,9 +37,9 @@ begin
         if last.relation is null then
             status := 'first';
             detail := 'nothing to compare with yet';
-        elsif exists (select from tidemark.audit u where u.at >= last.at and (u.object like 'inbound\_route %' or u.object in ('setting routes.enabled', relation))) then
+        elsif exists (select from tidemark.audit u where u.at >= last.at and (u.object like 'inbound\_route %' or u.object = relation)) then
             status := 'unknown';
-            detail := 'routes, the gate or triggers were changed meanwhile';
+            detail := 'routes or triggers were changed meanwhile';
         else
             events := (select count(*) from tidemark.outbox o
                        where o.subject_table = relation and o.created_at > last.at - interval '1 day'

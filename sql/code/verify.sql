@@ -26,9 +26,9 @@ as $$
                case when r.target_kind = 'river' then tidemark.river_error(r.target_ref, r.options) end as river_error
         from tidemark.outbound_route r
     ), capture as materialized (
-        -- That routes.enabled is closed is said of the workers; a warning about a route is one about a route that is off.
+        -- A warning about a route is one about a route that is off.
         select c.object, c.status, c.problem from tidemark.capture_check() c
-        where c.object <> 'gate routes.enabled' and not (c.status = 'warn' and starts_with(c.object, 'route '))
+        where not (c.status = 'warn' and starts_with(c.object, 'route '))
     ), doctor as materialized (
         -- Who verifies may see less of a table than who runs its worker. A standby is no place to run it from.
         select s.source, c."check", case when c."check" = 'row security' then 'warn' else c.status end as status, c.detail
