@@ -21,7 +21,7 @@ const (
 	lane => nullif($6, '')::tidemark.lane, severity => nullif($7, '')::tidemark.severity,
 	subject_table => nullif($8, ''), subject_ref => nullif($9, ''), idempotency_key => nullif($10, ''),
 	trace => nullif($11, ''), actor => nullif($12, ''), occurred_at => $13)::text`
-	emitMany = `select to_json(array_agg(m.event_id::text order by m.position))::text from tidemark.emit_many($1::text::jsonb) m`
+	emitMany = `select to_json(array_agg(m.event_id::text order by m.position))::text from tidemark.emit_many_strict($1::text::jsonb) m`
 )
 
 // Emit emits an event in the transaction tx, and returns its id: rolled back, there is no
@@ -36,17 +36,17 @@ func Emit(ctx context.Context, tx Querier, e Event) (id string, err error) {
 }
 
 // EmitMany emits events in one statement. The ids stand in the order of the events. An
-// event that is refused refuses them all.
+// event that is refused refuses them all, in a transaction or without one: nothing is stored.
 func EmitMany(ctx context.Context, tx Querier, events []Event) (ids []string, err error) {
-	document, err := json.Marshal(events)
+	document, err := document(events)
 	if err != nil {
 		return nil, err
 	}
 	var text *string
-	if err := tx.QueryRow(ctx, emitMany, string(document)).Scan(&text); err != nil {
+	if err := tx.QueryRow(ctx, emitMany, document).Scan(&text); err != nil {
 		return nil, AsError(err)
 	}
-	return eventIDs(text, events)
+	return eventIDs(text)
 }
 
 // EmitSQL is Emit for database/sql, with the driver github.com/jackc/pgx/v5/stdlib.
@@ -57,39 +57,42 @@ func EmitSQL(ctx context.Context, tx *sql.Tx, e Event) (id string, err error) {
 
 // EmitManySQL is EmitMany for database/sql.
 func EmitManySQL(ctx context.Context, tx *sql.Tx, events []Event) (ids []string, err error) {
-	document, err := json.Marshal(events)
+	document, err := document(events)
 	if err != nil {
 		return nil, err
 	}
 	var text *string
-	if err := tx.QueryRowContext(ctx, emitMany, string(document)).Scan(&text); err != nil {
+	if err := tx.QueryRowContext(ctx, emitMany, document).Scan(&text); err != nil {
 		return nil, AsError(err)
 	}
-	return eventIDs(text, events)
+	return eventIDs(text)
 }
 
-// eventIDs reads what emit_many returned. Null stands for a type that is not registered.
-func eventIDs(text *string, events []Event) ([]string, error) {
+// document is the argument of emit_many_strict.
+func document(events []Event) (string, error) {
+	text, err := json.Marshal(events)
+	if err == nil {
+		return string(text), nil
+	}
+	for i, e := range events {
+		// JSON has no text for it, so that the database cannot be the one to refuse it.
+		if _, unwritable := e.OccurredAt.MarshalText(); unwritable != nil {
+			return "", &Error{
+				Code: "TM005", Message: fmt.Sprintf("event %d: occurred_at must be a time of the years 1 to 9999", i+1),
+				Hint: "Leave it out where it is not known: then it is the time of the emit.",
+			}
+		}
+	}
+	return "", err
+}
+
+// eventIDs reads what emitMany returned; null: there were no events.
+func eventIDs(text *string) (ids []string, err error) {
 	if text == nil {
 		return nil, nil
 	}
-	var found []*string
-	if err := json.Unmarshal([]byte(*text), &found); err != nil {
-		return nil, err
-	}
-	ids := make([]string, len(found))
-	for i, id := range found {
-		if id == nil {
-			e := events[i]
-			return nil, &Error{
-				Code:    "TM001",
-				Message: fmt.Sprintf("event %d: type %s/%s is not registered or not enabled", i+1, e.Domain, e.Type),
-				Hint:    "Register it, and roll this transaction back: the other events would be stored.",
-			}
-		}
-		ids[i] = *id
-	}
-	return ids, nil
+	err = json.Unmarshal([]byte(*text), &ids)
+	return ids, err
 }
 
 func (e Event) arguments() []any {

@@ -42,7 +42,9 @@ type Event struct {
 	Domain string `json:"domain"`
 	Type   string `json:"type"`
 
-	// Payload is a JSON object. Default: {}.
+	// Payload is a JSON object. Default: {}. Its text has at most as many bytes as the
+	// setting emit.payload_limit says (1,000,000 by default); every other text of an event
+	// has at most 1,024.
 	Payload json.RawMessage `json:"payload,omitempty"`
 
 	// Key is the ordering key. Default: none, no order is asked for. Order per key
@@ -62,7 +64,8 @@ type Event struct {
 	SubjectRef   string `json:"subject_ref,omitempty"`
 
 	// IdempotencyKey makes a second emit in the same domain store nothing and return
-	// the id of the first event. Default: none, every emit stores an event.
+	// the id of the first event. Default: none, every emit stores an event. Keys that
+	// begin with "tidemark:" are Tidemark's own, and refused.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 
 	// Trace is a W3C traceparent. Default: none.
@@ -71,6 +74,7 @@ type Event struct {
 	// Actor says who did it. Default: the role that logged in.
 	Actor string `json:"actor,omitempty"`
 
-	// OccurredAt says when it happened. Default: now, by the clock of the database.
+	// OccurredAt says when it happened, in the years 1 to 9999. Default: now, by the clock
+	// of the database.
 	OccurredAt time.Time `json:"occurred_at,omitzero"`
 }

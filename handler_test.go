@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -249,9 +251,30 @@ func TestEmitMany(t *testing.T) {
 	if none, err := tidemark.EmitMany(t.Context(), db.Pool, nil); err == nil && len(none) != 0 {
 		t.Errorf("got %v, %v", none, err)
 	}
-	_, err = tidemark.EmitMany(t.Context(), db.Pool, append(events, tidemark.Event{Domain: "shop", Type: "never"}))
-	if !errors.Is(err, tidemark.ErrUnknownType) {
-		t.Errorf("got %v", err)
+	// Without a transaction, too, what is refused leaves nothing behind.
+	sqldb := stdlib.OpenDBFromPool(db.Pool)
+	defer sqldb.Close()
+	const stored = `select (select count(*) from tidemark.outbox) || ' ' || (select count(*) from tidemark.emit_key)`
+	for want, bad := range map[error]tidemark.Event{
+		tidemark.ErrUnknownType: {Domain: "shop", Type: "never"},
+		tidemark.ErrArgument:    {Domain: "shop", Type: "order.paid", OccurredAt: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)},
+	} {
+		batch := []tidemark.Event{{Domain: "shop", Type: "order.paid", IdempotencyKey: "new"}, bad}
+		if ids, err := tidemark.EmitMany(t.Context(), db.Pool, batch); !errors.Is(err, want) || !strings.Contains(err.Error(), "event 2: ") || ids != nil {
+			t.Errorf("got %v, %v, want %v of event 2", ids, err, want)
+		}
+		tx, err := sqldb.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ids, err := tidemark.EmitManySQL(t.Context(), tx, batch); !errors.Is(err, want) || ids != nil {
+			t.Errorf("got %v, %v, want %v", ids, err, want)
+		}
+		_ = tx.Commit() // what cannot be committed is rolled back
+		if _, err := tidemark.Emit(t.Context(), db.Pool, bad); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+		p.eventually(stored, "2 1")
 	}
 	if _, err := tidemark.Emit(t.Context(), db.Pool, tidemark.Event{Domain: "shop", Type: "order.paid", Payload: []byte(`[]`)}); !errors.Is(err, tidemark.ErrPayload) {
 		t.Errorf("got %v", err)

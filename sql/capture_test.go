@@ -231,17 +231,18 @@ func TestCaptureThatCannotWrite(t *testing.T) {
 	s.exec(`update tidemark.inbound_route set route_code = 'new', payload_columns = '{doc,note}' where sql_event = 'insert'`)
 	deep := `insert into orders values (1, '{"a": [{"b": {"Pass_Word": 1}}]}')`
 	s.refused("TM003", `inbound route new: app/insert: payload holds the forbidden key "password"`, deep)
-	s.exec(`update tidemark.setting set value = '100' where key = 'capture.payload_limit'`)
-	s.refused("TM002", "inbound route new: the columns of its contract hold 102 bytes in a row, more than the 100 of capture.payload_limit", `insert into orders values (1, '1', repeat('x', 101))`)
+	s.exec(`update tidemark.setting set value = '1100' where key = 'emit.payload_limit'`)
+	s.refused("TM005", "inbound route new: the columns of its contract have 1102 bytes, and the payload must have at most 1100", `insert into orders values (1, '1', repeat('x', 1101))`)
+	s.refused("TM005", "inbound route new: payload has 1123 bytes, and must have at most 1100", `insert into orders values (1, '1', repeat('x', 1000))`)
 	s.exec(`insert into orders values (2, '{}', 'fine')`)
 	s.wantEvents(`insert 2 {"doc": {}, "note": "fine"}`)
 	s.wantRows(`select id::text from orders`, "2")
 
 	s.exec(`update tidemark.inbound_route set fail_closed = false where route_code = 'new'`)
 	s.exec(deep)
-	s.exec(`insert into orders values (3, '1', repeat('x', 102))`)
+	s.exec(`insert into orders values (3, '1', repeat('x', 1102))`)
 	s.wantRows(missed, `insert failed 1 t inbound route new: app/insert: payload holds the forbidden key "password"`,
-		"insert failed 1 t inbound route new: the columns of its contract hold 103 bytes in a row, more than the 100 of capture.payload_limit")
+		"insert failed 1 t inbound route new: the columns of its contract have 1103 bytes, and the payload must have at most 1100")
 
 	s.exec(`delete from tidemark.captured; update tidemark.inbound_route set payload_columns = '{raw_json}' where route_code = 'new'`)
 	bad := `insert into orders (id, raw_json) values (%d, '"\u0000"')`

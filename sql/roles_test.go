@@ -17,7 +17,7 @@ var mayDo = map[string][]string{
 	"e a": {
 		`select tidemark.emit('test', 'tick')`,
 		`select tidemark.emit_strict('test', 'tick')`,
-		`select tidemark.emit_many('[]')`,
+		`select tidemark.emit_many('[]')`, `select tidemark.emit_many_strict('[]')`,
 	},
 	"r e x a": {
 		`select * from tidemark.domain`,
@@ -89,10 +89,12 @@ var mayDo = map[string][]string{
 		// What was done stays on record.
 		`insert into tidemark.audit (action, object) values ('x', 'y')`, `update tidemark.audit set actor = 'x'`, `delete from tidemark.audit`,
 		`update tidemark.stage set reason = 'x'`, `delete from tidemark.stage`, `delete from tidemark.setting`, `delete from tidemark.outbound_route`, `delete from tidemark.worker`,
-		`insert into tidemark.captured default values`, `delete from tidemark.captured`, `delete from tidemark.inbound_route`, `select tidemark.capture_fits(1, 2, '')`,
+		`insert into tidemark.captured default values`, `delete from tidemark.captured`, `delete from tidemark.inbound_route`, `select tidemark.capture_fits(1, '')`,
 		`update tidemark.migration set checksum = 'x'`, `delete from tidemark.code`, `alter table tidemark.outbound_route disable trigger all`,
 		`create table tidemark.mine (n int)`, `create or replace function tidemark.gate_open(gate text) returns boolean language sql as 'select true'`,
 		// Inner functions.
+		`select tidemark.emit_all('[]', false, true)`, `select tidemark.own_key_check('d', 'k', '')`, `select tidemark.payload_limit()`,
+		`select tidemark.event_check('', '{}', null, null, null, null, null, null, null)`, `select tidemark.event_is_small('{}', null, null, null, null, null, null, null)`,
 		`select tidemark.payload_check('d', 't', '{}', null, false, '')`, `select tidemark.event_uuid(now())`, `select tidemark.finding_open('a', 'b', 'info', 'c')`,
 		`select tidemark.finding_close('a', 'b')`, `select tidemark.fence_now()`, `select tidemark.fence_closed('{}')`, `select tidemark.fence_blame('{}')`,
 		`select tidemark.partition_add(0, 1)`, `select tidemark.partition_absorb(0, 1)`,

@@ -229,7 +229,7 @@ func TestSourceEmits(t *testing.T) {
 	s.exec(`select tidemark.type_set('town', 'birth')`)
 	s.drain()
 	s.want(`select subject_table, subject_ref, key, payload ->> 'id', payload ->> 'name', payload ? 'born_at', idempotency_key from tidemark.outbox where key in ('Ada', '2') order by subject_ref`,
-		"public.births 1 Ada 1 Ada true w/births/1", "public.births 2 2 2 - true w/births/2")
+		"public.births 1 Ada 1 Ada true tidemark:source/w/births/1", "public.births 2 2 2 - true tidemark:source/w/births/2")
 	s.want(`select count(*), count(distinct subject_ref) from tidemark.outbox`, "5 5")
 	s.want(`select occurred_at = '2026-01-01 12:00+00' from tidemark.outbox where key = 'Ada'`, "true")
 	s.want(`select count(*) from tidemark.outbox where not isfinite(occurred_at)`, "0")

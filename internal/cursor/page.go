@@ -6,10 +6,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/finite"
 )
 
 // Event is a row of the log. Texts that are null there are empty.
@@ -178,7 +181,8 @@ var postgresEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 
 func timestamp(raw []byte) time.Time {
 	micros := int64(binary.BigEndian.Uint64(raw)) //nolint:gosec // it was signed
-	return time.UnixMicro(postgresEpoch + micros).UTC()
+	// Infinity is the greatest number: the sum must not overflow.
+	return finite.Time(time.UnixMicro(postgresEpoch + min(micros, math.MaxInt64-postgresEpoch)).UTC())
 }
 
 // int4s reads an array of one dimension without nulls.

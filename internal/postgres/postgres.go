@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/finite"
 )
 
 // Querier is a *pgx.Conn, a *pgxpool.Pool or a pgx.Tx.
@@ -28,23 +29,29 @@ type DB struct{ querier Querier }
 // New returns a DB whose statements run on q.
 func New(q Querier) *DB { return &DB{querier: q} }
 
+// finiteRows survive stored times that Go cannot write: infinity, years after 9999.
+type finiteRows struct{ pgx.Rows }
+
+// Scan implements pgx.Rows.
+func (r finiteRows) Scan(targets ...any) error { return r.Rows.Scan(finite.Targets(targets)...) }
+
 // list collects rows into structs, by the names in their db tags.
 func list[T any](ctx context.Context, db *DB, sql string, args ...any) ([]T, error) {
 	rows, _ := db.querier.Query(ctx, sql, args...) // its error is in rows too
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
+	all, err := pgx.CollectRows(finiteRows{rows}, pgx.RowToStructByName[T])
 	return all, tidemark.AsError(err)
 }
 
 // one is list for a statement that gives one row; none is pgx.ErrNoRows.
 func one[T any](ctx context.Context, db *DB, sql string, args ...any) (T, error) {
 	rows, _ := db.querier.Query(ctx, sql, args...)
-	got, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[T])
+	got, err := pgx.CollectExactlyOneRow(finiteRows{rows}, pgx.RowToStructByName[T])
 	return got, tidemark.AsError(err)
 }
 
 // value is one for a single column.
 func value[T any](ctx context.Context, db *DB, sql string, args ...any) (v T, err error) {
-	err = db.querier.QueryRow(ctx, sql, args...).Scan(&v)
+	err = db.querier.QueryRow(ctx, sql, args...).Scan(finite.Targets([]any{&v})...)
 	return v, tidemark.AsError(err)
 }
 

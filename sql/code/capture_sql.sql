@@ -20,6 +20,9 @@ declare
     changes text;
     payload text;
     event text;
+    checks constant text := $checks$(g.unchecked or tidemark.payload_check(g.domain, g.type, c.payload, g.schema, g.metadata_only, g.place))
+        and (tidemark.event_is_small(c.payload, c.ref, g.stream, null, c.ref, null, null, null)
+             or tidemark.event_check(g.place, c.payload, c.ref, g.stream, null, c.ref, null, null, null))$checks$;
 begin
     select c.*, n.nspname, k.relname into part
     from pg_class k join pg_namespace n on n.oid = k.relnamespace cross join tidemark.capture_columns(relation, contract) c
@@ -54,7 +57,7 @@ begin
         end if;
     end if;
     if cardinality(contract) > 0 then
-        payload := format('jsonb_set(%s, ''{columns}'', case when tidemark.capture_fits(%s, (select s.value::bigint from tidemark.setting s where s.key = ''capture.payload_limit''), g.place) then %s end)',
+        payload := format('jsonb_set(%s, ''{columns}'', case when tidemark.capture_fits(%s, g.place) then %s end)',
             payload, part.bytes, part.shown);
     end if;
     -- With the id, which is volatile: outside it would be a further step of the plan.
@@ -64,27 +67,31 @@ begin
     -- One statement for all rows, which takes the lock on the log before the first number, as emit does.
     written := 'insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, stream, key, subject_table, subject_ref, idempotency_key, actor, payload) ';
     if policy = 'transaction' then
-        -- The key is of this transaction alone, so that nobody waits for another's.
+        -- The key is of this transaction alone, so that no other waits for it, and begins as no emitter's can. The id of a
+        -- transaction comes again in a restored copy: hence its time. Of the primary key as JSON, since two keys may read
+        -- the same as text.
         written := format(
             'with event as materialized ('
             'select g.*, c.*, row_number() over (%5$s) as n,'
-            ' case when c.ref is not null then format(''capture/%%s/%%s/%%s'', g.route, pg_current_xact_id(), encode(sha256(convert_to(c.ref, ''UTF8'')), ''hex'')) end as once'
-            ' from (select %1$s) g cross join lateral %2$s'
+            ' case when c.ref is not null then format(''tidemark:capture/%%s/%%s.%%s/%%s'', g.route, pg_current_xact_id(),'
+            ' (extract(epoch from transaction_timestamp()) * 1000000)::bigint,'
+            ' encode(sha256(convert_to(c.payload ->> ''primary_key'', ''UTF8'')), ''hex'')) end as once'
+            ' from (select %1$s) g cross join lateral %2$s where %6$s'
             '), claimed as ('
-            'insert into tidemark.emit_key as k (domain, idempotency_key, event_id, created_at)'
-            ' select e.domain, e.once, e.id, e.at from event e where e.once is not null order by e.n on conflict do nothing returning k.event_id'
+            'insert into tidemark.emit_key as k (domain, idempotency_key, event_id, created_at, own)'
+            ' select e.domain, e.once, e.id, e.at, true from event e where e.once is not null order by e.n on conflict do nothing returning k.event_id'
             ') %3$s'
             'select e.id, e.at, e.at, ''immediate'', ''info'', e.domain, e.type, e.stream, e.ref, %4$L, e.ref, e.once, session_user, e.payload from event e'
-            ' where (e.unchecked or tidemark.payload_check(e.domain, e.type, e.payload, e.schema, e.metadata_only, e.place))'
-            ' and (e.once is null or e.id in (select k.event_id from claimed k)) order by e.n',
-            given, event, written, subject, case operation when 'update' then 'order by c.ord' end);
+            ' where e.once is null or e.id in (select k.event_id from claimed k) or tidemark.own_key_check(e.domain, e.once, e.place)'
+            ' order by e.n',
+            given, event, written, subject, case operation when 'update' then 'order by c.ord' end, checks);
     else
         written := format(
             '%3$s'
             'select c.id, g.at, g.at, ''immediate'', ''info'', g.domain, g.type, g.stream, c.ref, %4$L, c.ref, null, session_user, c.payload'
             ' from (select %1$s) g cross join lateral %2$s'
-            ' where (g.unchecked or tidemark.payload_check(g.domain, g.type, c.payload, g.schema, g.metadata_only, g.place))%5$s',
-            given, event, written, subject, case operation when 'update' then ' order by c.ord' end);
+            ' where %6$s%5$s',
+            given, event, written, subject, case operation when 'update' then ' order by c.ord' end, checks);
     end if;
 end
 $$;

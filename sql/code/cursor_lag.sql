@@ -1,7 +1,7 @@
 create or replace view tidemark.cursor_lag as
 select c.worker, c.source, c.shard, g.gate,
        case when c.source = 'outbox' then greatest(s.last_seq - s.mark, 0) end as events,
-       case when t.since is not null then greatest(floor(extract(epoch from clock_timestamp() - t.since)), 0)::bigint end as seconds,
+       case when isfinite(t.since) then greatest(floor(extract(epoch from clock_timestamp() - t.since)), 0)::bigint end as seconds,
        (select coalesce(sum(upper(r) - lower(r)), 0)::bigint from unnest(c.holes + c.fenced) r) as holes,
        round((c.events_seen - p.older_seen) / nullif(extract(epoch from clock_timestamp() - p.older_at), 0), 1) as rate,
        c.events_seen, c.attempts_written, c.dead_lettered, c.last_run_at, c.last_run_summary ->> 'blocked_by' as blocked_by

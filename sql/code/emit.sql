@@ -24,6 +24,10 @@ declare
     id uuid := tidemark.event_uuid(at);
     awake boolean;
 begin
+    if not tidemark.event_is_small(payload, key, stream, subject_table, subject_ref, trace, actor, occurred_at) then
+        perform tidemark.event_check('', payload, key, stream, subject_table, subject_ref, trace, actor, occurred_at);
+    end if;
+
     if emit.idempotency_key is not null then
         perform tidemark.idempotency_key_check(emit.idempotency_key, '');
         insert into tidemark.emit_key (domain, idempotency_key, event_id, created_at)
@@ -69,6 +73,6 @@ begin
 end
 $$;
 comment on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text, text, text, text, timestamptz) is
-'Emits one event in the caller''s transaction and returns its id. Null: the type is not registered or not enabled, and nothing was stored. The id of an earlier event: its (domain, idempotency_key) was the same, and nothing was stored. Raises TM002 (payload is no object or breaks its schema), TM003 (forbidden key in a metadata-only domain) and TM005 (idempotency_key over 1024 bytes). Source: S1 fn_iu_emit_event.';
+'Emits one event in the caller''s transaction and returns its id. Null: the type is not registered or not enabled, and nothing was stored. The id of an earlier event: its (domain, idempotency_key) was the same, and nothing was stored. Raises TM002 (payload is no object or breaks its schema), TM003 (forbidden key in a metadata-only domain) and TM005 (a text over 1024 bytes, a payload over the setting emit.payload_limit, an idempotency_key that begins with "tidemark:", an occurred_at that is infinite or not of the years 1 to 9999). Source: S1 fn_iu_emit_event.';
 revoke all on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text, text, text, text, timestamptz) from public;
 grant execute on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text, text, text, text, timestamptz) to tidemark_emitter;

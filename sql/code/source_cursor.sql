@@ -1,6 +1,6 @@
 create or replace view tidemark.source_cursor as
 select c.worker, c.source, c.shard, w.handler, w.handler_ref, c.phase, c.watermark_ts, c.watermark_id,
-       case when o.oldest is not null then greatest(clock_timestamp() - o.oldest, interval '0') end as lag,
+       case when isfinite(o.oldest) then greatest(clock_timestamp() - o.oldest, interval '0') end as lag,
        c.verified_through, c.events_seen,
        (select count(*) from tidemark.pending_row p where p.worker_id = w.id and p.source = c.source and p.shard = c.shard) as pending,
        (select count(*) from tidemark.dead_letter l

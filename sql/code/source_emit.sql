@@ -9,29 +9,26 @@ declare
     s constant tidemark.source := (select s from tidemark.source s where s.source = source_emit.source);
     shown constant text[] := s.key_columns || w.payload_columns;
     emitted bigint;
-    refused bigint;
 begin
     if rows_ is null then
         return null;
     end if;
     -- With a key for each row: a cursor that was rewound emits nothing twice.
-    select count(*), count(*) filter (where m.event_id is null) into emitted, refused
-    from tidemark.emit_many((
+    select count(*) into emitted
+    from tidemark.emit_all((
         select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
             'domain', split_part(w.handler_ref, '/', 1), 'type', substr(w.handler_ref, strpos(w.handler_ref, '/') + 1),
             'subject_table', format('%I.%I', s.schema_name, s.table_name), 'subject_ref', r ->> 'id',
             'key', coalesce((select string_agg(r -> 'row' ->> k, ',') from unnest(s.key_columns) k), r ->> 'id'),
-            'idempotency_key', format('%s/%s/%s', w.worker, s.source, r ->> 'id'), 'occurred_at', r ->> 'ts'))
+            'idempotency_key', format('tidemark:source/%s/%s/%s', w.worker, s.source,
+                case when octet_length(r ->> 'id') <= 512 then r ->> 'id'
+                     else 'sha256/' || encode(sha256(convert_to(r ->> 'id', 'UTF8')), 'hex') end), 'occurred_at', r ->> 'ts'))
             || jsonb_build_object('payload', jsonb_build_object('id', r -> 'row' -> s.id_column)
                || coalesce((select jsonb_object_agg(k, r -> 'row' -> k) from unnest(shown) k), '{}')) order by e.ord)
-        from jsonb_array_elements(rows_) with ordinality e (r, ord))) m;
-    if refused > 0 then
-        raise exception using errcode = 'TM001', message = format('the event type %s is not registered, or not enabled', w.handler_ref),
-            hint = 'Register it: select tidemark.type_set(…).';
-    end if;
+        from jsonb_array_elements(rows_) with ordinality e (r, ord)), true, true);
     return jsonb_build_object('emitted', emitted);
 end
 $$;
-comment on function tidemark.source_emit(integer, text, jsonb) is 'Makes an event of each row ({"id", "ts", "row"}): its payload shows the id, the source''s key columns and the worker''s payload_columns, its key is that of the row. Raises TM001 for a type that is not registered, and what tidemark.emit_many raises.';
+comment on function tidemark.source_emit(integer, text, jsonb) is 'Makes an event of each row ({"id", "ts", "row"}): its payload shows the id, the source''s key columns and the worker''s payload_columns, its key is that of the row. Raises TM001 for a type that is not registered, and what tidemark.emit_many raises. The idempotency key of an event is "tidemark:source/WORKER/SOURCE/ID", which no emitter can write.';
 revoke all on function tidemark.source_emit(integer, text, jsonb) from public;
 grant execute on function tidemark.source_emit(integer, text, jsonb) to tidemark_executor;

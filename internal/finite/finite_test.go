@@ -1,0 +1,49 @@
+package finite_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/finite"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+func TestMain(m *testing.M) { tidemarktest.Main(m) }
+
+// What PostgreSQL holds is scanned, as a time that JSON can write in any time zone.
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	const first, last = "0001-01-02T00:00:00Z", "9999-12-31T00:00:00Z"
+	for stored, want := range map[string]string{
+		"infinity": last, "-infinity": first, "294276-12-31 23:59:59.999999+00": last, "4713-01-01 00:00:00+00 BC": first,
+		"9999-12-31 23:59:59+00": last, "0001-01-01 00:00:00+00": first, "2026-01-02 03:04:05.678901+00": "2026-01-02T03:04:05.678901Z",
+	} {
+		for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol} { // binary, text
+			var required time.Time
+			var optional, null *time.Time
+			var text string
+			err := db.Pool.QueryRow(t.Context(), `select $1::text::timestamptz, $1::text::timestamptz, null::timestamptz, 'x'`, mode, stored).
+				Scan(finite.Targets([]any{&required, &optional, &null, &text})...)
+			if err != nil || optional == nil || null != nil || text != "x" {
+				t.Errorf("%s: %v %v %q %v", stored, optional, null, text, err)
+				continue
+			}
+			for _, got := range []time.Time{required, *optional, required.In(time.FixedZone("east", 14*3600)), required.In(time.FixedZone("west", -12*3600))} {
+				if written, err := json.Marshal(got.UTC()); string(written) != `"`+want+`"` || err != nil {
+					t.Errorf("%s: got %s, %v, want %s", stored, written, err, want)
+				}
+				if _, err := json.Marshal(got); err != nil {
+					t.Errorf("%s: %v", stored, err)
+				}
+			}
+		}
+	}
+	var required time.Time
+	if err := db.Pool.QueryRow(t.Context(), `select null::timestamptz`).Scan(finite.Targets([]any{&required})...); err == nil {
+		t.Error("null was scanned into a time")
+	}
+}
