@@ -36,7 +36,7 @@ var mayDo = map[string][]string{
 		`select * from tidemark.worker_summary`, `select * from tidemark.route_summary`, `select * from tidemark.river_health()`,
 		`select * from tidemark.silence`, `select * from tidemark.cursor_sample`,
 		`select id, error_code, error_detail, resolution_reason from tidemark.dead_letter`,
-		`select * from tidemark.inbound_route`, `select * from tidemark.captured`, `select * from tidemark.capture_checkpoint`,
+		`select * from tidemark.emit_unregistered`, `select * from tidemark.unregistered_type`, `select * from tidemark.inbound_route`, `select * from tidemark.captured`, `select * from tidemark.capture_checkpoint`,
 		`select * from tidemark.capture_list`, `select * from tidemark.capture_attached`,
 		`select * from tidemark.event_evidence(1)`, `select tidemark.event_seq(gen_random_uuid())`,
 		`select last_value from tidemark.outbox_seq_seq`,
@@ -93,7 +93,7 @@ var mayDo = map[string][]string{
 		`update tidemark.migration set checksum = 'x'`, `delete from tidemark.code`, `alter table tidemark.outbound_route disable trigger all`,
 		`create table tidemark.mine (n int)`, `create or replace function tidemark.gate_open(gate text) returns boolean language sql as 'select true'`,
 		// Inner functions.
-		`select tidemark.emit_all('[]', false, true)`, `select tidemark.own_key_check('d', 'k', '')`, `select tidemark.payload_limit()`,
+		`select tidemark.emit_all('[]', false, true)`, `select tidemark.own_key_check('d', 'k', '')`, `select tidemark.payload_limit()`, `select tidemark.emit_noted('d', 't', 1)`, `select tidemark.emit_findings()`, `insert into tidemark.emit_unregistered default values`,
 		`select tidemark.event_check('', '{}', null, null, null, null, null, null, null)`, `select tidemark.event_is_small('{}', null, null, null, null, null, null, null)`,
 		`select tidemark.payload_check('d', 't', '{}', null, false, '')`, `select tidemark.event_uuid(now())`, `select tidemark.finding_open('a', 'b', 'info', 'c')`,
 		`select tidemark.finding_close('a', 'b')`, `select tidemark.fence_now()`, `select tidemark.fence_closed('{}')`, `select tidemark.fence_blame('{}')`,

@@ -37,10 +37,14 @@ begin
         if not found then
             -- The claim above waited for whoever was inserting the same key; a new statement sees what
             -- that transaction committed.
-            return (
+            id := (
                 select k.event_id from tidemark.emit_key k
                 join tidemark.event_type t on t.domain = k.domain and t.type = emit.type and t.enabled
                 where k.domain = emit.domain and k.idempotency_key = emit.idempotency_key);
+            if id is null then
+                perform tidemark.emit_noted(domain, type, 1);
+            end if;
+            return id;
         end if;
     end if;
 
@@ -59,6 +63,7 @@ begin
         -- it look done.
         delete from tidemark.emit_key k
         where k.domain = emit.domain and k.idempotency_key = emit.idempotency_key and k.event_id = id;
+        perform tidemark.emit_noted(domain, type, 1);
         return null;
     end if;
     -- Last, behind the number: a worker that went to sleep without having seen it holds this lock by now.
@@ -73,6 +78,6 @@ begin
 end
 $$;
 comment on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text, text, text, text, timestamptz) is
-'Emits one event in the caller''s transaction and returns its id. Null: the type is not registered or not enabled, and nothing was stored. The id of an earlier event: its (domain, idempotency_key) was the same, and nothing was stored. Raises TM002 (payload is no object or breaks its schema), TM003 (forbidden key in a metadata-only domain) and TM005 (a text over 1024 bytes, a payload over the setting emit.payload_limit, an idempotency_key that begins with "tidemark:", an occurred_at that is infinite or not of the years 1 to 9999). Source: S1 fn_iu_emit_event.';
+'Emits one event in the caller''s transaction and returns its id. Null: the type is not registered or not enabled, and nothing was stored but a trace (tidemark.unregistered_type); tidemark.emit_strict raises then. The id of an earlier event: its (domain, idempotency_key) was the same, and nothing was stored. Raises TM002 (payload is no object or breaks its schema), TM003 (forbidden key in a metadata-only domain) and TM005 (a text over 1024 bytes, a payload over the setting emit.payload_limit, an idempotency_key that begins with "tidemark:", an occurred_at that is infinite or not of the years 1 to 9999). Source: S1 fn_iu_emit_event.';
 revoke all on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text, text, text, text, timestamptz) from public;
 grant execute on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text, text, text, text, timestamptz) to tidemark_emitter;

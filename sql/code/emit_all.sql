@@ -113,6 +113,12 @@ begin
                              events -> (unknown - 1) ->> 'domain', events -> (unknown - 1) ->> 'type'),
             hint = format('Register it: select tidemark.type_set(%L, %L);',
                           events -> (unknown - 1) ->> 'domain', events -> (unknown - 1) ->> 'type');
+    elsif unknown is not null then
+        perform tidemark.emit_noted(e.domain, e.type, count(*))
+        from rows from (jsonb_to_recordset(events) as (domain text, type text)) with ordinality e (domain, type, ord)
+        where ids[e.ord] is null
+          and not exists (select from tidemark.event_type t where t.domain = e.domain and t.type = e.type and t.enabled)
+        group by e.domain, e.type;
     end if;
 
     -- As in emit: behind the numbers.

@@ -119,6 +119,7 @@ begin
         return query select 'summed up', 'captured', format('%s statements, by hour', n);
     end if;
     perform tidemark.capture_findings();
+    perform tidemark.emit_findings();
     return query select 'made', m, 'for what its table and its route are now' from tidemark.capture_refresh() m;
     delete from tidemark.captured c
     where c.at < clock_timestamp() - coalesce((select s.value::interval from tidemark.setting s where s.key = 'captured.retention'), '30 days');
@@ -157,6 +158,6 @@ begin
 end
 $$;
 comment on function tidemark.maintain() is
-'Keeps the log in shape: makes partitions ahead, drops those that are past retention and that no cursor, hole or pending delivery needs, forgets old idempotency keys (10,000 a call), sums up and forgets what tidemark.captured has, opens and closes cursor_lag and capture_unwritten, closes findings that are over and forgets those past the setting finding.retention, forgets daemons that stopped a day ago. Returns what it did, and what it kept and why. Call it every minute; if nobody does, events are still taken, and nothing is dropped.';
+'Keeps the log in shape: makes partitions ahead, drops those that are past retention and that no cursor, hole or pending delivery needs, forgets old idempotency keys (10,000 a call), sums up and forgets what tidemark.captured has, opens and closes cursor_lag, capture_unwritten and emit_unregistered, closes findings that are over and forgets those past the setting finding.retention, forgets daemons that stopped a day ago. Returns what it did, and what it kept and why. Call it every minute; if nobody does, events are still taken, and nothing is dropped.';
 revoke all on function tidemark.maintain() from public;
 grant execute on function tidemark.maintain() to tidemark_admin, tidemark_executor;

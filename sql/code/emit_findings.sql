@@ -1,0 +1,54 @@
+create or replace function tidemark.emit_findings()
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    names_limit constant integer := 1000;
+    told text;
+    emits bigint;
+    last timestamptz;
+begin
+    with raw as (
+        delete from tidemark.emit_unregistered u
+        where u.id = any (array(select o.id from tidemark.emit_unregistered o order by o.id limit 10000))
+        returning u.*
+    ), new as (
+        select r.domain, r.type, r.role, sum(r.emits)::bigint as emits, min(r.at) as first_at, max(r.at) as last_at,
+               exists (select from tidemark.unregistered_type k where k.domain = r.domain and k.type = r.type and k.role = r.role) as known
+        from raw r group by 1, 2, 3
+    ), placed as (
+        select n.*, n.known or (select count(*) from tidemark.unregistered_type) + row_number() over (partition by n.known order by n.first_at) < names_limit as named
+        from new n
+    )
+    insert into tidemark.unregistered_type as k (domain, type, role, emits, first_at, last_at)
+    select case when p.named then p.domain else '*' end, case when p.named then p.type else '*' end, case when p.named then p.role else '*' end,
+           sum(p.emits)::bigint, min(p.first_at), max(p.last_at)
+    from placed p group by 1, 2, 3
+    on conflict (domain, type, role) do update
+    set emits = k.emits + excluded.emits, last_at = greatest(k.last_at, excluded.last_at);
+
+    delete from tidemark.unregistered_type k
+    where k.last_at < clock_timestamp() - interval '1 day'
+       or exists (select from tidemark.event_type t where t.domain = k.domain and t.type = k.type and t.enabled);
+
+    select sum(k.emits), max(k.last_at),
+           string_agg(format('%s/%s by %s (%s)', k.domain, k.type, k.role, k.emits), ', ' order by k.last_at desc, k.domain, k.type, k.role) filter (where k.place <= 5)
+           || case when count(*) > 5 then format(', and %s more', count(*) - 5) else '' end
+    into emits, last, told
+    from (select u.*, row_number() over (order by u.last_at desc, u.domain, u.type, u.role) as place from tidemark.unregistered_type u) k;
+    if told is null then
+        perform tidemark.finding_close('emit_unregistered', 'emit');
+    -- Counted once for what is new.
+    elsif not exists (select from tidemark.finding f where f.kind = 'emit_unregistered' and f.subject = 'emit'
+                      and f.closed_at is null and f.last_seen_at >= last and f.detail like '%' || told) then
+        perform tidemark.finding_open('emit_unregistered', 'emit', 'warning',
+            format('%s stored nothing, since the type is not registered or not enabled: %s',
+                   case emits when 1 then '1 emit' else emits || ' emits' end, told));
+    end if;
+end
+$$;
+comment on function tidemark.emit_findings() is
+'tidemark.maintain''s part for emits of types that are not registered or not enabled: sums up tidemark.emit_unregistered by name (10,000 rows a call) and opens the finding emit_unregistered; it closes when each type is enabled, or a day after its last emit.';
+revoke all on function tidemark.emit_findings() from public;
