@@ -75,7 +75,7 @@ var findingKinds = map[string]explanation{
 	},
 	"source_changed": {
 		"A table that a worker reads has changed: a column, its type or its collation, or it is another table than the one that was read, or hides rows. The worker is held.",
-		"Put the table right, and it goes on. After a restore, or where the table was made anew, rewind the worker or accept its place.",
+		"Put the table right, and it goes on. After a restore, or where the table was made anew or its sequence set back, rewind the worker or accept its place.",
 		"tidemark source check SOURCE",
 	},
 	"source_misconfigured": {

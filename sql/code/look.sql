@@ -41,6 +41,10 @@ begin
                         r.why := 'unreadable';
                     elsif (r.source).safety <> 'capture' then
                         execute tidemark.source_ahead(r.source) into ahead using r.after_ts, r.after_id, r.horizon, r.open;
+                        if ahead is null and (r.source).safety = 'sequence'
+                           and tidemark.source_behind(r.source, rel, r.after_id::bigint) is not null then
+                            r.why := 'changed';
+                        end if;
                         if r.sweep is not null and ahead is null then
                             execute tidemark.source_odd(r.source) into odd;
                         end if;

@@ -24,6 +24,15 @@ begin
         -- After the read, in a later statement: whoever began in between is in it.
         c.fence := case when isempty(c.fenced) then '{}' else tidemark.fence_now(tidemark.source_fence(plan.source)) end;
     end if;
+    if (plan.source).safety = 'sequence' and (plan.source).timestamp_column is not null then
+        -- The last ones that were read, for tidemark.source_restarted.
+        c.metadata := c.metadata || jsonb_build_object('below', (
+            select coalesce(jsonb_object_agg(b.id, b.at), '{}') from (
+                select k.key::bigint as id, k.value as at from jsonb_each(coalesce(c.metadata -> 'below', '{}')) k
+                union all
+                select r.n, to_jsonb(r.at) from unnest(page.numbers, page.times) r (n, at) where r.at is not null
+                order by 1 desc limit 16) b));
+    end if;
     c.watermark_id := reached;
     c.watermark_ts := greatest(c.watermark_ts, page.last_ts);
     return c;

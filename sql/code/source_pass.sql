@@ -24,6 +24,7 @@ declare
     gate text;
     code text;
     message text;
+    kind text;
 begin
     plan := tidemark.source_plan(source_pass.worker, source_pass.source, source_pass.shard, source_pass.epoch, source_pass.page,
                                  source_pass.lease);
@@ -33,6 +34,10 @@ begin
     if row_security_active(plan.relation) then
         return tidemark.source_rest(tidemark.source_misread(plan, 'source_changed',
             format('row security of %s hides rows from %s', plan.relation::regclass, current_user)));
+    end if;
+    problem := tidemark.source_restarted(plan);
+    if problem is not null then
+        return tidemark.source_rest(tidemark.source_misread(plan, 'source_changed', problem));
     end if;
     if (plan.cursor).phase = 'seeding' then
         -- The rows of a first sweep can all be read again: what a crash takes back it takes back whole, effects and
@@ -64,9 +69,12 @@ begin
             select s.failed, splits + s.splits, s.result into failed, splits, read.result
             from tidemark.source_split(plan, act, array(select jsonb_array_elements_text(read.result)), too_long) s;
         end if;
-        problem := tidemark.source_restarted(plan, read);
-        if problem is not null then
-            return tidemark.source_rest(tidemark.source_misread(plan, 'source_changed', problem));
+        if plan.step = 'forward' and (plan.source).safety = 'sequence' then
+            problem := tidemark.source_behind(plan.source, plan.relation, read.last_id::bigint);
+            if problem is not null then
+                -- The rows were handed over: that has to be taken back.
+                raise exception using errcode = 'TM012', message = problem, constraint = 'source_changed';
+            end if;
         end if;
         -- The last look at the gates comes after the last effect.
         gate := tidemark.closed_gate(source_pass.worker);
@@ -81,8 +89,8 @@ begin
             plan.detail := gate;
             return tidemark.source_rest(plan);
         when sqlstate 'TM012' then
-            get stacked diagnostics message = message_text;
-            return tidemark.source_rest(tidemark.source_misread(plan, 'cursor_watermark_regression', message));
+            get stacked diagnostics message = message_text, kind = constraint_name;
+            return tidemark.source_rest(tidemark.source_misread(plan, coalesce(nullif(kind, ''), 'cursor_watermark_regression'), message));
         when undefined_table or undefined_column or undefined_function or feature_not_supported or insufficient_privilege or datatype_mismatch or syntax_error
           or sqlstate 'TM001' then
             -- Not a row's fault: whoever has changed the table, the function or the rights must put it right.

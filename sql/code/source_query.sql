@@ -108,7 +108,7 @@ where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
     noted := case when sweeping or swept and step = 'forward' then 'filter (where e.fresh and e.xid >= $12)' end;
     return format('with e as %s(%s)
 select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) filter (where e.fresh))::integer, max(e.ts),
-    (array_agg(e.pos))[count(*)::integer]::text, (count(*) filter (where e.late))::integer, %s, %s, %s, %s, %s from e',
+    (array_agg(e.pos))[count(*)::integer]::text, (count(*) filter (where e.late))::integer, %s, %s, %s, %s, %s, %s from e',
         case when sweeping then 'materialized ' else '' end, page,
         case when step = 'forward' and numbered then 'array_agg(e.pos)' else 'null::bigint[]' end,
         case act
@@ -120,7 +120,9 @@ select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) 
         case when noted is not null then 'array_agg(e.xid::text) ' || noted else 'null::text[]' end,
         case when swept and step in ('forward', 'sweep') then format(
             '(select jsonb_object_agg(b.at, b.n) from (select date_bin(%L, f.ts, %L) as at, count(*) as n from e f where f.fresh group by 1) b)',
-            definition.bucket, '2000-01-01 00:00:00+00') else 'null::jsonb' end);
+            definition.bucket, '2000-01-01 00:00:00+00') else 'null::jsonb' end,
+        case when step = 'forward' and definition.safety = 'sequence' and definition.timestamp_column is not null then 'array_agg(e.ts)'
+             else 'null::timestamptz[]' end);
 end
 $$;
 comment on function tidemark.source_query(tidemark.source, integer, text, text, boolean) is 'The statement that reads a page of a source and hands it on: step forward, sweep, null, -infinity, infinity (rows without a usable timestamp, by id), ids or retry; act: the call of an SQL function (its argument left open by tidemark.source_handler), emit, rows (as JSON) or ids. Yields the columns of a tidemark.source_page. Every name is quoted; values are parameters.';

@@ -1,27 +1,40 @@
--- Not a security definer: whoever reads the table may as a rule look at its sequence.
-create or replace function tidemark.source_restarted(plan tidemark.source_plan, page tidemark.source_page)
+-- Not a security definer: it reads the table, and looks at its sequence, as the worker does.
+--
+-- After setval the sequence is the same one, and once it has passed the watermark again its value tells nothing. The rows
+-- do: each number below the watermark was given out a second time, also those of the rows that were read last, whose
+-- times were noted. Not their transactions: an update changes these too.
+create or replace function tidemark.source_restarted(plan tidemark.source_plan)
 returns text
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_column
 declare
     s constant tidemark.source := plan.source;
-    sequence regclass;
-    last bigint;
+    c constant tidemark.worker_cursor := plan.cursor;
+    problem text;
+    again text;
 begin
-    if plan.step <> 'forward' or s.safety <> 'sequence' or page.examined > 0 then
+    if plan.step <> 'forward' or s.safety <> 'sequence' then
         return null;
     end if;
-    sequence := tidemark.source_sequence(plan.relation, s.id_column);
-    if sequence is null or not has_sequence_privilege(sequence, 'select, usage') then
-        return null;
+    problem := tidemark.source_behind(s, plan.relation, c.watermark_id::bigint);
+    if problem is null and s.timestamp_column is not null and c.metadata ? 'below' then
+        execute format(
+            'select tidemark_row.%1$I::text from %2$I.%3$I tidemark_row where tidemark_row.%1$I = any ($1::%4$s[])
+                 and tidemark_row.%5$I%6$s is distinct from ($2 ->> tidemark_row.%1$I::text)::timestamptz limit 1',
+            s.id_column, s.schema_name, s.table_name, s.id_type, s.timestamp_column, coalesce(' at time zone ' || quote_literal(s.time_zone), ''))
+        into again using array(select jsonb_object_keys(c.metadata -> 'below')), c.metadata -> 'below';
+        if again is not null then
+            problem := format(
+                'the row %s is another than that which was read, or its %I was changed: was the sequence set back (setval)? Rows at or '
+                'below the watermark %s are passed over. Find the lowest number that was given out again, and read from there: '
+                'tidemark worker rewind %s --source %s --to-id N; or go on: --accept', again, s.timestamp_column, c.watermark_id, c.worker, c.source);
+        end if;
     end if;
-    last := coalesce(pg_sequence_last_value(sequence), (select q.seqstart - 1 from pg_sequence q where q.seqrelid = sequence));
-    return case when last < (plan.cursor).watermark_id::bigint then format(
-        'sequence %s is at %s, behind the watermark %s: it was set back, or rows came with numbers of their own. What it hands out '
-        'next would be passed over. Set it forward, or rewind to where its numbers go on', sequence, last, (plan.cursor).watermark_id) end;
+    return problem;
 end
 $$;
-comment on function tidemark.source_restarted(tidemark.source_plan, tidemark.source_page) is 'Whether the sequence of a source is behind the watermark, so that rows to come would be passed over; null: it is not, or may not be looked at.';
-revoke all on function tidemark.source_restarted(tidemark.source_plan, tidemark.source_page) from public;
-grant execute on function tidemark.source_restarted(tidemark.source_plan, tidemark.source_page) to tidemark_executor;
+comment on function tidemark.source_restarted(tidemark.source_plan) is 'Whether numbers at or below the watermark of a source with the safety sequence were, or are going to be, given out again, so that their rows would be passed over; null: nothing shows it. Ask before a page is read.';
+revoke all on function tidemark.source_restarted(tidemark.source_plan) from public;
+grant execute on function tidemark.source_restarted(tidemark.source_plan) to tidemark_executor;

@@ -12,7 +12,8 @@ as $$
 declare
     s constant tidemark.source := (select s from tidemark.source s where s.source = source_rewind.source);
     place_ts timestamptz := source_rewind.to_ts;
-    home constant text := tidemark.source_home((tidemark.source_shape(s)).relation);
+    relation constant regclass := (tidemark.source_shape(s)).relation;
+    home constant text := tidemark.source_home(relation);
     c tidemark.worker_cursor;
     done integer := 0;
 begin
@@ -64,7 +65,8 @@ begin
         update tidemark.worker_cursor x
         set watermark_ts = c.watermark_ts, watermark_id = c.watermark_id, decided_through = tidemark.source_place(c.watermark_ts, c.watermark_id),
             holes = c.holes, fenced = c.fenced, verified_through = c.verified_through, horizon = null,
-            sweep = c.sweep, metadata = c.metadata - 'clock_back' || jsonb_build_object('home', home), updated_at = clock_timestamp()
+            sweep = c.sweep, metadata = c.metadata - 'clock_back' - 'below'
+                || jsonb_build_object('home', home, 'numbering', tidemark.source_numbering(s, relation)), updated_at = clock_timestamp()
         where x.worker = c.worker and x.source = c.source and x.shard = c.shard;
         insert into tidemark.audit (action, object, reason, before, after)
         values ('source_rewind', 'worker_cursor ' || tidemark.executor_id(c.worker, c.source, c.shard), source_rewind.reason,

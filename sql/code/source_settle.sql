@@ -25,7 +25,8 @@ begin
     perform tidemark.lease_check(w.worker, source_settle.epoch, s.source, (plan.cursor).shard);
     select x.* into c from tidemark.worker_cursor x
     where x.worker = w.worker and x.source = s.source and x.shard = (plan.cursor).shard for update;
-    if c.decided_through is distinct from (plan.cursor).decided_through
+    if tidemark.source_place(c.watermark_ts, c.watermark_id) is distinct from (plan.cursor).decided_through
+        or c.decided_through is distinct from (plan.cursor).decided_through
         or plan.step = 'forward' and s.safety not in ('sequence', 'capture') and page.last_ts < c.watermark_ts
     then
         raise exception using errcode = 'TM012',

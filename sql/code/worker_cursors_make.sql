@@ -23,8 +23,8 @@ begin
     select worker_cursors_make.worker, worker_cursors_make.source, n, worker_cursors_make.first,
            tidemark.source_place(null, worker_cursors_make.first), 'seeding',
            jsonb_build_object('xmin', pg_snapshot_xmin(pg_current_snapshot())::text, 'mark', clock_timestamp()),
-           jsonb_build_object('home', tidemark.source_home((
-               select (tidemark.source_shape(s)).relation from tidemark.source s where s.source = worker_cursors_make.source)))
+           (select jsonb_build_object('home', tidemark.source_home(t.relation), 'numbering', tidemark.source_numbering(s, t.relation))
+            from tidemark.source s cross join tidemark.source_shape(s) t where s.source = worker_cursors_make.source)
     from generate_series(0, shards - 1) n
     on conflict do nothing;
     get diagnostics made = row_count;

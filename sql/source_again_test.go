@@ -1,0 +1,145 @@
+package sql_test
+
+// Numbers that are given out again: the rows that bear them are behind the watermark, and would be passed over.
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// The sequence begins again, and has passed the old watermark by the next pass.
+func TestSourceNumbersAgain(t *testing.T) {
+	t.Parallel()
+	const insert = `insert into births (name) select 'again' from generate_series(1, %d)`
+	for name, c := range map[string]struct {
+		back   string // what sets it back
+		rows   int    // that come then
+		rewind string
+		kept   int // rows of before that are still there, and are handed over again
+	}{
+		"truncate restart identity": {`truncate births restart identity`, 900, `to_id => '0'`, 0},
+		"alter sequence restart":    {`delete from births; alter sequence births_id_seq restart`, 900, `to_id => '0'`, 0},
+		"alter table restart with":  {`delete from births where id > 200; alter table births alter id restart with 201`, 700, `to_id => '200'`, 0},
+		"another sequence":          {`delete from births; alter table births alter id drop identity; alter table births alter id add generated always as identity`, 900, `to_id => '0'`, 0},
+		"setval":                    {`delete from births; select setval('births_id_seq', 1, false)`, 900, `to_id => '0'`, 0},
+		"setval of some":            {`delete from births where id > 200; select setval('births_id_seq', 200)`, 700, `to_id => '200'`, 0},
+		"setval and truncate":       {`truncate births; select setval('births_id_seq', 1, false)`, 900, `to_id => '0'`, 0},
+		"setval too far":            {`delete from births where id > 400; select setval('births_id_seq', 400)`, 500, `to_id => '390'`, 10},
+		"and exactly there":         {`truncate births restart identity`, 500, `to_id => '0'`, 0},
+		"setval and exactly there":  {`truncate births; select setval('births_id_seq', 1, false)`, 501, `to_id => '0'`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := tail(t, tidemarktest.NewDB(t), "sequence", "")
+			s.exec(fmt.Sprintf(insert, 500))
+			s.drain(nil, nil, 45)
+			s.exec(c.back)
+			s.exec(`delete from taken where id not in (select id::text from births)`)
+			s.exec(fmt.Sprintf(insert, c.rows))
+			s.wantHeld("source_changed", "tidemark worker rewind", "--source births --to-id ")
+			s.want(`select count(*) from taken t join births b on b.id::text = t.id where t.id::int > (select count(*) from births) - `+fmt.Sprint(c.rows), "0")
+			s.exec(`select tidemark.source_rewind('w', 'births', 'numbers again', ` + c.rewind + `)`)
+			s.drain()
+			s.want(`select count(*) from births b where not exists (select from taken t where t.id = b.id::text)`, "0")
+			s.want(`select count(*) - count(distinct id) from taken`, fmt.Sprint(c.kept))
+			s.want(findings)
+		})
+	}
+}
+
+// Held before anything is handed over, also where the page has rows; and a worker that sleeps is woken for it.
+func TestSourceSequenceBehindRows(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "sequence", "")
+	s.exec(insertBirths)
+	s.drain()
+	s.exec(`insert into births (id) overriding system value values (100)`)
+	s.wantHeld("source_changed", "births_id_seq", "behind 100")
+	s.want(`select count(*) from taken`, "5")
+	s.exec(`select setval('births_id_seq', 100)`)
+	s.wantWell()
+
+	d := doze(s)
+	d.wantLook("")
+	s.exec(`select setval('births_id_seq', 50)`)
+	d.wantLook("changed")
+	s.exec(`select setval('births_id_seq', 100)`)
+	d.wantLook("")
+}
+
+// What is done to a table that is well holds nothing up: rows that are updated have new transactions, and those that are
+// deleted are not missed.
+func TestSourceNumbersAreNotAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]string{
+		"updated":                   `update births set name = 'x'`,
+		"updated and deleted":       `update births set name = 'x'; delete from births where id % 2 = 0; update births set name = 'y'`,
+		"deleted":                   `delete from births`,
+		"truncated":                 `truncate births`,
+		"rewritten":                 `alter table births drop column if exists stamp; alter table births add stamp timestamptz default clock_timestamp()`,
+		"vacuum full":               `vacuum full births`,
+		"clustered":                 `cluster births using births_at`,
+		"rolled back numbers":       `begin; insert into births (name) select 'r' from generate_series(1, 40); rollback`,
+		"set forward":               `select setval('births_id_seq', (select max(id) + 1000 from births))`,
+		"setval to where it is":     `select setval('births_id_seq', (select max(id) from births))`,
+		"analyzed, and a new index": `analyze births; create index on births (name)`,
+		"handed to another role":    `alter table births owner to tidemark_owner`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := tail(t, tidemarktest.NewDB(t), "sequence", "")
+			for range 3 {
+				s.exec(insertBirths)
+				s.drain()
+				s.exec(c)
+				s.exec(insertBirths)
+				s.drain()
+			}
+			s.want(findings)
+			s.want(`select count(*) from births b where not exists (select from taken t where t.id = b.id::text)`, "0")
+			s.want(`select (select count(*) from taken), (select count(distinct id) from taken)`, "30 30")
+		})
+	}
+}
+
+// Two tables change places; a part leaves.
+func TestSourceTablesChangePlaces(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "sequence", "")
+	s.exec(insertBirths)
+	s.drain()
+	s.exec(`create table other (like births including all); select setval('other_id_seq', 100);
+		insert into other (id, name) overriding system value select id, 'other' from births; insert into other (name) values ('next')`)
+	s.exec(`begin; alter table births rename to old; alter table other rename to births; commit`)
+	s.exec(`create or replace function take2(rows anyarray) returns jsonb language sql as $$ insert into taken (id) select (to_jsonb(r) ->> 'id') from unnest(rows) r; select null::jsonb $$;
+		select tidemark.worker_set('w', '{"handler_ref": "public.take2"}', 'a test')`)
+	s.wantHeld("source_changed", "another one")
+	s.exec(`truncate taken; select tidemark.source_rewind('w', 'births', 'swapped', to_id => '0')`)
+	s.wantWell()
+	s.want(`select count(*) from taken`, "6")
+}
+
+func TestSourcePartLeaves(t *testing.T) {
+	t.Parallel()
+	s := tailing{open(t, tidemarktest.NewDB(t), "worker")}
+	s.exec(`create table births (id bigint generated by default as identity primary key, born_at timestamptz default now(), name text) partition by range (id);
+		create table births_1 partition of births for values from (1) to (8); create table births_2 partition of births default;
+		create table taken (at bigint generated always as identity primary key, id text not null);
+		create function take(rows births[]) returns void language sql as 'insert into taken (id) select id::text from unnest(rows)'`)
+	s.source("births", `{"table": "public.births", "id_column": "id", "timestamp_column": "born_at", "safety": "sequence"}`)
+	s.worker("w", `{"handler": "sql", "handler_ref": "public.take"}`)
+	s.add("w")
+	s.exec(insertBirths)
+	s.drain()
+	s.exec(insertBirths)
+	s.exec(`alter table births detach partition births_1`)
+	s.drain()
+	s.exec(insertBirths)
+	s.wantWell()
+	// While a part was away its rows could not be read: those that come back behind the watermark are passed over.
+	s.exec(`alter table births attach partition births_1 for values from (1) to (8)`)
+	s.drain()
+	s.want(`select string_agg(id::text, ' ' order by id) from births b where not exists (select from taken t where t.id = b.id::text)`, "6 7")
+}
