@@ -102,6 +102,8 @@ func (h *handling) Act(_ context.Context, page *cursor.Page) []cursor.Result {
 	return nil
 }
 
+func (h *handling) Crowded() bool                          { return false }
+func (h *handling) Recount([]cursor.Waiting)               {}
 func (h *handling) Collect() []cursor.Result               { return nil }
 func (h *handling) Rooms() map[int32]int                   { return nil }
 func (h *handling) Ready() <-chan struct{}                 { return nil }
@@ -132,7 +134,7 @@ func (h *handling) Apply(ctx context.Context, tx pgx.Tx, c *cursor.Cursor, page 
 			tasks = append(tasks, task{&page.Items[i], h.routes[id]})
 		}
 	}
-	slices.SortStableFunc(tasks, func(a, b task) int { return int(a.item.Seq - b.item.Seq) })
+	slices.SortStableFunc(tasks, func(a, b task) int { return cursor.LiveFirst(a.item, b.item) })
 	behind, err := h.behind(ctx, tx, c, tasks)
 	if err != nil {
 		return nil, err
@@ -185,7 +187,7 @@ func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, behind ma
 	held := map[cursor.KeyOf]bool{}
 	for _, t := range tasks {
 		key := cursor.KeyOf{Route: t.route.ID, Key: t.item.Key}
-		ordered := t.route.Ordering == "key" && t.item.Key != ""
+		ordered := t.route.Ordering == "key" && t.item.Key != "" && !t.item.Replay
 		r := cursor.Result{Outcome: cursor.Pending, Reason: "behind_key", Behind: true}
 		if lost, ok := h.lost[t.key()]; ok {
 			r = lost
@@ -196,7 +198,7 @@ func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, behind ma
 			}
 			r = result(ctx, t, failure)
 		}
-		if r.Outcome == cursor.Pending {
+		if r.Outcome == cursor.Pending && ordered {
 			held[key] = true
 		}
 		r.Route, r.Seq, r.Fresh = t.route.ID, t.item.Seq, t.item.Fresh

@@ -198,6 +198,28 @@ func TestHandlerOrderOfKey(t *testing.T) {
 	p.eventually(`select coalesce(string_agg(n, ' ' order by ctid), '') from effect`, "b1 a1 a2 a3")
 }
 
+// A replay that fails again holds up no live event of its key.
+func TestHandlerReplayHoldsUpNoLiveEvent(t *testing.T) {
+	t.Parallel()
+	var mended atomic.Bool
+	p := start(t, `"ordering": "key", "retry_policy": {"base_seconds": 0.01, "max_attempts": 3, "max_seconds": 0.02}`, func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
+		if string(e.Payload) == `{"n": "a1"}` && !mended.Load() {
+			return errors.New("not now")
+		}
+		return note(ctx, tx, e)
+	})
+	p.emit("a", "a1")
+	p.eventually(`select count(*)::text from tidemark.dead_letter`, "1")
+	p.exec(`update tidemark.outbound_route set retry_policy = '{"base_seconds": 0.05, "max_attempts": 100, "max_seconds": 0.05}'`)
+	p.exec(`select tidemark.dead_letter_replay(1)`)
+	p.eventually(`select (error_count > 2)::text from tidemark.pending`, "true")
+	p.emit("a", "a2", "a3")
+	p.eventually(effects, "a2 a3")
+	p.eventually(`select count(*)::text from tidemark.pending`, "1")
+	mended.Store(true)
+	p.eventually(`select coalesce(resolution, 'open') from tidemark.dead_letter`, "sent")
+}
+
 // Of two programs with the same worker one handles, whoever comes and goes.
 func TestHandlersTakeTurns(t *testing.T) {
 	t.Parallel()

@@ -223,3 +223,69 @@ func TestHandlersRegister(t *testing.T) {
 	w.refused("TM005", "worker billing belongs to a Go program", `select tidemark.route_worker_run('billing')`)
 	w.refused("TM005", "a worker cannot report", `select tidemark.worker_finding('default', 'made_up', 'x', 'y')`)
 }
+
+// Which keys wait, for an owner that keeps their order: few are named, a crowd is one row, replays
+// do not count.
+func TestPendingKeys(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`select tidemark.route_set('second', '{"domain": "test", "target_kind": "webhook", "target_ref": "x"}')`)
+	keys := func(most int) string {
+		t.Helper()
+		return one[string](w, `select coalesce(string_agg(concat_ws(' ', k.route_id, coalesce(k.key, 'crowd'), k.events), ', ' order by k.route_id, k.key), '')
+			from tidemark.pending_keys('default', $1) k`, most)
+	}
+	pend := func(route, from, to int, key string) {
+		t.Helper()
+		w.exec(`insert into tidemark.pending (worker_id, route_id, seq, key)
+			select w.id, $1, n, `+key+` from tidemark.worker w, generate_series($2::integer, $3) n where w.worker = 'default'`, route, from, to)
+	}
+	equal(t, "none", keys(2), "")
+	pend(1, 1, 4, `(array['b', 'a'])[n % 2 + 1]`)
+	pend(1, 5, 6, `null`)
+	equal(t, "two", keys(2), "1 a 2, 1 b 2")
+	equal(t, "more than one", keys(1), "1 crowd 4")
+	pend(2, 1, 3, `'k' || n`)
+	equal(t, "of another route, both", keys(5), "1 a 2, 1 b 2, 2 k1 1, 2 k2 1, 2 k3 1")
+	equal(t, "of another route, the smaller one", keys(4), "1 a 2, 1 b 2, 2 crowd 3")
+	pend(1, 10, 50, `'a'`)
+	equal(t, "events without end of few keys", keys(4), "1 crowd 41, 2 k1 1, 2 k2 1, 2 k3 1")
+	w.exec(`update tidemark.pending set replay = true where seq > 1`)
+	equal(t, "replays", keys(4), "1 a 1, 2 k1 1")
+	w.exec(`update tidemark.pending set key = null`)
+	equal(t, "keyless", keys(4), "")
+}
+
+// Replays are outside the order of keys: live events go first, neither waits for the other, and a
+// crowd of either leaves room for the other.
+func TestReplaysBesideLiveEvents(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`update tidemark.outbound_route set target_kind = 'webhook', ordering = 'key'`)
+	due := func(room int) string {
+		t.Helper()
+		return one[string](w, `select coalesce(string_agg(concat_ws(' ', d.seq, case when d.replay then 'replay' end), ', '), '')
+			from unnest(tidemark.pending_due('default', (select id from tidemark.worker where worker = 'default'), '{1}', array[$1::integer])) d`, room)
+	}
+	pend := func(from, to int, columns string) {
+		t.Helper()
+		w.exec(`insert into tidemark.pending (worker_id, route_id, seq, key, replay, next_attempt_at)
+			select w.id, 1, n, `+columns+` from tidemark.worker w, generate_series($1::integer, $2) n where w.worker = 'default'`, from, to)
+	}
+	pend(1, 1, `'k', true, '-infinity'`)
+	pend(2, 2, `'k', false, clock_timestamp()`)
+	pend(3, 3, `'k', false, 'infinity'`)
+	pend(4, 4, `'k', true, '-infinity'`)
+	equal(t, "live first", due(100), "2, 3, 1 replay, 4 replay")
+	equal(t, "little room", due(2), "2, 3")
+	w.exec(`update tidemark.pending set next_attempt_at = 'infinity' where seq = 2`)
+	equal(t, "a live event that waits", due(100), "1 replay, 4 replay")
+	w.exec(`update tidemark.pending set next_attempt_at = 'infinity' where seq = 1`)
+	w.exec(`select tidemark.release_keys((select id from tidemark.worker where worker = 'default'), '{1}', '{k}')`)
+	equal(t, "the first live one is released", due(100), "2, 3, 4 replay")
+	w.exec(`delete from tidemark.pending`)
+	pend(1, 50, `null, true, '-infinity'`)
+	pend(51, 100, `null, false, clock_timestamp()`)
+	equal(t, "room for live events", strings.Count(due(20), ",")+1, 22)
+	equal(t, "room for replays", strings.Count(due(20), "replay"), 2)
+}

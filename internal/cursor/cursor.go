@@ -128,15 +128,20 @@ func (c *Cursor) RouteGone(ctx context.Context, route int32, detail string) erro
 	return err
 }
 
-// Waiting is how many events of an ordering key are pending on a route.
+// MaxKeys is how many waiting keys a worker knows one by one. It takes every key of a route
+// that has more for one that waits.
+const MaxKeys = 100_000
+
+// Waiting is how many events of an ordering key are pending on a route, replays aside.
 type Waiting struct {
 	Route  int32
 	Key    string
+	Crowd  bool // the route has too many keys to name; Key is empty
 	Events int
 }
 
 // Waiting calls tidemark.pending_keys.
-func (c *Cursor) Waiting(ctx context.Context, maxKeys int) ([]Waiting, error) {
-	rows, _ := c.db.Query(ctx, `select route_id, key, events from tidemark.pending_keys($1, $2)`, c.worker, maxKeys)
+func (c *Cursor) Waiting(ctx context.Context) ([]Waiting, error) {
+	rows, _ := c.db.Query(ctx, `select route_id, coalesce(key, ''), key is null, events from tidemark.pending_keys($1, $2)`, c.worker, MaxKeys)
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Waiting])
 }

@@ -30,7 +30,7 @@ type KeyOf struct {
 // sees it. It has to be asked under the lease: then nobody changes it.
 func (c *Cursor) Behind(ctx context.Context, tx Querier, routes []int32, keys []string) (map[KeyOf]bool, error) {
 	rows, _ := tx.Query(ctx, `select distinct p.route_id, p.key from tidemark.pending p
-		where p.route_id = any ($1) and p.key = any ($2) and p.dead_letter_id is null`, routes, keys)
+		where p.route_id = any ($1) and p.key = any ($2) and not p.replay`, routes, keys)
 	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[KeyOf])
 	behind := make(map[KeyOf]bool, len(found))
 	for _, k := range found {

@@ -1,6 +1,7 @@
 package cursor
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -45,6 +46,18 @@ type Item struct {
 	Replay  bool // an operator sends a dead letter again
 }
 
+// LiveFirst compares items by the order in which a route takes them: live events by
+// number, then replays by number. A replay that fails holds up nothing.
+func LiveFirst(a, b *Item) int {
+	if a.Replay != b.Replay {
+		if b.Replay {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(a.Seq, b.Seq)
+}
+
 // Route is a row of tidemark.outbound_route.
 type Route struct {
 	ID          int32           `json:"id"`
@@ -85,7 +98,7 @@ type Ask struct {
 	NothingPending bool
 }
 
-const readPage = `select gate, events, open, place, batch, evidence, routes, routes_version, route_ids, attempt_no, error_count, fresh, dead_letter_id is not null,
+const readPage = `select gate, events, open, place, batch, evidence, routes, routes_version, route_ids, attempt_no, error_count, fresh, replay,
 	seq, event_id, created_at, occurred_at, lane::text, severity::text, domain, type, stream, key, subject_table, subject_ref,
 	idempotency_key, trace, actor, payload
 from tidemark.pass_read($1, $2, $3, $4::text::tidemark.batch, $5, $6, $7)`

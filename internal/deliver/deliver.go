@@ -3,7 +3,6 @@
 package deliver
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,15 +46,13 @@ const (
 	reopenAfter = 30 * time.Second
 )
 
-// MaxKeys is the highest number of waiting keys that a Deliverer wants to know. From
-// there on it takes every key of the routes that they are on for one that waits.
-const MaxKeys = 100_000
-
 // Deliverer takes events to their targets.
 type Deliverer struct {
 	opener  Opener
 	permit  Permit
 	observe Observer
+
+	mostKeys int // that wait on a route and are known one by one
 
 	mu      sync.Mutex
 	routes  map[int32]*route
@@ -65,46 +62,84 @@ type Deliverer struct {
 
 // A route has a lane, or the reason why it has none.
 type route struct {
-	row    cursor.Route
-	stale  bool // the lane is of an older row
-	lane   *lane
-	broken time.Time // when it could not be opened
-	keys   waiting
+	row       cursor.Route
+	stale     bool // the lane is of an older row
+	unordered bool // its latest lane kept no order
+	lane      *lane
+	broken    time.Time // when it could not be opened
+	keys      *waiting  // its lane's too, and only the lane touches it while there is one
 }
 
 // New returns a Deliverer that knows no route yet.
 func New(opener Opener, permit Permit, observe Observer) *Deliverer {
 	return &Deliverer{
-		opener: opener, permit: permit, observe: observe,
+		opener: opener, permit: permit, observe: observe, mostKeys: cursor.MaxKeys,
 		routes: map[int32]*route{}, notices: newNotices(), ready: make(chan struct{}, 1),
 	}
 }
 
 // Begin is called with every claim, when nothing is under way: keys are those with events
-// pending, at most MaxKeys of them.
+// pending. What ended under an earlier lease is nobody's to record any more.
 func (d *Deliverer) Begin(keys []cursor.Waiting) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	for id, counted := range d.count(keys) {
+		r := d.route(id)
+		r.keys = counted
+		if r.lane != nil {
+			r.lane.start(counted)
+		}
+	}
+}
+
+// Crowded reports whether keys should be counted again: a route has taken every key for
+// one that waits, and has nothing under way.
+func (d *Deliverer) Crowded() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, r := range d.routes {
-		r.keys = waiting{}
+		if r.row.Ordering == "key" && r.keys.crowd && (r.lane == nil || r.lane.quiet()) {
+			return true
+		}
+	}
+	return false
+}
+
+// Recount takes in keys with events pending, asked for after Crowded. Everything that the
+// Deliverer has handed out is settled, and no Act runs meanwhile.
+func (d *Deliverer) Recount(keys []cursor.Waiting) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id, counted := range d.count(keys) {
+		if r := d.route(id); r.keys.crowd && (r.lane == nil || r.lane.recount(counted)) {
+			r.keys = counted
+		}
+	}
+}
+
+// count gives each known route, and each that is among the keys, what waits there.
+func (d *Deliverer) count(keys []cursor.Waiting) map[int32]*waiting {
+	counted := make(map[int32]*waiting, len(d.routes))
+	for id := range d.routes {
+		counted[id] = newWaiting(d.mostKeys)
 	}
 	for _, k := range keys {
-		d.route(k.Route).keys[k.Key] = k.Events
-	}
-	for _, r := range d.routes {
-		if len(keys) >= MaxKeys && len(r.keys) > 0 {
-			r.keys[crowd] = 1
+		if counted[k.Route] == nil {
+			counted[k.Route] = newWaiting(d.mostKeys)
 		}
-		if r.lane != nil {
-			r.lane.start(r.keys)
+		if k.Crowd {
+			counted[k.Route].forget()
+		} else {
+			counted[k.Route].add(k.Key, k.Events)
 		}
 	}
+	return counted
 }
 
 func (d *Deliverer) route(id int32) *route {
 	r := d.routes[id]
 	if r == nil {
-		r = &route{keys: waiting{}}
+		r = &route{keys: newWaiting(d.mostKeys)}
 		d.routes[id] = r
 	}
 	return r
@@ -159,7 +194,7 @@ func (d *Deliverer) assign(page *cursor.Page) (results []cursor.Result, runs map
 				runs[l] = append(runs[l], &job{item: item})
 			case item.Fresh:
 				behind := r.row.Ordering == "key" && r.keys.has(item.Key)
-				r.keys.add(item.Key)
+				r.keys.add(item.Key, 1)
 				results = append(results, cursor.Result{
 					Route: id, Seq: item.Seq, Fresh: true, Outcome: cursor.Pending, Reason: misconfigured, Delay: reopenAfter, Behind: behind,
 				})
@@ -167,7 +202,7 @@ func (d *Deliverer) assign(page *cursor.Page) (results []cursor.Result, runs map
 		}
 	}
 	for _, jobs := range runs {
-		slices.SortStableFunc(jobs, func(a, b *job) int { return cmp.Compare(a.item.Seq, b.item.Seq) })
+		slices.SortStableFunc(jobs, func(a, b *job) int { return cursor.LiveFirst(a.item, b.item) })
 	}
 	return results, runs
 }
@@ -216,6 +251,10 @@ func (d *Deliverer) openLane(r *route) (*lane, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	if l.ordered && r.unordered {
+		r.keys.forget() // a lane without order counts nothing
+	}
+	r.unordered = !l.ordered
 	l.start(r.keys)
 	return l, nil
 }

@@ -53,7 +53,7 @@ type lane struct {
 	began   time.Time
 	pace    int // events in a patience, by the last run
 	ended   []cursor.Result
-	waiting waiting
+	waiting *waiting
 	gone    string // the target's last word, if it is gone
 	failure string // the latest
 }
@@ -63,6 +63,14 @@ type job struct {
 	item   *cursor.Item
 	staged bool // no page waits for it any more: it is pending in the database
 	result *cursor.Result
+}
+
+// key is the job's in the order of keys, which replays have no part in.
+func (j *job) key() string {
+	if j.item.Replay {
+		return ""
+	}
+	return j.item.Key
 }
 
 func newLane(route cursor.Route, s sink.Sink, perSecond float64, permit Permit, observe Observer) (*lane, error) {
@@ -75,7 +83,6 @@ func newLane(route cursor.Route, s sink.Sink, perSecond float64, permit Permit, 
 		timeout: time.Duration(route.Timeout * float64(time.Second)),
 		permit:  permit, observe: observe,
 		limiter: rate.NewLimiter(rate.Inf, 0),
-		waiting: waiting{},
 	}
 	l.breaker = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
 		Name: route.Code, MaxRequests: 1, Timeout: breakerRests,
@@ -88,11 +95,23 @@ func newLane(route cursor.Route, s sink.Sink, perSecond float64, permit Permit, 
 }
 
 // start is for a new claim of the cursor: keys are those with events pending.
-func (l *lane) start(keys waiting) {
+func (l *lane) start(keys *waiting) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = keys
 	l.ended = nil // of an earlier lease
+}
+
+// recount replaces what is known of waiting keys by what the database says. False: something
+// is under way, or not settled, that the database does not know of.
+func (l *lane) recount(keys *waiting) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	quiet := l.running == 0 && len(l.ended) == 0
+	if quiet {
+		l.waiting = keys
+	}
+	return quiet
 }
 
 // quiet: nothing is under way, and everything that was is collected.
@@ -151,7 +170,7 @@ const (
 func (l *lane) behind() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.waiting) > 0 && l.breaker.State() == gobreaker.StateClosed
+	return l.ordered && l.waiting.any() && l.breaker.State() == gobreaker.StateClosed
 }
 
 // begin starts a run with the jobs and returns when it is over; of a lane at work, never:
@@ -176,7 +195,7 @@ func (l *lane) begin(ctx context.Context, jobs []*job) <-chan struct{} {
 	next := 0
 	for _, j := range jobs {
 		switch key := j.item.Key; {
-		case j.item.Fresh && l.ordered && l.waiting.has(key):
+		case j.item.Fresh && l.ordered && l.waiting.has(j.key()):
 			l.stage(j, behindKey, 0)
 			l.ended = append(l.ended, *j.result)
 			continue
@@ -234,7 +253,7 @@ func (l *lane) cut(jobs []*job, blocked map[string]bool) []*job {
 	}
 	keys := map[string]bool{}
 	for i, j := range jobs[:n] {
-		if key := j.item.Key; key != "" && !blocked[key] {
+		if key := j.item.Key; key != "" && !blocked[j.key()] {
 			if keys[key] {
 				return jobs[:i]
 			}
@@ -248,7 +267,7 @@ func (l *lane) cut(jobs []*job, blocked map[string]bool) []*job {
 func (l *lane) send(ctx context.Context, batch []*job, blocked map[string]bool) {
 	sending := batch[:0:0]
 	for _, j := range batch {
-		if l.ordered && blocked[j.item.Key] {
+		if l.ordered && blocked[j.key()] {
 			l.untried(j, behindKey, 0, blocked)
 		} else {
 			sending = append(sending, j)
@@ -354,7 +373,7 @@ func (l *lane) conclude(ctx context.Context, j *job, answer sink.Result, blocked
 		r.Detail = "outcome unknown: " + r.Detail
 	}
 	if r.Outcome == cursor.Pending {
-		blocked[j.item.Key] = j.item.Key != ""
+		blocked[j.key()] = j.key() != ""
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -369,7 +388,7 @@ func (l *lane) conclude(ctx context.Context, j *job, answer sink.Result, blocked
 
 func (l *lane) untriedAll(jobs []*job, reason string, delay time.Duration, blocked map[string]bool) {
 	for _, j := range jobs {
-		if l.ordered && blocked[j.item.Key] {
+		if l.ordered && blocked[j.key()] {
 			l.untried(j, behindKey, 0, blocked)
 		} else {
 			l.untried(j, reason, delay, blocked)
@@ -379,7 +398,7 @@ func (l *lane) untriedAll(jobs []*job, reason string, delay time.Duration, block
 
 // untried: the job was not sent, and is pending.
 func (l *lane) untried(j *job, reason string, delay time.Duration, blocked map[string]bool) {
-	blocked[j.item.Key] = j.item.Key != ""
+	blocked[j.key()] = j.key() != ""
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if (!j.item.Fresh || j.staged) && reason != behindKey {
@@ -392,13 +411,13 @@ func (l *lane) untried(j *job, reason string, delay time.Duration, blocked map[s
 // end records what came of the job. The caller holds mu.
 func (l *lane) end(j *job, r cursor.Result) {
 	r.Route, r.Seq, r.Fresh = l.route.ID, j.item.Seq, j.item.Fresh && !j.staged
-	if l.ordered && !j.item.Replay {
+	if l.ordered {
 		wasWaiting, waits := !r.Fresh, r.Outcome == cursor.Pending
 		switch {
 		case waits && !wasWaiting:
-			l.waiting.add(j.item.Key)
+			l.waiting.add(j.key(), 1)
 		case !waits && wasWaiting:
-			l.waiting.remove(j.item.Key)
+			l.waiting.remove(j.key())
 		}
 	}
 	j.result = &r
@@ -407,9 +426,9 @@ func (l *lane) end(j *job, r cursor.Result) {
 
 // stage makes a fresh job pending without trying it. The caller holds mu.
 func (l *lane) stage(j *job, reason string, delay time.Duration) {
-	behind := l.ordered && l.waiting.has(j.item.Key)
+	behind := l.ordered && l.waiting.has(j.key())
 	if l.ordered {
-		l.waiting.add(j.item.Key)
+		l.waiting.add(j.key(), 1)
 	}
 	j.staged = true
 	j.result = &cursor.Result{

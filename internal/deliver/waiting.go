@@ -1,24 +1,39 @@
 package deliver
 
-// waiting counts, for a route with ordering = key, the events of each key that are
+// waiting counts, for a route with ordering = key, the live events of each key that are
 // pending or about to be. While there is one, a fresh event of the key goes behind it.
-type waiting map[string]int
+type waiting struct {
+	keys map[string]int
+	most int // keys that it may hold
+	// crowd: there are too many keys to hold, or they were not counted. Every key counts as
+	// one that waits until the database is asked again (Deliverer.Recount): the database
+	// knows which event is the first of its key, and releases it at once.
+	crowd bool
+}
 
-// crowd stands for all keys, where there are too many to know.
-const crowd = ""
+func newWaiting(most int) *waiting { return &waiting{keys: map[string]int{}, most: most} }
 
-func (w waiting) has(key string) bool { return key != "" && (w[key] > 0 || w[crowd] > 0) }
+func (w *waiting) any() bool { return w.crowd || len(w.keys) > 0 }
 
-func (w waiting) add(key string) {
-	if key != "" {
-		w[key]++
+func (w *waiting) has(key string) bool { return key != "" && (w.crowd || w.keys[key] > 0) }
+
+func (w *waiting) add(key string, events int) {
+	switch {
+	case key == "" || w.crowd:
+	case w.keys[key] == 0 && len(w.keys) >= w.most:
+		w.forget()
+	default:
+		w.keys[key] += events
 	}
 }
 
-func (w waiting) remove(key string) {
-	if w[key] > 1 {
-		w[key]--
+func (w *waiting) remove(key string) {
+	if w.keys[key] > 1 {
+		w.keys[key]--
 	} else {
-		delete(w, key)
+		delete(w.keys, key)
 	}
 }
+
+// forget makes it a crowd.
+func (w *waiting) forget() { w.keys, w.crowd = nil, true }

@@ -81,6 +81,7 @@ func (w *Worker) read(ctx context.Context, l *lease, known, after *cursor.Page) 
 			ask.KnownRoutes = known.RoutesVersion
 		}
 		if after == nil {
+			w.recountKeys(ctx)
 			ask.Rooms = w.handler.Rooms()
 		} else {
 			// What this page makes pending is not settled yet.

@@ -18,6 +18,10 @@ import (
 type Handler interface {
 	// Begin is called with every claim: keys are those with events pending.
 	Begin(keys []cursor.Waiting)
+	// Crowded: there were too many keys to know, and they may be counted again.
+	Crowded() bool
+	// Recount is Begin for those routes alone, in mid-lease.
+	Recount(keys []cursor.Waiting)
 	// Act does something with the page's items, until ctx is done, and returns a result
 	// for each fresh item and route, and whatever else has ended since it last returned.
 	Act(ctx context.Context, page *cursor.Page) []cursor.Result
@@ -107,6 +111,7 @@ type Worker struct {
 	said string
 
 	looked   time.Time // for what is pending
+	recount  time.Time // not before then
 	inARow   int       // passes that found something
 	lastBusy time.Time // the last of many
 	asleep   bool      // writers are to wake us
@@ -203,7 +208,20 @@ func (w *Worker) claim(ctx context.Context) (cursor.Claim, error) {
 func (w *Worker) waiting(ctx context.Context) ([]cursor.Waiting, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.cursor.Lease())
 	defer cancel()
-	return w.cursor.Waiting(ctx, maxKeys)
+	return w.cursor.Waiting(ctx)
+}
+
+// recountKeys lets the handler know keys one by one again where there were too many. A count
+// takes at most a twentieth of the time.
+func (w *Worker) recountKeys(ctx context.Context) {
+	began := time.Now()
+	if began.Before(w.recount) || !w.handler.Crowded() {
+		return
+	}
+	if keys, err := w.waiting(ctx); err == nil {
+		w.handler.Recount(keys)
+	}
+	w.recount = time.Now().Add(max(time.Second, 19*time.Since(began)))
 }
 
 // report bounds what is worth knowing and holds nobody up.
@@ -212,9 +230,6 @@ func (w *Worker) report(ctx context.Context) {
 	defer cancel()
 	w.handler.Report(ctx, w.cursor)
 }
-
-// maxKeys bounds what is kept in memory of what waits.
-const maxKeys = 100_000
 
 // close ends what is under way, settles it and gives the lease back. What had not begun
 // is pending, or was not read.

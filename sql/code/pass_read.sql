@@ -8,7 +8,7 @@ create or replace function tidemark.pass_read(
     room_of integer[])
 returns table (
     gate text, events integer, open boolean, place text, batch text, evidence text, routes jsonb, routes_version text,
-    route_ids integer[], attempt_no integer, error_count integer, fresh boolean, dead_letter_id bigint,
+    route_ids integer[], attempt_no integer, error_count integer, fresh boolean, replay boolean,
     seq bigint, event_id uuid, created_at timestamptz, occurred_at timestamptz, lane tidemark.lane, severity tidemark.severity,
     domain text, type text, stream text, key text, subject_table text, subject_ref text, idempotency_key text, trace text,
     actor text, payload jsonb)
@@ -92,13 +92,13 @@ begin
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                case when cardinality(outside) = 1 then array[outside[1].route_id] else array(
                    select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id) end,
-               1, 0, true, null::bigint, o.*
+               1, 0, true, false, o.*
         from tidemark.outbox o where o.seq >= lower(numbers) and o.seq < upper(numbers) order by o.seq;
     elsif numbers is not null then
         return query
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                array(select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id),
-               1, 0, true, null::bigint, o.*
+               1, 0, true, false, o.*
         from tidemark.events(tidemark.multirange_numbers(numbers)) o; -- in order
     end if;
     if due is null then
@@ -106,7 +106,7 @@ begin
     end if;
     return query
     select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
-           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.dead_letter_id, o.*
+           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, o.*
     from unnest(due) p
     join (
         select e.* from tidemark.events(array(
@@ -115,7 +115,7 @@ begin
     order by o.seq;
     return query
     select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
-           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.dead_letter_id, o.*
+           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, o.*
     from unnest(due) p
     join tidemark.dead_letter l on l.id = p.dead_letter_id
     cross join lateral jsonb_populate_record(null::tidemark.outbox, l.event_snapshot) o;

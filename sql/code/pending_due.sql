@@ -17,31 +17,41 @@ begin
                 select p, row_number() over () as place from (
                     select p from tidemark.pending p
                     where p.route_id = r.id and p.next_attempt_at <= clock_timestamp() and p.worker_id = pending_due.worker_id
+                      and not p.replay
                       -- The first of its key, where order is kept, whatever is due.
-                      and not (r.ordering = 'key' and p.key is not null and p.dead_letter_id is null and exists (
+                      and not (r.ordering = 'key' and p.key is not null and exists (
                           select from tidemark.pending e
                           where e.worker_id = p.worker_id and e.route_id = p.route_id and e.key = p.key and e.seq < p.seq
-                            and e.dead_letter_id is null))
-                    order by p.next_attempt_at limit room.n) f (p))
-            select d.p from (
-                select f.p, f.place from first f
-                union all
-                -- What waits behind them, in order: a key that was held up is made good in runs, not one by one.
-                select q.p, f.place from first f
-                cross join lateral (
-                    select q as p from tidemark.pending q
-                    where r.ordering = 'key' and room.n > 1 and (f.p).dead_letter_id is null
-                      and q.worker_id = pending_due.worker_id and q.route_id = r.id and q.key = (f.p).key
-                      and q.seq > (f.p).seq and q.dead_letter_id is null
-                      and q.seq < coalesce((
-                          select min(l.seq) from tidemark.pending l
-                          where l.worker_id = q.worker_id and l.route_id = q.route_id and l.key = q.key and l.seq > (f.p).seq
-                            and l.dead_letter_id is null and l.next_attempt_at > clock_timestamp()
-                            and l.next_attempt_at <> 'infinity'), 9223372036854775807)
-                    order by q.seq limit 50) q) d
-            order by d.place, (d.p).seq limit room.n) due (p)
+                            and not e.replay))
+                    order by p.next_attempt_at limit room.n) f (p)
+            ), live as materialized (
+                select d.p from (
+                    select f.p, f.place from first f
+                    union all
+                    -- What waits behind them, in order: a key that was held up is made good in runs, not one by one.
+                    select q.p, f.place from first f
+                    cross join lateral (
+                        select q as p from tidemark.pending q
+                        where r.ordering = 'key' and room.n > 1
+                          and q.worker_id = pending_due.worker_id and q.route_id = r.id and q.key = (f.p).key
+                          and q.seq > (f.p).seq and not q.replay
+                          and q.seq < coalesce((
+                              select min(l.seq) from tidemark.pending l
+                              where l.worker_id = q.worker_id and l.route_id = q.route_id and l.key = q.key and l.seq > (f.p).seq
+                                and not l.replay and l.next_attempt_at > clock_timestamp()
+                                and l.next_attempt_at <> 'infinity'), 9223372036854775807)
+                        order by q.seq limit 50) q) d
+                order by d.place, (d.p).seq limit room.n)
+            select l.p from live l
+            union all
+            -- Replays get the room that live events leave, and a tenth of it in any case.
+            select a.p from (
+                select a as p from tidemark.pending a
+                where a.route_id = r.id and a.next_attempt_at <= clock_timestamp() and a.worker_id = pending_due.worker_id
+                  and a.replay
+                order by a.next_attempt_at limit greatest(room.n - (select count(*) from live), room.n / 10)) a) due (p)
         where r.worker = pending_due.worker and r.enabled and not r.dry_run and not tidemark.target_is_inside(r.target_kind));
 end
 $$;
-comment on function tidemark.pending_due(text, integer, integer[], integer[]) is 'What is pending on the worker''s live routes and due, at most 100 a route, or room_of for those in rooms; among them up to 50 that wait behind an event of a key.';
+comment on function tidemark.pending_due(text, integer, integer[], integer[]) is 'What is pending on the worker''s live routes and due, live events first: at most 100 a route, or room_of for those in rooms; among them up to 50 that wait behind an event of a key. Replays get the room that is left, and at least a tenth.';
 revoke all on function tidemark.pending_due(text, integer, integer[], integer[]) from public;

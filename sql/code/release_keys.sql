@@ -17,7 +17,7 @@ begin
         cross join lateral (
             select q.ctid, q.next_attempt_at from tidemark.pending q
             where q.worker_id = release_keys.worker_id and q.route_id = k.route_id and q.key = k.key
-              and q.dead_letter_id is null
+              and not q.replay
             order by q.seq limit 1) first
         where first.next_attempt_at = 'infinity'));
 end
