@@ -510,3 +510,39 @@ func TestWatermarkSetBackByHand(t *testing.T) {
 		t.Errorf("%d rows of evidence with %d keys (%v), want 3", rows, keys, err)
 	}
 }
+
+// The fence holds from the check to the commit: nobody takes the lease over in between, however long
+// it is out; and a check waits for a takeover under way.
+func TestNoTakeoverBetweenCheckAndCommit(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w, old, other := live(t, db), open(t, db, "old"), open(t, db, "other")
+	w.exec(`update tidemark.outbound_route set target_kind = 'webhook'`)
+	w.emit(1)
+	claim := func(s session, owner string) string {
+		t.Helper()
+		return one[string](s, `select status || ' ' || coalesce(epoch, 0) from tidemark.claim('default', $1, '1 minute')`, owner)
+	}
+	const settle = `select tidemark.settle('default', 1, b, '{}', '{}', '{}') from tidemark.read_outbox('default', 10) b`
+	equal(t, "old", claim(old, "old"), "claimed 1")
+	w.exec(`update tidemark.heartbeat set lease_until = clock_timestamp()`)
+
+	old.begin()
+	old.exec(settle)
+	equal(t, "while the old one settles", claim(other, "other"), "busy 0")
+	old.commit()
+	w.wantRows(`select watermark_id from tidemark.worker_cursor`, "1")
+
+	w.emit(2)
+	other.begin()
+	equal(t, "other", claim(other, "other"), "claimed 2")
+	settled := make(chan error)
+	go func() {
+		_, err := old.conn.Exec(context.Background(), settle)
+		settled <- err
+	}()
+	w.waitsFor(old)
+	other.commit()
+	wantCode(t, <-settled, "TM011")
+	w.wantRows(`select watermark_id from tidemark.worker_cursor`, "1")
+}

@@ -1,0 +1,100 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidemarkhq/tidemark/internal/cursor"
+)
+
+// far is a database behind a network: a question takes a while to arrive, and its answer to come
+// back. From some question on nothing comes back any more.
+type far struct {
+	there, back time.Duration
+	answers     int // then there are none
+	lease       time.Duration
+	until       time.Time // the lease, as the database has it
+}
+
+func (*far) Query(context.Context, string, ...any) (pgx.Rows, error) {
+	return nil, errors.ErrUnsupported
+}
+func (*far) Exec(context.Context, string, ...any) (pgconn.CommandTag, error) {
+	return pgconn.CommandTag{}, errors.ErrUnsupported
+}
+
+func (f *far) QueryRow(ctx context.Context, _ string, _ ...any) pgx.Row {
+	if f.answers--; f.answers < 0 {
+		<-ctx.Done()
+		return answerRow(ctx.Err())
+	}
+	time.Sleep(f.there)
+	f.until = time.Now().Add(f.lease)
+	time.Sleep(f.back)
+	return answerRow(ctx.Err())
+}
+
+type rowFunc func(dest ...any) error
+
+func (f rowFunc) Scan(dest ...any) error { return f(dest...) }
+
+// answerRow is that of tidemark.beat: no gate is closed, route 1 is live.
+func answerRow(err error) pgx.Row {
+	return rowFunc(func(dest ...any) error {
+		if err == nil {
+			*dest[1].(*[]int32) = []int32{1}
+		}
+		return err
+	})
+}
+
+// Whatever the network does, deliveries are cut off before the database gives the lease to another,
+// and none begins in the last moment.
+func TestLeaseEndsBeforeItsEnd(t *testing.T) {
+	t.Parallel()
+	for _, f := range []far{
+		{lease: time.Second}, {lease: time.Second, answers: 7},
+		{lease: 5 * time.Second, answers: 3}, {lease: 5 * time.Second, answers: 9, there: 300 * time.Millisecond},
+		{lease: 5 * time.Second, answers: 9, back: 900 * time.Millisecond}, {lease: 10 * time.Minute, answers: 1, back: 500 * time.Millisecond},
+	} {
+		t.Run(fmt.Sprintf("%+v", f), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				f.until = began.Add(f.lease) // of the claim
+				l := hold(t.Context(), cursor.New(&f, "w", "o", f.lease), began, func() bool { return true })
+				<-l.ctx.Done()
+				if left := time.Until(f.until); left < margin/2 || left > margin+2*beatTime {
+					t.Errorf("deliveries are cut off %s before the end of the lease, want about %s", left, margin)
+				}
+				if !errors.Is(context.Cause(l.ctx), errLeaseOver) {
+					t.Error(context.Cause(l.ctx))
+				}
+				<-l.over
+			})
+		})
+	}
+}
+
+// The last delivery may begin before the margin: by the clock, however fresh the news of the gates are.
+func TestNothingBeginsInTheMargin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{ctx: t.Context(), until: time.Now().Add(5 * time.Second), fresh: time.Now().Add(time.Hour), live: map[int32]bool{1: true}}
+		time.Sleep(5*time.Second - margin - 1)
+		if !l.allows(1) || l.allows(2) {
+			t.Error("before the margin: route 1 may deliver, and no other")
+		}
+		time.Sleep(1)
+		if l.allows(1) {
+			t.Error("a delivery may begin in the margin")
+		}
+	})
+}
