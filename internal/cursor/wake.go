@@ -9,10 +9,16 @@ import (
 // The lock that tidemark.emit looks at.
 const wakeLock = `(1953064301, 1)`
 
-// HoldWake says to writers that a worker sleeps, until DropWake or the end of the session.
-func HoldWake(ctx context.Context, db Querier) error {
-	_, err := db.Exec(ctx, `select pg_advisory_lock_shared`+wakeLock)
-	return err
+// HoldWake says to writers that a worker sleeps, until DropWake or the end of the session. False: a writer has the lock
+// at this moment, and so may any login for as long as it likes. It does not wait, since the poll is the truth.
+func HoldWake(ctx context.Context, db Querier) (held bool, err error) {
+	for range 3 { // a writer holds it for the time of two function calls
+		err = db.QueryRow(ctx, `select pg_try_advisory_lock_shared`+wakeLock).Scan(&held)
+		if held || err != nil {
+			break
+		}
+	}
+	return held, err
 }
 
 // DropWake takes HoldWake back.

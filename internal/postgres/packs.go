@@ -23,15 +23,20 @@ func (db *DB) Packs(ctx context.Context) ([]Pack, error) {
 
 // InstallPack runs the SQL of a pack and records it. It wants a transaction.
 func (db *DB) InstallPack(ctx context.Context, name, version, checksum, sql string) (Pack, error) {
-	// Two installers at once would both insert what neither of them sees yet.
-	if _, err := db.querier.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('tidemark pack ' || $1, 0))`, name); err != nil {
+	// Recorded first: the row is what a second installer waits for, who would else insert what neither sees yet. Not an
+	// advisory lock, which any login could hold.
+	if _, err := db.querier.Exec(ctx, `set local lock_timeout = '60s'`); err != nil {
+		return Pack{}, err
+	}
+	pack, err := one[Pack](ctx, db, `insert into tidemark.pack as p (pack, version, checksum) values ($1, $2, $3)
+		on conflict (pack) do update set version = excluded.version, checksum = excluded.checksum,
+			installed_at = clock_timestamp(), installed_by = session_user
+		returning p.pack, p.version, p.checksum, p.installed_at, p.installed_by`, name, version, checksum)
+	if err != nil {
 		return Pack{}, err
 	}
 	if _, err := db.querier.Exec(ctx, sql); err != nil {
 		return Pack{}, tidemark.AsError(err)
 	}
-	return one[Pack](ctx, db, `insert into tidemark.pack as p (pack, version, checksum) values ($1, $2, $3)
-		on conflict (pack) do update set version = excluded.version, checksum = excluded.checksum,
-			installed_at = clock_timestamp(), installed_by = session_user
-		returning p.pack, p.version, p.checksum, p.installed_at, p.installed_by`, name, version, checksum)
+	return pack, nil
 }

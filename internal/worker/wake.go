@@ -71,7 +71,7 @@ func (b *Bridge) hold(ctx context.Context) {
 	defer cancel()
 	var err error
 	if want {
-		err = cursor.HoldWake(ctx, b.lock)
+		want, err = cursor.HoldWake(ctx, b.lock)
 	} else {
 		err = cursor.DropWake(ctx, b.lock)
 	}
@@ -155,9 +155,10 @@ func (b *Bridge) look(ctx context.Context, listen *pgx.Conn, listening map[strin
 	return true, nil
 }
 
-// ready connects the session that holds the lock, if it is not.
+// ready connects the session that holds the lock, if it is not, and tries again for a lock that another one had.
 func (b *Bridge) ready(ctx context.Context) error {
 	b.mu.Lock()
+	b.hold(ctx)
 	connected := b.lock != nil
 	b.mu.Unlock()
 	if connected {

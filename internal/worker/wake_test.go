@@ -80,6 +80,26 @@ func TestWakeUpMissesNoLateCommit(t *testing.T) {
 	ts["app"].wait(t, 1)
 }
 
+// C17: a login without grants holds the lock that says that a worker sleeps, for itself alone. Wake-up is lost for so
+// long; falling asleep, the poll and stopping are not.
+func TestWakeLockHeldByAStranger(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, "")
+	stranger := db.Connect(t)
+	if _, err := stranger.Exec(t.Context(), `select pg_advisory_lock(1953064301, 1)`); err != nil {
+		t.Fatal(err)
+	}
+	w := run(t, db, ts, bridge(t, db), func(o *worker.Options) { o.PollMin, o.PollMax = 10*time.Millisecond, 100*time.Millisecond })
+	for n := range 10 {
+		emit(t, db, "a1")
+		ts["app"].wait(t, n+1)
+	}
+	// Nobody waits for the lock: that would be a worker which neither sleeps nor works.
+	eventually(t, db, `select count(*)::text from pg_locks l where l.locktype = 'advisory' and l.classid = 1953064301 and not l.granted
+		and l.database = (select d.oid from pg_database d where d.datname = current_database())`, "0")
+	w.stop()
+}
+
 // While nobody sleeps, and where the gate is closed, a commit notifies nobody: its
 // transaction can be prepared.
 func TestNoSignalWhileAwake(t *testing.T) {

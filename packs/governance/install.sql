@@ -6,7 +6,9 @@ set local search_path = pg_catalog, pg_temp;
 
 do $$
 begin
-    if not has_database_privilege(current_database(), 'create') or not pg_has_role('tidemark_owner', 'member') then
+    -- From PostgreSQL 16 on ADMIN alone makes a member, who cannot become the owner.
+    if not has_database_privilege(current_database(), 'create')
+        or not pg_has_role('tidemark_owner', case when current_setting('server_version_num')::int >= 160000 then 'set' else 'member' end) then
         raise exception using errcode = '42501',
             message = format('%s may not install the pack governance: it makes a schema that belongs to tidemark_owner', current_user),
             hint = format('Install it as the role that ran tidemark migrate up, or: grant create on database %I to %I; grant tidemark_owner to %2$I;',
@@ -23,6 +25,9 @@ comment on schema governance is 'Candidates for governance, found in tables that
 grant usage on schema governance to tidemark_admin, tidemark_executor, tidemark_reader;
 
 -- Tables
+
+create table if not exists governance.turn ();
+comment on table governance.turn is 'Has no rows. governance.judge locks it: pages of new candidates share it, marks and old verdicts have it alone.';
 
 create table if not exists governance.ruleset (
     ruleset_version text primary key constraint version_is_a_plain_name check (ruleset_version ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$'),
@@ -421,6 +426,7 @@ comment on function governance.gate(governance.candidate[]) is 'Handler of gov_i
 create or replace function governance.judge(ids bigint[], alone boolean, out judged bigint, out changed bigint)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '30s'
 -- Of its updates, that is.
 set enable_hashjoin = off
 set enable_mergejoin = off
@@ -434,11 +440,11 @@ begin
     -- gov_candidate_scan has a cursor for new candidates, one for marks and one for old verdicts. Two of them that
     -- judge the same candidate at once could leave the verdict of the one that looked first. New candidates are in one
     -- shard each and may be judged side by side; the rest waits for them, and they for it. Later statements see what was
-    -- committed meanwhile.
+    -- committed meanwhile. Not an advisory lock, which any login could hold.
     if alone then
-        perform pg_advisory_xact_lock(1953064301, 100);
+        lock table governance.turn in share row exclusive mode;
     else
-        perform pg_advisory_xact_lock_shared(1953064301, 100);
+        lock table governance.turn in row exclusive mode;
     end if;
     rules := governance.current_ruleset();
 
@@ -889,6 +895,7 @@ revoke execute on function governance.audit_start(interval, integer), governance
 grant execute on function governance.audit_start(interval, integer), governance.ruleset_set(text, jsonb, text),
     governance.watch(regclass, text, jsonb, jsonb, text) to tidemark_admin;
 grant execute on function governance.find(text, text) to tidemark_reader;
+grant update on governance.turn to tidemark_executor;
 grant select on governance.ruleset, governance.watched to tidemark_executor, tidemark_reader;
 grant select, insert, update on governance.ruleset, governance.watched to tidemark_admin;
 grant select, insert on governance.candidate to tidemark_executor;

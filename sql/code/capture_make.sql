@@ -2,6 +2,7 @@ create or replace function tidemark.capture_make(route_code text)
 returns text
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '3s'
 as $$
 declare
     route tidemark.inbound_route;
@@ -17,8 +18,14 @@ begin
         raise exception using errcode = 'TM004', message = format('there is no inbound route "%s", or not its table', capture_make.route_code);
     end if;
     name := format('capture_%s', route.id);
-    -- Two at once would fail with "tuple concurrently updated".
-    perform pg_advisory_xact_lock(1953064301, 2);
+    -- Two at once would fail with "tuple concurrently updated". Captures and readers pass this mode by. Not an advisory
+    -- lock, which any login could hold.
+    begin
+        lock table tidemark.inbound_route in share update exclusive mode;
+    exception when lock_not_available then
+        raise exception using errcode = 'lock_not_available', message = 'another session is making functions of captured tables',
+            hint = 'Call it again. Who holds it: select * from tidemark.lock_blame(''tidemark.inbound_route'');';
+    end;
     body := tidemark.capture_body(relation, route);
     if exists (select from pg_proc p where p.pronamespace = 'tidemark'::regnamespace and p.proname = name and p.prosrc = body) then
         return null;

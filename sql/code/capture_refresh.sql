@@ -2,6 +2,7 @@ create or replace function tidemark.capture_refresh()
 returns setof text
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '3s'
 as $$
 declare
     name text;
@@ -9,6 +10,12 @@ begin
     return query
     select m.name from tidemark.capture_stale s cross join lateral tidemark.capture_make(s.route_code) m (name)
     where m.name is not null;
+    if not exists (select from pg_proc p where p.pronamespace = 'tidemark'::regnamespace and p.proname ~ '^capture_[0-9]+$'
+                   and not exists (select from pg_trigger t where t.tgfoid = p.oid)) then
+        return;
+    end if;
+    -- As capture_make does: a session that has made a function puts a trigger on it before it lets go.
+    lock table tidemark.inbound_route in share update exclusive mode;
     for name in
         select p.proname from pg_proc p
         where p.pronamespace = 'tidemark'::regnamespace and p.proname ~ '^capture_[0-9]+$' and not exists (select from pg_trigger t where t.tgfoid = p.oid)

@@ -21,11 +21,14 @@ declare
     newest timestamptz;
     n bigint;
 begin
-    -- One at a time: two would make the same partition.
-    if not pg_try_advisory_xact_lock(7233185930372) then
+    -- One at a time: two would make the same partition. Writers, readers and the fence pass this mode by, and making a
+    -- partition takes it anyway. Not an advisory lock, which any login could hold.
+    begin
+        lock table only tidemark.outbox in share update exclusive mode nowait;
+    exception when lock_not_available then
         return query select 'postponed', 'outbox', 'another call is under way';
         return;
-    end if;
+    end;
 
     last_number := (select q.last_value - (not q.is_called)::integer from tidemark.outbox_seq_seq q);
     end_of_all := (select max(p.end_seq) from tidemark.partitions('tidemark.outbox') p);
@@ -120,7 +123,11 @@ begin
     end if;
     perform tidemark.capture_findings();
     perform tidemark.emit_findings();
-    return query select 'made', m, 'for what its table and its route are now' from tidemark.capture_refresh() m;
+    begin
+        return query select 'made', m, 'for what its table and its route are now' from tidemark.capture_refresh() m;
+    exception when lock_not_available then
+        return query select 'postponed', 'captures', 'an operator is at it; will be made by another call';
+    end;
     delete from tidemark.captured c
     where c.at < clock_timestamp() - coalesce((select s.value::interval from tidemark.setting s where s.key = 'captured.retention'), '30 days');
     get diagnostics n = row_count;

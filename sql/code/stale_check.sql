@@ -20,6 +20,11 @@ declare
     id uuid;
 begin
     perform tidemark.session_check('stale_check', 'it must see what another check has told meanwhile.');
+    -- A row that somebody has deleted would be silence about silence.
+    insert into tidemark.silence (executor_id)
+    select h.executor_id from tidemark.heartbeat h
+    where not exists (select from tidemark.silence s where s.executor_id = h.executor_id)
+    on conflict do nothing;
 
     for overdue in
         select v.executor_id from tidemark.heartbeat_health v
@@ -27,22 +32,23 @@ begin
                                     and v.age_seconds > v.stale_threshold_seconds / 2
         order by 1
     loop
-        -- Of two checks at once one tells, and the other does not wait: whoever looks at the result of a check at
-        -- leisure, in an open transaction, holds up that executor only.
-        continue when not pg_try_advisory_xact_lock(1953064302, hashtext(overdue));
+        -- Of two checks at once one tells, and the other does not wait: a session that reads the result of a check at
+        -- leisure, in an open transaction, holds up the telling of that executor alone, and its worker not at all. Not an
+        -- advisory lock, which any login could hold. The row is there since the heartbeat is (trigger heartbeat_silence).
+        perform from tidemark.silence s where s.executor_id = overdue for update skip locked;
+        continue when not found;
         -- A new statement, which sees what a check committed that had the lock just before.
         select v.* into h from tidemark.heartbeat_health v where v.executor_id = overdue;
         if h.state = 'quiet' then
             -- When its gate opens, it has half its threshold at least to come back.
-            insert into tidemark.silence (executor_id, excused_at) values (overdue, clock_timestamp())
-            on conflict (executor_id) do update set excused_at = excluded.excused_at;
+            update tidemark.silence s set excused_at = clock_timestamp() where s.executor_id = overdue;
         end if;
         continue when h.state is distinct from 'silent';
 
-        insert into tidemark.silence as s (executor_id, told_at) values (overdue, clock_timestamp())
-        on conflict (executor_id) do update set told_at = excluded.told_at
-        where coalesce(s.told_at <= excluded.told_at - make_interval(secs => 2 * h.stale_threshold_seconds)
-                       or s.told_at > excluded.told_at, true);
+        update tidemark.silence s set told_at = clock_timestamp()
+        where s.executor_id = overdue
+          and coalesce(s.told_at <= clock_timestamp() - make_interval(secs => 2 * h.stale_threshold_seconds)
+                       or s.told_at > clock_timestamp(), true);
         told := found;
         id := null;
         if told then
