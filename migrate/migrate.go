@@ -12,9 +12,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// lock serializes installers, whatever database of the cluster they work on: roles belong to the cluster.
-// A lock of the transaction and not of the session, so that it holds through PgBouncer too.
-const lock = "select pg_catalog.pg_advisory_xact_lock(7233185930371)"
+// Installers wait for each other, in the same database by lock and the first time, when there is no table to lock, by
+// the unique indexes of the catalogs: the second one waits where it makes the same role or schema. Not by an advisory
+// lock, which any login could hold. Readers of the table go on.
+const (
+	lock = "lock table tidemark.migration in exclusive mode"
+	// patience is how long an installer waits for another one.
+	patience = "set local lock_timeout = '60s'"
+	// haste is how long it waits for a table of which writers and readers may be at work: what comes behind it waits too.
+	haste = "set local lock_timeout = '3s'"
+)
 
 // ErrOlder and ErrNewer are what [Check] returns for a schema that this build cannot work with.
 var (
@@ -24,59 +31,151 @@ var (
 
 // A Report says what [Up] did.
 type Report struct {
+	// Roles holds the statements that made Tidemark's roles and their members. Empty: all was there.
+	Roles []string
 	// Applied holds the migrations that ran, as NNNN_name. Empty: all had run.
 	Applied []string
 	// Recreated counts the functions, triggers and views that were re-created: all of them or none.
 	Recreated int
+	// Warnings tell of a first installation what it lacks, and whose rights it shares.
+	Warnings []string
 }
 
-// Up brings the schema up to date. It waits for another Up that is under way, and does nothing where
+// Up brings the schema up to date. It waits for another Up that is under way, at most a minute, and does nothing where
 // nothing is left to do. On an error the migrations reported in Report stay applied, and the rest of the
 // database is as it was. A schema newer than this build is refused with ErrNewer.
 //
-// conn's role needs CREATE on the database and, the first time in a cluster, CREATEROLE or superuser.
-func Up(ctx context.Context, conn *pgx.Conn) (Report, error) {
+// The role of conn needs SET on tidemark_owner and, the first time, CREATE on the database and CREATEROLE or roles that
+// are there already. Where it lacks a right the error is a *RolesError, with the statements that somebody else has to
+// run.
+func Up(ctx context.Context, conn *pgx.Conn, opts ...Option) (Report, error) {
 	var report Report
+	o, err := collect(opts)
+	if err != nil {
+		return report, err
+	}
 	for _, m := range embedded().migrations {
-		ran, err := apply(ctx, conn, m)
-		if err != nil {
-			return report, err
-		}
-		if ran {
-			report.Applied = append(report.Applied, m.fileName())
+		if err := apply(ctx, conn, o, m, &report); err != nil {
+			return report, waited(err)
 		}
 	}
-	n, err := recreate(ctx, conn, embedded().objects)
-	report.Recreated = n
-	return report, err
+	report.Recreated, err = recreate(ctx, conn, o, embedded().objects)
+	return report, waited(err)
+}
+
+// waited says of an error what it was that an installer waited for in vain.
+func waited(err error) error {
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && pgErr.Code == "55P03" {
+		return fmt.Errorf("another installer, or a session that has a table of Tidemark locked, did not end in time; run it again: %w", err)
+	}
+	return err
 }
 
 func (m migration) fileName() string { return fmt.Sprintf("%04d_%s", m.version, m.name) }
 
-func apply(ctx context.Context, conn *pgx.Conn, m migration) (ran bool, err error) {
-	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lock); err != nil {
+// apply runs a migration unless it has run.
+func apply(ctx context.Context, conn *pgx.Conn, o options, m migration, report *Report) error {
+	for tries := 1; ; tries++ {
+		var done Report
+		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
+			done, err = applyIn(ctx, tx, o, m)
 			return err
+		})
+		if tries < 3 && overtaken(m, err) {
+			continue
 		}
-		state, err := read(ctx, tx)
-		if err != nil {
-			return err
+		if err == nil {
+			report.Roles = append(report.Roles, done.Roles...)
+			report.Applied = append(report.Applied, done.Applied...)
+			report.Warnings = append(report.Warnings, done.Warnings...)
 		}
-		if len(state.migrations) > len(embedded().migrations) {
-			return fmt.Errorf("%w: it has migration %d, this build knows %d", ErrNewer,
-				len(state.migrations), len(embedded().migrations))
-		}
-		if m.version <= len(state.migrations) {
-			return nil
-		}
-		ran = true
-		if err := run(ctx, tx, "migrations/"+m.fileName()+".sql", m.text); err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, recordMigration, m.version, m.name, m.checksum, m.breaking)
 		return err
-	})
-	return ran && err == nil, err
+	}
+}
+
+// overtaken: another installer made the schema between the look and create schema. It is there now, and the next look
+// sees it.
+func overtaken(m migration, err error) bool {
+	var pgErr *pgconn.PgError
+	return m.version == 1 && errors.As(err, &pgErr) && (pgErr.Code == "23505" || pgErr.Code == "42P06")
+}
+
+func applyIn(ctx context.Context, tx pgx.Tx, o options, m migration) (Report, error) {
+	in, err := enter(ctx, tx, o)
+	if err != nil {
+		return Report{}, err
+	}
+	if len(in.migrations) > len(embedded().migrations) {
+		return Report{}, fmt.Errorf("%w: it has migration %d, this build knows %d", ErrNewer,
+			len(in.migrations), len(embedded().migrations))
+	}
+	if m.version <= len(in.migrations) {
+		return Report{Roles: in.made}, nil
+	}
+	report := Report{Roles: in.made, Applied: []string{m.fileName()}, Warnings: in.warnings}
+	if in.first {
+		shared, err := sharedWith(ctx, tx, in.prefix)
+		if err != nil {
+			return Report{}, err
+		}
+		if len(shared) > 0 {
+			report.Warnings = append(report.Warnings, sharing(in.prefix, shared))
+		}
+	} else if _, err := tx.Exec(ctx, haste); err != nil {
+		return Report{}, err
+	}
+	if err := run(ctx, tx, "migrations/"+m.fileName()+".sql", NameRoles(m.text, in.prefix)); err != nil {
+		return Report{}, err
+	}
+	_, err = tx.Exec(ctx, recordMigration, m.version, m.name, m.checksum, m.breaking)
+	return report, err
+}
+
+// entered is what an installer finds, and what it did about its roles.
+type entered struct {
+	installed
+	prefix   string
+	first    bool // the schema is not there
+	made     []string
+	warnings []string
+}
+
+// enter makes the roles, waits for another installer that is under way and then looks, as the schema's owner, what is
+// installed.
+func enter(ctx context.Context, tx pgx.Tx, o options) (entered, error) {
+	var in entered
+	if _, err := tx.Exec(ctx, patience); err != nil {
+		return in, err
+	}
+	owner, err := schemaOwner(ctx, tx)
+	if err != nil {
+		return in, err
+	}
+	if in.prefix, err = o.prefixFor(owner); err != nil {
+		return in, err
+	}
+	in.first = owner == ""
+	if in.made, in.warnings, err = makeRoles(ctx, tx, in.prefix, in.first); err != nil || in.first {
+		return in, err
+	}
+	if _, err := tx.Exec(ctx, "set local role "+in.prefix+ownerRole); err != nil {
+		return in, err
+	}
+	if _, err := tx.Exec(ctx, lock); err != nil {
+		return in, err
+	}
+	in.installed, err = read(ctx, tx)
+	return in, err
+}
+
+func sharing(prefix string, databases []string) string {
+	const most = 5
+	if more := len(databases) - most; more > 0 {
+		databases = append(databases[:most:most], fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("the roles %s… are those of Tidemark in %s too: a right here is one there; "+
+		"--role-prefix gives a database roles of its own", prefix+"tidemark_", strings.Join(databases, ", "))
 }
 
 const recordMigration = `insert into tidemark.migration (version, name, checksum, breaking) values ($1, $2, $3, $4)`
@@ -101,21 +200,18 @@ union all
 select c.relname, pg_get_viewdef(c.oid)
 from pg_class c where c.relnamespace = 'tidemark'::regnamespace and c.relkind = 'v'`
 
-func recreate(ctx context.Context, conn *pgx.Conn, objects []object) (n int, err error) {
+func recreate(ctx context.Context, conn *pgx.Conn, o options, objects []object) (n int, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		// Without the lock most of several installers at once fail with "tuple concurrently updated".
-		if _, err := tx.Exec(ctx, lock); err != nil {
+		in, err := enter(ctx, tx, o)
+		if err != nil || in.current(objects) {
 			return err
 		}
-		state, err := read(ctx, tx)
-		if err != nil || state.current(objects) {
-			return err
-		}
-		if _, err := tx.Exec(ctx, "set local role tidemark_owner; set local check_function_bodies = off"); err != nil {
+		if _, err := tx.Exec(ctx, haste+"; set local check_function_bodies = off"); err != nil {
 			return err
 		}
 		for _, o := range objects {
-			if err := run(ctx, tx, "code/"+o.name+".sql", o.text); err != nil {
+			if err := run(ctx, tx, "code/"+o.name+".sql", NameRoles(o.text, in.prefix)); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/sql"
 )
 
 // A Status compares the schema in a database with the one in this build.
@@ -148,6 +150,9 @@ func Verify(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 		return []string{"nothing is installed; run: tidemark migrate up"}, nil
 	}
 	var problems []string
+	if _, err := InstalledPrefix(ctx, conn); err != nil {
+		problems = append(problems, err.Error())
+	}
 	for i, m := range state.migrations {
 		if i < len(embedded().migrations) && m.Checksum != embedded().migrations[i].checksum {
 			problems = append(problems, fmt.Sprintf("migration %04d_%s: the database ran another text of it", m.Version, m.Name))
@@ -178,15 +183,28 @@ order by 1`)
 }
 
 // Print writes all SQL that Up would run on an empty database, with what it records, as one script for psql.
-func Print(w io.Writer) error {
+func Print(w io.Writer, opts ...Option) error {
+	o, err := collect(opts)
+	if err != nil {
+		return err
+	}
+	prefix, err := o.prefixFor("")
+	if err != nil {
+		return err
+	}
 	var out strings.Builder
 	out.WriteString("\\set ON_ERROR_STOP on\n")
+	fmt.Fprintf(&out, "\n-- roles.sql\nselect statement from (\n%s) s where not done and needed <> 'advice'\n\\gexec\n",
+		strings.ReplaceAll(sql.Roles, "$1", "current_user"))
 	for _, m := range embedded().migrations {
-		fmt.Fprintf(&out, "\n-- migrations/%s.sql\nbegin;\n%s;\n%s", m.fileName(), lock, m.text)
-		fmt.Fprintf(&out, "insert into tidemark.migration (version, name, checksum, breaking) values (%d, '%s', '%s', %t);\ncommit;\n",
-			m.version, m.name, m.checksum, m.breaking)
+		fmt.Fprintf(&out, "\n-- migrations/%s.sql\nbegin;\n%s;\n", m.fileName(), patience)
+		if m.version > 1 {
+			fmt.Fprintf(&out, "set local role %s;\n%s;\n%s;\n", ownerRole, lock, haste)
+		}
+		fmt.Fprintf(&out, "%sinsert into tidemark.migration (version, name, checksum, breaking) values (%d, '%s', '%s', %t);\ncommit;\n",
+			m.text, m.version, m.name, m.checksum, m.breaking)
 	}
-	fmt.Fprintf(&out, "\nbegin;\n%s;\nset local role tidemark_owner;\nset local check_function_bodies = off;\n", lock)
+	fmt.Fprintf(&out, "\nbegin;\n%s;\nset local role %s;\n%s;\n%s;\nset local check_function_bodies = off;\n", patience, ownerRole, lock, haste)
 	for _, o := range embedded().objects {
 		fmt.Fprintf(&out, "\n-- code/%s.sql\n%s", o.name, o.text)
 	}
@@ -195,6 +213,6 @@ func Print(w io.Writer) error {
 		fmt.Fprintf(&out, "%s;\n", record)
 	}
 	out.WriteString("commit;\n")
-	_, err := io.WriteString(w, out.String())
+	_, err = io.WriteString(w, NameRoles(out.String(), prefix))
 	return err
 }

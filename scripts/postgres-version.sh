@@ -21,6 +21,10 @@ case $version in
 *) echo "postgres-version.sh: version $version is not one of 15, 16, 17, 18" >&2; exit 1 ;;
 esac
 
+for program in npm node; do
+	command -v $program >/dev/null || { echo "postgres-version.sh: $program is needed to fetch PostgreSQL $version" >&2; exit 1; }
+done
+
 dir=$PWD/.postgres/$exact
 if [ ! -x "$dir/native/bin/postgres" ]; then
 	rm -rf "$dir" && mkdir -p "$dir"

@@ -2,7 +2,8 @@
 // its own for every test, cheap enough that none has to be shared.
 //
 // The databases are made on the server of TIDEMARK_TEST_URL, a postgres:// URL
-// of a role that may create databases and Tidemark's roles. Without it one
+// of a role that may create databases and Tidemark's roles; a superuser makes
+// the role tidemark_test_installer, and installs as that. Without it one
 // private server is started for the test process and ends with it.
 //
 // TIDEMARK_TEST_SETTINGS holds settings for the private servers, as name=value
@@ -285,6 +286,11 @@ func inspect(ctx context.Context, conn *pgx.Conn, name string) (made, ready bool
 	return true, ready, err
 }
 
+// testInstaller installs as most people's do: it may create roles, and is no superuser.
+const testInstaller = "tidemark_test_installer"
+
+// migrateTo installs as testInstaller where it can, so that every test of a template is one of an installation without
+// a superuser.
 func migrateTo(ctx context.Context, maintenance, name string) error {
 	address, err := withDatabase(maintenance, name)
 	if err != nil {
@@ -294,8 +300,48 @@ func migrateTo(ctx context.Context, maintenance, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = migrate.Up(ctx, conn)
+	var superuser bool
+	if err = conn.QueryRow(ctx, "select rolsuper from pg_catalog.pg_roles where rolname = current_user").Scan(&superuser); err == nil {
+		if superuser {
+			err = installWithout(ctx, conn, name)
+		} else {
+			_, err = migrate.Up(ctx, conn)
+		}
+	}
 	return errors.Join(err, conn.Close(ctx))
+}
+
+// installWithout needs a superuser's session and does not install as one.
+func installWithout(ctx context.Context, conn *pgx.Conn, database string) error {
+	_, err := conn.Exec(ctx, "do $$ begin create role "+testInstaller+" createrole; exception when duplicate_object or unique_violation then null; end $$;"+
+		"alter database "+database+" owner to "+testInstaller)
+	if err != nil {
+		return err
+	}
+	up := func() error {
+		if _, err := conn.Exec(ctx, "set session authorization "+testInstaller); err != nil {
+			return err
+		}
+		_, err := migrate.Up(ctx, conn)
+		_, resetErr := conn.Exec(ctx, "reset session authorization")
+		return errors.Join(err, resetErr)
+	}
+	err = up()
+	// Another test has made the roles, as a superuser.
+	if refused := (*migrate.RolesError)(nil); errors.As(err, &refused) {
+		for _, statement := range refused.Statements {
+			if _, err := conn.Exec(ctx, statement); err != nil {
+				return err
+			}
+		}
+		err = up()
+	}
+	if err != nil {
+		return err
+	}
+	// No installer without a superuser may do this, from PostgreSQL 16 on.
+	_, err = conn.Exec(ctx, "grant pg_read_all_stats to tidemark_owner")
+	return err
 }
 
 // maintain runs f in a session of its own, on no test's context: a database is

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -68,8 +69,27 @@ func (a *app) withDatabase(do work) func(*cobra.Command, []string) error {
 			_ = conn.Close(ctx)
 		}()
 		s := &session{DB: postgres.New(conn), conn: conn, printer: p, in: cmd.InOrStdin()}
-		return do(cmd.Context(), s, args)
+		return s.lacksRole(cmd, do(cmd.Context(), s, args))
 	}
+}
+
+// lacksRole says which role a refused command needs, by the name that it has in this database.
+func (s *session) lacksRole(cmd *cobra.Command, err error) error {
+	var pgErr *pgconn.PgError
+	role := cmd.Annotations[roleAnnotation]
+	if role == "" || !errors.As(err, &pgErr) || pgErr.Code != "42501" {
+		return err
+	}
+	return hinted{err, fmt.Sprintf("%q needs a member of the role %s.", cmd.CommandPath(), s.roles(cmd.Context(), role))}
+}
+
+// roles gives the roles in text the names that they have in this database.
+func (s *session) roles(ctx context.Context, text string) string {
+	prefix, err := migrate.InstalledPrefix(ctx, s.conn)
+	if err != nil {
+		return text
+	}
+	return migrate.NameRoles(text, prefix)
 }
 
 func (a *app) connect(ctx context.Context, p *printer) (*pgx.Conn, error) {

@@ -58,6 +58,7 @@ func doctor(ctx context.Context, s *session) error {
 	}
 	problems := diagnose(s.printer, findings, health)
 	for i, p := range problems {
+		p.Do, p.Next = s.roles(ctx, p.Do), s.roles(ctx, p.Next)
 		if err := showProblem(s, p, i > 0); err != nil {
 			return err
 		}

@@ -76,6 +76,7 @@ func printError(w io.Writer, text, hint string) {
 func describe(cmd *cobra.Command, err error) (text, hint string, status int) {
 	var usage usageError
 	var refused *tidemark.Error
+	var roles *migrate.RolesError
 	var unreachable *pgconn.ConnectError
 	var pgErr *pgconn.PgError
 	var withHint hinted
@@ -89,6 +90,8 @@ func describe(cmd *cobra.Command, err error) (text, hint string, status int) {
 		return "interrupted", hint, exitInterrupted
 	case errors.Is(err, migrate.ErrOlder), errors.Is(err, migrate.ErrNewer):
 		return err.Error(), hint, exitSchema
+	case errors.As(err, &roles):
+		return err.Error(), hint, exitRefused
 	case errors.As(err, &unreachable):
 		return "cannot reach the database: " + connectFailure(unreachable), firstOf(hint, "Name it with --database-url or TIDEMARK_DATABASE_URL."), exitUnreachable
 	case errors.As(err, &refused):
@@ -110,14 +113,9 @@ func describeSQL(cmd *cobra.Command, err error, pgErr *pgconn.PgError, hint stri
 	}
 	hint = firstOf(hint, pgErr.Hint)
 	switch {
-	case pgErr.Code == "42501":
-		if role := cmd.Annotations[roleAnnotation]; role != "" {
-			hint = fmt.Sprintf("%q needs a member of the role %s.", cmd.CommandPath(), role)
-		}
-		return text, hint, exitRefused
 	case pgErr.Code == "23514":
 		return text, firstOf(hint, cmd.CommandPath()+" --help tells what it takes."), exitRefused
-	case pgErr.Code[:2] == "22", pgErr.Code[:2] == "23", pgErr.Code[:2] == "54":
+	case pgErr.Code == "42501", pgErr.Code[:2] == "22", pgErr.Code[:2] == "23", pgErr.Code[:2] == "54":
 		return text, hint, exitRefused
 	case pgErr.Code[:2] == "08", pgErr.Code[:3] == "57P", pgErr.Code == "53300":
 		return text, hint, exitUnreachable

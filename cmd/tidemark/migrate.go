@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tidemarkhq/tidemark/migrate"
 )
@@ -12,14 +15,7 @@ import (
 func newMigrate(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "migrate", Short: "Install the schema and keep it up to date"}
 	cmd.AddCommand(
-		&cobra.Command{
-			Use:   "up",
-			Short: "Bring the schema up to date; waits for another one that is under way",
-			Long: `Bring the schema up to date: run the migrations that are left, and re-create functions, triggers
-and views if they changed. Needs CREATE on the database and, the first time in a cluster,
-CREATEROLE or superuser. Waits for another "migrate up" that is under way.`,
-			RunE: a.withDatabase(migrateUp),
-		},
+		newMigrateUp(a),
 		&cobra.Command{
 			Use:   "status",
 			Short: "Show what has run and what is left",
@@ -30,25 +26,70 @@ CREATEROLE or superuser. Waits for another "migrate up" that is under way.`,
 			Short: "Look for what was changed in the schema by hand",
 			RunE:  a.withDatabase(migrateVerify),
 		},
-		&cobra.Command{
-			Use:   "print",
-			Short: "Print all SQL of an installation, for psql; needs no database",
-			RunE:  func(cmd *cobra.Command, _ []string) error { return migrate.Print(cmd.OutOrStdout()) },
-		},
+		newMigrateRoles(a),
+		newMigratePrint(),
 	)
 	return cmd
 }
 
-func migrateUp(ctx context.Context, s *session, _ []string) error {
-	report, err := migrate.Up(ctx, s.conn)
+// rolePrefix is the flag --role-prefix.
+type rolePrefix struct {
+	flags  *pflag.FlagSet
+	prefix string
+}
+
+func newRolePrefix(cmd *cobra.Command) *rolePrefix {
+	p := &rolePrefix{flags: cmd.Flags()}
+	p.flags.StringVar(&p.prefix, "role-prefix", "", "names of the roles begin with it, so that rights are of this database alone; found in the database after the first time")
+	return p
+}
+
+// options is empty where the flag was not given: the database tells then.
+func (p *rolePrefix) options() []migrate.Option {
+	if !p.flags.Changed("role-prefix") {
+		return nil
+	}
+	return []migrate.Option{migrate.RolePrefix(p.prefix)}
+}
+
+func newMigrateUp(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Bring the schema up to date; waits for another one that is under way",
+		Long: `Bring the schema up to date: run the migrations that are left, and re-create functions, triggers
+and views if they changed. Waits for another "migrate up" that is under way. The first time it makes
+Tidemark's roles and needs CREATE on the database and CREATEROLE or superuser. Where roles are made by
+somebody else, it needs to be a member of tidemark_owner: "migrate roles --print" has the statements.`,
+	}
+	prefix := newRolePrefix(cmd)
+	cmd.RunE = a.withDatabase(func(ctx context.Context, s *session, _ []string) error {
+		return migrateUp(ctx, s, prefix.options())
+	})
+	return cmd
+}
+
+func migrateUp(ctx context.Context, s *session, options []migrate.Option) error {
+	report, err := migrate.Up(ctx, s.conn, options...)
+	for _, warning := range report.Warnings {
+		s.note("warning: %s", warning)
+	}
+	if refused := (*migrate.RolesError)(nil); errors.As(err, &refused) {
+		return hinted{err, "tidemark migrate roles --print --installer " + refused.Installer + " prints them as a script that can be run again."}
+	}
 	if s.json {
 		if err != nil {
 			return err
 		}
 		return s.object(struct {
+			Roles     []string `json:"roles"`
 			Applied   []string `json:"applied"`
 			Recreated int      `json:"recreated"`
-		}{append([]string{}, report.Applied...), report.Recreated})
+		}{append([]string{}, report.Roles...), append([]string{}, report.Applied...), report.Recreated})
+	}
+	for _, sql := range report.Roles {
+		if err := s.linef("roles      %s", sql); err != nil {
+			return err
+		}
 	}
 	for _, name := range report.Applied {
 		if err := s.linef("applied    %s", name); err != nil {
@@ -64,6 +105,75 @@ func migrateUp(ctx context.Context, s *session, _ []string) error {
 		return s.linef("the schema is up to date")
 	}
 	return nil
+}
+
+func newMigrateRoles(a *app) *cobra.Command {
+	var installer string
+	var script bool
+	cmd := &cobra.Command{
+		Use:   "roles",
+		Short: "Show the statements that make Tidemark's roles, for a DBA",
+		Long: `Show the statements that make Tidemark's roles and let a role install it in this database, and
+which of them are done. Changes nothing; any role may ask. --print writes all of them as SQL that can be
+run again, for a superuser or a role with CREATEROLE and ADMIN.`,
+	}
+	prefix := newRolePrefix(cmd)
+	cmd.Flags().StringVar(&installer, "installer", "", "who is to run migrate up (default: the role of this connection)")
+	cmd.Flags().BoolVar(&script, "print", false, "as SQL")
+	cmd.RunE = a.withDatabase(func(ctx context.Context, s *session, _ []string) error {
+		statements, err := migrate.Roles(ctx, s.conn, installer, prefix.options()...)
+		if err != nil {
+			return err
+		}
+		if script {
+			return printRoles(s, statements)
+		}
+		type r = migrate.RoleStatement
+		return rows(s.printer, "", statements,
+			column[r]{"STATE", func(r r) string {
+				switch {
+				case r.Done:
+					return "done"
+				case r.Needed == "advice":
+					return "advised"
+				}
+				return "missing"
+			}},
+			column[r]{"STATEMENT", func(r r) string { return r.SQL + ";" }},
+			column[r]{"WITHOUT IT", func(r r) string { return firstOf(r.Without, "migrate up is refused") }})
+	})
+	return cmd
+}
+
+// printRoles writes SQL that any client can run again: there is no create role if not exists.
+func printRoles(s *session, statements []migrate.RoleStatement) error {
+	for _, statement := range statements {
+		text := statement.SQL + ";"
+		if strings.HasPrefix(text, "create role ") {
+			text = "do $$ begin " + text + " exception when duplicate_object then null; end $$;"
+		}
+		if statement.Without != "" {
+			if err := s.linef("-- Without it %s:", statement.Without); err != nil {
+				return err
+			}
+		}
+		if err := s.linef("%s", text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newMigratePrint() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "print",
+		Short: "Print all SQL of an installation, for psql; needs no database",
+	}
+	prefix := newRolePrefix(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return migrate.Print(cmd.OutOrStdout(), prefix.options()...)
+	}
+	return cmd
 }
 
 // migration is a line of `migrate status`.

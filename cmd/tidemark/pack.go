@@ -97,7 +97,7 @@ func packInstall(ctx context.Context, s *session, args []string) error {
 	}
 	var installed postgres.Pack
 	err = s.inTx(ctx, func(db *postgres.DB) (err error) {
-		installed, err = db.InstallPack(ctx, pack.Name, pack.Version, pack.Checksum, pack.SQL)
+		installed, err = db.InstallPack(ctx, pack.Name, pack.Version, pack.Checksum, s.roles(ctx, pack.SQL))
 		return err
 	})
 	if err != nil {

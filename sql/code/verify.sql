@@ -185,9 +185,20 @@ as $$
                'Is it still run? tidemark doctor'
         union all
         select 'statistics of other sessions', 'warn',
-               case when not pg_has_role('tidemark_owner', 'pg_read_all_stats', 'member')
-                    then 'tidemark_owner cannot read them: blame will lack ages' end,
+               case when not pg_has_role('tidemark_owner', 'pg_read_all_stats', 'usage')
+                    then 'tidemark_owner cannot read them: tables cannot be sources with safety clock, and blame lacks ages' end,
                'As superuser: grant pg_read_all_stats to tidemark_owner;'
+        union all
+        select 'roles', 'warn',
+               nullif(concat_ws('; ',
+                   (select 'a right here is one in ' || string_agg(d.datname, ', ' order by d.datname)
+                    from pg_shdepend s join pg_database d on d.oid = s.dbid
+                    where s.refclassid = 'pg_authid'::regclass and s.refobjid = to_regrole('tidemark_owner') and s.deptype = 'o'
+                      and s.classid = 'pg_namespace'::regclass and d.datname <> current_database()),
+                   (select 'tidemark_owner ' || concat_ws(' and ', case when r.rolsuper then 'is a superuser' end,
+                                                          case when r.rolcanlogin then 'can log in' end)
+                    from pg_roles r where r.rolname = 'tidemark_owner' and (r.rolsuper or r.rolcanlogin))), ''),
+               'See docs/roles.md: a prefix gives a database roles of its own; alter role tidemark_owner nologin nosuperuser;'
         union all
         select 'findings', 'warn',
                (select string_agg(format('%s %s: %s', f.kind, f.subject, f.detail), '; ') from tidemark.finding f

@@ -1,47 +1,13 @@
--- Roles, the schema, and the record of what has been applied.
+-- The schema, and the record of what has been applied. The roles are made before it, by sql/roles.sql.
 --
--- Whoever runs this needs CREATE on the database and either superuser or CREATEROLE. Everything else
--- belongs to tidemark_owner, which cannot log in and is no superuser.
-
-do $$
-declare
-    name text;
-begin
-    foreach name in array array['tidemark_owner', 'tidemark_admin', 'tidemark_executor',
-                                'tidemark_emitter', 'tidemark_reader']
-    loop
-        begin
-            execute pg_catalog.format('create role %I nologin', name);
-        exception when duplicate_object or unique_violation then
-            -- Roles belong to the cluster: another database of it, or another installer at this
-            -- very moment, has made the role already.
-            null;
-        end;
-    end loop;
-
-    if not pg_catalog.pg_has_role(current_user, 'tidemark_owner', 'member') then
-        execute pg_catalog.format('grant tidemark_owner to %I', current_user);
-    end if;
-
-    begin
-        -- The cursor's blame (who keeps a hole open, and since when) reads other sessions' xact_start.
-        if not pg_catalog.pg_has_role('tidemark_owner', 'pg_read_all_stats', 'member') then
-            grant pg_read_all_stats to tidemark_owner;
-        end if;
-    exception when insufficient_privilege or internal_error then
-        raise warning 'tidemark_owner cannot read other sessions'' statistics'
-            using hint = 'Run as a superuser: grant pg_read_all_stats to tidemark_owner;';
-    end;
-end
-$$;
+-- The installer needs CREATE on the database and SET on tidemark_owner, which owns everything, cannot log in and is
+-- no superuser.
 
 create schema tidemark authorization tidemark_owner;
+set local role tidemark_owner;
+
 comment on schema tidemark is 'Tidemark: a dependable event and command backbone. The functions are the interface.';
 grant usage on schema tidemark to tidemark_admin, tidemark_executor, tidemark_emitter, tidemark_reader;
-
-grant tidemark_reader, tidemark_emitter, tidemark_executor to tidemark_admin;
-
-set local role tidemark_owner;
 
 create table tidemark.migration (
     version integer primary key constraint version_is_positive check (version > 0),
