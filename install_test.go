@@ -179,7 +179,7 @@ func TestReadme(t *testing.T) {
 }
 
 // SE5: each way an installation begins, on one cluster: the prefixes keep them apart.
-func TestInstallWays(t *testing.T) {
+func TestSetupWays(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	hasSet := c.column(c.dba, `select (current_setting('server_version_num')::int >= 160000)::text`)[0] == "true"
@@ -349,7 +349,7 @@ func TestInstallWays(t *testing.T) {
 }
 
 // Installers of different databases make the same roles at once.
-func TestInstallersAtOnce(t *testing.T) {
+func TestSetupAtOnce(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	errs := make(chan error)
@@ -433,7 +433,7 @@ func TestPrefixBindsRightsToOneDatabase(t *testing.T) {
 }
 
 // What the default means, and that it is said: roles belong to the cluster.
-func TestSharedRolesAreTold(t *testing.T) {
+func TestSharedRightsAreTold(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	inA, _ := c.database("a", "ann", "", "")
@@ -464,7 +464,7 @@ func TestSharedRolesAreTold(t *testing.T) {
 }
 
 // The statements of docs/roles.md, and what they give: each role its part and no more.
-func TestRolesPage(t *testing.T) {
+func TestGrantsPage(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	dba, deploy := c.database("app", "deploy", "", "")
