@@ -80,7 +80,7 @@ func (s *session) lacksRole(cmd *cobra.Command, err error) error {
 	if role == "" || !errors.As(err, &pgErr) || pgErr.Code != "42501" {
 		return err
 	}
-	return hinted{err, fmt.Sprintf("%q needs a member of the role %s.", cmd.CommandPath(), s.roles(cmd.Context(), role))}
+	return hinted{err, needsRole(cmd, s.roles(cmd.Context(), role))}
 }
 
 // roles gives the roles in text the names that they have in this database.

@@ -111,6 +111,9 @@ func describeSQL(cmd *cobra.Command, err error, pgErr *pgconn.PgError, hint stri
 	if pgErr.Detail != "" && pgErr.Code != "23514" { // there it is the whole row
 		text += ": " + pgErr.Detail
 	}
+	if role := cmd.Annotations[roleAnnotation]; pgErr.Code == "42501" && role != "" {
+		hint = firstOf(hint, needsRole(cmd, role))
+	}
 	hint = firstOf(hint, pgErr.Hint)
 	switch {
 	case pgErr.Code == "23514":
@@ -122,6 +125,10 @@ func describeSQL(cmd *cobra.Command, err error, pgErr *pgconn.PgError, hint stri
 	default:
 		return text, hint, exitFailed
 	}
+}
+
+func needsRole(cmd *cobra.Command, role string) string {
+	return fmt.Sprintf("%q needs a member of the role %s.", cmd.CommandPath(), role)
 }
 
 // connectFailure is where the connection was to go and what it came to. The error's own
