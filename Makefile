@@ -29,9 +29,10 @@ demo: postgres build ## Run everything on a private PostgreSQL that leaves nothi
 demo-governance: postgres build ## Run the pack governance over a million rows on a private PostgreSQL
 	bin/tidemark demo governance
 
+# Debian has PgBouncer in /usr/sbin, which is not in every user's PATH.
 .PHONY: test
-test: postgres ## Run all tests with the race detector
-	$(GO) test -race -timeout 15m ./...
+test: tools postgres ## Run all tests with the race detector
+	PATH="$$PATH:/usr/sbin" $(GO) test -race -timeout 30m ./...
 
 .PHONY: test-short
 test-short: postgres ## Run the tests without the long ones and without the race detector
@@ -80,6 +81,10 @@ vuln: ## Look for known vulnerabilities in what we call
 .PHONY: postgres
 postgres: # installs PostgreSQL's programs where none are found
 	@scripts/postgres.sh
+
+.PHONY: tools
+tools: # installs what the tests need beside Go and PostgreSQL
+	@scripts/tools.sh
 
 .PHONY: clean
 clean: ## Remove what the other targets built

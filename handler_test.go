@@ -96,7 +96,7 @@ func (p program) eventually(sql string, want ...string) {
 	p.t.Helper()
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
-	for deadline := time.Now().Add(20 * time.Second); ; <-poll.C {
+	for deadline := time.Now().Add(3 * time.Minute); ; <-poll.C {
 		rows, _ := p.db.Pool.Query(context.Background(), sql)
 		got, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {

@@ -2,6 +2,7 @@
 # Installs PostgreSQL's programs if this machine has none that Tidemark's tests
 # and demo can run. They start private servers; no system server is needed.
 set -eu
+. "$(dirname "$0")/as-root.sh"
 
 oldest=15
 
@@ -27,17 +28,6 @@ found() {
 	return 1
 }
 
-as_root() {
-	if [ "$(id -u)" -eq 0 ]; then
-		"$@"
-	elif command -v sudo >/dev/null; then
-		sudo "$@"
-	else
-		echo "neither root nor sudo: run as root: $*" >&2
-		return 1
-	fi
-}
-
 if found; then exit 0; fi
 if [ -n "${PG_BIN:-}" ]; then
 	echo "PG_BIN=$PG_BIN has no initdb and postgres of PostgreSQL $oldest or newer" >&2
@@ -53,7 +43,7 @@ if command -v apt-get >/dev/null; then
 	as_root sh -c "echo 'create_main_cluster = false' >$no_cluster"
 	trap 'as_root rm -f "$no_cluster"' EXIT
 	as_root apt-get update -q
-	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y postgresql
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends postgresql
 elif [ "$(uname)" = Darwin ] && command -v brew >/dev/null; then
 	brew install postgresql@17
 else

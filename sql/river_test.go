@@ -20,7 +20,7 @@ import (
 // These tests run against River itself: its migrations make the table, its client works the jobs.
 
 // patience bounds waits that end at once when all is well.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 func migrateRiver(t *testing.T, db *tidemarktest.DB, schema string) {
 	t.Helper()

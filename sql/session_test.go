@@ -158,7 +158,7 @@ func (s session) waitsFor(other session) {
 	s.t.Helper()
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
-	for deadline := time.Now().Add(30 * time.Second); ; <-poll.C {
+	for deadline := time.Now().Add(3 * time.Minute); ; <-poll.C {
 		var waiting bool
 		err := s.conn.QueryRow(s.t.Context(),
 			`select coalesce(bool_or(cardinality(pg_blocking_pids(pid)) > 0), false) from pg_stat_activity where pid = $1`,

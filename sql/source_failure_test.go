@@ -17,7 +17,7 @@ func (s tailing) retried() {
 	s.t.Helper()
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
-	for deadline := time.Now().Add(30 * time.Second); ; <-poll.C {
+	for deadline := time.Now().Add(3 * time.Minute); ; <-poll.C {
 		s.drain()
 		if s.lines(`select count(*) from tidemark.pending_row`)[0] == "0" {
 			return

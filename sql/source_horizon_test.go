@@ -52,7 +52,7 @@ func (s session) becomes(watch session, so string) {
 	s.t.Helper()
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
-	for deadline := time.Now().Add(60 * time.Second); ; <-poll.C {
+	for deadline := time.Now().Add(3 * time.Minute); ; <-poll.C {
 		if one[bool](watch, `select coalesce(`+so+`, false) from pg_stat_activity where pid = $1`, s.conn.PgConn().PID()) {
 			return
 		}

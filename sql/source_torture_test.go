@@ -225,7 +225,7 @@ func TestSourceTorture(t *testing.T) {
 func (f flood) settle(s session) {
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
-	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); <-poll.C {
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); <-poll.C {
 		tailing{s}.drain()
 		var over bool
 		if err := s.conn.QueryRow(context.Background(), `select horizon > (select max(born_at) from births where isfinite(born_at)) from tidemark.worker_cursor where worker = 'w'`).Scan(&over); err != nil {

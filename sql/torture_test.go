@@ -132,13 +132,13 @@ func (x *torture) rollBackPrepared(conn *pgx.Conn) {
 
 // connect tries until the server takes it: it may be on its way up again.
 func (x *torture) connect() *pgx.Conn {
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline := time.Now().Add(3 * time.Minute); ; {
 		conn, err := pgx.Connect(context.Background(), x.url)
 		if err == nil {
 			return conn
 		}
 		if time.Now().After(deadline) {
-			x.t.Errorf("no connection for a minute: %v", err)
+			x.t.Errorf("no connection for 3 minutes: %v", err)
 			return nil
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -151,7 +151,7 @@ func (x *torture) write(id int, random *rand.Rand) {
 	conn := x.connect()
 	defer func() { _ = conn.Close(context.Background()) }()
 	for turn := 0; x.committed.Load() < x.events; turn++ {
-		gid := fmt.Sprintf("w%d-%d", id, turn)
+		gid := fmt.Sprintf("%s-w%d-%d", conn.Config().Database, id, turn) // names are the cluster's, and torture runs twice at a time
 		n, err := x.transaction(conn, random, gid)
 		switch {
 		case err == nil:

@@ -72,7 +72,7 @@ func eventually(t *testing.T, conn *pgx.Conn, sql, want string) {
 	t.Helper()
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()
-	for deadline := time.Now().Add(20 * time.Second); ; <-poll.C {
+	for deadline := time.Now().Add(3 * time.Minute); ; <-poll.C {
 		var got string
 		if err := conn.QueryRow(t.Context(), sql).Scan(&got); err != nil {
 			t.Fatalf("%s: %v", sql, err)

@@ -35,7 +35,7 @@ func TestLoopWakesRiver(t *testing.T) {
 	emit(t, db, "a2")
 	eventually(t, db, jobs, "2")
 	exec(t, db, `select pg_notify('public.river_insert', 'end')`)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for _, want := range []string{`{"queue": "default"}`, "end"} {
 		if n, err := listener.WaitForNotification(ctx); err != nil || n.Payload != want {

@@ -63,7 +63,7 @@ func (s *target) answers(f func(context.Context, sink.Delivery) sink.Result) {
 // wait returns when n deliveries have arrived.
 func (s *target) wait(t *testing.T, n int) []sink.Delivery {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(3 * time.Minute)
 	for {
 		s.mu.Lock()
 		n0, changed := len(s.arrived), s.changed
@@ -146,7 +146,7 @@ func run(t *testing.T, db *tidemarktest.DB, ts targets, change ...func(*worker.O
 			if err != nil && !errors.Is(err, context.Canceled) {
 				t.Errorf("the worker ended: %v", err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(3 * time.Minute):
 			t.Error("the worker does not stop")
 		}
 		if err := handler.Close(); err != nil {

@@ -119,7 +119,7 @@ func TestNoSignalWhileAwake(t *testing.T) {
 	emit(t, db, "a2") // the gate is closed
 	exec(t, db, `select tidemark.gate_set('notify.bridge_enabled', true)`)
 	emit(t, db, "a3")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	n, err := conn.WaitForNotification(ctx)
 	if err != nil || n.Channel != "tidemark_wake_test" || n.Payload != "" {

@@ -129,7 +129,7 @@ func TestAcceptanceTypeGenerality(t *testing.T) {
 		{"registry_changelog", "registry_changelog", "400", `(t.timestamp at time zone 'UTC', t.id) <= (c.watermark_ts, c.watermark_id::integer)`},
 		{"event_outbox", "event_outbox", "400", `(t.occurred_at, t.id) <= (c.watermark_ts, c.watermark_id::uuid)`},
 	}
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for done := 0; done < len(sources); {
 		if time.Now().After(deadline) {
 			t.Fatal("the sources do not come to their end")
@@ -228,7 +228,7 @@ func TestAcceptanceDLQNotDrop(t *testing.T) {
 	g.exec(`insert into birth_registry (collection_name, entity_code) select 'later', i::text from generate_series(1, $1::integer) i`, rows/2)
 	g.exec(`select tidemark.worker_set('gov_backfill_sweep', '{"retry_policy": {"max_attempts": 3, "base_seconds": 0.05, "max_seconds": 0.1}}')`)
 
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(3 * time.Minute)
 	for value[int](g, `select count(*)::int from tidemark.dead_letter`) == 0 {
 		if time.Now().After(deadline) {
 			t.Fatal("it is never given up")

@@ -195,7 +195,7 @@ select (select jsonb_build_object('candidates', candidates, 'pending', pending, 
 // settle lets the worker take what was committed just now: a source that goes by the clock lags by its margin.
 func (g govern) settle(worker string) {
 	g.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	before := value[int](g, `select sum(events_seen)::int from tidemark.worker_cursor where worker = $1`, worker)
 	for value[int](g, `select sum(events_seen)::int from tidemark.worker_cursor where worker = $1`, worker) == before {
 		if time.Now().After(deadline) {
@@ -209,7 +209,7 @@ func (g govern) settle(worker string) {
 func (g govern) audit() {
 	g.t.Helper()
 	ref := value[int](g, `select (governance.audit_start()).snapshot_ref::int`)
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for !value[bool](g, `select ended_at is not null from governance.snapshot where snapshot_ref = $1`, ref) {
 		if time.Now().After(deadline) {
 			g.t.Fatal("the audit does not end")

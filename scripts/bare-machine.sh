@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Shows that the README's two commands work on a bare machine: a minimal Debian in a chroot, with nothing but this
+# machine's Go, make and git. Runs as root on Debian or a relative of it, with debootstrap installed.
+#
+#   scripts/bare-machine.sh                 make demo, then make test
+#   scripts/bare-machine.sh make demo       another command, in the clone of HEAD
+#
+# Debian's mirror, apt's connection settings and Go's proxy are those of this machine. SUITE chooses another release.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+for tool in debootstrap git go; do
+	command -v $tool >/dev/null || { echo "bare-machine.sh: $tool is not installed" >&2; exit 1; }
+done
+[ "$(id -u)" -eq 0 ] || { echo "bare-machine.sh: only root may chroot" >&2; exit 1; }
+
+suite=${SUITE:-$(. /etc/os-release && echo "$VERSION_CODENAME")}
+mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' "Codename: $suite" | head -n 1)
+[ -n "$mirror" ] || { echo "bare-machine.sh: apt knows no mirror of $suite: run apt-get update" >&2; exit 1; }
+
+root=$(mktemp -d "${TMPDIR:-/var/tmp}/tidemark-bare.XXXXXX")
+chmod 755 "$root" # other users live in it too
+clean() {
+	for mount in dev proc; do
+		if mountpoint -q "$root/$mount"; then umount -R "$root/$mount"; fi
+	done
+	rm -rf --one-file-system "$root"
+}
+trap clean EXIT
+
+step() { echo "==> [${SECONDS}s] $*"; }
+
+step "Debian $suite, minimal"
+debootstrap --variant=minbase "$suite" "$root" "$mirror"
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount --make-rslave "$root/dev"
+cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+rm -rf "$root/etc/apt/sources.list.d"
+cp -a /etc/apt/sources.list /etc/apt/sources.list.d "$root/etc/apt/" 2>/dev/null || true
+apt-config dump | grep -E '^Acquire::(http|https|ftp|Check-|Retries|AllowInsecure)' >"$root/etc/apt/apt.conf.d/99bare" || true
+if [ -d /usr/local/share/ca-certificates ]; then
+	mkdir -p "$root/usr/local/share" && cp -a /usr/local/share/ca-certificates "$root/usr/local/share/"
+fi
+cp -a "$(go env GOROOT)" "$root/usr/local/go"
+
+# A login from nothing: only what says how to reach the outside.
+inside() {
+	local pass=(HOME=/root PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8)
+	local name
+	for name in GOPROXY GOSUMDB GONOSUMDB GONOPROXY GOPRIVATE; do
+		pass+=("$name=$(go env $name)")
+	done
+	for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
+		[ -z "${!name:-}" ] || pass+=("$name=${!name}")
+	done
+	chroot "$root" /usr/bin/env -i "${pass[@]}" "$@"
+}
+
+step "make and git"
+inside apt-get update -q
+inside env DEBIAN_FRONTEND=noninteractive apt-get install -q -y make git
+git clone -q --no-hardlinks . "$root/root/tidemark"
+
+in_clone() {
+	step "$*"
+	inside sh -c 'cd /root/tidemark && exec "$@"' sh "$@"
+}
+if [ $# -gt 0 ]; then
+	in_clone "$@"
+else
+	in_clone make demo
+	in_clone make test
+fi
+step "done"

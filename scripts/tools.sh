@@ -1,0 +1,46 @@
+#!/bin/sh
+# Installs what the tests need beside Go and PostgreSQL, where it is missing: make, a C compiler (the race detector
+# needs one) and PgBouncer (one test goes through it).
+set -eu
+. "$(dirname "$0")/as-root.sh"
+
+PATH=$PATH:/usr/sbin:/sbin # where Debian has PgBouncer, also for users whose PATH lacks it
+
+missing() {
+	for tool in make cc pgbouncer; do
+		command -v "$tool" >/dev/null || echo "$tool"
+	done
+}
+
+lacking=$(missing)
+[ -n "$lacking" ] || exit 0
+echo "the tests need $(echo $lacking); installing"
+if command -v apt-get >/dev/null; then
+	packages=
+	for tool in $lacking; do
+		case $tool in
+		cc) packages="$packages gcc libc6-dev" ;;
+		*) packages="$packages $tool" ;;
+		esac
+	done
+	# Debian starts PgBouncer with the installation. The tests start their own.
+	policy=/usr/sbin/policy-rc.d
+	if [ ! -e $policy ]; then
+		as_root sh -c "printf '#!/bin/sh\nexit 101\n' >$policy && chmod +x $policy"
+		trap 'as_root rm -f $policy' EXIT
+	fi
+	as_root apt-get update -q
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $packages
+elif [ "$(uname)" = Darwin ] && command -v brew >/dev/null; then
+	case $lacking in *cc* | *make*)
+		echo "make and the C compiler come with Xcode's tools: run xcode-select --install" >&2
+		exit 1
+		;;
+	esac
+	brew install pgbouncer
+fi
+
+case $(missing) in
+*cc*) echo "no C compiler, and the race detector needs one: install gcc or clang; make test-short does without" >&2 && exit 1 ;;
+*pgbouncer*) echo "PgBouncer is not installed: TestThroughPgBouncer is left out" ;;
+esac
