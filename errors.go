@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidemarkhq/tidemark/internal/cursor"
 )
 
 // What Tidemark refuses, each with the SQLSTATE that the database gives it. Ask with
@@ -37,6 +39,10 @@ var (
 	// ErrResolved, TM013: the dead letter is resolved already.
 	ErrResolved = errors.New("already resolved")
 )
+
+// ErrSchema: the schema in the database is older than this module, or newer by a breaking migration. Client.Run returns
+// it; it has no SQLSTATE.
+var ErrSchema = cursor.ErrSchema
 
 var byCode = map[string]error{
 	"TM001": ErrUnknownType,

@@ -83,6 +83,9 @@ func New(pool *pgxpool.Pool, c Config) (*Client, error) {
 // Run registers the handlers with the database and handles events until ctx is done. Then
 // it ends what is under way, for at most Config.StopTimeout, and gives the cursor back.
 //
+// It returns ErrSchema at once where the schema in the database is older than this module, or newer by a breaking
+// migration.
+//
 // A worker and a route for each handler are made when there are none: off, in dry run,
 // and behind closed gates, as everything in Tidemark is at first. A new worker begins at
 // the beginning of the log. To switch a handler on:
@@ -93,6 +96,12 @@ func New(pool *pgxpool.Pool, c Config) (*Client, error) {
 func (c *Client) Run(ctx context.Context) error {
 	if len(c.handlers)+len(c.rows) == 0 {
 		return errors.New("tidemark: Run without a handler")
+	}
+	if err := cursor.CheckSchema(ctx, c.pool); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("tidemark: %w", err)
 	}
 	host, _ := os.Hostname() // only a name
 	owner := host + "/" + rand.Text()[:8]

@@ -15,18 +15,22 @@ import (
 // newLogger makes the daemon's logger: an object a line with time, level and msg, or
 // lines for people, which have colours on a terminal unless NO_COLOR is set. Secrets
 // redact themselves in both, and so is whatever stands under a key that no payload may have.
-func newLogger(w io.Writer, isTerminal bool, c config.Log) *slog.Logger {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(c.Level)) // checked when it was read; else info
+func newLogger(w io.Writer, isTerminal bool, c config.Log) (logger *slog.Logger, level *slog.LevelVar) {
+	level = new(slog.LevelVar)
+	setLevel(level, c)
 	if c.Format == "json" || (c.Format != "text" && !isTerminal) {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: clean}))
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: clean})), level
 	}
 	return slog.New(tint.NewTextHandler(w, &tint.Options{
 		Level:       level,
 		TimeFormat:  "15:04:05.000",
 		ReplaceAttr: hide,
 		NoColor:     !isTerminal || os.Getenv("NO_COLOR") != "",
-	}))
+	})), level
+}
+
+func setLevel(level *slog.LevelVar, c config.Log) {
+	_ = level.UnmarshalText([]byte(c.Level)) // checked when it was read; else info
 }
 
 // forbidden are the keys of the table tidemark.forbidden_key as it ships, without "_". What

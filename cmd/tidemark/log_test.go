@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"regexp"
 	"strings"
@@ -27,7 +28,7 @@ func TestLogFormats(t *testing.T) {
 		{"text", true, false, true},
 	} {
 		var out bytes.Buffer
-		newLogger(&out, test.isTerminal, config.Log{Level: "info", Format: test.format}).Info("worker started", "worker", "default")
+		logger(&out, test.isTerminal, config.Log{Level: "info", Format: test.format}).Info("worker started", "worker", "default")
 		if json.Valid(out.Bytes()) != test.wantJSON || strings.Contains(out.String(), "\x1b[") != test.colours {
 			t.Errorf("%+v: %q", test, out.String())
 		}
@@ -40,7 +41,7 @@ func TestLogFormats(t *testing.T) {
 func TestNoColor(t *testing.T) { //nolint:paralleltest // it sets a variable
 	t.Setenv("NO_COLOR", "1")
 	var out bytes.Buffer
-	newLogger(&out, true, config.Log{Level: "info", Format: "auto"}).Warn("x")
+	logger(&out, true, config.Log{Level: "info", Format: "auto"}).Warn("x")
 	if strings.Contains(out.String(), "\x1b[") {
 		t.Errorf("%q", out.String())
 	}
@@ -50,7 +51,7 @@ func TestLogKeysAndLevels(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[string]int{"debug": 4, "info": 3, "warn": 2, "error": 1, "": 3} {
 		var out bytes.Buffer
-		logger := newLogger(&out, false, config.Log{Level: level, Format: "json"})
+		logger, _ := newLogger(&out, false, config.Log{Level: level, Format: "json"})
 		logger.Debug("a")
 		logger.Info("a")
 		logger.Warn("a")
@@ -77,7 +78,7 @@ func TestLogTimesAreInUTC(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	at := time.Date(2026, 1, 31, 14, 0, 0, 123456789, time.FixedZone("", 2*60*60))
-	err := newLogger(&out, false, config.Log{}).Handler().Handle(t.Context(), slog.NewRecord(at, slog.LevelInfo, "a", 0))
+	err := logger(&out, false, config.Log{}).Handler().Handle(t.Context(), slog.NewRecord(at, slog.LevelInfo, "a", 0))
 	if err != nil || out.String() != `{"time":"2026-01-31T12:00:00.123456Z","level":"INFO","msg":"a"}`+"\n" {
 		t.Error(out.String(), err)
 	}
@@ -92,7 +93,7 @@ func TestLogsHideSecrets(t *testing.T) {
 	for _, format := range []string{"json", "text"} {
 		for _, isTerminal := range []bool{true, false} {
 			var out bytes.Buffer
-			logger := newLogger(&out, isTerminal, config.Log{Format: format})
+			logger, _ := newLogger(&out, isTerminal, config.Log{Format: format})
 			logger.With("with", secret).WithGroup("g").Info("x", "secret", secret, "pointer", &secret, "list", []config.Secret{secret},
 				"config", c, "to config", &c, slog.Group("in", "secret", secret), "inside", struct{ s config.Secret }{secret})
 			if strings.Contains(out.String(), "hidden") || !strings.Contains(out.String(), "***") {
@@ -107,7 +108,7 @@ func TestLogsHideForbiddenKeys(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"json", "text"} {
 		var out bytes.Buffer
-		logger := newLogger(&out, false, config.Log{Format: format})
+		logger, _ := newLogger(&out, false, config.Log{Format: format})
 		logger.With("Password", "hidden").WithGroup("content").Info("x", "n", "hidden")
 		logger.Info("x", "worker", "shown", "token", "hidden", "personal-data", 9182736450, "RAW", []string{"hidden"}, slog.Group("body", "n", "hidden"))
 		if s := out.String(); strings.Contains(s, "hidden") || strings.Contains(s, "9182736450") || !strings.Contains(s, "shown") {
@@ -130,4 +131,9 @@ func TestForbiddenKeysAreTheSchemas(t *testing.T) {
 			t.Errorf("%s is not hidden", key[1])
 		}
 	}
+}
+
+func logger(w io.Writer, isTerminal bool, c config.Log) *slog.Logger {
+	l, _ := newLogger(w, isTerminal, c)
+	return l
 }

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -53,6 +54,20 @@ type Server struct {
 	live, ready checks
 }
 
+// listenError names the address and the setting. It does not wrap err: a network error is else taken for a lost
+// connection to the database.
+func listenError(address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("admin.listen: %s is taken by another process, perhaps by another daemon: "+
+			"set admin.listen to another address, to port 0 for a free one, or leave it empty for no server", address)
+	}
+	var reason *net.OpError
+	if errors.As(err, &reason) {
+		err = reason.Err
+	}
+	return fmt.Errorf("admin.listen: cannot listen at %s: %s", address, err.Error())
+}
+
 // New listens. Requests are answered by Serve.
 func New(ctx context.Context, o Options) (*Server, error) {
 	registry := o.Registry
@@ -64,7 +79,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
 	if err != nil {
-		return nil, err
+		return nil, listenError(o.Listen, err)
 	}
 	logger := cmp.Or(o.Logger, slog.Default())
 	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelWarn)

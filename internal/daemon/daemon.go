@@ -50,9 +50,10 @@ type Daemon struct {
 	owner   string
 	beat    atomic.Int64 // when the supervisor last went round
 
-	mu      sync.Mutex
-	running map[string]bool
-	workers sync.WaitGroup
+	mu         sync.Mutex
+	running    map[string]bool
+	deliverers map[string]*deliver.Deliverer // of the workers that run
+	workers    sync.WaitGroup
 }
 
 // New connects and checks that the schema is one that this build can work with. It starts
@@ -72,7 +73,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		// A name that no other instance has ever had: the same daemon, started anew, must
 		// not be taken for itself.
 		owner:   c.Name + "/" + rand.Text()[:8],
-		running: map[string]bool{},
+		running: map[string]bool{}, deliverers: map[string]*deliver.Deliverer{},
 	}
 	d.look = worker.NewLooker(pool, d.owner, c.Lease, c.Poll.Max, o.Log)
 	d.bridge = worker.NewBridge(d.connect, d.look, o.Log)
@@ -256,6 +257,7 @@ func (d *Daemon) start(ctx context.Context, name string) {
 	d.running[name] = true
 	permit := &worker.Permit{}
 	handler := deliver.New(d.targets, permit, d.metrics)
+	d.deliverers[name] = handler
 	w := worker.New(d.pool, worker.Options{
 		Worker: name, Owner: d.owner, Lease: d.config.Lease, MaxBatch: d.config.Batch.Max,
 		PollMin: d.config.Poll.Min, PollMax: d.config.Poll.Max, StopTime: d.config.StopTimeout,
@@ -272,6 +274,7 @@ func (d *Daemon) start(ctx context.Context, name string) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		delete(d.running, name)
+		delete(d.deliverers, name)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/cursor"
@@ -23,16 +24,71 @@ import (
 // targets opens the targets of routes with what the configuration knows: keys by their
 // name, connections by theirs.
 type targets struct {
-	config config.Config
 	out    io.Writer
+	config atomic.Pointer[config.Config]
 
-	mu    sync.Mutex
-	kafka map[string]*kafka.Connection
-	nats  map[string]*nats.Connection
+	mu    sync.Mutex // also while a connection is made: not for what only asks config
+	kafka map[string]*shared[*kafka.Connection]
+	nats  map[string]*shared[*nats.Connection]
+	old   []io.Closer // retired by reload, to be closed by Close if not before
 }
 
 func newTargets(c config.Config, out io.Writer) *targets {
-	return &targets{config: c, out: out, kafka: map[string]*kafka.Connection{}, nats: map[string]*nats.Connection{}}
+	t := &targets{out: out, kafka: map[string]*shared[*kafka.Connection]{}, nats: map[string]*shared[*nats.Connection]{}}
+	t.config.Store(&c)
+	return t
+}
+
+// shared is a connection that targets have in common. Once retired, it is closed with the last of them.
+type shared[C io.Closer] struct {
+	connection C
+	users      int
+	retired    bool
+}
+
+// A member is a target that shares a connection.
+type member struct {
+	sink.Sink
+	leave func() error
+}
+
+func (m member) Close() error { return errors.Join(m.Sink.Close(), m.leave()) }
+
+// join makes s a member of those that share c. The caller holds mu.
+func join[C io.Closer](t *targets, c *shared[C], s sink.Sink) sink.Sink {
+	c.users++
+	return member{s, sync.OnceValue(func() error {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if c.users--; c.users == 0 && c.retired {
+			return c.connection.Close()
+		}
+		return nil
+	})}
+}
+
+// retire gives up the connections, for others to be made from a new configuration. The caller holds mu.
+func retire[C io.Closer](t *targets, all map[string]*shared[C]) error {
+	var errs []error
+	for name, c := range all {
+		c.retired = true
+		if c.users == 0 {
+			errs = append(errs, c.connection.Close())
+		} else {
+			t.old = append(t.old, c.connection)
+		}
+		delete(all, name)
+	}
+	return errors.Join(errs...)
+}
+
+// reload has targets opened from now on with c: its secrets, what webhooks may reach, its connections, and what is in
+// the files that it names. Those that are open stay as they are.
+func (t *targets) reload(c config.Config) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.config.Store(&c)
+	return errors.Join(retire(t, t.kafka), retire(t, t.nats))
 }
 
 // Open opens the target of a route. An error is one line for an operator, without secrets.
@@ -91,12 +147,13 @@ func (t *targets) webhook(route cursor.Route) (sink.Sink, error) {
 	if err != nil {
 		return nil, err
 	}
+	c := t.config.Load()
 	var secrets []string
 	switch {
 	case o.Secret != "" && o.Unsigned:
 		return nil, errors.New("options: secret and unsigned exclude each other")
 	case o.Secret != "":
-		for _, s := range t.config.Secrets[o.Secret] {
+		for _, s := range c.Secrets[o.Secret] {
 			secrets = append(secrets, s.Reveal())
 		}
 		if secrets == nil {
@@ -105,22 +162,23 @@ func (t *targets) webhook(route cursor.Route) (sink.Sink, error) {
 	case !o.Unsigned:
 		return nil, errors.New(`options: a webhook needs "secret", the name of a key in the configuration, or "unsigned": true`)
 	}
-	ports := make([]uint16, 0, len(t.config.Webhook.Ports))
-	for _, p := range t.config.Webhook.Ports {
+	ports := make([]uint16, 0, len(c.Webhook.Ports))
+	for _, p := range c.Webhook.Ports {
 		ports = append(ports, uint16(p)) //nolint:gosec // the configuration's range is that of ports
 	}
 	return webhook.New(webhook.Options{
 		URL: route.TargetRef, Secrets: secrets, Unsigned: o.Unsigned, Format: format, Headers: o.Headers,
-		Allow: t.config.Webhook.Allow, Ports: ports, CAFile: t.config.Webhook.CAFile, MaxConns: route.Concurrency,
+		Allow: c.Webhook.Allow, Ports: ports, CAFile: c.Webhook.CAFile, MaxConns: route.Concurrency,
 	})
 }
 
 // connection chooses the connection that the route names, or the only one of its kind.
 func (t *targets) connection(kind, name string) (string, config.Connection, error) {
+	connections := t.config.Load().Connections
 	if name == "" {
 		var names []string
-		for _, n := range slices.Sorted(maps.Keys(t.config.Connections)) {
-			if t.config.Connections[n].Kind == kind {
+		for _, n := range slices.Sorted(maps.Keys(connections)) {
+			if connections[n].Kind == kind {
 				names = append(names, n)
 			}
 		}
@@ -133,7 +191,7 @@ func (t *targets) connection(kind, name string) (string, config.Connection, erro
 			return "", config.Connection{}, fmt.Errorf(`options: "connection" is needed, one of %s`, strings.Join(names, ", "))
 		}
 	}
-	c, ok := t.config.Connections[name]
+	c, ok := connections[name]
 	switch {
 	case !ok:
 		return "", c, fmt.Errorf("options: there is no connection %q in the configuration of this daemon (connections.%s)", name, name)
@@ -158,12 +216,12 @@ func (t *targets) openKafka(route cursor.Route) (sink.Sink, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	name, c, err := t.connection("kafka", o.Connection)
 	if err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if t.kafka[name] == nil {
 		options := kafka.Options{Brokers: c.Brokers}
 		if c.TLS.Enabled {
@@ -172,12 +230,17 @@ func (t *targets) openKafka(route cursor.Route) (sink.Sink, error) {
 		if c.SASL.Mechanism != "" {
 			options.SASL = &kafka.SASL{Mechanism: strings.ToLower(c.SASL.Mechanism), User: c.SASL.User, Password: c.SASL.Password.Reveal()}
 		}
-		if t.kafka[name], err = kafka.Dial(options); err != nil {
-			delete(t.kafka, name)
+		connection, err := kafka.Dial(options)
+		if err != nil {
 			return nil, fmt.Errorf("connection %s: %w", name, err)
 		}
+		t.kafka[name] = &shared[*kafka.Connection]{connection: connection}
 	}
-	return t.kafka[name].Sink(route.TargetRef, format)
+	s, err := t.kafka[name].connection.Sink(route.TargetRef, format)
+	if err != nil {
+		return nil, err
+	}
+	return join(t, t.kafka[name], s), nil
 }
 
 func (t *targets) openNATS(route cursor.Route) (sink.Sink, error) {
@@ -189,12 +252,12 @@ func (t *targets) openNATS(route cursor.Route) (sink.Sink, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	name, c, err := t.connection("nats", o.Connection)
 	if err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if t.nats[name] == nil {
 		options := nats.Options{
 			Servers: strings.Split(c.URL, ","), CredentialsFile: c.CredentialsFile, NKeyFile: c.NKeyFile,
@@ -203,23 +266,31 @@ func (t *targets) openNATS(route cursor.Route) (sink.Sink, error) {
 		if c.TLS.Enabled {
 			options.TLS = &nats.TLS{CAFile: c.TLS.CAFile, CertFile: c.TLS.CertFile, KeyFile: c.TLS.KeyFile, ServerName: c.TLS.ServerName}
 		}
-		if t.nats[name], err = nats.Dial(options); err != nil {
-			delete(t.nats, name)
+		connection, err := nats.Dial(options)
+		if err != nil {
 			return nil, fmt.Errorf("connection %s: %w", name, err)
 		}
+		t.nats[name] = &shared[*nats.Connection]{connection: connection}
 	}
-	return t.nats[name].Sink(route.TargetRef, format)
+	s, err := t.nats[name].connection.Sink(route.TargetRef, format)
+	if err != nil {
+		return nil, err
+	}
+	return join(t, t.nats[name], s), nil
 }
 
-// Close gives all connections back.
+// Close gives all connections back. No target delivers any more.
 func (t *targets) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var errs []error
 	for _, c := range t.kafka {
-		errs = append(errs, c.Close())
+		errs = append(errs, c.connection.Close())
 	}
 	for _, c := range t.nats {
+		errs = append(errs, c.connection.Close())
+	}
+	for _, c := range t.old {
 		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)

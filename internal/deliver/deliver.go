@@ -238,6 +238,16 @@ func (d *Deliverer) open(r *route) *lane {
 	return l
 }
 
+// Reopen has each route open its target anew, with what the opener knows by now, as soon as nothing is under way on it.
+func (d *Deliverer) Reopen() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.routes {
+		r.stale = true
+		r.broken = time.Time{}
+	}
+}
+
 func (d *Deliverer) openLane(r *route) (*lane, error) {
 	row, perSecond, err := takeRate(r.row)
 	if err != nil {

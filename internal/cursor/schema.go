@@ -1,0 +1,39 @@
+package cursor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Migrations is how many files sql/migrations has. A constant, so that a program with handlers does not carry all SQL
+// with it; TestMigrationsOfTheLibrary holds it.
+const Migrations = 15
+
+// ErrSchema says that this build cannot work with the schema in the database.
+var ErrSchema = errors.New("the schema in the database does not fit this program")
+
+// CheckSchema is migrate.Check for programs that carry no SQL: the schema may be newer, unless a migration that this
+// build does not know is marked as breaking; it may not be older.
+func CheckSchema(ctx context.Context, db Querier) error {
+	var there bool
+	if err := db.QueryRow(ctx, `select to_regclass('tidemark.migration') is not null`).Scan(&there); err != nil {
+		return err
+	}
+	if !there {
+		return fmt.Errorf("%w: nothing is installed; run: tidemark migrate up", ErrSchema)
+	}
+	var ran int
+	var breaking *string
+	err := db.QueryRow(ctx, `select count(*), min(to_char(m.version, 'FM0000_') || m.name) filter (where m.breaking and m.version > $1)
+		from tidemark.migration m`, Migrations).Scan(&ran, &breaking)
+	switch {
+	case err != nil:
+		return err
+	case ran < Migrations:
+		return fmt.Errorf("%w: %d of the %d migrations that it needs have run; run: tidemark migrate up", ErrSchema, ran, Migrations)
+	case breaking != nil:
+		return fmt.Errorf("%w: migration %s needs a newer version of the module", ErrSchema, *breaking)
+	}
+	return nil
+}
