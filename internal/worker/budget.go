@@ -44,7 +44,7 @@ func (b *budget) spent(page *cursor.Page, results []cursor.Result, acted, took t
 	}
 	switch full := page.Events >= b.limit; {
 	case acted >= slowAct && full, took > slowPass, bytes > heavyBytes:
-		b.limit = max(1, b.limit/2)
+		b.halve()
 	case 2*put > len(results) && put > 0:
 		b.limit = max(min(firstPage, b.most), b.limit/2)
 	case full && acted < quickAct && bytes < heavyBytes/4 && 10*put <= len(results):
@@ -54,6 +54,9 @@ func (b *budget) spent(page *cursor.Page, results []cursor.Result, acted, took t
 
 // openShare bounds what polling adds to the latency of a late commit: a tenth of the time its number was open.
 const openShare = 10
+
+// halve is for a page that could not be read in time.
+func (b *budget) halve() { b.limit = max(1, b.limit/2) }
 
 // wait is how long to wait after a pass that found something or nothing. While numbers are open, a writer is about to
 // commit an event that may wake nobody: the worker looks again soon, and less often as they age, since the number of an

@@ -108,6 +108,8 @@ func (w *Worker) read(ctx context.Context, l *lease, known, after *cursor.Page) 
 			return nil, nil //nolint:nilnil // it is read again when its turn has come
 		case cursor.Is(err, cursor.Edited):
 			return nil, cursor.ErrHeld
+		case errors.Is(err, context.DeadlineExceeded):
+			w.budget.halve() // less may come in time
 		}
 		if ctx.Err() == nil {
 			w.log.WarnContext(ctx, "cannot read", "error", err)

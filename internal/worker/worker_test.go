@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -564,5 +566,36 @@ func TestCrowd(t *testing.T) {
 	eventually(t, db, settled, "true")
 	if got := ts["app"].wait(t, 5+n); got[3+n].Event.Key != "k50" || got[4+n].Event.Key != "k50" || got[3+n].Event.Seq > got[4+n].Event.Seq {
 		t.Errorf("got %v", got[3+n:])
+	}
+}
+
+// pages notes how many events each had.
+type pages struct {
+	silent
+	mu    sync.Mutex
+	sizes []int
+}
+
+func (p *pages) Read(events int, _ time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sizes = append(p.sizes, events)
+}
+
+// Events that weigh more than a page come one by one, each within the lease.
+func TestLargeEvents(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, "")
+	exec(t, db, `update tidemark.setting set value = '0' where key = 'emit.payload_limit'`)
+	exec(t, db, `update tidemark.setting set value = '1000000' where key = 'batch.max_bytes'`)
+	exec(t, db, `select tidemark.emit('test', 'tick', jsonb_build_object('n', repeat('x', 2000000))) from generate_series(1, 24)`)
+	read := &pages{}
+	run(t, db, ts, func(o *worker.Options) { o.Lease, o.Observe = 10*time.Second, read })
+	ts["app"].wait(t, 24)
+	eventually(t, db, settled, "true")
+	read.mu.Lock()
+	defer read.mu.Unlock()
+	if slices.Max(read.sizes) != 1 {
+		t.Errorf("pages of %v events", read.sizes)
 	}
 }

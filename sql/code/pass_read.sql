@@ -28,6 +28,10 @@ declare
     needed integer[];
     numbers int8multirange;
     seen_to pg_lsn;
+    max_bytes bigint := greatest(65536, coalesce((
+        select s.value::bigint from tidemark.setting s where s.key = 'batch.max_bytes' and s.value ~ '^[0-9]{1,12}$'), 16777216));
+    last bigint;
+    tries integer := 0;
 begin
     perform tidemark.flush_on_commit();
     if not exists (select from tidemark.heartbeat h
@@ -36,22 +40,35 @@ begin
     end if;
     gate := tidemark.closed_gate(pass_read.worker);
     if gate is null then
-        read := tidemark.read_outbox(pass_read.worker, batch_limit, after);
-        events := read.events;
-        evidence := '{}';
-        open := not isempty(read.holes) or not isempty(read.fenced)
-            or read.watermark < (select q.last_value from tidemark.outbox_seq_seq q where q.is_called);
-        if events > 0 then
+        if rooms is not null then
+            due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of);
+        end if;
+        if cardinality(due) > 0 then
+            max_bytes := max_bytes / 2; -- for each of the two
+            due := tidemark.pending_within(due, max_bytes);
+        end if;
+        loop
+            read := tidemark.read_outbox(pass_read.worker, batch_limit, after);
+            exit when read.events = 0;
             decided := tidemark.decide_batch(pass_read.worker, read);
             outside := array(
                 select e from unnest(decided) e join unnest(read.routes) r on r.id = e.route_id
                 where e.outcome = 'pending' and not tidemark.target_is_inside(r.target_kind));
-            evidence := case when cardinality(outside) = 0 then decided::text
-                             else (array(select e from unnest(decided) e where not e = any (outside)))::text end;
-        end if;
-        if rooms is not null then
-            due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of);
-        end if;
+            exit when cardinality(outside) = 0 or tries = 3;
+            -- What is too large for a page is read again, as far as it fits.
+            last := tidemark.last_within((select range_agg(e.seqs) from unnest(outside) e), max_bytes);
+            exit when last is null;
+            batch_limit := (
+                select sum(upper(s) - lower(s)) from unnest(read.seqs * int8multirange(int8range(null, last + 1))) s);
+            tries := tries + 1;
+        end loop;
+        events := read.events;
+        evidence := case
+            when events = 0 then '{}'
+            when cardinality(outside) = 0 then decided::text
+            else (array(select e from unnest(decided) e where not e = any (outside)))::text end;
+        open := not isempty(read.holes) or not isempty(read.fenced)
+            or read.watermark < (select q.last_value from tidemark.outbox_seq_seq q where q.is_called);
         if cardinality(outside) > 0 or cardinality(due) > 0 then
             seen_to := pg_current_wal_insert_lsn();
             needed := array(select e.route_id from unnest(outside) e union select p.route_id from unnest(due) p);
@@ -122,6 +139,6 @@ begin
 end
 $$;
 comment on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[]) is
-'The start of a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after the batch after, decides them, and adds what is pending and due. The first row has the gate that is closed (null: none), whether numbers up to the highest one taken are open still, where the batch leaves the cursor (for comparing), the batch and the evidence to hand to tidemark.pass_settle, and the routes that are needed, unless their version is known_routes. The other rows are what is to be delivered outside the database: an event with its routes, fresh or pending (fresh false). rooms are routes that take at most room_of pending events; others take 100; null: nothing that is pending. Commit before anything leaves. Raises TM011, and TM012 where the watermark was edited by hand.';
+'The start of a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after the batch after, decides them, and adds what is pending and due, both within the setting batch.max_bytes of payload, half of it each where there is both (at least one event each). The first row has the gate that is closed (null: none), whether numbers up to the highest one taken are open still, where the batch leaves the cursor (for comparing), the batch and the evidence to hand to tidemark.pass_settle, and the routes that are needed, unless their version is known_routes. The other rows are what is to be delivered outside the database: an event with its routes, fresh or pending (fresh false). rooms are routes that take at most room_of pending events; others take 100; null: nothing that is pending. Commit before anything leaves. Raises TM011, and TM012 where the watermark was edited by hand.';
 revoke all on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[]) from public;
 grant execute on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[]) to tidemark_executor;
