@@ -40,6 +40,7 @@ begin
         return;
     end if;
     begin
+        next.rows_limit := tidemark.source_budget(next);
         got := tidemark.source_read(next, 'rows');
         problem := case when next.step = 'forward' and (next.source).safety = 'sequence' then tidemark.source_behind(next.source, next.relation, got.last_id::bigint) end;
         kind := 'source_changed';

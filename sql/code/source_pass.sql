@@ -52,6 +52,7 @@ begin
 
     begin
         begin
+            plan.rows_limit := tidemark.source_budget(plan);
             if too_long is null then
                 read := tidemark.source_read(plan, act);
             end if;

@@ -15,7 +15,7 @@ as $$
 declare
     rel text := format('%I.%I', definition.schema_name, definition.table_name);
     -- The row, also where a column has our name for it.
-    whole constant text := '(tidemark_row.*)::' || rel;
+    whole constant text := case when act like E'\x02%' then split_part(act, E'\x02', 3) else '(tidemark_row.*)::' || rel end;
     -- Always qualified: a bare name in ORDER BY would be the output column of that name, in another type.
     id_ constant text := format('tidemark_row.%I', definition.id_column);
     id text := id_ || case when definition.id_collate_c then ' collate "C"' else '' end;
@@ -105,6 +105,10 @@ where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
         page := page || ' order by ' || forwards;
     end if;
 
+    if act like E'\x02%' then
+        return format('select (count(*) filter (where b.bytes <= %s))::integer, count(*)::integer
+from (select sum(e.r) over (rows between unbounded preceding and current row) as bytes from (%s) e) b', split_part(act, E'\x02', 2), page);
+    end if;
     noted := case when sweeping or swept and step = 'forward' then 'filter (where e.fresh and e.xid >= $12)' end;
     return format('with e as %s(%s)
 select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) filter (where e.fresh))::integer, max(e.ts),
@@ -125,6 +129,6 @@ select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) 
              else 'null::timestamptz[]' end);
 end
 $$;
-comment on function tidemark.source_query(tidemark.source, integer, text, text, boolean) is 'The statement that reads a page of a source and hands it on: step forward, sweep, null, -infinity, infinity (rows without a usable timestamp, by id), ids or retry; act: the call of an SQL function (its argument left open by tidemark.source_handler), emit, rows (as JSON) or ids. Yields the columns of a tidemark.source_page. Every name is quoted; values are parameters.';
+comment on function tidemark.source_query(tidemark.source, integer, text, text, boolean) is 'The statement that reads a page of a source and hands it on: step forward, sweep, null, -infinity, infinity (rows without a usable timestamp, by id), ids or retry; act: the call of an SQL function (its argument left open by tidemark.source_handler), emit, rows (as JSON), ids, or, between two characters 2 and behind them, a number of bytes and the size of a row: how many rows of the page fit, and how many there are. Yields the columns of a tidemark.source_page. Every name is quoted; values are parameters.';
 revoke all on function tidemark.source_query(tidemark.source, integer, text, text, boolean) from public;
 grant execute on function tidemark.source_query(tidemark.source, integer, text, text, boolean) to tidemark_reader, tidemark_executor;
