@@ -30,6 +30,7 @@ func TestCaptureReconcile(t *testing.T) {
 	s.counted(8)
 	s.wantRows(reconcile, "public.orders gap 3 1 0 {6,7}")
 	s.wantRows(`select concat_ws(' ', kind, subject, detail ~ '3 changes .* 1 events.*: 6 7$') from tidemark.finding where closed_at is null`, "capture_gap public.orders t")
+	s.exec(`select tidemark.capture_gap_accept(id, 'a test') from tidemark.capture_gap`)
 	s.begin()
 	s.exec(`insert into orders values (9)`)
 	s.rollback()

@@ -36,7 +36,7 @@ var mayDo = map[string][]string{
 		`select * from tidemark.worker_summary`, `select * from tidemark.route_summary`, `select * from tidemark.river_health()`,
 		`select * from tidemark.silence`, `select * from tidemark.cursor_sample`,
 		`select id, error_code, error_detail, resolution_reason from tidemark.dead_letter`,
-		`select * from tidemark.emit_unregistered`, `select * from tidemark.unregistered_type`, `select * from tidemark.inbound_route`, `select * from tidemark.captured`, `select * from tidemark.capture_checkpoint`,
+		`select * from tidemark.emit_unregistered`, `select * from tidemark.unregistered_type`, `select * from tidemark.inbound_route`, `select * from tidemark.captured`, `select * from tidemark.capture_checkpoint`, `select * from tidemark.capture_gap`,
 		`select * from tidemark.capture_list`, `select * from tidemark.capture_attached`,
 		`select * from tidemark.event_evidence(1)`, `select tidemark.event_seq(gen_random_uuid())`,
 		`select last_value from tidemark.outbox_seq_seq`,
@@ -72,7 +72,7 @@ var mayDo = map[string][]string{
 		`insert into tidemark.domain (domain) values ('d')`, `update tidemark.event_type set enabled = false`,
 		`insert into tidemark.forbidden_key (key) values ('iban')`, `delete from tidemark.forbidden_key where key = 'raw'`,
 		`insert into tidemark.setting (key, value) values ('k', 'v')`, `update tidemark.outbound_route set enabled = false`,
-		`select tidemark.heartbeat_register('x')`, `select tidemark.heartbeat_deregister('x')`, `select tidemark.finding_ack(1, 'x')`,
+		`select tidemark.heartbeat_register('x')`, `select tidemark.heartbeat_deregister('x')`, `select tidemark.finding_ack(1, 'x')`, `select tidemark.capture_gap_accept(1, 'x')`, `select * from tidemark.capture_gap_emit(1)`, `select tidemark.capture_gap_write(1, null, true, '')`,
 		`update tidemark.worker set description = 'x'`, `insert into tidemark.heartbeat_kind (kind) values ('k')`,
 	},
 	"": {
@@ -93,7 +93,7 @@ var mayDo = map[string][]string{
 		`update tidemark.migration set checksum = 'x'`, `delete from tidemark.code`, `alter table tidemark.outbound_route disable trigger all`,
 		`create table tidemark.mine (n int)`, `create or replace function tidemark.gate_open(gate text) returns boolean language sql as 'select true'`,
 		// Inner functions.
-		`select tidemark.emit_all('[]', false, true)`, `select tidemark.own_key_check('d', 'k', '')`, `select tidemark.payload_limit()`, `select tidemark.emit_noted('d', 't', 1)`, `select tidemark.emit_findings()`, `insert into tidemark.emit_unregistered default values`,
+		`select tidemark.emit_all('[]', false, true)`, `select tidemark.own_key_check('d', 'k', '')`, `select tidemark.payload_limit()`, `select tidemark.emit_noted('d', 't', 1)`, `select tidemark.capture_gap_open(null)`, `select tidemark.capture_gap_resolve(null, 'emitted', '')`, `select tidemark.emit_findings()`, `insert into tidemark.emit_unregistered default values`,
 		`select tidemark.event_check('', '{}', null, null, null, null, null, null, null)`, `select tidemark.event_is_small('{}', null, null, null, null, null, null, null)`,
 		`select tidemark.payload_check('d', 't', '{}', null, false, '')`, `select tidemark.event_uuid(now())`, `select tidemark.finding_open('a', 'b', 'info', 'c')`,
 		`select tidemark.finding_close('a', 'b')`, `select tidemark.fence_now()`, `select tidemark.fence_closed('{}')`, `select tidemark.fence_blame('{}')`,

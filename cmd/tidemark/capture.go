@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -244,12 +245,25 @@ func captureCheck(ctx context.Context, s *session, _ []string) error {
 
 func newCaptureReconcile(a *app) *cobra.Command {
 	var sample int
+	var emit, accept bool
+	var table, reason string
 	cmd := needs("tidemark_admin", &cobra.Command{
 		Use:   "reconcile",
 		Short: "Compare what tables went through since the last call with their events",
 		Long: `Compare what the server counted on each attached table since the last call with its events, and a sample of
-rows with the events of their keys. The exit status is 1 where there is a gap.`,
+rows with the events of their keys. The exit status is 1 where there is a gap: changes without events. A gap
+stays until --emit has made events of its rows, from the table as it is (their payload has "reconciled": true),
+or --accept says that there will be none. What has no row any more, deleted rows say, can only be accepted.`,
 		RunE: a.withSchema(func(ctx context.Context, s *session, _ []string) error {
+			if emit && accept {
+				return usagef("give --emit or --accept, not both")
+			}
+			if emit || accept {
+				return endGaps(ctx, s, table, reason, accept)
+			}
+			if table != "" || reason != "" {
+				return usagef("--table and --reason are for --emit and --accept")
+			}
 			all, err := s.CaptureReconcile(ctx, sample)
 			if err != nil {
 				return err
@@ -269,8 +283,65 @@ rows with the events of their keys. The exit status is 1 where there is a gap.`,
 			return nil
 		}),
 	})
-	cmd.Flags().IntVar(&sample, "sample", 1000, "rows of each table whose keys are looked up, at most")
+	flags := cmd.Flags()
+	flags.IntVar(&sample, "sample", 1000, "rows of each table whose keys are looked up, at most")
+	flags.BoolVar(&emit, "emit", false, "make events of the rows of gaps, as they are now")
+	flags.BoolVar(&accept, "accept", false, "the changes of gaps will have no events; needs --reason")
+	flags.StringVar(&table, "table", "", "only the gap of this table, SCHEMA.TABLE; default: all gaps")
+	reasonFlag(cmd, &reason)
 	return cmd
+}
+
+// endGaps emits the rows of open gaps, or accepts the gaps.
+func endGaps(ctx context.Context, s *session, table, reason string, accept bool) error {
+	if accept {
+		if err := needReason(reason); err != nil {
+			return err
+		}
+	}
+	gaps, err := s.OpenGaps(ctx, table)
+	if err != nil {
+		return err
+	}
+	type ended struct {
+		postgres.Gap
+		Open bool `json:"open"`
+	}
+	all := make([]ended, len(gaps))
+	left := 0
+	for i, g := range gaps {
+		all[i].Gap = g
+		if accept {
+			err = s.CaptureGapAccept(ctx, g.ID, reason)
+		} else {
+			all[i].Emitted, err = s.CaptureGapEmit(ctx, g.ID, cmp.Or(reason, "emitted from the table as it is"))
+			all[i].Open = g.Others > 0
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", g.Name, err)
+		}
+		if all[i].Open {
+			left++
+		}
+	}
+	if err := rows(s.printer, "there is no open gap", all,
+		column[ended]{"TABLE", func(e ended) string { return e.Name }},
+		column[ended]{"EMITTED", func(e ended) string { return number(e.Emitted) }},
+		column[ended]{"GAP", func(e ended) string {
+			switch {
+			case accept:
+				return "accepted"
+			case e.Open:
+				return fmt.Sprintf("open: %s that no row shows", count(int(e.Others), "change", "changes"))
+			}
+			return "emitted"
+		}}); err != nil {
+		return err
+	}
+	if left > 0 {
+		return hinted{errors.New("changes that no row shows have no events"), "Accept them: tidemark capture reconcile --accept --reason …"}
+	}
+	return nil
 }
 
 func newCaptureGuard(a *app) *cobra.Command {

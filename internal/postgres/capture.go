@@ -85,12 +85,50 @@ type Reconciled struct {
 	Events      *int64   `db:"events" json:"events"`
 	Captured    *int64   `db:"captured" json:"captured"`
 	MissingKeys []string `db:"missing_keys" json:"missing_keys"`
+	Gap         *int64   `db:"gap" json:"gap"` // number of the table's open gap; null: there is none
 	Detail      string   `db:"detail" json:"detail"`
 }
 
 // CaptureReconcile calls tidemark.capture_reconcile.
 func (db *DB) CaptureReconcile(ctx context.Context, sample int) ([]Reconciled, error) {
-	return list[Reconciled](ctx, db, `select r.relation, r.status, r.changes, r.events, r.captured, r.missing_keys, r.detail from tidemark.capture_reconcile($1) r`, sample)
+	return list[Reconciled](ctx, db, `select r.relation, r.status, r.changes, r.events, r.captured, r.missing_keys, r.gap, r.detail from tidemark.capture_reconcile($1) r`, sample)
+}
+
+// Gap is a row of tidemark.capture_gap.
+type Gap struct {
+	ID      int64  `db:"id" json:"id"`
+	Name    string `db:"name" json:"name"`
+	Rows    int64  `db:"rows" json:"rows"`
+	Others  int64  `db:"others" json:"others"`
+	Sampled bool   `db:"sampled" json:"sampled"`
+	Emitted int64  `db:"emitted" json:"emitted"`
+}
+
+// OpenGaps returns the gaps that are open, of all tables or of the one with that quoted name.
+func (db *DB) OpenGaps(ctx context.Context, table string) ([]Gap, error) {
+	return list[Gap](ctx, db, `select g.id, g.name, g.rows, g.others, g.sampled, g.emitted from tidemark.capture_gap g
+		where g.resolved_at is null and ($1 = '' or g.name = $1) order by g.name`, table)
+}
+
+// CaptureGapEmit calls tidemark.capture_gap_emit until there is no row left, each call a transaction of its own.
+func (db *DB) CaptureGapEmit(ctx context.Context, id int64, reason string) (emitted int64, err error) {
+	type page struct {
+		Emitted  int64 `db:"emitted"`
+		Complete bool  `db:"complete"`
+	}
+	for {
+		p, err := one[page](ctx, db, `select e.emitted, e.complete from tidemark.capture_gap_emit($1, $2) e`, id, reason)
+		emitted += p.Emitted
+		if err != nil || p.Complete {
+			return emitted, err
+		}
+	}
+}
+
+// CaptureGapAccept calls tidemark.capture_gap_accept.
+func (db *DB) CaptureGapAccept(ctx context.Context, id int64, reason string) error {
+	_, err := db.querier.Exec(ctx, `select tidemark.capture_gap_accept($1, $2)`, id, reason)
+	return tidemark.AsError(err)
 }
 
 // CaptureGuard calls tidemark.capture_guard.

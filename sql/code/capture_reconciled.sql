@@ -1,18 +1,17 @@
-create or replace function tidemark.capture_reconciled(checkpoint tidemark.capture_checkpoint, gap text, clear boolean)
-returns void
+create or replace function tidemark.capture_reconciled(checkpoint tidemark.capture_checkpoint, gap tidemark.capture_gap)
+returns bigint
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    delete from tidemark.capture_checkpoint c where c.relation = checkpoint.relation;
+    delete from tidemark.capture_checkpoint c where c.relation = checkpoint.relation or c.name = checkpoint.name;
     insert into tidemark.capture_checkpoint select checkpoint.*;
-    if gap is not null then
-        perform tidemark.finding_open('capture_gap', checkpoint.relation::regclass::text, 'high', gap);
-    elsif clear then
-        perform tidemark.finding_close('capture_gap', checkpoint.relation::regclass::text);
+    if gap.relation is not null then
+        perform tidemark.capture_gap_open(gap);
     end if;
+    return (select g.id from tidemark.capture_gap g where g.name = checkpoint.name and g.resolved_at is null);
 end
 $$;
-comment on function tidemark.capture_reconciled(tidemark.capture_checkpoint, text, boolean) is 'Keeps where a tidemark.capture_reconcile ended, and opens the finding capture_gap where gap says what is missing; clear: closes it.';
-revoke all on function tidemark.capture_reconciled(tidemark.capture_checkpoint, text, boolean) from public;
-grant execute on function tidemark.capture_reconciled(tidemark.capture_checkpoint, text, boolean) to tidemark_admin;
+comment on function tidemark.capture_reconciled(tidemark.capture_checkpoint, tidemark.capture_gap) is 'Keeps where a tidemark.capture_reconcile ended, and what it found missing (gap; null: nothing). Returns the number of the table''s open gap.';
+revoke all on function tidemark.capture_reconciled(tidemark.capture_checkpoint, tidemark.capture_gap) from public;
+grant execute on function tidemark.capture_reconciled(tidemark.capture_checkpoint, tidemark.capture_gap) to tidemark_admin;
