@@ -5,6 +5,7 @@ D ?= 3m
 SEED ?=
 V ?= 15 16 17 18
 SHORT ?=
+STEPS ?= 1000000
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 # Pinned here and not in go.mod: tools must not choose the versions of our dependencies.
@@ -41,7 +42,7 @@ test-short: postgres ## Run the tests without the long ones and without the race
 # The fetched servers have no client programs: what needs pg_dump or a server of its own of a known version is left out.
 .PHONY: test-versions
 test-versions: ## Run installs without a superuser, the README and the tests of the SQL on the versions V (15 16 17 18)
-	@set -e; skip='Restored|TortureServer'; \
+	@set -e; skip='Restored|TortureServer|StateMachineCatches'; \
 	command -v psql >/dev/null || skip="$$skip|PrintInstalls"; \
 	for version in $(V); do \
 		bin=$$(scripts/postgres-version.sh $$version); \
@@ -69,6 +70,10 @@ fuzz: postgres ## Run each fuzz target for FUZZTIME (20s)
 .PHONY: chaos
 chaos: postgres ## Kill, cut, pause and poison for D (3m) with seed SEED, and check what came of it
 	$(GO) run ./test/chaos -d $(D) $(if $(SEED),-seed $(SEED))
+
+.PHONY: state-machine
+state-machine: postgres ## Run each state machine of the cursor and the lease for STEPS (1000000) steps
+	$(GO) test -count=1 -timeout 0 -run 'TestStateMachine$$' -v ./sql -steps $(STEPS)
 
 .PHONY: bench
 bench: postgres ## Measure workload W (all) beside the alternatives
