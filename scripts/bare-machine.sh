@@ -22,7 +22,7 @@ root=$(mktemp -d "${TMPDIR:-/var/tmp}/tidemark-bare.XXXXXX")
 chmod 755 "$root" # other users live in it too
 clean() {
 	for mount in dev proc; do
-		if mountpoint -q "$root/$mount"; then umount -R "$root/$mount"; fi
+		if mountpoint -q "$root/$mount"; then umount -R --lazy "$root/$mount"; fi # a process of it may still run
 	done
 	rm -rf --one-file-system "$root"
 }
