@@ -24,6 +24,13 @@ type Config struct {
 	// with the same worker take turns: one handles, the others stand by. Required.
 	Worker string
 
+	// Start is where a new worker begins in the log: "now" (the default), with what commits
+	// from the first Run on; "start", with all that retention has left; the number of an
+	// event; or a time (RFC 3339). A worker that has begun goes on where it is. A handler
+	// that is added to it gets events from then on; those before are for
+	// `tidemark route replay`.
+	Start string
+
 	// Lease is how long the others wait for an instance that has died without a word.
 	// Default: 30 s; from 3 s to 1 h.
 	Lease time.Duration
@@ -71,6 +78,7 @@ func New(pool *pgxpool.Pool, c Config) (*Client, error) {
 	case pool.Config().MaxConns < 3:
 		return nil, fmt.Errorf("tidemark: the pool has at most %d connections, and 3 are needed", pool.Config().MaxConns)
 	}
+	c.Start = cmp.Or(c.Start, "now")
 	c.Lease = cmp.Or(c.Lease, 30*time.Second)
 	c.Batch = cmp.Or(c.Batch, 100)
 	c.PollMin = cmp.Or(c.PollMin, 10*time.Millisecond)
@@ -87,8 +95,8 @@ func New(pool *pgxpool.Pool, c Config) (*Client, error) {
 // migration.
 //
 // A worker and a route for each handler are made when there are none: off, in dry run,
-// and behind closed gates, as everything in Tidemark is at first. A new worker begins at
-// the beginning of the log. To switch a handler on:
+// and behind closed gates, as everything in Tidemark is at first. A new worker begins where
+// Config.Start says. To switch a handler on:
 //
 //	tidemark stage live --reason '…'
 //	tidemark route set WORKER.DOMAIN.TYPE --enabled --dry-run=false
@@ -153,7 +161,7 @@ func (c *Client) prepare(ctx context.Context, owner string, look *worker.Looker)
 	for i, r := range c.handlers {
 		patterns[i] = r.pattern
 	}
-	routes, err := cursor.Register(ctx, c.pool, c.config.Worker, patterns)
+	routes, err := cursor.Register(ctx, c.pool, c.config.Worker, patterns, c.config.Start)
 	if err != nil {
 		return nil, err
 	}

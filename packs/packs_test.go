@@ -108,7 +108,7 @@ func TestInstallAgainKeepsSwitches(t *testing.T) {
 			return err
 		},
 		func() error {
-			_, err := db.WorkerSet(t.Context(), "iu_outbound_default", postgres.Changes{"read_order": "strict"}, "")
+			_, err := db.WorkerSet(t.Context(), "iu_outbound_default", postgres.Changes{"read_order": "strict"}, "", "")
 			return err
 		},
 		func() error {

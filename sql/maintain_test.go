@@ -132,7 +132,7 @@ func TestMaintainKeepsWhatIsNeeded(t *testing.T) {
 
 	w.wantMaintain("kept outbox_p0 needed from number 1 by a pending delivery")
 	w.exec(`delete from tidemark.pending where seq = 1`)
-	w.exec(`select tidemark.worker_set('another')`)
+	w.exec(`select tidemark.worker_set('another', starts => 'start')`)
 	w.wantMaintain("kept outbox_p0 needed from number 1 by the cursor of worker another")
 	w.exec(`update tidemark.worker_cursor set watermark_id = '999998' where worker = 'another'`)
 	w.wantMaintain("kept outbox_p0 needed from number 999999 by the cursor of worker another")

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +17,7 @@ import (
 func newRoute(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "route", Short: "Where committed events go"}
 	cmd.AddCommand(
-		newRouteList(a), newRouteShow(a), newRouteSet(a), newRouteBacktest(a),
+		newRouteList(a), newRouteShow(a), newRouteSet(a), newRouteBacktest(a), newRouteReplay(a),
 		newRouteSwitch(a, "enable", "Turn a route on; in dry run it still delivers nothing", true),
 		newRouteSwitch(a, "disable", "Turn a route off; its events are recorded as disabled", false),
 	)
@@ -72,15 +75,17 @@ func newRouteShow(a *app) *cobra.Command {
 }
 
 func newRouteSet(a *app) *cobra.Command {
-	var reason string
+	var reason, from string
 	cmd := needs("tidemark_admin", &cobra.Command{
 		Use:   "set CODE",
 		Short: "Make a route or change one",
 		Long: `Make a route or change one. A new route needs --domain, --target-kind and --target-ref; it is off and
-in dry run unless told otherwise. An empty text takes a filter or the retry policy away. Options that are
+in dry run unless told otherwise. It gets what its worker reads from now on; --from makes a replay of what was before
+(tidemark route replay), which waits until the route is live. An empty text takes a filter or the retry policy away. Options that are
 not named stay.`,
 	})
 	flags := cmd.Flags()
+	flags.StringVar(&from, "from", "now", "of a new route: now, start, the number of an event, or a time (RFC 3339, or how long ago)")
 	flags.String("worker", "default", "worker that serves the route")
 	flags.String("domain", "", "domain of the events, or * for all")
 	flags.String("type", "*", "type of the events: exact, a prefix (order.*) or *")
@@ -115,7 +120,12 @@ not named stay.`,
 				return err
 			}
 		}
+		past, err := backfill(args[0], from, reason, s.now)
+		if err != nil {
+			return err
+		}
 		var r postgres.Route
+		var counts []postgres.ReplayCount
 		err = s.inTx(ctx, func(db *postgres.DB) (err error) {
 			if len(options) > 0 {
 				all, err := db.RouteOptions(ctx, args[0])
@@ -128,15 +138,45 @@ not named stay.`,
 				maps.DeleteFunc(all, func(_ string, value json.RawMessage) bool { return value == nil })
 				changes["options"] = all
 			}
-			r, err = db.RouteSet(ctx, args[0], changes, reason, true)
+			if past != nil {
+				if _, err := db.Route(ctx, args[0]); err == nil {
+					return usagef("route %s is there already: tidemark route replay %s sends it what was before", args[0], args[0])
+				}
+			}
+			if r, err = db.RouteSet(ctx, args[0], changes, reason, true); err == nil && past != nil {
+				counts, err = db.RouteReplay(ctx, *past)
+			}
 			return err
 		})
 		if err != nil {
 			return err
 		}
+		if n := len(counts); n > 0 {
+			s.note("route %s begins at event %d: %d of those before are replayed once it is live; how far it is: tidemark route replay %s --list",
+				r.RouteCode, counts[n-1].FirstSeq, counts[n-1].Events, r.RouteCode)
+		}
 		return showRoute(s, r)
 	})
 	return cmd
+}
+
+// backfill is the replay that a new route begins with. Nil: none.
+func backfill(route, from, reason string, now time.Time) (*postgres.ReplayAsk, error) {
+	starts, err := startOf(from, now)
+	if err != nil || starts == "now" {
+		return nil, err
+	}
+	ask := &postgres.ReplayAsk{Route: route, Reason: cmp.Or(reason, "where the route begins"), FromSeq: new(int64)}
+	if seq, err := strconv.ParseInt(starts, 10, 64); err == nil {
+		ask.FromSeq = &seq
+	} else if starts != "start" {
+		ask.FromSeq = nil
+		ask.Since, err = time.Parse(time.RFC3339Nano, starts)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return ask, nil
 }
 
 // parseOptions reads KEY=VALUE. A null value takes the option away.

@@ -45,7 +45,7 @@ func newWorkerRun(a *app) *cobra.Command {
 			if err := showPass(s, pass); err != nil {
 				return err
 			}
-			if more := pass.More || pass.Status == "ran" && pass.Events >= full; !untilEmpty || !more {
+			if more := pass.More || pass.Status == "ran" && (pass.Events >= full || pass.Staged > 0); !untilEmpty || !more {
 				return nil
 			}
 		}
@@ -91,6 +91,9 @@ func passText(p postgres.Pass) string {
 	}
 	if p.Fallbacks > 0 {
 		line += fmt.Sprintf("; %s", count(p.Fallbacks, "statement failed and was split", "statements failed and were split"))
+	}
+	if p.Staged > 0 {
+		line += fmt.Sprintf("; %s staged for replays", count(p.Staged, "event", "events"))
 	}
 	line += fmt.Sprintf("; watermark %d", p.Watermark)
 	if p.BlockedBy != "" {

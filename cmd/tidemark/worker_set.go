@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/postgres"
 )
 
@@ -26,15 +30,16 @@ var workerColumns = columnsOf{
 }
 
 func newWorkerSet(a *app) *cobra.Command {
-	var reason string
+	var reason, from string
 	cmd := needs("tidemark_admin", &cobra.Command{
 		Use:   "set NAME",
-		Short: "Make a worker, its cursor at the beginning of the log, or change one",
-		Long: `Make a worker, its cursor at the beginning of the log, or change one. With --source table it reads tables of
+		Short: "Make a worker, or change one",
+		Long: `Make a worker, or change one. A new worker of the log begins with the next event, or where --from says. With --source table it reads tables of
 others: give it a function, or the type of the events that it makes of rows, then sources by worker attach.
 What it reads and its kind of handler are fixed once it is made. An empty text is null: no limit, no policy.`,
 	})
 	flags := cmd.Flags()
+	flags.StringVar(&from, "from", "now", "where a new worker of the log begins: now, start, the number of an event, or a time (RFC 3339, or how long ago)")
 	flags.String("source", "outbox", "what it reads: outbox (the log), or table")
 	flags.String("handler", "", "what it does: route or go; of a table sql, emit or go")
 	flags.String("function", "", "of a table: SCHEMA.FUNCTION that takes an array of its rows (handler sql)")
@@ -61,16 +66,51 @@ What it reads and its kind of handler are fixed once it is made. An empty text i
 		if err != nil {
 			return err
 		}
-		w, err := s.WorkerSet(ctx, args[0], changes, reason)
+		starts := ""
+		if flags.Changed("from") {
+			if starts, err = startOf(from, s.now); err != nil {
+				return err
+			}
+		}
+		_, err = s.Worker(ctx, args[0])
+		made := errors.Is(err, tidemark.ErrNotFound)
+		w, err := s.WorkerSet(ctx, args[0], changes, reason, starts)
 		if err != nil {
 			return err
 		}
 		if s.json {
 			return s.object(w)
 		}
+		if made && w.Source == "outbox" {
+			h, err := s.WorkerHealthOf(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			s.note("worker %s begins behind event %s (--from %s); it decides what commits from now on%s", w.Worker, optional(h.Watermark), from, behindText(h.Behind))
+		}
 		return showWorker(s, w)
 	})
 	return cmd
+}
+
+// startOf reads where a worker begins: what is neither now nor start nor a number is a time.
+func startOf(text string, now time.Time) (string, error) {
+	if _, err := strconv.ParseUint(text, 10, 63); err == nil || text == "now" || text == "start" {
+		return text, nil
+	}
+	at, err := when("from", text, now)
+	if err != nil || text == "" {
+		return "", usagef("--from %q is neither now, start, the number of an event, nor a time such as 2026-01-31T12:00:00Z or 7d", text)
+	}
+	return at.UTC().Format(time.RFC3339Nano), nil
+}
+
+// behindText tells what is to be read first.
+func behindText(behind *int64) string {
+	if behind == nil || *behind == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and %d events before", *behind)
 }
 
 func workerChanges(flags *pflag.FlagSet) (postgres.Changes, error) {

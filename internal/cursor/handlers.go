@@ -14,9 +14,9 @@ type Registered struct {
 	DryRun  bool
 }
 
-// Register calls tidemark.handlers_register.
-func Register(ctx context.Context, db Querier, worker string, patterns []string) ([]Registered, error) {
-	rows, _ := db.Query(ctx, `select route_code, pattern, enabled, dry_run from tidemark.handlers_register($1, $2)`, worker, patterns)
+// Register calls tidemark.handlers_register. starts is where a new worker begins.
+func Register(ctx context.Context, db Querier, worker string, patterns []string, starts string) ([]Registered, error) {
+	rows, _ := db.Query(ctx, `select route_code, pattern, enabled, dry_run from tidemark.handlers_register($1, $2, $3)`, worker, patterns, starts)
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Registered])
 }
 

@@ -64,7 +64,7 @@ func TestLogReach(t *testing.T) {
 		t.Errorf("got %v, %v", reach, err)
 	}
 	must(t)(db.Emit(t.Context(), tidemark.Event{Domain: "shop", Type: "order.paid"}))
-	must(t)(db.WorkerSet(t.Context(), "default", postgres.Changes{"domains": []string{"bank"}}, ""))
+	must(t)(db.WorkerSet(t.Context(), "default", postgres.Changes{"domains": []string{"bank"}}, "", ""))
 	if reach, err := db.LogReach(t.Context(), "default"); err != nil || reach.Begins == nil || !cmp.Equal(reach.Domains, []string{"bank"}) {
 		t.Errorf("got %v, %v", reach, err)
 	}

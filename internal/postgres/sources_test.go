@@ -42,7 +42,7 @@ func TestSources(t *testing.T) {
 	_, err = db.SourceChecks(t.Context(), "never")
 	wantError(t, err, tidemark.ErrNotFound)
 
-	must(t)(db.WorkerSet(t.Context(), "w", postgres.Changes{"source": "table", "handler": "sql", "handler_ref": "public.take"}, "test"))
+	must(t)(db.WorkerSet(t.Context(), "w", postgres.Changes{"source": "table", "handler": "sql", "handler_ref": "public.take"}, "test", ""))
 	if made, err := db.WorkerSourceAdd(t.Context(), "w", "births", "test"); made != 1 || err != nil {
 		t.Errorf("got %d, %v", made, err)
 	}

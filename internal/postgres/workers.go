@@ -19,6 +19,7 @@ type Pass struct {
 	Watermark int64          `json:"watermark"`
 	Fallbacks int            `json:"fallbacks"`
 	BlockedBy string         `json:"blocked_by"`
+	Staged    int            `json:"staged"` // events of replays that the pass staged
 
 	TablePass
 	Runs []Pass `json:"runs"` // of a worker with several cursors: each of them
@@ -134,9 +135,9 @@ const worker = `select w.worker, w.source, w.handler, w.handler_ref, w.payload_c
 	w.page_size, w.page_timeout::text, w.retry_policy, w.coalesce_window::text, w.storm_fraction, w.off_peak, w.peak_pause::text,
 	w.lock_wait_limit, w.replication_lag_limit::text, w.description from `
 
-// WorkerSet calls tidemark.worker_set.
-func (db *DB) WorkerSet(ctx context.Context, name string, changes Changes, reason string) (Worker, error) {
-	return one[Worker](ctx, db, worker+`tidemark.worker_set($1, coalesce($2::jsonb, '{}'), nullif($3, '')) w`, name, changes, reason)
+// WorkerSet calls tidemark.worker_set. starts is where a new worker of the log begins; empty: now.
+func (db *DB) WorkerSet(ctx context.Context, name string, changes Changes, reason, starts string) (Worker, error) {
+	return one[Worker](ctx, db, worker+`tidemark.worker_set($1, coalesce($2::jsonb, '{}'), nullif($3, ''), nullif($4, '')) w`, name, changes, reason, starts)
 }
 
 // Worker returns the configuration of a worker, or tidemark.ErrNotFound.

@@ -14,7 +14,7 @@ import (
 func TestWorkers(t *testing.T) {
 	t.Parallel()
 	_, db := setup(t)
-	made, err := db.WorkerSet(t.Context(), "w", postgres.Changes{"domains": []string{"shop"}, "read_order": "strict"}, "test")
+	made, err := db.WorkerSet(t.Context(), "w", postgres.Changes{"domains": []string{"shop"}, "read_order": "strict"}, "test", "")
 	want := postgres.Worker{
 		Worker: "w", Source: "outbox", Handler: "route", PayloadColumns: []string{}, Domains: []string{"shop"}, ReadOrder: "strict",
 		HoleLimit: 10000, Shards: 1, PageSize: 5000, PageTimeout: "00:00:05", PeakPause: "00:00:01",

@@ -1,4 +1,4 @@
-create or replace function tidemark.handlers_register(worker text, patterns text[])
+create or replace function tidemark.handlers_register(worker text, patterns text[], starts text default 'now')
 returns table (route_code text, pattern text, enabled boolean, dry_run boolean)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -16,8 +16,7 @@ begin
     end if;
     insert into tidemark.worker as w (worker, handler, description)
     values (handlers_register.worker, 'go', 'Functions of a Go program.') on conflict do nothing;
-    insert into tidemark.worker_cursor (worker, source) values (handlers_register.worker, 'outbox') on conflict do nothing;
-    insert into tidemark.heartbeat (executor_id) values (handlers_register.worker || '/outbox/0') on conflict do nothing;
+    perform tidemark.worker_cursor_make(handlers_register.worker, handlers_register.starts);
     foreach p in array patterns loop
         if p !~ '^([*]|[^/*]+)/([*]|[^*]+|[^*]+[.][*])$' then
             raise exception using errcode = 'TM005', message = format('"%s" is no pattern', p),
@@ -36,6 +35,6 @@ begin
     order by r.id;
 end
 $$;
-comment on function tidemark.handlers_register(text, text[]) is 'Makes the worker of a Go program, its cursor at the beginning of the log, and a route for each of its patterns (DOMAIN/TYPE), off and in dry run as every new one. What is there already stays as it is. Returns the routes. Raises TM005 for a pattern that is none, and for a worker that delivers by routes.';
-revoke all on function tidemark.handlers_register(text, text[]) from public;
-grant execute on function tidemark.handlers_register(text, text[]) to tidemark_executor;
+comment on function tidemark.handlers_register(text, text[], text) is 'Makes the worker of a Go program, its cursor at starts (as of tidemark.worker_set; a worker that has begun goes on where it is), and a route for each of its patterns (DOMAIN/TYPE), off and in dry run as every new one. What is there already stays as it is. Returns the routes. Raises TM005 for a pattern that is none, and for a worker that delivers by routes.';
+revoke all on function tidemark.handlers_register(text, text[], text) from public;
+grant execute on function tidemark.handlers_register(text, text[], text) to tidemark_executor;

@@ -59,7 +59,12 @@ begin
                        cross join lateral (
                            select from tidemark.pending p
                            where p.route_id = r.id and p.worker_id = w.id and p.next_attempt_at <= clock_timestamp() limit 1) p
-                       where r.worker = w.worker and r.enabled and not r.dry_run and not tidemark.target_is_inside(r.target_kind)) then 'retry'
+                       where r.worker = w.worker and r.enabled and not r.dry_run) then 'retry'
+                   when c.source = 'outbox' and exists (
+                       select from tidemark.replay_job j join tidemark.outbound_route r on r.id = j.route_id
+                       where j.worker_id = w.id and j.finished_at is null and j.due_at <= clock_timestamp()
+                         and r.worker = w.worker and r.enabled and not r.dry_run
+                         and not exists (select from tidemark.pending p where p.replay_id = j.id)) then 'replay'
                    when q.quiet then null
                    when (c.source = 'outbox' or s.safety = 'capture')
                        and c.watermark_id::bigint < (select max(o.seq) from tidemark.outbox o) then 'events'

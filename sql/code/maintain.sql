@@ -71,7 +71,9 @@ begin
         from tidemark.worker_cursor c join tidemark.source s on s.source = c.source
         where s.safety = 'capture' or s.safety = 'sequence' and s.schema_name = 'tidemark' and s.table_name = 'outbox'
         union all
-        select min(p.seq), 'a pending delivery' from tidemark.pending p where p.dead_letter_id is null) k
+        select min(p.seq), 'a pending delivery' from tidemark.pending p where p.dead_letter_id is null
+        union all
+        select j.passed_seq + 1, 'replay ' || j.id from tidemark.replay_job j where j.finished_at is null) k
     where k.seq is not null
     order by k.seq limit 1;
 

@@ -41,6 +41,7 @@ begin
     gate := tidemark.closed_gate(pass_read.worker);
     if gate is null then
         if rooms is not null then
+            perform tidemark.replay_stage(pass_read.worker);
             due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of);
         end if;
         if cardinality(due) > 0 then
@@ -84,7 +85,9 @@ begin
         -- Nothing after this looks at them, and they are most of it.
         read.groups := null; read.seqs := null; read.routes := null;
         batch := read::text;
-        place := concat_ws(' ', read.watermark, read.holes, read.fenced, read.fence, read.blocked_by);
+        -- What is left over for targets inside the database is delivered by the settle: there has to be one.
+        place := concat_ws(' ', read.watermark, read.holes, read.fenced, read.fence, read.blocked_by,
+                           case when cardinality(tidemark.live_inside(pass_read.worker, '{}')) > 0 then clock_timestamp() end);
     end if;
 
     return next;
@@ -139,6 +142,6 @@ begin
 end
 $$;
 comment on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[]) is
-'The start of a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after the batch after, decides them, and adds what is pending and due, both within the setting batch.max_bytes of payload, half of it each where there is both (at least one event each). The first row has the gate that is closed (null: none), whether numbers up to the highest one taken are open still, where the batch leaves the cursor (for comparing), the batch and the evidence to hand to tidemark.pass_settle, and the routes that are needed, unless their version is known_routes. The other rows are what is to be delivered outside the database: an event with its routes, fresh or pending (fresh false). rooms are routes that take at most room_of pending events; others take 100; null: nothing that is pending. Commit before anything leaves. Raises TM011, and TM012 where the watermark was edited by hand.';
+'The start of a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after the batch after, decides them, and adds what is pending and due, both within the setting batch.max_bytes of payload, half of it each where there is both (at least one event each). The first row has the gate that is closed (null: none), whether numbers up to the highest one taken are open still, where the batch leaves the cursor (for comparing), the batch and the evidence to hand to tidemark.pass_settle, and the routes that are needed, unless their version is known_routes. The other rows are what is to be delivered outside the database: an event with its routes, fresh or pending (fresh false), or one that an operator sends again (replay). Goes on with the replays on its routes (tidemark.replay_stage). rooms are routes that take at most room_of pending events; others take 100; null: nothing that is pending. Commit before anything leaves. Raises TM011, and TM012 where the watermark was edited by hand.';
 revoke all on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[]) from public;
 grant execute on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[]) to tidemark_executor;

@@ -13,6 +13,7 @@ declare
     delivered record;
     gate text;
     summary jsonb;
+    staged integer;
 begin
     if route_worker_run.batch_limit is null or route_worker_run.batch_limit not between 1 and 50000 then
         raise exception using errcode = 'TM005',
@@ -32,6 +33,7 @@ begin
                                   'events', 0);
     end if;
 
+    staged := tidemark.replay_stage(route_worker_run.worker);
     batch := tidemark.read_outbox(route_worker_run.worker, route_worker_run.batch_limit);
     evidence := tidemark.decide_batch(route_worker_run.worker, batch);
 
@@ -39,7 +41,7 @@ begin
     if cardinality(live) = 0 then
         summary := tidemark.pass_summary(route_worker_run.worker, batch, evidence, 0);
         perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, evidence, '{}', summary);
-        return summary;
+        return summary || jsonb_build_object('staged', staged);
     end if;
 
     begin
@@ -57,10 +59,10 @@ begin
         get stacked diagnostics gate = message_text;
         return jsonb_build_object('worker', route_worker_run.worker, 'status', 'closed', 'gate', gate, 'events', 0);
     end;
-    return summary;
+    return summary || jsonb_build_object('staged', staged);
 end
 $$;
 comment on function tidemark.route_worker_run(text, integer) is
-'One pass of a worker: claims its cursor, reads at most batch_limit (1 to 50000, default 5000) events, decides, delivers to targets inside the database, stages what must go outside as pending, writes the evidence and moves the cursor, all in the caller''s transaction. Call it as a transaction of its own, again while status is ran and events is batch_limit. Returns {"status": "ran"|"closed"|"held"|"busy", …}; closed names the gate, held says why it must not go on, busy who has it. Raises TM004, TM005, TM006, TM007. Source: S0 fn_iu_route_worker_run.';
+'One pass of a worker: claims its cursor, reads at most batch_limit (1 to 50000, default 5000) events, decides, delivers to targets inside the database, stages what must go outside as pending, writes the evidence and moves the cursor, all in the caller''s transaction. Call it as a transaction of its own, again while status is ran and events is batch_limit, or staged (events of replays that it staged) is not 0. Returns {"status": "ran"|"closed"|"held"|"busy", …}; closed names the gate, held says why it must not go on, busy who has it. Raises TM004, TM005, TM006, TM007. Source: S0 fn_iu_route_worker_run.';
 revoke all on function tidemark.route_worker_run(text, integer) from public;
 grant execute on function tidemark.route_worker_run(text, integer) to tidemark_executor;

@@ -49,6 +49,14 @@ begin
         insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
         select d.seq, worker_id, r.route_id, d.attempt_no + 1, r.outcome, r.reason, r.detail from unnest(done) d;
 
+        update tidemark.replay_job j
+        set sent = j.sent + case r.outcome when 'sent' then k.n else 0 end,
+            failed = j.failed + case r.outcome when 'failed' then k.n else 0 end,
+            finished_at = coalesce(j.finished_at, case when j.passed_seq >= j.last_seq
+                and not exists (select from tidemark.pending p where p.replay_id = j.id) then at end)
+        from (select d.replay_id, count(*) as n from unnest(done) d where d.replay_id is not null group by 1) k
+        where j.id = k.replay_id;
+
         perform tidemark.settle_replay(d.dead_letter_id, d.attempt_no + 1, r.outcome, r.reason, r.detail)
         from unnest(done) d where d.dead_letter_id is not null;
 
@@ -60,7 +68,12 @@ begin
             from unnest(done) d
             cross join lateral tidemark.events(array[d.seq]) e
             join tidemark.outbound_route o on o.id = r.route_id
-            where d.dead_letter_id is null;
+            where d.dead_letter_id is null
+            -- A replay of an event whose dead letter was resolved: it is open again, with its history in the attempts.
+            on conflict (idempotency_key) do update
+            set error_code = excluded.error_code, error_detail = excluded.error_detail, attempts = excluded.attempts,
+                last_failed_at = excluded.last_failed_at, resolved_at = null, resolution = null, resolved_by = null,
+                resolution_reason = null;
             dead := dead + cardinality(done);
         end if;
     end loop;

@@ -83,7 +83,7 @@ as $$
                (select string_agg(format('worker %s: %s', d.worker, left(d.missing::text, 200)), '; ')
                 from (select c.worker,
                              coalesce((select range_agg(l.seqs) from logged l where c.domains is null or l.domain = any (c.domains)), '{}')
-                             * int8multirange(int8range(null, greatest(c.mark, 0) + 1))
+                             * int8multirange(int8range(c.begins_after + 1, greatest(c.mark, c.begins_after) + 1))
                              - c.holes - c.fenced
                              - coalesce((select v.seqs from covered v where v.worker_id = c.id), '{}') as missing
                       from cursor c) d

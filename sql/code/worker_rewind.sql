@@ -39,6 +39,7 @@ begin
         decided_through = greatest(c.decided_through::bigint, to_seq)::text, -- lower: the watermark was edited by hand
         holes = c.holes * int8multirange(int8range(null, to_seq + 1)),
         fenced = c.fenced * int8multirange(int8range(null, to_seq + 1)),
+        begins_after = least(c.begins_after, to_seq),
         updated_at = clock_timestamp()
     where c.worker = worker_rewind.worker and c.source = 'outbox' and c.shard = 0;
     insert into tidemark.audit (action, object, reason, before, after)

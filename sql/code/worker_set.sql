@@ -1,4 +1,8 @@
-create or replace function tidemark.worker_set(worker text, changes jsonb default '{}', reason text default null)
+create or replace function tidemark.worker_set(
+    worker text,
+    changes jsonb default '{}',
+    reason text default null,
+    starts text default null)
 returns setof tidemark.worker
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -34,8 +38,12 @@ begin
             hint = 'For example 22:00-06:00 Europe/Berlin.';
     end if;
     if row_.source = 'outbox' then
-        insert into tidemark.worker_cursor (worker, source) values (row_.worker, 'outbox') on conflict do nothing;
-        insert into tidemark.heartbeat (executor_id) values (tidemark.executor_id(row_.worker, 'outbox', 0)) on conflict do nothing;
+        if not tidemark.worker_cursor_make(row_.worker, worker_set.starts) and worker_set.starts is not null then
+            raise exception using errcode = 'TM005', message = format('worker %s has begun: where it starts is of a new one', row_.worker),
+                hint = 'To read again what it has read: tidemark.worker_rewind. To send it again: tidemark.route_replay.';
+        end if;
+    elsif worker_set.starts is not null then
+        raise exception using errcode = 'TM005', message = format('worker %s reads tables, each from its beginning', row_.worker);
     end if;
     update tidemark.heartbeat h set domain_scope = coalesce(row_.domains, '{}')
     where h.executor_id = tidemark.executor_id(row_.worker, 'outbox', 0);
@@ -49,6 +57,6 @@ begin
     where w.worker = worker_set.worker returning w.*;
 end
 $$;
-comment on function tidemark.worker_set(text, jsonb, text) is 'Creates a worker, with its heartbeat and its cursor at the beginning of the log, or changes the named columns of it. With {"source": "table", "handler": …} a worker of tables, which gets its cursors by tidemark.worker_source_add. Its gate stays as it is: closed for a new one. Returns the row. Raises TM005 for an unknown column, another source or handler than it has, an unreadable retry policy.';
-revoke all on function tidemark.worker_set(text, jsonb, text) from public;
-grant execute on function tidemark.worker_set(text, jsonb, text) to tidemark_admin;
+comment on function tidemark.worker_set(text, jsonb, text, text) is 'Creates a worker, with its heartbeat and its cursor, or changes the named columns of it. starts is where the cursor of a new one begins: now (the default: with the next event), start (of the log, what retention has left of it), the number of the first event, or a time. With {"source": "table", "handler": …} a worker of tables, which gets its cursors by tidemark.worker_source_add. Its gate stays as it is: closed for a new one. Returns the row. Raises TM005 for an unknown column, another source or handler than it has, an unreadable retry policy, a start of a worker that has begun.';
+revoke all on function tidemark.worker_set(text, jsonb, text, text) from public;
+grant execute on function tidemark.worker_set(text, jsonb, text, text) to tidemark_admin;

@@ -14,4 +14,4 @@ comment on column tidemark.outbox.idempotency_key is
 'A second emit with the same (domain, idempotency_key) stores nothing and returns the first event''s id. "tidemark:…": of a row, made by Tidemark; no emitter can write it.';
 
 -- It reads the limit itself.
-drop function if exists tidemark.capture_fits(bigint, bigint, text);
+drop function if exists tidemark.capture_fits;

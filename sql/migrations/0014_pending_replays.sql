@@ -14,5 +14,5 @@ create index pending_live on tidemark.pending (route_id, next_attempt_at) where 
 create index pending_replay on tidemark.pending (route_id, next_attempt_at) where replay;
 
 -- Their results have other columns now.
-drop function if exists tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[]);
-drop function if exists tidemark.pending_keys(text, integer);
+drop function if exists tidemark.pass_read;
+drop function if exists tidemark.pending_keys;
