@@ -71,6 +71,15 @@ fuzz: postgres ## Run each fuzz target for FUZZTIME (20s)
 chaos: postgres ## Kill, cut, pause and poison for D (3m) with seed SEED, and check what came of it
 	$(GO) run ./test/chaos -d $(D) $(if $(SEED),-seed $(SEED))
 
+.PHONY: chaos-long
+chaos-long: postgres ## Run chaos for D (3m) on versions 15 and 18, with and without tables, by daemon, psql and PgBouncer
+	@set -e; for version in 15 18; do \
+		bin=$$(scripts/postgres-version.sh $$version); \
+		for tables in on off; do for path in daemon psql pgbouncer; do \
+			$(GO) run ./test/chaos -d $(D) -pg $$bin -tables $$tables -path $$path; \
+		done; done; \
+	done
+
 .PHONY: state-machine
 state-machine: postgres ## Run each state machine of the cursor and the lease for STEPS (1000000) steps
 	$(GO) test -count=1 -timeout 0 -run 'TestStateMachine$$' -v ./sql -steps $(STEPS)

@@ -54,6 +54,10 @@ var faults = []fault{
 	{"async-crash", 4, asyncCrash},
 	{"settle-late", 4, settleLate},
 	{"maintain", 3, maintain},
+	{"low-timeouts", 3, lowTimeouts},
+	{"low-limits", 3, lowLimits},
+	{"table-away", 3, tableAway},
+	{"table-rewind", 4, tableRewind},
 	{"replay", 6, replayLetters},
 }
 

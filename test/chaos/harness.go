@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,9 @@ type options struct {
 	verbose  bool
 	keep     bool
 	binary   string
+	pg       string
+	path     string
+	tables   string
 	out      io.Writer
 }
 
@@ -45,6 +49,8 @@ type harness struct {
 
 	next         atomic.Int64 // ids
 	acknowledged atomic.Int64
+	passes       atomic.Int64 // by clients
+	clientsEnd   func()
 	hush         atomic.Bool // producers are to commit nothing
 
 	arrivals journal[arrival]
@@ -76,6 +82,9 @@ func run(ctx context.Context, o options) (r *result, err error) {
 	h := &harness{
 		options: o, receivers: map[string]*receiver{}, links: map[string]*proxy{},
 		held: map[string]bool{}, counts: map[string]int{}, began: time.Now(),
+	}
+	if !h.withTables() {
+		h.list = slices.DeleteFunc(slices.Clone(h.list), func(f fault) bool { return strings.HasPrefix(f.name, "table-") })
 	}
 	name := fmt.Sprintf("tidemark-chaos-%d-", os.Getpid())
 	if h.keep {
@@ -163,6 +172,9 @@ func (h *harness) calmDown(ctx context.Context) (calm, error) {
 
 // gather stops the daemons and reads what the checker needs.
 func (h *harness) gather(ctx context.Context, e *evidence) error {
+	if h.clientsEnd != nil {
+		h.clientsEnd()
+	}
 	for _, d := range h.daemons {
 		if err := d.end(); err != nil {
 			h.brokenLater(err.Error())

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -56,12 +57,18 @@ func judge(ctx context.Context, args []string) (ok bool, err error) {
 	flags.IntVar(&o.backlog, "backlog", 15000, "events that a receiver may be behind before the producers wait")
 	flags.BoolVar(&o.verbose, "v", false, "print each fault")
 	flags.BoolVar(&o.keep, "keep", false, "keep the daemons' logs and configuration")
+	flags.StringVar(&o.pg, "pg", "", "directory of PostgreSQL's programs; default: PG_BIN, or what is installed")
+	flags.StringVar(&o.path, "path", byDaemon, "who runs the workers, and how: "+strings.Join(paths, ", "))
+	flags.StringVar(&o.tables, "tables", "", "tables that workers read: on, off; default: on in the runs whose seed is even")
 	flags.StringVar(&o.binary, "binary", "", "daemon to run instead of one that is built; with -tags failpoints")
 	if err := flags.Parse(args); err != nil {
 		return errors.Is(err, flag.ErrHelp), nil //nolint:nilerr // the flag set has said it
 	}
 	if o.seed == 0 {
 		o.seed = rand.Uint64N(1_000_000)
+	}
+	if !slices.Contains(paths, o.path) || !slices.Contains([]string{"", "on", "off"}, o.tables) {
+		return false, fmt.Errorf("-path is one of %s, -tables on or off", strings.Join(paths, ", "))
 	}
 	if o.list, err = chosenFaults(only, without); err != nil {
 		return false, err
@@ -72,7 +79,7 @@ func judge(ctx context.Context, args []string) (ok bool, err error) {
 	if list != "" {
 		return judgeMutants(ctx, o, list)
 	}
-	fmt.Fprintf(o.out, "seed %d, %s of faults\n", o.seed, o.duration)
+	fmt.Fprintln(o.out, o.title())
 	r, err := run(ctx, o)
 	if err != nil {
 		return false, err

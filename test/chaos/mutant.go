@@ -122,7 +122,7 @@ var mutants = func() map[string]mutant {
 		},
 		{
 			name: "nohorizon", by: "I3", tells: "tables: rows are read up to the clock, whoever is still writing below it",
-			sql: []edit{{"source_horizon", "horizon := least(clock, oldest) - margin;", "horizon := clock - margin;"}}, scenes: []string{"late-commit"},
+			sql: []edit{{"source_horizon", "horizon := seen.oldest - margin;", "horizon := clock - margin;"}}, scenes: []string{"late-commit"},
 		},
 		{
 			name: "nosweep", by: "I3", tells: "tables: what a sweep finds behind the watermark is passed over",

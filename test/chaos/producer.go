@@ -49,7 +49,11 @@ func (h *harness) produce(ctx context.Context, stop <-chan struct{}, id int) {
 		}
 		p.turns++
 		if id < producers {
-			p.quick(ctx)
+			if p.random.IntN(12) == 0 {
+				p.message(ctx)
+			} else {
+				p.quick(ctx)
+			}
 			_ = wait(ctx, time.Duration(p.random.IntN(8))*time.Millisecond)
 		} else {
 			p.linger(ctx)
@@ -115,7 +119,9 @@ func (d *draft) write(undone bool, at ...string) {
 		d.txn.Writes = append(d.txn.Writes, write{ids[i], undone})
 	}
 	d.exec(`select app.write_all($1, $2, $3, $4)`, at, ids, kinds, poisons)
-	d.append(ids[0])
+	if d.p.withTables() {
+		d.append(ids[0])
+	}
 }
 
 // end concludes the transaction: it can have been committed only if that was asked for.

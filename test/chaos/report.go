@@ -26,7 +26,7 @@ func (r *result) rules() string {
 func (r *result) print(out io.Writer) {
 	e := r.evidence
 	say := func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) }
-	say("seed %d, %s in all, %s of faults", r.seed, r.took.Round(time.Second), r.duration)
+	say("%s, %s in all", r.title(), r.took.Round(time.Second))
 	fates := map[fate]int{}
 	for _, t := range e.Txns {
 		fates[t.Fate]++
@@ -122,6 +122,9 @@ func (r *result) printDeliveries(say func(string, ...any)) {
 		rows[e.Rows[i].Source]++
 	}
 	say("tables: %d rows of ledger, %d of receipt, %d of reading; %d handled, %d dead letters", rows["ledger"], rows["receipt"], rows["reading"], len(e.Notes), len(e.RowLetters))
+	if r.path == byPsql {
+		say("clients: %d passes", r.passes.Load())
+	}
 	say("deliveries: %d in all; %d dead letters, %d replays, %d times a gate or route was closed", total, len(e.Letters), len(e.Replays), len(e.Closings))
 }
 

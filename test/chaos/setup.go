@@ -70,7 +70,7 @@ func build(ctx context.Context, dir string) (string, error) {
 // setUp starts everything that the run needs.
 func (h *harness) setUp(ctx context.Context) error {
 	var err error
-	if h.server, err = devpg.Start(ctx, devpg.Options{Durable: true, Settings: settings}); err != nil {
+	if h.server, err = devpg.Start(ctx, devpg.Options{Durable: true, Settings: settings, BinDir: h.pg}); err != nil {
 		return err
 	}
 	h.cleanup = append(h.cleanup, h.server.Stop)
@@ -125,8 +125,10 @@ func (h *harness) install(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := h.installTables(ctx, conn); err != nil {
-		return err
+	if h.withTables() {
+		if err := h.installTables(ctx, conn); err != nil {
+			return err
+		}
 	}
 	for _, edit := range h.mutant.sql {
 		if err := edit.apply(ctx, conn); err != nil {
@@ -174,13 +176,24 @@ func (h *harness) startDaemons(ctx context.Context, secret string) error {
 		share = h.mutant.pause
 	}
 	environ = append(environ, "TIDEMARK_PAUSE="+strconv.FormatFloat(share, 'f', -1, 64), "TIDEMARK_BUG="+h.mutant.bug)
+	port, run := h.server.Port(), ""
+	switch h.path {
+	case byPgBouncer:
+		var err error
+		if port, err = h.throughPgBouncer(ctx); err != nil {
+			return err
+		}
+	case byPsql:
+		run = worker
+		h.startClients(ctx)
+	}
 	for i := range 2 {
-		p, err := newProxy(ctx, fmt.Sprintf("127.0.0.1:%d", h.server.Port()))
+		p, err := newProxy(ctx, fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			return err
 		}
 		url := "postgres://chaos_daemon@" + p.addr() + "/postgres?sslmode=disable"
-		d, err := newDaemon(fmt.Sprintf("d%d", i), h.binary, h.dir, url, secret, environ)
+		d, err := newDaemon(fmt.Sprintf("d%d", i), h.binary, h.dir, url, run, secret, environ)
 		if err != nil {
 			return err
 		}

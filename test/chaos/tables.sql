@@ -13,7 +13,7 @@ create table app.receipt (
     id uuid primary key default gen_random_uuid(),
     write_id bigint not null,
     poison boolean not null,
-    created_at timestamptz not null default clock_timestamp()
+    created_at timestamptz not null default now()
 );
 create index receipt_created_at on app.receipt (created_at, id);
 
@@ -49,6 +49,14 @@ begin
     end if;
     return jsonb_build_object('noted', cardinality(rows_));
 end
+$$;
+
+-- For an operator who has had a cursor moved back: what is read again is noted again.
+create function app.forget_ledger(after bigint) returns void language sql as $$
+    delete from app.noted where source = 'ledger' and row_id::bigint > after;
+$$;
+create function app.forget_receipts(since timestamptz) returns void language sql as $$
+    delete from app.noted n using app.receipt r where n.source = 'receipt' and r.id::text = n.row_id and r.created_at >= since;
 $$;
 
 grant insert on app.ledger, app.receipt, app.reading to chaos_writer;
