@@ -23,7 +23,6 @@ var unsound = []struct {
 	{"the holes are read before the fence is looked at", theLog, []edit{
 		{"read_outbox", "if closed and b.late < batch_limit then", "if tidemark.fence_closed(c.fence) and b.late < batch_limit then"},
 	}, afterTheRead},
-	{"no rule for prepared transactions", theLog, []edit{{"fence_closed", " or l.pid is null", ""}}, nowhere},
 	{"a full page of late events drops the holes", theLog, []edit{{"read_outbox", "if closed and b.late < batch_limit then", "if closed then"}}, ""},
 	{"strict order passes what is open", theStrictLog, []edit{{"read_outbox", "if not isempty(missing) then", "if false then"}}, ""},
 	{"no epoch", theLog, []edit{{"lease_check", "if not found then", "if false then"}}, ""},
@@ -51,7 +50,6 @@ var unsound = []struct {
 	{"sequence: no epoch", sequenceTable, []edit{{"lease_check", "if not found then", "if false then"}}, ""},
 	{"sequence: the epoch is read and not locked", sequenceTable, []edit{{"lease_check", "for update;", ";"}}, ""},
 	{"sequence: a rewind leaves the epoch", sequenceTable, []edit{{"source_rewind", "lease_epoch = lease_epoch + 1,", ""}}, ""},
-	{"capture: no rule for prepared transactions", captureTable, []edit{{"fence_closed", " or l.pid is null", ""}}, nowhere},
 	{"capture: the fence is that of another table", captureTable, []edit{{"source_fence", "'tidemark.outbox'::regclass", "'tidemark.worker'::regclass"}}, ""},
 	{"clock: no horizon", clockTable, []edit{{"source_horizon", "horizon := seen.oldest - margin;", "horizon := clock - margin;"}}, ""},
 	{"clock: query_start is ignored", clockTable, []edit{
@@ -78,9 +76,6 @@ var unsound = []struct {
 			"fresh := format('e.fits and not coalesce(pg_visible_in_snapshot(e.xid::text::xid8, (select c.sweep ->> ''snap'' from tidemark.worker_cursor c where c.worker = ''w'')::pg_snapshot), false)"},
 	}, ""},
 }
-
-// nowhere is for mutants whose hazard lies between passes.
-const nowhere = "nowhere"
 
 // Each dies within so many steps.
 const mutantSteps = 30_000
