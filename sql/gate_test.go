@@ -161,7 +161,7 @@ begin
 end $$`)
 }
 
-// A gate is looked at before each wave of 1,000, not only at the end.
+// A gate is looked at before each wave, the first one of 100, not only at the end.
 func TestClosedBetweenWaves(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
@@ -175,7 +175,7 @@ func TestClosedBetweenWaves(t *testing.T) {
 	operator.exec(`select tidemark.gate_set('routes.enabled', false)`)
 	operator.exec(`select pg_advisory_unlock(1)`)
 	equal(t, "pass", <-passed, summary{Status: "closed", Gate: "routes.enabled"})
-	w.wantRows(`select last_value::text from calls`, "1000")
+	w.wantRows(`select last_value::text from calls`, "100")
 	w.wantRows(traces, untouched)
 }
 

@@ -28,6 +28,11 @@ var findingKinds = map[string]explanation{
 		"Look at the process and restart it. If it will not come back, deregister it.",
 		"tidemark heartbeat deregister SUBJECT --reason …",
 	},
+	"worker_failing": {
+		"A worker meets the same error again and again, and does nothing else. The detail says where, and the error with its code. It closes when a pass goes well.",
+		"Mend what the error names: a right, a table, a function, the server's settings. Nothing is lost meanwhile.",
+		"tidemark verify",
+	},
 	"cursor_lag": {
 		"A worker runs, and is behind by more time than the setting lag.warn: it is slower than the events come, or something blocks it.",
 		"See whether it runs, what it waits for (holes, a slow target inside the database), and whether the load is unusual.",

@@ -80,6 +80,10 @@ type Page struct {
 	Routes []Route // those of the items, if they are not as known
 	// RoutesVersion names the state of the items' routes, for the next Read.
 	RoutesVersion string
+	// Missing is how many pending events were given up, since they are gone from the log.
+	Missing int64
+	// Inside is how long settling it may take, where that delivers inside the database; 0: it does not.
+	Inside time.Duration
 
 	place    string // of the cursor, once this is settled
 	batch    string
@@ -100,7 +104,7 @@ type Ask struct {
 
 const readPage = `select gate, events, open, place, batch, evidence, routes, routes_version, route_ids, attempt_no, error_count, fresh, replay,
 	seq, event_id, created_at, occurred_at, lane::text, severity::text, domain, type, stream, key, subject_table, subject_ref,
-	idempotency_key, trace, actor, payload
+	idempotency_key, trace, actor, payload, missing, inside
 from tidemark.pass_read($1, $2, $3, $4::text::tidemark.batch, $5, $6, $7)`
 
 // Read calls tidemark.pass_read. Where it returns items, all of them are durable.
@@ -147,6 +151,12 @@ func head(raw [][]byte) (*Page, error) {
 	page := &Page{Gate: string(raw[0]), Open: len(raw[2]) == 1 && raw[2][0] == 1, place: string(raw[3]), batch: string(raw[4]), evidence: string(raw[5]), RoutesVersion: string(raw[7])}
 	if raw[1] != nil {
 		page.Events = int(binary.BigEndian.Uint32(raw[1]))
+	}
+	if missing := raw[29]; missing != nil {
+		page.Missing = int64(binary.BigEndian.Uint64(missing)) //nolint:gosec // it was signed
+	}
+	if seconds := raw[30]; seconds != nil {
+		page.Inside = time.Duration(math.Float64frombits(binary.BigEndian.Uint64(seconds)) * float64(time.Second))
 	}
 	if raw[6] != nil {
 		if err := json.Unmarshal(raw[6][1:], &page.Routes); err != nil {

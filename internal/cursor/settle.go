@@ -54,9 +54,17 @@ func (c *Cursor) Settle(ctx context.Context, db Querier, page *Page, results []R
 		batch, evidence = &page.batch, &page.evidence
 	}
 	g := group(results)
+	arguments := []any{
+		c.worker, c.epoch, batch, evidence,
+		g.routes, g.fresh, g.outcomes, g.reasons, g.details, g.seqs, g.delays, c.settles + 1,
+	}
 	var status string
-	err := db.QueryRow(ctx, settleStatement, c.worker, c.epoch, batch, evidence,
-		g.routes, g.fresh, g.outcomes, g.reasons, g.details, g.seqs, g.delays, c.settles+1).Scan(&status)
+	var err error
+	if page != nil && page.Inside > 0 {
+		err = within(ctx, db, page.Inside, &status, settleStatement, arguments...)
+	} else {
+		err = db.QueryRow(ctx, settleStatement, arguments...).Scan(&status)
+	}
 	switch {
 	case err != nil:
 		return err

@@ -15,7 +15,6 @@ const Timeout = "57014"
 // Pool is a *pgxpool.Pool.
 type Pool interface {
 	Querier
-	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }
 
@@ -69,6 +68,13 @@ func (t *Table) Conflict(ctx context.Context) error {
 	return err
 }
 
+// Failing reports, by tidemark.worker_finding, what fails again and again; empty: nothing does.
+func (t *Table) Failing(ctx context.Context, detail string) error {
+	_, err := t.db.Exec(ctx, `select tidemark.worker_finding($1, 'worker_failing', tidemark.executor_id($1, $2, $3), nullif($4, ''))`,
+		t.worker, t.source, t.shard, detail)
+	return err
+}
+
 // Pass is what a pass over a table did.
 type Pass struct {
 	Status    string // ran, closed, held, throttled or waiting
@@ -86,26 +92,33 @@ type Pass struct {
 // timeout. rows bounds the page (0: the worker's page_size does); tooLong fails its rows with that message instead of
 // handing them over.
 func (t *Table) Pass(ctx context.Context, rows int, timeout time.Duration, tooLong string) (Pass, error) {
-	// What is sent at once is one transaction, so the setting ends with it.
-	var batch pgx.Batch
-	batch.Queue(`select set_config('statement_timeout', $1, true)`, milliseconds(timeout))
-	batch.Queue(`select tidemark.source_pass($1, $2, $3, $4, $5, nullif($6, ''), $7::float8 * interval '1 second')`,
-		t.worker, t.source, t.shard, t.epoch, orNull(rows), tooLong, t.lease.Seconds())
-	results := t.db.SendBatch(ctx, &batch)
-	if _, err := results.Exec(); err != nil {
-		_ = results.Close()
-		return Pass{}, err
-	}
 	var summary []byte
-	err := results.QueryRow().Scan(&summary)
-	if closed := results.Close(); err == nil {
-		err = closed
-	}
+	err := within(ctx, t.db, timeout, &summary,
+		`select tidemark.source_pass($1, $2, $3, $4, $5, nullif($6, ''), $7::float8 * interval '1 second')`,
+		t.worker, t.source, t.shard, t.epoch, orNull(rows), tooLong, t.lease.Seconds())
 	if err != nil {
 		return Pass{}, err
 	}
 	var pass Pass
 	return pass, json.Unmarshal(summary, &pass)
+}
+
+// within is a statement with a result of one value that the server ends when it takes longer than timeout.
+func within(ctx context.Context, db Querier, timeout time.Duration, into any, sql string, args ...any) error {
+	// What is sent at once is one transaction, so the setting ends with it.
+	var batch pgx.Batch
+	batch.Queue(`select set_config('statement_timeout', $1, true)`, milliseconds(timeout))
+	batch.Queue(sql, args...)
+	results := db.SendBatch(ctx, &batch)
+	if _, err := results.Exec(); err != nil {
+		_ = results.Close()
+		return err
+	}
+	err := results.QueryRow().Scan(into)
+	if closed := results.Close(); err == nil {
+		err = closed
+	}
+	return err
 }
 
 // Row is a row of a table.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -51,7 +52,7 @@ type Daemon struct {
 	beat    atomic.Int64 // when the supervisor last went round
 
 	mu         sync.Mutex
-	running    map[string]bool
+	running    map[string]interface{ Failing() error }
 	deliverers map[string]*deliver.Deliverer // of the workers that run
 	workers    sync.WaitGroup
 }
@@ -73,7 +74,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		// A name that no other instance has ever had: the same daemon, started anew, must
 		// not be taken for itself.
 		owner:   c.Name + "/" + rand.Text()[:8],
-		running: map[string]bool{}, deliverers: map[string]*deliver.Deliverer{},
+		running: map[string]interface{ Failing() error }{}, deliverers: map[string]*deliver.Deliverer{},
 	}
 	d.look = worker.NewLooker(pool, d.owner, c.Lease, c.Poll.Max, o.Log)
 	d.bridge = worker.NewBridge(d.connect, d.look, o.Log)
@@ -251,10 +252,9 @@ func (d *Daemon) supervise(ctx context.Context) error {
 func (d *Daemon) start(ctx context.Context, name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.running[name] {
+	if d.running[name] != nil {
 		return
 	}
-	d.running[name] = true
 	permit := &worker.Permit{}
 	handler := deliver.New(d.targets, permit, d.metrics)
 	d.deliverers[name] = handler
@@ -264,6 +264,7 @@ func (d *Daemon) start(ctx context.Context, name string) {
 		Handler: handler, Permit: permit, Wake: d.bridge.Waker(), Look: d.look,
 		Observe: d.metrics.of(name, "outbox", 0), Log: d.options.Log,
 	})
+	d.running[name] = w
 	d.workers.Go(func() {
 		if err := w.Run(ctx); err != nil {
 			d.options.Log.ErrorContext(ctx, "the worker ended", "worker", name, "error", err)
@@ -282,16 +283,16 @@ func (d *Daemon) startTable(ctx context.Context, c cursor.TableCursor) {
 	name := fmt.Sprintf("%s/%s/%d", c.Worker, c.Source, c.Shard)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.running[name] {
+	if d.running[name] != nil {
 		return
 	}
-	d.running[name] = true
 	t := worker.NewTable(d.pool, worker.TableOptions{
 		Worker: c.Worker, Source: c.Source, Shard: c.Shard, Owner: d.owner, Lease: d.config.Lease, PageSize: c.PageSize,
 		PageTimeout: time.Duration(c.PageTimeout * float64(time.Second)),
 		PollMin:     d.config.Poll.Min, PollMax: d.config.Poll.Max, StopTime: d.config.StopTimeout,
 		Look: d.look, Observe: d.metrics.of(c.Worker, c.Source, c.Shard), Log: d.options.Log,
 	})
+	d.running[name] = t
 	d.workers.Go(func() {
 		if err := t.Run(ctx); err != nil {
 			d.options.Log.ErrorContext(ctx, "the worker ended", "worker", name, "error", err)
@@ -342,6 +343,7 @@ func (d *Daemon) newAdmin(ctx context.Context, registry *prometheus.Registry) (*
 	}})
 	s.Ready(admin.Check{Name: "database", Run: d.pool.Ping})
 	s.Ready(admin.Check{Name: "workers", Advisory: true, Run: d.closedWorkers})
+	s.Ready(admin.Check{Name: "passes", Run: d.failingWorkers})
 	return s, nil
 }
 
@@ -359,4 +361,17 @@ func (d *Daemon) closedWorkers(ctx context.Context) error {
 		}
 	}
 	return errors.Join(closed...)
+}
+
+// failingWorkers says which workers meet the same error again and again.
+func (d *Daemon) failingWorkers(context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var failing []error
+	for _, name := range slices.Sorted(maps.Keys(d.running)) {
+		if err := d.running[name].Failing(); err != nil {
+			failing = append(failing, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return errors.Join(failing...)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"github.com/tidemarkhq/tidemark"
 )
 
 // Pass is what a pass of a worker did. A worker of the log fills the fields before
@@ -57,8 +59,16 @@ type RunFilter struct {
 	Page   *int // events or rows at most; null: 5000, of tables the worker's page_size
 }
 
-// WorkerRun calls tidemark.worker_run, which wants a READ COMMITTED transaction of its own.
+// WorkerRun calls tidemark.worker_run, which wants a READ COMMITTED transaction of its own. It sets statement_timeout
+// where the session has none: nothing else ends a target that hangs.
 func (db *DB) WorkerRun(ctx context.Context, worker string, f RunFilter) (Pass, error) {
+	_, err := db.querier.Exec(ctx, `select set_config('statement_timeout', ceil((20 + 2 * extract(epoch from max(r.timeout))) * 1000)::text, true)
+		from tidemark.outbound_route r
+		where r.worker = $1 and r.enabled and not r.dry_run and tidemark.target_is_inside(r.target_kind)
+		having count(*) > 0 and current_setting('statement_timeout') = '0'`, worker)
+	if err != nil {
+		return Pass{}, tidemark.AsError(err)
+	}
 	return pass(value[json.RawMessage](ctx, db, `select tidemark.worker_run($1, nullif($2, ''), $3, $4)`,
 		worker, f.Source, f.Shard, f.Page))
 }

@@ -34,6 +34,14 @@ type closedError struct{ gate string }
 
 func (e closedError) Error() string { return "closed by " + e.gate }
 
+// A missingError is how many pending events were gone from the log. What the handler knows
+// of the keys that wait is no longer true: it has to begin anew.
+type missingError struct{ events int64 }
+
+func (e missingError) Error() string {
+	return fmt.Sprintf("%d pending events are not in the log any more: they are dead letters now", e.events)
+}
+
 // A lease is the right to act for a worker. Its context is done, with the cause, when
 // the right ends: a gate closed, another owner, no renewal in time. All of it is measured
 // from before the question to the database by our monotonic clock, so that no clock that

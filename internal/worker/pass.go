@@ -27,6 +27,9 @@ func (w *Worker) work(ctx context.Context, l *lease) error {
 		if page.Gate != "" {
 			return closedError{page.Gate}
 		}
+		if page.Missing > 0 {
+			return missingError{page.Missing}
+		}
 		began := time.Now()
 
 		// A backlog is read ahead while this page is acted on; at the end of the log, while
@@ -50,6 +53,7 @@ func (w *Worker) work(ctx context.Context, l *lease) error {
 		if err := w.settle(ctx, l, page, results); err != nil {
 			return err
 		}
+		w.failing.well(ctx)
 		w.report(ctx)
 		w.budget.spent(page, results, acted, time.Since(began))
 
@@ -113,6 +117,7 @@ func (w *Worker) read(ctx context.Context, l *lease, known, after *cursor.Page) 
 		}
 		if ctx.Err() == nil {
 			w.log.WarnContext(ctx, "cannot read", "error", err)
+			w.failing.failed(ctx, "read", err)
 		}
 		if err := w.wait(ctx, l, pause(try)); err != nil {
 			return nil, err
@@ -150,7 +155,7 @@ const settleTime = 5 * time.Second
 // worker is told to stop or its lease has run out: as long as nobody else has taken the
 // cursor the record is right, and without it everything would be delivered again.
 func (w *Worker) settle(ctx context.Context, l *lease, page *cursor.Page, results []cursor.Result) error {
-	if page != nil && len(results) == 0 && !w.cursor.Moves(page) && w.inTx == nil {
+	if page != nil && len(results) == 0 && page.Inside == 0 && !w.cursor.Moves(page) && w.inTx == nil {
 		return nil
 	}
 	unhurried := context.WithoutCancel(ctx)
@@ -168,9 +173,11 @@ func (w *Worker) settle(ctx context.Context, l *lease, page *cursor.Page, result
 			return err
 		case !cursor.Transient(err):
 			w.log.ErrorContext(ctx, "cannot settle", "error", err)
+			w.failing.failed(w.hard, "settle", err)
 			return err
 		}
 		w.log.WarnContext(ctx, "cannot settle yet", "error", err)
+		w.failing.failed(w.hard, "settle", err)
 		select {
 		case <-time.After(pause(try)):
 		case <-w.hard.Done():
@@ -181,7 +188,12 @@ func (w *Worker) settle(ctx context.Context, l *lease, page *cursor.Page, result
 
 func (w *Worker) settleOnce(ctx context.Context, l *lease, page *cursor.Page, results []cursor.Result) error {
 	if w.inTx == nil || page == nil || len(page.Items) == 0 {
-		ctx, cancel := context.WithTimeout(ctx, max(settleTime, w.cursor.Lease()))
+		patience := max(settleTime, w.cursor.Lease())
+		if page != nil {
+			// The server ends it first, and tells what of it was to blame.
+			patience = max(patience, page.Inside+settleTime)
+		}
+		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		defer context.AfterFunc(w.hard, cancel)()
 		return w.cursor.Settle(ctx, nil, page, results)

@@ -106,6 +106,7 @@ type Worker struct {
 	observe Observer
 	log     *slog.Logger
 	stop    time.Duration
+	failing failing
 
 	hard context.Context //nolint:containedctx // done when even settling has to end
 	said string
@@ -119,12 +120,19 @@ type Worker struct {
 
 // New returns a worker that does nothing yet.
 func New(pool Pool, o Options) *Worker {
-	return &Worker{
+	w := &Worker{
 		cursor: cursor.New(pool, o.Worker, o.Owner, o.Lease), begin: pool,
 		budget: newBudget(o.MaxBatch, o.PollMin, o.PollMax), handler: o.Handler, inTx: o.InTx, permit: o.Permit,
 		wake: o.Wake, look: o.Look, observe: o.Observe, log: o.Log.With("worker", o.Worker), stop: o.StopTime,
 	}
+	w.failing.report = func(ctx context.Context, detail string) error {
+		return w.cursor.Finding(ctx, "worker_failing", w.cursor.Name(), detail)
+	}
+	return w
 }
+
+// Failing is what fails again and again; nil: nothing does.
+func (w *Worker) Failing() error { return w.failing.Why() }
 
 // Run works until ctx is done, then ends what is under way, settles and gives the lease
 // back. It returns an error only where going on makes no sense.
@@ -146,6 +154,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			return err
 		case err != nil:
 			w.say(ctx, slog.LevelWarn, "cannot claim", "error", err)
+			w.failing.failed(ctx, "claim", err)
 			try++
 		case claim.Status != "claimed":
 			level := slog.LevelInfo
@@ -193,6 +202,8 @@ func (w *Worker) tenure(ctx context.Context, began time.Time) {
 		}
 	case errors.As(err, &closedError{}):
 		w.say(ctx, slog.LevelInfo, "closed", "error", err)
+	case errors.As(err, &missingError{}):
+		w.log.WarnContext(ctx, "begins anew", "error", err)
 	default:
 		w.say(ctx, slog.LevelWarn, "lost the lease", "error", err)
 		sleep(ctx, time.Second)
@@ -268,7 +279,7 @@ func (w *Worker) close(ctx context.Context, l *lease, why error) error {
 // rest waits until there may be something to read. Whoever has found nothing for a moment
 // says that he sleeps and looks once more: from then on nobody's event is missed.
 func (w *Worker) rest(ctx context.Context, l *lease, last *cursor.Page) error {
-	found := last.Events > 0 || len(last.Items) > 0
+	found := last.Events > 0 || len(last.Items) > 0 || last.Inside > 0
 	d := w.budget.wait(found, last.Open)
 	switch {
 	case w.wake == nil:

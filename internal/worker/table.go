@@ -40,15 +40,22 @@ type Table struct {
 	log    *slog.Logger
 	page   int // rows at most, while pages take too long; 0: as the worker says
 	said   string
+
+	failing failing
 }
 
 // NewTable returns a worker that does nothing yet.
 func NewTable(pool cursor.Pool, o TableOptions) *Table {
-	return &Table{
+	t := &Table{
 		cursor: cursor.NewTable(pool, o.Worker, o.Source, o.Shard, o.Owner, o.Lease), o: o,
 		log: o.Log.With("worker", o.Worker, "source", o.Source, "shard", o.Shard),
 	}
+	t.failing.report = t.cursor.Failing
+	return t
 }
+
+// Failing is what fails again and again; nil: nothing does.
+func (t *Table) Failing() error { return t.failing.Why() }
 
 // Run works until ctx is done, ends the pass under way and gives the lease back. It
 // returns an error only where going on makes no sense.
@@ -65,6 +72,7 @@ func (t *Table) Run(ctx context.Context) error {
 			return err
 		case err != nil:
 			t.say(ctx, slog.LevelWarn, "cannot claim", "error", err.Error())
+			t.failing.failed(ctx, "claim", err)
 		case claim.Status != "claimed":
 			t.say(ctx, slog.LevelInfo, "waiting", "status", claim.Status, "detail", claim.Detail)
 		default:
@@ -129,6 +137,7 @@ func (t *Table) work(ctx, hard context.Context) error {
 		switch {
 		case err == nil:
 			try, tooLong = 0, ""
+			t.failing.well(ctx)
 		case cursor.Is(err, cursor.Fenced):
 			return err
 		case t.timedOut(err) && t.page != 1:
@@ -142,6 +151,7 @@ func (t *Table) work(ctx, hard context.Context) error {
 			return err
 		default:
 			t.say(ctx, slog.LevelWarn, "a pass failed", "error", err.Error())
+			t.failing.failed(ctx, "pass", err)
 			sleep(ctx, pause(try))
 			try++
 			continue

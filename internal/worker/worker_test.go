@@ -599,3 +599,36 @@ func TestLargeEvents(t *testing.T) {
 		t.Errorf("pages of %v events", read.sizes)
 	}
 }
+
+// A partition of the log was dropped by hand, with the events that wait for an ordered route: they are dead letters, and
+// what came later of their key is delivered, without a restart of the worker.
+func TestEventsMissing(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, `, "ordering": "key", "retry_policy": {"base_seconds": 0.05, "max_seconds": 0.1, "max_attempts": 100}`)
+	fails := func(context.Context, sink.Delivery) sink.Result {
+		return sink.Result{Outcome: sink.Retry, Code: "http_503", Detail: "not now"}
+	}
+	ts["app"].answers(fails)
+	run(t, db, ts)
+	exec(t, db, `select tidemark.emit('test', 'tick', jsonb_build_object('n', 'a'), key => 'a') from generate_series(1, 3000)`)
+	eventually(t, db, `select count(*)::text from tidemark.pending`, "3000")
+	exec(t, db, `select setval('tidemark.outbox_seq_seq', 1000000, false)`)
+	exec(t, db, `select tidemark.emit('test', 'tick', jsonb_build_object('n', 'a' || n), key => 'a') from generate_series(1, 50) n`)
+	eventually(t, db, `select count(*)::text from tidemark.pending`, "3050")
+	exec(t, db, `drop table tidemark.outbox_p0`)
+	ts["app"].answers(nil)
+	want := "a1"
+	for n := 2; n <= 50; n++ {
+		want += fmt.Sprintf(" a%d", n)
+	}
+	if got := arrivedAs(ts["app"].wait(t, 50)); got != want {
+		t.Errorf("got %s", got)
+	}
+	eventually(t, db, `select concat_ws(' ', error_code, count(*)) from tidemark.dead_letter group by error_code`, "event_missing 3000")
+	eventually(t, db, settled, "true")
+	emit(t, db, "a51")
+	if got := arrivedAs(ts["app"].wait(t, 51)); got != want+" a51" {
+		t.Errorf("got %s", got)
+	}
+	eventually(t, db, `select concat_ws(' ', outcome, attempt_no) from tidemark.route_attempt where seq = 1000050`, "sent 1")
+}

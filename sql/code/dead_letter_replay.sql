@@ -22,6 +22,11 @@ begin
             hint = 'Open the gate first, or ask for a dry run.';
     end if;
 
+    if letter.source = 'outbox' and letter.event_id is null then
+        raise exception using errcode = 'TM004',
+            message = format('dead letter %s cannot be replayed: there is no event %s in the log any more', letter.id, letter.seq),
+            hint = 'If the event is known from elsewhere, emit it again; then discard the letter.';
+    end if;
     if letter.source <> 'outbox' then
         -- A row: its worker has the table and the handler.
         if not dead_letter_replay.dry_run then
@@ -45,10 +50,15 @@ begin
     end if;
 
     if outcome = 'pending' and tidemark.target_is_inside(route.target_kind) then
+        if tidemark.time_left() <= interval '0' then
+            -- Another letter of this call has used it up, and nothing would end this one.
+            return row(letter.id, route.route_code, letter.event_id, letter.attempts, outcome, 'busy',
+                       'this statement has no time left: try it again')::tidemark.replay;
+        end if;
         begin
             statement := tidemark.delivery_statement(route, 'select $2');
             select c.* into reason, detail
-            from tidemark.target_call(statement, null, letter.event_snapshot, tidemark.default_search_path()) c;
+            from tidemark.target_call(statement, null, letter.event_snapshot, tidemark.default_search_path(), route.timeout) c;
         exception when undefined_function or undefined_table or invalid_parameter_value or feature_not_supported then
             get stacked diagnostics reason = returned_sqlstate, detail = message_text;
         end;
@@ -68,6 +78,6 @@ begin
 end
 $$;
 comment on function tidemark.dead_letter_replay(bigint, boolean) is
-'Tries one dead letter again, as a fresh attempt, from its snapshot and with the route as it is now; it is resolved when the outcome is sent or dry_run (the route is in dry run). With dry_run nothing is written or delivered, and the answer is what would happen: pending where it would be delivered. A row of a source is left to its worker, which tries it once more: pending. Raises TM004, TM009 (a gate is closed), TM013 (resolved already, or its delivery is pending). Source: S0 fn_iu_route_dead_letter_replay.';
+'Tries one dead letter again, as a fresh attempt, from its snapshot and with the route as it is now; it is resolved when the outcome is sent or dry_run (the route is in dry run). With dry_run nothing is written or delivered, and the answer is what would happen: pending where it would be delivered. A row of a source is left to its worker, which tries it once more: pending. Raises TM004 (no such letter, or its event was gone before it was delivered), TM009 (a gate is closed), TM013 (resolved already, or its delivery is pending). Source: S0 fn_iu_route_dead_letter_replay.';
 revoke all on function tidemark.dead_letter_replay(bigint, boolean) from public;
 grant execute on function tidemark.dead_letter_replay(bigint, boolean) to tidemark_executor;

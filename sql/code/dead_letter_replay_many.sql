@@ -43,6 +43,8 @@ begin
         where l.resolved_at is null
           and (coalesce(l.seq, 9223372036854775807), coalesce(l.route_id, 0), coalesce(l.item_ts, 'infinity'), l.id)
               > (after_seq, after_route, after_ts, coalesce(dead_letter_replay_many.after, 0))
+          -- There is nothing to send.
+          and (l.source <> 'outbox' or l.event_id is not null)
           and (dead_letter_replay_many.route is null or r.route_code = dead_letter_replay_many.route)
           and (dead_letter_replay_many.error_code is null or l.error_code = dead_letter_replay_many.error_code)
           and (dead_letter_replay_many.source is null or l.source = dead_letter_replay_many.source)

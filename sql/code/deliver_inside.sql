@@ -1,6 +1,7 @@
 create or replace function tidemark.deliver_inside(
     worker text,
     evidence tidemark.evidence[],
+    share interval,
     out settled tidemark.evidence[],
     out results tidemark.result[],
     out fallbacks integer)
@@ -10,41 +11,51 @@ as $$
 #variable_conflict use_column
 declare
     path constant text := tidemark.default_search_path();
+    -- Half of what is left, so that what begins at the end has time.
+    until constant timestamptz := clock_timestamp() + least(share, tidemark.time_left() / 2);
+    -- What may hang comes last: then nothing can be tried any more.
+    live constant integer[] := array(
+        select l from unnest(tidemark.live_inside(deliver_inside.worker, deliver_inside.evidence)) l
+        order by exists (select from tidemark.pending p where p.route_id = l and p.suspects is not null), l);
     route tidemark.outbound_route;
-    left_over int8multirange;
-    due tidemark.evidence;
+    left_over record;
+    fresh int8multirange;
+    behind int8multirange;
     delivered record;
 begin
     settled := deliver_inside.evidence;
     results := '{}';
     fallbacks := 0;
-    for route in
-        select r.* from tidemark.outbound_route r
-        where r.worker = deliver_inside.worker and r.enabled and not r.dry_run and tidemark.target_is_inside(r.target_kind)
-        order by r.id
-    loop
-        -- First what a gate that closed in mid-pass has left over: the order of a key holds.
-        left_over := (
-            select range_agg(int8range(p.seq, p.seq + 1)) from tidemark.pending p
-            where p.route_id = route.id and p.next_attempt_at <= clock_timestamp());
-        if left_over is not null then
-            delivered := tidemark.deliver(route, left_over, path);
-            fallbacks := fallbacks + delivered.fallbacks;
-            results := results || array(
-                select row(e.route_id, false, e.outcome, e.reason, e.detail, e.seqs, 0)::tidemark.result
-                from unnest(delivered.evidence) e);
+    for i in 1 .. cardinality(live) loop
+        select r.* into route from tidemark.outbound_route r where r.id = live[i];
+        -- First what earlier passes have left over: the order of a key holds.
+        left_over := tidemark.left_over(route);
+        if left_over.gone then
+            -- Delivered to nobody, they would be on record as sent.
+            perform tidemark.settle_missing(deliver_inside.worker);
+            left_over := tidemark.left_over(route);
+        end if;
+        fresh := coalesce((
+            select range_agg(e.seqs) from unnest(settled) e
+            where e.route_id = route.id and e.outcome = 'pending'), '{}');
+        settled := array(
+            select e from unnest(settled) e where not (e.route_id = route.id and e.outcome = 'pending'));
+        behind := case when left_over.more then fresh
+            else tidemark.behind_key(route, tidemark.multirange_numbers(fresh), left_over.numbers) end;
+        if not isempty(behind) then
+            results := results || row(route.id, true, 'pending',
+                case when left_over.more then 'busy' else 'behind_key' end, null, behind,
+                case when left_over.more then 0 end)::tidemark.result;
         end if;
 
-        select e.* into due from unnest(settled) e where e.route_id = route.id and e.outcome = 'pending';
-        if found then
-            delivered := tidemark.deliver(route, due.seqs, path);
-            fallbacks := fallbacks + delivered.fallbacks;
-            settled := delivered.evidence || array(
-                select e from unnest(settled) e where not (e.route_id = route.id and e.outcome = 'pending'));
-        end if;
+        delivered := tidemark.deliver(route, left_over.numbers, left_over.suspects, left_over.errors,
+            tidemark.multirange_numbers(fresh - behind), path,
+            clock_timestamp() + (until - clock_timestamp()) / (cardinality(live) - i + 1));
+        fallbacks := fallbacks + delivered.fallbacks;
+        results := results || delivered.results;
     end loop;
 end
 $$;
-comment on function tidemark.deliver_inside(text, tidemark.evidence[]) is 'Delivers what is pending on the worker''s routes to targets inside the database, in this transaction: settled is the evidence with what came of it, results what came of events that were left over. Raises what tidemark.deliver raises.';
-revoke all on function tidemark.deliver_inside(text, tidemark.evidence[]) from public;
-grant execute on function tidemark.deliver_inside(text, tidemark.evidence[]) to tidemark_executor;
+comment on function tidemark.deliver_inside(text, tidemark.evidence[], interval) is 'Delivers what is pending on the worker''s routes to targets inside the database, in this transaction; begins nothing more when share is over, which the routes have in equal parts. settled is the evidence without it, results what came of it and of events that were left over. Raises what tidemark.deliver raises.';
+revoke all on function tidemark.deliver_inside(text, tidemark.evidence[], interval) from public;
+grant execute on function tidemark.deliver_inside(text, tidemark.evidence[], interval) to tidemark_executor;

@@ -87,7 +87,8 @@ begin
                 format('its newest event is of %s, the retention is %s', date_trunc('second', newest), retention);
         else
             begin
-                execute format('drop table %s, tidemark.decision_p%s, tidemark.attempt_p%s', part.partition,
+                -- Somebody may have dropped one of them by hand.
+                execute format('drop table if exists %s, tidemark.decision_p%s, tidemark.attempt_p%s', part.partition,
                                part.first_seq, part.first_seq);
                 return query select 'dropped', name,
                     format('numbers %s to %s, with their evidence', part.first_seq, part.end_seq - 1);

@@ -11,7 +11,7 @@ returns table (
     route_ids integer[], attempt_no integer, error_count integer, fresh boolean, replay boolean,
     seq bigint, event_id uuid, created_at timestamptz, occurred_at timestamptz, lane tidemark.lane, severity tidemark.severity,
     domain text, type text, stream text, key text, subject_table text, subject_ref text, idempotency_key text, trace text,
-    actor text, payload jsonb)
+    actor text, payload jsonb, missing bigint, inside double precision)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -43,6 +43,13 @@ begin
         if rooms is not null then
             perform tidemark.replay_stage(pass_read.worker);
             due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of);
+            if exists (select from unnest(due) d where d.dead_letter_id is null
+                       and not exists (select from tidemark.outbox o where o.seq = d.seq)) then
+                -- It would be due for ever, and in the way of what can be delivered.
+                perform tidemark.lease_check(pass_read.worker, pass_read.epoch);
+                missing := tidemark.settle_missing(pass_read.worker);
+                due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of);
+            end if;
         end if;
         if cardinality(due) > 0 then
             max_bytes := max_bytes / 2; -- for each of the two
@@ -70,6 +77,10 @@ begin
             else (array(select e from unnest(decided) e where not e = any (outside)))::text end;
         open := not isempty(read.holes) or not isempty(read.fenced)
             or read.watermark < (select q.last_value from tidemark.outbox_seq_seq q where q.is_called);
+        -- Two seconds for other deliveries and for the settle itself.
+        inside := (
+            select extract(epoch from max(r.timeout)) + 2 from tidemark.outbound_route r
+            where r.id = any (tidemark.live_inside(pass_read.worker, coalesce(decided, '{}'))));
         if cardinality(outside) > 0 or cardinality(due) > 0 then
             seen_to := pg_current_wal_insert_lsn();
             needed := array(select e.route_id from unnest(outside) e union select p.route_id from unnest(due) p);
@@ -85,9 +96,7 @@ begin
         -- Nothing after this looks at them, and they are most of it.
         read.groups := null; read.seqs := null; read.routes := null;
         batch := read::text;
-        -- What is left over for targets inside the database is delivered by the settle: there has to be one.
-        place := concat_ws(' ', read.watermark, read.holes, read.fenced, read.fence, read.blocked_by,
-                           case when cardinality(tidemark.live_inside(pass_read.worker, '{}')) > 0 then clock_timestamp() end);
+        place := concat_ws(' ', read.watermark, read.holes, read.fenced, read.fence, read.blocked_by);
     end if;
 
     return next;
@@ -104,7 +113,7 @@ begin
     end if;
 
     -- The head row's columns are not repeated.
-    gate := null; events := null; open := null; place := null; batch := null; evidence := null; routes := null;
+    gate := null; events := null; open := null; place := null; batch := null; evidence := null; routes := null; missing := null; inside := null;
     numbers := (select range_agg(e.seqs) from unnest(outside) e);
     if numbers = range_merge(numbers)::int8multirange then
         -- One run of neighbours, as nearly always: straight from the log.
@@ -112,13 +121,13 @@ begin
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                case when cardinality(outside) = 1 then array[outside[1].route_id] else array(
                    select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id) end,
-               1, 0, true, false, o.*
+               1, 0, true, false, o.*, null::bigint, null::double precision
         from tidemark.outbox o where o.seq >= lower(numbers) and o.seq < upper(numbers) order by o.seq;
     elsif numbers is not null then
         return query
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                array(select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id),
-               1, 0, true, false, o.*
+               1, 0, true, false, o.*, null::bigint, null::double precision
         from tidemark.events(tidemark.multirange_numbers(numbers)) o; -- in order
     end if;
     if due is null then
@@ -126,7 +135,7 @@ begin
     end if;
     return query
     select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
-           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, o.*
+           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, o.*, null::bigint, null::double precision
     from unnest(due) p
     join (
         select e.* from tidemark.events(array(
@@ -135,13 +144,13 @@ begin
     order by o.seq;
     return query
     select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
-           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, o.*
+           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, o.*, null::bigint, null::double precision
     from unnest(due) p
     join tidemark.dead_letter l on l.id = p.dead_letter_id
     cross join lateral jsonb_populate_record(null::tidemark.outbox, l.event_snapshot) o;
 end
 $$;
 comment on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[]) is
-'The start of a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after the batch after, decides them, and adds what is pending and due, both within the setting batch.max_bytes of payload, half of it each where there is both (at least one event each). The first row has the gate that is closed (null: none), whether numbers up to the highest one taken are open still, where the batch leaves the cursor (for comparing), the batch and the evidence to hand to tidemark.pass_settle, and the routes that are needed, unless their version is known_routes. The other rows are what is to be delivered outside the database: an event with its routes, fresh or pending (fresh false), or one that an operator sends again (replay). Goes on with the replays on its routes (tidemark.replay_stage). rooms are routes that take at most room_of pending events; others take 100; null: nothing that is pending. Commit before anything leaves. Raises TM011, and TM012 where the watermark was edited by hand.';
+'The start of a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after the batch after, decides them, and adds what is pending and due, both within the setting batch.max_bytes of payload, half of it each where there is both (at least one event each). The first row has the gate that is closed (null: none), whether numbers up to the highest one taken are open still, where the batch leaves the cursor (for comparing), the batch and the evidence to hand to tidemark.pass_settle, the routes that are needed, unless their version is known_routes, how many that were pending it dead-lettered, since their events are gone from the log (missing), and how many seconds the settle may take, where it has something to deliver inside the database (inside; null: nothing). The other rows are what is to be delivered outside the database: an event with its routes, fresh or pending (fresh false), or one that an operator sends again (replay). Goes on with the replays on its routes (tidemark.replay_stage). rooms are routes that take at most room_of pending events; others take 100; null: nothing that is pending. Commit before anything leaves. Raises TM011, and TM012 where the watermark was edited by hand.';
 revoke all on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[]) from public;
 grant execute on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[]) to tidemark_executor;

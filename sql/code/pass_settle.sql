@@ -36,9 +36,10 @@ begin
     evidence := coalesce(pass_settle.evidence, '{}');
     results := coalesce(pass_settle.results, '{}');
     live := tidemark.live_inside(pass_settle.worker, evidence);
-    if cardinality(live) > 0 then
+    -- Without a batch a worker puts down what ended beside it, as it stops: nothing new is begun.
+    if cardinality(live) > 0 and not (batch is null) then
         begin
-            delivered := tidemark.deliver_inside(pass_settle.worker, evidence);
+            delivered := tidemark.deliver_inside(pass_settle.worker, evidence, interval '800 milliseconds');
             gate := tidemark.closed_switch(pass_settle.worker, live);
             if gate is not null then
                 raise exception using errcode = 'TM009', message = gate;
@@ -56,9 +57,7 @@ begin
     end if;
 
     if not (batch is null) then
-        summary := tidemark.pass_summary(pass_settle.worker, batch, pass_settle.evidence || array(
-            select row(r.route_id, r.outcome, r.reason, null, (select sum(upper(s) - lower(s)) from unnest(r.seqs) s), r.seqs)::tidemark.evidence
-            from unnest(pass_settle.results) r where r.fresh), fallbacks);
+        summary := tidemark.pass_summary(pass_settle.worker, batch, pass_settle.evidence, pass_settle.results, fallbacks);
     end if;
     perform tidemark.settle(pass_settle.worker, pass_settle.epoch, batch, pass_settle.evidence, pass_settle.results, summary, settle_no);
     return summary;

@@ -12,3 +12,4 @@ end
 $$;
 comment on function tidemark.retry_delay(jsonb, integer) is 'How long a row that failed so many times waits before the next attempt; null: it was the last one. The policy is that of tidemark.outbound_route.retry_policy.';
 revoke all on function tidemark.retry_delay(jsonb, integer) from public;
+grant execute on function tidemark.retry_delay(jsonb, integer) to tidemark_executor;

@@ -39,14 +39,20 @@ begin
 
     live := tidemark.live_inside(route_worker_run.worker, evidence);
     if cardinality(live) = 0 then
-        summary := tidemark.pass_summary(route_worker_run.worker, batch, evidence, 0);
+        summary := tidemark.pass_summary(route_worker_run.worker, batch, evidence, '{}', 0);
         perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, evidence, '{}', summary);
         return summary || jsonb_build_object('staged', staged);
     end if;
 
+    if tidemark.time_left() is null and coalesce(current_setting('tidemark.told_of_time', true), '') = '' then
+        perform set_config('tidemark.told_of_time', 'yes', false);
+        raise notice using message = 'nothing ends a target that hangs: this session has no statement_timeout',
+            hint = 'Before the pass: set statement_timeout = ''30s''; a multiple of the longest timeout of the routes.';
+    end if;
+
     begin
-        delivered := tidemark.deliver_inside(route_worker_run.worker, evidence);
-        summary := tidemark.pass_summary(route_worker_run.worker, batch, delivered.settled, delivered.fallbacks);
+        delivered := tidemark.deliver_inside(route_worker_run.worker, evidence, interval '10 seconds');
+        summary := tidemark.pass_summary(route_worker_run.worker, batch, delivered.settled, delivered.results, delivered.fallbacks);
         perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, delivered.settled, delivered.results, summary);
 
         -- The last look at the switches comes after the last delivery: what a slow target did after they
@@ -63,6 +69,6 @@ begin
 end
 $$;
 comment on function tidemark.route_worker_run(text, integer) is
-'One pass of a worker: claims its cursor, reads at most batch_limit (1 to 50000, default 5000) events, decides, delivers to targets inside the database, stages what must go outside as pending, writes the evidence and moves the cursor, all in the caller''s transaction. Call it as a transaction of its own, again while status is ran and events is batch_limit, or staged (events of replays that it staged) is not 0. Returns {"status": "ran"|"closed"|"held"|"busy", …}; closed names the gate, held says why it must not go on, busy who has it. Raises TM004, TM005, TM006, TM007. Source: S0 fn_iu_route_worker_run.';
+'One pass of a worker: claims its cursor, reads at most batch_limit (1 to 50000, default 5000) events, decides, delivers to targets inside the database, stages what must go outside as pending, writes the evidence and moves the cursor, all in the caller''s transaction. Deliveries inside begin for 10 seconds at most; a target that hangs is ended by statement_timeout alone, which the caller sets. Call it as a transaction of its own, again while status is ran and events is batch_limit, or staged (events of replays that it staged) is not 0. Returns {"status": "ran"|"closed"|"held"|"busy", …}; closed names the gate, held says why it must not go on, busy who has it. Raises TM004, TM005, TM006, TM007. Source: S0 fn_iu_route_worker_run.';
 revoke all on function tidemark.route_worker_run(text, integer) from public;
 grant execute on function tidemark.route_worker_run(text, integer) to tidemark_executor;

@@ -25,10 +25,11 @@ begin
     where r.outcome = 'failed' or r.detail is not null;
 
     with staged as (
-        insert into tidemark.pending (worker_id, route_id, seq, key, next_attempt_at, error_count, last_error)
+        insert into tidemark.pending (worker_id, route_id, seq, key, next_attempt_at, error_count, last_error, suspects)
         select worker_id, r.route_id, o.seq, o.key,
                case when r.delay is null then 'infinity' else at + make_interval(secs => r.delay) end,
-               (r.detail is not null)::integer, coalesce(r.reason || ': ' || r.detail, r.reason)
+               (r.detail is not null)::integer, coalesce(r.reason || ': ' || r.detail, r.reason),
+               case when r.reason = 'suspect' and r.detail is null then (select sum(upper(s) - lower(s)) from unnest(r.seqs) s) end
         from unnest(outcomes) r cross join lateral tidemark.events(tidemark.multirange_numbers(r.seqs)) o
         where r.outcome = 'pending'
         returning route_id, key, next_attempt_at)

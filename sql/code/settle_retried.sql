@@ -24,7 +24,8 @@ begin
         due := case when r.delay is null then 'infinity' else at + make_interval(secs => r.delay) end;
         if r.outcome = 'pending' and r.detail is null then
             -- Not tried after all (a closed gate, an open breaker, an earlier event of its key): no attempt.
-            update tidemark.pending p set next_attempt_at = due
+            update tidemark.pending p
+            set next_attempt_at = due, suspects = case when r.reason = 'suspect' then cardinality(rows_) else p.suspects end
             where p.ctid = any (rows_);
             continue;
         elsif r.outcome = 'pending' then

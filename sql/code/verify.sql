@@ -43,6 +43,16 @@ as $$
         where d.status = 'fail'
         union all
         select 'capture_unwritten', substr(c.object, 7) from capture c where c.status = 'fail' and starts_with(c.object, 'route ')
+    ), torn as materialized (
+        -- The log and its evidence are partitioned alike.
+        select p.first_seq, p.end_seq, string_agg(t.name || '_p' || p.first_seq, ', ' order by t.name desc) as left_
+        from (values ('outbox'), ('decision'), ('attempt')) t (name)
+        cross join lateral tidemark.partitions(('tidemark.' || t.name)::regclass) p
+        where p.first_seq is not null
+        group by 1, 2 having count(*) < 3
+    ), gone as materialized (
+        select count(*) as n from tidemark.pending p
+        where p.dead_letter_id is null and not exists (select from tidemark.outbox o where o.seq = p.seq)
     ), problem ("check", bad, detail, hint) as (
         select 'W1 objects', 'fail',
                (select string_agg(c.object, ', ' order by c.object) from tidemark.code c
@@ -150,18 +160,25 @@ as $$
                (select string_agg(c.object || ': ' || c.problem, '; ' order by c.status, c.object, c.problem) from capture c),
                'tidemark capture check'
         union all
-        select 'pending', 'warn',
-               (select nullif(count(*), 0) || ' deliveries wait for the daemon' from tidemark.pending p
-                where p.next_attempt_at < clock_timestamp() - interval '1 minute'),
-               'Targets outside the database are served by the daemon.'
+        select 'pending', (select case when g.n > 0 then 'fail' else 'warn' end from gone g),
+               (select nullif(concat_ws('; ', nullif(count(*), 0) || ' deliveries wait for the daemon',
+                                        (select nullif(g.n, 0) || ' of events that are not in the log any more' from gone g)), '')
+                from tidemark.pending p where p.next_attempt_at < clock_timestamp() - interval '1 minute'),
+               (select case when g.n > 0 then 'A pass makes them dead letters (event_missing), and delivers what waits behind them.'
+                            else 'Targets outside the database are served by the daemon.' end from gone g)
         union all
-        select 'partitions', 'warn',
-               case when exists (select from tidemark.outbox o
+        select 'partitions', case when exists (select from torn) then 'fail' else 'warn' end,
+               case when exists (select from torn)
+                         then (select string_agg(format('of numbers %s to %s only %s is left', t.first_seq, t.end_seq - 1, t.left_), '; '
+                                                 order by t.first_seq) from torn t)
+                    when exists (select from tidemark.outbox o
                                  where o.seq >= (select max(p.end_seq) from tidemark.partitions('tidemark.outbox') p))
                          then 'events have no partition of their own'
                     when not exists (select from tidemark.partitions('tidemark.outbox') p, number n where p.first_seq > n.last)
                          then 'no empty partition is left ahead' end,
-               'select * from tidemark.maintain();'
+               case when exists (select from torn)
+                         then 'Dropped by hand? tidemark.maintain() drops, by outbox.retention. Restore what is gone, or drop what is left.'
+                    else 'select * from tidemark.maintain();' end
         union all
         select 'privileges', 'fail',
                (select string_agg(x.object, ', ') from (

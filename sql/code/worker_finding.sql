@@ -11,7 +11,8 @@ as $$
 declare
     lease text;
 begin
-    if worker_finding.kind is null or worker_finding.kind not in ('cursor_lease_conflict', 'cursor_watermark_regression', 'route_misconfigured', 'target_down') then
+    if worker_finding.kind is null or worker_finding.kind not in ('cursor_lease_conflict', 'cursor_watermark_regression', 'route_misconfigured', 'target_down',
+                                                              'worker_failing') then
         raise exception using errcode = 'TM005', message = format('a worker cannot report "%s"', worker_finding.kind);
     end if;
     if worker_finding.detail is null then
@@ -31,6 +32,6 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.worker_finding(text, text, text, text) is 'What a worker reports about itself or a route: cursor_lease_conflict, cursor_watermark_regression, route_misconfigured or target_down. detail null: it is over. Of a lease conflict it adds who tells, and who has the lease.';
+comment on function tidemark.worker_finding(text, text, text, text) is 'What a worker reports about itself or a route: cursor_lease_conflict, cursor_watermark_regression, route_misconfigured, target_down or worker_failing. detail null: it is over. Of a lease conflict it adds who tells, and who has the lease.';
 revoke all on function tidemark.worker_finding(text, text, text, text) from public;
 grant execute on function tidemark.worker_finding(text, text, text, text) to tidemark_executor;

@@ -1,0 +1,79 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// failingAfter is how often in a row the same thing may fail before it is a finding.
+const failingAfter = 5
+
+// failing counts what fails in a row, at the same place with the same code, and reports it by the finding worker_failing.
+// The zero value has seen no failure.
+type failing struct {
+	report func(ctx context.Context, detail string) error // empty: it is over
+
+	mu    sync.Mutex
+	what  string
+	times int
+	told  bool // the finding is open, as far as this process knows
+	known bool // that it is open or not: another process may have left it
+	why   error
+}
+
+// failed takes in that something did not go well.
+func (f *failing) failed(ctx context.Context, place string, err error) {
+	code := "no connection"
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		code = refused.Code
+	}
+	f.mu.Lock()
+	if what := place + ": " + code; what != f.what {
+		f.what, f.times = what, 0
+	}
+	f.times++
+	tell := f.times%failingAfter == 0
+	if tell {
+		f.why = fmt.Errorf("%s fails again and again: %w", place, err)
+	}
+	detail := fmt.Sprintf("it cannot %s, %d times in a row: %s: %v", place, f.times, code, err)
+	f.mu.Unlock()
+	if tell && f.tell(ctx, detail) {
+		f.mu.Lock()
+		f.told, f.known = true, true
+		f.mu.Unlock()
+	}
+}
+
+// well takes in that a whole pass went well.
+func (f *failing) well(ctx context.Context) {
+	f.mu.Lock()
+	f.what, f.times, f.why = "", 0, nil
+	tell := f.told || !f.known
+	f.mu.Unlock()
+	if tell && f.tell(ctx, "") {
+		f.mu.Lock()
+		f.told, f.known = false, true
+		f.mu.Unlock()
+	}
+}
+
+// tell reports. That it cannot is no reason to stop: it is tried again.
+func (f *failing) tell(ctx context.Context, detail string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	return f.report(ctx, detail) == nil
+}
+
+// Why is what fails again and again; nil: nothing does.
+func (f *failing) Why() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.why
+}
