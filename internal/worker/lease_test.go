@@ -28,6 +28,8 @@ type far struct {
 func (*far) Query(context.Context, string, ...any) (pgx.Rows, error) {
 	return nil, errors.ErrUnsupported
 }
+func (*far) SendBatch(context.Context, *pgx.Batch) pgx.BatchResults { return nil }
+
 func (*far) Exec(context.Context, string, ...any) (pgconn.CommandTag, error) {
 	return pgconn.CommandTag{}, errors.ErrUnsupported
 }
@@ -132,7 +134,7 @@ func TestPageIsHalvedAfterATimeout(t *testing.T) {
 		db := &slowLog{stop: stop}
 		w := &Worker{
 			cursor: cursor.New(db, "w", "o", time.Second), budget: newBudget(250, time.Second, time.Second), handler: idle{},
-			log: slog.New(slog.DiscardHandler),
+			log: slog.New(slog.DiscardHandler), failing: failing{report: func(context.Context, string) error { return nil }},
 		}
 		if _, err := w.read(ctx, &lease{ctx: t.Context()}, nil, nil); !errors.Is(err, context.Canceled) {
 			t.Error(err)
