@@ -54,6 +54,9 @@ func activate(ctx context.Context, s *session, worker, reason string) error {
 			}
 			done = append(done, gateStep(gate, was[gate], true, reason))
 		}
+		if err := tellOutlook(ctx, s, db, worker, ""); err != nil {
+			return err
+		}
 		if others := openGates(gates, worker); !was["routes.enabled"] && len(others) > 0 {
 			done[1].Result += "; it lets these run too, whose own gate is open: " + strings.Join(others, ", ")
 		}

@@ -50,7 +50,13 @@ func newGateSet(a *app, name, short string, open bool) *cobra.Command {
 		Use:   name + " GATE",
 		Short: short,
 		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			if err := s.GateSet(ctx, args[0], open, reason); err != nil {
+			err := s.inTx(ctx, func(db *postgres.DB) error {
+				if err := db.GateSet(ctx, args[0], open, reason); err != nil || !open {
+					return err
+				}
+				return tellOutlooks(ctx, s, db, args[0])
+			})
+			if err != nil {
 				return err
 			}
 			if s.json {

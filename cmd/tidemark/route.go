@@ -146,7 +146,10 @@ not named stay.`,
 			if r, err = db.RouteSet(ctx, args[0], changes, reason, true); err == nil && past != nil {
 				counts, err = db.RouteReplay(ctx, *past)
 			}
-			return err
+			if err != nil || !r.Enabled {
+				return err
+			}
+			return tellOutlook(ctx, s, db, r.Worker, r.RouteCode)
 		})
 		if err != nil {
 			return err
@@ -219,7 +222,13 @@ func newRouteSwitch(a *app, name, short string, enabled bool) *cobra.Command {
 		Use:   name + " CODE",
 		Short: short,
 		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			r, err := s.RouteSet(ctx, args[0], postgres.Changes{"enabled": enabled}, reason, false)
+			var r postgres.Route
+			err := s.inTx(ctx, func(db *postgres.DB) (err error) {
+				if r, err = db.RouteSet(ctx, args[0], postgres.Changes{"enabled": enabled}, reason, false); err != nil || !enabled {
+					return err
+				}
+				return tellOutlook(ctx, s, db, r.Worker, r.RouteCode)
+			})
 			if err != nil {
 				return err
 			}

@@ -24,7 +24,13 @@ database: a copy that is restored elsewhere is disarmed, it can dry-run and it c
 				if err := needReason(reason); err != nil {
 					return err
 				}
-				if err := s.StageSet(ctx, args[0], reason); err != nil {
+				err := s.inTx(ctx, func(db *postgres.DB) error {
+					if err := db.StageSet(ctx, args[0], reason); err != nil || args[0] != "live" {
+						return err
+					}
+					return tellOutlooks(ctx, s, db, "routes.enabled")
+				})
+				if err != nil {
 					return err
 				}
 			}

@@ -188,6 +188,23 @@ func (db *DB) WorkerRewind(ctx context.Context, worker string, toSeq int64, reas
 		from tidemark.worker_rewind($1, $2, $3, $4)`, worker, toSeq, reason, dryRun)
 }
 
+// Outlook is what a worker of the log is about to do with events that it has not read yet.
+type Outlook struct {
+	RouteCode *string `db:"route_code" json:"route_code"` // null: all events
+	Becomes   *string `db:"becomes" json:"becomes"`       // pending, disabled or dry_run
+	Events    int64   `db:"events" json:"events"`
+	Waiting   int64   `db:"waiting" json:"waiting"` // deliveries that are pending already
+	FirstSeq  *int64  `db:"first_seq" json:"first_seq"`
+	LastSeq   *int64  `db:"last_seq" json:"last_seq"`
+	Complete  bool    `db:"complete" json:"complete"` // false: there may be more
+}
+
+// WorkerOutlook calls tidemark.worker_outlook. It is empty for a worker of tables.
+func (db *DB) WorkerOutlook(ctx context.Context, worker string) ([]Outlook, error) {
+	return list[Outlook](ctx, db, `select route_code, becomes::text, events, waiting, first_seq, last_seq, complete
+		from tidemark.worker_outlook($1)`, worker)
+}
+
 // SourceRewind calls tidemark.source_rewind, and returns how many cursors it moved. A zero
 // time and an empty id accept the place where they are.
 func (db *DB) SourceRewind(ctx context.Context, worker, source, reason string, toTime time.Time, toID string) (cursors int, err error) {
