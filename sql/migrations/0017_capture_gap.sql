@@ -45,5 +45,5 @@ grant select on tidemark.capture_gap to tidemark_reader, tidemark_executor;
 alter table tidemark.capture_checkpoint add column name text;
 comment on column tidemark.capture_checkpoint.name is 'The table''s quoted name: another table under it is not the one that was captured.';
 
-drop function if exists tidemark.capture_reconciled(tidemark.capture_checkpoint, text, boolean);
-drop function if exists tidemark.capture_reconcile(integer);
+drop function if exists tidemark.capture_reconciled;
+drop function if exists tidemark.capture_reconcile;
