@@ -20,7 +20,7 @@ func ExampleClient_Handle() {
 	ctx, stop := context.WithCancel(context.Background()) // signal.NotifyContext, in a program
 	defer stop()
 
-	client, err := tidemark.New(pool, tidemark.Config{Worker: "ledger"})
+	client, err := tidemark.New(pool, tidemark.Config{Worker: "ledger", Start: "start"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func ExamplePermanent() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 
-	client, err := tidemark.New(pool, tidemark.Config{Worker: "ledger"})
+	client, err := tidemark.New(pool, tidemark.Config{Worker: "ledger", Start: "start"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func ExampleRetryAfter() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 
-	client, err := tidemark.New(pool, tidemark.Config{Worker: "ledger"})
+	client, err := tidemark.New(pool, tidemark.Config{Worker: "ledger", Start: "start"})
 	if err != nil {
 		log.Fatal(err)
 	}

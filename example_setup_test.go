@@ -37,7 +37,7 @@ func openSQL() (db *sql.DB, closeDB func()) {
 func switchOn(pool *pgxpool.Pool, worker string) {
 	t := &exampleTB{}
 	t.exec(pool, `select tidemark.stage_set('live', 'example')`)
-	t.exec(pool, `select tidemark.handlers_register($1, '{shop/order.created}')`, worker)
+	t.exec(pool, `select tidemark.handlers_register($1, '{shop/order.created}', 'start')`, worker)
 	t.exec(pool, `update tidemark.outbound_route set enabled = true, dry_run = false where worker = $1`, worker)
 	t.exec(pool, `select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.' || $1 || '.enabled', true)`, worker)
 }

@@ -73,7 +73,7 @@ func (c *crowd) Setup(ctx context.Context) error {
 	}
 	for n := range c.workers {
 		name := crowdName(n)
-		if _, err := c.conn.Exec(ctx, "select tidemark.worker_set($1), tidemark.gate_set('worker.' || $1 || '.enabled', true, 'bench')", name); err != nil {
+		if _, err := c.conn.Exec(ctx, "select tidemark.worker_set($1, starts => 'start'), tidemark.gate_set('worker.' || $1 || '.enabled', true, 'bench')", name); err != nil {
 			return err
 		}
 		if _, err := c.conn.Exec(ctx, `

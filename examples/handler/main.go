@@ -35,7 +35,7 @@ func run(ctx context.Context, url string) error {
 		return err
 	}
 	defer pool.Close()
-	client, err := tidemark.New(pool, tidemark.Config{Worker: "ledger"})
+	client, err := tidemark.New(pool, tidemark.Config{Worker: "ledger", Start: "start"})
 	if err != nil {
 		return err
 	}
