@@ -24,8 +24,8 @@ const (
 	emitMany = `select to_json(array_agg(m.event_id::text order by m.position))::text from tidemark.emit_many_strict($1::text::jsonb) m`
 )
 
-// Emit emits an event in the transaction tx, and returns its id: rolled back, there is no
-// event. With an IdempotencyKey that was used before, nothing is stored and the id is that
+// Emit emits an event in the transaction tx by tidemark.emit_strict, and returns its id:
+// rolled back, there is no event. A type that is not registered or not enabled is an error. With an IdempotencyKey that was used before, nothing is stored and the id is that
 // of the first event.
 //
 // The error is ErrUnknownType, ErrPayload, ErrForbiddenKey or ErrArgument where Tidemark

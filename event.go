@@ -26,8 +26,8 @@ const (
 )
 
 // Event is an event, to be emitted or out of the log. Its fields are the parameters of
-// the SQL function tidemark.emit, and its JSON is an element of what tidemark.emit_many
-// takes. The zero value of a field leaves it out, so that the database puts in its default.
+// the SQL function tidemark.emit_strict, and its JSON is an element of what
+// tidemark.emit_many_strict takes. The zero value of a field leaves it out, so that the database puts in its default.
 type Event struct {
 	// ID, Seq and CreatedAt are set by the database: the event's identity everywhere
 	// (a uuid), its number in the log, and when it was emitted. Emit takes no notice

@@ -36,7 +36,7 @@ var mayDo = map[string][]string{
 		`select * from tidemark.worker_summary`, `select * from tidemark.route_summary`, `select * from tidemark.river_health()`,
 		`select * from tidemark.silence`, `select * from tidemark.cursor_sample`,
 		`select id, error_code, error_detail, resolution_reason from tidemark.dead_letter`,
-		`select * from tidemark.emit_unregistered`, `select * from tidemark.unregistered_type`, `select * from tidemark.inbound_route`, `select * from tidemark.captured`, `select * from tidemark.capture_checkpoint`, `select * from tidemark.capture_gap`,
+		`select * from tidemark.emit_unregistered`, `select * from tidemark.unregistered_type`, `select * from tidemark.unregistered_emits`, `select * from tidemark.inbound_route`, `select * from tidemark.captured`, `select * from tidemark.capture_checkpoint`, `select * from tidemark.capture_gap`,
 		`select * from tidemark.capture_list`, `select * from tidemark.capture_attached`,
 		`select * from tidemark.event_evidence(1)`, `select tidemark.event_seq(gen_random_uuid())`,
 		`select last_value from tidemark.outbox_seq_seq`,

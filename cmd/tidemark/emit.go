@@ -46,7 +46,7 @@ func newEmit(a *app) *cobra.Command {
 		Use:   "emit",
 		Short: "Emit an event, or many from a file or stdin",
 		Long:  aboutEmit,
-		Example: `  tidemark emit --domain shop --type order.paid --payload '{"id": 7}' --key 7
+		Example: `  tidemark emit --strict --domain shop --type order.paid --payload '{"id": 7}' --key 7
   tidemark emit --ndjson < events.ndjson
   tidemark emit -f events.ndjson --continue
   tidemark emit -f event.json --cloudevents --domain shop`,

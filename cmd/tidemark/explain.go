@@ -33,6 +33,11 @@ var findingKinds = map[string]explanation{
 		"Mend what the error names: a right, a table, a function, the server's settings. Nothing is lost meanwhile.",
 		"tidemark verify",
 	},
+	"emit_unregistered": {
+		"An emitter called tidemark.emit with types that are not registered or not enabled. Nothing was stored of these events.",
+		"Register or enable the type, or mend the caller's spelling. Call emit_strict, which raises instead.",
+		"tidemark type list",
+	},
 	"cursor_lag": {
 		"A worker runs, and is behind by more time than the setting lag.warn: it is slower than the events come, or something blocks it.",
 		"See whether it runs, what it waits for (holes, a slow target inside the database), and whether the load is unusual.",

@@ -95,11 +95,13 @@ type overview struct {
 	Status string         `json:"status"` // the worst of all: ok, warn, unknown or bad
 	Stage  postgres.Stage `json:"stage"`
 	postgres.Counts
-	Gates    []postgres.Gate          `json:"gates"`
-	Workers  []postgres.WorkerSummary `json:"workers"`
-	Routes   []postgres.RouteSummary  `json:"route_summaries"`
-	Health   []postgres.QueueHealth   `json:"health"`
-	Findings []postgres.Finding       `json:"findings"`
+	Gates   []postgres.Gate          `json:"gates"`
+	Workers []postgres.WorkerSummary `json:"workers"`
+	Routes  []postgres.RouteSummary  `json:"route_summaries"`
+	Health  []postgres.QueueHealth   `json:"health"`
+	// The latest first.
+	Unregistered []postgres.UnregisteredEmits `json:"unregistered"`
+	Findings     []postgres.Finding           `json:"findings"`
 }
 
 func status(ctx context.Context, s *session) error {
@@ -141,6 +143,9 @@ func lookAround(ctx context.Context, s *session) (o overview, err error) {
 		return o, err
 	}
 	o.Status = worst(o.Health)
+	if o.Unregistered, err = s.UnregisteredEmits(ctx); err != nil {
+		return o, err
+	}
 	o.Findings, err = s.OpenFindings(ctx)
 	return o, err
 }
@@ -192,6 +197,7 @@ func showOverview(s *session, o overview) error {
 	err := s.facts(
 		fact{"database", where}, fact{"stage", stageText(o.Stage)}, fact{"master gate", master}, fact{"events", newest},
 		fact{"event types", fmt.Sprintf("%d enabled", o.EventTypes)},
+		fact{"unregistered", unregisteredText(s, o.Unregistered)},
 		fact{"routes", fmt.Sprintf("%d, %d enabled, %d of them live", o.Counts.Routes, o.RoutesEnabled, o.RoutesLive)},
 		fact{"pending", number(o.Pending)}, fact{"dead letters", fmt.Sprintf("%d open", o.OpenDeadLetters)},
 		fact{"findings", fmt.Sprintf("%d open", o.OpenFindings)})
@@ -204,6 +210,22 @@ func showOverview(s *session, o overview) error {
 		}
 	}
 	return nil
+}
+
+// unregisteredText tells of emits that stored nothing. Empty: there are none.
+func unregisteredText(s *session, all []postgres.UnregisteredEmits) string {
+	if len(all) == 0 {
+		return ""
+	}
+	emits, since, newest := 0, all[0].FirstAt, all[0]
+	for _, u := range all {
+		emits += int(u.Emits)
+		if u.FirstAt.Before(since) {
+			since = u.FirstAt
+		}
+	}
+	return fmt.Sprintf("%s stored nothing since %s: type not registered or not enabled; the newest %s/%s by %s, %s",
+		count(emits, "emit", "emits"), s.age(since), newest.Domain, newest.Type, newest.Role, s.age(newest.LastAt))
 }
 
 func showWorkers(s *session, o overview) error {

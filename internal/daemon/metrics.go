@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -106,7 +107,7 @@ func (m cursorMetrics) Settled(results int, took time.Duration) {
 type health struct {
 	db *postgres.DB
 
-	behind, holes, pending, dead, lastRun *prometheus.Desc
+	behind, holes, pending, dead, lastRun, unregistered *prometheus.Desc
 }
 
 func newHealth(db *postgres.DB) health {
@@ -117,11 +118,14 @@ func newHealth(db *postgres.DB) health {
 		pending: prometheus.NewDesc("tidemark_pending", "Deliveries, or rows of a table, that are still to be tried.", ofCursor, nil),
 		dead:    prometheus.NewDesc("tidemark_dead_letters_open", "Dead letters that nobody has resolved.", ofCursor, nil),
 		lastRun: prometheus.NewDesc("tidemark_worker_last_run_timestamp_seconds", "When a pass was last recorded.", ofCursor, nil),
+		unregistered: prometheus.NewDesc("tidemark_emit_unregistered_total",
+			"Emits that stored nothing, since the type is not registered or not enabled. At most 1,000 series; those past them have the labels *.",
+			[]string{"domain", "type", "role"}, nil),
 	}
 }
 
 func (h health) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{h.behind, h.holes, h.pending, h.dead, h.lastRun} {
+	for _, d := range []*prometheus.Desc{h.behind, h.holes, h.pending, h.dead, h.lastRun, h.unregistered} {
 		to <- d
 	}
 }
@@ -129,6 +133,11 @@ func (h health) Describe(to chan<- *prometheus.Desc) {
 func (h health) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
+	h.collectWorkers(ctx, to)
+	h.collectUnregistered(ctx, to)
+}
+
+func (h health) collectWorkers(ctx context.Context, to chan<- prometheus.Metric) {
 	workers, err := h.db.WorkerHealth(ctx)
 	if err != nil {
 		to <- prometheus.NewInvalidMetric(h.behind, err)
@@ -146,5 +155,21 @@ func (h health) Collect(to chan<- prometheus.Metric) {
 		if w.LastRunAt != nil {
 			to <- prometheus.MustNewConstMetric(h.lastRun, prometheus.GaugeValue, float64(w.LastRunAt.UnixMilli())/1000, of...)
 		}
+	}
+}
+
+func (h health) collectUnregistered(ctx context.Context, to chan<- prometheus.Metric) {
+	all, err := h.db.UnregisteredEmits(ctx)
+	if err != nil {
+		to <- prometheus.NewInvalidMetric(h.unregistered, err)
+		return
+	}
+	for _, u := range all {
+		// An emitter gave the names; a label that is no UTF-8 would panic.
+		labels := []string{u.Domain, u.Type, u.Role}
+		for i, label := range labels {
+			labels[i] = strings.ToValidUTF8(label, "\uFFFD")
+		}
+		to <- prometheus.MustNewConstMetric(h.unregistered, prometheus.CounterValue, float64(u.Emits), labels...)
 	}
 }

@@ -61,3 +61,26 @@ select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.w.en
 		}
 	}
 }
+
+// EV9: emits that stored nothing are a metric at once, and it is the same after maintain has summed them up.
+func TestMetricOfUnregistered(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := run(t, settings(db))
+	url := "http://" + p.Addr() + "/metrics"
+	const want = `tidemark_emit_unregistered_total{domain="shop",role="postgres",type="ordr"} %d`
+	for n := 1; n <= 2; n++ {
+		execSQL(t, db, `select tidemark.emit('shop', 'ordr')`)
+		line := fmt.Sprintf(want, n)
+		for range 2 {
+			if _, metrics := get(t, url); !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(line) + `$`).MatchString(metrics) {
+				t.Errorf("/metrics lacks %s", line)
+			}
+			execSQL(t, db, `select tidemark.maintain()`)
+		}
+	}
+	execSQL(t, db, `select tidemark.type_set('shop', 'ordr')`)
+	if _, metrics := get(t, url); regexp.MustCompile(`tidemark_emit_unregistered_total\{`).MatchString(metrics) {
+		t.Error("the metric stays, though the type is registered")
+	}
+}

@@ -70,3 +70,21 @@ func (db *DB) Counts(ctx context.Context) (Counts, error) {
 	from (select count(*) as routes, count(*) filter (where r.enabled) as routes_enabled,
 	             count(*) filter (where r.enabled and not r.dry_run) as routes_live from tidemark.outbound_route r) r`)
 }
+
+// UnregisteredEmits are emits of one type by one role that stored nothing, since the type
+// is not registered or not enabled. The type "*" of the domain "*" stands for those past
+// the thousandth.
+type UnregisteredEmits struct {
+	Domain  string    `db:"domain" json:"domain"` // its first 63 characters
+	Type    string    `db:"type" json:"type"`     // its first 128 characters
+	Role    string    `db:"role" json:"role"`     // that logged in
+	Emits   int64     `db:"emits" json:"emits"`
+	FirstAt time.Time `db:"first_at" json:"first_at"`
+	LastAt  time.Time `db:"last_at" json:"last_at"`
+}
+
+// UnregisteredEmits returns those of the last day, the latest first.
+func (db *DB) UnregisteredEmits(ctx context.Context) ([]UnregisteredEmits, error) {
+	return list[UnregisteredEmits](ctx, db, `select u.domain, u.type, u.role, u.emits, u.first_at, u.last_at
+		from tidemark.unregistered_emits u order by u.last_at desc, u.domain, u.type, u.role`)
+}

@@ -5,29 +5,18 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    names_limit constant integer := 1000;
     told text;
     emits bigint;
     last timestamptz;
 begin
-    with raw as (
-        delete from tidemark.emit_unregistered u
-        where u.id = any (array(select o.id from tidemark.emit_unregistered o order by o.id limit 10000))
-        returning u.*
-    ), new as (
-        select r.domain, r.type, r.role, sum(r.emits)::bigint as emits, min(r.at) as first_at, max(r.at) as last_at,
-               exists (select from tidemark.unregistered_type k where k.domain = r.domain and k.type = r.type and k.role = r.role) as known
-        from raw r group by 1, 2, 3
-    ), placed as (
-        select n.*, n.known or (select count(*) from tidemark.unregistered_type) + row_number() over (partition by n.known order by n.first_at) < names_limit as named
-        from new n
+    -- One statement and one snapshot: what is deleted is what the view has counted.
+    with summed as (
+        delete from tidemark.emit_unregistered
     )
     insert into tidemark.unregistered_type as k (domain, type, role, emits, first_at, last_at)
-    select case when p.named then p.domain else '*' end, case when p.named then p.type else '*' end, case when p.named then p.role else '*' end,
-           sum(p.emits)::bigint, min(p.first_at), max(p.last_at)
-    from placed p group by 1, 2, 3
+    select u.domain, u.type, u.role, u.emits, u.first_at, u.last_at from tidemark.unregistered_emits u
     on conflict (domain, type, role) do update
-    set emits = k.emits + excluded.emits, last_at = greatest(k.last_at, excluded.last_at);
+    set emits = excluded.emits, last_at = excluded.last_at where k.emits <> excluded.emits;
 
     delete from tidemark.unregistered_type k
     where k.last_at < clock_timestamp() - interval '1 day'
@@ -50,5 +39,5 @@ begin
 end
 $$;
 comment on function tidemark.emit_findings() is
-'tidemark.maintain''s part for emits of types that are not registered or not enabled: sums up tidemark.emit_unregistered by name (10,000 rows a call) and opens the finding emit_unregistered; it closes when each type is enabled, or a day after its last emit.';
+'tidemark.maintain''s part for emits of types that are not registered or not enabled: sums up tidemark.emit_unregistered by name (tidemark.unregistered_emits) and opens the finding emit_unregistered; it closes when each type is enabled, or a day after its last emit.';
 revoke all on function tidemark.emit_findings() from public;
