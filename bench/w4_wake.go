@@ -60,8 +60,14 @@ func (c *watchedWriters) Setup(ctx context.Context) error {
 		}
 		time.Sleep(time.Second)
 	case sleeping:
-		if err := errors.Join(cursor.Listen(ctx, c.conns[0], "bench"), cursor.HoldWake(ctx, c.conns[0])); err != nil {
+		if err := cursor.Listen(ctx, c.conns[0], "bench"); err != nil {
 			return err
+		}
+		switch held, err := cursor.HoldWake(ctx, c.conns[0]); {
+		case err != nil:
+			return err
+		case !held:
+			return errors.New("the hint that a worker sleeps could not be given")
 		}
 	}
 	return nil
