@@ -275,7 +275,7 @@ func TestEmitMany(t *testing.T) {
 	}
 	// Without a transaction, too, what is refused leaves nothing behind.
 	sqldb := stdlib.OpenDBFromPool(db.Pool)
-	defer sqldb.Close()
+	defer func() { _ = sqldb.Close() }()
 	const stored = `select (select count(*) from tidemark.outbox) || ' ' || (select count(*) from tidemark.emit_key)`
 	for want, bad := range map[error]tidemark.Event{
 		tidemark.ErrUnknownType: {Domain: "shop", Type: "never"},

@@ -45,8 +45,9 @@ func (s session) emitKeys(n int, keys string) {
 }
 
 // passes runs the worker until nothing is due, and returns how often.
-func (s session) passes(limit int) int {
+func (s session) passes() int {
 	s.t.Helper()
+	const limit = 5000
 	for n := 1; ; n++ {
 		got := s.passLimit(limit)
 		if got.Status != "ran" {
@@ -89,7 +90,7 @@ func TestTargetHangs(t *testing.T) {
 			w.pass()
 			w.wantRows(`select count(*)::text from other`, "50")
 			w.wantRows(letters, "app 20 57014 2 open")
-			if n := w.passes(5000); n > 3 {
+			if n := w.passes(); n > 3 {
 				t.Errorf("%d more passes", n)
 			}
 			w.wantReceived(upTo(50, 20)...)
@@ -111,7 +112,7 @@ func TestTargetIsSlow(t *testing.T) {
 	w.exec(`insert into slow select n, '3' from generate_series(1, 1000) n`)
 	w.exec(`set statement_timeout = '3s'`)
 	w.emitKeys(1000, "abc")
-	w.passes(5000)
+	w.passes()
 	w.wantReceived(upTo(1000)...)
 	w.wantRows(letters)
 	w.wantRows(`select count(*)::text from other`, "1000")
@@ -128,22 +129,22 @@ func TestTargetWaitsForALock(t *testing.T) {
 	holder.exec(`select from locked for update`)
 	w.exec(`insert into slow values (5, 'lock')`)
 	w.emitKeys(10, "ab")
-	w.passes(5000)
+	w.passes()
 	w.wantReceived(1, 2, 3, 4, 6, 8, 10)
 	w.wantRows(`select concat_ws(' ', seq, error_count, next_attempt_at = 'infinity') from tidemark.pending order by seq`,
 		"5 1 f", "7 0 t", "9 0 t")
 	w.wantRows(`select count(*)::text from other`, "10")
 	w.emitKeys(2, "ab")
-	w.passes(5000)
+	w.passes()
 	w.wantRows(`select count(*)::text from received`, "8")
 
 	const now = `update tidemark.pending set next_attempt_at = clock_timestamp() where error_count > 0`
 	w.exec(now)
-	w.passes(5000)
+	w.passes()
 	w.wantRows(`select concat_ws(' ', seq, error_count) from tidemark.pending where error_count > 0`, "5 2")
 	holder.rollback()
 	w.exec(now)
-	w.passes(5000)
+	w.passes()
 	w.wantRows(`select n::text from received where key = 'b' order by at`, "1", "3", "5", "7", "9", "1")
 	w.wantRows(letters)
 
@@ -152,7 +153,7 @@ func TestTargetWaitsForALock(t *testing.T) {
 	holder.begin()
 	holder.exec(`select from locked for update`)
 	w.emitKeys(5, "ab")
-	w.passes(5000)
+	w.passes()
 	w.wantRows(letters, "app 17 55P03 2 open")
 	w.wantRows(`select seq::text from tidemark.pending`)
 	w.wantSound()
@@ -186,7 +187,7 @@ func TestReplayHangs(t *testing.T) {
 	w := hanging(t, tidemarktest.NewDB(t), "")
 	w.exec(`alter table received add constraint none check (n < 0)`)
 	w.emitKeys(3, "a")
-	w.passes(5000)
+	w.passes()
 	w.exec(`alter table received drop constraint none; insert into slow values (2, 'loop'); set statement_timeout = '2s'`)
 	w.wantRows(`select concat_ws(' ', id, attempt_no, outcome, reason) from tidemark.dead_letter_replay_many()`, "1 2 sent", "2 2 failed 57014", "3 1 pending busy")
 	w.wantReceived(1)

@@ -98,7 +98,7 @@ func (m *machine) await() {
 				continue
 			case <-time.After(2 * time.Millisecond):
 			}
-			pids = append(pids, int32(a.conn.PgConn().PID())) //nolint:gosec // process ids are small
+			pids = append(pids, int32(a.conn.PgConn().PID()))
 		}
 		if len(pids) == 0 {
 			break

@@ -16,7 +16,6 @@ type worker struct {
 	settles int64
 	pages   []page // read, and not settled
 	last    *page  // the one settled last
-	due     []*item
 }
 
 type page struct {
@@ -247,7 +246,7 @@ func (w *worker) read() {
 		}
 		shown, _ := got.row[3].(string)
 		read := spans(shown)
-		if got.row[2].(int32) < int32(limit) && len(w.pages) == 0 && !w.m.subject.strict { //nolint:gosec // it is small
+		if got.row[2].(int32) < int32(limit) && len(w.pages) == 0 && !w.m.subject.strict {
 			w.shows(due, func(i *item) bool { return !behind(i, place{number: i.number, holes: read}) })
 		}
 		for _, i := range w.m.model.items {

@@ -20,7 +20,7 @@ type item struct {
 type state int
 
 const (
-	open_ state = iota // its transaction may commit still: it runs, or is prepared
+	undecided state = iota // its transaction may commit still: it runs, or is prepared
 	committed
 	undone
 )

@@ -57,8 +57,10 @@ var unsound = []struct {
 	}, ""},
 	{"clock: no rule for prepared transactions", clockTable, []edit{{"source_horizon", "l.pid is null and l.locktype", "false and l.locktype"}}, ""},
 	{"clock: horizon and data in one statement", clockTable, []edit{
-		{"source_plan", "bound := tidemark.source_horizon(s, p.relation);",
-			"select clock_timestamp() as horizon, null::text as held, null::text as hidden, null::text as blame into bound;"},
+		{
+			"source_plan", "bound := tidemark.source_horizon(s, p.relation);",
+			"select clock_timestamp() as horizon, null::text as held, null::text as hidden, null::text as blame into bound;",
+		},
 		{"source_query", "%3$s < ($3%7$s)%8$s", "%3$s < (select h.horizon from tidemark.source_horizon((select s from tidemark.source s where s.source = ''births''), ''public.births'') h)%8$s"},
 	}, "perform pg_stat_clear_snapshot();"},
 	{"declared: no sweep", declaredTable, []edit{{"source_query", "fresh := format('e.fits and e.xid >= $7", "fresh := format('e.fits and false and e.xid >= $7"}}, ""},
@@ -72,8 +74,10 @@ var unsound = []struct {
 	{"declared: a row's xmin for its transaction", declaredTable, []edit{
 		{"source_plan", "'segment', 'null')", "'segment', 'null', 'next_snap', pg_current_snapshot()::text)"},
 		{"source_swept", "'mark', plan.sweep ->> 'next_mark',", "'mark', plan.sweep ->> 'next_mark', 'snap', plan.sweep ->> 'next_snap',"},
-		{"source_query", "fresh := format('e.fits and e.xid >= $7",
-			"fresh := format('e.fits and not coalesce(pg_visible_in_snapshot(e.xid::text::xid8, (select c.sweep ->> ''snap'' from tidemark.worker_cursor c where c.worker = ''w'')::pg_snapshot), false)"},
+		{
+			"source_query", "fresh := format('e.fits and e.xid >= $7",
+			"fresh := format('e.fits and not coalesce(pg_visible_in_snapshot(e.xid::text::xid8, (select c.sweep ->> ''snap'' from tidemark.worker_cursor c where c.worker = ''w'')::pg_snapshot), false)",
+		},
 	}, ""},
 }
 

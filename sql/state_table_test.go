@@ -19,7 +19,7 @@ func table(safety string, passed func(*item, place) bool, born ...string) subjec
 		setUp:  func(s session) { setUpTable(s, safety) },
 		stops: []edit{
 			stop("source_plan", "if s.safety in ('sequence', 'capture') then"),
-			stop("oldest_transaction", "perform pg_stat_clear_snapshot();"),
+			stop("oldest_transaction", "perform pg_stbornAtclear_snapshot();"),
 			stop("source_horizon", "if seen.hidden then"),
 			stop("source_pass", "if too_long is null then"),
 			stop("source_pass", "-- The last look at the gates comes after the last effect."),
@@ -27,14 +27,14 @@ func table(safety string, passed func(*item, place) bool, born ...string) subjec
 			stop("source_numbers", "if isempty(c.fenced) then"),
 		},
 		write: func(w *writer, key string) (*item, error) {
-			i, at_ := &item{}, born[w.m.draw(len(born), "born")]
-			if at_ == "clock_timestamp()" && safety != "declared" { // else rows of a key come in the order of their times
+			i, bornAt := &item{}, born[w.m.draw(len(born), "born")]
+			if bornAt == "clock_timestamp()" && safety != "declared" { // else rows of a key come in the order of their times
 				i.key = key
 			}
 			var at *time.Time
 			err := w.conn.QueryRow(context.Background(), fmt.Sprintf(`
 insert into births (born_at, key) values (%s, nullif($1, '')) returning id::text, id, case when isfinite(born_at) then born_at end`,
-				at_), key).Scan(&i.id, &i.number, &at)
+				bornAt), key).Scan(&i.id, &i.number, &at)
 			if at != nil {
 				i.at = *at
 			}

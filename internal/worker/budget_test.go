@@ -8,13 +8,13 @@ import (
 // A number that stays open is looked for again soon, less often as it ages, and at last as seldom as an idle worker looks.
 func TestOpenNumbersAge(t *testing.T) {
 	t.Parallel()
-	const pollMin, pollMax = 10 * time.Millisecond, time.Second
-	b := newBudget(5000, pollMin, pollMax)
+	const shortest, longest = 10 * time.Millisecond, time.Second
+	b := newBudget(5000, shortest, longest)
 	for range 2 { // and again, once something was found
 		polls := 0
 		for age := time.Duration(0); age < time.Minute; polls++ {
 			wait := b.wait(false, true)
-			if wait <= 0 || wait > max(2*pollMin, age/10) || wait > pollMax {
+			if wait <= 0 || wait > max(2*shortest, age/10) || wait > longest {
 				t.Fatalf("after %v it waits %v", age, wait)
 			}
 			age += wait
@@ -22,8 +22,8 @@ func TestOpenNumbersAge(t *testing.T) {
 		if polls > 120 {
 			t.Errorf("%d polls in a minute, with nothing found", polls)
 		}
-		if wait := b.wait(false, true); wait != pollMax {
-			t.Errorf("after a minute it waits %v, want %v", wait, pollMax)
+		if wait := b.wait(false, true); wait != longest {
+			t.Errorf("after a minute it waits %v, want %v", wait, longest)
 		}
 		if wait := b.wait(true, true); wait != 0 {
 			t.Errorf("after an event it waits %v", wait)

@@ -64,9 +64,12 @@ func answerRow(err error) pgx.Row {
 func TestLeaseEndsBeforeItsEnd(t *testing.T) {
 	t.Parallel()
 	for _, f := range []far{
-		{lease: time.Second}, {lease: time.Second, answers: 7},
-		{lease: 5 * time.Second, answers: 3}, {lease: 5 * time.Second, answers: 9, there: 300 * time.Millisecond},
-		{lease: 5 * time.Second, answers: 9, back: 900 * time.Millisecond}, {lease: 10 * time.Minute, answers: 1, back: 500 * time.Millisecond},
+		{lease: time.Second},
+		{lease: time.Second, answers: 7},
+		{lease: 5 * time.Second, answers: 3},
+		{lease: 5 * time.Second, answers: 9, there: 300 * time.Millisecond},
+		{lease: 5 * time.Second, answers: 9, back: 900 * time.Millisecond},
+		{lease: 10 * time.Minute, answers: 1, back: 500 * time.Millisecond},
 	} {
 		t.Run(fmt.Sprintf("%+v", f), func(t *testing.T) {
 			t.Parallel()
@@ -92,11 +95,11 @@ func TestNothingBeginsInTheMargin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &lease{ctx: t.Context(), until: time.Now().Add(5 * time.Second), fresh: time.Now().Add(time.Hour), live: map[int32]bool{1: true}}
-		time.Sleep(5*time.Second - margin - 1)
+		time.Sleep(5*time.Second - margin - time.Nanosecond)
 		if !l.allows(1) || l.allows(2) {
 			t.Error("before the margin: route 1 may deliver, and no other")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if l.allows(1) {
 			t.Error("a delivery may begin in the margin")
 		}

@@ -20,7 +20,7 @@ func TestRouteReplayByTheWorker(t *testing.T) {
 	exec(t, db, `select tidemark.route_replay(r, 'a drill', from_seq => 1) from unnest(array['app', 'inside']) r`)
 	eventually(t, db, `select concat_ws(' ', route_code, state, staged, sent, failed) from tidemark.replay_summary order by id`,
 		"app finished 3 3 0", "inside finished 3 3 0")
-	var of = map[string]string{}
+	of := map[string]string{}
 	for _, d := range ts["app"].wait(t, 6)[3:] {
 		of[d.Event.Key] += arrivedAs([]sink.Delivery{d})
 		if !d.Replay || d.Attempt != 3 {
