@@ -81,8 +81,9 @@ chaos-long: postgres ## Run chaos for D (3m) on versions 15 and 18, with and wit
 	done
 
 .PHONY: state-machine
-state-machine: postgres ## Run each state machine of the cursor and the lease for STEPS (1000000) steps
+state-machine: postgres ## Run each state machine of the cursor and the lease for STEPS (1000000) steps, and all mutants
 	$(GO) test -count=1 -timeout 0 -run 'TestStateMachine$$' -v ./sql -steps $(STEPS)
+	$(GO) test -count=1 -timeout 0 -run 'TestStateMachineCatches' -v ./sql -every-mutant
 
 .PHONY: bench
 bench: postgres ## Measure workload W (all) beside the alternatives
