@@ -19,7 +19,7 @@ func table(safety string, passed func(*item, place) bool, born ...string) subjec
 		setUp:  func(s session) { setUpTable(s, safety) },
 		stops: []edit{
 			stop("source_plan", "if s.safety in ('sequence', 'capture') then"),
-			stop("oldest_transaction", "perform pg_stbornAtclear_snapshot();"),
+			stop("oldest_transaction", "perform pg_stat_clear_snapshot();"),
 			stop("source_horizon", "if seen.hidden then"),
 			stop("source_pass", "if too_long is null then"),
 			stop("source_pass", "-- The last look at the gates comes after the last effect."),
