@@ -16,6 +16,7 @@ type actor struct {
 	name   string
 	number int // the key of the advisory lock at which it stops
 	conn   *pgx.Conn
+	ctx    context.Context //nolint:containedctx // of the statements that are started; done with the machine
 	flying chan answer
 	then   func(answer)
 	order  int // of what is flying
@@ -48,9 +49,9 @@ func (a *actor) start(then func(answer), sql string, args ...any) {
 	flying := make(chan answer, 1)
 	a.m.started++
 	a.flying, a.then, a.order = flying, then, a.m.started
-	conn := a.conn
+	conn, ctx := a.conn, a.ctx
 	go func() {
-		rows, err := conn.Query(context.Background(), sql, args...)
+		rows, err := conn.Query(ctx, sql, args...)
 		var got answer
 		if err == nil {
 			if rows.Next() {
@@ -62,6 +63,14 @@ func (a *actor) start(then func(answer), sql string, args ...any) {
 		got.err = err
 		flying <- got
 	}()
+}
+
+// end waits for what is under way, whose context is done, and closes the session.
+func (a *actor) end() {
+	if a.flying != nil {
+		<-a.flying
+	}
+	_ = a.conn.Close(context.Background())
 }
 
 // die is the end of the session, in the middle of whatever it does.

@@ -112,10 +112,13 @@ func newMachine(t *testing.T, server *devpg.Server, subject subject, edits ...ed
 	for n := range m.workers {
 		m.workers[n] = &worker{actor: actor{m: m, name: fmt.Sprintf("worker %d", n), number: n + 1}}
 	}
+	ctx, cancel := context.WithCancel(context.Background())
 	for _, a := range m.actors() {
+		a.ctx = ctx
 		a.connect()
-		t.Cleanup(func() { _ = a.conn.Close(context.Background()) })
+		t.Cleanup(a.end)
 	}
+	t.Cleanup(cancel) // before the sessions end: cleanups run last to first
 	for _, w := range m.workers {
 		m.brake(w, true)
 	}
