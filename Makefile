@@ -5,7 +5,6 @@ D ?= 3m
 SEED ?=
 V ?= 15 16 17 18
 SHORT ?=
-P ?= . ./sql ./migrate ./internal/route
 STEPS ?= 1000000
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
@@ -48,7 +47,7 @@ test-versions: ## Run installs without a superuser, the README and the tests of 
 	for version in $(V); do \
 		bin=$$(scripts/postgres-version.sh $$version); \
 		echo "==> $$($$bin/postgres --version)"; \
-		PG_BIN=$$bin $(GO) test -count=1 -timeout 15m $(if $(SHORT),-short) -skip "$$skip" $(P); \
+		PG_BIN=$$bin $(GO) test -count=1 -timeout 15m $(if $(SHORT),-short) -skip "$$skip" . ./sql ./migrate ./internal/route; \
 	done
 
 .PHONY: lint
