@@ -49,7 +49,7 @@ var unsound = []struct {
 	{"sequence: the fence is noted before the read", sequenceTable, []edit{
 		{"source_plan", "p.rows_limit :=", "perform set_config('machine.fence', tidemark.fence_now(tidemark.source_fence(s))::text, false); p.rows_limit :="},
 		{"source_numbers", "tidemark.fence_now(tidemark.source_fence(plan.source)) end;", "current_setting('machine.fence')::text[] end;"},
-	}, "if too_long is null then"},
+	}, "if not careful then"},
 	{"sequence: a full page of late rows drops the holes", sequenceTable, []edit{{"source_numbers", "plan.fence_closed and page.late < plan.rows_limit", "plan.fence_closed"}}, ""},
 	{"sequence: no epoch", sequenceTable, []edit{{"lease_check", "if not found then", "if false then"}}, ""},
 	{"sequence: the epoch is read and not locked", sequenceTable, []edit{{"lease_check", "for update;", ";"}}, ""},

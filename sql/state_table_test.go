@@ -21,7 +21,7 @@ func table(safety string, passed func(*item, place) bool, born ...string) subjec
 			stop("source_plan", "if s.safety in ('sequence', 'capture') then"),
 			stop("oldest_transaction", "perform pg_stat_clear_snapshot();"),
 			stop("source_horizon", "if seen.hidden then"),
-			stop("source_pass", "if too_long is null then"),
+			stop("source_pass", "if not careful then"),
 			stop("source_pass", "-- The last look at the gates comes after the last effect."),
 			stop("source_settle", "select x.* into c from tidemark.worker_cursor x"),
 			stop("source_numbers", "if isempty(c.fenced) then"),

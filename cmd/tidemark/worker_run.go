@@ -106,6 +106,8 @@ func tablePassText(p postgres.Pass) string {
 	name := p.Worker + " " + shardOf(p.Source, p.Shard)
 	switch p.Status {
 	case "ran":
+	case "cut":
+		return fmt.Sprintf("%s: %s: %s", name, p.Step, p.Detail)
 	case "closed":
 		return fmt.Sprintf("%s did not run: closed by %s", name, p.Detail)
 	default:

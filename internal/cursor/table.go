@@ -77,8 +77,8 @@ func (t *Table) Failing(ctx context.Context, detail string) error {
 
 // Pass is what a pass over a table did.
 type Pass struct {
-	Status    string // ran, closed, held, throttled or waiting
-	Detail    string // why it did not run
+	Status    string // ran, cut, closed, held, throttled or waiting
+	Detail    string // why it did not run, or was cut off
 	Step      string // forward, sweep or retry
 	Rows      int    // examined
 	Taken     int    // handled
@@ -88,14 +88,13 @@ type Pass struct {
 	BlockedBy string `json:"blocked_by"`
 }
 
-// Pass calls tidemark.source_pass, as one round trip and one transaction, within the
-// timeout. rows bounds the page (0: the worker's page_size does); tooLong fails its rows with that message instead of
-// handing them over.
-func (t *Table) Pass(ctx context.Context, rows int, timeout time.Duration, tooLong string) (Pass, error) {
+// Pass calls tidemark.source_pass, as one round trip and one transaction. A page that takes longer than the timeout is
+// cut off: the next has fewer rows, down to the one that is at fault.
+func (t *Table) Pass(ctx context.Context, timeout time.Duration) (Pass, error) {
 	var summary []byte
 	err := within(ctx, t.db, timeout, &summary,
-		`select tidemark.source_pass($1, $2, $3, $4, $5, nullif($6, ''), $7::float8 * interval '1 second')`,
-		t.worker, t.source, t.shard, t.epoch, orNull(rows), tooLong, t.lease.Seconds())
+		`select tidemark.source_pass($1, $2, $3, $4, lease => $5::float8 * interval '1 second')`,
+		t.worker, t.source, t.shard, t.epoch, t.lease.Seconds())
 	if err != nil {
 		return Pass{}, err
 	}

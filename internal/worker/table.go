@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/internal/failpoint"
@@ -38,7 +39,7 @@ type Table struct {
 	cursor *cursor.Table
 	o      TableOptions
 	log    *slog.Logger
-	page   int // rows at most, while pages take too long; 0: as the worker says
+	page   int // rows at most, while Handle takes too long; 0: as the worker says
 	said   string
 
 	failing failing
@@ -135,6 +136,16 @@ func (t *Table) work(ctx, hard context.Context) error {
 		began := time.Now()
 		pass, err := t.pass(hard, tooLong)
 		switch {
+		case err == nil && pass.Status == "cut":
+			// The cursor knows how many rows the next page is to have, down to the one that is at fault.
+			tooSlow := &pgconn.PgError{Code: cursor.Timeout, Message: pass.Detail}
+			t.say(ctx, slog.LevelWarn, "a page was cut off", "detail", pass.Detail)
+			t.failing.failed(ctx, "pass", tooSlow)
+			if !pass.More {
+				sleep(ctx, pause(try))
+				try++
+			}
+			continue
 		case err == nil:
 			try, tooLong = 0, ""
 			t.failing.well(ctx)
@@ -191,11 +202,11 @@ func (t *Table) work(ctx, hard context.Context) error {
 // pass runs one pass to its end, also when the worker is told to stop meanwhile.
 func (t *Table) pass(ctx context.Context, tooLong string) (cursor.Pass, error) {
 	if t.o.Handle == nil {
-		// The server ends what takes too long; the deadline is for connections that the
-		// network has forgotten.
+		// The server ends what takes too long, and narrows it down; the deadline is for connections that the network
+		// has forgotten.
 		ctx, cancel := context.WithTimeout(ctx, t.o.PageTimeout+settleTime)
 		defer cancel()
-		return t.cursor.Pass(ctx, t.page, t.o.PageTimeout, tooLong)
+		return t.cursor.Pass(ctx, t.o.PageTimeout)
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.o.PageTimeout)
 	defer cancel()
@@ -211,9 +222,9 @@ func (t *Table) pass(ctx context.Context, tooLong string) (cursor.Pass, error) {
 	return t.cursor.Apply(ctx, t.page, handle)
 }
 
-// timedOut: a function of this program is ended by its context.
+// timedOut: a function of this program is ended by its context, what it does in the database also by the server.
 func (t *Table) timedOut(err error) bool {
-	return cursor.Is(err, cursor.Timeout) || t.o.Handle != nil && errors.Is(err, context.DeadlineExceeded)
+	return t.o.Handle != nil && (cursor.Is(err, cursor.Timeout) || errors.Is(err, context.DeadlineExceeded))
 }
 
 // say logs what is new.

@@ -44,11 +44,7 @@ begin
         return summary || jsonb_build_object('staged', staged);
     end if;
 
-    if tidemark.time_left() is null and coalesce(current_setting('tidemark.told_of_time', true), '') = '' then
-        perform set_config('tidemark.told_of_time', 'yes', false);
-        raise notice using message = 'nothing ends a target that hangs: this session has no statement_timeout',
-            hint = 'Before the pass: set statement_timeout = ''30s''; a multiple of the longest timeout of the routes.';
-    end if;
+    perform tidemark.time_notice();
 
     begin
         delivered := tidemark.deliver_inside(route_worker_run.worker, evidence, interval '10 seconds');

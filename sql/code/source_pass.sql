@@ -6,7 +6,6 @@ create or replace function tidemark.source_pass(
     shard integer,
     epoch bigint,
     page integer default null,
-    too_long text default null,
     lease interval default null)
 returns jsonb
 language plpgsql volatile
@@ -17,6 +16,8 @@ declare
     began constant timestamptz := clock_timestamp();
     plan tidemark.source_plan;
     act text;
+    -- Where rows may hang, it is known which they are before they are handed over.
+    careful boolean;
     read tidemark.source_page;
     failed tidemark.failed_row[] := '{}';
     splits integer := 0;
@@ -29,6 +30,11 @@ begin
     plan := tidemark.source_plan(source_pass.worker, source_pass.source, source_pass.shard, source_pass.epoch, source_pass.page,
                                  source_pass.lease);
     if plan.status <> 'go' then
+        return tidemark.source_rest(plan);
+    end if;
+    if tidemark.time_left() <= interval '0' then
+        plan.status := 'waiting';
+        plan.detail := 'the statement_timeout of this statement is used up: call it in a statement of its own';
         return tidemark.source_rest(plan);
     end if;
     if row_security_active(plan.relation) then
@@ -50,10 +56,11 @@ begin
             hint = 'Start the program.';
     end if;
 
+    careful := plan.suspects is not null or plan.step = 'retry';
     begin
         begin
             plan.rows_limit := tidemark.source_budget(plan);
-            if too_long is null then
+            if not careful then
                 read := tidemark.source_read(plan, act);
             end if;
         exception when others or assert_failure then
@@ -67,8 +74,14 @@ begin
             -- Halves of the page, down to the row that is at fault. What is read now is the page: of the first try
             -- nothing has remained.
             read := tidemark.source_read(plan, 'ids');
+            if plan.suspects is not null and read.examined > 1 and read.examined < plan.rows_limit then
+                -- It has fewer rows than the page that was cut off may have had: these are the suspects.
+                plan.suspects := read.examined;
+                plan.rows_limit := tidemark.source_part(read.examined);
+                read := tidemark.source_read(plan, 'ids');
+            end if;
             select s.failed, splits + s.splits, s.result into failed, splits, read.result
-            from tidemark.source_split(plan, act, array(select jsonb_array_elements_text(read.result)), too_long) s;
+            from tidemark.source_split(plan, act, array(select jsonb_array_elements_text(read.result))) s;
         end if;
         if plan.step = 'forward' and (plan.source).safety = 'sequence' then
             problem := tidemark.source_behind(plan.source, plan.relation, read.last_id::bigint);
@@ -92,6 +105,13 @@ begin
         when sqlstate 'TM012' then
             get stacked diagnostics message = message_text, kind = constraint_name;
             return tidemark.source_rest(tidemark.source_misread(plan, coalesce(nullif(kind, ''), 'cursor_watermark_regression'), message));
+        when query_canceled then
+            get stacked diagnostics message = message_text;
+            if coalesce(tidemark.time_left() > interval '0', true) then
+                -- An operator's cancel.
+                raise;
+            end if;
+            return tidemark.source_cut(plan, source_pass.epoch, read.examined, message);
         when undefined_table or undefined_column or undefined_function or feature_not_supported or insufficient_privilege or datatype_mismatch or syntax_error
           or sqlstate 'TM001' then
             -- Not a row's fault: whoever has changed the table, the function or the rights must put it right.
@@ -100,7 +120,7 @@ begin
     end;
 end
 $$;
-comment on function tidemark.source_pass(text, text, integer, bigint, integer, text, interval) is
-'A pass over a source by the owner of the lease epoch, as a transaction of its own: reads a page, hands it to the handler, records what came of it and moves the cursor. page: rows at most (null: the worker''s page_size). too_long: the page is not handed over; its rows have failed with this message. lease: how long it is to last from now on (null: as it is). Returns what tidemark.worker_run returns. Raises TM011.';
-revoke all on function tidemark.source_pass(text, text, integer, bigint, integer, text, interval) from public;
-grant execute on function tidemark.source_pass(text, text, integer, bigint, integer, text, interval) to tidemark_executor;
+comment on function tidemark.source_pass(text, text, integer, bigint, integer, interval) is
+'A pass over a source by the owner of the lease epoch, as a transaction of its own: reads a page, hands it to the handler, records what came of it and moves the cursor. page: rows at most (null: the worker''s page_size). lease: how long it is to last from now on (null: as it is). A page that the statement_timeout ends is taken back, and the next has fewer rows (status cut). Returns what tidemark.worker_run returns. Raises TM011.';
+revoke all on function tidemark.source_pass(text, text, integer, bigint, integer, interval) from public;
+grant execute on function tidemark.source_pass(text, text, integer, bigint, integer, interval) to tidemark_executor;

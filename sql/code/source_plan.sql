@@ -97,6 +97,8 @@ begin
             and (c.sweep ? 'next_xmin' or coalesce((c.sweep ->> 'done_at')::timestamptz, '-infinity') < clock_timestamp() - s.sweep_every)
             then 'sweep'
         else 'forward' end;
+    p.suspects := (c.metadata -> 'suspects' -> p.step ->> 'left')::integer;
+    p.rows_limit := least(p.rows_limit, (c.metadata -> 'suspects' -> p.step ->> 'rows')::integer);
     if p.step = 'sweep' and not p.sweep ? 'next_xmin' then
         -- Taken before its first read: rows of transactions below it are visible to every read of this sweep.
         p.sweep := p.sweep || jsonb_build_object('next_xmin', pg_snapshot_xmin(pg_current_snapshot())::text, 'next_mark', c.watermark_ts, 'segment', 'null');

@@ -40,6 +40,12 @@ begin
         where f.subject = tidemark.executor_id(c.worker, c.source, c.shard) and f.closed_at is null
           and f.kind in ('source_changed', 'source_misconfigured', 'source_unreadable', 'source_clock_back', 'cursor_watermark_regression');
     end if;
+    if plan.suspects is not null then
+        if (c.metadata -> 'suspects' -> plan.step ->> 'cuts')::integer >= 5 then
+            perform tidemark.finding_close('worker_failing', executor);
+        end if;
+        c.metadata := tidemark.source_suspects(plan, page, c.metadata, clock_timestamp() - began);
+    end if;
     -- Before the end of a sweep compares them with the table.
     if page.counts is not null then
         insert into tidemark.source_count as k (worker_id, source, shard, bucket, items)

@@ -2,7 +2,6 @@ create or replace function tidemark.source_split(
     plan tidemark.source_plan,
     act text,
     ids text[],
-    too_long text,
     out failed tidemark.failed_row[],
     out splits integer,
     out result jsonb)
@@ -15,29 +14,32 @@ declare
     first integer;
     last integer;
     part tidemark.source_page;
+    began timestamptz;
     code text;
     message text;
+    late boolean;
     culprits text[] := '{}';
     codes text[] := '{}';
     messages text[] := '{}';
 begin
     splits := 0;
-    if too_long is not null then
-        stack := '{}';
-        culprits := ids;
-        codes := array_fill('57014'::text, array[cardinality(ids)]);
-        messages := array_fill(too_long, array[cardinality(ids)]);
-    end if;
     while cardinality(stack) > 0 loop
         first := stack[cardinality(stack) - 1];
         last := stack[cardinality(stack)];
         stack := stack[: cardinality(stack) - 2];
+        began := clock_timestamp();
         begin
             part := tidemark.source_read(plan, act, ids[first : last]);
             result := tidemark.jsonb_add(result, part.result);
-        exception when others or assert_failure then
+        exception when others or assert_failure or query_canceled then
             get stacked diagnostics code = returned_sqlstate, message = message_text;
-            if tidemark.is_transient(code) or code in ('42P01', '42703', '42883', '0A000', '42501', '42804', '42601', 'TM001') then
+            -- An operator's cancel has the same code as the timer, and comes earlier. A row is to blame that was alone, and
+            -- had its time or was cut off alone before. No other part is tried: the timer fires once in a statement.
+            late := cardinality(ids) = 1 and code = '57014' and tidemark.time_left() <= interval '0'
+                and (plan.suspects = 1 or clock_timestamp() - began >= current_setting('statement_timeout')::interval / 3);
+            if coalesce(late, false) then
+                message := format('it took longer than %s: %s', current_setting('statement_timeout')::interval, message);
+            elsif tidemark.is_transient(code) or code in ('42P01', '42703', '42883', '0A000', '42501', '42804', '42601', 'TM001') then
                 raise;
             end if;
             splits := splits + 1;
@@ -60,6 +62,6 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.source_split(tidemark.source_plan, text, text[], text) is 'Hands the rows ids of a page to the handler, all together; where that fails, their halves, down to the rows that fail alone. too_long: none is handed over, all have failed with this message. result sums what the handler returned.';
-revoke all on function tidemark.source_split(tidemark.source_plan, text, text[], text) from public;
-grant execute on function tidemark.source_split(tidemark.source_plan, text, text[], text) to tidemark_executor;
+comment on function tidemark.source_split(tidemark.source_plan, text, text[]) is 'Hands the rows ids of a page to the handler, all together; where that fails, their halves, down to the rows that fail alone. A single row that the statement_timeout ends has failed with 57014; more rows raise it on. result sums what the handler returned.';
+revoke all on function tidemark.source_split(tidemark.source_plan, text, text[]) from public;
+grant execute on function tidemark.source_split(tidemark.source_plan, text, text[]) to tidemark_executor;

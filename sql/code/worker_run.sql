@@ -14,6 +14,7 @@ declare
     claimed record;
     summary jsonb;
     runs jsonb[] := '{}';
+    more boolean := false;
 begin
     if worker_run.page not between 1 and 50000 then
         raise exception using errcode = 'TM005', message = format('page is %s, and must be from 1 to 50000', worker_run.page);
@@ -21,12 +22,18 @@ begin
     if kind = 'outbox' then
         return tidemark.route_worker_run(worker_run.worker, coalesce(worker_run.page, 5000));
     end if;
+    perform tidemark.time_notice();
     for c in
         select c.source, c.shard from tidemark.worker_cursor c
         where c.worker = worker_run.worker and (worker_run.source is null or c.source = worker_run.source)
           and (worker_run.shard is null or c.shard = worker_run.shard)
-        order by c.source, c.shard
+        -- What may hang comes last: when the timer has fired, nothing would end another pass.
+        order by c.metadata ? 'suspects', c.source, c.shard
     loop
+        if cardinality(runs) > 0 and tidemark.time_left() <= interval '0' then
+            more := true;
+            exit;
+        end if;
         claimed := tidemark.claim(worker_run.worker, null, null, c.source, c.shard);
         summary := case when claimed.status = 'claimed'
             then tidemark.source_pass(worker_run.worker, c.source, c.shard, claimed.epoch, worker_run.page)
@@ -42,13 +49,14 @@ begin
             hint = case when kind is null then 'Workers: select worker from tidemark.worker;'
                 else 'Give it one: select tidemark.worker_source_add(worker, source, reason);' end;
     elsif cardinality(runs) = 1 then
-        return summary;
+        return case when more then summary || '{"more": true}' else summary end;
     end if;
     return jsonb_build_object('worker', worker_run.worker, 'status', 'ran', 'runs', to_jsonb(runs),
-        'rows', (select sum((r ->> 'rows')::bigint) from unnest(runs) r), 'more', (select bool_or((r ->> 'more')::boolean) from unnest(runs) r));
+        'rows', (select sum((r ->> 'rows')::bigint) from unnest(runs) r),
+        'more', more or (select bool_or((r ->> 'more')::boolean) from unnest(runs) r));
 end
 $$;
 comment on function tidemark.worker_run(text, text, integer, integer) is
-'One pass of a worker of any kind, in the caller''s transaction: of the outbox tidemark.route_worker_run; of tables a page (rows at most page, default the worker''s page_size) of each of its cursors, or of those of one source or shard. Call it as a transaction of its own, again while more is true. Returns {"worker", "source", "shard", "status": "ran"|"closed"|"held"|"throttled"|"waiting"|"busy", "detail", "step", "rows", "taken", "failed", …}; of several cursors their runs. Raises TM004, TM005, TM006, TM007.';
+'One pass of a worker of any kind, in the caller''s transaction: of the outbox tidemark.route_worker_run; of tables a page (rows at most page, default the worker''s page_size) of each of its cursors, or of those of one source or shard. Call it as a transaction of its own, again while more is true. A page that the caller''s statement_timeout ends is taken back (cut), and the next has fewer rows, down to the one that hangs: that one has failed (57014); without a statement_timeout nothing ends a handler that hangs. Returns {"worker", "source", "shard", "status": "ran"|"cut"|"closed"|"held"|"throttled"|"waiting"|"busy", "detail", "step", "rows", "taken", "failed", …}; of several cursors their runs. Raises TM004, TM005, TM006, TM007.';
 revoke all on function tidemark.worker_run(text, text, integer, integer) from public;
 grant execute on function tidemark.worker_run(text, text, integer, integer) to tidemark_executor;
