@@ -131,10 +131,11 @@ func (e *lineEmitter) send(ctx context.Context, tx pgx.Tx, items []intake.Item) 
 	if len(items) == 0 {
 		return nil
 	}
-	ids, err := emitItems(ctx, tx, items)
+	ids, err := e.emit(ctx, tx, items)
 	switch {
 	case err == nil:
-		return e.stored(items, ids)
+		e.stored(items, ids)
+		return nil
 	case !isRefusal(err):
 		return err
 	case len(items) == 1:
@@ -146,12 +147,17 @@ func (e *lineEmitter) send(ctx context.Context, tx pgx.Tx, items []intake.Item) 
 	return e.send(ctx, tx, items[len(items)/2:])
 }
 
-// emitItems emits all of the items or, with an error, none: the transaction goes on.
-func emitItems(ctx context.Context, tx pgx.Tx, items []intake.Item) (ids []*string, err error) {
+// emit emits all of the items or, with an error, none: the transaction goes on. What is refused leaves no trace, so that
+// with strict the database refuses the types that it does not know.
+func (e *lineEmitter) emit(ctx context.Context, tx pgx.Tx, items []intake.Item) (ids []*string, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) (err error) {
 		db := postgres.New(savepoint)
+		emit, emitMany := db.Emit, db.EmitMany
+		if e.strict {
+			emit, emitMany = db.EmitStrict, db.EmitManyStrict
+		}
 		if len(items) == 1 { // so that the error names no position in a batch of ours
-			id, err := db.Emit(ctx, items[0].Event)
+			id, err := emit(ctx, items[0].Event)
 			ids = []*string{id}
 			return err
 		}
@@ -159,7 +165,7 @@ func emitItems(ctx context.Context, tx pgx.Tx, items []intake.Item) (ids []*stri
 		for i, item := range items {
 			events[i] = item.Event
 		}
-		ids, err = db.EmitMany(ctx, events)
+		ids, err = emitMany(ctx, events)
 		return err
 	})
 	return ids, err
@@ -172,22 +178,12 @@ func isRefusal(err error) bool {
 	return errors.As(err, &pgErr) && (pgErr.Code[:2] == "TM" || pgErr.Code[:2] == "22" || pgErr.Code[:2] == "54")
 }
 
-func (e *lineEmitter) stored(items []intake.Item, ids []*string) error {
+func (e *lineEmitter) stored(items []intake.Item, ids []*string) {
 	for i, item := range items {
-		name := item.Event.Domain + "/" + item.Event.Type
-		switch {
-		case ids[i] != nil:
+		if ids[i] != nil {
 			e.accepted++
-		case e.strict:
-			err := e.refuse(item.Line, &tidemark.Error{
-				Code: "TM001", Message: "event type " + name + " is not registered or not enabled",
-				Hint: fmt.Sprintf("Register it with tidemark type set %s %s.", item.Event.Domain, item.Event.Type),
-			})
-			if err != nil {
-				return err
-			}
-			continue
-		default:
+		} else {
+			name := item.Event.Domain + "/" + item.Event.Type
 			u := e.unknown[name]
 			e.unknown[name] = unknownType{u.lines + 1, cmp.Or(u.first, item.Line)}
 		}
@@ -195,7 +191,6 @@ func (e *lineEmitter) stored(items []intake.Item, ids []*string) error {
 			e.results = append(e.results, lineResult{Line: item.Line, EventID: ids[i]})
 		}
 	}
-	return nil
 }
 
 // refuse notes a line with carryOn, and without it is the end.

@@ -55,6 +55,17 @@ func (db *DB) EmitMany(ctx context.Context, events []tidemark.Event) (eventIDs [
 		`select array_agg(m.event_id::text order by m.position) from tidemark.emit_many($1) m`, string(document))
 }
 
+// EmitManyStrict calls tidemark.emit_many_strict: a type that is not registered or not enabled is
+// tidemark.ErrUnknownType, and nothing is stored.
+func (db *DB) EmitManyStrict(ctx context.Context, events []tidemark.Event) (eventIDs []*string, err error) {
+	document, err := json.Marshal(events)
+	if err != nil {
+		return nil, err
+	}
+	return value[[]*string](ctx, db,
+		`select array_agg(m.event_id::text order by m.position) from tidemark.emit_many_strict($1) m`, string(document))
+}
+
 // StoredEvent is an event of the log without its payload, which not every role may read.
 type StoredEvent struct {
 	Seq            int64     `db:"seq" json:"seq"`
