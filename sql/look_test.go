@@ -50,7 +50,7 @@ func (d *dozer) settle() {
 // lease is a pass under it: how it ended, and whether there is more.
 func (d *dozer) lease() string {
 	d.t.Helper()
-	return one[string](d.session, `select concat_ws(' ', r ->> 'status', r ->> 'more') from tidemark.source_pass('w', 'births', 0, $1, null, null, '30 seconds') r`, d.epoch)
+	return one[string](d.session, `select concat_ws(' ', r ->> 'status', r ->> 'more') from tidemark.source_pass('w', 'births', 0, $1, null, '30 seconds') r`, d.epoch)
 }
 
 func (d *dozer) look() string { d.t.Helper(); return d.lookAs("me", "births", &d.epoch) }
