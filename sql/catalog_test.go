@@ -47,6 +47,22 @@ func TestPlannerSwitchesComeWithoutJIT(t *testing.T) {
 	s.wantRows(compiled, "claim", "settle")
 }
 
+// A key must read the same for the trigger that writes its event, for the function made of it, and for those that look for
+// its event: the settings that shape text stand in each of them, alike. PostgreSQL has no way to write them once.
+func TestKeysReadTheSame(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "catalog")
+	s.exec(`create table public.orders (id int primary key); select tidemark.type_set('shop', 'order.changed'),
+		tidemark.inbound_route_set('orders', '{"source_schema": "public", "source_table": "orders", "sql_event": "insert", "domain": "shop", "type": "order.changed"}')`)
+	s.exec(`select tidemark.capture_make('orders')`)
+	const settings = `array['DateStyle=ISO, YMD', 'IntervalStyle=postgres', 'TimeZone=UTC', 'bytea_output=hex', 'extra_float_digits=1']`
+	shaped := `select p.proname::text from ` + ours + ` and (p.proconfig && ` + settings + ` or exists (
+			select from unnest(p.proconfig) c where split_part(c, '=', 1) in (select split_part(s, '=', 1) from unnest(` + settings + `) s))
+		or p.prosrc ~ '(part|one)\.key_text')`
+	s.wantRows(shaped+` and p.proname <> 'capture_sql' order by p.proname collate "C"`, "capture", "capture_1", "capture_gap_emit", "capture_reconcile")
+	s.wantRows(shaped + ` and p.proname <> 'capture_sql' and not p.proconfig @> ` + settings)
+}
+
 // Nor is a view estimated so high that reading it compiles: with two functions in it that return sets, a look at the
 // evidence of no event took half a second.
 func TestViewsAreNotCompiled(t *testing.T) {

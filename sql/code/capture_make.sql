@@ -9,6 +9,11 @@ declare
     relation regclass;
     name text;
     body text;
+    -- Those of tidemark.capture, so that a key reads the same.
+    settings constant text := (
+        select string_agg(format('set %s = %L', split_part(c, '=', 1), substr(c, strpos(c, '=') + 1)), ' ')
+        from pg_proc p cross join unnest(p.proconfig) c
+        where p.oid = 'tidemark.capture'::regproc and c not like 'search_path=%');
 begin
     select r.* into route from tidemark.inbound_route r where r.route_code = capture_make.route_code;
     -- Not by to_regclass: the log's owner may not use the schema.
@@ -32,8 +37,7 @@ begin
     end if;
     -- A plan for the values of each statement would be no better, and be made each time.
     execute format('create or replace function tidemark.%I() returns trigger language plpgsql volatile security definer '
-        'set search_path = pg_catalog, pg_temp set datestyle = ''ISO, YMD'' set intervalstyle = ''postgres'' set timezone = ''UTC'' '
-        'set bytea_output = ''hex'' set extra_float_digits = 1 set plan_cache_mode = force_generic_plan as %L', name, body);
+        'set search_path = pg_catalog, pg_temp %s set plan_cache_mode = force_generic_plan as %L', name, settings, body);
     execute format('revoke all on function tidemark.%I() from public', name);
     execute format('grant execute on function tidemark.%I() to tidemark_admin', name);
     execute format('comment on function tidemark.%I() is %L', name, format('tidemark.capture for inbound route %s. Made by tidemark.capture_make.', route.route_code));
