@@ -104,3 +104,43 @@ func TestReplaysGoLast(t *testing.T) {
 		}
 	})
 }
+
+// choosy opens targets that refuse every replay for now and take everything else.
+type choosy struct{ arrived *[]int64 }
+
+func (c choosy) Open(cursor.Route) (sink.Sink, error) { return c, nil }
+func (choosy) Limits() sink.Limits                    { return sink.Limits{Batch: 1} }
+func (choosy) Close() error                           { return nil }
+
+func (c choosy) Deliver(_ context.Context, batch []sink.Delivery) []sink.Result {
+	if batch[0].Replay {
+		return []sink.Result{{Outcome: sink.Retry, Code: "503"}}
+	}
+	*c.arrived = append(*c.arrived, batch[0].Event.Seq)
+	return []sink.Result{{Outcome: sink.Delivered}}
+}
+
+// Replays that fail time and again open no breaker: a live event that comes next is delivered at once.
+func TestFailedReplaysOpenNoBreaker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var arrived []int64
+		d := New(choosy{&arrived}, always{}, always{})
+		d.Begin(nil)
+		page := &cursor.Page{Routes: []cursor.Route{routeOfTest(1, "key")}}
+		for seq := range int64(2 * breakerTrips) {
+			replay := freshItem(seq+1, "a", 1)
+			replay.Fresh, replay.Replay = false, true
+			page.Items = append(page.Items, replay)
+		}
+		d.Act(t.Context(), page)
+		d.Quiesce()
+		d.Collect()
+		page.Items = []cursor.Item{freshItem(100, "a", 1)}
+		d.Act(t.Context(), page)
+		d.Quiesce()
+		if !slices.Equal(arrived, []int64{100}) {
+			t.Errorf("arrived %v, want the live event", arrived)
+		}
+	})
+}

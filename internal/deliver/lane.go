@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"time"
 
@@ -87,6 +88,7 @@ func newLane(route cursor.Route, s sink.Sink, perSecond float64, permit Permit, 
 	l.breaker = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
 		Name: route.Code, MaxRequests: 1, Timeout: breakerRests,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakerTrips },
+		IsExcluded:  func(err error) bool { return errors.Is(err, errReplayFailed) },
 	})
 	if perSecond > 0 {
 		l.limiter = rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond)))
@@ -294,7 +296,7 @@ func (l *lane) send(ctx context.Context, batch []*job, blocked map[string]bool) 
 	began := time.Now()
 	results := l.deliver(limited, deliveries)
 	cancel()
-	done(verdict(ctx, results))
+	done(verdict(ctx, sending, results))
 	l.observe.Delivered(l.route.Code, results, time.Since(began))
 	for i, j := range sending {
 		l.conclude(ctx, j, results[i], blocked)
@@ -314,9 +316,13 @@ func (l *lane) deliver(ctx context.Context, deliveries []sink.Delivery) (results
 	return l.sink.Deliver(ctx, deliveries)
 }
 
+// errReplayFailed says nothing about the target: it may refuse an old event, time and again, and take every live one. A
+// breaker that it opens would hold up live events behind an operator's replay.
+var errReplayFailed = errors.New("a replay was not delivered")
+
 // verdict is what the breaker is told: the target is ill if it took nothing. What we
 // have cut off ourselves says nothing about it.
-func verdict(ctx context.Context, results []sink.Result) error {
+func verdict(ctx context.Context, sent []*job, results []sink.Result) error {
 	for _, r := range results {
 		if r.Outcome == sink.Delivered || r.Outcome == sink.Permanent {
 			return nil
@@ -324,6 +330,9 @@ func verdict(ctx context.Context, results []sink.Result) error {
 	}
 	if ctx.Err() != nil {
 		return nil
+	}
+	if !slices.ContainsFunc(sent, func(j *job) bool { return !j.item.Replay }) {
+		return errReplayFailed
 	}
 	return errors.New("nothing was delivered")
 }
