@@ -143,3 +143,54 @@ func TestSourcePartLeaves(t *testing.T) {
 	s.drain()
 	s.want(`select string_agg(id::text, ' ' order by id) from births b where not exists (select from taken t where t.id = b.id::text)`, "6 7")
 }
+
+// A table is exchanged after the plan has looked at it and before its rows are read: the pass waits for the change, and must
+// not read what it was not meant for.
+func TestSourceExchangedInMidPass(t *testing.T) {
+	t.Parallel()
+	const anew = `create table births_next (like births including all); alter table births rename to births_old;
+		alter table births_next rename to births;
+		grant select on births to tidemark_executor; insert into births (name) select 'new' from generate_series(1, 20)`
+	for name, c := range map[string]struct{ change, kind string }{
+		"another table":   {anew, "source_changed"},
+		"numbers again":   {`truncate births restart identity; insert into births (name) select 'new' from generate_series(1, 20)`, "source_changed"},
+		"no table":        {`alter table births rename to births_away`, "source_misconfigured"},
+		"no right to it":  {`revoke select on births from tidemark_executor`, "source_misconfigured"},
+		"nothing of that": {`insert into births (name) values ('new')`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := tidemarktest.NewDB(t)
+			s := tail(t, db, "sequence", "")
+			s.exec(`grant select on births to tidemark_executor; grant insert on taken to tidemark_executor; set role tidemark_executor`)
+			operator := tailing{open(t, db, "operator")}
+			operator.exec(insertBirths)
+			s.drain()
+			operator.exec(`begin; lock table births in access exclusive mode`)
+			came := make(chan run, 1)
+			go func() {
+				defer close(came)
+				if got, err := s.try(); err != nil {
+					t.Error(err)
+				} else {
+					came <- got
+				}
+			}()
+			operator.waitsFor(s.session)
+			operator.exec(c.change)
+			operator.exec(`commit`)
+			got := <-came
+			if c.kind == "" {
+				if got.Status != "ran" || got.Taken != 1 {
+					t.Errorf("got %+v", got)
+				}
+				return
+			}
+			operator.want(`select count(*) from taken where row ->> 'name' = 'new'`, "0")
+			operator.want(`select kind from tidemark.finding where closed_at is null`, c.kind)
+			if got.Status != "held" {
+				t.Errorf("got %+v, want held", got)
+			}
+		})
+	}
+}

@@ -11,3 +11,4 @@ end
 $$;
 comment on function tidemark.source_numbering(tidemark.source, regclass) is 'Which sequence numbers the rows of a source with the safety sequence, and since when: another text after truncate … restart identity or alter sequence. Not after setval. Null: another safety, or no sequence.';
 revoke all on function tidemark.source_numbering(tidemark.source, regclass) from public;
+grant execute on function tidemark.source_numbering(tidemark.source, regclass) to tidemark_executor;

@@ -25,12 +25,6 @@ begin
     if next.status = 'go' then
         if row_security_active(next.relation) then
             next := tidemark.source_misread(next, 'source_changed', format('row security of %s hides rows from %s', next.relation::regclass, current_user));
-        else
-            problem := tidemark.source_restarted(next);
-            if problem is not null then
-                next := tidemark.source_misread(next, 'source_changed', problem);
-                problem := null;
-            end if;
         end if;
     end if;
     status := next.status;
@@ -40,10 +34,14 @@ begin
         return;
     end if;
     begin
-        next.rows_limit := tidemark.source_budget(next);
-        got := tidemark.source_read(next, 'rows');
-        problem := case when next.step = 'forward' and (next.source).safety = 'sequence' then tidemark.source_behind(next.source, next.relation, got.last_id::bigint) end;
         kind := 'source_changed';
+        problem := tidemark.source_restarted(next);
+        if problem is null then
+            next.rows_limit := tidemark.source_budget(next);
+            got := tidemark.source_read(next, 'rows');
+            problem := case when next.step = 'forward' and (next.source).safety = 'sequence'
+                            then tidemark.source_behind(next.source, next.relation, got.last_id::bigint) end;
+        end if;
     exception
         when undefined_table or undefined_column or undefined_function or feature_not_supported or insufficient_privilege
           or datatype_mismatch or syntax_error then

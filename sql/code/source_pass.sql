@@ -41,10 +41,6 @@ begin
         return tidemark.source_rest(tidemark.source_misread(plan, 'source_changed',
             format('row security of %s hides rows from %s', plan.relation::regclass, current_user)));
     end if;
-    problem := tidemark.source_restarted(plan);
-    if problem is not null then
-        return tidemark.source_rest(tidemark.source_misread(plan, 'source_changed', problem));
-    end if;
     if (plan.cursor).phase = 'seeding' then
         -- The rows of a first sweep can all be read again: what a crash takes back it takes back whole, effects and
         -- cursor, so that nothing waits for the disk page by page.
@@ -58,6 +54,10 @@ begin
 
     careful := plan.suspects is not null or plan.step = 'retry';
     begin
+        problem := tidemark.source_restarted(plan);
+        if problem is not null then
+            raise exception using errcode = 'TM012', message = problem, constraint = 'source_changed';
+        end if;
         begin
             plan.rows_limit := tidemark.source_budget(plan);
             if not careful then

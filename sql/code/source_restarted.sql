@@ -1,4 +1,4 @@
--- Not a security definer: it reads the table, and looks at its sequence, as the worker does.
+-- Not a security definer: it reads the table, and looks at its sequence, as the role that runs the worker does.
 --
 -- After setval the sequence is the same one, and once it has passed the watermark again its value tells nothing. The rows
 -- do: each number below the watermark was given out a second time, also those of the rows that were read last, whose
@@ -15,6 +15,15 @@ declare
     problem text;
     again text;
 begin
+    -- The plan looked at the table without a lock, and it may have been exchanged since. Reading nothing takes the lock that
+    -- reading takes, for the rest of the transaction: what is true from here on is true of what is read.
+    execute format('select from %I.%I where false', s.schema_name, s.table_name);
+    if not exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                   where n.nspname = s.schema_name and c.relname = s.table_name and c.oid = plan.relation) then
+        return 'the table is another one than that which was read: it was exchanged just now';
+    elsif s.safety = 'sequence' and c.metadata ->> 'numbering' is distinct from tidemark.source_numbering(s, plan.relation) then
+        return 'the sequence was restarted, altered or replaced just now: its numbers may be given out again';
+    end if;
     if plan.step <> 'forward' or s.safety <> 'sequence' then
         return null;
     end if;
@@ -35,6 +44,6 @@ begin
     return problem;
 end
 $$;
-comment on function tidemark.source_restarted(tidemark.source_plan) is 'Whether numbers at or below the watermark of a source with the safety sequence were, or are going to be, given out again, so that their rows would be passed over; null: nothing shows it. Ask before a page is read.';
+comment on function tidemark.source_restarted(tidemark.source_plan) is 'What has changed about a source since the plan looked at it, after this has locked the table for reading: it is another one, or, with the safety sequence, numbers at or below the watermark were, or are going to be, given out again, so that their rows would be passed over. Null: nothing shows it. Ask before a page is read, whatever the step. Raises what reading the table raises.';
 revoke all on function tidemark.source_restarted(tidemark.source_plan) from public;
 grant execute on function tidemark.source_restarted(tidemark.source_plan) to tidemark_executor;
