@@ -194,3 +194,26 @@ func TestSourceExchangedInMidPass(t *testing.T) {
 		})
 	}
 }
+
+// A row that waits for another attempt is gone, and its number is another row's: each is handed over as what it is, once.
+func TestSourceRetryOfANumberGivenAgain(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "sequence", "")
+	s.exec(`drop function take; create function take(rows births[]) returns void language plpgsql as $$
+		begin
+			if exists (select from unnest(rows) r where r.name = 'bad') and not exists (select from taken where id = 'mended') then
+				raise exception 'bad';
+			end if;
+			insert into taken (id, row) select r.id::text, to_jsonb(r) from unnest(rows) r;
+		end $$;
+		update tidemark.worker set retry_policy = '{"base_seconds": 3600, "max_attempts": 9}' where worker = 'w'`)
+	s.exec(`insert into births (name) values ('good'), ('bad')`)
+	s.drain()
+	s.want(`select item_id from tidemark.pending_row`, "2")
+	s.exec(`truncate births restart identity; insert into births (name) select 'new' || i from generate_series(1, 3) i`)
+	s.wantHeld("source_changed")
+	s.exec(`select tidemark.source_rewind('w', 'births', 'truncated', to_id => '0')`)
+	s.exec(`insert into taken (id) values ('mended'); update tidemark.pending_row set next_attempt_at = clock_timestamp()`)
+	s.drain()
+	s.want(`select row ->> 'name' from taken where id <> 'mended' order by 1`, "bad", "good", "new1", "new2", "new3")
+}

@@ -90,9 +90,12 @@ select x.*, false from (
             'select coalesce(t.r, jsonb_populate_record(null::%2$s, p.snapshot)) as r, p.item_id as id, p.item_ts as ts, true as fits,
     null::bigint as xid, null as g, p.item_id as pos, false as late
 from tidemark.source_due($11, %4$L, $6, $4) p
-left join lateral (select %5$s as r from %2$s tidemark_row where %3$s = p.item_id::%1$s) t on true
+left join lateral (select %5$s as r from %2$s tidemark_row where %3$s = p.item_id::%1$s%6$s) t on true
 where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
-            definition.id_type, rel, id_, definition.source, whole)
+            definition.id_type, rel, id_, definition.source, whole,
+            -- A number may have been given out again: that row is another, and is read in its turn.
+            case when definition.safety = 'sequence' and definition.timestamp_column is not null
+                 then format(' and (%s%s) is not distinct from p.item_ts', ts, zone) else '' end)
         end;
     if sweeping then
         fresh := format('e.fits and e.xid >= $7 and not exists (
