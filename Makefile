@@ -73,12 +73,14 @@ chaos: postgres ## Kill, cut, pause and poison for D (3m) with seed SEED, and ch
 
 .PHONY: chaos-long
 chaos-long: postgres ## Run chaos for D (3m) on versions 15 and 18, with and without tables, by daemon, psql and PgBouncer
-	@set -e; for version in 15 18; do \
-		bin=$$(scripts/postgres-version.sh $$version); \
+	@failed=; for version in 15 18; do \
+		bin=$$(scripts/postgres-version.sh $$version) || exit 1; \
 		for tables in on off; do for path in daemon psql pgbouncer; do \
-			$(GO) run ./test/chaos -d $(D) -pg $$bin -tables $$tables -path $$path; \
+			echo "==> PostgreSQL $$version, tables $$tables, by $$path"; \
+			$(GO) run ./test/chaos -d $(D) -pg $$bin -tables $$tables -path $$path || failed="$$failed $$version/$$tables/$$path"; \
 		done; done; \
-	done
+	done; \
+	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 .PHONY: state-machine
 state-machine: postgres ## Run each state machine of the cursor and the lease for STEPS (1000000) steps, and all mutants

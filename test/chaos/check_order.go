@@ -131,35 +131,38 @@ func (c *checker) replaysMarked() {
 	}
 }
 
-// I10: a dead target holds up nobody else.
+// I10: a dead target holds up no other route, and a replay no live event.
 func (c *checker) deadHoldsNobody() {
-	if len(c.Calm.IDs) == 0 {
-		return
+	for _, calm := range c.Calms {
+		c.calmIsFast(calm)
 	}
-	ages := c.calmAges()
+}
+
+func (c *checker) calmIsFast(calm calm) {
+	ages := c.calmAges(calm)
 	for i := range c.Targets {
 		t := &c.Targets[i]
 		if t.Dead {
 			continue
 		}
 		late := 0
-		for _, id := range c.Calm.IDs {
-			if age, came := ages[t.Route][id]; !came || age > c.Calm.Limit {
+		for _, id := range calm.IDs {
+			if age, came := ages[t.Route][id]; !came || age > calm.Limit {
 				late++
 			}
 		}
 		if late > 0 {
-			c.report("I10", "%s: %d of %d events took longer than %s with nothing wrong but a dead target on another route",
-				t.Route, late, len(c.Calm.IDs), c.Calm.Limit)
+			c.report("I10", "%s: %d of %d events took longer than %s with nothing wrong but %s",
+				t.Route, late, len(calm.IDs), calm.Limit, calm.Beside)
 		}
 	}
 }
 
 // calmAges is how long each event of the calm took, by route.
-func (e *evidence) calmAges() map[string]map[int64]time.Duration {
+func (e *evidence) calmAges(of calm) map[string]map[int64]time.Duration {
 	ages := map[string]map[int64]time.Duration{}
 	calm := map[int64]bool{}
-	for _, id := range e.Calm.IDs {
+	for _, id := range of.IDs {
 		calm[id] = true
 	}
 	note := func(route string, id int64, at time.Time) {
@@ -170,11 +173,11 @@ func (e *evidence) calmAges() map[string]map[int64]time.Duration {
 			ages[route] = map[int64]time.Duration{}
 		}
 		if _, again := ages[route][id]; !again {
-			ages[route][id] = at.Sub(e.Calm.Sent)
+			ages[route][id] = at.Sub(of.Sent)
 		}
 	}
 	for i := range e.Arrivals {
-		if a := &e.Arrivals[i]; a.Answer.took() {
+		if a := &e.Arrivals[i]; a.Answer.took() && !a.Replay {
 			note(a.Route, a.ID, a.At)
 		}
 	}

@@ -47,9 +47,15 @@ func sound() *evidence {
 	e.Arrivals = append(e.Arrivals, again)
 	e.Samples = []Sample{{at(0), 1, 1}, {at(1), 2, 1}, {at(2), 3, 2}}
 	e.Closings = []closing{{What: masterGate, Sent: at(5.5), From: at(6), To: at(9), Over: at(9.1)}}
-	e.Rows = []Row{{"ledger", "1", 1, false}, {"receipt", "1", 1, false}, {"ledger", "2", 2, true}}
+	e.Rows = []Row{
+		{"ledger", "1", 1, false, false}, {"receipt", "1", 1, false, false}, {"ledger", "2", 2, true, false}, // and deleted were
+		{"ledger", "1", 7, false, true}, {"ledger", "2", 8, true, true},
+	}
+	e.Changes = []change{{"ledger", "truncate", at(0.1), at(0.4), true, true}}
+	e.Rewinds = []rewind{{at(20), at(21)}}
+	e.Probes = []probe{{"chaos/probe", true, true}}
 	e.Notes = []Note{{at(0.5), "ledger", "1", 1}, {at(0.7), "receipt", "1", 1}}
-	e.RowLetters = []RowLetter{{"ledger", "2"}}
+	e.RowLetters = []RowLetter{{"ledger", 2}}
 	return e
 }
 
@@ -127,11 +133,11 @@ func TestEachViolation(t *testing.T) {
 			e.Arrivals[len(e.Arrivals)-1].Replay = false
 		}, []string{"I9"}},
 		"held up by the dead target": {func(e *evidence) {
-			e.Calm = calm{IDs: []int64{3}, Sent: at(2), Limit: 200 * time.Millisecond}
+			e.Calms = []calm{{IDs: []int64{3}, Sent: at(2), Limit: 200 * time.Millisecond}}
 		}, []string{"I10", "I10", "I10", "I10"}},
 		"a row that was never handled": {func(e *evidence) { e.Notes = e.Notes[:1] }, []string{"I3"}},
 		"a row that is a dead letter without a reason": {func(e *evidence) {
-			e.RowLetters = append(e.RowLetters, RowLetter{"receipt", "1"})
+			e.RowLetters = append(e.RowLetters, RowLetter{"receipt", 1})
 		}, []string{"I3"}},
 		"poison of which something has remained": {func(e *evidence) {
 			e.Notes = append(e.Notes, Note{at(1), "ledger", "2", 2})
@@ -146,10 +152,20 @@ func TestEachViolation(t *testing.T) {
 		"a row that a crash took back": {func(e *evidence) {
 			e.Notes = append(e.Notes, Note{at(1), "ledger", "5", 5})
 		}, []string{"I2"}},
-		"a row that says another":     {func(e *evidence) { e.Notes[0].Write = 3 }, []string{"I2"}},
-		"a row through a closed gate": {func(e *evidence) { e.Notes[0].At = at(6.1) }, []string{"I6"}},
-		"bad signature":               {func(e *evidence) { e.Forged = 1 }, []string{"signature"}},
-		"a daemon that panics":        {func(e *evidence) { e.Broken = []string{"panic"} }, []string{"process"}},
+		"a row that says another":                      {func(e *evidence) { e.Notes[0].Write = 3 }, []string{"I2", "I3"}},
+		"a row through a closed gate":                  {func(e *evidence) { e.Notes[0].At = at(6.1) }, []string{"I6"}},
+		"a row handled before the change was accepted": {func(e *evidence) { e.Notes[0].At = at(0.2) }, []string{"I11"}},
+		"a change that was not told":                   {func(e *evidence) { e.Changes[0].Told = false }, []string{"I11"}},
+		"silence that was not told":                    {func(e *evidence) { e.Probes[0].Opened = false }, []string{"I11"}},
+		"a finding that does not close":                {func(e *evidence) { e.Probes[0].Closed = false }, []string{"I11"}},
+		"a finding about nothing": {func(e *evidence) {
+			e.Findings = []Finding{{"cursor_lag", "tables/receipt/0", "480 h behind"}}
+		}, []string{"I11"}},
+		"a deleted row handled twice": {func(e *evidence) {
+			e.Notes = append(e.Notes, Note{at(1), "ledger", "1", 7}, Note{at(1), "ledger", "1", 7})
+		}, []string{"I4"}},
+		"bad signature":        {func(e *evidence) { e.Forged = 1 }, []string{"signature"}},
+		"a daemon that panics": {func(e *evidence) { e.Broken = []string{"panic"} }, []string{"process"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -191,6 +207,12 @@ func TestAllowed(t *testing.T) {
 		},
 		"what was in doubt and is stored": func(e *evidence) {
 			e.Txns[2].Fate = unknown
+		},
+		"a row that was handled and deleted": func(e *evidence) {
+			e.Notes = append(e.Notes, Note{at(1), "ledger", "1", 7})
+		},
+		"a rewind of the log": func(e *evidence) {
+			e.Samples = append(e.Samples, Sample{at(20.5), 1, 2})
 		},
 		"a backlog of the dead target": func(e *evidence) {
 			e.Stored[2].Kind = "alarm"

@@ -58,7 +58,15 @@ var faults = []fault{
 	{"low-limits", 3, lowLimits},
 	{"table-away", 3, tableAway},
 	{"table-rewind", 4, tableRewind},
+	{"table-truncate", 2, tableTruncate},
+	{"table-set-back", 2, tableSetBack},
+	{"table-swap", 2, tableSwap},
+	{"table-detach", 2, tableDetach},
+	{"log-rewind", 3, logRewind},
+	{"low-thresholds", 2, lowThresholds},
+	{"message-alone", 2, messageAlone},
 	{"replay", 6, replayLetters},
+	{"replay-fails", 3, replayFails},
 }
 
 // chosenFaults reads the flags -faults and -without.

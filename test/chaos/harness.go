@@ -52,6 +52,7 @@ type harness struct {
 	passes       atomic.Int64 // by clients
 	clientsEnd   func()
 	hush         atomic.Bool // producers are to commit nothing
+	still        atomic.Bool // producers are to begin nothing
 
 	arrivals journal[arrival]
 	txns     journal[*txn]
@@ -60,6 +61,9 @@ type harness struct {
 	stops    journal[stop]
 	samples  journal[Sample]
 	replays  journal[replay]
+	changes  journal[change]
+	rewinds  journal[rewind]
+	probes   journal[probe]
 
 	mu     sync.Mutex
 	held   map[string]bool // what a fault is at work on
@@ -144,30 +148,11 @@ func (h *harness) disturb(ctx context.Context, e *evidence) error {
 	}
 	h.say("quiet: %q", e.Unquiet)
 	if e.Unquiet == "" {
-		e.Calm, err = h.calmDown(ctx)
+		if e.Calms, err = h.calmDown(ctx); err == nil {
+			e.Findings, err = h.findings(ctx)
+		}
 	}
 	return err
-}
-
-// calmDown writes events while nothing is wrong but the dead target.
-func (h *harness) calmDown(ctx context.Context) (calm, error) {
-	const events = 500
-	h.receivers[flaky].feel(mood{})
-	c := calm{Limit: 5 * time.Second}
-	at, kinds, poisons := make([]string, events), make([]string, events), make([]string, events)
-	t := &txn{Began: time.Now(), Fate: committed}
-	for i := range at {
-		at[i], kinds[i] = fmt.Sprintf("x%d", i), []string{"tick", "alarm"}[i%2]
-		c.IDs = append(c.IDs, h.next.Add(1))
-		t.Writes = append(t.Writes, write{ID: c.IDs[i]})
-	}
-	if err := h.command(ctx, `select app.write_all($1, $2, $3, $4)`, at, c.IDs, kinds, poisons); err != nil {
-		return c, err
-	}
-	c.Sent = time.Now()
-	t.Ended = c.Sent
-	h.txns.add(t)
-	return c, wait(ctx, c.Limit+500*time.Millisecond)
 }
 
 // gather stops the daemons and reads what the checker needs.
@@ -186,6 +171,7 @@ func (h *harness) gather(ctx context.Context, e *evidence) error {
 	}
 	e.Arrivals, e.Txns, e.Closings, e.Stops = h.arrivals.all(), h.txns.all(), h.closings.all(), h.stops.all()
 	e.Samples, e.Replays, e.Broken = h.samples.all(), h.replays.all(), h.broken
+	e.Changes, e.Rewinds, e.Probes = h.changes.all(), h.rewinds.all(), h.probes.all()
 	var errs [3]error
 	e.Stored, _, errs[0] = ask(ctx, h, pgx.RowToStructByPos[Stored], `select id, event, key, version, kind, poison from app.journal`)
 	e.Effects, _, errs[1] = ask(ctx, h, pgx.RowToStructByPos[Effect], `select n, at, id, event, key, version from app.effect order by n`)

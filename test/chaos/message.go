@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -18,10 +20,62 @@ func (p *producer) message(ctx context.Context) {
 		}
 		_ = wait(ctx, 10*time.Millisecond)
 	}
+	p.send(ctx, 2+p.random.IntN(3), p.random.IntN(10000))
+}
+
+// messageAlone sends a message of two transactions while all others write in short ones, so that nothing but the message
+// itself keeps a reader by time behind its second transaction.
+func messageAlone(h *harness, random *rand.Rand) (string, func(context.Context) error) {
+	return "message", h.scene(random, func(ctx context.Context, p *producer) error {
+		h.still.Store(true)
+		defer h.still.Store(false)
+		for deadline := time.Now().Add(10 * time.Second); ; {
+			n, err := h.number(ctx, `select (select count(*) from pg_stat_activity where usename = 'chaos_writer' and xact_start is not null)
+				+ (select count(*) from pg_prepared_xacts)`)
+			if err != nil || n > 0 && time.Now().After(deadline) {
+				return err
+			}
+			if n == 0 {
+				break
+			}
+			if err := wait(ctx, 50*time.Millisecond); err != nil {
+				return err
+			}
+		}
+		others, enough := context.WithCancel(ctx)
+		defer enough()
+		var writing sync.WaitGroup
+		defer writing.Wait()
+		seed := random.Uint64()
+		writing.Go(func() {
+			conn, err := connect(others, h.writerURL())
+			if err != nil {
+				return
+			}
+			other := &producer{harness: h, random: rand.New(rand.NewPCG(seed, 1)), conn: conn}
+			defer other.hangUp()
+			for other.conn != nil && wait(others, 20*time.Millisecond) == nil {
+				d, cancel := other.begin(ctx)
+				d.write(false, h.scratch(other.random))
+				d.end(true)
+				cancel()
+			}
+		})
+		limited, cancel := context.WithTimeout(ctx, turn)
+		defer cancel()
+		p.send(limited, 2, 100000)
+		enough()
+		return nil
+	})
+}
+
+// send sends so many transactions as one message, with commits of nothing between them: they take a while, in which
+// nothing is shown.
+func (p *producer) send(ctx context.Context, transactions, pause int) {
 	var text strings.Builder
 	text.WriteString("set client_min_messages = error;")
 	var txns []*txn
-	for range 2 + p.random.IntN(3) {
+	for range transactions {
 		id := p.next.Add(1)
 		txns = append(txns, &txn{Began: time.Now(), Fate: unknown, Writes: []write{{ID: id}}})
 		fmt.Fprintf(&text, `begin; select app.write_all('{k%d}', '{%d}', '{tick}', '{""}');`, p.random.IntN(keys), id)
@@ -31,8 +85,7 @@ func (p *producer) message(ctx context.Context) {
 		if len(txns) == 1 { // longer than the margin of a clock
 			text.WriteString("select pg_sleep(1.2);")
 		}
-		// Commits of nothing take a while, in which nothing is shown.
-		fmt.Fprintf(&text, "commit;%s", strings.Repeat("commit;", p.random.IntN(10000)))
+		fmt.Fprintf(&text, "commit;%s", strings.Repeat("commit;", pause))
 	}
 	results, err := p.conn.PgConn().Exec(ctx, text.String()).ReadAll()
 	// A message ends at its first error. The answers say which of its transactions were committed.

@@ -133,6 +133,26 @@ var mutants = func() map[string]mutant {
 			sql: []edit{{"source_query", "where l.worker_id = $11 and l.source", "where false and l.worker_id = $11 and l.source"}}, scenes: []string{"late-commit"},
 		},
 		{
+			name: "queryblind", by: "I3", tells: "tables: between two transactions of a message nothing counts",
+			sql: []edit{{"oldest_transaction", "then a.query_start", "then null"}}, scenes: []string{"message-alone"},
+		},
+		{
+			name: "gatedcapture", by: "I3", tells: "capture asks the gate that stops deliveries",
+			sql: []edit{{"capture", "awake boolean;\nbegin\n", "awake boolean;\nbegin\n    if not tidemark.gate_open('routes.enabled') then return null; end if;\n"}}, scenes: []string{"gate-master"},
+		},
+		{
+			name: "replayblocks", by: "I10", tells: "a live event waits behind a replay of its key",
+			sql: []edit{{"pending_due", "and not e.replay))", "))"}}, scenes: []string{"replay-fails"},
+		},
+		{
+			name: "nonumbering", by: "I11", tells: "tables: a sequence that was restarted is not told from the one that was read",
+			sql: []edit{
+				{"source_problem", "cursor.metadata ->> 'numbering' is distinct from", "false and cursor.metadata ->> 'numbering' is distinct from"},
+				{"source_restarted", "elsif s.safety = 'sequence' and", "elsif false and s.safety = 'sequence' and"},
+			},
+			scenes: []string{"table-truncate"},
+		},
+		{
 			name: "noparking", by: "I5", tells: "a lane does not keep events of a key behind each other",
 			bug: "noparking", scenes: []string{"key-fails"},
 		},

@@ -37,7 +37,7 @@ func (h *harness) produce(ctx context.Context, stop <-chan struct{}, id int) {
 			return
 		default:
 		}
-		if h.hush.Load() || h.crowded() {
+		if h.hush.Load() || h.still.Load() || h.crowded() {
 			_ = wait(ctx, 50*time.Millisecond)
 			continue
 		}

@@ -34,6 +34,7 @@ type receiver struct {
 	mood    mood
 	usual   mood
 	failing map[string]time.Time // keys that are refused until then
+	fresh   time.Time            // replays are refused until then
 	first   map[string]bool      // events that were taken
 }
 
@@ -73,6 +74,13 @@ func (r *receiver) failKey(key string, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failing[key] = time.Now().Add(d)
+}
+
+// refuseReplays refuses what comes as a replay for d.
+func (r *receiver) refuseReplays(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fresh = time.Now().Add(d)
 }
 
 // distinct is how many events it has taken.
@@ -121,9 +129,9 @@ func (r *receiver) judge(a *arrival, bad bool) (hang bool) {
 	dice := r.random.Float64()
 	until, failing := r.failing[a.Key]
 	switch m := r.mood; {
-	case bad && !a.Replay:
+	case bad && (!a.Replay || dice < 0.4): // which another replay may mend
 		a.Answer = poison
-	case failing && a.At.Before(until), dice < m.fail:
+	case a.Replay && a.At.Before(r.fresh), failing && a.At.Before(until), dice < m.fail:
 		a.Answer = refused
 	case dice < m.fail+m.lose:
 		a.Answer = unheard

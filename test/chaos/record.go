@@ -107,7 +107,7 @@ type replay struct {
 	Route  string
 	Event  string
 	Inside bool // its outcome was there at once
-	Known  bool // the commit was acknowledged
+	Known  bool // the commit was acknowledged, and nothing keeps it from coming
 }
 
 // journal is a list that many may append to.

@@ -81,7 +81,7 @@ func (r *result) printFaults(say func(string, ...any)) {
 
 func (r *result) printDeliveries(say func(string, ...any)) {
 	e := r.evidence
-	type sum struct{ all, taken, again, unheard, refused, stale int }
+	type sum struct{ all, taken, again, unheard, refused, stale, replayed int }
 	sums, seen, epochs := map[string]*sum{}, map[Letter]bool{}, map[string]int64{}
 	for i := range e.Arrivals {
 		a := &e.Arrivals[i]
@@ -102,7 +102,9 @@ func (r *result) printDeliveries(say func(string, ...any)) {
 		if a.Answer == unheard {
 			s.unheard++
 		}
-		if l := (Letter{a.Route, a.Event}); seen[l] {
+		if l := (Letter{a.Route, a.Event}); seen[l] && a.Replay {
+			s.replayed++
+		} else if seen[l] {
 			s.again++
 		} else {
 			seen[l] = true
@@ -113,15 +115,28 @@ func (r *result) printDeliveries(say func(string, ...any)) {
 	for _, route := range slices.Sorted(maps.Keys(sums)) {
 		s := sums[route]
 		total += s.taken + s.again
-		say("%-8s %d arrivals: %d events, %d refused, %d duplicates (%.2f %%; for %d the receiver lost its answer), %d by an epoch that was over",
-			route, s.all, s.taken, s.refused, s.again, 100*float64(s.again)/float64(max(1, s.taken)), s.unheard, s.stale)
+		say("%-8s %d arrivals: %d events, %d refused, %d duplicates (%.2f %%; for %d the receiver lost its answer), %d by an epoch that was over, %d replays",
+			route, s.all, s.taken, s.refused, s.again, 100*float64(s.again)/float64(max(1, s.taken)), s.unheard, s.stale, s.replayed)
 	}
 	say("%-8s %d effects", inside, len(e.Effects))
 	rows := map[string]int{}
 	for i := range e.Rows {
 		rows[e.Rows[i].Source]++
 	}
-	say("tables: %d rows of ledger, %d of receipt, %d of reading; %d handled, %d dead letters", rows["ledger"], rows["receipt"], rows["reading"], len(e.Notes), len(e.RowLetters))
+	gone, told := 0, 0
+	for i := range e.Rows {
+		if e.Rows[i].Gone {
+			gone++
+		}
+	}
+	for _, x := range e.Changes {
+		if x.Told {
+			told++
+		}
+	}
+	say("tables: %d rows of ledger, %d of receipt, %d of reading, %d of parcel and %d events of it, %d of these deleted; %d handled, %d dead letters",
+		rows["ledger"], rows["receipt"], rows["reading"], rows["parcel"], rows["parcel-event"], gone, len(e.Notes), len(e.RowLetters))
+	say("operators: %d tables remade, %d times told; %d rewinds of the log, %d probes of silence", len(e.Changes), told, len(e.Rewinds), len(e.Probes))
 	if r.path == byPsql {
 		say("clients: %d passes", r.passes.Load())
 	}
@@ -129,9 +144,12 @@ func (r *result) printDeliveries(say func(string, ...any)) {
 }
 
 func (r *result) printCalm(say func(string, ...any)) {
-	for route, ages := range r.evidence.calmAges() {
-		list := slices.Sorted(maps.Values(ages))
-		say("calm: %d events on %s, p50 %s, p99 %s, the last after %s", len(list), route, percentile(list, 0.5), percentile(list, 0.99), percentile(list, 1))
+	for _, calm := range r.evidence.Calms {
+		say("calm but for %s:", calm.Beside)
+		for route, ages := range r.evidence.calmAges(calm) {
+			list := slices.Sorted(maps.Values(ages))
+			say("  %d events on %s, p50 %s, p99 %s, the last after %s", len(list), route, percentile(list, 0.5), percentile(list, 0.99), percentile(list, 1))
+		}
 	}
 }
 

@@ -135,6 +135,10 @@ func (h *harness) install(ctx context.Context) error {
 			return err
 		}
 	}
+	// What was made of an edited function before.
+	if _, err := conn.Exec(ctx, `select tidemark.capture_refresh()`); err != nil {
+		return err
+	}
 	_, err = conn.Exec(ctx, `select tidemark.gate_set($1, true), tidemark.gate_set($2, true)`, masterGate, "worker."+worker+".enabled")
 	return err
 }

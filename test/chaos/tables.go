@@ -24,6 +24,7 @@ type Row struct {
 	ID     string
 	Write  int64
 	Poison bool
+	Gone   bool // deleted by an operator
 }
 
 // Note is what the worker's handler wrote down of a row.
@@ -34,8 +35,11 @@ type Note struct {
 	Write  int64
 }
 
-// RowLetter is a dead letter of a row.
-type RowLetter struct{ Source, ID string }
+// RowLetter is a dead letter of a row. Ids may be given out again, the number of the write is not.
+type RowLetter struct {
+	Source string
+	Write  int64
+}
 
 // append writes a row to each table, under the number of a write. What it says of the time lies up to 40 s back; the
 // sweep has 2 minutes for that and for the transaction to end.
@@ -63,7 +67,7 @@ func text(taken any) any {
 
 // installTables gives the daemons tables to read.
 func (h *harness) installTables(ctx context.Context, conn *pgx.Conn) error {
-	if _, err := conn.Exec(ctx, tables); err != nil {
+	if _, err := conn.Exec(ctx, tables+remake); err != nil {
 		return fmt.Errorf("tables.sql: %w", err)
 	}
 	_, err := conn.Exec(ctx, `select tidemark.gate_set($1, true)`, "worker."+tableWorker+".enabled")
@@ -81,6 +85,7 @@ func (h *harness) lagging(ctx context.Context, xid string) (string, error) {
 		  from tidemark.worker_cursor c
 		 where c.worker = $1 and case c.source
 		       when 'ledger' then c.watermark_id::bigint < (select max(id) from app.ledger) or not isempty(c.holes + c.fenced)
+		       when 'parcel' then c.watermark_id::bigint < (select max(seq) from tidemark.outbox) or not isempty(c.holes + c.fenced)
 		       when 'receipt' then coalesce(c.watermark_ts < (select max(created_at) from app.receipt), true)
 		       else coalesce((c.sweep ->> 'xmin')::xid8 < $2::xid8, true)
 		            or coalesce(c.watermark_ts < (select max(taken_at) from app.reading where taken_at < 'infinity'), true) end
@@ -95,14 +100,20 @@ func (h *harness) gatherTables(ctx context.Context, e *evidence) (err error) {
 		return nil
 	}
 	if e.Rows, _, err = ask(ctx, h, pgx.RowToStructByPos[Row], `
-		select 'ledger', id::text, write_id, poison from app.ledger
-		 union all select 'receipt', id::text, write_id, poison from app.receipt
-		 union all select 'reading', id, write_id, poison from app.reading`); err != nil {
+		select 'ledger', id::text, write_id, poison, false from app.ledger
+		 union all select 'receipt', id::text, write_id, poison, false from app.receipt
+		 union all select 'reading', id, write_id, poison, false from app.reading
+		 union all select s, id::text, write_id, poison, false from app.parcel, unnest('{parcel,parcel-event}'::text[]) s
+		 union all select source, row_id, write_id, poison, true from app.bygone`); err != nil {
 		return err
 	}
 	if e.Notes, _, err = ask(ctx, h, pgx.RowToStructByPos[Note], `select at, source, row_id, write_id from app.noted order by n`); err != nil {
 		return err
 	}
-	e.RowLetters, _, err = ask(ctx, h, pgx.RowToStructByPos[RowLetter], `select source, item_id from tidemark.dead_letter where source <> 'outbox'`)
+	e.RowLetters, _, err = ask(ctx, h, pgx.RowToStructByPos[RowLetter], `
+		select source, (event_snapshot ->> 'write_id')::bigint from tidemark.dead_letter where source <> 'outbox'
+		 union all
+		select 'parcel-event', (l.event_snapshot -> 'payload' -> 'columns' ->> 'write_id')::bigint
+		  from tidemark.dead_letter l join tidemark.outbound_route r on r.id = l.route_id where r.route_code = 'parcels'`)
 	return err
 }
