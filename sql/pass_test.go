@@ -289,3 +289,26 @@ func TestReplaysBesideLiveEvents(t *testing.T) {
 	equal(t, "room for live events", strings.Count(due(20), ",")+1, 22)
 	equal(t, "room for replays", strings.Count(due(20), "replay"), 2)
 }
+
+// What is due is looked for in ranges of one index, live deliveries and replays apart, in the order in which they are due.
+func TestPendingDueIsAnIndexRange(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`insert into tidemark.pending (worker_id, route_id, seq, replay) select w.id, 1, n, n % 2 = 0 from tidemark.worker w, generate_series(1, 10000) n where w.worker = 'default'`)
+	w.exec(`analyze tidemark.pending; set enable_seqscan = off; set enable_bitmapscan = off`)
+	for _, c := range []string{
+		`not p.replay and p.next_attempt_at <= now() order by p.next_attempt_at`,
+		`p.replay and p.next_attempt_at <= now() order by p.next_attempt_at`,
+		`p.replay in (false, true) and p.next_attempt_at <= now()`,
+		`true order by p.replay, p.next_attempt_at`,
+	} {
+		plan := strings.Join(column[string](w, `explain (costs off) select p from tidemark.pending p where p.route_id = 1 and `+c+` limit 100`), "\n")
+		cond := strings.Count(plan, "route_id = 1")
+		if strings.Contains(c, "now()") {
+			cond = strings.Count(plan, "(next_attempt_at <= now())")
+		}
+		if !strings.Contains(plan, "using pending_due") || strings.Contains(plan, "Sort") || strings.Contains(plan, "Filter") || cond != 1 {
+			t.Errorf("%s\n%s", c, plan)
+		}
+	}
+}

@@ -66,3 +66,17 @@ func TestSourcePageOfSmallRows(t *testing.T) {
 		t.Errorf("%+v, want one page", got)
 	}
 }
+
+// The setting holds for tables too, and so does the least it can be: rows of 30,000 bytes come in twos, not one by one.
+func TestSourcePageOfLeastBytes(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "sequence", "")
+	s.exec(`update tidemark.setting set value = '1' where key = 'batch.max_bytes'; alter table births add wide text;
+		alter table births alter wide set storage external;
+		insert into births (wide) select repeat('x', 30000) from generate_series(1, 6)`)
+	for range 3 {
+		if got := s.once(); got.Taken != 2 {
+			t.Errorf("%+v, want 2 rows", got)
+		}
+	}
+}

@@ -29,7 +29,7 @@ var findingKinds = map[string]explanation{
 		"tidemark heartbeat deregister SUBJECT --reason …",
 	},
 	"worker_failing": {
-		"A worker meets the same error again and again, and does nothing else. The detail says where, and the error with its code. It closes when a pass goes well.",
+		"A worker meets the same error again and again, or cannot read within its lease, and does nothing else. The detail says where, and the error with its code. It closes when a pass goes well.",
 		"Mend what the error names: a right, a table, a function, the server's settings. Nothing is lost meanwhile.",
 		"tidemark verify",
 	},
@@ -62,6 +62,11 @@ var findingKinds = map[string]explanation{
 		"Events of this worker, or rows of this cursor of a table, could not be delivered and are kept as dead letters. It closes when none is open.",
 		"See why they failed, mend that, and replay them; or discard them.",
 		"tidemark dead-letter list",
+	},
+	"event_unreadable": {
+		"The payload of an event did not come within the lease of the worker, and the event became a dead letter of each route that claims it. The detail names the latest one. It closes when no such letter is open.",
+		"Raise the lease of the daemon, or mend the line to the database or the load of the server; then replay the letters. The payload is in the log.",
+		"tidemark dead-letter list --code unreadable",
 	},
 	"dlq_overflow": {
 		"More dead letters of this worker are open than the setting dead_letter.overflow: a target refuses nearly everything.",

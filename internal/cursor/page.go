@@ -44,6 +44,8 @@ type Item struct {
 	Errors  int  // attempts that failed
 	Fresh   bool // of the batch; otherwise it was pending
 	Replay  bool // an operator sends a dead letter again
+	// Withheld is how many bytes the payload has where it was left out; 0: it was not.
+	Withheld int64
 }
 
 // LiveFirst compares items by the order in which a route takes them: live events by
@@ -90,6 +92,14 @@ type Page struct {
 	evidence string
 }
 
+// Bytes is how much payload it holds.
+func (p *Page) Bytes() (bytes int64) {
+	for i := range p.Items {
+		bytes += int64(len(p.Items[i].Payload))
+	}
+	return bytes
+}
+
 // Ask is what to read.
 type Ask struct {
 	Limit int   // events of the log, at most
@@ -100,12 +110,16 @@ type Ask struct {
 	Rooms map[int32]int
 	// NothingPending asks for fresh events only.
 	NothingPending bool
+	// Bytes of payload that the page may have, an event of each kind aside; 0: as the setting batch.max_bytes says.
+	Bytes int64
+	// Withhold leaves the payloads out; Payload gives them one by one.
+	Withhold bool
 }
 
 const readPage = `select gate, events, open, place, batch, evidence, routes, routes_version, route_ids, attempt_no, error_count, fresh, replay,
 	seq, event_id, created_at, occurred_at, lane::text, severity::text, domain, type, stream, key, subject_table, subject_ref,
-	idempotency_key, trace, actor, payload, missing, inside
-from tidemark.pass_read($1, $2, $3, $4::text::tidemark.batch, $5, $6, $7)`
+	idempotency_key, trace, actor, payload, missing, inside, withheld
+from tidemark.pass_read($1, $2, $3, $4::text::tidemark.batch, $5, $6, $7, nullif($8::bigint, 0), not $9::boolean)`
 
 // Read calls tidemark.pass_read. Where it returns items, all of them are durable.
 func (c *Cursor) Read(ctx context.Context, ask Ask) (*Page, error) {
@@ -121,7 +135,7 @@ func (c *Cursor) Read(ctx context.Context, ask Ask) (*Page, error) {
 		}
 	}
 	rows, err := c.db.Query(ctx, readPage, pgx.QueryResultFormats{pgx.BinaryFormatCode},
-		c.worker, c.epoch, ask.Limit, after, ask.KnownRoutes, routes, rooms)
+		c.worker, c.epoch, ask.Limit, after, ask.KnownRoutes, routes, rooms, ask.Bytes, ask.Withhold)
 	if err != nil {
 		return nil, err
 	}
@@ -170,23 +184,44 @@ func head(raw [][]byte) (*Page, error) {
 func item(raw [][]byte) (Item, error) {
 	e := raw[13:]
 	id := e[1]
-	if len(id) != 16 || len(e[0]) != 8 || len(e[15]) < 1 {
+	withheld := e[18]
+	if len(id) != 16 || len(e[0]) != 8 || len(e[15]) < 1 && len(withheld) != 8 {
 		return Item{}, fmt.Errorf("event %x: not as tidemark.pass_read tells it", e[0])
 	}
-	return Item{
+	it := Item{
 		Event: Event{
 			Seq: int64(binary.BigEndian.Uint64(e[0])), ID: uuid(id), CreatedAt: timestamp(e[2]), OccurredAt: timestamp(e[3]), //nolint:gosec // it was signed
 			Lane: string(e[4]), Severity: string(e[5]), Domain: string(e[6]), Type: string(e[7]), Stream: string(e[8]),
 			Key: string(e[9]), SubjectTable: string(e[10]), SubjectRef: string(e[11]), IdempotencyKey: string(e[12]),
 			Trace: string(e[13]), Actor: string(e[14]),
-			Payload: slices.Clone(e[15][1:]), // behind the version of the format
 		},
 		Routes:  int4s(raw[8]),
 		Attempt: int(binary.BigEndian.Uint32(raw[9])),
 		Errors:  int(binary.BigEndian.Uint32(raw[10])),
 		Fresh:   raw[11][0] == 1,
 		Replay:  raw[12][0] == 1,
-	}, nil
+	}
+	if withheld != nil {
+		it.Withheld = int64(binary.BigEndian.Uint64(withheld)) //nolint:gosec // it was signed
+	} else {
+		it.Payload = slices.Clone(e[15][1:]) // behind the version of the format
+	}
+	return it, nil
+}
+
+// Payload calls tidemark.pass_payload for an item that was read without it.
+func (c *Cursor) Payload(ctx context.Context, item *Item) error {
+	var replayOn *int32
+	if item.Replay {
+		replayOn = &item.Routes[0]
+	}
+	var payload []byte
+	err := c.db.QueryRow(ctx, `select tidemark.pass_payload($1, $2, $3, $4)`, c.worker, c.epoch, item.Seq, replayOn).Scan(&payload)
+	if err != nil {
+		return err
+	}
+	item.Payload, item.Withheld = payload, 0
+	return nil
 }
 
 func uuid(raw []byte) string {

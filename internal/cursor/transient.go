@@ -34,6 +34,22 @@ func Transient(err error) bool {
 		pgconn.SafeToRetry(err) // closed before the statement was sent
 }
 
+// TooMuch reports whether the answer was more than could be had: it did not come in time, or the server has no room for
+// it. The same question for less may succeed.
+func TooMuch(err error) bool {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return slices.Contains([]string{Timeout, outOfMemory, limitExceeded}, refused.Code)
+	}
+	return errors.Is(err, context.DeadlineExceeded)
+}
+
+// SQLSTATEs of a server that cannot make up its answer.
+const (
+	outOfMemory   = "53200"
+	limitExceeded = "54000"
+)
+
 func transientCode(code string) bool {
 	return len(code) == 5 && slices.Contains(transientClasses, code[:2]) || slices.Contains(transientCodes, code)
 }

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidemarkhq/tidemark/internal/cursor"
 )
 
-// failingAfter is how often in a row the same thing may fail before it is a finding.
+// failingAfter is how often in a row the same thing may fail before it is a finding; twice, where each time takes a lease.
 const failingAfter = 5
 
 // failing counts what fails in a row, at the same place with the same code, and reports it by the finding worker_failing.
@@ -30,15 +32,19 @@ type failing struct {
 func (f *failing) failed(ctx context.Context, place string, err error) {
 	code := "no connection"
 	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
+	switch {
+	case errors.As(err, &refused):
 		code = refused.Code
+	case errors.Is(err, context.DeadlineExceeded):
+		code = "no answer in time"
 	}
 	f.mu.Lock()
 	if what := place + ": " + code; what != f.what {
 		f.what, f.times = what, 0
 	}
 	f.times++
-	tell := f.times%failingAfter == 0
+	// What takes as long as a lease each time is not repeated five times before it is told.
+	tell := f.times%failingAfter == 0 || f.times == 2 && cursor.TooMuch(err)
 	if tell {
 		f.why = fmt.Errorf("%s fails again and again: %w", place, err)
 	}

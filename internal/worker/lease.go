@@ -34,12 +34,15 @@ type closedError struct{ gate string }
 
 func (e closedError) Error() string { return "closed by " + e.gate }
 
-// A missingError is how many pending events were gone from the log. What the handler knows
-// of the keys that wait is no longer true: it has to begin anew.
-type missingError struct{ events int64 }
+// An anewError is how many pending events were dead-lettered beside the handler, and why. What it knows of the keys that
+// wait is no longer true: it has to begin anew.
+type anewError struct {
+	events int64
+	why    string
+}
 
-func (e missingError) Error() string {
-	return fmt.Sprintf("%d pending events are not in the log any more: they are dead letters now", e.events)
+func (e anewError) Error() string {
+	return fmt.Sprintf("%d pending events %s: they are dead letters now", e.events, e.why)
 }
 
 // A lease is the right to act for a worker. Its context is done, with the cause, when
@@ -122,6 +125,14 @@ func (l *lease) deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.until.Add(-margin)
+}
+
+// late gives an error that was ended by the end of the lease the look of one that took too long, which it did.
+func (l *lease) late(err error) error {
+	if err != nil && errors.Is(context.Cause(l.ctx), errLeaseOver) {
+		return fmt.Errorf("%w: %w", context.DeadlineExceeded, errLeaseOver)
+	}
+	return err
 }
 
 // beat asks the database. An error ends the lease; that it cannot be asked is none.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,48 +100,6 @@ func TestNothingBeginsInTheMargin(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		if l.allows(1) {
 			t.Error("a delivery may begin in the margin")
-		}
-	})
-}
-
-// slowLog never answers in time, and notes how much it was asked for.
-type slowLog struct {
-	far
-	asked []int
-	stop  context.CancelFunc
-}
-
-func (s *slowLog) Query(ctx context.Context, _ string, args ...any) (pgx.Rows, error) {
-	s.asked = append(s.asked, args[3].(int)) // behind the formats, the worker and the epoch
-	if len(s.asked) == 10 {
-		s.stop()
-	}
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-
-// idle is a handler with nothing to do.
-type idle struct{ Handler }
-
-func (idle) Crowded() bool          { return false }
-func (idle) Rooms() map[int32]int   { return nil }
-func (idle) Ready() <-chan struct{} { return nil }
-
-// A page that cannot be read within the lease is asked for again with half of the events, down to one.
-func TestPageIsHalvedAfterATimeout(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		db := &slowLog{stop: stop}
-		w := &Worker{
-			cursor: cursor.New(db, "w", "o", time.Second), budget: newBudget(250, time.Second, time.Second), handler: idle{},
-			log: slog.New(slog.DiscardHandler), failing: failing{report: func(context.Context, string) error { return nil }},
-		}
-		if _, err := w.read(ctx, &lease{ctx: t.Context()}, nil, nil); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		if want := []int{250, 125, 62, 31, 15, 7, 3, 1, 1, 1}; !slices.Equal(db.asked, want) {
-			t.Errorf("asked for %v, want %v", db.asked, want)
 		}
 	})
 }

@@ -20,7 +20,7 @@ func (w *Worker) work(ctx context.Context, l *lease) error {
 	for {
 		if page == nil {
 			var err error
-			if page, err = w.read(ctx, l, last, nil); err != nil {
+			if page, err = w.read(ctx, l, last); err != nil {
 				return err
 			}
 		}
@@ -28,22 +28,26 @@ func (w *Worker) work(ctx context.Context, l *lease) error {
 			return closedError{page.Gate}
 		}
 		if page.Missing > 0 {
-			return missingError{page.Missing}
+			return anewError{page.Missing, "are not in the log any more"}
+		}
+		unreadable, err := w.fill(ctx, l, page)
+		if err != nil {
+			return err
 		}
 		began := time.Now()
 
 		// A backlog is read ahead while this page is acted on; at the end of the log, while
 		// it is settled. But now and then the next page has to wait for the settle: only
 		// then it can bring what is pending and due.
-		var ahead <-chan *cursor.Page
-		may, full := time.Since(w.looked) < lookForDue && !w.handler.Behind(), page.Events >= w.budget.limit
+		var ahead <-chan readAhead
+		may, full := time.Since(w.looked) < lookForDue && !w.handler.Behind() && !w.budget.alone, page.Events >= w.budget.limit
 		if may && full {
 			ahead = w.readAhead(ctx, l, page)
 		}
 
 		failpoint.Pause("act")
 		acting := time.Now()
-		results := w.handler.Act(l.ctx, page)
+		results := append(w.handler.Act(l.ctx, page), unreadable...)
 		acted := time.Since(acting)
 
 		if may && !full && page.Events > 0 {
@@ -53,13 +57,18 @@ func (w *Worker) work(ctx context.Context, l *lease) error {
 		if err := w.settle(ctx, l, page, results); err != nil {
 			return err
 		}
-		w.failing.well(ctx)
+		if len(unreadable) == 0 {
+			w.failing.well(ctx)
+		}
 		w.report(ctx)
+		if n := waited(unreadable); n > 0 {
+			return anewError{n, "could not be read"}
+		}
 		w.budget.spent(page, results, acted, time.Since(began))
 
 		last, page = page, nil
 		if ahead != nil {
-			page = <-ahead
+			page = w.take(<-ahead)
 		}
 		if page != nil && page.Events > 0 || page == nil && full {
 			w.busy()
@@ -77,74 +86,100 @@ func (w *Worker) work(ctx context.Context, l *lease) error {
 const lookForDue = 100 * time.Millisecond
 
 // read is one transaction, which makes durable what it returns before anything leaves.
-func (w *Worker) read(ctx context.Context, l *lease, known, after *cursor.Page) (*cursor.Page, error) {
+func (w *Worker) read(ctx context.Context, l *lease, known *cursor.Page) (*cursor.Page, error) {
 	for try := 0; ; try++ {
-		failpoint.Pause("read")
-		ask := cursor.Ask{Limit: w.budget.limit, After: after}
-		if known != nil {
-			ask.KnownRoutes = known.RoutesVersion
-		}
-		if after == nil {
-			w.recountKeys(ctx)
-			ask.Rooms = w.handler.Rooms()
-		} else {
-			// What this page makes pending is not settled yet.
-			ask.NothingPending = true
-		}
+		w.recountKeys(ctx)
+		ask := w.budget.ask(known)
+		ask.Rooms = w.handler.Rooms()
 		began := time.Now()
-		page, err := w.ask(ctx, l, ask)
+		page, err := w.ask(ctx, l, ask, known)
 		switch {
 		case err == nil:
-			if page.Gate == "" {
-				l.read(began, page)
+			w.looked = began
+			if !ask.Withhold {
+				w.budget.read(page, time.Since(began), w.cursor.Lease())
 			}
-			if after == nil {
-				w.looked = began
-			}
-			if page.RoutesVersion == "" && known != nil {
-				page.RoutesVersion = known.RoutesVersion
-			}
-			w.observe.Read(page.Events, time.Since(began))
 			return page, nil
 		case cursor.Is(err, cursor.Fenced):
 			return nil, errFenced
-		case after != nil:
-			return nil, nil //nolint:nilnil // it is read again when its turn has come
 		case cursor.Is(err, cursor.Edited):
 			return nil, cursor.ErrHeld
-		case errors.Is(err, context.DeadlineExceeded):
-			w.budget.halve() // less may come in time
+		case cursor.TooMuch(err):
+			w.budget.tooMuch()
 		}
-		if ctx.Err() == nil {
-			w.log.WarnContext(ctx, "cannot read", "error", err)
-			w.failing.failed(ctx, "read", err)
-		}
-		if err := w.wait(ctx, l, pause(try)); err != nil {
+		if err := w.cannotRead(ctx, l, try, err); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// ask has a deadline, as every statement has: a connection that the network has forgotten
-// gives no answer, ever. What takes longer than the lease is of no use to anybody.
-func (w *Worker) ask(ctx context.Context, l *lease, ask cursor.Ask) (*cursor.Page, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.cursor.Lease())
-	defer cancel()
-	defer context.AfterFunc(l.ctx, cancel)()
-	return w.cursor.Read(ctx, ask)
+// cannotRead waits before the next try. An error says that there is none.
+func (w *Worker) cannotRead(ctx context.Context, l *lease, try int, err error) error {
+	if ctx.Err() == nil {
+		w.log.WarnContext(ctx, "cannot read", "error", err)
+		w.failing.failed(ctx, "read", err)
+	}
+	return w.wait(ctx, l, pause(try))
 }
 
-// readAhead reads the page behind this one. It gives nil where it could not.
-func (w *Worker) readAhead(ctx context.Context, l *lease, page *cursor.Page) <-chan *cursor.Page {
-	ahead := make(chan *cursor.Page, 1)
+// ask has a deadline, as every statement has: a connection that the network has forgotten
+// gives no answer, ever. What takes longer than the lease is of no use to anybody.
+func (w *Worker) ask(ctx context.Context, l *lease, ask cursor.Ask, known *cursor.Page) (*cursor.Page, error) {
+	failpoint.Pause("read")
+	began := time.Now()
+	limited, cancel := w.limited(ctx, l)
+	defer cancel()
+	page, err := w.cursor.Read(limited, ask)
+	if err != nil {
+		return nil, l.late(err)
+	}
+	if page.Gate == "" {
+		l.read(began, page)
+	}
+	if page.RoutesVersion == "" && known != nil {
+		page.RoutesVersion = known.RoutesVersion
+	}
+	w.observe.Read(page.Events, time.Since(began))
+	return page, nil
+}
+
+// limited ends with the lease, and after as long as a lease takes.
+func (w *Worker) limited(ctx context.Context, l *lease) (context.Context, func()) {
+	ctx, cancel := context.WithTimeout(ctx, w.cursor.Lease())
+	stop := context.AfterFunc(l.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// A readAhead is the page behind the one that is acted on, or why there is none.
+type readAhead struct {
+	page *cursor.Page
+	took time.Duration
+	err  error
+}
+
+// readAhead reads the page behind this one.
+func (w *Worker) readAhead(ctx context.Context, l *lease, page *cursor.Page) <-chan readAhead {
+	ask := w.budget.ask(page)
+	// What this page makes pending is not settled yet.
+	ask.After, ask.NothingPending = page, true
+	ahead := make(chan readAhead, 1)
 	go func() {
-		defer close(ahead)
-		next, err := w.read(ctx, l, page, page)
-		if err == nil && next != nil {
-			ahead <- next
-		}
+		began := time.Now()
+		next, err := w.ask(ctx, l, ask, page)
+		ahead <- readAhead{next, time.Since(began), err}
 	}()
 	return ahead
+}
+
+// take takes in what was read ahead. Nil: it is read again.
+func (w *Worker) take(ahead readAhead) *cursor.Page {
+	switch {
+	case ahead.err == nil:
+		w.budget.read(ahead.page, ahead.took, w.cursor.Lease())
+	case cursor.TooMuch(ahead.err):
+		w.budget.tooMuch()
+	}
+	return ahead.page
 }
 
 // settleTime is after how long a settle is taken for lost on the way, at least.

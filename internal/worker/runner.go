@@ -111,6 +111,7 @@ type Worker struct {
 	hard context.Context //nolint:containedctx // done when even settling has to end
 	said string
 
+	stuck    stuck
 	looked   time.Time // for what is pending
 	recount  time.Time // not before then
 	inARow   int       // passes that found something
@@ -202,7 +203,7 @@ func (w *Worker) tenure(ctx context.Context, began time.Time) {
 		}
 	case errors.As(err, &closedError{}):
 		w.say(ctx, slog.LevelInfo, "closed", "error", err)
-	case errors.As(err, &missingError{}):
+	case errors.As(err, &anewError{}):
 		w.log.WarnContext(ctx, "begins anew", "error", err)
 	default:
 		w.say(ctx, slog.LevelWarn, "lost the lease", "error", err)

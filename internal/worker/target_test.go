@@ -106,11 +106,11 @@ func (silent) Delivered(string, []sink.Result, time.Duration) {}
 
 // An instance is a running worker.
 type instance struct {
-	permit *worker.Permit
-	stop   func() // tells it to stop and waits until it has
+	permit  *worker.Permit
+	failing func() error
+	stop    func() // tells it to stop and waits until it has
 }
 
-// run starts an instance of worker default.
 // looker runs one to the end of the test.
 func looker(t *testing.T, db *tidemarktest.DB, owner string, lease, poll time.Duration) *worker.Looker {
 	t.Helper()
@@ -122,7 +122,14 @@ func looker(t *testing.T, db *tidemarktest.DB, owner string, lease, poll time.Du
 	return l
 }
 
+// run starts an instance of worker default.
 func run(t *testing.T, db *tidemarktest.DB, ts targets, change ...func(*worker.Options)) instance {
+	t.Helper()
+	return runOn(t, db, db.Pool, ts, change...)
+}
+
+// runOn runs it on a pool of its own.
+func runOn(t *testing.T, db *tidemarktest.DB, pool worker.Pool, ts targets, change ...func(*worker.Options)) instance {
 	t.Helper()
 	permit := &worker.Permit{}
 	handler := deliver.New(ts, permit, silent{})
@@ -135,11 +142,11 @@ func run(t *testing.T, db *tidemarktest.DB, ts targets, change ...func(*worker.O
 	for _, c := range change {
 		c(&o)
 	}
-	w := worker.New(db.Pool, o)
+	w := worker.New(pool, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
-	i := instance{permit: permit, stop: sync.OnceFunc(func() {
+	i := instance{permit: permit, failing: w.Failing, stop: sync.OnceFunc(func() {
 		cancel()
 		select {
 		case err := <-done:

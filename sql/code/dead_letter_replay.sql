@@ -6,7 +6,7 @@ as $$
 #variable_conflict use_column
 declare
     letter constant tidemark.dead_letter := tidemark.dead_letter_claim(dead_letter_replay.id);
-    event constant tidemark.outbox := case when letter.source = 'outbox' then jsonb_populate_record(null::tidemark.outbox, letter.event_snapshot) end;
+    event constant tidemark.outbox := case when letter.source = 'outbox' then tidemark.letter_event(letter) end;
     route constant tidemark.outbound_route := (select r from tidemark.outbound_route r where r.id = letter.route_id);
     worker constant text := (select w.worker from tidemark.worker w where w.id = letter.worker_id);
     gate constant text := tidemark.closed_gate(worker);
@@ -22,7 +22,7 @@ begin
             hint = 'Open the gate first, or ask for a dry run.';
     end if;
 
-    if letter.source = 'outbox' and letter.event_id is null then
+    if letter.source = 'outbox' and (letter.event_id is null or event.seq is null) then
         raise exception using errcode = 'TM004',
             message = format('dead letter %s cannot be replayed: there is no event %s in the log any more', letter.id, letter.seq),
             hint = 'If the event is known from elsewhere, emit it again; then discard the letter.';
@@ -58,7 +58,9 @@ begin
         begin
             statement := tidemark.delivery_statement(route, 'select $2');
             select c.* into reason, detail
-            from tidemark.target_call(statement, null, letter.event_snapshot, tidemark.default_search_path(), route.timeout) c;
+            from tidemark.target_call(
+                statement, null, case when letter.payload_in_log then tidemark.event_json(event) else letter.event_snapshot end,
+                tidemark.default_search_path(), route.timeout) c;
         exception when undefined_function or undefined_table or invalid_parameter_value or feature_not_supported then
             get stacked diagnostics reason = returned_sqlstate, detail = message_text;
         end;
@@ -78,6 +80,6 @@ begin
 end
 $$;
 comment on function tidemark.dead_letter_replay(bigint, boolean) is
-'Tries one dead letter again, as a fresh attempt, from its snapshot and with the route as it is now; it is resolved when the outcome is sent or dry_run (the route is in dry run). With dry_run nothing is written or delivered, and the answer is what would happen: pending where it would be delivered. A row of a source is left to its worker, which tries it once more: pending. Raises TM004 (no such letter, or its event was gone before it was delivered), TM009 (a gate is closed), TM013 (resolved already, or its delivery is pending). Source: S0 fn_iu_route_dead_letter_replay.';
+'Tries one dead letter again, as a fresh attempt, from its snapshot (its payload from the log, where that is left there) and with the route as it is now; it is resolved when the outcome is sent or dry_run (the route is in dry run). With dry_run nothing is written or delivered, and the answer is what would happen: pending where it would be delivered. A row of a source is left to its worker, which tries it once more: pending. Raises TM004 (no such letter, or its event is gone from the log, which it needs), TM009 (a gate is closed), TM013 (resolved already, or its delivery is pending). Source: S0 fn_iu_route_dead_letter_replay.';
 revoke all on function tidemark.dead_letter_replay(bigint, boolean) from public;
 grant execute on function tidemark.dead_letter_replay(bigint, boolean) to tidemark_executor;

@@ -45,6 +45,8 @@ begin
               > (after_seq, after_route, after_ts, coalesce(dead_letter_replay_many.after, 0))
           -- There is nothing to send.
           and (l.source <> 'outbox' or l.event_id is not null)
+          and (not l.payload_in_log or exists (
+              select from tidemark.events(array[l.seq]) o where o.event_id = l.event_id))
           and (dead_letter_replay_many.route is null or r.route_code = dead_letter_replay_many.route)
           and (dead_letter_replay_many.error_code is null or l.error_code = dead_letter_replay_many.error_code)
           and (dead_letter_replay_many.source is null or l.source = dead_letter_replay_many.source)

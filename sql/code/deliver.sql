@@ -17,9 +17,7 @@ declare
     most constant integer := 1000;
     -- A single suspect of 1,000 is found with two more time-outs, and without more than 64 subtransactions a pass.
     parts constant integer := 32;
-    max_bytes constant bigint := coalesce((
-        select s.value::bigint from tidemark.setting s
-        where s.key = 'batch.max_bytes' and s.value ~ '^[0-9]{1,15}$'), 16777216);
+    max_bytes constant bigint := tidemark.page_bytes();
     aim constant interval := least(deliver.route.timeout / 4, interval '500 milliseconds');
     old constant integer := cardinality(deliver.left_over);
     numbers constant bigint[] := deliver.left_over || deliver.fresh;

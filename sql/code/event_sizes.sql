@@ -7,12 +7,12 @@ set jit = off
 as $$
 begin
     return array(
-        select coalesce(pg_column_size(o.payload), 0)
+        select coalesce(tidemark.payload_bytes(o.payload), 0)
         from unnest(event_sizes.numbers) with ordinality n (seq, place)
         left join lateral (select e.payload from tidemark.outbox e where e.seq = n.seq) o on true
         order by n.place);
 end
 $$;
-comment on function tidemark.event_sizes(bigint[]) is 'How many bytes the payloads of these events have, as they are stored, in this order.';
+comment on function tidemark.event_sizes(bigint[]) is 'How many bytes the payloads of these events have (tidemark.payload_bytes), in this order.';
 revoke all on function tidemark.event_sizes(bigint[]) from public;
 grant execute on function tidemark.event_sizes(bigint[]) to tidemark_executor;

@@ -22,11 +22,8 @@ begin
         return null;
     end if;
     foreach n in array tidemark.multirange_numbers(seqs) loop
-        -- With nothing added to it, a payload is what it is, without compression. One at a time: no more is unpacked than fits.
-        total := total + coalesce((
-            select case when pg_column_compression(o.payload) is null then pg_column_size(o.payload)
-                        else pg_column_size(o.payload || '{}') end
-            from tidemark.outbox o where o.seq = n), 0);
+        -- One at a time: no more is unpacked than fits.
+        total := total + coalesce((select tidemark.payload_bytes(o.payload) from tidemark.outbox o where o.seq = n), 0);
         if total > max_bytes and last is not null then
             return last;
         end if;

@@ -58,7 +58,8 @@ begin
                        select from tidemark.outbound_route r
                        cross join lateral (
                            select from tidemark.pending p
-                           where p.route_id = r.id and p.worker_id = w.id and p.next_attempt_at <= clock_timestamp() limit 1) p
+                           where p.route_id = r.id and p.worker_id = w.id and p.replay in (false, true)
+                             and p.next_attempt_at <= clock_timestamp() limit 1) p
                        where r.worker = w.worker and r.enabled and not r.dry_run) then 'retry'
                    when c.source = 'outbox' and exists (
                        select from tidemark.replay_job j join tidemark.outbound_route r on r.id = j.route_id

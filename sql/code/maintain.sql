@@ -73,7 +73,11 @@ begin
         union all
         select min(p.seq), 'a pending delivery' from tidemark.pending p where p.dead_letter_id is null
         union all
-        select j.passed_seq + 1, 'replay ' || j.id from tidemark.replay_job j where j.finished_at is null) k
+        select j.passed_seq + 1, 'replay ' || j.id from tidemark.replay_job j where j.finished_at is null
+        union all
+        select l.seq, 'dead letter ' || l.id || ', which has no payload of its own'
+        from (select * from tidemark.dead_letter l
+              where l.payload_in_log and l.resolved_at is null order by l.seq limit 1) l) k
     where k.seq is not null
     order by k.seq limit 1;
 
@@ -146,7 +150,10 @@ begin
            or f.kind in ('cursor_dlq', 'dlq_overflow') and not exists (
                 select from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id
                 where l.resolved_at is null and f.subject = case when f.kind = 'cursor_dlq' and l.source <> 'outbox'
-                    then tidemark.executor_id(w.worker, l.source, l.shard) else w.worker end))
+                    then tidemark.executor_id(w.worker, l.source, l.shard) else w.worker end)
+           or f.kind = 'event_unreadable' and not exists (
+                select from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id
+                where l.resolved_at is null and l.error_code = 'unreadable' and f.subject = w.worker))
     returning 'closed', 'finding ' || f.id, f.kind || ' ' || f.subject;
 
     delete from tidemark.finding f
@@ -168,6 +175,6 @@ begin
 end
 $$;
 comment on function tidemark.maintain() is
-'Keeps the log in shape: makes partitions ahead, drops those that are past retention and that no cursor, hole or pending delivery needs, forgets old idempotency keys (10,000 a call), sums up and forgets what tidemark.captured has, opens and closes cursor_lag, capture_unwritten and emit_unregistered, closes findings that are over and forgets those past the setting finding.retention, forgets daemons that stopped a day ago. Returns what it did, and what it kept and why. Call it every minute; if nobody does, events are still taken, and nothing is dropped.';
+'Keeps the log in shape: makes partitions ahead, drops those that are past retention and that no cursor, hole, pending delivery or dead letter without a payload needs, forgets old idempotency keys (10,000 a call), sums up and forgets what tidemark.captured has, opens and closes cursor_lag, capture_unwritten and emit_unregistered, closes findings that are over and forgets those past the setting finding.retention, forgets daemons that stopped a day ago. Returns what it did, and what it kept and why. Call it every minute; if nobody does, events are still taken, and nothing is dropped.';
 revoke all on function tidemark.maintain() from public;
 grant execute on function tidemark.maintain() to tidemark_admin, tidemark_executor;

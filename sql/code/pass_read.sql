@@ -5,13 +5,15 @@ create or replace function tidemark.pass_read(
     after tidemark.batch,
     known_routes text,
     rooms integer[],
-    room_of integer[])
+    room_of integer[],
+    most_bytes bigint default null,
+    payloads boolean default true)
 returns table (
     gate text, events integer, open boolean, place text, batch text, evidence text, routes jsonb, routes_version text,
     route_ids integer[], attempt_no integer, error_count integer, fresh boolean, replay boolean,
     seq bigint, event_id uuid, created_at timestamptz, occurred_at timestamptz, lane tidemark.lane, severity tidemark.severity,
     domain text, type text, stream text, key text, subject_table text, subject_ref text, idempotency_key text, trace text,
-    actor text, payload jsonb, missing bigint, inside double precision)
+    actor text, payload jsonb, missing bigint, inside double precision, withheld bigint)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -28,8 +30,7 @@ declare
     needed integer[];
     numbers int8multirange;
     seen_to pg_lsn;
-    max_bytes bigint := greatest(65536, coalesce((
-        select s.value::bigint from tidemark.setting s where s.key = 'batch.max_bytes' and s.value ~ '^[0-9]{1,12}$'), 16777216));
+    max_bytes bigint := least(most_bytes, tidemark.page_bytes());
     last bigint;
     tries integer := 0;
 begin
@@ -43,8 +44,10 @@ begin
         if rooms is not null then
             perform tidemark.replay_stage(pass_read.worker);
             due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of);
-            if exists (select from unnest(due) d where d.dead_letter_id is null
-                       and not exists (select from tidemark.outbox o where o.seq = d.seq)) then
+            if exists (select from unnest(due) d left join tidemark.dead_letter l on l.id = d.dead_letter_id
+                       where coalesce(l.payload_in_log, true)
+                         and not exists (select from tidemark.outbox o
+                                         where o.seq = d.seq and o.event_id = coalesce(l.event_id, o.event_id))) then
                 -- It would be due for ever, and in the way of what can be delivered.
                 perform tidemark.lease_check(pass_read.worker, pass_read.epoch);
                 missing := tidemark.settle_missing(pass_read.worker);
@@ -62,7 +65,7 @@ begin
             outside := array(
                 select e from unnest(decided) e join unnest(read.routes) r on r.id = e.route_id
                 where e.outcome = 'pending' and not tidemark.target_is_inside(r.target_kind));
-            exit when cardinality(outside) = 0 or tries = 3;
+            exit when cardinality(outside) = 0 or batch_limit = 1 or tries = 3;
             -- What is too large for a page is read again, as far as it fits.
             last := tidemark.last_within((select range_agg(e.seqs) from unnest(outside) e), max_bytes);
             exit when last is null;
@@ -113,21 +116,49 @@ begin
     end if;
 
     -- The head row's columns are not repeated.
-    gate := null; events := null; open := null; place := null; batch := null; evidence := null; routes := null; missing := null; inside := null;
+    gate := null; events := null; open := null; place := null; batch := null; evidence := null; routes := null; missing := null;
+    inside := null;
     numbers := (select range_agg(e.seqs) from unnest(outside) e);
-    if numbers = range_merge(numbers)::int8multirange then
+    if not payloads then
+        return query
+        select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
+               i.routes, i.attempt_no, i.errors, i.fresh, i.replay,
+               e.seq, e.event_id, e.created_at, e.occurred_at, e.lane, e.severity, e.domain, e.type, e.stream, e.key,
+               e.subject_table, e.subject_ref, e.idempotency_key, e.trace, e.actor, null::jsonb,
+               null::bigint, null::double precision, e.bytes
+        from (
+            select n as seq, array(select e.route_id from unnest(outside) e where e.seqs @> n order by e.route_id) as routes,
+                   1 as attempt_no, 0 as errors, true as fresh, false as replay, null::bigint as letter
+            from unnest(tidemark.multirange_numbers(numbers)) n
+            union all
+            select p.seq, array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, p.dead_letter_id
+            from unnest(due) p) i
+        left join tidemark.dead_letter l on l.id = i.letter
+        -- Column by column: a whole row would fetch the payload.
+        cross join lateral (
+            select o.seq, o.event_id, o.created_at, o.occurred_at, o.lane, o.severity, o.domain, o.type, o.stream, o.key,
+                   o.subject_table, o.subject_ref, o.idempotency_key, o.trace, o.actor, tidemark.payload_bytes(o.payload) as bytes
+            from tidemark.outbox o
+            where coalesce(l.payload_in_log, true) and o.seq = i.seq and o.event_id = coalesce(l.event_id, o.event_id)
+            union all
+            select s.seq, s.event_id, s.created_at, s.occurred_at, s.lane, s.severity, s.domain, s.type, s.stream, s.key,
+                   s.subject_table, s.subject_ref, s.idempotency_key, s.trace, s.actor, tidemark.payload_bytes(l.event_snapshot)
+            from jsonb_populate_record(null::tidemark.outbox, l.event_snapshot) s where not l.payload_in_log) e
+        order by i.fresh desc, i.seq;
+        return;
+    elsif numbers = range_merge(numbers)::int8multirange then
         -- One run of neighbours, as nearly always: straight from the log.
         return query
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                case when cardinality(outside) = 1 then array[outside[1].route_id] else array(
                    select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id) end,
-               1, 0, true, false, o.*, null::bigint, null::double precision
+               1, 0, true, false, o.*, null::bigint, null::double precision, null::bigint
         from tidemark.outbox o where o.seq >= lower(numbers) and o.seq < upper(numbers) order by o.seq;
     elsif numbers is not null then
         return query
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                array(select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id),
-               1, 0, true, false, o.*, null::bigint, null::double precision
+               1, 0, true, false, o.*, null::bigint, null::double precision, null::bigint
         from tidemark.events(tidemark.multirange_numbers(numbers)) o; -- in order
     end if;
     if due is null then
@@ -135,7 +166,8 @@ begin
     end if;
     return query
     select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
-           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, o.*, null::bigint, null::double precision
+           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, o.*, null::bigint, null::double precision,
+           null::bigint
     from unnest(due) p
     join (
         select e.* from tidemark.events(array(
@@ -144,13 +176,15 @@ begin
     order by o.seq;
     return query
     select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
-           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, o.*, null::bigint, null::double precision
+           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, o.*, null::bigint, null::double precision,
+           null::bigint
     from unnest(due) p
     join tidemark.dead_letter l on l.id = p.dead_letter_id
-    cross join lateral jsonb_populate_record(null::tidemark.outbox, l.event_snapshot) o;
+    cross join lateral tidemark.letter_event(l) o
+    where o.seq is not null;
 end
 $$;
-comment on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[]) is
-'The start of a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after the batch after, decides them, and adds what is pending and due, both within the setting batch.max_bytes of payload, half of it each where there is both (at least one event each). The first row has the gate that is closed (null: none), whether numbers up to the highest one taken are open still, where the batch leaves the cursor (for comparing), the batch and the evidence to hand to tidemark.pass_settle, the routes that are needed, unless their version is known_routes, how many that were pending it dead-lettered, since their events are gone from the log (missing), and how many seconds the settle may take, where it has something to deliver inside the database (inside; null: nothing). The other rows are what is to be delivered outside the database: an event with its routes, fresh or pending (fresh false), or one that an operator sends again (replay). Goes on with the replays on its routes (tidemark.replay_stage). rooms are routes that take at most room_of pending events; others take 100; null: nothing that is pending. Commit before anything leaves. Raises TM011, and TM012 where the watermark was edited by hand.';
-revoke all on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[]) from public;
-grant execute on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[]) to tidemark_executor;
+comment on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint, boolean) is
+'The start of a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after the batch after, decides them, and adds what is pending and due, both within the setting batch.max_bytes of payload, half of it each where there is both (at least one event each). The first row has the gate that is closed (null: none), whether numbers up to the highest one taken are open still, where the batch leaves the cursor (for comparing), the batch and the evidence to hand to tidemark.pass_settle, the routes that are needed, unless their version is known_routes, how many that were pending it dead-lettered, since their events are gone from the log (missing), and how many seconds the settle may take, where it has something to deliver inside the database (inside; null: nothing). The other rows are what is to be delivered outside the database: an event with its routes, fresh or pending (fresh false), or one that an operator sends again (replay). Goes on with the replays on its routes (tidemark.replay_stage). rooms are routes that take at most room_of pending events; others take 100; null: nothing that is pending. most_bytes bounds the page where that is less than the setting (null: it does not). With payloads false the payloads are left out, and withheld says how many bytes each has: tidemark.pass_payload gives them one by one. Commit before anything leaves. Raises TM011, and TM012 where the watermark was edited by hand.';
+revoke all on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint, boolean) from public;
+grant execute on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint, boolean) to tidemark_executor;

@@ -12,12 +12,16 @@ declare
     kept tidemark.pending[] := '{}';
     p tidemark.pending;
 begin
+    if cardinality(due) <= 1 then
+        return due;
+    end if;
     select sum(pg_column_size(s.payload)), count(pg_column_compression(s.payload)) into stored, packed
     from unnest(due) d
+    left join tidemark.dead_letter l on l.id = d.dead_letter_id
     cross join lateral (
-        select o.payload from tidemark.outbox o where d.dead_letter_id is null and o.seq = d.seq
+        select o.payload from tidemark.outbox o where coalesce(l.payload_in_log, true) and o.seq = d.seq
         union all
-        select l.event_snapshot from tidemark.dead_letter l where l.id = d.dead_letter_id) s;
+        select l.event_snapshot where not l.payload_in_log) s;
     if packed = 0 and stored <= max_bytes then
         return due;
     end if;
@@ -29,13 +33,10 @@ begin
             cross join lateral (select due[n] as d) e) q
         order by q.turn
     loop
-        total := total + coalesce((
-            select case when pg_column_compression(o.payload) is null then pg_column_size(o.payload)
-                        else pg_column_size(o.payload || '{}') end
-            from tidemark.outbox o where p.dead_letter_id is null and o.seq = p.seq), (
-            select case when pg_column_compression(l.event_snapshot) is null then pg_column_size(l.event_snapshot)
-                        else pg_column_size(l.event_snapshot || '{}') end
-            from tidemark.dead_letter l where l.id = p.dead_letter_id), 0);
+        total := total + coalesce(
+            (select tidemark.payload_bytes(l.event_snapshot) from tidemark.dead_letter l
+             where l.id = p.dead_letter_id and not l.payload_in_log),
+            (select tidemark.payload_bytes(o.payload) from tidemark.outbox o where o.seq = p.seq), 0);
         exit when total > max_bytes and cardinality(kept) > 0;
         kept := kept || p;
     end loop;

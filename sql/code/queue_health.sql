@@ -12,7 +12,7 @@ with bound as (
     from tidemark.outbound_route r
     cross join lateral (
         select count(*) as n, count(*) filter (where p.error_count > 0) as retried
-        from (select p.error_count from tidemark.pending p where p.route_id = r.id order by p.next_attempt_at limit 10000) p) p
+        from (select p.error_count from tidemark.pending p where p.route_id = r.id order by p.replay, p.next_attempt_at limit 10000) p) p
     where p.n > 0
 ), dead as materialized (
     select r.route_code, d.*
@@ -67,8 +67,10 @@ from waiting p join tidemark.outbound_route r on r.route_code = p.route_code
 cross join bound w
 cross join lateral (
     -- Without "< clock_timestamp()", which is no condition for an index.
-    select greatest(floor(extract(epoch from clock_timestamp() - nullif(min(n.next_attempt_at), 'infinity'))), 0)::bigint as overdue
-    from tidemark.pending n where n.route_id = r.id) t
+    select greatest(floor(extract(epoch from clock_timestamp() - nullif(least(
+        (select min(n.next_attempt_at) from tidemark.pending n where n.route_id = r.id and not n.replay),
+        (select min(n.next_attempt_at) from tidemark.pending n where n.route_id = r.id and n.replay)),
+        'infinity'))), 0)::bigint as overdue) t
 union all
 select 'job_backlog', j.name,
        case when not j.readable then 'unknown' when coalesce(j.oldest_seconds, 0) <= w.warn then 'ok'

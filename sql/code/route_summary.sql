@@ -21,7 +21,7 @@ cross join lateral (
           where a.worker_id = w.id and a.route_id = r.id order by a.seq desc limit 1000) a) a
 cross join lateral (
     select count(*) as pending, count(*) filter (where p.error_count > 0) as retrying
-    from (select p.error_count from tidemark.pending p where p.route_id = r.id order by p.next_attempt_at limit 10000) p) p
+    from (select p.error_count from tidemark.pending p where p.route_id = r.id order by p.replay, p.next_attempt_at limit 10000) p) p
 left join lateral (
     select p.created_at from tidemark.pending p where p.worker_id = w.id and p.route_id = r.id order by p.seq limit 1) f on true
 cross join lateral (

@@ -48,6 +48,10 @@ begin
     end if;
     if dead > 0 then
         perform tidemark.dead_letter_findings(settle.worker, worker_id, settle.worker, dead);
+        perform tidemark.finding_open('event_unreadable', settle.worker, 'warning',
+            format('event %s for route %s: %s', lower(r.seqs), o.route_code, r.detail))
+        from unnest(results) r join tidemark.outbound_route o on o.id = r.route_id
+        where r.outcome = 'failed' and r.reason = 'unreadable';
     end if;
     if batch is null then
         update tidemark.worker_cursor c set settles = coalesce(settle_no, c.settles), dead_lettered = dead_lettered + dead

@@ -39,13 +39,13 @@ begin
         perform tidemark.release_keys(worker_id, routes, keys);
     end if;
 
-    insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot,
+    insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot, payload_in_log,
                                       error_code, error_detail, first_failed_at, last_failed_at)
-    select tidemark.attempt_key(settle_fresh.worker, r.route_code, o.event_id), worker_id, f.route_id, o.seq, o.event_id,
-           tidemark.event_json(o), f.reason, f.detail, at, at
+    select tidemark.attempt_key(settle_fresh.worker, r.route_code, e.event_id), worker_id, f.route_id, e.seq, e.event_id,
+           e.snapshot, f.reason = 'unreadable', f.reason, f.detail, at, at
     from unnest(outcomes) f
     join tidemark.outbound_route r on r.id = f.route_id
-    cross join lateral tidemark.events(tidemark.multirange_numbers(f.seqs)) o
+    cross join lateral tidemark.event_snapshots(f.seqs, f.reason is distinct from 'unreadable') e
     where f.outcome = 'failed';
     get diagnostics dead = row_count;
     return dead;

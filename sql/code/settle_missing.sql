@@ -22,10 +22,11 @@ begin
         delete from tidemark.pending p
         where p.ctid = any (array(
             select q.ctid from tidemark.pending q join tidemark.outbound_route r on r.id = q.route_id
+            left join tidemark.dead_letter l on l.id = q.dead_letter_id
             where q.worker_id = worker_
-              -- A replay has its letter's snapshot, which only a target inside the database does without.
-              and (q.dead_letter_id is null or tidemark.target_is_inside(r.target_kind))
-              and not exists (select from tidemark.outbox o where o.seq = q.seq)
+              -- A replay has its letter's snapshot, unless that is without the payload; a target inside the database needs the log.
+              and (q.dead_letter_id is null or l.payload_in_log or tidemark.target_is_inside(r.target_kind))
+              and not exists (select from tidemark.outbox o where o.seq = q.seq and o.event_id = coalesce(l.event_id, o.event_id))
             limit 10000))
         returning p as row_)
     select array_agg(l.row_) into gone from left_ l;

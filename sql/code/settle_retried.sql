@@ -62,12 +62,13 @@ begin
         from unnest(done) d where d.dead_letter_id is not null;
 
         if r.outcome = 'failed' then
-            insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot,
+            insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot, payload_in_log,
                                               error_code, error_detail, attempts, first_failed_at, last_failed_at)
             select tidemark.attempt_key(settle_retried.worker, o.route_code, e.event_id), worker_id, o.id, e.seq, e.event_id,
-                   tidemark.event_json(e), r.reason, r.detail, d.attempt_no + 1, d.created_at, at
+                   e.snapshot, r.reason = 'unreadable', r.reason, r.detail, d.attempt_no + 1, d.created_at, at
             from unnest(done) d
-            cross join lateral tidemark.events(array[d.seq]) e
+            cross join lateral tidemark.event_snapshots(
+                int8multirange(int8range(d.seq, d.seq + 1)), r.reason is distinct from 'unreadable') e
             join tidemark.outbound_route o on o.id = r.route_id
             where d.dead_letter_id is null
             -- A replay of an event whose dead letter was resolved: it is open again, with its history in the attempts.

@@ -9,8 +9,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    max_bytes constant bigint := coalesce((
-        select s.value::bigint from tidemark.setting s where s.key = 'batch.max_bytes' and s.value ~ '^[0-9]{1,15}$'), 16777216);
+    max_bytes constant bigint := tidemark.page_bytes();
     rows_limit constant integer := plan.rows_limit;
     wide boolean;
     mean double precision;

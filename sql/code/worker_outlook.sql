@@ -46,7 +46,7 @@ begin
         left join claimed c on c.id = r.id
         cross join lateral (
             select count(*) as n from (
-                select from tidemark.pending p where p.route_id = r.id order by p.next_attempt_at limit most) p) p
+                select from tidemark.pending p where p.route_id = r.id order by p.replay, p.next_attempt_at limit most) p) p
         where r.worker = worker_outlook.worker
     )
     select null::text, null::tidemark.outcome, read.n, (select coalesce(sum(t.waiting), 0)::bigint from route t),
