@@ -20,8 +20,9 @@ func newRun(a *app) *cobra.Command {
 	cmd := needs("tidemark_executor", &cobra.Command{
 		Use:   "run",
 		Short: "Run the daemon: deliver what the routes say, until told to stop",
-		Long: `Run all workers of the database whose handler is route. Several daemons may run beside each other:
-one works for each worker, the others stand by. The first SIGTERM or SIGINT stops cleanly: what is under
+		Long: `Run all workers of the database that need no Go program: those that deliver events by routes, and those of
+tables whose handler is SQL or emits. Several daemons may run beside each other: one works for each worker, the
+others stand by. The first SIGTERM or SIGINT stops cleanly: what is under
 way comes to its end for at most stop_timeout, is recorded, and the leases are given back. A second one
 ends the process at once. SIGHUP reads the configuration again: secrets, webhook, connections and log.level
 apply without a restart.`,

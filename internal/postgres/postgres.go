@@ -1,5 +1,6 @@
-// Package postgres is the only one that sends SQL to Tidemark's schema: a method for
-// each function and view. What the database refuses comes back as a *tidemark.Error.
+// Package postgres calls the functions and reads the views of Tidemark's schema for the
+// command, the daemon and the admin server, with a method for each. Workers have package
+// cursor for theirs. What the database refuses comes back as a *tidemark.Error.
 // The fields of its structs are columns of the schema, whose comments say what they mean;
 // their JSON has the same names.
 package postgres

@@ -104,12 +104,11 @@ type Worker struct {
 	wake    Waker
 	look    *Looker
 	observe Observer
-	log     *slog.Logger
+	voice
 	stop    time.Duration
 	failing failing
 
 	hard context.Context //nolint:containedctx // done when even settling has to end
-	said string
 
 	stuck    stuck
 	looked   time.Time // for what is pending
@@ -124,7 +123,7 @@ func New(pool Pool, o Options) *Worker {
 	w := &Worker{
 		cursor: cursor.New(pool, o.Worker, o.Owner, o.Lease), begin: pool,
 		budget: newBudget(o.MaxBatch, o.PollMin, o.PollMax), handler: o.Handler, inTx: o.InTx, permit: o.Permit,
-		wake: o.Wake, look: o.Look, observe: o.Observe, log: o.Log.With("worker", o.Worker), stop: o.StopTime,
+		wake: o.Wake, look: o.Look, observe: o.Observe, voice: voice{log: o.Log.With("worker", o.Worker)}, stop: o.StopTime,
 	}
 	w.failing.report = func(ctx context.Context, detail string) error {
 		return w.cursor.Finding(ctx, "worker_failing", w.cursor.Name(), detail)
@@ -374,20 +373,6 @@ func until[T any](ctx context.Context, w *Worker, l *lease, over <-chan T) error
 		return ctx.Err()
 	}
 	return nil
-}
-
-// say logs what is new: a worker that waits for an hour says so once.
-func (w *Worker) say(ctx context.Context, level slog.Level, message string, args ...any) {
-	text := message
-	for _, a := range args {
-		if s, ok := a.(string); ok {
-			text += " " + s
-		}
-	}
-	if text != w.said {
-		w.said = text
-		w.log.Log(ctx, level, message, args...)
-	}
 }
 
 // pause is how long to wait before the next try.

@@ -36,11 +36,10 @@ type TableOptions struct {
 // hands over, records and moves the cursor, so there is nothing to deliver in between and
 // nothing to renew.
 type Table struct {
+	voice
 	cursor *cursor.Table
 	o      TableOptions
-	log    *slog.Logger
 	page   int // rows at most, while Handle takes too long; 0: as the worker says
-	said   string
 
 	failing failing
 }
@@ -49,7 +48,7 @@ type Table struct {
 func NewTable(pool cursor.Pool, o TableOptions) *Table {
 	t := &Table{
 		cursor: cursor.NewTable(pool, o.Worker, o.Source, o.Shard, o.Owner, o.Lease), o: o,
-		log: o.Log.With("worker", o.Worker, "source", o.Source, "shard", o.Shard),
+		voice: voice{log: o.Log.With("worker", o.Worker, "source", o.Source, "shard", o.Shard)},
 	}
 	t.failing.report = t.cursor.Failing
 	return t
@@ -72,7 +71,7 @@ func (t *Table) Run(ctx context.Context) error {
 		case cursor.Is(err, cursor.NotFound):
 			return err
 		case err != nil:
-			t.say(ctx, slog.LevelWarn, "cannot claim", "error", err.Error())
+			t.say(ctx, slog.LevelWarn, "cannot claim", "error", err)
 			t.failing.failed(ctx, "claim", err)
 		case claim.Status != "claimed":
 			t.say(ctx, slog.LevelInfo, "waiting", "status", claim.Status, "detail", claim.Detail)
@@ -82,7 +81,7 @@ func (t *Table) Run(ctx context.Context) error {
 			err := t.work(ctx, hard)
 			t.o.Observe.Lost(err)
 			if err != nil && ctx.Err() == nil {
-				t.say(ctx, slog.LevelWarn, "lost the lease", "error", err.Error())
+				t.say(ctx, slog.LevelWarn, "lost the lease", "error", err)
 			}
 			if cursor.Is(err, cursor.Fenced) {
 				t.conflict(hard)
@@ -161,7 +160,7 @@ func (t *Table) work(ctx, hard context.Context) error {
 		case hard.Err() != nil:
 			return err
 		default:
-			t.say(ctx, slog.LevelWarn, "a pass failed", "error", err.Error())
+			t.say(ctx, slog.LevelWarn, "a pass failed", "error", err)
 			t.failing.failed(ctx, "pass", err)
 			sleep(ctx, pause(try))
 			try++
@@ -225,20 +224,4 @@ func (t *Table) pass(ctx context.Context, tooLong string) (cursor.Pass, error) {
 // timedOut: a function of this program is ended by its context, what it does in the database also by the server.
 func (t *Table) timedOut(err error) bool {
 	return t.o.Handle != nil && (cursor.Is(err, cursor.Timeout) || errors.Is(err, context.DeadlineExceeded))
-}
-
-// say logs what is new.
-func (t *Table) say(ctx context.Context, level slog.Level, message string, args ...string) {
-	text := message
-	attributes := make([]any, 0, len(args))
-	for i := 0; i+1 < len(args); i += 2 {
-		if args[i+1] != "" {
-			text += " " + args[i+1]
-			attributes = append(attributes, args[i], args[i+1])
-		}
-	}
-	if text != t.said {
-		t.said = text
-		t.log.Log(ctx, level, message, attributes...)
-	}
 }
