@@ -28,7 +28,7 @@ func (w *worker) forget() {
 }
 
 func (w *worker) step(weight int, what string, do func()) step {
-	return step{w.name + " " + what, weight, do}
+	return step{w.name, what, weight, do}
 }
 
 // steps are what the worker can do now. The first one brings it nearer to its end.
@@ -282,7 +282,7 @@ func (w *worker) settle(p page) {
 
 // endLease is the lease's end, which comes when nothing is in the middle of a pass: its row is locked otherwise.
 func endLease(m *machine, worker string) step {
-	return step{"the lease ends", 2, func() {
+	return step{"", "the lease ends", 2, func() {
 		m.operator.must(`update tidemark.heartbeat set lease_until = clock_timestamp() where split_part(executor_id, '/', 1) = $1 and lease_until is not null`, worker)
 	}}
 }
@@ -302,7 +302,7 @@ func logOperator(m *machine) []step {
 		list = append(list, endLease(m, "default"))
 	}
 	// It waits for a pass that is under way.
-	return append(list, step{"the operator rewinds", 1, func() {
+	return append(list, step{"", "the operator rewinds", 1, func() {
 		to := max(0, m.model.was.number-int64(m.draw(6, "by")))
 		m.operator.start(func(got answer) {
 			if got.err != nil && code(got.err) != "TM005" {

@@ -57,6 +57,7 @@ func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "'
 
 // A step is taken as often as its weight says.
 type step struct {
+	who    string // "": it belongs to no session
 	what   string
 	weight int
 	do     func()
@@ -79,7 +80,8 @@ type machine struct {
 	trace    []string
 	gids     int
 	started  int
-	taken    atomic.Int64 // steps
+	taken    atomic.Int64   // steps
+	mood     map[string]int // of a case: how much more often a step is taken than its weight says, by what it is
 }
 
 // machineStop makes the session wait where it was told to stop.
@@ -166,6 +168,7 @@ func (m *machine) play(rt *rapid.T) (found string) {
 	}()
 	m.reset()
 	m.draw = func(n int, label string) int { return even.Draw(rt, label) * n / 1024 }
+	m.mood = map[string]int{}
 	for range 2 { // rapid makes cases of about 30 steps
 		rt.Repeat(map[string]func(*rapid.T){"step": func(*rapid.T) { m.step() }})
 	}
@@ -189,8 +192,9 @@ func (m *machine) step() {
 		list = append(list, m.subject.operator(m)...)
 	}
 	total := 0
-	for _, s := range list {
-		total += s.weight
+	for n := range list {
+		list[n].weight *= m.fancy(list[n].what)
+		total += list[n].weight
 	}
 	n := m.draw(total, "step")
 	for _, s := range list {
@@ -201,10 +205,19 @@ func (m *machine) step() {
 	}
 }
 
+// fancy is drawn once a case for each kind of step: a case in which no transaction wants to end, or no worker wants to
+// read, gets to where even chances hardly come.
+func (m *machine) fancy(what string) int {
+	if m.mood[what] == 0 {
+		m.mood[what] = []int{1, 3, 9}[m.draw(3, "mood")]
+	}
+	return m.mood[what]
+}
+
 // do takes a step and has the model judge what came of it.
 func (m *machine) do(s step) {
 	m.taken.Add(1)
-	m.trace = append(m.trace, s.what)
+	m.trace = append(m.trace, strings.TrimSpace(s.who+" "+s.what))
 	s.do()
 	m.await()
 	if found := m.model.judge(m.look()); found != "" {

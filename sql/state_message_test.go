@@ -17,9 +17,9 @@ type messenger struct {
 
 func (g *messenger) step(m *machine) step {
 	if g.answer == nil {
-		return step{"a message of several transactions is sent", 1, func() { g.send(m) }}
+		return step{"", "a message of several transactions is sent", 1, func() { g.send(m) }}
 	}
-	return step{"the message goes on to its last transaction", 4, func() {
+	return step{"", "the message goes on to its last transaction", 4, func() {
 		g.end(m)
 		i := &item{state: committed}
 		if err := m.eye.QueryRow(context.Background(), `select id::text, id, born_at from births where key = $1`, g.key()).Scan(&i.id, &i.number, &i.at); err != nil {

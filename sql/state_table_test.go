@@ -184,7 +184,7 @@ func tableOperator(m *machine, safety string) []step {
 			m.must(`delete from taken where id = any ($1)`, ids)
 		}, `select tidemark.source_rewind('w', 'births', 'a test', $1, $2)`, ts, id)
 	}
-	return append(list, step{"the operator rewinds", 1, func() {
+	return append(list, step{"", "the operator rewinds", 1, func() {
 		by := int64(m.draw(6, "by"))
 		if safety == "clock" {
 			to := m.model.was.at

@@ -82,7 +82,7 @@ func (w *writer) steps() []step {
 }
 
 func (w *writer) step(weight int, what string, do func()) step {
-	return step{w.name + " " + what, weight, do}
+	return step{w.name, what, weight, do}
 }
 
 func (w *writer) end(as state, how func()) func() {
@@ -118,7 +118,7 @@ func (m *machine) resolutions() []step {
 	var list []step
 	for n, p := range m.prepared {
 		end := func(as state, verb string) step {
-			return step{fmt.Sprintf("the prepared transaction %d: %s", n, verb), 1, func() {
+			return step{"", fmt.Sprintf("the prepared transaction %d: %s", n, verb), 1, func() {
 				m.must(verb + " prepared '" + p.gid + "'")
 				for _, i := range p.wrote {
 					i.state = as
