@@ -92,8 +92,13 @@ bench: postgres ## Measure workload W (all) beside the alternatives
 	cd bench && $(GO) run . -w $(W)
 
 .PHONY: vuln
-vuln: ## Look for known vulnerabilities in what we call
-	$(VULN) ./...
+vuln: ## Verify the modules, and look for known vulnerabilities in what we call
+	$(GO) mod verify
+	scripts/vuln.sh $(VULN) ./...
+
+.PHONY: dist
+dist: ## Make the archives of a release in dist/, each with its bill of materials and the licences of what is in it
+	scripts/dist.sh $(VERSION)
 
 .PHONY: postgres
 postgres: # installs PostgreSQL's programs where none are found
@@ -105,4 +110,4 @@ tools: # installs what the tests need beside Go and PostgreSQL
 
 .PHONY: clean
 clean: ## Remove what the other targets built
-	rm -rf bin
+	rm -rf bin dist

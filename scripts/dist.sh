@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Makes the archives of a release in dist/: for each platform the static binary, its bill of materials (CycloneDX), the
+# licences of all that is compiled into it, and checksums of the archives.
+#
+#   scripts/dist.sh VERSION [OS/ARCH ...]      default: Linux and macOS, amd64 and arm64
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=${1:?a version is needed}
+shift
+[ $# -gt 0 ] || set -- linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+
+rm -rf dist
+mkdir -p dist
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+(cd scripts/sbom && go build -o "$work/sbom" .)
+
+# licenses BINARY FOLDER copies the licences and notices of the modules that are compiled into the binary. A module
+# without any is an error: it must not be passed on.
+licenses() {
+	local module dir files file
+	for module in std $(go version -m "$1" | awk '$1 == "dep" {print $2}'); do
+		if [ "$module" = std ]; then dir=$(go env GOROOT); else dir=$(go list -m -f '{{.Dir}}' "$module"); fi
+		files=$(cd "$dir" && find . -maxdepth $([ "$module" = std ] && echo 1 || echo 4) -type f \
+			\( -iname 'licen[sc]e*' -o -iname 'copying*' -o -iname 'notice*' -o -iname 'patents*' \) ! -name '*.go')
+		[ -n "$files" ] || { echo "dist.sh: $module has no licence" >&2; exit 1; }
+		for file in $files; do
+			mkdir -p "$2/$module/$(dirname "$file")"
+			cp "$dir/$file" "$2/$module/$file"
+		done
+	done
+}
+
+for platform in "$@"; do
+	name=tidemark_${version#v}_${platform/\//_}
+	room=$work/$name
+	mkdir "$room"
+	export GOOS=${platform%/*} GOARCH=${platform#*/} CGO_ENABLED=0
+	go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$room/tidemark" ./cmd/tidemark
+	"$work/sbom" "$room/tidemark" "$version" >"$room/tidemark.cdx.json"
+	licenses "$room/tidemark" "$room/licenses"
+	chmod -R u+w "$room"
+	cp LICENSE README.md CHANGELOG.md "$room/"
+	tar -C "$work" -czf "dist/$name.tar.gz" "$name"
+	echo "dist/$name.tar.gz"
+done
+cd dist
+if command -v sha256sum >/dev/null; then sha256sum -- *.tar.gz; else shasum -a 256 -- *.tar.gz; fi >SHA256SUMS
