@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tidemarkhq/tidemark/internal/config"
+	"github.com/tidemarkhq/tidemark/internal/oneline"
 )
 
 const configVariable = "TIDEMARK_CONFIG"
@@ -69,7 +70,7 @@ func badConfig(p *printer, err error) error {
 		return err
 	}
 	for _, problem := range bad.Problems {
-		fmt.Fprintln(p.err, oneLine(problem.String()))
+		fmt.Fprintln(p.err, oneline.Clean(problem.String()))
 	}
 	return hinted{
 		usagef("the configuration has %s", count(len(bad.Problems), "problem", "problems")),

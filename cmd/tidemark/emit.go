@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/intake"
+	"github.com/tidemarkhq/tidemark/internal/oneline"
 )
 
 const aboutEmit = `Emit one event, described by flags, or many, one JSON object a line.
@@ -137,7 +138,7 @@ func emitEvent(ctx context.Context, s *session, event tidemark.Event, strict boo
 	}
 	if id == nil {
 		s.note("nothing was stored: the type %s/%s is not registered or not enabled", event.Domain, event.Type)
-		fmt.Fprintf(s.err, "hint: tidemark type set %s %s\n", oneLine(event.Domain), oneLine(event.Type))
+		fmt.Fprintf(s.err, "hint: tidemark type set %s %s\n", oneline.Clean(event.Domain), oneline.Clean(event.Type))
 	}
 	switch {
 	case s.json:

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/oneline"
 	"github.com/tidemarkhq/tidemark/migrate"
 )
 
@@ -67,9 +68,9 @@ func report(cmd *cobra.Command, err error) int {
 }
 
 func printError(w io.Writer, text, hint string) {
-	fmt.Fprintf(w, "tidemark: %s\n", oneLine(text))
+	fmt.Fprintf(w, "tidemark: %s\n", oneline.Clean(text))
 	if hint != "" {
-		fmt.Fprintf(w, "hint: %s\n", oneLine(hint))
+		fmt.Fprintf(w, "hint: %s\n", oneline.Clean(hint))
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tidemarkhq/tidemark/internal/oneline"
 )
 
 // printer writes what a command found: tables for people, or an object a line for
@@ -43,13 +45,13 @@ func (p *printer) object(v any) error {
 
 // linef writes a line for people.
 func (p *printer) linef(format string, args ...any) error {
-	_, err := fmt.Fprintln(p.out, oneLine(fmt.Sprintf(format, args...)))
+	_, err := fmt.Fprintln(p.out, oneline.Clean(fmt.Sprintf(format, args...)))
 	return err
 }
 
 // note remarks on the work.
 func (p *printer) note(format string, args ...any) {
-	fmt.Fprintln(p.err, "tidemark: "+oneLine(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(p.err, "tidemark: "+oneline.Clean(fmt.Sprintf(format, args...)))
 }
 
 // column is a column of a table.
@@ -107,7 +109,7 @@ func (p *printer) align(lines [][]string) error {
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, cells := range lines {
 		for i := range cells {
-			cells[i] = oneLine(cells[i])
+			cells[i] = oneline.Clean(cells[i])
 		}
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
@@ -135,20 +137,6 @@ func (p *printer) paint(line string) string {
 		return "\x1b[" + colour + "m" + word + "\x1b[0m" + line[len(word):]
 	}
 	return line
-}
-
-// oneLine keeps what others wrote from breaking a line or steering the terminal.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t':
-			return ' '
-		case r < ' ', r >= 0x7f && r < 0xa0:
-			return '·'
-		default:
-			return r
-		}
-	}, s)
 }
 
 // cut shortens a long text, visibly.

@@ -68,6 +68,9 @@ func listenError(address string, err error) error {
 	return fmt.Errorf("admin.listen: cannot listen at %s: %s", address, err.Error())
 }
 
+// writeTimeout is how long an answer may take: a client that reads no more holds no connection for ever.
+const writeTimeout = 30 * time.Second
+
 // New listens. Requests are answered by Serve.
 func New(ctx context.Context, o Options) (*Server, error) {
 	registry := o.Registry
@@ -88,6 +91,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		Handler:           s.guard(s.mux),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      writeTimeout, // a profile extends its own
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          errorLog,

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -258,6 +259,47 @@ func TestShutdownBeforeServe(t *testing.T) {
 		t.Error("it listens still")
 	}
 	if err := s.Serve(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A client that reads no more is cut off, and the page that it holds up ends.
+func TestSlowReaderIsCutOff(t *testing.T) {
+	t.Parallel()
+	s, err := New(t.Context(), Options{Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.http.WriteTimeout != writeTimeout {
+		t.Errorf("answers may take %s", s.http.WriteTimeout)
+	}
+	s.http.WriteTimeout = 50 * time.Millisecond
+	ended := make(chan error, 1)
+	s.Handle("GET /endless", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for {
+			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}))
+	served := make(chan error, 1)
+	go func() { served <- s.Serve() }()
+	conn, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the page waits for a client that reads no more")
+	}
+	_ = conn.Close()
+	if err := errors.Join(s.Shutdown(context.Background()), <-served); err != nil {
 		t.Error(err)
 	}
 }

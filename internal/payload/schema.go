@@ -13,6 +13,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/tidemarkhq/tidemark/internal/oneline"
 )
 
 // mostSchemas bounds what a long-lived program keeps of schemas that were replaced.
@@ -115,7 +117,7 @@ func lines(e *jsonschema.ValidationError, most int) (found []string) {
 		if len(e.InstanceLocation) > 0 {
 			place = strings.Join(e.InstanceLocation, ".")
 		}
-		return []string{oneLine(place + ": " + e.ErrorKind.LocalizedString(english))}
+		return []string{oneline.Clean(place + ": " + e.ErrorKind.LocalizedString(english))}
 	}
 	for _, cause := range e.Causes {
 		if len(found) == most {
@@ -124,13 +126,4 @@ func lines(e *jsonschema.ValidationError, most int) (found []string) {
 		found = append(found, lines(cause, most-len(found))...)
 	}
 	return found
-}
-
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '·'
-		}
-		return r
-	}, s)
 }

@@ -50,7 +50,7 @@ func TestCheckIsOneLineOfText(t *testing.T) {
 	t.Parallel()
 	var schemas payload.Schemas
 	err := schemas.Check(json.RawMessage(`{"additionalProperties": {"type": "string"}}`), json.RawMessage(`{"\u001b[31mx\n": 1}`))
-	if want := "·[31mx·: got number, want string"; err == nil || err.Error() != want {
+	if want := "·[31mx : got number, want string"; err == nil || err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
 }

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"unicode"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/tidemarkhq/tidemark/internal/oneline"
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
@@ -75,14 +75,9 @@ func ended(ctx context.Context) (code, detail string) {
 // mostDetail is in bytes.
 const mostDetail = 500
 
-// oneLine is what the error says, without control characters.
+// oneLine is what the error says, on a line that is not too long.
 func oneLine(err error) string {
-	text := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
-			return ' '
-		}
-		return r
-	}, err.Error())
+	text := oneline.Clean(err.Error())
 	if len(text) > mostDetail {
 		text = strings.ToValidUTF8(text[:mostDetail], "") + "…"
 	}
