@@ -6,16 +6,16 @@ as $$
 #variable_conflict use_column
 declare
     name constant text := format('%I.%I', definition.schema_name, definition.table_name);
-    bare constant text := regexp_replace(definition.filter, '''([^'']|'''')*''|"([^"]|"")*"', ' ', 'g');
+    problem constant text := tidemark.filter_problem(definition.filter);
 begin
     if definition.filter is null then
         return;
     end if;
     "check" := 'filter'; status := 'ok'; hint := ''; detail := definition.filter;
-    if bare ~* '\m(select|table)\M|\$[0-9]' then
+    if problem is not null then
         status := 'fail';
-        detail := format('the filter asks more than the row: %s', definition.filter);
-        hint := 'A row is passed over once and for good: the filter may name the columns of the row only.';
+        detail := format('the filter %s: %s', problem, definition.filter);
+        hint := 'A row is passed over once and for good: the filter is one condition over the columns of the row, without comments.';
         return next;
         return;
     end if;
