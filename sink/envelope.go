@@ -55,7 +55,7 @@ const (
 )
 
 // Encode puts an event into its envelope. Body and headers depend on the event and on
-// Replay alone, so that each attempt sends the same bytes. An error says that the event
+// Replay and Test alone, so that each attempt sends the same bytes. An error says that the event
 // can go in no envelope, ever: it is none of the log's, or the format is unknown.
 //
 // The attributes of a CloudEvent are
@@ -70,6 +70,7 @@ const (
 //	domain, stream, lane, severity, actor, subjecttable, subjectref
 //	traceparent      trace, if it is a W3C traceparent
 //	replay           true, for a replay
+//	test             true, for a test of the target, whose event is not in the log
 //
 // and those without a value are left out. CloudEvents does not allow control characters
 // and noncharacters in attributes: U+FFFD stands for them there. The payload is as
@@ -123,7 +124,7 @@ func payload(d *Delivery) []byte {
 	return d.Event.Payload
 }
 
-const maxAttributes = 17
+const maxAttributes = 18
 
 // attributes appends the attributes of the event but for datacontenttype, which is the
 // content type in binary mode.
@@ -172,6 +173,9 @@ func attributes(list []Header, d *Delivery) []Header {
 	}
 	if d.Replay {
 		add("replay", "true")
+	}
+	if d.Test {
+		add("test", "true")
 	}
 	return list
 }
@@ -233,7 +237,7 @@ func appendStructured(b []byte, d *Delivery) []byte {
 		b = append(b, '"')
 		b = append(b, a.Name...)
 		b = append(b, `":`...)
-		if a.Name == "replay" {
+		if a.Name == "replay" || a.Name == "test" {
 			b = append(b, a.Value...) // a Boolean
 		} else {
 			b = appendText(b, a.Value)

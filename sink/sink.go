@@ -17,6 +17,7 @@ type Delivery struct {
 	Attempt int    // 1 for the first
 	Epoch   int64  // the sender's lease: a target that saw a higher one may refuse this one
 	Replay  bool   // an operator sends a dead letter again
+	Test    bool   // an operator tests the target: the event is not in the log
 }
 
 // Outcome is what a target made of a delivery.

@@ -24,7 +24,7 @@ func newRun(a *app) *cobra.Command {
 tables whose handler is SQL or emits. Several daemons may run beside each other: one works for each worker, the
 others stand by. The first SIGTERM or SIGINT stops cleanly: what is under
 way comes to its end for at most stop_timeout, is recorded, and the leases are given back. A second one
-ends the process at once. SIGHUP reads the configuration again: secrets, webhook, connections and log.level
+ends the process at once. SIGHUP reads the configuration again: secrets, oauth2, webhook, connections and log.level
 apply without a restart.`,
 	})
 	configFlag(cmd, &file)
@@ -102,7 +102,7 @@ func (a *app) reload(ctx context.Context, d *daemon.Daemon, file string, log *sl
 	if len(restart) > 0 {
 		log.WarnContext(ctx, "not everything is reloaded: these keys have changed and need a restart", "keys", strings.Join(restart, ", "))
 	}
-	log.InfoContext(ctx, "reloaded", "applied", "secrets, webhook, connections, log.level")
+	log.InfoContext(ctx, "reloaded", "applied", "secrets, oauth2, webhook, connections, log.level")
 }
 
 func isTerminal(f *os.File) bool {

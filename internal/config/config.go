@@ -48,10 +48,15 @@ type Config struct {
 	// What is logged, to stderr.
 	Log Log `yaml:"log"`
 
-	// Keys for signing, by name: the option {"secret": "NAME"} of a route names one.
-	// Each is a text, or a list whose first is the current one and whose others are
+	// Keys for signing, and values of headers, by name: the option {"secret": "NAME"} of
+	// a route or of one of its headers names one. A header gets the first. Each is a text, or a list whose first is the current one and whose others are
 	// still good while they are being replaced. None may be empty. Default: none.
 	Secrets map[string][]Secret `yaml:"secrets"`
+
+	// Client credentials of OAuth 2.0, by name: the header {"secret": "NAME"} of a route
+	// names one, and gets a bearer token. No name of secrets may be one of these.
+	// Default: none.
+	OAuth2 map[string]OAuth2 `yaml:"oauth2"`
 
 	// What webhooks may reach.
 	Webhook Webhook `yaml:"webhook"`
@@ -106,8 +111,8 @@ type Admin struct {
 	// 127.0.0.1:9321; if empty there is no server.
 	Listen string `yaml:"listen" is:"listen"`
 
-	// Whether it serves profiles below /debug/pprof/, to clients on this host only.
-	// Default: true.
+	// Whether it serves profiles below /debug/pprof/, to clients on this host only: they
+	// show what is in memory. Default: false.
 	Pprof bool `yaml:"pprof"`
 }
 
@@ -133,6 +138,31 @@ type Webhook struct {
 	// A PEM file with the authorities to trust, instead of the system's. Default, also
 	// if empty: the system's.
 	CAFile string `yaml:"ca_file"`
+}
+
+// OAuth2 is how to get tokens by client credentials (RFC 6749, section 4.4). A token is
+// kept until shortly before it expires.
+type OAuth2 struct {
+	// Where tokens come from: an https:// URL, or http:// to a network of webhook.allow,
+	// which holds for it too. Needed.
+	TokenURL string `yaml:"token_url" is:"token_url"`
+
+	// The client's id. Needed.
+	ClientID string `yaml:"client_id"`
+
+	// The client's secret. Needed; it may not be empty.
+	ClientSecret Secret `yaml:"client_secret"`
+
+	// What is asked for. Default: none.
+	Scopes []string `yaml:"scopes,omitempty"`
+
+	// For whom the token is, where the server wants to know. Default, also if empty: it
+	// is not sent.
+	Audience string `yaml:"audience,omitempty"`
+
+	// Where id and secret go: basic, the header Authorization, or post, the form.
+	// Default, also if empty: basic.
+	ClientAuth string `yaml:"client_auth,omitempty" enum:"basic,post"`
 }
 
 // Connection is a broker or a server to deliver to.
@@ -185,8 +215,13 @@ type SASL struct {
 
 // TLS says how a connection is encrypted.
 type TLS struct {
-	// Whether it is encrypted. Default: false, and then nothing else may be set here.
+	// Whether it is encrypted. Default: false, and then nothing but insecure may be set
+	// here.
 	Enabled bool `yaml:"enabled,omitempty"`
+
+	// Whether a password or a token may travel without encryption to another host, where
+	// everybody on the way can read it. Default: false, which refuses that.
+	Insecure bool `yaml:"insecure,omitempty"`
 
 	// A PEM file with the authorities to trust, instead of the system's. Default, also
 	// if empty: the system's.
@@ -213,7 +248,7 @@ func Default() Config {
 		Poll:        Poll{Min: 10 * time.Millisecond, Max: time.Second},
 		Batch:       Batch{Max: 5000},
 		StopTimeout: 20 * time.Second,
-		Admin:       Admin{Listen: "127.0.0.1:9321", Pprof: true},
+		Admin:       Admin{Listen: "127.0.0.1:9321"},
 		Log:         Log{Level: "info", Format: "auto"},
 	}
 }

@@ -70,7 +70,7 @@ connections:
     brokers: ["kafka-1:9092", "[::1]:9092"]
     tls: {enabled: true, ca_file: ca, cert_file: cert, key_file: key, server_name: kafka}
     sasl: {mechanism: SCRAM-SHA-256, user: tidemark, password: "$${x}"}
-  bus: {kind: nats, url: "nats://a:4222,tls://b", token: t}
+  bus: {kind: nats, url: "nats://a:4222,tls://b", token: t, tls: {insecure: true}}
 `
 
 func TestEverythingIsRead(t *testing.T) {
@@ -97,10 +97,10 @@ func TestEverythingIsRead(t *testing.T) {
 		Connections: map[string]Connection{
 			"main": {
 				Kind: "kafka", Brokers: []string{"kafka-1:9092", "[::1]:9092"},
-				TLS:  TLS{true, "ca", "cert", "key", "kafka"},
+				TLS:  TLS{true, false, "ca", "cert", "key", "kafka"},
 				SASL: SASL{"SCRAM-SHA-256", "tidemark", NewSecret("${x}")},
 			},
-			"bus": {Kind: "nats", URL: "nats://a:4222,tls://b", Token: NewSecret("t")},
+			"bus": {Kind: "nats", URL: "nats://a:4222,tls://b", Token: NewSecret("t"), TLS: TLS{Insecure: true}},
 		},
 	}
 	got, err := Load(write(t, example), []string{"PG=postgres://u:p@h/d", "KEY=k", "PORT=8443"})

@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"net/netip"
+	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
@@ -21,6 +22,9 @@ type decoder struct {
 	places   map[string]place // by path
 	shown    map[string]string
 	problems []Problem
+
+	literal     bool            // a secret stands in the file itself
+	secretFiles map[string]bool // that secrets refer to
 }
 
 // place is where a value came from.
@@ -274,7 +278,18 @@ func (d *decoder) scalar(path string, n *yaml.Node, v reflect.Value, tag reflect
 	}
 	if problem := set(v, x.text, tag); problem != "" {
 		d.problem(path, problem)
+		return
 	}
+	// An address of the database without a password is none.
+	d.literal = d.literal || secret && x.literal && (tag.Get("is") != "database" || hasPassword(x.text))
+}
+
+func hasPassword(address string) bool {
+	if u, err := url.Parse(address); err == nil && u.User != nil {
+		_, has := u.User.Password()
+		return has
+	}
+	return strings.Contains(address, "password")
 }
 
 // typeName says what a value must be, and the tag of YAML that it has if it is.

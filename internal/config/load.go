@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -40,7 +42,7 @@ func Load(path string, environ []string) (Config, error) {
 }
 
 func load(file string, text []byte, environ []string, host string) (Config, error) {
-	d := &decoder{file: file, env: variables(environ), places: map[string]place{}, shown: map[string]string{}}
+	d := &decoder{file: file, env: variables(environ), places: map[string]place{}, shown: map[string]string{}, secretFiles: map[string]bool{}}
 	c := Default()
 	root, problem := parse(text)
 	if problem != nil {
@@ -57,9 +59,30 @@ func load(file string, text []byte, environ []string, host string) (Config, erro
 		return Config{}, &Error{d.problems}
 	}
 	c.Name = cmp.Or(c.Name, plainName(host))
-	c.Warnings = unknown(d.env)
+	c.Warnings = append(unknown(d.env), d.readable(c)...)
 	c.shown = d.shown
 	return c, nil
+}
+
+// readable warns of files with secrets in them that others than their owner can read.
+func (d *decoder) readable(c Config) (warnings []string) {
+	files := map[string]bool{}
+	if d.file != "" && d.literal {
+		files[d.file] = true
+	}
+	maps.Copy(files, d.secretFiles)
+	for _, one := range c.Connections {
+		for _, name := range []string{one.CredentialsFile, one.NKeyFile, one.TLS.KeyFile} {
+			files[name] = true // no name is no file
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		info, err := os.Stat(name)
+		if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 {
+			warnings = append(warnings, fmt.Sprintf("file %s holds secrets, and others than its owner can read it (mode %04o): chmod 0600 %s", name, info.Mode().Perm(), name))
+		}
+	}
+	return warnings
 }
 
 // fallback takes the address of the database from where many platforms put it.

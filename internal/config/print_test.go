@@ -102,7 +102,7 @@ secrets:
   a: [plain, "${env:PASSWORD}"]
   b: ${env:PASSWORD}
   c: plain
-connections: {main: {kind: nats, url: "nats://${env:NUMBER}", token: plain}}
+connections: {main: {kind: nats, url: "nats://${env:NUMBER}", token: plain, tls: {insecure: true}}}
 `
 	environ := []string{"PASSWORD=hidden", "NUMBER=77", "LEASE=10m", "NET=10.0.0.0/8", "TIDEMARK_DATABASE_DIRECT_URL=host=hidden"}
 	printed, err := mustLoad(t, text, environ...).Print()
@@ -124,7 +124,7 @@ batch:
 stop_timeout: 20s
 admin:
   listen: 127.0.0.1:9321
-  pprof: true
+  pprof: false
 log:
   level: info
   format: auto
@@ -132,6 +132,7 @@ secrets:
   a: ['***', '${env:PASSWORD}']
   b: ${env:PASSWORD}
   c: ['***']
+oauth2: {}
 webhook:
   allow: ['${env:NET}']
   ports: ['${env:NUMBER}']
@@ -141,6 +142,8 @@ connections:
     kind: nats
     url: nats://${env:NUMBER}
     token: '***'
+    tls:
+      insecure: true
 `
 	if diff := cmp.Diff(want, string(printed)); diff != "" {
 		t.Error(diff)

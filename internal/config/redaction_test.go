@@ -22,9 +22,10 @@ var secretPlaces = []string{
 	"database: {direct_url: %s}",
 	"secrets: {a: %s}",
 	"secrets: {a: [%s, other]}",
-	"connections: {a: {kind: kafka, brokers: ['b:1'], sasl: {mechanism: PLAIN, user: u, password: %s}}}",
-	"connections: {a: {kind: nats, url: 'nats://b', user: u, password: %s}}",
-	"connections: {a: {kind: nats, url: 'nats://b', token: %s}}",
+	"connections: {a: {kind: kafka, brokers: ['b:1'], tls: {enabled: true}, sasl: {mechanism: PLAIN, user: u, password: %s}}}",
+	"connections: {a: {kind: nats, url: 'tls://b', user: u, password: %s}}",
+	"oauth2: {a: {token_url: 'https://b', client_id: c, client_secret: %s}}",
+	"connections: {a: {kind: nats, url: 'tls://b', token: %s}}",
 }
 
 // mistakes that somebody may make with a secret.

@@ -13,6 +13,8 @@ type expanded struct {
 	text   string
 	shown  string // what Print prints instead, where there are references
 	refers bool
+
+	literal bool // some of it stands in the file itself
 }
 
 var (
@@ -24,8 +26,10 @@ var (
 // is taken as it is.
 func (d *decoder) expand(text string, secret bool) (expanded, string) {
 	var out, shown strings.Builder
+	var plain string
 	literal := func(s string) {
 		out.WriteString(s)
+		plain += s
 		switch {
 		case !secret:
 			shown.WriteString(escape.Replace(s))
@@ -38,7 +42,7 @@ func (d *decoder) expand(text string, secret bool) (expanded, string) {
 		before, after, found := strings.Cut(text, "${")
 		if !found {
 			literal(text)
-			return expanded{out.String(), shown.String(), refers}, ""
+			return expanded{out.String(), shown.String(), refers, plain != ""}, ""
 		}
 		if strings.HasSuffix(before, "$") {
 			literal(before[:len(before)-1] + "${")
@@ -50,7 +54,7 @@ func (d *decoder) expand(text string, secret bool) (expanded, string) {
 		if !closed {
 			return expanded{}, "has a reference without its }; $${ is a plain ${"
 		}
-		value, problem := d.follow(reference)
+		value, problem := d.follow(reference, secret)
 		if problem != "" {
 			return expanded{}, problem
 		}
@@ -60,7 +64,7 @@ func (d *decoder) expand(text string, secret bool) (expanded, string) {
 	}
 }
 
-func (d *decoder) follow(reference string) (value, problem string) {
+func (d *decoder) follow(reference string, secret bool) (value, problem string) {
 	kind, name, _ := strings.Cut(reference, ":")
 	switch {
 	case kind == "env" && variableName.MatchString(name):
@@ -73,6 +77,9 @@ func (d *decoder) follow(reference string) (value, problem string) {
 		text, err := readSecret(name)
 		if err != nil {
 			return "", "file " + name + " cannot be read: " + reason(err)
+		}
+		if secret {
+			d.secretFiles[name] = true
 		}
 		return text, ""
 	default:

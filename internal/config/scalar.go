@@ -113,19 +113,21 @@ func checkForm(text string, tag reflect.StructTag) string {
 }
 
 var formNames = map[string]string{
-	"name":     "a plain name: " + plainForm,
-	"database": "a postgres:// URL, or key=value pairs such as host=… dbname=…",
-	"listen":   "HOST:PORT, such as 127.0.0.1:9321 or :9321",
-	"address":  "HOST:PORT, such as kafka-1.example.com:9092",
-	"nats":     "a nats:// or tls:// URL with a host, several with commas between them, and no user or password in it",
+	"name":      "a plain name: " + plainForm,
+	"database":  "a postgres:// URL, or key=value pairs such as host=… dbname=…",
+	"listen":    "HOST:PORT, such as 127.0.0.1:9321 or :9321",
+	"address":   "HOST:PORT, such as kafka-1.example.com:9092",
+	"token_url": "an https:// or http:// URL with a host, and no user, password or fragment in it",
+	"nats":      "a nats:// or tls:// URL with a host, several with commas between them, and no user or password in it",
 }
 
 var forms = map[string]func(string) bool{
-	"name":     plainKey.MatchString,
-	"database": isDatabase,
-	"listen":   func(text string) bool { return isAddress(text, true) },
-	"address":  func(text string) bool { return isAddress(text, false) },
-	"nats":     isNATS,
+	"name":      plainKey.MatchString,
+	"database":  isDatabase,
+	"listen":    func(text string) bool { return isAddress(text, true) },
+	"address":   func(text string) bool { return isAddress(text, false) },
+	"token_url": isTokenURL,
+	"nats":      isNATS,
 }
 
 // isDatabase is a first look: the driver takes the text apart later.
@@ -152,6 +154,11 @@ func isAddress(text string, listen bool) bool {
 		return true
 	}
 	return hostName.MatchString(host) || (host == "" && listen)
+}
+
+func isTokenURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil && !strings.Contains(text, "#")
 }
 
 func isNATS(text string) bool {

@@ -111,7 +111,9 @@ func refine(s *jsonschema.Schema, defaults reflect.Value) {
 			p.PropertyNames = &jsonschema.Schema{Pattern: plainKey.String()}
 			if f.typ.Elem().Kind() == reflect.Struct {
 				refine(p.AdditionalProperties, reflect.Zero(f.typ.Elem()))
-				byKind(p.AdditionalProperties, f.typ.Elem())
+				if _, kinds := f.typ.Elem().FieldByName("Kind"); kinds {
+					byKind(p.AdditionalProperties, f.typ.Elem())
+				}
 			}
 		}
 	}

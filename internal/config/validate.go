@@ -2,6 +2,9 @@ package config
 
 import (
 	"maps"
+	"net"
+	"net/netip"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -22,6 +25,9 @@ func (d *decoder) validate(c *Config) {
 		if path := joinName("secrets", name); len(c.Secrets[name]) == 0 && !d.failed(path) {
 			d.problem(path, "is empty")
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.OAuth2)) {
+		d.oauth2(joinName("oauth2", name), name, c)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Connections)) {
 		d.connection(joinName("connections", name), c.Connections[name])
@@ -61,6 +67,7 @@ func (d *decoder) connection(path string, c Connection) {
 		}
 	}
 	d.tls(join(path, "tls"), c.TLS)
+	d.inTheClear(path, c)
 	if c.Kind == "kafka" {
 		d.need(path, "brokers", len(c.Brokers) == 0, "is needed: a list of HOST:PORT")
 		d.sasl(join(path, "sasl"), c.SASL)
@@ -83,9 +90,57 @@ func (d *decoder) connection(path string, c Connection) {
 	d.need(path, "password", c.User != "" && c.Password.IsZero(), "is needed with user")
 }
 
+func (d *decoder) oauth2(path, name string, c *Config) {
+	if d.failed(path) {
+		return
+	}
+	if _, twice := c.Secrets[name]; twice {
+		d.problem(path, "has a name that secrets has too")
+	}
+	o := c.OAuth2[name]
+	d.need(path, "token_url", o.TokenURL == "", "is needed: such as https://login.example.com/oauth2/token")
+	d.need(path, "client_id", o.ClientID == "", "is needed")
+	d.need(path, "client_secret", o.ClientSecret.IsZero(), "is needed")
+}
+
+// inTheClear refuses to show a password to everybody on the way. SCRAM, NKeys and JWTs show none.
+func (d *decoder) inTheClear(path string, c Connection) {
+	if c.TLS.Enabled || c.TLS.Insecure {
+		return
+	}
+	const text = "would travel without encryption to another host: add tls: {enabled: true}, or allow it with tls: {insecure: true}"
+	switch {
+	case c.Kind == "kafka" && c.SASL.Mechanism == "PLAIN" && !c.SASL.Password.IsZero() && slices.ContainsFunc(c.Brokers, func(b string) bool {
+		host, _, _ := net.SplitHostPort(b)
+		return !isThisHost(host)
+	}):
+		d.problem(join(path, "sasl"), "the password "+text)
+	case c.Kind == "nats" && (!c.Password.IsZero() || !c.Token.IsZero()):
+		for one := range strings.SplitSeq(c.URL, ",") {
+			u, err := url.Parse(strings.TrimSpace(one))
+			if err == nil && u.Scheme != "tls" && u.Scheme != "wss" && !isThisHost(u.Hostname()) {
+				key := "password"
+				if !c.Token.IsZero() {
+					key = "token"
+				}
+				d.problem(join(path, key), text)
+				return
+			}
+		}
+	}
+}
+
+func isThisHost(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(strings.TrimSuffix(host, "."), "localhost")
+}
+
 func (d *decoder) tls(path string, t TLS) {
 	without := t
-	without.Enabled = false
+	without.Enabled, without.Insecure = false, false
+	if t.Enabled && t.Insecure {
+		d.problem(join(path, "insecure"), "is for connections without TLS, and enabled is true: leave one of them out")
+	}
 	if without != (TLS{}) && !t.Enabled && !d.failed(join(path, "enabled")) {
 		// Else a connection that was meant to be encrypted would not be.
 		d.problem(path, "is off, yet more is set in it: add enabled: true")

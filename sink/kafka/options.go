@@ -32,6 +32,10 @@ type Options struct {
 	// SASL logs in. Default: nil, nobody logs in.
 	SASL *SASL
 
+	// Insecure lets the password of SASL's plain travel to another host without TLS. Default:
+	// false, such a connection is refused when it is made, before anything is sent.
+	Insecure bool
+
 	// MaxRecordBytes is the most that a record may have, with key, headers and the frame
 	// around it, before compression, and that a batch of records for one partition may
 	// have. The topic's max.message.bytes should not be lower: a batch that the broker
@@ -60,7 +64,7 @@ type TLS struct {
 
 // SASL is a way to log in.
 type SASL struct {
-	Mechanism string // plain, which shows the password to who listens unless there is TLS, scram-sha-256 or scram-sha-512. Required
+	Mechanism string // plain, which shows the password on the way unless there is TLS, scram-sha-256 or scram-sha-512. Required
 	User      string // Required
 	Password  string // Required
 }
@@ -135,6 +139,9 @@ type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 func (o Options) dialer() (dialer, error) {
 	plain := &net.Dialer{Timeout: 10 * time.Second}
 	if o.TLS == nil {
+		if o.SASL != nil && o.SASL.Mechanism == "plain" && !o.Insecure {
+			return toThisHost(plain.DialContext), nil
+		}
 		return plain.DialContext, nil
 	}
 	config := &tls.Config{ServerName: o.TLS.ServerName, MinVersion: tls.VersionTLS12}
@@ -159,4 +166,18 @@ func (o Options) dialer() (dialer, error) {
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return (&tls.Dialer{NetDialer: plain, Config: config}).DialContext, nil
+}
+
+// toThisHost gives up connections to other hosts, whatever name or broker led there.
+func toThisHost(dial dialer) dialer {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		if at, ok := conn.RemoteAddr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
+			return nil, errors.Join(fmt.Errorf("the password would travel without encryption to another host, %s: use TLS, or allow it", conn.RemoteAddr()), conn.Close())
+		}
+		return conn, nil
+	}
 }

@@ -211,6 +211,9 @@ func (m *room) head(format sink.Format, d *sink.Delivery, encoded sink.Encoded) 
 	if d.Replay {
 		add("tidemark-replay", "true")
 	}
+	if d.Test {
+		add("tidemark-test", "true")
+	}
 	return m.headers[start:len(m.headers):len(m.headers)]
 }
 

@@ -56,6 +56,9 @@ func (s *Sink) message(d *sink.Delivery) (*nats.Msg, error) {
 	if d.Replay {
 		h.Set("tidemark-replay", "true")
 	}
+	if d.Test {
+		h.Set("tidemark-test", "true")
+	}
 	return &nats.Msg{Subject: s.subject, Header: h, Data: encoded.Body}, nil
 }
 

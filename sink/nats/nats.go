@@ -4,6 +4,7 @@ package nats
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -50,7 +51,7 @@ func Dial(o Options) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.dialer = &dialer{net.Dialer{Timeout: 5 * time.Second}, sync.Mutex{}, nil}
+	c.dialer = &dialer{Dialer: net.Dialer{Timeout: 5 * time.Second}, hereOnly: o.showsPassword()}
 	options = append(options,
 		nats.SetCustomDialer(c.dialer),
 		nats.RetryOnFailedConnect(true),
@@ -147,6 +148,7 @@ func (c *Connection) up(ctx context.Context) error {
 // dialer keeps the network connection, to break it.
 type dialer struct {
 	net.Dialer
+	hereOnly bool // no connection to another host
 
 	mu   sync.Mutex
 	last net.Conn
@@ -155,10 +157,23 @@ type dialer struct {
 // Dial is what the client calls.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	conn, err := d.Dialer.Dial(network, address)
+	if err == nil && d.hereOnly {
+		if err = toThisHost(conn); err != nil {
+			return nil, err
+		}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.last = conn
 	return conn, err
+}
+
+// toThisHost closes a connection to another host, whatever name or server led there.
+func toThisHost(conn net.Conn) error {
+	if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("the password would travel without encryption to another host, %s: use TLS, or allow it", conn.RemoteAddr()), conn.Close())
 }
 
 // breakConn frees who is stuck in writing. What was not sent yet is dropped.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -32,6 +33,10 @@ type Options struct {
 	// TLS encrypts also where a server does not ask for it. Default: nil, with tls://
 	// against the certificates of the system.
 	TLS *TLS
+
+	// Insecure lets a password or a token travel to another host without TLS. Default:
+	// false, such a connection is refused when it is made, before anything is sent.
+	Insecure bool
 
 	// InboxPrefix is what the subjects begin with that answers come to: the user must be
 	// permitted to subscribe to them. Default: _INBOX.
@@ -150,4 +155,10 @@ func (t TLS) config() (*tls.Config, error) {
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return config, nil
+}
+
+// showsPassword: whoever listens on the way learns what the program logs in with.
+func (o Options) showsPassword() bool {
+	return (o.Password != "" || o.Token != "") && o.TLS == nil && !o.Insecure &&
+		!slices.ContainsFunc(o.Servers, func(server string) bool { return strings.HasPrefix(server, "tls:") })
 }

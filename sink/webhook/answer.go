@@ -50,7 +50,7 @@ func (s *Sink) read(answer *http.Response, buffer []byte, cancel context.CancelF
 }
 
 // answered makes of an answer what it means for the event.
-func (s *Sink) answered(answer *http.Response, start, payload []byte) sink.Result {
+func (s *Sink) answered(answer *http.Response, start, payload []byte, private []string) sink.Result {
 	status := answer.StatusCode
 	if status >= 200 && status < 300 {
 		return sink.Result{Outcome: sink.Delivered}
@@ -72,7 +72,7 @@ func (s *Sink) answered(answer *http.Response, start, payload []byte) sink.Resul
 		result.Outcome = sink.Retry
 		result.After = retryAfter(answer.Header.Get("Retry-After"), s.now())
 	}
-	if text := s.excerpt(start, payload); text != "" {
+	if text := excerpt(start, payload, private); text != "" {
 		detail += ": " + text
 	}
 	result.Detail = line(detail)
@@ -105,7 +105,7 @@ func location(answer *http.Response, from *url.URL) string {
 // failed says what an error means for the event. The error of a connection that did not come about is
 // the last one of a request of which nothing was sent, also if the body was read for an earlier
 // connection: the transport tries again in that case only.
-func (s *Sink) failed(ctx context.Context, err error, read bool, payload []byte) sink.Result {
+func (s *Sink) failed(ctx context.Context, err error, read bool, payload []byte, private []string) sink.Result {
 	code, unsent := errorCode(err)
 	outcome := sink.Unknown
 	if unsent || !read {
@@ -117,7 +117,7 @@ func (s *Sink) failed(ctx context.Context, err error, read bool, payload []byte)
 	case ctx.Err() != nil && !unsent:
 		return ended(ctx, outcome, "no connection")
 	}
-	detail := s.quote(errorText(code, err), payload, maxDetail)
+	detail := quote(errorText(code, err), payload, private, maxDetail)
 	if code == "reset" && !read {
 		code = "connect"
 	}
@@ -206,15 +206,15 @@ func private(target *url.URL, headers http.Header) []string {
 }
 
 // excerpt is the first line of an answer, for people.
-func (s *Sink) excerpt(start, payload []byte) string {
+func excerpt(start, payload []byte, private []string) string {
 	first, _, _ := bytes.Cut(bytes.TrimSpace(start), []byte("\n"))
-	return s.quote(string(first), payload, maxExcerpt)
+	return quote(string(first), payload, private, maxExcerpt)
 }
 
 // quote makes a line of what comes from outside: without what is private, and not at all if it repeats the
 // payload, as the answers of some targets do when they complain.
-func (s *Sink) quote(text string, payload []byte, runes int) string {
-	for _, p := range s.private {
+func quote(text string, payload []byte, private []string, runes int) string {
+	for _, p := range private {
 		text = strings.ReplaceAll(text, p, "…")
 	}
 	text = cut(line(text), runes)

@@ -16,6 +16,12 @@ func NewResolving(o Options, r *net.Resolver) (*Sink, error) { return newSink(o,
 // SetNow gives the sink a clock, before it is used.
 func (s *Sink) SetNow(now func() time.Time) { s.now = now }
 
+// NewResolvingTokens is NewTokens with a resolver of the test's.
+func NewResolvingTokens(o TokenOptions, r *net.Resolver) (*Tokens, error) { return newTokens(o, r) }
+
+// SetNow gives the tokens a clock, before they are used.
+func (t *Tokens) SetNow(now func() time.Time) { t.now = now }
+
 // Sign is what the header says.
 func Sign(secrets []string, id, stamp string, body []byte) (string, error) {
 	s, err := newSigner(secrets, false)
@@ -27,7 +33,7 @@ func Sign(secrets []string, id, stamp string, body []byte) (string, error) {
 
 // Failed is what an error of the transport comes to.
 func Failed(err error, read bool) sink.Result {
-	return new(Sink).failed(context.Background(), err, read, nil)
+	return new(Sink).failed(context.Background(), err, read, nil, nil)
 }
 
 // NewBody returns the readings of a body, and its end.

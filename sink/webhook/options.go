@@ -38,6 +38,10 @@ type Options struct {
 	// set are refused. Default: none but User-Agent, which is Tidemark.
 	Headers map[string]string
 
+	// Tokens are headers whose value is a bearer token, such as Authorization. An answer of 401 has
+	// a new one got and the request sent once more. Their Close is not the sink's. Default: none.
+	Tokens map[string]*Tokens
+
 	// Allow are networks that may be called beside public addresses, at any port and with http://
 	// too. Default: none; loopback, private, link-local and other special addresses are refused.
 	Allow []netip.Prefix
@@ -129,7 +133,8 @@ var reserved = []string{
 func (o *Options) headers() (http.Header, error) {
 	h := http.Header{"User-Agent": {"Tidemark"}}
 	seen := map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(o.Headers)) {
+	names := slices.Sorted(maps.Keys(o.Headers))
+	for _, name := range slices.Concat(names, slices.Sorted(maps.Keys(o.Tokens))) {
 		if name == "" || strings.ContainsFunc(name, notToken) {
 			return nil, fmt.Errorf("header %q is not the name of a header", name)
 		}
@@ -148,7 +153,9 @@ func (o *Options) headers() (http.Header, error) {
 			return nil, fmt.Errorf("header %s has a control character in its value", name)
 		}
 		seen[lower] = true
-		h.Set(name, value)
+		if _, fetched := o.Tokens[name]; !fetched {
+			h.Set(name, value)
+		}
 	}
 	return h, nil
 }

@@ -9,6 +9,7 @@
 //	tidemark-attempt   1 for the first
 //	tidemark-epoch     the sender's lease
 //	tidemark-replay    true, for a replay
+//	tidemark-test      true, for a test of the target, whose event is not in the log
 //	traceparent        the event's trace, if it is a W3C traceparent
 //
 // An answer of 2xx is a receipt. 410 says that nothing more is wanted. 408, 425, 429 and 5xx are
@@ -20,6 +21,7 @@
 //	http_NNN         the status of the answer
 //	redirect         the answer was 3xx
 //	invalid          the event goes in no envelope
+//	token            a token for a header could not be got
 //	address_refused  the host's address is not one that may be called
 //	dns              the host has no address
 //	connect          no connection came about
@@ -31,9 +33,12 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +50,7 @@ type Sink struct {
 	format      sink.Format
 	request     *http.Request // what all requests have in common, but for the headers
 	headers     http.Header   // that all requests have in common
+	tokens      []tokenHeader // that change
 	signer      *signer       // nil: unsigned
 	transport   *http.Transport
 	conns       *conns
@@ -95,6 +101,9 @@ func newSink(o Options, resolver *net.Resolver) (*Sink, error) {
 		private:     private(target, headers),
 		now:         time.Now,
 	}
+	for name, tokens := range o.Tokens {
+		s.tokens = append(s.tokens, tokenHeader{http.CanonicalHeaderKey(name), tokens})
+	}
 	if o.MaxResponse > 0 {
 		s.maxResponse = o.MaxResponse
 	}
@@ -143,12 +152,37 @@ func (s *Sink) send(ctx context.Context, r *room, d *sink.Delivery) sink.Result 
 		return sink.Result{Outcome: sink.Permanent, Code: "invalid", Detail: line(err.Error())}
 	}
 
+	result, refused := s.attempt(ctx, r, d, &encoded)
+	if refused {
+		result, _ = s.attempt(ctx, r, d, &encoded)
+	}
+	return result
+}
+
+// attempt sends one request. refused: it was answered with 401, and its tokens were dropped, so that another one may
+// go better.
+func (s *Sink) attempt(ctx context.Context, r *room, d *sink.Delivery, encoded *sink.Encoded) (result sink.Result, refused bool) {
+	header := s.header(encoded, d)
+	private := s.private
+	for _, t := range s.tokens {
+		value, err := t.tokens.Value(ctx)
+		var known *tokenError
+		switch {
+		case errors.As(err, &known):
+			return sink.Result{Outcome: sink.Retry, Code: "token", Detail: known.text}, false
+		case err != nil:
+			return ended(ctx, sink.Retry, "nothing was sent"), false
+		}
+		header[t.name] = []string{value}
+		private = append(slices.Clone(private), value, strings.TrimPrefix(value, "Bearer "))
+	}
+
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out := &body{data: encoded.Body}
 	defer out.Close()
 	req := s.request.WithContext(within)
-	req.Header = s.header(&encoded, d)
+	req.Header = header
 	req.Body, _ = out.open()
 	req.GetBody = out.open
 	req.ContentLength = int64(len(encoded.Body))
@@ -156,7 +190,7 @@ func (s *Sink) send(ctx context.Context, r *room, d *sink.Delivery) sink.Result 
 	// Not through a client: it would follow redirects and add the URL to its errors.
 	answer, err := s.transport.RoundTrip(req)
 	if err != nil {
-		return s.failed(ctx, err, out.wasRead(), d.Event.Payload)
+		return s.failed(ctx, err, out.wasRead(), d.Event.Payload, private), false
 	}
 	start, whole := s.read(answer, r.answer[:], cancel)
 	if !whole {
@@ -164,13 +198,25 @@ func (s *Sink) send(ctx context.Context, r *room, d *sink.Delivery) sink.Result 
 		cancel()
 	}
 	answer.Body.Close()
-	return s.answered(answer, start, d.Event.Payload)
+	if answer.StatusCode == http.StatusUnauthorized {
+		for _, t := range s.tokens {
+			t.tokens.Refused(header.Get(t.name))
+			refused = true
+		}
+	}
+	return s.answered(answer, start, d.Event.Payload, private), refused
+}
+
+// tokenHeader is a header whose value is a token.
+type tokenHeader struct {
+	name   string
+	tokens *Tokens
 }
 
 // header of a request. The map is not used again: a connection that broke may still be reading it.
 func (s *Sink) header(e *sink.Encoded, d *sink.Delivery) http.Header {
 	id, stamp := headerValue(d.Event.ID), strconv.FormatInt(s.now().Unix(), 10)
-	const ours = 7
+	const ours = 8
 	h := make(http.Header, len(s.headers)+len(e.Headers)+ours+1)
 	for name, values := range s.headers {
 		h[name] = values
@@ -191,6 +237,9 @@ func (s *Sink) header(e *sink.Encoded, d *sink.Delivery) http.Header {
 	set("Tidemark-Epoch", strconv.FormatInt(d.Epoch, 10))
 	if d.Replay {
 		set("Tidemark-Replay", "true")
+	}
+	if d.Test {
+		set("Tidemark-Test", "true")
 	}
 	for _, attribute := range e.Headers {
 		value := headerValue(attribute.Value)
