@@ -46,7 +46,7 @@ func (s *daemonStream) Prepare(ctx context.Context) error {
 	}
 	if err := s.exec(ctx, `
 		insert into tidemark.outbound_route (route_code, worker, domain, target_kind, target_ref, enabled, dry_run, ordering)
-		values ('handler', 'bench', 'bench', 'webhook', 'handler', true, false, 'key')`); err != nil {
+		values ('handler', 'bench', 'bench', 'stdout', 'handler', true, false, 'key')`); err != nil {
 		return err
 	}
 	return s.setWakeUp(ctx, s.wake)

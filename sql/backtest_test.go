@@ -105,7 +105,7 @@ func paid(t *testing.T) session {
 	t.Helper()
 	s := open(t, tidemarktest.NewDB(t), "operator")
 	s.exec(`select tidemark.type_set('shop', type) from unnest(array['order.paid', 'order.sent', 'stock']) type;
-		select tidemark.route_set('paid', '{"domain": "shop", "type": "order.*", "target_kind": "webhook", "target_ref": "https://example.com"}')`)
+		select tidemark.route_set('paid', '{"domain": "shop", "type": "order.*", "target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}}')`)
 	s.exec(`select tidemark.emit('shop', case when n % 4 = 0 then 'stock' when n % 2 = 0 then 'order.sent' else 'order.paid' end,
 		jsonb_build_object('n', n), key => case when n % 3 > 0 then 'k' || n % 3 end) from generate_series(1, 20) n`)
 	return s
@@ -204,6 +204,8 @@ func TestBacktestBusiestMinute(t *testing.T) {
 func TestBacktestWithoutTarget(t *testing.T) {
 	t.Parallel()
 	s := paid(t)
+	s.exec(`update tidemark.outbound_route set target_kind = 'notify', options = '{}'`)
+	s.allowAnyTarget()
 	for change, want := range map[string]string{
 		`{"target_kind": "sql", "target_ref": "app.nowhere"}`:                     "failed 42883 route paid: there is no function app.nowhere(jsonb)",
 		`{"target_kind": "river", "target_ref": "x"}`:                             "failed 42P01 route paid: there is no table public.river_job",

@@ -517,7 +517,7 @@ func TestNoTakeoverBetweenCheckAndCommit(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
 	w, old, other := live(t, db), open(t, db, "old"), open(t, db, "other")
-	w.exec(`update tidemark.outbound_route set target_kind = 'webhook'`)
+	w.exec(`update tidemark.outbound_route set target_kind = 'webhook', target_ref = 'https://example.com/hook', options = '{"unsigned": true}'`)
 	w.emit(1)
 	claim := func(s session, owner string) string {
 		t.Helper()

@@ -190,6 +190,7 @@ func TestBadTargets(t *testing.T) {
 		t.Run(c.kind+" "+c.ref, func(t *testing.T) {
 			t.Parallel()
 			w := live(t, tidemarktest.NewDB(t))
+			w.allowAnyTarget()
 			w.exec(`create function public.wrong_type(event json) returns void language sql as ''`)
 			w.exec(`select tidemark.route_set('bad', jsonb_build_object('domain', 'test', 'target_kind', $1::text, 'target_ref', $2::text, 'enabled', true, 'dry_run', false))`, c.kind, c.ref)
 			w.emit(1)
@@ -255,7 +256,8 @@ select tidemark.route_set(code, '{"domain": "test", "target_kind": "sql", "targe
 func TestPendingIsStagedForTheDaemon(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))
-	w.exec(`select tidemark.route_set(kind, jsonb_build_object('domain', 'test', 'target_kind', kind, 'target_ref', 'x', 'enabled', true, 'dry_run', false, 'ordering', 'key'))
+	w.exec(`select tidemark.route_set(kind, jsonb_build_object('domain', 'test', 'target_kind', kind, 'target_ref', case kind when 'webhook' then 'https://example.com/hook' else 'x' end,
+			'options', case kind when 'webhook' then '{"unsigned": true}' else '{}' end::jsonb, 'enabled', true, 'dry_run', false, 'ordering', 'key'))
 		from unnest(array['webhook', 'kafka', 'nats', 'stdout']) kind`)
 	w.emitKey(1, "k1")
 	w.emit(2)

@@ -19,7 +19,7 @@ begin
 end $$;
 select tidemark.type_set('test', 'tock'), tidemark.route_set('app', '{"type": "tick"}');
 select tidemark.route_set(code, jsonb_build_object('domain', 'test', 'type', 'tick', 'target_kind', 'sql', 'target_ref', 'public.fail_some', 'enabled', true, 'dry_run', false) || more)
-from (values ('dry', '{"dry_run": true}'::jsonb), ('off', '{"enabled": false}'), ('some_fail', '{}'), ('hook', '{"target_kind": "webhook"}'),
+from (values ('dry', '{"dry_run": true}'::jsonb), ('off', '{"enabled": false}'), ('some_fail', '{}'), ('hook', '{"target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}}'),
              ('keyed', '{"key_filter": "k*"}'), ('unclear', '{"payload_filter": {"odd": true}}'),
              ('open', '{"fail_closed": false}')) r (code, more);
 update tidemark.outbound_route set retry_policy = '[]' where route_code in ('unclear', 'open')`)

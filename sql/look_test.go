@@ -365,7 +365,7 @@ func TestLookAtTheLog(t *testing.T) {
 	want("")
 
 	s.exec(`select tidemark.stage_set('live', 'a test')`)
-	s.exec(`select tidemark.route_set('app', '{"domain": "test", "target_kind": "webhook", "target_ref": "https://example.com", "enabled": true, "dry_run": false}')`)
+	s.exec(`select tidemark.route_set('app', '{"domain": "test", "target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}, "enabled": true, "dry_run": false}')`)
 	s.exec(`insert into tidemark.pending (worker_id, route_id, seq, error_count, next_attempt_at)
 		select w.id, r.id, 1, 1, now() from tidemark.worker w, tidemark.outbound_route r where w.worker = 'default' and r.route_code = 'app'`)
 	want("retry")

@@ -31,7 +31,7 @@ const missingLetters = `select concat_ws(' ', min(l.seq), max(l.seq), count(*), 
 func TestEventMissing(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))
-	withoutPartition(t, w, `select tidemark.route_set('app', '{"target_kind": "webhook", "ordering": "key"}')`)
+	withoutPartition(t, w, `select tidemark.route_set('app', '{"target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}, "ordering": "key"}')`)
 	// As a daemon would have left them: the first failed and waits, the others wait behind it.
 	w.exec(`update tidemark.pending set next_attempt_at = 'infinity' where seq > 1`)
 	w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
@@ -59,8 +59,8 @@ func TestEventMissing(t *testing.T) {
 func TestEventMissingInside(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))
-	withoutPartition(t, w, `update tidemark.outbound_route set target_kind = 'webhook', ordering = 'key'`)
-	w.exec(`update tidemark.outbound_route set target_kind = 'sql'`)
+	withoutPartition(t, w, `update tidemark.outbound_route set target_kind = 'webhook', target_ref = 'https://example.com/hook', options = '{"unsigned": true}', ordering = 'key'`)
+	w.exec(`update tidemark.outbound_route set target_kind = 'sql', target_ref = 'public.receive', options = '{}'`)
 	w.pass()
 	w.wantReceived(1001, 1002, 1003, 1004, 1005)
 	w.wantRows(missingLetters, "1 300 300 event_missing 0 t")

@@ -27,7 +27,7 @@ func TestOutlook(t *testing.T) {
 	w.exec(`update tidemark.worker set domains = null`)
 
 	// What a target outside the database is still to get waits whatever the cursor.
-	w.exec(`update tidemark.outbound_route set target_kind = 'webhook', target_ref = 'https://example.com' where route_code = 'app'`)
+	w.exec(`update tidemark.outbound_route set target_kind = 'webhook', target_ref = 'https://example.com/hook', options = '{"unsigned": true}' where route_code = 'app'`)
 	w.pass()
 	w.wantRows(outlook, "all 0 3 t", "app pending 0 3 t")
 	w.wantRows(`select route_code || ' ' || outcome || ' ' || count(*) from tidemark.route_attempt where route_code is not null group by route_code, outcome order by 1`,

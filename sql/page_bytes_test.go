@@ -17,7 +17,7 @@ const pageOf = `select concat_ws(' ', max(r.events), string_agg(r.seq::text, ','
 func heavy(t *testing.T) session {
 	t.Helper()
 	w := live(t, tidemarktest.NewDB(t))
-	w.exec(`update tidemark.outbound_route set target_kind = 'webhook'`)
+	w.exec(`update tidemark.outbound_route set target_kind = 'webhook', target_ref = 'https://example.com/hook', options = '{"unsigned": true}'`)
 	w.exec(`update tidemark.setting set value = '200000' where key = 'batch.max_bytes'`)
 	w.exec(`update tidemark.setting set value = '0' where key = 'emit.payload_limit'`)
 	w.exec(`create function noise(bytes integer) returns jsonb language sql volatile as $$

@@ -82,7 +82,7 @@ const settleRead = `select coalesce(tidemark.pass_settle('default', 1, r.batch::
 func TestWatermarkRegression(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))
-	w.exec(`update tidemark.outbound_route set target_kind = 'webhook'`)
+	w.exec(`update tidemark.outbound_route set target_kind = 'webhook', target_ref = 'https://example.com/hook', options = '{"unsigned": true}'`)
 	w.emit(1)
 	w.emit(2)
 	w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
@@ -229,7 +229,7 @@ func TestHandlersRegister(t *testing.T) {
 func TestPendingKeys(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))
-	w.exec(`select tidemark.route_set('second', '{"domain": "test", "target_kind": "webhook", "target_ref": "x"}')`)
+	w.exec(`select tidemark.route_set('second', '{"domain": "test", "target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}}')`)
 	keys := func(most int) string {
 		t.Helper()
 		return one[string](w, `select coalesce(string_agg(concat_ws(' ', k.route_id, coalesce(k.key, 'crowd'), k.events), ', ' order by k.route_id, k.key), '')
@@ -261,7 +261,7 @@ func TestPendingKeys(t *testing.T) {
 func TestReplaysBesideLiveEvents(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))
-	w.exec(`update tidemark.outbound_route set target_kind = 'webhook', ordering = 'key'`)
+	w.exec(`update tidemark.outbound_route set target_kind = 'webhook', target_ref = 'https://example.com/hook', options = '{"unsigned": true}', ordering = 'key'`)
 	due := func(room int) string {
 		t.Helper()
 		return one[string](w, `select coalesce(string_agg(concat_ws(' ', d.seq, case when d.replay then 'replay' end), ', '), '')

@@ -22,7 +22,7 @@ func TestQueueHealth(t *testing.T) {
 
 	// Dead letters, what is pending, findings.
 	w.exec(`select tidemark.route_set('dead', '{"domain": "test", "target_kind": "sql", "target_ref": "public.gone", "enabled": true, "dry_run": false}'),
-		tidemark.route_set('out', '{"domain": "test", "target_kind": "webhook", "target_ref": "http://x", "enabled": true, "dry_run": false}')`)
+		tidemark.route_set('out', '{"domain": "test", "target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}, "enabled": true, "dry_run": false}')`)
 	w.pass()
 	pane(all, "cursor default/outbox/0 ok 0 ", "backlog default/outbox/0 ok 0 ", "dead_letter_event dead warn 1 ", "pending out ok 1 ",
 		"finding cursor_dlq default warn 1 1 more dead-lettered; see tidemark.dead_letter")

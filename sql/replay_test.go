@@ -66,12 +66,13 @@ func TestReplayOnTheRouteAsItIs(t *testing.T) {
 		"unknown kind":     {`{"target_kind": "pigeon"}`, "app 2 failed unknown_target_kind", "app 1 unknown_target_kind 2 open"},
 		"bad policy":       {`retry_policy = '{"jitter": 7}'`, "app 2 failed bad_retry_policy", "app 1 bad_retry_policy 2 open"},
 		"no River":         {`{"target_kind": "river"}`, "app 2 failed 42P01 route app: there is no table public.river_job", "app 1 42P01 2 open"},
-		"outside":          {`{"target_kind": "webhook"}`, "app 2 pending", "app 1 22012 2 open"},
+		"outside":          {`{"target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}}`, "app 2 pending", "app 1 22012 2 open"},
 		"ambiguous":        {`{"target_ref": "public.other", "exclusive": true}`, "app 2 failed ambiguous_route", "app 1 ambiguous_route 2 open"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := oneLetter(t, tidemarktest.NewDB(t))
+			w.allowAnyTarget()
 			w.exec(`create function other(event jsonb) returns void language sql as ''`)
 			if name == "ambiguous" {
 				w.exec(`select tidemark.worker_set('w2'), tidemark.route_set('app2', '{"domain": "test", "target_kind": "sql", "target_ref": "public.other", "worker": "w2", "enabled": true}'),
@@ -94,7 +95,7 @@ func TestReplayOnTheRouteAsItIs(t *testing.T) {
 func TestReplayToTheOutside(t *testing.T) {
 	t.Parallel()
 	w := oneLetter(t, tidemarktest.NewDB(t))
-	w.exec(`select tidemark.route_set('app', '{"target_kind": "webhook"}')`)
+	w.exec(`select tidemark.route_set('app', '{"target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}}')`)
 	w.wantRows(replay, "app 2 pending")
 	w.wantRows(`select concat_ws(' ', seq, attempt_no, key, dead_letter_id) from tidemark.pending`, "1 2 k 1")
 	w.refused("TM013", "its delivery is pending", replay)
@@ -117,6 +118,7 @@ func TestReplayDry(t *testing.T) {
 	w.exec(`update tidemark.outbound_route set dry_run = true`)
 	w.wantRows(dry, "app 2 dry_run")
 	w.wantRows(`select concat_ws(' ', id, outcome) from tidemark.dead_letter_replay_many(dry_run => true)`, "1 dry_run")
+	w.allowAnyTarget()
 	w.exec(`update tidemark.outbound_route set target_kind = 'pigeon'`)
 	w.wantRows(dry, "app 2 failed unknown_target_kind")
 	w.exec(`update tidemark.outbound_route set domain = 'x'`)

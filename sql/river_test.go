@@ -347,10 +347,14 @@ func TestRiverBadOptions(t *testing.T) {
 		{"tick", `{"schema": ""}`, `option "schema" is ""`},
 		{"tick", `{"schema": 7}`, `option "schema" is 7`},
 		{"tick", `{"schema": "` + strings.Repeat("s", 47) + `"}`, `option "schema" is`},
-		{"", `{}`, `job kind "" must have 1 to 127 characters`},
-		{strings.Repeat("k", 128), `{}`, `must have 1 to 127 characters`},
+		{"", `{}`, `must be a kind of job, 1 to 127 characters`},
+		{strings.Repeat("k", 128), `{}`, `must be a kind of job, 1 to 127 characters`},
 	} {
-		w.exec(`select tidemark.route_set('jobs', jsonb_build_object('target_ref', $1::text, 'options', $2::text::jsonb))`, c.ref, c.options)
+		set := `select tidemark.route_set('jobs', jsonb_build_object('target_ref', $1::text, 'options', $2::text::jsonb))`
+		w.exec(`alter table tidemark.outbound_route enable trigger outbound_route_target`)
+		w.refused("TM005", "route jobs: ", set, c.ref, c.options)
+		w.allowAnyTarget()
+		w.exec(set, c.ref, c.options)
 		w.emit(2 * i)
 		w.emit(2*i + 1)
 		got := w.pass()

@@ -147,7 +147,7 @@ grant select, insert on received to tidemark_executor;`)
 	s.exec(receiver[:strings.Index(receiver, "create table")]) // the type
 	s.exec(`select tidemark.domain_set('test', '{"metadata_only": true}'), tidemark.stage_set('live', 'go'), tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.default.enabled', true);
 		select tidemark.route_set('app', '{"domain": "test", "target_kind": "sql", "target_ref": "public.receive", "enabled": true, "dry_run": false}');
-		select tidemark.route_set('hook', '{"domain": "test", "target_kind": "webhook", "target_ref": "https://example.com", "payload_filter": {"n": 1}, "enabled": true, "dry_run": false}');
+		select tidemark.route_set('hook', '{"domain": "test", "target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}, "payload_filter": {"n": 1}, "enabled": true, "dry_run": false}');
 		select tidemark.worker_rewind('default', 0, 'drill')`)
 	s.exec(`set role tidemark_emitter`)
 	s.exec(`select tidemark.emit('test', 'tick', '{"n": 13}', idempotency_key => 'a'), tidemark.emit_strict('test', 'tick', '{"n": 14}')`)

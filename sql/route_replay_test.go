@@ -146,7 +146,7 @@ func TestRouteReplayLeavesOut(t *testing.T) {
 	w.wantRows(replayJobs, `1 finished 7 4 4 0 {"open": 1, "discarded": 1, "dead_letter": 1}`)
 
 	// Pending to the outside is left out, and goes.
-	w.exec(`select tidemark.route_set('app', '{"target_kind": "webhook"}')`)
+	w.exec(`select tidemark.route_set('app', '{"target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}}')`)
 	w.emit(8)
 	w.pass()
 	w.wantRows(replays+`'app', dry_run => true, from_seq => 8)`, "pending pending 1", "0")
@@ -185,7 +185,7 @@ func TestRouteReplayWaits(t *testing.T) {
 func TestRouteReplayRate(t *testing.T) {
 	t.Parallel()
 	w := past(t, tidemarktest.NewDB(t))
-	w.exec(`select tidemark.route_set('app', '{"target_kind": "webhook"}'), tidemark.route_replay('app', 'why', from_seq => 1, rate => 1)`)
+	w.exec(`select tidemark.route_set('app', '{"target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}}'), tidemark.route_replay('app', 'why', from_seq => 1, rate => 1)`)
 	w.pass()
 	w.wantRows(`select concat_ws(' ', seq, next_attempt_at - lag(next_attempt_at) over (order by seq)) from tidemark.pending order by seq`,
 		"1", "2 00:00:01", "3 00:00:01", "4 00:00:01", "5 00:00:01")
@@ -206,11 +206,11 @@ func TestRouteReplayStepByStep(t *testing.T) {
 	w.emitMany(7000)
 	for w.pass().Events > 0 {
 	}
-	w.exec(`truncate received; select tidemark.route_set('app', '{"target_kind": "webhook"}'), tidemark.route_replay('app', 'why', from_seq => 1)`)
+	w.exec(`truncate received; select tidemark.route_set('app', '{"target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}}'), tidemark.route_replay('app', 'why', from_seq => 1)`)
 	w.pass()
 	w.pass()
 	w.wantRows(`select count(*)::text from tidemark.pending`, "1000")
-	w.exec(`select tidemark.route_set('app', '{"target_kind": "sql"}')`)
+	w.exec(`select tidemark.route_set('app', '{"target_kind": "sql", "target_ref": "public.receive", "options": {}}')`)
 	for range 10 {
 		w.pass()
 	}
@@ -244,7 +244,7 @@ func TestRouteReplayFails(t *testing.T) {
 func TestRouteReplayIsNoQueue(t *testing.T) {
 	t.Parallel()
 	w := past(t, tidemarktest.NewDB(t))
-	w.exec(`select tidemark.route_set('app', '{"target_kind": "webhook", "ordering": "key"}')`)
+	w.exec(`select tidemark.route_set('app', '{"target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}, "ordering": "key"}')`)
 	w.emitKey(9, "k")
 	w.exec(`select tidemark.route_replay('app', 'why', from_seq => 1)`)
 	w.pass()

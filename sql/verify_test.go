@@ -24,6 +24,8 @@ const complaints = `select concat_ws(' ', status, "check") || ': ' || detail fro
 	where status <> 'ok' and not ("check" = 'roles' and detail !~ 'tidemark_owner')`
 
 // deadLetter leaves an open one for event 2. All of this is rolled back, so setval, which is not, will not do.
+const anyTarget = `set local session_replication_role = replica; `
+
 const deadLetter = `insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot, error_code)
 	select 'k', 1, r.id, o.seq, o.event_id, '{}', 'P0001' from tidemark.outbound_route r, tidemark.outbox o where o.seq = 2`
 
@@ -60,8 +62,8 @@ var breaches = []struct{ check, how, says, also string }{
 	{"stage", `update tidemark.outbound_route set dry_run = true; update tidemark.stage set system_identifier = 1`, "fail stage: live for another cluster or database: disarmed", ""},
 	{"routes live only where armed", `select tidemark.stage_set('dry_run', 'drill')`, "fail routes live only where armed: app", "W2 gates"},
 	{"route targets", `update tidemark.outbound_route set target_ref = 'public.gone'`, "fail route targets: app: no function public.gone(jsonb)", ""},
-	{"route targets", `update tidemark.outbound_route set target_ref = 'no name at all ('`, "fail route targets: app: no function no name at all ((jsonb)", ""},
-	{"route targets", `update tidemark.outbound_route set target_kind = 'pigeon'`, "fail route targets: app: unknown kind pigeon", ""},
+	{"route targets", anyTarget + `update tidemark.outbound_route set target_ref = 'no name at all ('`, "fail route targets: app: target_ref must be SCHEMA.FUNCTION, without arguments", ""},
+	{"route targets", anyTarget + `update tidemark.outbound_route set target_kind = 'pigeon'`, `fail route targets: app: there is no kind of target "pigeon"`, ""},
 	{"route targets", `update tidemark.outbound_route set retry_policy = '[]'`, "fail route targets: app: unreadable retry policy", ""},
 	{"routes of types that exist", `update tidemark.outbound_route set type = 'tock.*'`, "warn routes of types that exist: app", ""},
 	{"routes of types that exist", `update tidemark.outbound_route set domain = 'nowhere'`, "warn routes of types that exist: app", ""},
@@ -124,7 +126,7 @@ func TestVerifyIsNotAlarmed(t *testing.T) {
 			set local session_replication_role = replica; delete from tidemark.outbox; update tidemark.worker_cursor set watermark_id = '0', decided_through = '0'; update tidemark.heartbeat set last_beat_at = null`,
 		"events that wait":             `select tidemark.emit('test', 'tick') from generate_series(1, 10)`,
 		"numbers that were lost":       `select setval('tidemark.outbox_seq_seq', 1000); select tidemark.emit('test', 'tick')`,
-		"a route that is off":          `update tidemark.outbound_route set enabled = false, target_kind = 'pigeon', domain = 'nowhere'`,
+		"a route that is off":          anyTarget + `update tidemark.outbound_route set enabled = false, target_kind = 'pigeon', domain = 'nowhere'`,
 		"a route for all types":        `update tidemark.outbound_route set domain = '*', type = '*'`,
 		"a dry run before go-live":     `update tidemark.outbound_route set dry_run = true; select tidemark.stage_set('dry_run', 'x')`,
 		"a quoted target":              `create schema "Odd Name"; create function "Odd Name"."Do.it"(jsonb) returns void language sql as ''; update tidemark.outbound_route set target_ref = '"Odd Name"."Do.it"'`,
@@ -198,7 +200,8 @@ func TestWorkerHealth(t *testing.T) {
 	a.rollback()
 	w.drain()
 	w.wantRows(health, "default idle - 3 3 0 0 0 0")
-	w.exec(`select tidemark.route_set('hook', '{"domain": "test", "target_kind": "webhook", "target_ref": "x", "enabled": true, "dry_run": false}'),
+	w.allowAnyTarget()
+	w.exec(`select tidemark.route_set('hook', '{"domain": "test", "target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}, "enabled": true, "dry_run": false}'),
 		tidemark.route_set('bad', '{"domain": "test", "target_kind": "pigeon", "target_ref": "x", "enabled": true, "dry_run": false}')`)
 	w.emit(4)
 	w.pass()

@@ -353,7 +353,7 @@ func TestReadmeScreens(t *testing.T) {
 		`create function send_mail(event jsonb) returns void language sql as ''`,
 		`select tidemark.type_set('shop', 'order.created'), tidemark.stage_set('live', 'test')`,
 		`select tidemark.route_set('order_mail', '{"domain": "shop", "target_kind": "sql", "target_ref": "public.send_mail", "enabled": true, "dry_run": false}'),
-			tidemark.route_set('billing', '{"domain": "shop", "target_kind": "webhook", "target_ref": "https://billing.example/hooks", "enabled": true, "dry_run": false}')`,
+			tidemark.route_set('billing', '{"domain": "shop", "target_kind": "webhook", "target_ref": "https://billing.example/hooks", "options": {"secret": "billing"}, "enabled": true, "dry_run": false}')`,
 		`select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.default.enabled', true)`,
 		`select tidemark.emit('shop', 'order.created') from generate_series(1, 1200)`,
 		`select tidemark.route_worker_run()`,

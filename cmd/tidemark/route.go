@@ -12,12 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/target"
 )
 
 func newRoute(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "route", Short: "Where committed events go"}
 	cmd.AddCommand(
-		newRouteList(a), newRouteShow(a), newRouteSet(a), newRouteBacktest(a), newRouteReplay(a),
+		newRouteList(a), newRouteShow(a), newRouteSet(a), newRouteBacktest(a), newRouteReplay(a), newRouteTest(a),
 		newRouteSwitch(a, "enable", "Turn a route on; in dry run it still delivers nothing", true),
 		newRouteSwitch(a, "disable", "Turn a route off; its events are recorded as disabled", false),
 	)
@@ -82,7 +83,10 @@ func newRouteSet(a *app) *cobra.Command {
 		Long: `Make a route or change one. A new route needs --domain, --target-kind and --target-ref; it is off and
 in dry run unless told otherwise. It gets what its worker reads from now on; --from makes a replay of what was before
 (tidemark route replay), which waits until the route is live. An empty text takes a filter or the retry policy away. Options that are
-not named stay.`,
+not named stay.
+
+` + target.Help() + `
+Names of secrets and connections are those of the daemon's configuration; a secret itself is refused.`,
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&from, "from", "now", "of a new route: now, start, the number of an event, or a time (RFC 3339, or how long ago)")
@@ -92,8 +96,8 @@ not named stay.`,
 	flags.String("stream", "", "only events of this stream")
 	flags.String("key-filter", "", "only events with this key, or with this beginning of it (eu-*)")
 	flags.String("payload-filter", "", "only events whose payload contains this JSON object")
-	flags.String("target-kind", "", "sql, notify, river, webhook, kafka, nats, stdout or go")
-	flags.String("target-ref", "", "function, channel, URL, topic, subject or job kind")
+	flags.String("target-kind", "", strings.Join(targetKinds(), ", "))
+	flags.String("target-ref", "", "what the kind names (above)")
 	flags.Bool("exclusive", false, "no other route may claim the same target for the same event")
 	flags.Bool("enabled", false, "on")
 	flags.Bool("dry-run", true, "decide and record, deliver nothing")
@@ -102,9 +106,10 @@ not named stay.`,
 	flags.String("retry-policy", "", `JSON object with any of max_attempts, base_seconds, max_seconds, jitter`)
 	flags.String("timeout", "10s", "longest time for one delivery")
 	flags.Int("concurrency", 4, "deliveries under way at once")
-	flags.StringArray("option", nil, "KEY=VALUE for the kind of target; VALUE is JSON, else a text; empty takes it away; may be given again")
+	flags.StringArray("option", nil, "KEY=VALUE for the kind of target (above); VALUE is JSON, else a text; empty takes it away; may be given again")
 	flags.String("description", "", "for people")
 	reasonFlag(cmd, &reason)
+	completeTargets(cmd)
 	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
 		changes, err := routeColumns.changes(flags)
 		if err != nil {

@@ -244,10 +244,10 @@ func TestMistakesInRoutes(t *testing.T) {
 	r := newReceiver(t)
 	live(t, db, r.URL)
 	mistakes := []struct{ kind, ref, options, want string }{
-		{"webhook", r.URL, `{}`, `options: a webhook needs "secret", the name of a key in the configuration, or "unsigned": true`},
+		{"webhook", r.URL, `{}`, `a route to webhook needs the option secret or unsigned`},
 		{"webhook", r.URL, `{"secret": "other"}`, `options: there is no secret "other" in the configuration of this daemon (secrets.other)`},
-		{"webhook", r.URL, `{"secret": "app", "unsigned": true}`, `options: secret and unsigned exclude each other`},
-		{"webhook", r.URL, `{"secret": "app", "colour": "red"}`, `options of a webhook route: unknown field "colour"`},
+		{"webhook", r.URL, `{"secret": "app", "unsigned": true}`, `the options secret and unsigned exclude each other`},
+		{"webhook", r.URL, `{"secret": "app", "colour": "red"}`, `there is no option "colour" for webhook`},
 		{"webhook", r.URL, `{"secret": "app", "rate_per_second": -1}`, `options: rate_per_second is -1, and must be a number above 0`},
 		{"kafka", "topic", `{}`, `the configuration of this daemon has no connection of kind kafka`},
 		{"kafka", "topic", `{"connection": "main"}`, `options: there is no connection "main" in the configuration of this daemon (connections.main)`},
@@ -255,6 +255,7 @@ func TestMistakesInRoutes(t *testing.T) {
 		{"go", "a/b", `{}`, `its target is a function of a Go program, which has to run the worker itself`},
 	}
 	want := map[string]string{}
+	execSQL(t, db, `alter table tidemark.outbound_route disable trigger outbound_route_target`) // as a restored dump brings them
 	for i, m := range mistakes {
 		code := fmt.Sprintf("bad%d", i)
 		execSQL(t, db, `select tidemark.route_set($1, jsonb_build_object('domain', 'test', 'target_kind', $2::text, 'target_ref', $3::text,

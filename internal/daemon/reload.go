@@ -21,7 +21,7 @@ func (d *Daemon) Reload(c config.Config) (restart []string, err error) {
 }
 
 // reloaded are the top-level keys that Reload takes over, and log, whose level the caller sets.
-var reloaded = map[string]bool{"secrets": true, "webhook": true, "connections": true, "log": true}
+var reloaded = map[string]bool{"secrets": true, "oauth2": true, "webhook": true, "connections": true, "log": true}
 
 // fixed are the other keys in which the configurations differ, and log.format.
 func fixed(a, b config.Config) (keys []string) {

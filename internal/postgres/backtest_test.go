@@ -18,7 +18,7 @@ func TestRouteBacktest(t *testing.T) {
 	t.Parallel()
 	_, db := setup(t)
 	must(t)(db.TypeSet(t.Context(), "shop", "stock", postgres.Changes{}, ""))
-	must(t)(db.RouteSet(t.Context(), "paid", postgres.Changes{"domain": "shop", "type": "order.*", "target_kind": "webhook", "target_ref": "https://example.com"}, "", true))
+	must(t)(db.RouteSet(t.Context(), "paid", postgres.Changes{"domain": "shop", "type": "order.*", "target_kind": "webhook", "target_ref": "https://example.com", "options": map[string]any{"unsigned": true}}, "", true))
 	for _, e := range []tidemark.Event{
 		{Domain: "shop", Type: "order.paid", Key: "7", Payload: json.RawMessage(`{"id":1.50}`)},
 		{Domain: "shop", Type: "stock"},

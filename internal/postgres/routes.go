@@ -62,3 +62,25 @@ func (db *DB) RouteOptions(ctx context.Context, code string) (map[string]json.Ra
 	}
 	return options, err
 }
+
+// RouteTest is the beginning of a test of a route's target.
+type RouteTest struct {
+	EventID   string          `db:"event_id"`
+	Event     json.RawMessage `db:"event"`
+	Route     json.RawMessage `db:"route"`
+	Outcome   *string         `db:"outcome"` // of a target inside the database; null: it is to be sent
+	ErrorCode *string         `db:"error_code"`
+	Detail    *string         `db:"detail"`
+}
+
+// RouteTest calls tidemark.route_test.
+func (db *DB) RouteTest(ctx context.Context, code, reason string) (RouteTest, error) {
+	return one[RouteTest](ctx, db, `select t.event_id::text, t.event, t.route, t.outcome, t.error_code, t.detail from tidemark.route_test($1, nullif($2, '')) t`, code, reason)
+}
+
+// RouteTestNote calls tidemark.route_test_note.
+func (db *DB) RouteTestNote(ctx context.Context, code, event, outcome, errorCode, detail string, seconds float64, reason string) error {
+	_, err := value[any](ctx, db, `select tidemark.route_test_note($1, $2::uuid, $3, nullif($4, ''), nullif($5, ''), $6, $7)::text`,
+		code, event, outcome, errorCode, detail, seconds, reason)
+	return err
+}

@@ -38,7 +38,7 @@ func setup(t *testing.T, options string) (*tidemarktest.DB, targets) {
 func route(t *testing.T, db *tidemarktest.DB, code, options string) {
 	t.Helper()
 	exec(t, db, `select tidemark.route_set($1, $2::jsonb || jsonb_build_object('target_ref', $1::text))`, code,
-		`{"domain": "test", "target_kind": "webhook", "enabled": true, "dry_run": false`+options+`}`)
+		`{"domain": "test", "target_kind": "stdout", "enabled": true, "dry_run": false`+options+`}`)
 }
 
 func exec(t *testing.T, db *tidemarktest.DB, sql string, args ...any) {

@@ -24,7 +24,7 @@ begin
                        || '''domain'', e.event -> ''domain'', ''type'', e.event -> ''type'', ''route'', %L)::text)',
                        route.target_ref, route.route_code);
     when 'river' then
-        problem := tidemark.river_error(route.target_ref, route.options);
+        problem := (tidemark.target_problem(route.target_kind, route.target_ref, route.options)).problem;
         if problem is not null then
             raise exception using errcode = 'invalid_parameter_value', message = format('route %s: %s', route.route_code, problem);
         end if;

@@ -28,8 +28,9 @@ begin
                     hint = 'A new route needs domain, target_kind and target_ref.';
             end if;
         end loop;
-        insert into tidemark.outbound_route as r (route_code, domain, target_kind, target_ref)
-        values (route_set.route_code, changes ->> 'domain', changes ->> 'target_kind', changes ->> 'target_ref')
+        insert into tidemark.outbound_route as r (route_code, domain, target_kind, target_ref, options)
+        values (route_set.route_code, changes ->> 'domain', changes ->> 'target_kind', changes ->> 'target_ref',
+                coalesce(changes -> 'options', '{}'))
         returning r.* into route;
     end if;
 
@@ -56,6 +57,6 @@ begin
 end
 $$;
 comment on function tidemark.route_set(text, jsonb, text, boolean) is
-'Creates a route or changes the named columns of it: tidemark.route_set(''orders'', ''{"domain": "shop", "type": "order.*", "target_kind": "sql", "target_ref": "app.on_order"}''). Returns the row. With may_create false an unknown route raises TM004. Raises TM005 for an unknown column or an unreadable retry policy, TM008 for enabled and live in an installation that is not.';
+'Creates a route or changes the named columns of it: tidemark.route_set(''orders'', ''{"domain": "shop", "type": "order.*", "target_kind": "sql", "target_ref": "app.on_order"}''). Returns the row. With may_create false an unknown route raises TM004. Raises TM005 for an unknown column, an unreadable retry policy, or a kind, a reference or options that tidemark.target_rules does not know, TM008 for enabled and live in an installation that is not.';
 revoke all on function tidemark.route_set(text, jsonb, text, boolean) from public;
 grant execute on function tidemark.route_set(text, jsonb, text, boolean) to tidemark_admin;

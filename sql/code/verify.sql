@@ -23,7 +23,7 @@ as $$
         select o.domain, range_agg(int8range(o.seq, o.seq + 1)) as seqs from tidemark.outbox o group by 1
     ), target as (
         select r.*, case when r.target_kind = 'sql' then tidemark.sql_target(r.target_ref) end as procedure,
-               case when r.target_kind = 'river' then tidemark.river_error(r.target_ref, r.options) end as river_error
+               (tidemark.target_problem(r.target_kind, r.target_ref, r.options)).problem
         from tidemark.outbound_route r
     ), capture as materialized (
         -- A warning about a route is one about a route that is off.
@@ -128,16 +128,15 @@ as $$
         union all
         select 'route targets', 'fail',
                (select string_agg(format('%s: %s', t.route_code,
-                    case when not tidemark.target_is_known(t.target_kind)
-                              then 'unknown kind ' || t.target_kind
+                    case when t.problem is not null then t.problem
                          when not tidemark.retry_policy_ok(t.retry_policy) then 'unreadable retry policy'
                          when t.target_kind = 'sql' then 'no function ' || t.target_ref || '(jsonb)'
-                         else coalesce(t.river_error, 'no table river_job') end), '; ')
+                         else 'no table river_job' end), '; ')
                 from target t
-                where t.enabled and (not tidemark.target_is_known(t.target_kind)
+                where t.enabled and (t.problem is not null
                     or not tidemark.retry_policy_ok(t.retry_policy)
                     or t.target_kind = 'sql' and t.procedure is null
-                    or t.target_kind = 'river' and (t.river_error is not null or tidemark.river_table(t.options) is null))),
+                    or t.target_kind = 'river' and tidemark.river_table(t.options) is null)),
                'tidemark route set CODE'
         union all
         select 'routes of types that exist', 'warn',

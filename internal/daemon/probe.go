@@ -1,0 +1,62 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/config"
+	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/sink"
+)
+
+// A Probe is one test delivery to the target of a route: what tidemark.route_test returns, as JSON.
+type Probe struct {
+	Route json.RawMessage
+	Event json.RawMessage
+	Out   io.Writer // of a route to stdout
+}
+
+// Send opens the target with what the configuration knows, as a daemon does, and delivers once. An error says that the
+// target cannot be opened, and holds no secret.
+func (p Probe) Send(ctx context.Context, c config.Config) (result sink.Result, took time.Duration, err error) {
+	var route cursor.Route
+	var event struct {
+		tidemark.Event
+		EventID string    `json:"event_id"`
+		Created time.Time `json:"created_at"`
+	}
+	if err := errors.Join(json.Unmarshal(p.Route, &route), json.Unmarshal(p.Event, &event)); err != nil {
+		return result, 0, fmt.Errorf("the test cannot be read: %w", err)
+	}
+	event.ID, event.CreatedAt = event.EventID, event.Created
+	targets := newTargets(c, p.Out)
+	defer func() { err = errors.Join(err, targets.Close()) }()
+	if route.Options, err = withoutRate(route.Options); err != nil {
+		return result, 0, err
+	}
+	target, err := targets.Open(route)
+	if err != nil {
+		return result, 0, err
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(route.Timeout*float64(time.Second)))
+	defer cancel()
+	began := time.Now()
+	results := target.Deliver(ctx, []sink.Delivery{{Event: event.Event, Route: route.Code, Attempt: 1, Test: true}})
+	return results[0], time.Since(began), nil
+}
+
+// withoutRate takes out what a lane takes out: one delivery has no rate.
+func withoutRate(options json.RawMessage) (json.RawMessage, error) {
+	all := map[string]json.RawMessage{}
+	if err := json.Unmarshal(options, &all); err != nil {
+		return nil, errors.New("options must be an object")
+	}
+	delete(all, "rate_per_second")
+	return json.Marshal(all)
+}
