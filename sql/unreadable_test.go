@@ -68,11 +68,11 @@ func TestUnreadableLetterInside(t *testing.T) {
 	w := live(t, tidemarktest.NewDB(t))
 	w.emit(7)
 	w.exec(`select tidemark.claim('default', 'a', '10 minutes')`)
-	w.exec(`update tidemark.outbound_route set target_kind = 'webhook'`)
+	w.exec(`update tidemark.outbound_route set target_kind = 'webhook', target_ref = 'https://example.com/hook', options = '{"unsigned": true}'`)
 	w.exec(`select tidemark.pass_settle('default', 1, r.batch::tidemark.batch, r.evidence::tidemark.evidence[],
 		array[row(1, true, 'failed', 'unreadable', 'slow', '{[1,2)}', 0)]::tidemark.result[], 1)
 		from tidemark.pass_read('default', 1, 100, null, null, '{}', '{}') r where r.events > 0`)
-	w.exec(`update tidemark.outbound_route set target_kind = 'sql'`)
+	w.exec(`update tidemark.outbound_route set target_kind = 'sql', target_ref = 'public.receive', options = '{}'`)
 	w.wantRows(`select outcome::text from tidemark.dead_letter_replay_many()`, "sent")
 	w.wantReceived(7)
 }
