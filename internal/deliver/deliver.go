@@ -185,7 +185,8 @@ func (d *Deliverer) assign(page *cursor.Page) (results []cursor.Result, runs map
 	}
 	runs = map[*lane][]*job{}
 	for i := range page.Items {
-		item := &page.Items[i]
+		item := new(cursor.Item) // of its own: what is slow does not keep the rest of the page in memory
+		*item = page.Items[i]
 		for _, id := range item.Routes {
 			r := d.route(id)
 			l := d.open(r)

@@ -240,6 +240,8 @@ func (l *lane) slot(ctx context.Context, jobs []*job) {
 		// What it would deliver while a page waits for it.
 		took := max(time.Since(l.began), time.Millisecond)
 		l.pace = int(float64(len(l.jobs)) * float64(patience) / float64(took))
+		clear(l.jobs) // and their payloads
+		l.jobs = l.jobs[:0]
 		close(l.over)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/cursor"
 )
 
-// failingAfter is how often in a row the same thing may fail before it is a finding; twice, where each time takes a lease.
+// failingAfter is how often in a row the same thing may fail before it is a finding; a read that takes a lease twice.
 const failingAfter = 5
 
 // failing counts what fails in a row, at the same place with the same code, and reports it by the finding worker_failing.
@@ -43,8 +43,8 @@ func (f *failing) failed(ctx context.Context, place string, err error) {
 		f.what, f.times = what, 0
 	}
 	f.times++
-	// What takes as long as a lease each time is not repeated five times before it is told.
-	tell := f.times%failingAfter == 0 || f.times == 2 && cursor.TooMuch(err)
+	// A read that takes as long as a lease each time is not repeated five times before it is told.
+	tell := f.times%failingAfter == 0 || f.times == 2 && place == "read" && cursor.TooMuch(err)
 	if tell {
 		f.why = fmt.Errorf("%s fails again and again: %w", place, err)
 	}

@@ -40,7 +40,8 @@ func (w *Worker) work(ctx context.Context, l *lease) error {
 		// it is settled. But now and then the next page has to wait for the settle: only
 		// then it can bring what is pending and due.
 		var ahead <-chan readAhead
-		may, full := time.Since(w.looked) < lookForDue && !w.handler.Behind() && !w.budget.alone, page.Events >= w.budget.limit
+		may := time.Since(w.looked) < lookForDue && !w.handler.Behind() && !w.budget.alone && page.Bytes() <= aheadBytes
+		full := page.Events >= w.budget.limit
 		if may && full {
 			ahead = w.readAhead(ctx, l, page)
 		}
@@ -65,6 +66,8 @@ func (w *Worker) work(ctx context.Context, l *lease) error {
 			return anewError{n, "could not be read"}
 		}
 		w.budget.spent(page, results, acted, time.Since(began))
+		found := page.Events > 0 || len(page.Items) > 0 || page.Inside > 0
+		page.Items = nil // there is no room for two large pages
 
 		last, page = page, nil
 		if ahead != nil {
@@ -75,15 +78,19 @@ func (w *Worker) work(ctx context.Context, l *lease) error {
 			continue
 		}
 		page = nil
-		if err := w.rest(ctx, l, last); err != nil {
+		if err := w.rest(ctx, l, found, last.Open); err != nil {
 			return err
 		}
 	}
 }
 
-// lookForDue is how often what is pending is looked for while there is something to read
-// all the time.
-const lookForDue = 100 * time.Millisecond
+const (
+	// lookForDue is how often what is pending is looked for while there is something to read
+	// all the time.
+	lookForDue = 100 * time.Millisecond
+	// aheadBytes is the most payload of a page beside which another one is in memory, and of that one.
+	aheadBytes = 4 << 20
+)
 
 // read is one transaction, which makes durable what it returns before anything leaves.
 func (w *Worker) read(ctx context.Context, l *lease, known *cursor.Page) (*cursor.Page, error) {
@@ -162,6 +169,9 @@ func (w *Worker) readAhead(ctx context.Context, l *lease, page *cursor.Page) <-c
 	ask := w.budget.ask(page)
 	// What this page makes pending is not settled yet.
 	ask.After, ask.NothingPending = page, true
+	if ask.Bytes == 0 || ask.Bytes > aheadBytes {
+		ask.Bytes = aheadBytes
+	}
 	ahead := make(chan readAhead, 1)
 	go func() {
 		began := time.Now()

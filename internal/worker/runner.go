@@ -278,9 +278,8 @@ func (w *Worker) close(ctx context.Context, l *lease, why error) error {
 
 // rest waits until there may be something to read. Whoever has found nothing for a moment
 // says that he sleeps and looks once more: from then on nobody's event is missed.
-func (w *Worker) rest(ctx context.Context, l *lease, last *cursor.Page) error {
-	found := last.Events > 0 || len(last.Items) > 0 || last.Inside > 0
-	d := w.budget.wait(found, last.Open)
+func (w *Worker) rest(ctx context.Context, l *lease, found, open bool) error {
+	d := w.budget.wait(found, open)
 	switch {
 	case w.wake == nil:
 	case found:

@@ -88,6 +88,9 @@ func (t *Table) Run(ctx context.Context) error {
 			} else {
 				t.release(hard)
 			}
+			if err != nil && !errors.As(err, &closedError{}) {
+				sleep(ctx, longestPause)
+			}
 		}
 		if t.o.Look != nil && err == nil && claim.Status != "claimed" && pause(try) >= longestPause {
 			t.o.Look.wait(ctx, t.sleeper(0))
@@ -162,6 +165,9 @@ func (t *Table) work(ctx, hard context.Context) error {
 		default:
 			t.say(ctx, slog.LevelWarn, "a pass failed", "error", err)
 			t.failing.failed(ctx, "pass", err)
+			if !cursor.Transient(err) {
+				return err // another instance may do better, and an operator sees who has the lease
+			}
 			sleep(ctx, pause(try))
 			try++
 			continue

@@ -147,3 +147,22 @@ func TestTableLeaseOfSleepers(t *testing.T) {
 	eventually(t, db, `select count(*)::text from taken`, "4")
 	eventually(t, db, exact, "0 0")
 }
+
+// An error that the same pass would meet again costs the worker its lease, as it does a worker of the log: it claims anew, and
+// another instance may. The finding says what it is, and it goes on when that is mended.
+func TestTableReleasesOnAnError(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	exec(t, db, births)
+	exec(t, db, `alter table tidemark.worker_cursor add constraint broken check (worker <> 'w' or events_seen = 0) not valid`)
+	exec(t, db, `insert into births (slow) values (false)`)
+	runTable(t, db, 5*time.Second)
+	const lease = ` from tidemark.heartbeat where executor_id = 'w/births/0'`
+	eventually(t, db, `select (lease_epoch >= 3)::text`+lease, "true")
+	eventually(t, db, `select coalesce(lease_owner, 'free')`+lease, "free")
+	eventually(t, db, `select split_part(detail, ',', 1) || substring(detail from ': 23514') from tidemark.finding where kind = 'worker_failing' and closed_at is null`,
+		"worker w: it cannot pass: 23514")
+	exec(t, db, `alter table tidemark.worker_cursor drop constraint broken`)
+	eventually(t, db, exact, "0 0")
+	eventually(t, db, `select kind from tidemark.finding where kind = 'worker_failing' and closed_at is null`)
+}

@@ -24,6 +24,7 @@ type target struct {
 	changed chan struct{}
 	answer  func(context.Context, sink.Delivery) sink.Result // nil: Delivered
 	limits  sink.Limits
+	forgets bool // it keeps no payloads
 }
 
 func newTarget() *target {
@@ -42,6 +43,9 @@ func (s *target) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Resu
 		}
 		if results[i].Outcome == sink.Delivered || results[i].Outcome == sink.Unknown {
 			s.mu.Lock()
+			if s.forgets {
+				d.Event.Payload = nil
+			}
 			s.arrived = append(s.arrived, d)
 			close(s.changed)
 			s.changed = make(chan struct{})
