@@ -60,6 +60,30 @@ func TestCaptureGapStays(t *testing.T) {
 	}
 }
 
+// What is lost after a gap was found is added to it: both are emitted.
+func TestCaptureGapGrows(t *testing.T) {
+	t.Parallel()
+	s := captured(t, "orders", `create table orders (id int primary key)`)
+	s.exec(reconciled)
+	for _, c := range []struct{ lost, found, open string }{{"2", "gap {2}", "{2} 1"}, {"3", "gap {3}", "{2,3} 2"}} {
+		s.exec(`set session_replication_role = replica; insert into orders values (` + c.lost + `); reset session_replication_role`)
+		s.wantRows(reconciled, c.found)
+		s.wantRows(openGaps, "public.orders "+c.open+" 0 f")
+	}
+	s.wantRows(emitGap, "2 t")
+	s.wantRows(gapFindings)
+}
+
+// Reconcile tells of a trigger that does not fire before a row is lost by it.
+func TestCaptureReconcileSeesTheTrigger(t *testing.T) {
+	t.Parallel()
+	s := captured(t, "orders", `create table orders (id int primary key)`)
+	s.exec(reconciled)
+	s.exec(`alter table orders disable trigger tidemark_capture_insert`)
+	s.wantRows(`select status || ': ' || split_part(detail, ';', 1) from tidemark.capture_reconcile()`, "gap: its trigger for insert is missing, altered or disabled")
+	s.wantRows(gapFindings, "capture_gap public.orders")
+}
+
 // What has no row any more is counted, and can only be accepted, with a reason.
 func TestCaptureGapIsAccepted(t *testing.T) {
 	t.Parallel()

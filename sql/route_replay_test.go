@@ -56,6 +56,8 @@ func TestRouteReplay(t *testing.T) {
 		"t route app they lost it 1 8")
 	w.pass()
 	w.wantSound()
+	// A rewind counts each once, by what became of it last.
+	w.wantRows(`select concat_ws(' ', outcome, events, decided) from tidemark.rewind_outlook('default', 0) where route_code = 'app'`, "sent 9 t")
 
 	// And once more, of some.
 	w.exec(`truncate received`)
@@ -181,6 +183,40 @@ func TestRouteReplayWaits(t *testing.T) {
 	w.wantSound()
 }
 
+// A replay that does not get on says why: its worker does not run, its target is down, or refuses an event.
+func TestRouteReplayIsStuck(t *testing.T) {
+	t.Parallel()
+	w := past(t, tidemarktest.NewDB(t))
+	w.exec(`select tidemark.route_set('app', '{"target_kind": "webhook"}'), tidemark.route_replay('app', 'why', from_seq => 1)`)
+	const how = `select concat_ws(' ', state, regexp_replace(waits_for, '[0-9]+ s$', 'n s'), sent || '/' || events) from tidemark.replay_summary`
+	w.wantRows(how, "running 0/8")
+	w.pass()
+	w.wantRows(how, "running 0/8")
+	for _, c := range []struct{ stuck, mended, says string }{
+		{
+			`update tidemark.heartbeat set last_beat_at = now() - interval '1 hour' where executor_id = 'default/outbox/0'`,
+			`update tidemark.heartbeat set last_beat_at = now() where executor_id = 'default/outbox/0'`, "its worker is silent for n s",
+		},
+		{
+			`update tidemark.heartbeat set last_beat_at = null where executor_id = 'default/outbox/0'`,
+			`update tidemark.heartbeat set last_beat_at = now() where executor_id = 'default/outbox/0'`, "its worker was never run",
+		},
+		{
+			`select tidemark.finding_open('target_down', 'app', 'high', 'it is')`, `select tidemark.finding_close('target_down', 'app')`,
+			"its target is down",
+		},
+		{
+			`update tidemark.pending set error_count = 3 where seq in (2, 5)`, `update tidemark.pending set error_count = 0`,
+			"event 2 failed 3 times, and is tried again",
+		},
+	} {
+		w.exec(c.stuck)
+		w.wantRows(how, "waiting "+c.says+" 0/8")
+		w.exec(c.mended)
+		w.wantRows(how, "running 0/8")
+	}
+}
+
 // A rate is kept by the times at which the staged events are due, a few seconds ahead.
 func TestRouteReplayRate(t *testing.T) {
 	t.Parallel()
@@ -192,7 +228,13 @@ func TestRouteReplayRate(t *testing.T) {
 	w.wantRows(`select concat_ws(' ', passed_seq, staged) from tidemark.replay_job`, "5 5")
 	w.wantRows(`select tidemark.replay_cancel(1, 'too slow')::text`, "5")
 	w.pass()
-	w.wantRows(`select concat_ws(' ', state, passed_seq, staged) from tidemark.replay_summary`, "cancelled 5 5")
+	w.wantRows(`select concat_ws(' ', state, passed_seq, staged) from tidemark.replay_summary where id = 1`, "cancelled 5 5")
+	// The next is due in 1,000 s, whatever the passes are.
+	w.exec(`truncate tidemark.pending; select tidemark.route_replay('app', 'why', from_seq => 1, rate => 0.001)`)
+	for range 3 {
+		w.pass()
+	}
+	w.wantRows(`select concat_ws(' ', passed_seq, staged) from tidemark.replay_job where id = 2`, "1 1")
 	w.refused("TM013", "replay 1 is over: cancelled", `select tidemark.replay_cancel(1, 'again')`)
 	w.refused("TM004", "there is no replay 9", `select tidemark.replay_cancel(9, 'why')`)
 	w.refused("TM005", "without a reason", `select tidemark.replay_cancel(1, ' ')`)

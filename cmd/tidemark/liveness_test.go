@@ -52,13 +52,19 @@ func command(t *testing.T, url string, args ...string) *exec.Cmd {
 // startDaemon runs one until the test kills it.
 func startDaemon(t *testing.T, url, name string) *exec.Cmd {
 	t.Helper()
+	return startDaemonTo(t, url, name, nil)
+}
+
+// startDaemonTo is startDaemon with a place for its standard output.
+func startDaemonTo(t *testing.T, url, name string, out io.Writer) *exec.Cmd {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "tidemark.yaml")
 	if err := os.WriteFile(file, []byte("name: "+name+"\nadmin: {listen: \"\"}\nlog: {format: json}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c := command(t, url, "run", "--config", file)
 	var log bytes.Buffer
-	c.Stderr = &log
+	c.Stdout, c.Stderr = out, &log
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}

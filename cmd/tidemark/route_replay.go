@@ -163,10 +163,25 @@ var leftOut = map[string]string{
 
 func replayWaits(j postgres.RouteReplayed) string {
 	waits := text(j.WaitsFor)
-	if strings.HasPrefix(waits, "the route") {
+	if strings.Contains(waits, " ") {
 		return waits
 	}
-	return "closed by " + waits
+	return "closed by " + waits // a gate
+}
+
+func replayState(j postgres.RouteReplayed) string {
+	if j.WaitsFor != nil {
+		return j.State + ": " + replayWaits(j)
+	}
+	return j.State
+}
+
+// replaySent is how many of the events that go were delivered.
+func replaySent(j postgres.RouteReplayed) string {
+	if j.Events == nil {
+		return number(j.Sent)
+	}
+	return fmt.Sprintf("%d of %d", j.Sent, *j.Events)
 }
 
 func listReplays(ctx context.Context, s *session, route string) error {
@@ -178,15 +193,10 @@ func listReplays(ctx context.Context, s *session, route string) error {
 	return rows(s.printer, "no replays", jobs,
 		column[j]{"ID", func(j j) string { return number(j.ID) }},
 		column[j]{"ROUTE", func(j j) string { return j.RouteCode }},
-		column[j]{"STATE", func(j j) string {
-			if j.WaitsFor != nil {
-				return j.State + ": " + replayWaits(j)
-			}
-			return j.State
-		}},
+		column[j]{"STATE", replayState},
 		column[j]{"AT", func(j j) string { return fmt.Sprintf("%d of %d to %d", j.PassedSeq, j.FirstSeq, j.LastSeq) }},
 		column[j]{"STAGED", func(j j) string { return number(j.Staged) }},
-		column[j]{"SENT", func(j j) string { return number(j.Sent) }},
+		column[j]{"SENT", replaySent},
 		column[j]{"FAILED", func(j j) string { return number(j.Failed) }},
 		column[j]{"ASKED", func(j j) string { return s.age(j.RequestedAt) + " by " + j.RequestedBy }},
 		column[j]{"REASON", func(j j) string { return cut(j.Reason, 60) }})

@@ -98,6 +98,7 @@ type overview struct {
 	Gates   []postgres.Gate          `json:"gates"`
 	Workers []postgres.WorkerSummary `json:"workers"`
 	Routes  []postgres.RouteSummary  `json:"route_summaries"`
+	Replays []postgres.RouteReplayed `json:"replays"` // that are not over
 	Health  []postgres.QueueHealth   `json:"health"`
 	// The latest first.
 	Unregistered []postgres.UnregisteredEmits `json:"unregistered"`
@@ -137,6 +138,9 @@ func lookAround(ctx context.Context, s *session) (o overview, err error) {
 		return o, err
 	}
 	if o.Routes, err = s.RouteSummaries(ctx); err != nil {
+		return o, err
+	}
+	if o.Replays, err = s.RouteReplays(ctx, "", true); err != nil {
 		return o, err
 	}
 	if o.Health, err = s.QueueHealth(ctx); err != nil {
@@ -204,7 +208,7 @@ func showOverview(s *session, o overview) error {
 	if err != nil {
 		return err
 	}
-	for _, table := range []func(*session, overview) error{showWorkers, showRouteSummaries, showUnhealthy, showFindings} {
+	for _, table := range []func(*session, overview) error{showWorkers, showRouteSummaries, showRouteReplays, showUnhealthy, showFindings} {
 		if err := table(s, o); err != nil {
 			return err
 		}
@@ -280,6 +284,23 @@ func showRouteSummaries(s *session, o overview) error {
 		column[r]{"OLDEST", func(r r) string { return seconds(r.OldestPendingSeconds) }},
 		column[r]{"DEAD LETTERS", func(r r) string { return number(r.OpenDeadLetters) }},
 		column[r]{"BREAKER", func(r r) string { return text(r.Breaker) }})
+}
+
+func showRouteReplays(s *session, o overview) error {
+	if len(o.Replays) == 0 {
+		return nil
+	}
+	if err := s.linef(""); err != nil {
+		return err
+	}
+	type j = postgres.RouteReplayed
+	return rows(s.printer, "", o.Replays,
+		column[j]{"REPLAY", func(j j) string { return number(j.ID) }},
+		column[j]{"ROUTE", func(j j) string { return j.RouteCode }},
+		column[j]{"STATE", replayState},
+		column[j]{"SENT", replaySent},
+		column[j]{"FAILED", func(j j) string { return number(j.Failed) }},
+		column[j]{"ASKED", func(j j) string { return s.age(j.RequestedAt) + " by " + j.RequestedBy }})
 }
 
 // showUnhealthy is for what is not ok, but findings, which have a table of their own.

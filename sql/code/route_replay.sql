@@ -29,6 +29,7 @@ declare
     at bigint;
     upto bigint;
     counts jsonb := '{}';
+    total bigint;
     job bigint;
 begin
     if route_ is null then
@@ -69,10 +70,12 @@ begin
         at := upto;
     end loop;
     complete := at >= high;
+    total := coalesce((select sum((c.value #>> '{}')::bigint) from jsonb_each(counts) c where right(c.key, 1) = '/'), 0);
 
     if not coalesce(dry_run, false) and first_seq <= high then
-        insert into tidemark.replay_job as j (route_id, worker_id, first_seq, last_seq, passed_seq, key, outcomes, rate, reason)
-        select route_.id, w.id, first_seq, high, first_seq - 1, route_replay.key, route_replay.outcomes, route_replay.rate, route_replay.reason
+        insert into tidemark.replay_job as j (route_id, worker_id, first_seq, last_seq, passed_seq, key, outcomes, rate, events, reason)
+        select route_.id, w.id, first_seq, high, first_seq - 1, route_replay.key, route_replay.outcomes, route_replay.rate,
+               case when complete then total end, route_replay.reason
         from tidemark.worker w where w.worker = route_.worker
         returning j.id into job;
         insert into tidemark.audit (action, object, reason, after)
@@ -91,7 +94,7 @@ begin
            (c.value #>> '{}')::bigint, route_replay.complete
     from jsonb_each(counts) c order by 5 nulls first, 4;
     former := null; left_out := null;
-    events := coalesce((select sum((c.value #>> '{}')::bigint) from jsonb_each(counts) c where right(c.key, 1) = '/'), 0);
+    events := total;
     return next;
 end
 $$;
