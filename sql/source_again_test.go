@@ -69,6 +69,64 @@ func TestSourceSequenceBehindRows(t *testing.T) {
 	d.wantLook("")
 }
 
+// untimed is tail with a source that has no timestamp column.
+func untimed(t *testing.T) tailing {
+	t.Helper()
+	s := tailing{open(t, tidemarktest.NewDB(t), "worker")}
+	s.exec(fmt.Sprintf(births, "bigint generated always as identity", ""))
+	s.source("births", `{"table": "public.births", "id_column": "id", "safety": "sequence"}`)
+	s.worker("w", `{"handler": "sql", "handler_ref": "public.take"}`)
+	s.add("w")
+	return s
+}
+
+// Without a timestamp column, a number that had no row tells, when it gets one.
+func TestSourceNumbersAgainWithoutTimes(t *testing.T) {
+	t.Parallel()
+	const insert = `insert into births (name) select 'again' from generate_series(1, %d)`
+	for name, c := range map[string]struct{ before, back string }{
+		"truncate restart identity": {``, `truncate births restart identity`},
+		"rolled back numbers":       {`begin; insert into births (name) values ('r'); rollback`, `delete from births where id > 400; select setval('births_id_seq', 400)`},
+		"rows that were deleted":    {`delete from births where id = 470`, `delete from births where id > 400; select setval('births_id_seq', 400)`},
+		"truncated":                 {`truncate births`, `truncate births; select setval('births_id_seq', 400)`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := untimed(t)
+			s.exec(fmt.Sprintf(insert, 480))
+			s.drain()
+			if c.before != "" {
+				s.exec(c.before)
+			}
+			s.exec(fmt.Sprintf(insert, 20))
+			for range 3 { // what was rolled back is passed, and what is gone is noticed
+				s.drain()
+			}
+			s.exec(c.back)
+			s.exec(fmt.Sprintf(insert, 600))
+			s.exec(`truncate taken`)
+			s.wantHeld("source_changed", "tidemark worker rewind", "--source births --to-id ")
+			s.want(`select count(*) from taken`, "0")
+			s.exec(`select tidemark.source_rewind('w', 'births', 'numbers again', to_id => '0')`)
+			s.drain()
+			s.want(`select count(*) from births b where not exists (select from taken t where t.id = b.id::text)`, "0")
+			s.want(findings)
+		})
+	}
+
+	// Where every number had its row, nothing tells: the doctor says so, and guesses a column where there is one.
+	t.Run("doctor", func(t *testing.T) {
+		t.Parallel()
+		s := untimed(t)
+		const check = `select status from tidemark.source_check((select s from tidemark.source s where s.source = 'births')) c where c.check = 'numbers given out again'`
+		s.want(check, "warn")
+		s.exec(`create table timed (id bigint generated always as identity primary key, updated_at timestamptz not null default now(), given timestamptz not null, made timestamptz not null default now())`)
+		const guess = `tidemark.source_guess(jsonb_populate_record(null::tidemark.source, '{"schema_name": "public", "table_name": "timed", "safety": "sequence"}'))`
+		s.want(`select timestamp_column from `+guess, "made")
+		s.want(`select status from tidemark.source_check(` + guess + `) c where c.check = 'numbers given out again'`)
+	})
+}
+
 // What is done to a table that is well holds nothing up: rows that are updated have new transactions, and those that are
 // deleted are not missed.
 func TestSourceNumbersAreNotAgain(t *testing.T) {
@@ -87,20 +145,27 @@ func TestSourceNumbersAreNotAgain(t *testing.T) {
 		"analyzed, and a new index": `analyze births; create index on births (name)`,
 		"handed to another role":    `alter table births owner to tidemark_owner`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := tail(t, tidemarktest.NewDB(t), "sequence", "")
-			for range 3 {
-				s.exec(insertBirths)
-				s.drain()
-				s.exec(c)
-				s.exec(insertBirths)
-				s.drain()
-			}
-			s.want(findings)
-			s.want(`select count(*) from births b where not exists (select from taken t where t.id = b.id::text)`, "0")
-			s.want(`select (select count(*) from taken), (select count(distinct id) from taken)`, "30 30")
-		})
+		for _, times := range []string{"with times", "without times"} {
+			t.Run(name+"/"+times, func(t *testing.T) {
+				t.Parallel()
+				var s tailing
+				if times == "with times" {
+					s = tail(t, tidemarktest.NewDB(t), "sequence", "")
+				} else {
+					s = untimed(t)
+				}
+				for range 3 {
+					s.exec(insertBirths)
+					s.drain()
+					s.exec(c)
+					s.exec(insertBirths)
+					s.drain()
+				}
+				s.want(findings)
+				s.want(`select count(*) from births b where not exists (select from taken t where t.id = b.id::text)`, "0")
+				s.want(`select (select count(*) from taken), (select count(distinct id) from taken)`, "30 30")
+			})
+		}
 	}
 }
 
@@ -138,9 +203,9 @@ func TestSourcePartLeaves(t *testing.T) {
 	s.drain()
 	s.exec(insertBirths)
 	s.wantWell()
-	// While a part was away its rows could not be read: those that come back behind the watermark are passed over.
+	// While a part was away its rows could not be read: those that come back behind the watermark would be passed over.
 	s.exec(`alter table births attach partition births_1 for values from (1) to (8)`)
-	s.drain()
+	s.wantHeld("source_changed", "back with a partition", "--to-id ")
 	s.want(`select string_agg(id::text, ' ' order by id) from births b where not exists (select from taken t where t.id = b.id::text)`, "6 7")
 }
 

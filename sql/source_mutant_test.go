@@ -41,6 +41,43 @@ func TestSourceFullPageOfLateRows(t *testing.T) {
 	})
 }
 
+// Rows whose writer is still under way when later ones are there: their numbers stay holes until it has ended, or the
+// horizon stays behind their times.
+func TestSourceLateRows(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		safety string
+		weaken func(s tailing)
+		lost   string
+	}{
+		"sequence": {"sequence", func(tailing) {}, "0"},
+		"clock":    {"clock", func(tailing) {}, "0"},
+		"no fence": {"sequence", func(s tailing) { s.rewrite("fence_closed", "return not exists (", "return true or not exists (") }, "5"},
+		"a plain watermark": {"sequence", func(s tailing) {
+			s.rewrite("source_numbers", "c.holes := c.holes - seen + (passed - seen);", "c.holes := '{}';")
+		}, "5"},
+		"the horizon is the clock": {"clock", func(s tailing) { s.rewrite("source_horizon", "horizon := seen.oldest - margin;", "horizon := clock;") }, "5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := tidemarktest.NewDB(t)
+			s, a := tail(t, db, c.safety, ""), open(t, db, "a")
+			c.weaken(s)
+			a.begin()
+			a.exec(insertBirths)
+			s.exec(insertBirths)
+			for range 3 {
+				s.drain()
+			}
+			a.commit()
+			for range 2 {
+				s.drain()
+			}
+			s.want(`select count(*) from births b where not exists (select from taken t where t.id = b.id::text)`, c.lost)
+		})
+	}
+}
+
 // A watermark that is moved by hand while a page is handled: the page is not settled over it, and its effects are taken
 // back.
 func TestSourceWatermarkEditedInMidPass(t *testing.T) {

@@ -249,13 +249,6 @@ func TestSourceTortureCatches(t *testing.T) {
 		"sequence: a plain watermark": {"sequence", func(s session) {
 			s.rewrite("source_numbers", "c.holes := c.holes - seen + (passed - seen);", "c.holes := '{}';")
 		}, 0},
-		"sequence: no fence": {"sequence", func(s session) {
-			s.exec(`create or replace function tidemark.fence_closed(fence text[], relation regclass default 'tidemark.outbox') returns boolean language sql as 'select true'`)
-		}, 0},
-		"clock: the horizon is the clock": {"clock", func(s session) {
-			s.rewrite("source_horizon", "horizon := seen.oldest - margin;", "horizon := clock;")
-			s.exec(bornNow)
-		}, 0},
 		"clock: query_start ignored": {"clock", func(s session) {
 			s.rewrite("oldest_transaction", "then a.query_start", "then null")
 			s.exec(bornNow)

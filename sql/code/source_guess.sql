@@ -13,7 +13,17 @@ begin
         select a.attname from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
         where i.indrelid = relation and i.indisunique and i.indisvalid and i.indpred is null and i.indnkeyatts = 1 and a.attnotnull
         order by i.indisprimary desc, a.attnum limit 1));
-    if definition.safety in ('sequence', 'capture') then
+    if definition.safety = 'capture' then
+        return definition;
+    elsif definition.safety = 'sequence' then
+        -- It orders nothing, and tells rows that were read from rows that have their numbers again (setval): one that
+        -- the server fills when a row is made.
+        definition.timestamp_column := coalesce(definition.timestamp_column, (
+            select a.attname from pg_attribute a join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+            where a.attrelid = relation and a.attnum > 0 and not a.attisdropped and a.attnotnull and a.attgenerated = ''
+              and a.atttypid = 'timestamptz'::regtype and a.attname !~* 'updat|modif|chang|delet|expir|until|due'
+              and pg_get_expr(d.adbin, d.adrelid) ~* '^(now|clock_timestamp|statement_timestamp|transaction_timestamp)\(\)$|^CURRENT_TIMESTAMP'
+            order by a.attnum limit 1));
         return definition;
     end if;
     -- The one that an index leads to, else one that the server fills.

@@ -35,7 +35,7 @@ begin
     end if;
     begin
         kind := 'source_changed';
-        problem := tidemark.source_restarted(next);
+        select r.problem, r.gone into problem, next.gone from tidemark.source_restarted(next) r;
         if problem is null then
             next.rows_limit := tidemark.source_budget(next);
             got := tidemark.source_read(next, 'rows');

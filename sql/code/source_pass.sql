@@ -54,7 +54,7 @@ begin
 
     careful := plan.suspects is not null or plan.step = 'retry';
     begin
-        problem := tidemark.source_restarted(plan);
+        select r.problem, r.gone into problem, plan.gone from tidemark.source_restarted(plan) r;
         if problem is not null then
             raise exception using errcode = 'TM012', message = problem, constraint = 'source_changed';
         end if;

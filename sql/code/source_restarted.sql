@@ -2,9 +2,9 @@
 --
 -- After setval the sequence is the same one, and once it has passed the watermark again its value tells nothing. The rows
 -- do: each number below the watermark was given out a second time, also those of the rows that were read last, whose
--- times were noted. Not their transactions: an update changes these too.
-create or replace function tidemark.source_restarted(plan tidemark.source_plan)
-returns text
+-- times were noted. Not their transactions: an update changes these too. And a number that had no row, since its
+-- transaction rolled back or the row was deleted, gets one only when it is given out again.
+create or replace function tidemark.source_restarted(plan tidemark.source_plan, out problem text, out gone int8multirange)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
@@ -12,22 +12,28 @@ as $$
 declare
     s constant tidemark.source := plan.source;
     c constant tidemark.worker_cursor := plan.cursor;
-    problem text;
+    mark constant bigint := c.watermark_id::bigint;
+    -- So many numbers below the watermark are looked at: an index range.
+    low constant bigint := greatest(mark, -9223372036854775552) - 256;
+    near constant int8multirange := int8multirange(int8range(low + 1, mark + 1));
     again text;
+    present int8multirange;
 begin
     -- The plan looked at the table without a lock, and it may have been exchanged since. Reading nothing takes the lock that
     -- reading takes, for the rest of the transaction: what is true from here on is true of what is read.
     execute format('select from %I.%I where false', s.schema_name, s.table_name);
     if not exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace
                    where n.nspname = s.schema_name and c.relname = s.table_name and c.oid = plan.relation) then
-        return 'the table is another one than that which was read: it was exchanged just now';
+        problem := 'the table is another one than that which was read: it was exchanged just now';
+        return;
     elsif s.safety = 'sequence' and c.metadata ->> 'numbering' is distinct from tidemark.source_numbering(s, plan.relation) then
-        return 'the sequence was restarted, altered or replaced just now: its numbers may be given out again';
+        problem := 'the sequence was restarted, altered or replaced just now: its numbers may be given out again';
+        return;
     end if;
-    if plan.step <> 'forward' or s.safety <> 'sequence' then
-        return null;
+    if plan.step <> 'forward' or s.safety <> 'sequence' or mark is null then
+        return;
     end if;
-    problem := tidemark.source_behind(s, plan.relation, c.watermark_id::bigint);
+    problem := tidemark.source_behind(s, plan.relation, mark);
     if problem is null and s.timestamp_column is not null and c.metadata ? 'below' then
         execute format(
             'select tidemark_row.%1$I::text from %2$I.%3$I tidemark_row where tidemark_row.%1$I = any ($1::%4$s[])
@@ -41,9 +47,20 @@ begin
                 'tidemark worker rewind %s --source %s --to-id N; or go on: --accept', again, s.timestamp_column, c.watermark_id, c.worker, c.source);
         end if;
     end if;
-    return problem;
+    execute format(
+        'select coalesce(range_agg(int8range(tidemark_row.%1$I::bigint, tidemark_row.%1$I::bigint + 1)), ''{}'') from %2$I.%3$I tidemark_row
+             where tidemark_row.%1$I > $1 and tidemark_row.%1$I <= $2', s.id_column, s.schema_name, s.table_name)
+    into present using low, mark;
+    if problem is null and present && (c.metadata ->> 'gone')::int8multirange then
+        problem := format(
+            'the row %s is there, and was not when the reading had passed its number: was the sequence set back (setval), or did rows come '
+            'with numbers of their own, or back with a partition? Rows at or below the watermark %s are passed over. Find the lowest '
+            'number that was given out again, and read from there: tidemark worker rewind %s --source %s --to-id N; or go on: --accept',
+            lower(present * (c.metadata ->> 'gone')::int8multirange), mark, c.worker, c.source);
+    end if;
+    gone := near - present - c.holes - c.fenced;
 end
 $$;
-comment on function tidemark.source_restarted(tidemark.source_plan) is 'What has changed about a source since the plan looked at it, after this has locked the table for reading: it is another one, or, with the safety sequence, numbers at or below the watermark were, or are going to be, given out again, so that their rows would be passed over. Null: nothing shows it. Ask before a page is read, whatever the step. Raises what reading the table raises.';
+comment on function tidemark.source_restarted(tidemark.source_plan) is 'What has changed about a source since the plan looked at it, after this has locked the table for reading: it is another one, or, with the safety sequence, numbers at or below the watermark were, or are going to be, given out again, so that their rows would be passed over. problem null: nothing shows it. gone: which of the 256 numbers up to the watermark have no row and can get none, for the next time. Ask before a page is read, whatever the step. Raises what reading the table raises.';
 revoke all on function tidemark.source_restarted(tidemark.source_plan) from public;
 grant execute on function tidemark.source_restarted(tidemark.source_plan) to tidemark_executor;

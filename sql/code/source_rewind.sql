@@ -65,7 +65,7 @@ begin
         update tidemark.worker_cursor x
         set watermark_ts = c.watermark_ts, watermark_id = c.watermark_id, decided_through = tidemark.source_place(c.watermark_ts, c.watermark_id),
             holes = c.holes, fenced = c.fenced, verified_through = c.verified_through, horizon = null,
-            sweep = c.sweep, metadata = c.metadata - 'clock_back' - 'below' - 'suspects'
+            sweep = c.sweep, metadata = c.metadata - 'clock_back' - 'below' - 'gone' - 'suspects'
                 || jsonb_build_object('home', home, 'numbering', tidemark.source_numbering(s, relation)), updated_at = clock_timestamp()
         where x.worker = c.worker and x.source = c.source and x.shard = c.shard;
         insert into tidemark.audit (action, object, reason, before, after)

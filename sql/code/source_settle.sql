@@ -57,6 +57,7 @@ begin
     when 'forward' then
         if s.safety in ('sequence', 'capture') then
             c := tidemark.source_numbers(plan, page, c);
+            c.metadata := c.metadata || case when plan.gone is null then '{}' else jsonb_build_object('gone', plan.gone::text) end;
             if not isempty(c.fenced) and (select count(*) from unnest(c.holes + c.fenced)) >= w.hole_limit then
                 blocked_by := coalesce(tidemark.fence_blame(c.fence, tidemark.source_fence(s)), 'a transaction that has just ended');
             end if;
