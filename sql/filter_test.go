@@ -14,7 +14,7 @@ import (
 var filterSeeds = map[string]bool{
 	"": true, "true": true, "kind = 'a' and (id > 5 or id < -1)": true, `"kind" like '50%% -- no /* comment */ ; $1'`: true,
 	"kind in ('select', 'it''s (')": true, "kind ~ '^[a-z]+\\d$'": true, "(array[1, 2])[1] = id": true, "timestamp '2026-01-01' < at": true,
-	"selected or tables": true, `"select" = 1`: true,
+	"selected or tables": true, "col2table = 1 or x1select": true, `"select" = 1`: true,
 	"true -- x": false, "true /* x */": false, "true /* ' */ or exists (select from other) /* ' */": false, "true */ /*": false,
 	"true) or (true": false, "true] or array[true": false, "(true": false, "array[1": false, "(true]": false,
 	"true; drop table other": false, "$$a$$ = kind": false, "$x$ ' $x$ = kind": false, "id = $1": false, "kind = 'a": false, `"kind`: false,
@@ -46,7 +46,7 @@ func FuzzFilter(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { _ = conn.Close(ctx) })
-	if _, err := conn.Exec(ctx, `create table other (id int); create table mine (id int, kind text, at timestamptz, "select" int, selected bool, tables bool); insert into mine values (1)`); err != nil {
+	if _, err := conn.Exec(ctx, `create table other (id int); create table mine (id int, kind text, at timestamptz, "select" int, selected bool, tables bool, col2table int, x1select bool); insert into mine values (1)`); err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, filter string) {

@@ -139,10 +139,7 @@ type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 func (o Options) dialer() (dialer, error) {
 	plain := &net.Dialer{Timeout: 10 * time.Second}
 	if o.TLS == nil {
-		if o.SASL != nil && o.SASL.Mechanism == "plain" && !o.Insecure {
-			return toThisHost(plain.DialContext), nil
-		}
-		return plain.DialContext, nil
+		return o.inTheClear(plain.DialContext), nil
 	}
 	config := &tls.Config{ServerName: o.TLS.ServerName, MinVersion: tls.VersionTLS12}
 	if o.TLS.CAFile != "" {
@@ -168,8 +165,11 @@ func (o Options) dialer() (dialer, error) {
 	return (&tls.Dialer{NetDialer: plain, Config: config}).DialContext, nil
 }
 
-// toThisHost gives up connections to other hosts, whatever name or broker led there.
-func toThisHost(dial dialer) dialer {
+// inTheClear gives up connections to other hosts, whatever name or broker led there, where the password would be shown.
+func (o Options) inTheClear(dial dialer) dialer {
+	if o.SASL == nil || o.SASL.Mechanism != "plain" || o.Insecure {
+		return dial
+	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -48,3 +49,17 @@ func MayDial(allow []netip.Prefix, address string) error {
 }
 
 var HeaderValue = headerValue
+
+// Written is the request for a delivery, as it goes out by HTTP/1.1.
+func (s *Sink) Written(d *sink.Delivery) ([]byte, error) {
+	_, encoded, err := sink.Append(nil, s.format, d)
+	if err != nil {
+		return nil, err
+	}
+	request := s.request.WithContext(context.Background())
+	request.Header = s.header(&encoded, d)
+	request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(encoded.Body)), int64(len(encoded.Body))
+	var out bytes.Buffer
+	err = request.Write(&out)
+	return out.Bytes(), err
+}

@@ -10,13 +10,15 @@ begin
     -- Leftmost first: a quote is never looked for within a comment, nor a comment within a literal.
     for token in
         select m[1] from regexp_matches(filter,
-            '([[:alnum:]_&]?''(?:[^'']|'''')*''|[[:alnum:]_&]?"(?:[^"]|"")*"|--|/[*]|[*]/|[][(){};$\\''"]|[[:alpha:]_]+|[\x01-\x08\x0b\x0e-\x1f])', 'g') m
+            '([[:alnum:]_&]?''(?:[^'']|'''')*''|[[:alnum:]_&]?"(?:[^"]|"")*"|--|/[*]|[*]/|'
+            '[][(){};$\\''"]|[[:alpha:]_][[:alnum:]_]*|[\x01-\x08\x0b\x0e-\x1f])', 'g') m
     loop
         case
         when token in ('--', '/*', '*/') then return 'holds a comment';
         when token = '$' then return 'holds a $: neither parameters nor literals in dollars can be in it';
         when token in ('''', '"') then return 'has a quote that is not closed';
-        when token ~ '^[^''"].*[''"]$' then return 'has a prefix before a quote, such as E or U&: write a plain literal';
+        when token ~ '^[^''"].*[''"]$' then
+            return 'has a prefix before a quote, such as E or U&: write a plain literal';
         -- With standard_conforming_strings off this quote would not be the end.
         when token ~ '^''.*\\''' then return 'has a backslash before a quote';
         when token in ('(', '[') then opened := opened || token;
@@ -26,7 +28,8 @@ begin
             end if;
             opened := trim_array(opened, 1);
         when lower(token) in ('select', 'table', 'with') then return 'asks more than the row';
-        when token ~ '^[{};\\\x01-\x1f]$' then return format('holds a %s', case when token < ' ' then 'control character' else token end);
+        when token ~ '^[{};\\\x01-\x1f]$' then
+            return format('holds a %s', case when token < ' ' then 'control character' else token end);
         else null;
         end case;
     end loop;

@@ -15,7 +15,8 @@ begin
     end if;
     select p.problem, p.hint into found from tidemark.target_problem(new.target_kind, new.target_ref, new.options) p;
     if found.problem is not null then
-        raise exception using errcode = 'TM005', message = format('route %s: %s', new.route_code, found.problem), hint = found.hint;
+        raise exception using errcode = 'TM005',
+            message = format('route %s: %s', new.route_code, found.problem), hint = found.hint;
     end if;
     return new;
 end

@@ -17,24 +17,26 @@ declare
         select r from tidemark.outbound_route r where r.route_code = route_test.route_code);
     closed text;
     made tidemark.outbox;
-    -- Of this transaction, and of one that has failed since: nothing tells them apart in the statement itself.
     failed record;
 begin
     if tested is null then
         raise exception using errcode = 'TM004', message = format('there is no route "%s"', route_test.route_code),
             hint = 'Routes: select route_code from tidemark.outbound_route;';
     elsif tested.target_kind = 'go' then
-        raise exception using errcode = 'TM005', message = format('route %s: its target is a function of a Go program', route_test.route_code),
+        raise exception using errcode = 'TM005',
+            message = format('route %s: its target is a function of a Go program', route_test.route_code),
             hint = 'Only that program can call it.';
     end if;
     closed := coalesce(tidemark.closed_gate(tested.worker), case when not tidemark.armed() then 'stage' end);
     if closed is not null then
-        raise exception using errcode = 'TM009', message = format('route %s is not tested: closed by %s', route_test.route_code, closed),
-            hint = 'A test leaves the database as a delivery does. Gates: select * from tidemark.setting where key like ''%enabled''; the stage: select * from tidemark.stage;';
+        raise exception using errcode = 'TM009',
+            message = format('route %s is not tested: closed by %s', route_test.route_code, closed),
+            hint = 'A test leaves the database as a delivery does. Gates: select * from tidemark.setting '
+                'where key like ''%enabled''; the stage: select * from tidemark.stage;';
     end if;
 
     event_id := gen_random_uuid();
-    -- No type of the application's: who passes over the mark takes it for none of its own events.
+    -- No type of the application's: a receiver that does not know the mark takes it for none of its events.
     made := row(0, event_id, clock_timestamp(), clock_timestamp(), 'immediate', 'info',
                 case when tested.domain = '*' then 'tidemark' else tested.domain end, 'tidemark.test', null, null, null, null, null, null,
                 session_user, jsonb_build_object('test', true, 'route', tested.route_code))::tidemark.outbox;

@@ -20,8 +20,9 @@ begin
             hint = 'Routes: select route_code from tidemark.outbound_route;';
     end if;
     insert into tidemark.audit (action, object, reason, after)
-    values ('route_test', 'outbound_route ' || route_code, nullif(route_test_note.reason, ''), jsonb_strip_nulls(jsonb_build_object(
-        'event_id', route_test_note.event_id, 'outcome', route_test_note.outcome, 'error_code', left(route_test_note.error_code, 100),
+    values ('route_test', 'outbound_route ' || route_code, nullif(route_test_note.reason, ''),
+        jsonb_strip_nulls(jsonb_build_object('event_id', route_test_note.event_id, 'outcome', route_test_note.outcome,
+        'error_code', left(route_test_note.error_code, 100),
         'detail', left(route_test_note.detail, 1000), 'seconds', route_test_note.seconds)));
 end
 $$;

@@ -22,7 +22,8 @@ begin
         plain := case jsonb_typeof(header.value) when 'string' then header.value #>> '{}' end;
         -- A text that is no name may be a secret: it is not repeated.
         problem := case
-            when header.key collate "C" !~ (rules ->> 'header_name') then 'option "headers" has a name that is no name of a header'
+            when header.key collate "C" !~ (rules ->> 'header_name')
+                then 'option "headers" has a name that is no name of a header'
             when name ~ (rules ->> 'reserved_header') then format('header %s is reserved', header.key)
             when name = any (seen) then format('header %s is there twice', header.key)
             when jsonb_typeof(header.value) = 'object' and header.value ? 'secret'
@@ -33,11 +34,14 @@ begin
             when plain is null then format('header %s must be a text or {"secret": "NAME"}', header.key)
             when name ~ (rules ->> 'secret_name') or lower(plain collate "C") ~ (rules ->> 'secret_value')
                 then format('header %s holds a secret in plain text', header.key)
-            when plain collate "C" !~ (rules ->> 'header_value') then format('header %s has a control character in its value', header.key)
+            when plain collate "C" !~ (rules ->> 'header_value')
+                then format('header %s has a control character in its value', header.key)
         end;
         if problem is not null then
-            hint := case when problem ~ 'plain text$' then format('Readers and the audit see options. Write {"headers": {"%s": '
-                '{"secret": "NAME"}}}; NAME is in the daemon''s configuration, secrets or oauth2.', header.key) else hint end;
+            if problem ~ 'plain text$' then
+                hint := format('Readers and the audit see options. Write {"headers": {"%s": {"secret": "NAME"}}}; '
+                    'NAME is in the daemon''s configuration, secrets or oauth2.', header.key);
+            end if;
             return;
         end if;
         seen := seen || name;

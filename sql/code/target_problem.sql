@@ -17,7 +17,8 @@ begin
     select k into kind from jsonb_array_elements(rules -> 'kinds') k where k ->> 'kind' = target_kind;
     if kind is null then
         problem := format('there is no kind of target "%s"', left(target_kind, 100));
-        hint := (select 'Kinds: ' || string_agg(k ->> 'kind', ', ') || '.' from jsonb_array_elements(rules -> 'kinds') k);
+        hint := (select 'Kinds: ' || string_agg(k ->> 'kind', ', ') || '.'
+                 from jsonb_array_elements(rules -> 'kinds') k);
         return;
     end if;
 
@@ -39,7 +40,8 @@ begin
         where lower(split_part(p, '=', 1) collate "C") ~ (rules ->> 'secret_name') limit 1;
         if found then
             problem := format('target_ref holds a secret in plain text, the parameter %s', left(chosen, 100));
-            hint := 'Readers and the audit see target_ref. Send it as a header: the option headers, {"Authorization": {"secret": "NAME"}}.';
+            hint := 'Readers and the audit see target_ref. Send it as a header: the option headers, '
+                '{"Authorization": {"secret": "NAME"}}.';
             return;
         end if;
     end if;
