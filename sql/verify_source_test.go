@@ -40,5 +40,5 @@ func TestVerifyByAReader(t *testing.T) {
 	const sources = `select status || ' ' || detail from tidemark.verify() where "check" = 'sources'`
 	w.wantRows(sources, "warn timed: cannot be proved or will cost: set by the server, row security")
 	w.exec(`set role tidemark_reader`)
-	w.wantRows(sources, "warn timed: cannot be proved or will cost: set by the server, row security, filter")
+	w.wantRows(sources, "warn timed: cannot be proved or will cost: row security")
 }

@@ -174,6 +174,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	for _, w := range d.config.Warnings {
 		log.WarnContext(ctx, w)
 	}
+	d.warnOfSuperuser(ctx)
 	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var rest sync.WaitGroup
 	rest.Go(func() { d.look.Run(aside) })
@@ -202,6 +203,19 @@ func (d *Daemon) Run(ctx context.Context) error {
 	err = errors.Join(err, d.targets.Close())
 	log.InfoContext(context.WithoutCancel(ctx), "stopped")
 	return err
+}
+
+// warnOfSuperuser says that targets, handlers and what others attach to their tables run with the rights of the daemon.
+func (d *Daemon) warnOfSuperuser(ctx context.Context) {
+	conn, err := d.watch.Acquire(ctx)
+	if err != nil {
+		return // the workers meet the same error, and tell it
+	}
+	defer conn.Release()
+	if pg := conn.Conn().PgConn(); pg.ParameterStatus("is_superuser") == "on" {
+		d.options.Log.WarnContext(ctx, "the daemon runs as a superuser, and so do SQL targets and handlers: give it a role of its own",
+			"role", conn.Conn().Config().User, "see", "docs/roles.md")
+	}
 }
 
 // closePools does not wait for the farewell of connections that the network has forgotten.

@@ -8,6 +8,7 @@ set intervalstyle = 'postgres'
 set timezone = 'UTC'
 set bytea_output = 'hex'
 set extra_float_digits = 1
+set row_security = off
 as $$
 #variable_conflict use_variable
 declare
@@ -15,6 +16,7 @@ declare
     gap constant tidemark.capture_gap := (select g from tidemark.capture_gap g where g.id = capture_gap_emit.id and g.resolved_at is null);
     route tidemark.inbound_route;
     part record;
+    denied text;
     found_rows jsonb;
 begin
     if gap.id is null then
@@ -22,6 +24,12 @@ begin
             hint = 'See: select * from tidemark.capture_gap where resolved_at is null;';
     end if;
     route := tidemark.capture_gap_route(gap.name);
+    denied := tidemark.source_denied(gap.name::regclass);
+    if denied is not null then
+        raise exception using errcode = 'TM005', message = denied, hint = 'Accept the gap, or emit it as another role.';
+    end if;
+    -- What the expressions rest on stays as it is.
+    execute format('lock table only %s in access share mode', gap.name);
     select c.* into part from tidemark.capture_columns(gap.name::regclass, route.payload_columns) c;
     if part.missing is not null or part.key_json = 'null::jsonb' then
         raise exception using errcode = 'TM005',

@@ -8,6 +8,7 @@ set intervalstyle = 'postgres'
 set timezone = 'UTC'
 set bytea_output = 'hex'
 set extra_float_digits = 1
+set row_security = off
 as $$
 #variable_conflict use_column
 declare
@@ -16,6 +17,7 @@ declare
     last tidemark.capture_checkpoint;
     now_ tidemark.capture_checkpoint;
     part record;
+    denied text;
     looked bigint;
     old tidemark.capture_checkpoint;
     found_gap tidemark.capture_gap;
@@ -65,6 +67,12 @@ begin
                      + case when 'update' = any (one.operations) then now_.updated - last.updated else 0 end
                      + case when 'delete' = any (one.operations) then now_.deleted - last.deleted else 0 end;
             begin
+                denied := tidemark.source_denied(one.id);
+                if denied is not null then
+                    raise insufficient_privilege;
+                end if;
+                -- What the expressions rest on stays as it is.
+                execute format('lock table only %s in access share mode', relation);
                 select c.* into part from tidemark.capture_columns(one.id, '{}') c;
                 -- What is there now and was written since the last time has an event, or is in captured, unless a part
                 -- of the operations only is captured.
@@ -83,7 +91,7 @@ begin
                     into missing_keys, looked using last.snapshot, sample, relation, last.at, pg_snapshot_xmax(now_.snapshot);
                 end if;
             exception when insufficient_privilege then
-                detail := 'its keys cannot be read: grant select to this role; ';
+                detail := coalesce(denied, 'its keys cannot be read: grant select to this role') || '; ';
             end;
 
             detail := coalesce(detail, '') || format('%s changes counted by the server since %s, %s events, %s without event on record',

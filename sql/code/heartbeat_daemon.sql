@@ -20,7 +20,8 @@ begin
     insert into tidemark.heartbeat as h (executor_id, kind, expected_cadence_seconds, stale_threshold_seconds, watched_since,
                                          last_beat_at, ticks_total, last_status, payload)
     values ('daemon/' || heartbeat_daemon.name, 'PG_worker', 10, 30, clock_timestamp(), clock_timestamp(), 1,
-            heartbeat_daemon.status, heartbeat_daemon.payload)
+            heartbeat_daemon.status, heartbeat_daemon.payload || coalesce(
+                (select jsonb_build_object('superuser', r.rolname) from pg_roles r where r.rolname = session_user and r.rolsuper), '{}'))
     on conflict (executor_id) do update
     set last_beat_at = excluded.last_beat_at, ticks_total = h.ticks_total + 1, last_status = excluded.last_status, payload = excluded.payload
     returning h.last_beat_at into at;

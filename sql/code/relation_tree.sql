@@ -18,4 +18,4 @@ end
 $$;
 comment on function tidemark.relation_tree(regclass) is 'The table, its partitions and what inherits from it.';
 revoke all on function tidemark.relation_tree(regclass) from public;
-grant execute on function tidemark.relation_tree(regclass) to tidemark_executor;
+grant execute on function tidemark.relation_tree(regclass) to tidemark_reader, tidemark_executor;

@@ -2,11 +2,11 @@
 -- id), $3 the horizon, $4 holes.
 create or replace function tidemark.source_ahead(definition tidemark.source)
 returns text
-language plpgsql immutable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    rel constant text := format('%I.%I', definition.schema_name, definition.table_name);
+    rel constant text := tidemark.source_row(definition);
     id constant text := format('tidemark_row.%I', definition.id_column) || case when definition.id_collate_c then ' collate "C"' else '' end;
     ts constant text := 'tidemark_row.' || quote_ident(definition.timestamp_column);
     zone constant text := coalesce(' at time zone ' || quote_literal(definition.time_zone), '');
@@ -15,12 +15,12 @@ begin
         return format(
             'select true from (
     (select from unnest($4::int8multirange) hole (span) cross join lateral (
-        select from %1$s tidemark_row where %2$s >= lower(hole.span) and %2$s < upper(hole.span) order by %2$s limit 1) x limit 1)
+        select from %1$s where %2$s >= lower(hole.span) and %2$s < upper(hole.span) order by %2$s limit 1) x limit 1)
     union all
-    (select from %1$s tidemark_row where %2$s > $2::bigint order by %2$s limit 1)) x limit 1', rel, id);
+    (select from %1$s where %2$s > $2::bigint order by %2$s limit 1)) x limit 1', rel, id);
     end if;
     return format(
-        'select true from %s tidemark_row where (%s, %s) > (($1%s), $2::%s) and %2$s < ($3%4$s)%6$s order by %2$s, %3$s limit 1',
+        'select true from %s where (%s, %s) > (($1%s), $2::%s) and %2$s < ($3%4$s)%6$s order by %2$s, %3$s limit 1',
         rel, ts, id, zone, definition.id_type, case when zone <> '' then format(' and (%s%s) < $3', ts, zone) else '' end);
 end
 $$;

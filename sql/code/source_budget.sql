@@ -31,7 +31,7 @@ begin
         when a.attlen > 0 then a.attlen::text
         -- What is compressed is larger for the handler; of these types the server knows by how much.
         when a.atttypid = any (array['text', 'character varying', 'bytea']::regtype[])
-            then format('coalesce(octet_length(tidemark_row.%I), 0)', a.attname)
+            then format('coalesce(octet_length(tidemark.as_is(tidemark_row.%I, null::%s)), 0)', a.attname, format_type(a.atttypid, null))
         when a.attstorage in ('x', 'm') then format('coalesce(4 * pg_column_size(tidemark_row.%I), 0)', a.attname)
         else format('coalesce(pg_column_size(tidemark_row.%I), 0)', a.attname) end || '::bigint', ' + ' order by a.attnum)
     into sizes

@@ -1,5 +1,5 @@
 -- The doctor, in the order in which it looks: the table, its columns, what the safety rests on, how pages are
--- found, who may read, and what the rows look like. What is not there is not looked at any further.
+-- found, who may read, and what the rows look like. What is not there, or must not be read, is not looked at any further.
 create or replace function tidemark.source_check(definition tidemark.source)
 returns table ("check" text, status text, detail text, hint text)
 language plpgsql volatile
@@ -32,6 +32,11 @@ begin
         return;
     end if;
 
+    -- Before the first look at a row, which would run what is found here: a policy, an index's function.
+    if exists (select from tidemark.source_check_rights(definition, relation) r where r.status = 'fail') then
+        return query select * from tidemark.source_check_rights(definition, relation);
+        return;
+    end if;
     return query select * from tidemark.source_check_safety(definition, relation);
     if definition.safety = 'sequence' then
         return query select * from tidemark.source_check_sequence(definition, relation);

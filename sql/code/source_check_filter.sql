@@ -2,10 +2,11 @@ create or replace function tidemark.source_check_filter(definition tidemark.sour
 returns table ("check" text, status text, detail text, hint text)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
+set row_security = off
 as $$
 #variable_conflict use_column
 declare
-    name constant text := format('%I.%I', definition.schema_name, definition.table_name);
+    rel constant text := tidemark.source_row(definition);
     problem constant text := tidemark.filter_problem(definition.filter);
 begin
     if definition.filter is null then
@@ -29,9 +30,9 @@ begin
     begin
         -- Prepared and not run: that needs no right to read, and runs nothing of it. Once in round and once in square
         -- brackets: what closes the one early is an error in the other.
-        execute format('prepare tidemark_source_check as select from %s where (%s)', name, definition.filter);
+        execute format('prepare tidemark_source_check as select from %s where (%s)', rel, definition.filter);
         deallocate tidemark_source_check;
-        execute format('prepare tidemark_source_check as select (array[%2$s])[1] from %1$s', name, definition.filter);
+        execute format('prepare tidemark_source_check as select (array[%2$s])[1] from %1$s', rel, definition.filter);
         deallocate tidemark_source_check;
     exception when others then
         status := 'fail';

@@ -6,6 +6,7 @@ as $$
 #variable_conflict use_column
 declare
     name constant text := format('%I.%I', definition.schema_name, definition.table_name);
+    code text;
     class constant pg_class := (select c from pg_class c where c.oid = relation);
 begin
     "check" := 'rights'; status := 'ok'; hint := ''; detail := 'tidemark_executor may read it';
@@ -25,6 +26,15 @@ begin
         detail := case when row_security_active(relation) then format('on, and %s would not see all rows: those that are hidden would be passed over', current_user)
             else 'on: a worker that is run by a role to which it applies would not see all rows, and is held' end;
         hint := format('Run the worker as the owner of %s%s, or as a role with bypassrls.', name, case when class.relforcerowsecurity then ' without force row level security' else '' end);
+    end if;
+    return next;
+
+    code := tidemark.foreign_code(relation);
+    "check" := 'code of others'; status := 'ok'; hint := ''; detail := 'reading it runs none';
+    if code is not null then
+        status := 'fail';
+        detail := format('whoever reads it runs code of another role: %s', code);
+        hint := format('Have these functions owned by a superuser or by %I, or drop what calls them.', current_user);
     end if;
     return next;
 end

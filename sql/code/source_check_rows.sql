@@ -5,6 +5,7 @@ set search_path = pg_catalog, pg_temp
 -- What follows asks an index, whatever the planner believes about the size of the table.
 set enable_seqscan = off
 set jit = off
+set row_security = off
 as $$
 #variable_conflict use_column
 declare
@@ -49,11 +50,13 @@ begin
     end if;
     "check" := 'timestamps'; status := 'ok'; hint := ''; detail := 'none is null, infinite or in the future';
     known := exists (select from pg_index i where i.indrelid = relation and i.indisvalid and i.indpred is null and i.indkey[0] = stamp.attnum);
-    execute format('select array[exists (select from %2$s t where t.%1$I is null), exists (select from %2$s t where t.%1$I in (''infinity'', ''-infinity'')),
-                                 exists (select from %2$s t where t.%1$I > %3$s and t.%1$I <> ''infinity'')]',
+    execute format('select array[exists (select from %2$s where tidemark_row.%1$I is null),
+                                 exists (select from %2$s where tidemark_row.%1$I in (''infinity'', ''-infinity'')),
+                                 exists (select from %2$s where tidemark_row.%1$I > %3$s and tidemark_row.%1$I <> ''infinity'')]',
         definition.timestamp_column,
         -- Without an index only a thousand rows, wherever they are.
-        case when known then name else format('(select x.%I from %s x limit 1000)', definition.timestamp_column, name) end,
+        case when known then tidemark.source_row(definition)
+             else format('(select * from %s limit 1000) tidemark_row', tidemark.source_row(definition)) end,
         case when stamp.atttypid = 'timestamptz'::regtype then 'statement_timestamp() + interval ''1 minute'''
              else format('(statement_timestamp() at time zone %L) + interval ''1 minute''', coalesce(definition.time_zone, 'UTC')) end) into seen;
     if seen[3] then

@@ -4,6 +4,7 @@ create or replace function tidemark.source_check_sequence(definition tidemark.so
 returns table ("check" text, status text, detail text, hint text)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
+set row_security = off
 as $$
 #variable_conflict use_column
 declare
@@ -98,7 +99,7 @@ begin
     -- The order matters: a number taken between the two is no mistake.
     if has_column_privilege(relation, id.attnum, 'select') and has_schema_privilege(definition.schema_name, 'usage')
        and exists (select from pg_index i where i.indrelid = relation and i.indisvalid and i.indpred is null and i.indkey[0] = id.attnum) then
-        execute format('select max(t.%1$I) from %2$s t', definition.id_column, name) into highest;
+        execute format('select max(tidemark_row.%I) from %s', definition.id_column, tidemark.source_row(definition)) into highest;
         last := (select s.last_value from pg_sequences s join pg_class c on c.relname = s.sequencename
                  join pg_namespace n on n.oid = c.relnamespace and n.nspname = s.schemaname where c.oid = sequence);
         "check" := 'numbers in use'; status := 'ok'; hint := '';

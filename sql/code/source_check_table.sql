@@ -53,9 +53,9 @@ begin
     elsif class.relkind = 'r' and exists (select from pg_inherits i where i.inhparent = relation) then
         detail := format('%s has children that inherit from it: their rows show in it, and no index makes an id unique among them', name);
         hint := 'Make each child a source, or make the table a partitioned one.';
-    elsif exists (select from pg_attribute a where a.attrelid = relation and a.attname = 'tidemark_row' and a.attnum > 0) then
-        detail := format('%s has a column tidemark_row, a name that Tidemark needs for itself', name);
-        hint := format('alter table %s rename column tidemark_row to …;', name);
+    elsif exists (select from pg_attribute a where a.attrelid = relation and a.attname in ('tidemark_row', 'tidemark_whole') and a.attnum > 0) then
+        detail := format('%s has a column tidemark_row or tidemark_whole, names that Tidemark needs for itself', name);
+        hint := format('alter table %s rename column … to …;', name);
     elsif exists (select from pg_class c where c.oid = any (parts) and c.relpersistence = 'u') then
         status := 'warn';
         detail := format('%s is unlogged: a crash of the server empties it, and what was not read by then is lost', name);

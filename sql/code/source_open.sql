@@ -22,11 +22,6 @@ declare
     problem text;
     kind text;
 begin
-    if next.status = 'go' then
-        if row_security_active(next.relation) then
-            next := tidemark.source_misread(next, 'source_changed', format('row security of %s hides rows from %s', next.relation::regclass, current_user));
-        end if;
-    end if;
     status := next.status;
     detail := next.detail;
     if status <> 'go' then

@@ -37,10 +37,6 @@ begin
         plan.detail := 'the statement_timeout of this statement is used up: call it in a statement of its own';
         return tidemark.source_rest(plan);
     end if;
-    if row_security_active(plan.relation) then
-        return tidemark.source_rest(tidemark.source_misread(plan, 'source_changed',
-            format('row security of %s hides rows from %s', plan.relation::regclass, current_user)));
-    end if;
     if (plan.cursor).phase = 'seeding' then
         -- The rows of a first sweep can all be read again: what a crash takes back it takes back whole, effects and
         -- cursor, so that nothing waits for the disk page by page.

@@ -1,7 +1,7 @@
 -- The one statement that is made for a table of somebody else: it reads a page and hands it to the handler. Parameters,
 -- in the types of the cursor: $1, $2 behind what to begin (timestamp, id), $3 the horizon, $4 how many rows, $5 ids, $6 the
 -- shard, $7 and $12 the transactions from which on a sweep looks at rows and the ledger keeps them, $8 holes, $9, $10
--- where a sweep ends, $11 the worker's id.
+-- where a sweep ends, $11 the worker's id, $13 the epoch of the lease.
 create or replace function tidemark.source_query(
     definition tidemark.source,
     shards integer,
@@ -9,13 +9,18 @@ create or replace function tidemark.source_query(
     act text,
     coalesced boolean default false)
 returns text
-language plpgsql immutable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    rel text := format('%I.%I', definition.schema_name, definition.table_name);
-    -- The row, also where a column has our name for it.
-    whole constant text := case when act like E'\x02%' then split_part(act, E'\x02', 3) else '(tidemark_row.*)::' || rel end;
+    table_ constant text := format('%I.%I', definition.schema_name, definition.table_name);
+    -- The rows as the table's own type for an SQL function; as JSON for who makes events or reads them itself.
+    typed constant boolean := act not in ('ids', 'rows', 'emit') and act not like E'\x02%';
+    rel text := tidemark.source_row(definition, case
+        when act like E'\x02%' then split_part(act, E'\x02', 3)
+        when typed then format('tidemark.as_is(tidemark_row.*, null::%s)', table_) end);
+    whole constant text := case when typed or act like E'\x02%' then 'tidemark_row.tidemark_whole' when act = 'ids' then 'null::jsonb'
+                                else tidemark.source_json(definition) end;
     -- Always qualified: a bare name in ORDER BY would be the output column of that name, in another type.
     id_ constant text := format('tidemark_row.%I', definition.id_column);
     id text := id_ || case when definition.id_collate_c then ' collate "C"' else '' end;
@@ -51,14 +56,12 @@ begin
         -- now is passed over.
         columns := 'x.r, x.id, x.ts, coalesce(x.fits, false) as fits, null::bigint as xid, x.g, o.seq as pos';
         rel := format('tidemark.outbox o left join lateral (
-        select %s from %s tidemark_row
+        select %s from %s
         where %s = (case when o.subject_table = %L and o.payload ->> ''operation'' = ''insert'' then o.subject_ref end)::%s limit 1) x on true',
             format('%s as r, %s as id, %s as ts, %s as fits, %s as g', whole, id_, coalesce('(' || ts || zone || ')', 'null::timestamptz'), fits,
                 case when together then format('row(%s)', (select string_agg(format('tidemark_row.%I', g), ', ') from unnest(definition.group_key) g)) else 'null' end),
-            rel, id_, rel, definition.id_type);
+            rel, id_, table_, definition.id_type);
         id := 'o.seq';
-    elsif step <> 'retry' then
-        rel := rel || ' tidemark_row';
     end if;
 
     page := case
@@ -87,12 +90,13 @@ select x.*, false from (
             'select %s, false as late from %s where %s = any ($5::%s[]) order by %s',
             columns, rel, id_, definition.id_type, concat_ws(', ', ts, id))
         when step = 'retry' then format(
-            'select coalesce(t.r, jsonb_populate_record(null::%2$s, p.snapshot)) as r, p.item_id as id, p.item_ts as ts, true as fits,
+            'select %6$s as r, p.item_id as id, p.item_ts as ts, true as fits,
     null::bigint as xid, null as g, p.item_id as pos, false as late
 from tidemark.source_due($11, %4$L, $6, $4) p
-left join lateral (select %5$s as r from %2$s tidemark_row where %3$s = p.item_id::%1$s%6$s) t on true
+left join lateral (select true as there, %5$s as r from %2$s where %3$s = p.item_id::%1$s%7$s) t on true
 where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
             definition.id_type, rel, id_, definition.source, whole,
+            case when typed then 'case when t.there then t.r else tidemark.source_rebuild(t.r, p.snapshot) end' else 'coalesce(t.r, p.snapshot)' end,
             -- A number may have been given out again: that row is another, and is read in its turn.
             case when definition.safety = 'sequence' and definition.timestamp_column is not null
                  then format(' and (%s%s) is not distinct from p.item_ts', ts, zone) else '' end)
@@ -120,9 +124,10 @@ select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) 
         case when step = 'forward' and numbered then 'array_agg(e.pos)' else 'null::bigint[]' end,
         case act
             when 'ids' then 'to_jsonb(array_agg(e.id::text) filter (where e.takes))'
-            when 'rows' then 'jsonb_agg(jsonb_build_object(''id'', e.id::text, ''ts'', case when e.ts >= ''0001-01-02'' and e.ts < ''9999-12-31'' then to_char(e.ts at time zone ''UTC'', ''YYYY-MM-DD"T"HH24:MI:SS.US"Z"'') end, ''row'', to_jsonb(e.r))) filter (where e.takes)'
-            when 'emit' then format('tidemark.source_emit($11, %L, jsonb_agg(jsonb_build_object(''id'', e.id::text, ''ts'', case when e.ts >= ''0001-01-02'' and e.ts < ''9999-12-31'' then to_char(e.ts at time zone ''UTC'', ''YYYY-MM-DD"T"HH24:MI:SS.US"Z"'') end, ''row'', to_jsonb(e.r))) filter (where e.takes))', definition.source)
-            else 'case when count(*) filter (where e.takes) > 0 then ' || replace(act, E'\x01', 'array_agg(e.r) filter (where e.takes)') || ' end' end,
+            when 'rows' then 'jsonb_agg(jsonb_build_object(''id'', e.id::text, ''ts'', case when e.ts >= ''0001-01-02'' and e.ts < ''9999-12-31'' then to_char(e.ts at time zone ''UTC'', ''YYYY-MM-DD"T"HH24:MI:SS.US"Z"'') end, ''row'', e.r)) filter (where e.takes)'
+            when 'emit' then format('tidemark.source_emit($11, %L, $6, $13, jsonb_agg(jsonb_build_object(''id'', e.id::text, ''ts'', case when e.ts >= ''0001-01-02'' and e.ts < ''9999-12-31'' then to_char(e.ts at time zone ''UTC'', ''YYYY-MM-DD"T"HH24:MI:SS.US"Z"'') end, ''row'', e.r)) filter (where e.takes))', definition.source)
+            else format('case when count(*) filter (where e.takes) > 0 then tidemark.source_call(%L, %L, %L, array_agg(e.r) filter (where e.takes)) end',
+                'select ' || replace(act, E'\x01', '$1'), tidemark.default_search_path(), current_setting('row_security')) end,
         case when step in ('retry', 'ids') then 'array_agg(e.id::text)' when noted is not null then 'array_agg(e.id::text) ' || noted else 'null::text[]' end,
         case when noted is not null then 'array_agg(e.xid::text) ' || noted else 'null::text[]' end,
         case when swept and step in ('forward', 'sweep') then format(

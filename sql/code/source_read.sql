@@ -1,5 +1,6 @@
--- Not a security definer: the table is read, and the handler called, with the rights of the role that runs the worker and
--- with its search_path.
+-- Not a security definer: the table is read, and the handler called, with the rights of the role that runs the worker. The
+-- page is read with this search_path, so that no operator or function of another schema is taken for a built-in one;
+-- the handler has the role's own.
 create or replace function tidemark.source_read(plan tidemark.source_plan, act text, ids text[] default null)
 returns tidemark.source_page
 language plpgsql volatile
@@ -18,6 +19,8 @@ declare
     from_id text := c.watermark_id;
     rows_limit integer := plan.rows_limit;
     page tidemark.source_page;
+    row_security constant text := current_setting('row_security');
+    statement text;
     deferred text;
 begin
     if plan.step = 'sweep' then
@@ -30,14 +33,14 @@ begin
         -- No further: too many numbers below are open. What has appeared of them is still read.
         from_id := '9223372036854775807';
     end if;
-    perform set_config('search_path', tidemark.default_search_path(), true);
-    execute tidemark.source_query(s, (plan.worker).shards, step, act, (plan.worker).coalesce_window is not null and cardinality(s.group_key) > 0)
-    into page
+    statement := tidemark.source_query(s, (plan.worker).shards, step, act, (plan.worker).coalesce_window is not null and cardinality(s.group_key) > 0);
+    perform set_config('row_security', 'off', true);
+    execute statement into page
     using coalesce(from_ts, '-infinity'), from_id, plan.horizon, rows_limit, source_read.ids, c.shard,
           case when step = 'sweep' then coalesce((plan.sweep ->> 'xmin')::bigint, 0) else coalesce((plan.sweep ->> 'segment_xmin')::bigint, 0) end,
           c.holes + c.fenced, c.watermark_ts, c.watermark_id, (plan.worker).id,
-          case when plan.step = 'sweep' then (plan.sweep ->> 'next_xmin')::bigint else coalesce((plan.sweep ->> 'xmin')::bigint, 0) end;
-    perform set_config('search_path', 'pg_catalog, pg_temp', true);
+          case when plan.step = 'sweep' then (plan.sweep ->> 'next_xmin')::bigint else coalesce((plan.sweep ->> 'xmin')::bigint, 0) end, plan.epoch;
+    perform set_config('row_security', row_security, true);
     if act not in ('ids', 'rows') then
         -- What a handler has deferred to the commit would fail there: nobody could tell for which row.
         deferred := tidemark.deferred_constraints();

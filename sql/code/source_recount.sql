@@ -3,6 +3,7 @@ create or replace function tidemark.source_recount(plan tidemark.source_plan, pa
 returns jsonb
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
+set row_security = off
 as $$
 #variable_conflict use_column
 declare
@@ -10,7 +11,7 @@ declare
     c constant tidemark.worker_cursor := plan.cursor;
     origin constant timestamptz := '2000-01-01 00:00:00+00';
     ts constant text := format('(tidemark_row.%I%s)', coalesce(s.timestamp_column, s.id_column), coalesce(' at time zone ' || quote_literal(s.time_zone), ''));
-    rel constant text := format('%I.%I', s.schema_name, s.table_name);
+    rel constant text := tidemark.source_row(s);
     groups double precision;
     first timestamptz;
     upto timestamptz;
@@ -30,7 +31,7 @@ begin
 
     -- At most 500 buckets at a time, and not those between two of which there is nothing.
     upto := date_bin(s.bucket, c.watermark_ts - s.sweep_window, origin);
-    execute format('select min(%s) from %s tidemark_row where tidemark_row.%I >= ($1%s)', ts, rel, s.timestamp_column,
+    execute format('select min(%s) from %s where tidemark_row.%I >= ($1%s)', ts, rel, s.timestamp_column,
                    coalesce(' at time zone ' || quote_literal(s.time_zone), ''))
     into first using greatest(coalesce(c.verified_through, '-infinity'), '0001-01-01 00:00:00+00');
     first := date_bin(s.bucket, first, origin);
@@ -39,7 +40,7 @@ begin
         return told;
     end if;
     execute format('select jsonb_object_agg(b.at, b.n) from (
-        select date_bin(%L, %s, %L) as at, count(*) as n from %s tidemark_row
+        select date_bin(%L, %s, %L) as at, count(*) as n from %s
         where tidemark_row.%I >= ($1%s) and tidemark_row.%5$I < ($2%6$s) and %s group by 1) b',
         s.bucket, ts, origin, rel, s.timestamp_column, coalesce(' at time zone ' || quote_literal(s.time_zone), ''),
         tidemark.source_fits(s, (plan.worker).shards, '$3'))

@@ -7,6 +7,7 @@
 create or replace function tidemark.source_restarted(plan tidemark.source_plan, out problem text, out gone int8multirange)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
+set row_security = off
 as $$
 #variable_conflict use_column
 declare
@@ -19,9 +20,10 @@ declare
     again text;
     present int8multirange;
 begin
-    -- The plan looked at the table without a lock, and it may have been exchanged since. Reading nothing takes the lock that
-    -- reading takes, for the rest of the transaction: what is true from here on is true of what is read.
-    execute format('select from %I.%I where false', s.schema_name, s.table_name);
+    -- The plan looked at the table without a lock, and it may have been exchanged since. This is the lock that reading
+    -- takes, for the rest of the transaction: what is true from here on is true of what is read. Not by a query, since
+    -- to plan one runs what source_denied refuses.
+    execute format('lock table %I.%I in access share mode', s.schema_name, s.table_name);
     if not exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace
                    where n.nspname = s.schema_name and c.relname = s.table_name and c.oid = plan.relation) then
         problem := 'the table is another one than that which was read: it was exchanged just now';
@@ -30,15 +32,16 @@ begin
         problem := 'the sequence was restarted, altered or replaced just now: its numbers may be given out again';
         return;
     end if;
-    if plan.step <> 'forward' or s.safety <> 'sequence' or mark is null then
+    problem := tidemark.source_denied(plan.relation);
+    if problem is not null or plan.step <> 'forward' or s.safety <> 'sequence' or mark is null then
         return;
     end if;
     problem := tidemark.source_behind(s, plan.relation, mark);
     if problem is null and s.timestamp_column is not null and c.metadata ? 'below' then
         execute format(
-            'select tidemark_row.%1$I::text from %2$I.%3$I tidemark_row where tidemark_row.%1$I = any ($1::%4$s[])
-                 and tidemark_row.%5$I%6$s is distinct from ($2 ->> tidemark_row.%1$I::text)::timestamptz limit 1',
-            s.id_column, s.schema_name, s.table_name, s.id_type, s.timestamp_column, coalesce(' at time zone ' || quote_literal(s.time_zone), ''))
+            'select tidemark_row.%1$I::text from %2$s where tidemark_row.%1$I = any ($1::%3$s[])
+                 and tidemark_row.%4$I%5$s is distinct from ($2 ->> tidemark_row.%1$I::text)::timestamptz limit 1',
+            s.id_column, tidemark.source_row(s), s.id_type, s.timestamp_column, coalesce(' at time zone ' || quote_literal(s.time_zone), ''))
         into again using array(select jsonb_object_keys(c.metadata -> 'below')), c.metadata -> 'below';
         if again is not null then
             problem := format(
@@ -48,8 +51,8 @@ begin
         end if;
     end if;
     execute format(
-        'select coalesce(range_agg(int8range(tidemark_row.%1$I::bigint, tidemark_row.%1$I::bigint + 1)), ''{}'') from %2$I.%3$I tidemark_row
-             where tidemark_row.%1$I > $1 and tidemark_row.%1$I <= $2', s.id_column, s.schema_name, s.table_name)
+        'select coalesce(range_agg(int8range(tidemark_row.%1$I::bigint, tidemark_row.%1$I::bigint + 1)), ''{}'') from %2$s
+             where tidemark_row.%1$I > $1 and tidemark_row.%1$I <= $2', s.id_column, tidemark.source_row(s))
     into present using low, mark;
     if problem is null and present && (c.metadata ->> 'gone')::int8multirange then
         problem := format(
@@ -61,6 +64,6 @@ begin
     gone := near - present - c.holes - c.fenced;
 end
 $$;
-comment on function tidemark.source_restarted(tidemark.source_plan) is 'What has changed about a source since the plan looked at it, after this has locked the table for reading: it is another one, or, with the safety sequence, numbers at or below the watermark were, or are going to be, given out again, so that their rows would be passed over. problem null: nothing shows it. gone: which of the 256 numbers up to the watermark have no row and can get none, for the next time. Ask before a page is read, whatever the step. Raises what reading the table raises.';
+comment on function tidemark.source_restarted(tidemark.source_plan) is 'What has changed about a source since the plan looked at it, after this has locked the table for reading: it is another one, it must not be read (tidemark.source_denied), or, with the safety sequence, numbers at or below the watermark were, or are going to be, given out again, so that their rows would be passed over. problem null: nothing shows it. gone: which of the 256 numbers up to the watermark have no row and can get none, for the next time. Ask before a page is read, whatever the step. Raises what reading the table raises.';
 revoke all on function tidemark.source_restarted(tidemark.source_plan) from public;
 grant execute on function tidemark.source_restarted(tidemark.source_plan) to tidemark_executor;

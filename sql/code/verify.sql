@@ -211,10 +211,12 @@ as $$
                     from pg_shdepend s join pg_database d on d.oid = s.dbid
                     where s.refclassid = 'pg_authid'::regclass and s.refobjid = to_regrole('tidemark_owner') and s.deptype = 'o'
                       and s.classid = 'pg_namespace'::regclass and d.datname <> current_database()),
+                   (select string_agg(format('%s runs as the superuser %s', h.executor_id, h.payload ->> 'superuser'), '; ' order by h.executor_id)
+                    from tidemark.heartbeat h where h.executor_id like 'daemon/%' and h.payload ? 'superuser' and h.last_status <> 'stopped'),
                    (select 'tidemark_owner ' || concat_ws(' and ', case when r.rolsuper then 'is a superuser' end,
                                                           case when r.rolcanlogin then 'can log in' end)
                     from pg_roles r where r.rolname = 'tidemark_owner' and (r.rolsuper or r.rolcanlogin))), ''),
-               'See docs/roles.md: a prefix gives a database roles of its own; alter role tidemark_owner nologin nosuperuser;'
+               'See docs/roles.md: a daemon wants a login of its own; a prefix gives a database roles of its own; alter role tidemark_owner nologin nosuperuser;'
         union all
         select 'findings', 'warn',
                (select string_agg(format('%s %s: %s', f.kind, f.subject, f.detail), '; ') from tidemark.finding f
