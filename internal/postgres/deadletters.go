@@ -34,11 +34,12 @@ type DeadLetter struct {
 }
 
 const deadLetter = `select l.id, r.route_code, w.worker, l.seq, l.event_id::text, l.source, l.shard, l.item_id,
-	l.item_ts, l.error_code, l.error_detail, l.attempts,
+	l.item_ts, l.error_code, s.error_detail, l.attempts,
 	l.first_failed_at, l.last_failed_at, l.resolved_at, l.resolution, l.resolved_by, l.resolution_reason, l.idempotency_key
 from tidemark.dead_letter l
 left join tidemark.outbound_route r on r.id = l.route_id
-join tidemark.worker w on w.id = l.worker_id `
+join tidemark.worker w on w.id = l.worker_id
+join tidemark.letter_detail s on s.id = l.id `
 
 // LetterFilter chooses dead letters. The zero value of a field chooses all.
 type LetterFilter struct {

@@ -4,7 +4,7 @@ returns table (worker text, route_code text, attempt_no integer, outcome tidemar
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select w.worker, r.route_code, e.attempt_no, e.outcome, e.reason, e.detail, e.decided_at,
+    select w.worker, r.route_code, e.attempt_no, e.outcome, e.reason, tidemark.error_shown(e.reason, e.detail, session_user), e.decided_at,
            tidemark.attempt_key(w.worker, r.route_code, o.event_id)
     from (
         select d.worker_id, d.route_id, 1 as attempt_no, d.outcome, d.reason, null as detail, d.decided_at

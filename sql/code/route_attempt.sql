@@ -8,7 +8,8 @@ join tidemark.worker w on w.id = d.worker_id
 left join tidemark.outbound_route r on r.id = d.route_id
 left join tidemark.outbox o on o.seq = s.seq
 union all
-select w.worker, r.route_code, coalesce(o.event_id, l.event_id), a.seq, a.attempt_no, a.outcome, a.reason, a.detail, a.decided_at,
+select w.worker, r.route_code, coalesce(o.event_id, l.event_id), a.seq, a.attempt_no, a.outcome, a.reason,
+       tidemark.error_shown(a.reason, a.detail, current_user), a.decided_at,
        coalesce(tidemark.attempt_key(w.worker, r.route_code, coalesce(o.event_id, l.event_id)), l.idempotency_key)
 from tidemark.attempt a
 join tidemark.worker w on w.id = a.worker_id
@@ -17,6 +18,6 @@ left join tidemark.outbox o on o.seq = a.seq
 -- A replay may outlive the event's partition; its dead letter keeps the id.
 left join tidemark.dead_letter l
     on o.seq is null and l.seq = a.seq and l.worker_id = a.worker_id and l.route_id = a.route_id;
-comment on view tidemark.route_attempt is 'The evidence, one row per event, route and attempt: what was decided, and what came of it. route_code null: no route claimed the event. Unique by (idempotency_key, attempt_no). For one event tidemark.event_evidence is quicker. Source: S0 iu_route_attempt.';
+comment on view tidemark.route_attempt is 'The evidence, one row per event, route and attempt: what was decided, and what came of it. route_code null: no route claimed the event. Unique by (idempotency_key, attempt_no). detail is shown to roles that may read payloads (tidemark.error_shown). For one event tidemark.event_evidence is quicker. Source: S0 iu_route_attempt.';
 revoke all on tidemark.route_attempt from public;
 grant select on tidemark.route_attempt to tidemark_reader, tidemark_executor;

@@ -1,0 +1,54 @@
+package sql_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// A target and a handler fail over a value of the payload, and the message of the error quotes it. Nothing that a reader
+// may select shows it: she has the code, and what it means. Who may read payloads sees the message.
+func TestMessagesAreNotForReaders(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	const secret = "4111-1111"
+	w := live(t, db)
+	s := tailing{w}
+	s.exec(`create or replace function receive(event jsonb) returns void language plpgsql as $$ declare n integer; begin n := event -> 'payload' ->> 'card'; end $$;
+		select tidemark.type_set('test', 'tick'); select tidemark.emit('test', 'tick', '{"card": "` + secret + `"}')`)
+	s.exec(`create table births (id bigint generated always as identity primary key, card text);
+		create function take(rows births[]) returns void language plpgsql as $$ begin perform card::integer from unnest(rows); end $$;
+		insert into births (card) values ('` + secret + `'), ('` + secret + `')`)
+	s.source("births", `{"table": "public.births", "id_column": "id", "safety": "sequence"}`)
+	s.worker("w", `{"handler": "sql", "handler_ref": "public.take", "retry_policy": {"base_seconds": 1000, "max_attempts": 2}}`)
+	s.add("w")
+	s.exec(`select tidemark.source_rewind('w', 'births', 'from the start', to_id => '0')`)
+	s.pass()
+	if got := s.once(); got.Failed != 2 {
+		t.Fatalf("%+v, want two rows to fail", got)
+	}
+	s.exec(`update tidemark.pending_row set next_attempt_at = now() where item_id = '1'; select tidemark.worker_run('w')`)
+	reader, operator := login(t, db, "reader", "tidemark_reader"), login(t, db, "operator", "tidemark_admin")
+	operator.want(`select count(*) from tidemark.letter_detail where error_detail like '%`+secret+`%'`, "2")
+	operator.want(`select count(*) from tidemark.waiting where last_error like '%`+secret+`%'`, "1")
+	operator.want(`select count(*) from tidemark.route_attempt where detail like '%`+secret+`%'`, "1")
+
+	reader.want(`select distinct error_code, s.error_detail from tidemark.dead_letter join tidemark.letter_detail s using (id)`, "22P02 a value cannot be read, or is out of range")
+	reader.want(`select last_error from tidemark.waiting`, "22P02: a value cannot be read, or is out of range")
+	reader.want(`select reason, detail from tidemark.route_attempt where outcome = 'failed'`, "22P02 a value cannot be read, or is out of range")
+	reader.want(`select detail from tidemark.event_evidence(1) where outcome = 'failed'`, "a value cannot be read, or is out of range")
+	reader.wantRefused("42501", `select error_detail from tidemark.dead_letter`)
+	reader.wantRefused("42501", `select last_error from tidemark.pending`)
+	reader.wantRefused("42501", `select last_error from tidemark.pending_row`)
+	reader.wantRefused("42501", `select detail from tidemark.attempt`)
+	// Whatever else there is to select, also by a table that is made tomorrow.
+	for _, sql := range reader.lines(`select format('select count(*) from tidemark.%I t where concat_ws('' '', %s) like ''%%` + secret + `%%''', c.relname,
+			string_agg(format('t.%I::text', a.attname), ', '))
+		from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+		where c.relnamespace = 'tidemark'::regnamespace and c.relkind in ('r', 'p', 'v') and not c.relispartition
+		  and has_column_privilege(c.oid, a.attnum, 'select') group by c.relname order by 1`) {
+		reader.want(sql, "0")
+	}
+	reader.want(fmt.Sprintf(`select count(*) from tidemark.verify() v where v.detail like '%%%s%%'`, secret), "0")
+}
