@@ -38,6 +38,8 @@ var (
 	ErrRegression = errors.New("cursor would go back")
 	// ErrResolved, TM013: the dead letter is resolved already.
 	ErrResolved = errors.New("already resolved")
+	// ErrDomain, TM014: the role that logged in may not emit into the domain.
+	ErrDomain = errors.New("domain not granted")
 )
 
 // ErrSchema: the schema in the database is older than this module, or newer by a breaking migration. Client.Run returns
@@ -58,6 +60,7 @@ var byCode = map[string]error{
 	"TM011": ErrFenced,
 	"TM012": ErrRegression,
 	"TM013": ErrResolved,
+	"TM014": ErrDomain,
 }
 
 // Error is a refusal by Tidemark.

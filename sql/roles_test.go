@@ -29,13 +29,14 @@ var mayDo = map[string][]string{
 	"r x a": {
 		`select * from tidemark.setting`, `select * from tidemark.stage`, `select * from tidemark.worker`, `select * from tidemark.outbound_route`,
 		`select * from tidemark.heartbeat`, `select * from tidemark.heartbeat_kind`, `select * from tidemark.worker_cursor`,
-		`select * from tidemark.decision`, `select * from tidemark.attempt`, `select * from tidemark.pending`,
+		`select * from tidemark.decision`, `select seq, outcome, reason from tidemark.attempt`, `select seq, error_count from tidemark.pending`,
+		`select * from tidemark.domain_emitter`, `select * from tidemark.letter_detail`,
 		`select * from tidemark.finding`, `select * from tidemark.audit`, `select * from tidemark.pack`,
 		`select * from tidemark.route_attempt`, `select * from tidemark.worker_health`,
 		`select * from tidemark.queue_health`, `select * from tidemark.heartbeat_health`, `select * from tidemark.cursor_lag`,
 		`select * from tidemark.worker_summary`, `select * from tidemark.route_summary`, `select * from tidemark.river_health()`,
 		`select * from tidemark.silence`, `select * from tidemark.cursor_sample`,
-		`select id, error_code, error_detail, resolution_reason from tidemark.dead_letter`,
+		`select id, error_code, resolution_reason from tidemark.dead_letter`,
 		`select * from tidemark.emit_unregistered`, `select * from tidemark.unregistered_type`, `select * from tidemark.unregistered_emits`, `select * from tidemark.inbound_route`, `select * from tidemark.captured`, `select * from tidemark.capture_checkpoint`, `select * from tidemark.capture_gap`,
 		`select * from tidemark.capture_list`, `select * from tidemark.capture_attached`,
 		`select * from tidemark.event_evidence(1)`, `select tidemark.event_seq(gen_random_uuid())`,
@@ -56,6 +57,7 @@ var mayDo = map[string][]string{
 		`select tidemark.forbidden_key_in('{}'), tidemark.payload_error('{}', null)`,
 	},
 	"x a": {
+		`select * from tidemark.attempt`, `select * from tidemark.pending`, `select error_detail from tidemark.dead_letter`,
 		`select tidemark.route_worker_run()`, `select * from tidemark.claim('default')`, `select tidemark.read_outbox('default', 1)`,
 		`select tidemark.dead_letter_replay(1)`, `select tidemark.dead_letter_replay(1, true)`, `select tidemark.dead_letter_replay_many()`,
 		`select * from tidemark.maintain()`, `select * from tidemark.events('{1}')`, `select payload from tidemark.outbox`,
@@ -64,7 +66,7 @@ var mayDo = map[string][]string{
 	"a": {
 		`select event_snapshot from tidemark.dead_letter`,
 		`select tidemark.gate_set('routes.enabled', true)`, `select tidemark.stage_set('live', 'why')`,
-		`select tidemark.domain_set('d')`, `select tidemark.type_set('test', 'tick')`, `select tidemark.worker_set('w')`,
+		`select tidemark.domain_set('d')`, `select tidemark.domain_grant('no such', 'x')`, `select tidemark.domain_revoke('no such', 'x')`, `select tidemark.type_set('test', 'tick')`, `select tidemark.worker_set('w')`,
 		`select tidemark.route_set('r', '{"domain": "test", "target_kind": "sql", "target_ref": "a.b"}')`,
 		`select tidemark.worker_rewind('default', 0, 'why')`, `select tidemark.dead_letter_discard(1, 'why')`,
 		`select tidemark.source_remove('x', 'why')`, `select tidemark.lock_blame('tidemark.setting')`,

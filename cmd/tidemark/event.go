@@ -121,6 +121,7 @@ func eventShow(ctx context.Context, s *session, args []string) error {
 		fact{"stream", text(event.Stream)}, fact{"key", text(event.Key)}, fact{"lane", event.Lane},
 		fact{"severity", event.Severity}, fact{"subject", subject(event)},
 		fact{"idempotency key", text(event.IdempotencyKey)}, fact{"trace", text(event.Trace)}, fact{"actor", event.Actor},
+		fact{"emitted by", event.EmittedBy},
 		fact{"occurred", utc(event.OccurredAt)}, fact{"created", utc(event.CreatedAt) + ", " + s.age(event.CreatedAt)},
 		fact{"payload", shown})
 	if err != nil {

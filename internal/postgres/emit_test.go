@@ -51,7 +51,7 @@ func TestEmitEveryField(t *testing.T) {
 		want := map[string]any{
 			"domain": "shop", "type": "order.paid", "payload": map[string]any{"id": 7.0}, "key": "k", "stream": "s",
 			"lane": "batch", "severity": "high", "subject_table": "public.orders", "subject_ref": "7",
-			"idempotency_key": name, "trace": event.Trace, "actor": "ann", "occurred_at": "2026-01-31T12:00:00.123456+00:00",
+			"idempotency_key": name, "trace": event.Trace, "actor": "ann", "emitted_by": "postgres", "occurred_at": "2026-01-31T12:00:00.123456+00:00",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(name, diff)
@@ -72,7 +72,7 @@ func TestEmitDefaults(t *testing.T) {
 		t.Fatal(got, err)
 	}
 	for _, e := range got {
-		want := postgres.StoredEvent{Lane: "immediate", Severity: "info", Domain: "shop", Type: "order.paid", Actor: "postgres"}
+		want := postgres.StoredEvent{Lane: "immediate", Severity: "info", Domain: "shop", Type: "order.paid", Actor: "postgres", EmittedBy: "postgres"}
 		if diff := cmp.Diff(want, e, cmpopts.IgnoreFields(want, "Seq", "EventID", "CreatedAt", "OccurredAt")); diff != "" {
 			t.Error(diff)
 		}

@@ -83,10 +83,11 @@ type StoredEvent struct {
 	IdempotencyKey *string   `db:"idempotency_key" json:"idempotency_key"`
 	Trace          *string   `db:"trace" json:"trace"`
 	Actor          string    `db:"actor" json:"actor"`
+	EmittedBy      string    `db:"emitted_by" json:"emitted_by"` // the role that logged in, whatever Actor claims
 }
 
 const storedEvent = `select o.seq, o.event_id::text, o.created_at, o.occurred_at, o.lane::text, o.severity::text, o.domain, o.type,
-	o.stream, o.key, o.subject_table, o.subject_ref, o.idempotency_key, o.trace, o.actor
+	o.stream, o.key, o.subject_table, o.subject_ref, o.idempotency_key, o.trace, o.actor, coalesce(o.emitted_by, o.actor) as emitted_by
 from tidemark.outbox o `
 
 // EventFilter chooses events of the log. The zero value of a field chooses all.

@@ -38,13 +38,16 @@ func (db *DB) TypeSet(ctx context.Context, domain, name string, changes Changes,
 
 // Domain is a namespace of event types.
 type Domain struct {
-	Domain       string `db:"domain" json:"domain"`
-	MetadataOnly bool   `db:"metadata_only" json:"metadata_only"`
-	Types        int    `db:"types" json:"types"` // event types in it
-	Description  string `db:"description" json:"description"`
+	Domain       string   `db:"domain" json:"domain"`
+	MetadataOnly bool     `db:"metadata_only" json:"metadata_only"`
+	Restricted   bool     `db:"restricted" json:"restricted"` // only Emitters emit, and Tidemark
+	Emitters     []string `db:"emitters" json:"emitters"`     // roles to which it is granted
+	Types        int      `db:"types" json:"types"`           // event types in it
+	Description  string   `db:"description" json:"description"`
 }
 
-const domain = `select d.domain, d.metadata_only,
+const domain = `select d.domain, d.metadata_only, d.restricted,
+	array(select e.role from tidemark.domain_emitter e where e.domain = d.domain order by e.role) as emitters,
 	(select count(*)::integer from tidemark.event_type t where t.domain = d.domain) as types, d.description from `
 
 // Domains returns all domains.
@@ -55,4 +58,25 @@ func (db *DB) Domains(ctx context.Context) ([]Domain, error) {
 // DomainSet calls tidemark.domain_set.
 func (db *DB) DomainSet(ctx context.Context, name string, changes Changes, reason string) (Domain, error) {
 	return one[Domain](ctx, db, domain+`tidemark.domain_set($1, coalesce($2::jsonb, '{}'), nullif($3, '')) d`, name, changes, reason)
+}
+
+// DomainGrant calls tidemark.domain_grant.
+func (db *DB) DomainGrant(ctx context.Context, name, role, reason string) (Domain, error) {
+	// In two statements: the one that grants does not see its own row.
+	if _, err := value[string](ctx, db, `select d.domain from tidemark.domain_grant($1, $2, nullif($3, '')) d`, name, role, reason); err != nil {
+		return Domain{}, err
+	}
+	return db.domain(ctx, name)
+}
+
+// DomainRevoke calls tidemark.domain_revoke.
+func (db *DB) DomainRevoke(ctx context.Context, name, role, reason string) (Domain, error) {
+	if _, err := value[string](ctx, db, `select d.domain from tidemark.domain_revoke($1, $2, nullif($3, '')) d`, name, role, reason); err != nil {
+		return Domain{}, err
+	}
+	return db.domain(ctx, name)
+}
+
+func (db *DB) domain(ctx context.Context, name string) (Domain, error) {
+	return one[Domain](ctx, db, domain+`tidemark.domain d where d.domain = $1`, name)
 }

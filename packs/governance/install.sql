@@ -257,13 +257,24 @@ end
 $$;
 comment on function governance.mapping(regtype) is 'Which columns of a watched table name the candidate; row_type: array of its rows. Raises 42P01 where it is not watched.';
 
+create or replace function governance.as_text(name text)
+returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+    select format('nullif(format(''%%s'', r.%1$I), case when r.%1$I is null then '''' end)', name) where name is not null
+$$;
+comment on function governance.as_text(text) is 'A column of the row r as text, for a statement: by its output function, never by a cast, which the owner of its type may have made.';
+
 create or replace function governance.names(mapping governance.watched, id_column text)
 returns text
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-    select format('coalesce(%1$s, case when strpos(r.%2$I::text, '':'') = 0 then r.%2$I || '':'' || r.%3$I end) collate "C" as k, %1$s as address, r.%2$I::text as collection, r.%3$I::text as entity, r.%4$I::text as item',
-                  case when mapping.address_column is null then 'null::text' else format('r.%I::text', mapping.address_column) end, mapping.collection_column, mapping.entity_column, id_column)
+    select format('coalesce(%1$s, case when strpos(%2$s, '':'') = 0 then %2$s || '':'' || %3$s end) collate "C" as k, '
+                  '%1$s as address, %2$s as collection, %3$s as entity, %4$s as item',
+                  coalesce(governance.as_text(mapping.address_column), 'null::text'), governance.as_text(mapping.collection_column),
+                  governance.as_text(mapping.entity_column), governance.as_text(id_column))
 $$;
 comment on function governance.names(governance.watched, text) is 'Columns k (the candidate''s key; null: the row cannot be one), address, collection, entity and item of a watched row r, for a statement.';
 
@@ -295,10 +306,10 @@ returns void
 language sql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select count(*) from tidemark.emit_many((
+    select count(*) from tidemark.emit_all((
         select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object('domain', 'governance', 'type', tell.type, 'payload', p, 'key', p -> 'candidate_key'))), '[]')
         from jsonb_array_elements(payloads) p
-        where governance.tells(tell.type)))
+        where governance.tells(tell.type)), false, true)
 $$;
 comment on function governance.tell(text, jsonb) is 'Emits events of the domain governance, with these payloads, where the type is on. Workers may not emit anything else.';
 
@@ -564,6 +575,7 @@ create or replace function governance.audit_page(
     out verdicts jsonb)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
+set row_security = off
 as $$
 #variable_conflict use_column
 declare
@@ -571,12 +583,17 @@ declare
     s constant tidemark.source := (select x from tidemark.source x where x.source = step.source);
     version constant text := (governance.current_ruleset()).ruleset_version;
     id constant text := format('r.%I', s.id_column) || case when s.id_collate_c then ' collate "C"' else '' end;
+    denied text;
 begin
+    denied := tidemark.source_denied((tidemark.source_shape(s)).relation);
+    if denied is not null then
+        raise exception using errcode = '42501', message = denied;
+    end if;
     -- An hour is time enough for a new candidate to come through the gate and the scan by itself. Rows that cannot be
     -- candidates are dead letters of gov_backfill_sweep, and must not stop the audit.
     execute format('
 with page as materialized (
-    select %1$s, row_number() over (order by %2$s) as n from %3$I.%4$I r where %5$s and (%6$s) order by %2$s limit $3),
+    select %1$s, row_number() over (order by %2$s) as n from (select * from %3$s) r where %4$s and (%5$s) order by %2$s limit $3),
 inventory as materialized (
     select p.*, c.id, c.scan_time, g.input_quality_state as state, v.candidate_verdict as verdict, v.stale_after
     from page p
@@ -604,7 +621,7 @@ select count(*), (array_agg(i.item order by i.n desc))[1], (select count(*) from
        (select coalesce(jsonb_object_agg(x.s, x.n), ''{}'') from (select coalesce(y.state, ''pending'') as s, count(*) as n from inventory y group by 1) x),
        (select coalesce(jsonb_object_agg(x.s, x.n), ''{}'') from (select coalesce(y.verdict, ''none'') as s, count(*) as n from inventory y group by 1) x)
 from inventory i',
-        governance.names(mapping, s.id_column), id, s.schema_name, s.table_name,
+        governance.names(mapping, s.id_column), id, tidemark.source_row(s),
         case when step.after_id is null then 'true' else format('%s > $1::%s', id, s.id_type) end, coalesce(s.filter, 'true'))
     into rows_seen, last_id, missing, refused, dirty_marked, states, verdicts
     using step.after_id, version, page_rows, step.source;
@@ -908,7 +925,7 @@ select set_config('role', current_setting('governance.installer'), true);
 
 -- Vocabulary
 
-select tidemark.domain_set('governance', '{"metadata_only": true, "description": "Candidates of governance, and the workers that look after them."}',
+select tidemark.domain_set('governance', '{"metadata_only": true, "restricted": true, "description": "Candidates of governance, and the workers that look after them."}',
                            'pack governance')
 where not exists (select from tidemark.domain d where d.domain = 'governance');
 

@@ -3,7 +3,7 @@
 
 set local search_path = pg_catalog, pg_temp;
 
-select tidemark.domain_set('iu', '{"metadata_only": true, "description": "Units of IU Core and their structure."}', 'pack iu-core')
+select tidemark.domain_set('iu', '{"metadata_only": true, "restricted": true, "description": "Units of IU Core and their structure."}', 'pack iu-core')
 where not exists (select from tidemark.domain d where d.domain = 'iu');
 
 select tidemark.type_set('iu', v.type, jsonb_build_object('version', v.version, 'description', v.description, 'schema', v.schema),

@@ -40,7 +40,7 @@ begin
         cross join lateral tidemark.decide(
             decide_batch.worker,
             (null, null, null, null, null, null, g.domain, g.type, g.stream, null, null, null, null, null, null,
-             null)::tidemark.outbox,
+             null, null)::tidemark.outbox,
             a.routes, row(true, true, true)::tidemark.gates) d
         group by d.route_id, d.outcome, d.reason) d;
 

@@ -65,6 +65,13 @@ begin
     where not tidemark.event_is_small(e.payload, e.key, e.stream, e.subject_table, e.subject_ref, e.trace, e.actor,
                                       e.occurred_at);
 
+    if not own then
+        perform tidemark.domain_check(e.domain, format('event %s: ', e.ord))
+        from rows from (jsonb_to_recordset(events) as (domain text, type text)) with ordinality e (domain, type, ord)
+        join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
+        where t.restricted;
+    end if;
+
     -- Only registered types go on; the rest return null, as emit does.
     perform tidemark.payload_check(e.domain, e.type, coalesce(e.payload, '{}'), t.schema, t.metadata_only,
                                    format('event %s: ', e.ord))
@@ -93,10 +100,11 @@ begin
         returning k.event_id
     ), stored as (
         insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, stream, key,
-                                     subject_table, subject_ref, idempotency_key, trace, actor, payload)
+                                     subject_table, subject_ref, idempotency_key, trace, actor, emitted_by, payload)
         select i.id, at, coalesce(i.occurred_at, at), coalesce(i.lane, 'immediate'), coalesce(i.severity, 'info'),
                i.domain, i.type, i.stream, i.key, i.subject_table, i.subject_ref, i.idempotency_key, i.trace,
-               coalesce(i.actor, session_user), coalesce(i.payload, '{}')
+               coalesce(i.actor, session_user), nullif(session_user, coalesce(i.actor, session_user)),
+               coalesce(i.payload, '{}')
         from input i
         where i.idempotency_key is null or i.id in (select c.event_id from claimed c)
         order by i.ord
@@ -148,5 +156,5 @@ begin
 end
 $$;
 comment on function tidemark.emit_all(jsonb, boolean, boolean) is
-'Behind tidemark.emit_many, emit_many_strict and source_emit, for their owner alone. strict: raises TM001 for a type that is not registered or not enabled. own: the idempotency keys are Tidemark''s own, "tidemark:…".';
+'Behind tidemark.emit_many, emit_many_strict, source_emit, system_event and functions of packs, for their owner alone. strict: raises TM001 for a type that is not registered or not enabled. own: the idempotency keys are Tidemark''s own, "tidemark:…", and restricted domains are open.';
 revoke all on function tidemark.emit_all(jsonb, boolean, boolean) from public;

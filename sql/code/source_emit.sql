@@ -1,4 +1,4 @@
-create or replace function tidemark.source_emit(worker_id integer, source text, rows_ jsonb)
+create or replace function tidemark.source_emit(worker_id integer, source text, shard integer, epoch bigint, rows_ jsonb)
 returns jsonb
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -13,6 +13,8 @@ begin
     if rows_ is null then
         return null;
     end if;
+    -- Without the lease no events: an executor's right is to do a worker's work, not to emit.
+    perform tidemark.lease_check(w.worker, source_emit.epoch, source_emit.source, source_emit.shard);
     -- With a key for each row: a cursor that was rewound emits nothing twice.
     select count(*) into emitted
     from tidemark.emit_all((
@@ -29,6 +31,6 @@ begin
     return jsonb_build_object('emitted', emitted);
 end
 $$;
-comment on function tidemark.source_emit(integer, text, jsonb) is 'Makes an event of each row ({"id", "ts", "row"}): its payload shows the id, the source''s key columns and the worker''s payload_columns, its key is that of the row. Raises TM001 for a type that is not registered, and what tidemark.emit_many raises. The idempotency key of an event is "tidemark:source/WORKER/SOURCE/ID", which no emitter can write.';
-revoke all on function tidemark.source_emit(integer, text, jsonb) from public;
-grant execute on function tidemark.source_emit(integer, text, jsonb) to tidemark_executor;
+comment on function tidemark.source_emit(integer, text, integer, bigint, jsonb) is 'Makes an event of each row ({"id", "ts", "row"}): its payload shows the id, the source''s key columns and the worker''s payload_columns, its key is that of the row. Needs the epoch of the lease. Raises TM011 where it is over, TM001 for a type that is not registered, and what tidemark.emit_many raises. The idempotency key of an event is "tidemark:source/WORKER/SOURCE/ID", which no emitter can write.';
+revoke all on function tidemark.source_emit(integer, text, integer, bigint, jsonb) from public;
+grant execute on function tidemark.source_emit(integer, text, integer, bigint, jsonb) to tidemark_executor;

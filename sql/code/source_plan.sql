@@ -26,6 +26,7 @@ begin
     where x.worker = source_plan.worker and x.source = source_plan.source and x.shard = source_plan.shard;
     p.worker := w; p.source := s; p.cursor := c;
     p.sweep := c.sweep;
+    p.epoch := source_plan.epoch;
     p.rows_limit := least(coalesce(source_plan.page, w.page_size), 50000);
 
     p.detail := tidemark.closed_gate(source_plan.worker);

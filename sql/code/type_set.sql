@@ -8,8 +8,8 @@ declare
     row_ tidemark.event_type;
 begin
     perform set_config('tidemark.reason', coalesce(type_set.reason, ''), true);
-    perform tidemark.changes_check('type', type_set.changes, 'tidemark.event_type', array['domain', 'type', 'metadata_only', 'unchecked']);
-    insert into tidemark.domain (domain) values (type_set.domain) on conflict do nothing;
+    perform tidemark.changes_check('type', type_set.changes, 'tidemark.event_type', array['domain', 'type', 'metadata_only', 'restricted', 'unchecked']);
+    insert into tidemark.domain (domain, restricted) values (type_set.domain, type_set.domain = 'system') on conflict do nothing;
     insert into tidemark.event_type (domain, type) values (type_set.domain, type_set.type) on conflict do nothing;
     row_ := (select jsonb_populate_record(t, changes) from tidemark.event_type t
     where t.domain = type_set.domain and t.type = type_set.type for update);

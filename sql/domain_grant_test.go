@@ -1,0 +1,151 @@
+package sql_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// login is a session of a role of its own, a member of roles.
+func login(t *testing.T, db *tidemarktest.DB, name string, roles string) tailing {
+	t.Helper()
+	role := "tm_" + name + "_" + strings.TrimPrefix(db.Name, "tidemark_test_")
+	super := open(t, db, "superuser")
+	super.exec(`create role ` + role + ` login`)
+	if roles != "" {
+		super.exec(`grant ` + roles + ` to ` + role)
+	}
+	t.Cleanup(func() { super.exec(`drop owned by ` + role + `; drop role ` + role) })
+	s := tailing{open(t, db, role)}
+	s.exec(`set session authorization ` + role)
+	return s
+}
+
+// wantRefused runs a statement that must be refused with the code, and store nothing.
+func (s tailing) wantRefused(code, sql string, args ...any) {
+	s.t.Helper()
+	if err := s.session.try(sql, args...); err == nil || err.Code != code {
+		s.t.Errorf("%s: %s: %v, want %s", s.name, sql, err, code)
+	}
+}
+
+// Each way in, by a role that may emit, but not into this domain.
+func ways(domain string) []string {
+	return []string{
+		`select tidemark.emit('` + domain + `', 'x', '{}', actor => 'postgres')`,
+		`select tidemark.emit('` + domain + `', 'x', '{}', idempotency_key => 'k')`,
+		`select tidemark.emit_strict('` + domain + `', 'x')`,
+		`select * from tidemark.emit_many('[{"domain": "` + domain + `", "type": "x", "actor": "postgres"}]')`,
+		`select * from tidemark.emit_many_strict('[{"domain": "open", "type": "x"}, {"domain": "` + domain + `", "type": "x"}]')`,
+	}
+}
+
+// An emitter writes the domains that are open or granted to it, by whatever way; what Tidemark and its packs say of
+// themselves it cannot forge.
+func TestDomainGrants(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	admin := login(t, db, "admin", "tidemark_admin")
+	app, other, team := login(t, db, "app", "tidemark_emitter"), login(t, db, "other", "tidemark_emitter"), login(t, db, "team", "")
+	admin.exec(`select tidemark.type_set(d, 'x') from unnest(array['open', 'shop', 'closed']) d;
+		select tidemark.type_set('system', 'x'); select tidemark.domain_set('closed', '{"restricted": true}')`)
+	for _, sql := range append(ways("system"), ways("closed")...) {
+		app.wantRefused("TM014", sql)
+		admin.wantRefused("TM014", sql)
+	}
+	admin.want(`select count(*) from tidemark.outbox`, "0")
+
+	admin.exec(`select tidemark.domain_grant('shop', $1, 'the shop''s own')`, app.name)
+	for _, sql := range ways("shop") {
+		other.wantRefused("TM014", sql)
+		app.exec(sql)
+	}
+	admin.want(`select count(*) from tidemark.outbox where domain = 'shop'`, "5")
+	// A claim of a refused emit would block the key for the role that may.
+	tailing{open(t, db, "superuser")}.want(`select count(*) from tidemark.emit_key`, "1")
+	if _, err := tidemark.Emit(t.Context(), other.conn, tidemark.Event{Domain: "shop", Type: "x"}); !errors.Is(err, tidemark.ErrDomain) {
+		t.Errorf("Emit: %v, want ErrDomain", err)
+	}
+
+	// By membership; a role that the session sets is not asked.
+	open(t, db, "superuser").exec(`grant ` + team.name + ` to ` + other.name)
+	admin.exec(`select tidemark.domain_grant('shop', $1)`, team.name)
+	other.exec(ways("shop")[0])
+	admin.exec(`select tidemark.domain_revoke('shop', $1, 'left')`, team.name)
+	other.wantRefused("TM014", ways("shop")[0])
+
+	// The last grant gone lets nobody in.
+	admin.exec(`select tidemark.domain_revoke('shop', $1)`, app.name)
+	app.wantRefused("TM014", ways("shop")[0])
+	admin.exec(`select tidemark.domain_set('shop', '{"restricted": false}')`)
+	other.exec(ways("shop")[0])
+
+	admin.wantRefused("TM005", `select tidemark.domain_grant('system', $1)`, app.name)
+	admin.wantRefused("TM005", `select tidemark.domain_grant('shop', 'tm_no_such_role')`)
+	admin.wantRefused("TM004", `select tidemark.domain_grant('no such', $1)`, app.name)
+	admin.wantRefused("TM004", `select tidemark.domain_revoke('shop', $1)`, app.name)
+	admin.wantRefused("23514", `select tidemark.domain_set('system', '{"restricted": false}')`)
+	app.wantRefused("42501", `select tidemark.domain_grant('closed', $1)`, app.name)
+	app.wantRefused("42501", `insert into tidemark.domain_emitter (domain, role) values ('closed', session_user)`)
+	admin.want(`select action, object, reason from tidemark.audit where action like 'domain_%' order by id limit 1`,
+		"domain_grant domain shop the shop's own")
+	// A type that is made later is as its domain is.
+	admin.exec(`select tidemark.type_set('closed', 'later')`)
+	app.wantRefused("TM014", `select tidemark.emit('closed', 'later')`)
+}
+
+// Whatever actor claims, the log has the role that logged in.
+func TestEmittedBy(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	admin, app := login(t, db, "admin", "tidemark_admin"), login(t, db, "app", "tidemark_emitter")
+	admin.exec(`select tidemark.type_set('shop', 'x')`)
+	app.exec(`select tidemark.emit('shop', 'x', actor => 'postgres'), tidemark.emit('shop', 'x'), tidemark.emit('shop', 'x', actor => session_user);
+		select tidemark.emit_many('[{"domain": "shop", "type": "x", "actor": "ann"}, {"domain": "shop", "type": "x"}]')`)
+	admin.want(`select actor, emitted_by from tidemark.outbox order by seq`, "postgres "+app.name, app.name+" -", app.name+" -", "ann "+app.name, app.name+" -")
+}
+
+// What Tidemark says of itself still comes, in the session of any role that brings it about; routes and workers of an
+// operator cannot be pointed at it.
+func TestSystemDomainIsTidemarks(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := open(t, db, "superuser")
+	admin, x := login(t, db, "admin", "tidemark_admin"), login(t, db, "executor", "tidemark_executor")
+	s.exec(`select tidemark.stage_set('live', 'a test')`)
+	x.exec(`select tidemark.heartbeat_daemon('d')`)
+	s.exec(`update tidemark.heartbeat set last_beat_at = clock_timestamp() - interval '1 hour' where executor_id = 'daemon/d'`)
+	x.exec(`select * from tidemark.stale_check()`)
+	admin.want(`select domain, type, actor, emitted_by from tidemark.outbox where type = 'queue_worker_silent'`, "system queue_worker_silent tidemark "+x.name)
+	admin.wantRefused("23514", `select tidemark.inbound_route_set('r', '{"source_schema": "public", "source_table": "t", "sql_event": "insert", "domain": "system", "type": "queue_worker_silent"}')`)
+	admin.wantRefused("23514", `select tidemark.worker_set('w', '{"source": "table", "handler": "emit", "handler_ref": "system/queue_worker_silent"}')`)
+}
+
+// An executor has no right to emit. What a worker makes of rows it makes under its lease.
+func TestSourceEmitNeedsTheLease(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := tailing{open(t, db, "operator")}
+	s.exec(`create table births (id bigint generated always as identity primary key, name text); grant select on births to tidemark_executor;
+		select tidemark.type_set('town', 'birth')`)
+	s.source("births", `{"table": "public.births", "id_column": "id", "safety": "sequence"}`)
+	s.worker("w", `{"handler": "emit", "handler_ref": "town/birth"}`)
+	s.add("w")
+	x := login(t, db, "executor", "tidemark_executor, tidemark_reader")
+	x.wantRefused("42501", `select tidemark.emit('town', 'birth')`)
+	const forge = `select tidemark.source_emit((select id from tidemark.worker where worker = 'w'), 'births', 0, $1, '[{"id": "1", "ts": null, "row": {"id": 1}}]')`
+	x.wantRefused("TM011", forge, 7)
+	x.wantRefused("TM011", forge, nil)
+	var epoch int64
+	if err := x.conn.QueryRow(t.Context(), `select epoch from tidemark.claim('w', 'me', '30 seconds', 'births', 0)`).Scan(&epoch); err != nil {
+		t.Fatal(err)
+	}
+	x.wantRefused("TM011", forge, epoch-1)
+	s.want(`select count(*) from tidemark.outbox`, "0")
+	s.exec(`insert into births (name) values ('Ada')`)
+	x.exec(`select tidemark.source_pass('w', 'births', 0, $1)`, epoch)
+	s.want(`select count(*) from tidemark.outbox where domain = 'town'`, "1")
+}
