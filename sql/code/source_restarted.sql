@@ -13,7 +13,8 @@ as $$
 declare
     s constant tidemark.source := plan.source;
     c constant tidemark.worker_cursor := plan.cursor;
-    mark constant bigint := c.watermark_id::bigint;
+    -- Ids of other safeties need not be numbers.
+    mark constant bigint := case s.safety when 'sequence' then c.watermark_id::bigint end;
     -- So many numbers below the watermark are looked at: an index range.
     low constant bigint := greatest(mark, -9223372036854775552) - 256;
     near constant int8multirange := int8multirange(int8range(low + 1, mark + 1));
