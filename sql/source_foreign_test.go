@@ -140,6 +140,8 @@ func TestForeignCodeNeverRuns(t *testing.T) {
 						s.session.try(`select * from tidemark.source_advise(jsonb_populate_record(null::tidemark.source, '{"schema_name": "e", "table_name": "t"}'))`)
 						s.session.try(`select * from tidemark.verify()`)
 						s.session.try(`select * from tidemark.capture_reconcile()`)
+						s.session.try(`select * from tidemark.queue_health`)
+						s.session.try(`select * from tidemark.maintain()`)
 					}
 				}
 				look()

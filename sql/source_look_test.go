@@ -201,10 +201,11 @@ func TestSourcesShowHowFarTheirWorkersAre(t *testing.T) {
 		select tidemark.source_set('n', '{"table": "public.numbered", "id_column": "id", "safety": "sequence"}');
 		select tidemark.worker_set(w, '{"source": "table", "handler": "sql", "handler_ref": "public.take"}'), tidemark.worker_source_add(w, 't') from (values ('a'), ('b')) w (w);`)
 	const look = `select concat_ws(' | ', source, array_to_string(workers, ','), (extract(epoch from lag) / 60)::int, verified_through is null, pending, open_dead_letters) from tidemark.sources order by source`
-	s.wantRows(look, "n |  | t | 0 | 0", "t | a,b | t | 0 | 0")
-	// a has read everything below its horizon, b is in the middle.
-	s.exec(`update tidemark.worker_cursor set watermark_ts = now() - interval '2 hours', horizon = now() - interval '3 minutes', verified_through = now(), last_run_summary = '{"status": "ran", "more": false}' where worker = 'a' and source = 't'`)
-	s.exec(`update tidemark.worker_cursor set watermark_ts = now() - interval '1 hour', last_run_summary = '{"status": "ran", "more": true}' where worker = 'b' and source = 't'`)
+	s.wantRows(look, "n |  | t | 0 | 0", "t | a,b | 0 | t | 0 | 0")
+	// b is in the middle, a has three minutes to read.
+	s.exec(`insert into public.timed (at) values (now() - interval '1 hour'), (now() - interval '3 minutes')`)
+	s.exec(`update tidemark.worker_cursor set watermark_ts = now() - interval '30 minutes', verified_through = now() where worker = 'a' and source = 't'`)
+	s.exec(`update tidemark.worker_cursor set watermark_ts = now() - interval '2 hours' where worker = 'b' and source = 't'`)
 	s.exec(`insert into tidemark.pending_row (worker_id, source, shard, item_id, snapshot, last_error, next_attempt_at) select id, 't', 0, 'x', '{}', 'no', now() from tidemark.worker where worker in ('a', 'b')`)
 	s.wantRows(`select concat_ws(' ', worker, (extract(epoch from lag) / 60)::int, pending) from tidemark.source_cursor order by worker`, "a 3 1", "b 60 1")
 	s.wantRows(look, "n |  | t | 0 | 0", "t | a,b | 60 | t | 2 | 0")

@@ -39,7 +39,7 @@ var findingKinds = map[string]explanation{
 		"tidemark type list",
 	},
 	"cursor_lag": {
-		"A worker runs, and is behind by more time than the setting lag.warn: it is slower than the events come, or something blocks it.",
+		"An event, or a row of a table, is committed and was not read for longer than the setting lag.warn: the worker does not run, is slower than they come, or something blocks it.",
 		"See whether it runs, what it waits for (holes, a slow target inside the database), and whether the load is unusual.",
 		"tidemark worker list",
 	},
@@ -138,7 +138,7 @@ var healthKinds = map[string]explanation{
 		"tidemark worker run WORKER",
 	},
 	"backlog": {
-		"Events wait to be read for longer than the setting lag.warn (bad: lag.bad).",
+		"Events, or rows of a table, wait to be read for longer than the setting lag.warn (bad: lag.bad). Unknown: this role may not read the table, and maintain was not called lately by one that may.",
 		"See whether the worker runs and what it waits for.",
 		"tidemark worker list",
 	},

@@ -34,6 +34,7 @@ func workerTable(s *session, all []postgres.Health) error {
 		column[h]{"STATUS", workerStatus},
 		column[h]{"WATERMARK", func(h h) string { return firstOf(optional(h.Watermark), "-") }},
 		column[h]{"BEHIND", func(h h) string { return firstOf(optional(h.Behind), "-") }},
+		column[h]{"FOR", func(h h) string { return seconds(h.BehindSeconds) }},
 		column[h]{"HOLES", func(h h) string { return number(h.Holes) }},
 		column[h]{"PENDING", func(h h) string { return number(h.Pending) }},
 		column[h]{"DEAD LETTERS", func(h h) string { return number(h.OpenDeadLetters) }},

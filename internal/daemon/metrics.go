@@ -107,13 +107,15 @@ func (m cursorMetrics) Settled(results int, took time.Duration) {
 type health struct {
 	db *postgres.DB
 
-	behind, holes, pending, dead, lastRun, unregistered *prometheus.Desc
+	behind, lag, holes, pending, dead, lastRun, unregistered *prometheus.Desc
 }
 
 func newHealth(db *postgres.DB) health {
 	return health{
-		db:      db,
-		behind:  prometheus.NewDesc("tidemark_worker_behind", "Numbers of the log that the worker has not passed yet. A table's rows are not counted.", ofCursor, nil),
+		db:     db,
+		behind: prometheus.NewDesc("tidemark_worker_behind", "Numbers of the log that the worker has not passed yet. A table's rows are not counted.", ofCursor, nil),
+		lag: prometheus.NewDesc("tidemark_worker_behind_seconds",
+			"Age of the oldest committed event, or row of a table, that the worker has not read; 0: there is none. Missing where it cannot be told.", ofCursor, nil),
 		holes:   prometheus.NewDesc("tidemark_worker_holes", "Numbers below the watermark that the worker still looks out for.", ofCursor, nil),
 		pending: prometheus.NewDesc("tidemark_pending", "Deliveries, or rows of a table, that are still to be tried.", ofCursor, nil),
 		dead:    prometheus.NewDesc("tidemark_dead_letters_open", "Dead letters that nobody has resolved.", ofCursor, nil),
@@ -125,7 +127,7 @@ func newHealth(db *postgres.DB) health {
 }
 
 func (h health) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{h.behind, h.holes, h.pending, h.dead, h.lastRun, h.unregistered} {
+	for _, d := range []*prometheus.Desc{h.behind, h.lag, h.holes, h.pending, h.dead, h.lastRun, h.unregistered} {
 		to <- d
 	}
 }
@@ -148,6 +150,9 @@ func (h health) collectWorkers(ctx context.Context, to chan<- prometheus.Metric)
 		values := map[*prometheus.Desc]int64{h.holes: w.Holes, h.pending: w.Pending, h.dead: w.OpenDeadLetters}
 		if w.Behind != nil {
 			values[h.behind] = *w.Behind
+		}
+		if w.BehindSeconds != nil {
+			values[h.lag] = *w.BehindSeconds
 		}
 		for desc, value := range values {
 			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), of...)

@@ -49,7 +49,7 @@ select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.w.en
 	missing := [2]float64{-1, -1}
 	for name, want := range map[string][2]float64{
 		"tidemark_worker_holds_lease": {1, 1}, "tidemark_worker_claims_total": {1, 1}, "tidemark_pending": {0, 0}, "tidemark_worker_holes": {0, 0},
-		"tidemark_worker_behind": missing,
+		"tidemark_worker_behind": missing, "tidemark_worker_behind_seconds": {0, 0},
 	} {
 		if got := of(name); got != want {
 			t.Errorf("%s %s", name, cmp.Diff(want, got))

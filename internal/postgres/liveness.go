@@ -114,10 +114,10 @@ type WorkerSummary struct {
 	Worker               string     `db:"worker" json:"worker"`
 	Source               string     `db:"source" json:"source"`
 	Shard                int        `db:"shard" json:"shard"`
-	Status               string     `db:"status" json:"status"` // closed, never ran, blocked, behind or idle
+	Status               string     `db:"status" json:"status"` // closed, never ran, blocked, behind, idle or unknown
 	Gate                 *string    `db:"gate" json:"gate"`
 	Events               *int64     `db:"events" json:"events"`   // behind; null: not the log
-	Seconds              *int64     `db:"seconds" json:"seconds"` // behind; null: at the beginning
+	Seconds              *int64     `db:"seconds" json:"seconds"` // behind: age of the oldest that is not read; null: it cannot be told
 	Rate                 *float64   `db:"rate" json:"rate"`       // events a second; null: not known
 	Holes                int64      `db:"holes" json:"holes"`
 	Pending              int64      `db:"pending" json:"pending"`

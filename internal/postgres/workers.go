@@ -86,11 +86,12 @@ type Health struct {
 	Worker          string          `db:"worker" json:"worker"`
 	Source          string          `db:"source" json:"source"`
 	Shard           int             `db:"shard" json:"shard"`
-	Status          string          `db:"status" json:"status"` // closed, behind, idle, held, blocked or never ran
+	Status          string          `db:"status" json:"status"` // closed, behind, idle, held, blocked, never ran or unknown
 	Gate            *string         `db:"gate" json:"gate"`
 	Watermark       *int64          `db:"watermark" json:"watermark"` // with LastSeq and Behind null for a table
 	LastSeq         *int64          `db:"last_seq" json:"last_seq"`
 	Behind          *int64          `db:"behind" json:"behind"`
+	BehindSeconds   *int64          `db:"behind_seconds" json:"behind_seconds"` // age of the oldest that is not read; null: it cannot be told
 	Holes           int64           `db:"holes" json:"holes"`
 	LastRunAt       *time.Time      `db:"last_run_at" json:"last_run_at"`
 	LastRunSummary  json.RawMessage `db:"last_run_summary" json:"last_run_summary"`
@@ -101,7 +102,7 @@ type Health struct {
 	Pending         int64           `db:"pending" json:"pending"`
 }
 
-const health = `select h.worker, h.source, h.shard, h.status, h.gate, h.watermark, h.last_seq, h.behind, h.holes, h.last_run_at,
+const health = `select h.worker, h.source, h.shard, h.status, h.gate, h.watermark, h.last_seq, h.behind, h.behind_seconds, h.holes, h.last_run_at,
 	h.last_run_summary, h.events_seen, h.attempts_written, h.dead_lettered, h.open_dead_letters, h.pending
 from tidemark.worker_health h `
 

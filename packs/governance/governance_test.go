@@ -128,6 +128,50 @@ func TestChanges(t *testing.T) {
 	g.want(1, `select count(*) from tidemark.audit where object = 'ruleset 1' and reason = 'a test'`)
 }
 
+// Each source of the pack, and what it watches: read it is not behind, however old its rows; unread by the age of the first,
+// or since it has been seen. A verdict and a step of the audit that are not due wait for nothing.
+func TestLag(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	const behind = `select coalesce(string_agg(format('%s %s %s', s.source, s.status, s.seconds / 60), ', ' order by s.source, s.worker), 'none')
+		from tidemark.worker_summary s where s.worker like 'gov%' and (s.status <> 'idle' or s.seconds <> 0)`
+	old := func(age string) {
+		g.exec(strings.ReplaceAll(`update birth_registry set born_at = born_at - AGE; update registry_changelog set timestamp = timestamp - AGE;
+			update event_outbox set occurred_at = occurred_at - AGE; update governance.candidate set scan_time = scan_time - AGE;
+			update governance.gated set gated_at = gated_at - AGE; update governance.verdict set scanned_at = scanned_at - AGE`, "AGE", "interval '"+age+"'"))
+	}
+	// Before anything comes there is nothing to read, but for the plan of the audit, which is for later.
+	g.drainAll()
+	g.exec(`select tidemark.maintain()`)
+	g.want("none", behind)
+	g.birth(10)
+	g.exec(`insert into registry_changelog (timestamp, collection_name, entity_code) values (now() at time zone 'UTC' - interval '10 seconds', 'collection-1', 'entity-1');
+		insert into event_outbox (occurred_at, subject_table, subject_ref) values (now() - interval '10 seconds', 'collection-2', 'entity-2')`)
+	g.drainAll()
+	g.drainAll() // what the first round has marked
+	old("480 hours")
+	g.exec(`update tidemark.worker_cursor set watermark_ts = watermark_ts - interval '480 hours',
+		decided_through = tidemark.source_place(watermark_ts - interval '480 hours', watermark_id) where source in ('registry_changelog', 'event_outbox')`)
+	g.exec(`select tidemark.maintain()`)
+	g.want("none", behind)
+	g.want(0, `select count(*) from tidemark.finding where kind = 'cursor_lag'`)
+
+	g.exec(`insert into birth_registry (collection_name, entity_code) select 'collection-9', 'new-' || i from generate_series(1, 4000) i;
+		insert into registry_changelog (timestamp, collection_name, entity_code) values (now() at time zone 'UTC' - interval '3 minutes', 'collection-1', 'entity-1');
+		insert into event_outbox (occurred_at, subject_table, subject_ref) values (now() - interval '4 minutes', 'collection-2', 'entity-2');
+		select tidemark.maintain();
+		update tidemark.source_unread set since = since - interval '5 minutes' where source = 'birth_registry';
+		update governance.verdict set stale_after = clock_timestamp() - interval '6 minutes' where candidate_id = (select min(candidate_id) from governance.verdict);
+		select tidemark.maintain()`)
+	g.want("birth_registry behind 5, birth_registry behind 5, event_outbox behind 4, governance_verdict behind 6, registry_changelog behind 3", behind)
+	g.want(5, `select count(*) from tidemark.finding where kind = 'cursor_lag' and closed_at is null`)
+	g.drainAll()
+	g.drainAll()
+	g.exec(`select tidemark.maintain()`)
+	g.want("none", behind)
+	g.want(0, `select count(*) from tidemark.finding where kind = 'cursor_lag' and closed_at is null`)
+}
+
 // A verdict is made anew when its time is over, without anybody telling; a candidate of another ruleset is not.
 func TestStaleVerdicts(t *testing.T) {
 	t.Parallel()

@@ -41,6 +41,7 @@ begin
                     if tidemark.source_denied(rel) is not null then
                         r.why := 'unreadable';
                     elsif (r.source).safety <> 'capture' then
+                        -- Its first column is all that is asked for.
                         execute tidemark.source_ahead(r.source) into ahead using r.after_ts, r.after_id, r.horizon, r.open;
                         if ahead is null and (r.source).safety = 'sequence'
                            and tidemark.source_behind(r.source, rel, r.after_id::bigint) is not null then

@@ -36,11 +36,12 @@ select 'cursor' as kind, c.name,
 from cursor c left join beat b on b.executor_id = c.name
 union all
 select 'backlog', c.name,
-       case when c.gate is not null or coalesce(c.seconds, 0) <= w.warn then 'ok' when c.seconds <= w.bad then 'warn' else 'bad' end,
+       case when c.gate is not null or c.seconds <= w.warn then 'ok' when c.seconds <= w.bad then 'warn'
+            when c.seconds is null then 'unknown' else 'bad' end,
        c.seconds, c.events,
        jsonb_build_object('events', c.events, 'seconds', c.seconds, 'rate', c.rate),
        case when c.gate is not null then case c.gate when 'paused' then 'paused' else 'closed by ' || c.gate end
-            when c.seconds is null then 'at the beginning' else '' end
+            when c.seconds is null then 'this role may not read the table, and maintain was not called lately by one that may' else '' end
 from cursor c, bound w
 union all
 select 'heartbeat', b.executor_id,

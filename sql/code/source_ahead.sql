@@ -1,5 +1,5 @@
 -- As the page of the step forward in tidemark.source_query, for one row of it. Parameters: $1, $2 the watermark (timestamp,
--- id), $3 the horizon, $4 holes.
+-- id), $3 the horizon, $4 holes. Columns: true, the row's time, and for the safety sequence its number.
 create or replace function tidemark.source_ahead(definition tidemark.source)
 returns text
 language plpgsql stable
@@ -13,17 +13,20 @@ declare
 begin
     if definition.safety = 'sequence' then
         return format(
-            'select true from (
-    (select from unnest($4::int8multirange) hole (span) cross join lateral (
-        select from %1$s where %2$s >= lower(hole.span) and %2$s < upper(hole.span) order by %2$s limit 1) x limit 1)
+            'select true, x.at, x.id from (
+    (select x.* from unnest($4::int8multirange) hole (span) cross join lateral (
+        select %3$s as at, %2$s::bigint as id from %1$s
+        where %2$s >= lower(hole.span) and %2$s < upper(hole.span) order by %2$s limit 1) x limit 1)
     union all
-    (select from %1$s where %2$s > $2::bigint order by %2$s limit 1)) x limit 1', rel, id);
+    (select %3$s, %2$s::bigint from %1$s where %2$s > $2::bigint order by %2$s limit 1)) x limit 1',
+            rel, id, coalesce('(' || ts || zone || ')', 'null::timestamptz'));
     end if;
     return format(
-        'select true from %s where (%s, %s) > (($1%s), $2::%s) and %2$s < ($3%4$s)%6$s order by %2$s, %3$s limit 1',
+        'select true, (%2$s%4$s), null::bigint from %1$s
+where (%2$s, %3$s) > (($1%4$s), $2::%5$s) and %2$s < ($3%4$s)%6$s order by %2$s, %3$s limit 1',
         rel, ts, id, zone, definition.id_type, case when zone <> '' then format(' and (%s%s) < $3', ts, zone) else '' end);
 end
 $$;
-comment on function tidemark.source_ahead(tidemark.source) is 'The statement that says (true, or no row) whether a pass forward over a source with the safety sequence, clock or declared would read anything.';
+comment on function tidemark.source_ahead(tidemark.source) is 'The statement that names the first row that a pass forward over a source with the safety sequence, clock or declared would read, by its time and (safety sequence) number; no row: it would read nothing.';
 revoke all on function tidemark.source_ahead(tidemark.source) from public;
-grant execute on function tidemark.source_ahead(tidemark.source) to tidemark_executor;
+grant execute on function tidemark.source_ahead(tidemark.source) to tidemark_reader, tidemark_executor;

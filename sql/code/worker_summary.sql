@@ -1,7 +1,7 @@
 create or replace view tidemark.worker_summary as
 select l.worker, l.source, l.shard,
        case when l.gate is not null then 'closed' when l.last_run_at is null then 'never ran' when l.blocked_by is not null then 'blocked'
-            when l.events > 0 then 'behind' else 'idle' end as status,
+            when l.unread then 'behind' when l.unread is null then 'unknown' else 'idle' end as status,
        l.gate, l.events, l.seconds, l.rate, l.holes, p.pending, p.oldest_pending_seconds, p.open_dead_letters, l.last_run_at
 from tidemark.cursor_lag l
 cross join lateral (
@@ -16,6 +16,6 @@ cross join lateral (
             from tidemark.pending_row r where r.worker_id = w.id and r.source = l.source and r.shard = l.shard),
            (select count(*) from tidemark.dead_letter d where d.worker_id = w.id and d.source = l.source and d.shard = l.shard and d.resolved_at is null)
     from tidemark.worker w where l.source <> 'outbox' and w.worker = l.worker) p;
-comment on view tidemark.worker_summary is 'How each cursor is doing: status closed (gate says by what), never ran, blocked, behind or idle; how far behind in events (of the log only) and seconds, events a second, holes, and what is pending and dead: of the log by the worker''s routes, as tidemark.route_summary counts it, of a table the rows that could not be handled.';
+comment on view tidemark.worker_summary is 'How each cursor is doing: status closed (gate says by what), never ran, blocked, behind, idle or unknown (this role may not read the table, and tidemark.maintain did not look lately); how far behind in events (of the log only) and seconds, events a second, holes, and what is pending and dead: of the log by the worker''s routes, as tidemark.route_summary counts it, of a table the rows that could not be handled.';
 revoke all on tidemark.worker_summary from public;
 grant select on tidemark.worker_summary to tidemark_reader, tidemark_executor;

@@ -120,7 +120,7 @@ func (h *harness) writeCalm(ctx context.Context, events int, beside string) (cal
 type Finding struct{ Kind, Subject, Detail string }
 
 // findings are those that are open once more has been looked, but for what is wrong in the end (dead letters, a dead
-// target), what closes by its age, and the lag of tables, which is the age of the last row where nothing is written.
+// target), and what closes by its age.
 func (h *harness) findings(ctx context.Context) ([]Finding, error) {
 	for _, sql := range []string{`select tidemark.lag_findings()`, `select count(*) from tidemark.stale_check()`, `select count(*) from tidemark.maintain()`} {
 		if err := h.command(ctx, sql); err != nil {
@@ -129,6 +129,6 @@ func (h *harness) findings(ctx context.Context) ([]Finding, error) {
 	}
 	list, _, err := ask(ctx, h, pgx.RowToStructByPos[Finding], `select kind, subject, detail from tidemark.finding
 		where closed_at is null and kind not in ('cursor_dlq', 'dlq_overflow', 'cursor_lease_conflict') and subject <> $1
-			and not (kind = 'cursor_lag' and subject like $2 || '/%') order by 1, 2`, nobody, tableWorker)
+		order by 1, 2`, nobody)
 	return list, err
 }
