@@ -12,7 +12,7 @@ import (
 // attack is code of a table's owner that waits to be run by a role that reads the table.
 type attack struct {
 	// The columns beside the id and the timestamp, the type of the id, and more of the source and the worker.
-	columns, id, safety, source, worker string
+	columns, id, source, worker string
 	// What the owner does before the table becomes a source, and after.
 	before, after string
 	// Whether the worker reads on (else it is held).
@@ -136,12 +136,12 @@ func TestForeignCodeNeverRuns(t *testing.T) {
 					$$ insert into app.taken values (cardinality(rows)) $$; grant usage on schema app to public; grant all on app.taken to public`)
 				look := func() {
 					for _, s := range []tailing{clerk, super} {
-						s.session.try(`select tidemark.source_check(row(null, 'e', 't', 'id', null, null, 'born_at', null, null, null, null, null, 'declared')::tidemark.source)`)
-						s.session.try(`select * from tidemark.source_advise(jsonb_populate_record(null::tidemark.source, '{"schema_name": "e", "table_name": "t"}'))`)
-						s.session.try(`select * from tidemark.verify()`)
-						s.session.try(`select * from tidemark.capture_reconcile()`)
-						s.session.try(`select * from tidemark.queue_health`)
-						s.session.try(`select * from tidemark.maintain()`)
+						_ = s.session.try(`select tidemark.source_check(row(null, 'e', 't', 'id', null, null, 'born_at', null, null, null, null, null, 'declared')::tidemark.source)`)
+						_ = s.session.try(`select * from tidemark.source_advise(jsonb_populate_record(null::tidemark.source, '{"schema_name": "e", "table_name": "t"}'))`)
+						_ = s.session.try(`select * from tidemark.verify()`)
+						_ = s.session.try(`select * from tidemark.capture_reconcile()`)
+						_ = s.session.try(`select * from tidemark.queue_health`)
+						_ = s.session.try(`select * from tidemark.maintain()`)
 					}
 				}
 				look()
@@ -199,12 +199,12 @@ func TestForeignCodeNeverRunsInReconcile(t *testing.T) {
 			r.owner.exec(`insert into e.t values (1, 'a'); ` + attack)
 			r.super.exec(`select tidemark.capture_attach('e.t', 'a test')`)
 			for _, s := range []tailing{r.operator, r.super} {
-				s.session.try(`select * from tidemark.capture_reconcile()`)
+				_ = s.session.try(`select * from tidemark.capture_reconcile()`)
 			}
 			if err := r.operator.session.try(`select tidemark.capture_gap_emit(g.id) from tidemark.capture_gap g`); err == nil || err.Code != "TM005" {
 				t.Errorf("capture_gap_emit: %v, want TM005", err)
 			}
-			r.super.session.try(`select tidemark.capture_gap_emit(g.id) from tidemark.capture_gap g`)
+			_ = r.super.session.try(`select tidemark.capture_gap_emit(g.id) from tidemark.capture_gap g`)
 			r.super.want(`select is_called from e.runs`, "false")
 		})
 	}

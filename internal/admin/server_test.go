@@ -274,11 +274,11 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 		t.Errorf("answers may take %s", s.http.WriteTimeout)
 	}
 	s.http.WriteTimeout = 50 * time.Millisecond
-	ended := make(chan error, 1)
+	ended := make(chan struct{})
 	s.Handle("GET /endless", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for {
 			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
-				ended <- err
+				close(ended)
 				return
 			}
 		}
@@ -289,7 +289,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if _, err := io.WriteString(conn, "GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func checkForm(text string, tag reflect.StructTag) string {
 	return "must be " + formNames[form]
 }
 
-var formNames = map[string]string{
+var formNames = map[string]string{ //nolint:gosec // token_url is a form, no token
 	"name":      "a plain name: " + plainForm,
 	"database":  "a postgres:// URL, or key=value pairs such as host=… dbname=…",
 	"listen":    "HOST:PORT, such as 127.0.0.1:9321 or :9321",

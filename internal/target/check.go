@@ -24,7 +24,7 @@ func (p *Problem) Error() string { return p.Text }
 func Check(kind, ref string, options json.RawMessage) *Problem {
 	i := slices.IndexFunc(known.Kinds, func(k Kind) bool { return k.Kind == kind })
 	if i < 0 {
-		return &Problem{fmt.Sprintf("there is no kind of target %q", first(kind, 100)), "Kinds: " + strings.Join(names(), ", ") + "."}
+		return &Problem{fmt.Sprintf("there is no kind of target %q", shown(kind)), "Kinds: " + strings.Join(names(), ", ") + "."}
 	}
 	k := known.Kinds[i]
 	if p := k.reference(ref); p != nil {
@@ -40,7 +40,7 @@ func Check(kind, ref string, options json.RawMessage) *Problem {
 		of := Options(kind)
 		i := slices.IndexFunc(of, func(o Option) bool { return o.Option == name })
 		if i < 0 {
-			return &Problem{fmt.Sprintf("there is no option %q for %s", first(name, 100), kind), optionsHint(kind)}
+			return &Problem{fmt.Sprintf("there is no option %q for %s", shown(name), kind), optionsHint(kind)}
 		}
 		if p := of[i].check(given[name]); p != nil {
 			return p
@@ -86,7 +86,7 @@ func (k Kind) reference(ref string) *Problem {
 			name, _, _ := strings.Cut(part, "=")
 			if name = lower(name); known.SecretName.MatchString(name) {
 				return &Problem{
-					"target_ref holds a secret in plain text, the parameter " + first(name, 100),
+					"target_ref holds a secret in plain text, the parameter " + shown(name),
 					`Readers and the audit see target_ref. Send it as a header: the option headers, {"Authorization": {"secret": "NAME"}}.`,
 				}
 			}
@@ -144,7 +144,7 @@ func (o Option) check(value json.RawMessage) *Problem {
 	if good {
 		return nil
 	}
-	problem := fmt.Sprintf("option %q is %s, must be %s", o.Option, first(string(value), 100), must)
+	problem := fmt.Sprintf("option %q is %s, must be %s", o.Option, shown(string(value)), must)
 	if o.Type == "secret" {
 		problem = fmt.Sprintf("option %q must be %s", o.Option, must)
 	}
@@ -258,9 +258,11 @@ func lower(text string) string {
 	}, text)
 }
 
-func first(text string, runes int) string {
-	if r := []rune(text); len(r) > runes {
-		return string(r[:runes])
+// shown is as much of what was given as a problem repeats.
+func shown(text string) string {
+	const most = 100
+	if r := []rune(text); len(r) > most {
+		return string(r[:most])
 	}
 	return text
 }

@@ -18,7 +18,7 @@ func peak(t *testing.T) (stop func() int64) {
 	heap := func() int64 {
 		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 		metrics.Read(sample)
-		return int64(sample[0].Value.Uint64()) //nolint:gosec // a size
+		return int64(sample[0].Value.Uint64())
 	}
 	runtime.GC()
 	base, most := heap(), int64(0)

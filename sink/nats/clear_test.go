@@ -48,7 +48,7 @@ func TestPlainPasswordStaysHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	if !c.dialer.hereOnly {
 		t.Error("the dialer does not look")
 	}

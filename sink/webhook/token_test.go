@@ -173,13 +173,19 @@ func TestNoToken(t *testing.T) {
 		want   string
 	}{
 		"refused": {func(w http.ResponseWriter) {
-			w.WriteHeader(400)
+			w.WriteHeader(http.StatusBadRequest)
 			_, _ = io.WriteString(w, `{"error": "invalid_client", "error_description": "hunter2"}`)
 		}, ": 400 invalid_client"},
-		"another error": {func(w http.ResponseWriter) { w.WriteHeader(401); _, _ = io.WriteString(w, `{"error": "hunter2"}`) }, ": 401 Unauthorized"},
-		"redirect":      {func(w http.ResponseWriter) { w.Header().Set("Location", "https://x/?hunter2"); w.WriteHeader(307) }, ": 307 Temporary Redirect"},
-		"no JSON":       {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "hunter2") }, ": the answer has no access_token"},
-		"no token":      {func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"token_type": "Bearer"}`) }, ": the answer has no access_token"},
+		"another error": {func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, `{"error": "hunter2"}`)
+		}, ": 401 Unauthorized"},
+		"redirect": {func(w http.ResponseWriter) {
+			w.Header().Set("Location", "https://x/?hunter2")
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		}, ": 307 Temporary Redirect"},
+		"no JSON":  {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "hunter2") }, ": the answer has no access_token"},
+		"no token": {func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"token_type": "Bearer"}`) }, ": the answer has no access_token"},
 		"another type": {func(w http.ResponseWriter) {
 			_, _ = io.WriteString(w, `{"access_token": "hunter2", "token_type": "mac"}`)
 		}, ": its type is not Bearer"},
@@ -273,7 +279,7 @@ func FuzzHeaders(f *testing.F) {
 		if err != nil {
 			return
 		}
-		defer s.Close()
+		defer func() { _ = s.Close() }()
 		d := paid()
 		request, err := s.Written(&d)
 		if err != nil {
