@@ -13,7 +13,7 @@ returns table (
     route_ids integer[], attempt_no integer, error_count integer, fresh boolean, replay boolean,
     seq bigint, event_id uuid, created_at timestamptz, occurred_at timestamptz, lane tidemark.lane, severity tidemark.severity,
     domain text, type text, stream text, key text, subject_table text, subject_ref text, idempotency_key text, trace text,
-    actor text, payload jsonb, missing bigint, inside double precision, withheld bigint)
+    actor text, payload jsonb, emitted_by text, missing bigint, inside double precision, withheld bigint)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -125,7 +125,7 @@ begin
                i.routes, i.attempt_no, i.errors, i.fresh, i.replay,
                e.seq, e.event_id, e.created_at, e.occurred_at, e.lane, e.severity, e.domain, e.type, e.stream, e.key,
                e.subject_table, e.subject_ref, e.idempotency_key, e.trace, e.actor, null::jsonb,
-               null::bigint, null::double precision, e.bytes
+               e.emitted_by, null::bigint, null::double precision, e.bytes
         from (
             select n as seq, array(select e.route_id from unnest(outside) e where e.seqs @> n order by e.route_id) as routes,
                    1 as attempt_no, 0 as errors, true as fresh, false as replay, null::bigint as letter
@@ -137,12 +137,14 @@ begin
         -- Column by column: a whole row would fetch the payload.
         cross join lateral (
             select o.seq, o.event_id, o.created_at, o.occurred_at, o.lane, o.severity, o.domain, o.type, o.stream, o.key,
-                   o.subject_table, o.subject_ref, o.idempotency_key, o.trace, o.actor, tidemark.payload_bytes(o.payload) as bytes
+                   o.subject_table, o.subject_ref, o.idempotency_key, o.trace, o.actor, o.emitted_by,
+                   tidemark.payload_bytes(o.payload) as bytes
             from tidemark.outbox o
             where coalesce(l.payload_in_log, true) and o.seq = i.seq and o.event_id = coalesce(l.event_id, o.event_id)
             union all
             select s.seq, s.event_id, s.created_at, s.occurred_at, s.lane, s.severity, s.domain, s.type, s.stream, s.key,
-                   s.subject_table, s.subject_ref, s.idempotency_key, s.trace, s.actor, tidemark.payload_bytes(l.event_snapshot)
+                   s.subject_table, s.subject_ref, s.idempotency_key, s.trace, s.actor, s.emitted_by,
+                   tidemark.payload_bytes(l.event_snapshot)
             from jsonb_populate_record(null::tidemark.outbox, l.event_snapshot) s where not l.payload_in_log) e
         order by i.fresh desc, i.seq;
         return;

@@ -41,3 +41,5 @@ alter table tidemark.worker add constraint system_is_not_emitted check (handler 
 -- Of the lease under which the pass runs: tidemark.source_emit asks for it.
 alter type tidemark.source_plan add attribute epoch bigint;
 drop function if exists tidemark.source_emit;
+-- It returns one column more.
+drop function if exists tidemark.pass_read;
