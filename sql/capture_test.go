@@ -44,7 +44,7 @@ func TestCaptureOfEachStatement(t *testing.T) {
 	s.exec(`insert into orders values (1, 'new', 1)`)
 	s.wantRows(`select (to_jsonb(o) - array['seq', 'event_id', 'created_at', 'occurred_at'] = jsonb_build_object(
 			'lane', 'immediate', 'severity', 'info', 'domain', 'app', 'type', 'insert', 'stream', null, 'key', '1', 'subject_table', 'public.orders',
-			'subject_ref', '1', 'idempotency_key', null, 'trace', null, 'actor', session_user,
+			'subject_ref', '1', 'idempotency_key', null, 'trace', null, 'actor', session_user, 'emitted_by', null,
 			'payload', jsonb '{"schema": "public", "table": "orders", "operation": "insert", "primary_key": {"id": 1}}')
 		and created_at = occurred_at and tidemark.uuid_time(event_id) between created_at - interval '2 ms' and created_at)::text from tidemark.outbox o`, "true")
 	s.wantEvents("insert 1")

@@ -44,8 +44,8 @@ func TestTypesAndDomains(t *testing.T) {
 	must(t)(db.DomainSet(t.Context(), "shop", postgres.Changes{"metadata_only": true}, ""))
 	domains, err := db.Domains(t.Context())
 	mine := []postgres.Domain{
-		{Domain: "shop", MetadataOnly: true, Types: 1},
-		{Domain: "system", MetadataOnly: true, Types: 3, Description: "What Tidemark says of itself."},
+		{Domain: "shop", MetadataOnly: true, Emitters: []string{}, Types: 1},
+		{Domain: "system", MetadataOnly: true, Restricted: true, Emitters: []string{}, Types: 3, Description: "What Tidemark says of itself."},
 	}
 	if diff := cmp.Diff(mine, domains); diff != "" || err != nil {
 		t.Error(err, diff)
