@@ -51,7 +51,7 @@ func TestRouteTest(t *testing.T) {
 	}
 	text, err := test()
 	if err != nil || !strings.Contains(text, `"outcome":"delivered","error_code":"","detail":""`) {
-		t.Errorf("%v: %s", err, text)
+		t.Fatalf("%v: %s", err, text) // nothing may have come
 	}
 	got := <-came
 	if got.signer != "shop" || got.header.Get("X-Api-Key") != "hunter2" || got.header.Get("Tidemark-Test") != "true" {
