@@ -20,8 +20,9 @@ func TestUnreadableLetter(t *testing.T) {
 	w.exec(`insert into tidemark.pending (worker_id, route_id, seq, key) select w.id, 1, 1, 'k' from tidemark.worker w where w.worker = 'default'`)
 	w.exec(`update tidemark.worker_cursor set watermark_id = '1', decided_through = '1'`)
 	w.wantRows(heads, "2 600 t", "1 pending 600 t")
-	equal(t, "bytes", one[int](w, `select octet_length(tidemark.pass_payload('default', 1, 2, null) ->> 'n')`), 600000)
-	w.refused("TM011", "epoch 7 is over", `select tidemark.pass_payload('default', 7, 2, null)`)
+	equal(t, "bytes", one[int](w, `select octet_length(tidemark.pass_payload('default', 1, 2, (select event_id from tidemark.outbox where seq = 2), null) ->> 'n')`), 600000)
+	w.wantRows(`select (tidemark.pass_payload('default', 1, 2, gen_random_uuid(), null) is null)::text`, "true") // another event's number
+	w.refused("TM011", "epoch 7 is over", `select tidemark.pass_payload('default', 7, 2, gen_random_uuid(), null)`)
 
 	const fetched = `select sum(pg_stat_get_xact_blocks_fetched(c.reltoastrelid))::integer from pg_class c
 		where c.oid in (select p.partition from tidemark.partitions('tidemark.outbox') p)`

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -209,16 +210,22 @@ func item(raw [][]byte) (Item, error) {
 	return it, nil
 }
 
-// Payload calls tidemark.pass_payload for an item that was read without it.
+// ErrGone means that an event is not in the log any more.
+var ErrGone = errors.New("the event is gone from the log")
+
+// Payload calls tidemark.pass_payload for an item that was read without it. ErrGone: it is not there any more.
 func (c *Cursor) Payload(ctx context.Context, item *Item) error {
 	var replayOn *int32
 	if item.Replay {
 		replayOn = &item.Routes[0]
 	}
 	var payload []byte
-	err := c.db.QueryRow(ctx, `select tidemark.pass_payload($1, $2, $3, $4)`, c.worker, c.epoch, item.Seq, replayOn).Scan(&payload)
+	err := c.db.QueryRow(ctx, `select tidemark.pass_payload($1, $2, $3, $4::text::uuid, $5)`, c.worker, c.epoch, item.Seq, item.ID, replayOn).Scan(&payload)
 	if err != nil {
 		return err
+	}
+	if payload == nil {
+		return ErrGone
 	}
 	item.Payload, item.Withheld = payload, 0
 	return nil

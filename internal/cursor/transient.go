@@ -41,7 +41,8 @@ func TooMuch(err error) bool {
 	if errors.As(err, &refused) {
 		return slices.Contains([]string{Timeout, outOfMemory, limitExceeded}, refused.Code)
 	}
-	return errors.Is(err, context.DeadlineExceeded)
+	var connect *pgconn.ConnectError // then nothing was asked
+	return errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &connect)
 }
 
 // SQLSTATEs of a server that cannot make up its answer.

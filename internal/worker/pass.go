@@ -60,6 +60,8 @@ func (w *Worker) work(ctx context.Context, l *lease) error {
 		}
 		if len(unreadable) == 0 {
 			w.failing.well(ctx)
+		} else {
+			w.settledStuck()
 		}
 		w.report(ctx)
 		if n := waited(unreadable); n > 0 {

@@ -86,7 +86,7 @@ func TestUnreadableEvent(t *testing.T) {
 	eventually(t, db, settled, "true")
 	eventually(t, db, letters, "app 2 unreadable 1 f a open", "other 2 unreadable 1 f a open")
 	eventually(t, db, `select regexp_replace(regexp_replace(detail, '\d{7}', 'N'), '\d+ times', 'some times') from tidemark.finding where kind = 'event_unreadable' and closed_at is null`,
-		"event 2 for route other: its payload of N bytes could not be read within 4s, some times, alone")
+		"event 2 for route other: its payload of N bytes, asked for alone, did not come within the lease of 4s")
 	eventually(t, db, `select kind from tidemark.finding where kind = 'worker_failing' and closed_at is null`)
 	if err := i.failing(); err != nil {
 		t.Errorf("it is over: %v", err)
