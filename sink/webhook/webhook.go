@@ -36,7 +36,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -174,7 +173,7 @@ func (s *Sink) attempt(ctx context.Context, r *room, d *sink.Delivery, encoded *
 			return ended(ctx, sink.Retry, "nothing was sent"), false
 		}
 		header[t.name] = []string{value}
-		private = append(slices.Clone(private), value, strings.TrimPrefix(value, "Bearer "))
+		private = append([]string{value, strings.TrimPrefix(value, "Bearer ")}, private...) // the longest first
 	}
 
 	within, cancel := context.WithCancel(ctx)
