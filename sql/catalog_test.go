@@ -278,6 +278,16 @@ func TestLogTakesNumbersOneByOne(t *testing.T) {
 }
 
 // EV1: what every emit pays for.
+// A view is replaced by an upgrade, which may change no collation of its columns. A name among the arguments of a function
+// makes its text one of collation "C". Columns that are names of objects have been of that one from the start.
+func TestTextsOfViewsHaveTheDefaultCollation(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "catalog")
+	s.wantRows(`select c.relname || '.' || a.attname from pg_attribute a join pg_class c on c.oid = a.attrelid
+		where c.relnamespace = 'tidemark'::regnamespace and c.relkind = 'v' and a.atttypid = 'text'::regtype and a.attcollation <> '"default"'::regcollation and a.attname not like '%\_name'
+		order by 1`)
+}
+
 func TestLogHasTwoIndexes(t *testing.T) {
 	t.Parallel()
 	s := open(t, tidemarktest.NewDB(t), "catalog")

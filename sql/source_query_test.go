@@ -281,3 +281,18 @@ analyze births, texts`)
 		}
 	}
 }
+
+// A domain is reduced to its base type. "character" and "bit" by themselves are of length 1.
+func TestSourceDomainsKeepTheirLength(t *testing.T) {
+	t.Parallel()
+	s := tailing{open(t, tidemarktest.NewDB(t), "worker")}
+	s.exec(`create domain country as char(2); create domain flags as bit(3); create domain price as numeric(10, 2);
+		create table places (id bigint generated always as identity primary key, c country, f flags, p price, at timestamptz not null default clock_timestamp());
+		select tidemark.type_set('town', 'place')`)
+	s.source("places", `{"table": "public.places", "id_column": "id", "timestamp_column": "at", "safety": "sequence", "key_columns": ["c"], "filter": "c <> 'FR'"}`)
+	s.worker("w", `{"handler": "emit", "handler_ref": "town/place", "payload_columns": ["c", "f", "p"]}`)
+	s.exec(`select tidemark.worker_source_add('w', 'places'), tidemark.gate_set('worker.w.enabled', true)`)
+	s.exec(`insert into places (c, f, p) values ('DE', '101', 12.34), ('DK', '011', 5), ('FR', '111', 1)`)
+	s.drain()
+	s.want(`select key, payload ->> 'c', payload ->> 'f', payload ->> 'p' from tidemark.outbox order by seq`, "DE DE 101 12.34", "DK DK 011 5.00")
+}

@@ -24,12 +24,12 @@ begin
             hint = 'See: select * from tidemark.capture_gap where resolved_at is null;';
     end if;
     route := tidemark.capture_gap_route(gap.name);
+    -- What the expressions rest on stays as it is, indexes and statistics that are made meanwhile excepted.
+    execute format('lock table only %s in access share mode', gap.name);
     denied := tidemark.source_denied(gap.name::regclass);
     if denied is not null then
         raise exception using errcode = 'TM005', message = denied, hint = 'Accept the gap, or emit it as another role.';
     end if;
-    -- What the expressions rest on stays as it is.
-    execute format('lock table only %s in access share mode', gap.name);
     select c.* into part from tidemark.capture_columns(gap.name::regclass, route.payload_columns) c;
     if part.missing is not null or part.key_json = 'null::jsonb' then
         raise exception using errcode = 'TM005',

@@ -67,12 +67,12 @@ begin
                      + case when 'update' = any (one.operations) then now_.updated - last.updated else 0 end
                      + case when 'delete' = any (one.operations) then now_.deleted - last.deleted else 0 end;
             begin
+                -- What the expressions rest on stays as it is, indexes and statistics that are made meanwhile excepted.
+                execute format('lock table only %s in access share mode', relation);
                 denied := tidemark.source_denied(one.id);
                 if denied is not null then
                     raise insufficient_privilege;
                 end if;
-                -- What the expressions rest on stays as it is.
-                execute format('lock table only %s in access share mode', relation);
                 select c.* into part from tidemark.capture_columns(one.id, '{}') c;
                 -- What is there now and was written since the last time has an event, or is in captured, unless a part
                 -- of the operations only is captured.

@@ -9,7 +9,7 @@ left join tidemark.outbound_route r on r.id = d.route_id
 left join tidemark.outbox o on o.seq = s.seq
 union all
 select w.worker, r.route_code, coalesce(o.event_id, l.event_id), a.seq, a.attempt_no, a.outcome, a.reason,
-       tidemark.error_shown(a.reason, a.detail, current_user), a.decided_at,
+       tidemark.error_shown(a.reason, a.detail, current_user) collate "default", a.decided_at,
        coalesce(tidemark.attempt_key(w.worker, r.route_code, coalesce(o.event_id, l.event_id)), l.idempotency_key)
 from tidemark.attempt a
 join tidemark.worker w on w.id = a.worker_id

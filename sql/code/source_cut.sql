@@ -36,7 +36,7 @@ begin
     return jsonb_build_object('worker', c.worker, 'source', c.source, 'shard', c.shard, 'status', 'cut', 'step', plan.step,
         'detail', format('the page took longer than %s and was taken back; the next has %s', current_setting('statement_timeout'),
                          case part when 1 then '1 row' else 'at most ' || part || ' rows' end),
-        'rows', 0, 'phase', c.phase, 'more', suspects > 1 or source_cut.examined = 1);
+        'rows', 0, 'phase', c.phase, 'more', suspects > 1 or coalesce(source_cut.examined = 1, false));
 end
 $$;
 comment on function tidemark.source_cut(tidemark.source_plan, bigint, integer, text) is

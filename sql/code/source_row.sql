@@ -15,7 +15,7 @@ begin
                    then format('tidemark.as_is(tidemark_row.%I, null::%s)', a.attname, format_type(t.oid, null))
                when t.typtype = 'd' and b.typtype <> 'd' and b.oid < 16384
                    then format('case when pg_typeof(tidemark_row.%1$I) = %2$s::regtype then tidemark_row.%1$I::%3$s else %4$s::%3$s end',
-                               a.attname, t.oid, format_type(b.oid, null), o.written)
+                               a.attname, t.oid, format('pg_catalog.%I', b.typname), o.written) -- char and bit by themselves are of length 1
                when t.typsubscript = 'array_subscript_handler'::regproc then o.written || '::text[]'
                else o.written end, a.attname), ', ' order by a.attnum)
     into columns

@@ -2,7 +2,7 @@ create or replace view tidemark.waiting as
 select w.worker, 'outbox' as source, r.route_code, 0 as shard, p.seq::text as item, p.error_count,
        case when strpos(p.last_error, ': ') = 0 then p.last_error
             else split_part(p.last_error, ': ', 1) || ': '
-            || tidemark.error_shown(split_part(p.last_error, ': ', 1), substr(p.last_error, strpos(p.last_error, ': ') + 2), current_user) end as last_error,
+            || tidemark.error_shown(split_part(p.last_error, ': ', 1), substr(p.last_error, strpos(p.last_error, ': ') + 2), current_user) end collate "default" as last_error,
        p.next_attempt_at,
        p.dead_letter_id, p.created_at
 from tidemark.pending p
@@ -12,7 +12,7 @@ union all
 select w.worker, p.source, null, p.shard, p.item_id, p.error_count,
        case when strpos(p.last_error, ': ') = 0 then p.last_error
             else split_part(p.last_error, ': ', 1) || ': '
-            || tidemark.error_shown(split_part(p.last_error, ': ', 1), substr(p.last_error, strpos(p.last_error, ': ') + 2), current_user) end as last_error,
+            || tidemark.error_shown(split_part(p.last_error, ': ', 1), substr(p.last_error, strpos(p.last_error, ': ') + 2), current_user) end collate "default" as last_error,
        p.next_attempt_at, p.dead_letter_id, p.created_at
 from tidemark.pending_row p
 join tidemark.worker w on w.id = p.worker_id;

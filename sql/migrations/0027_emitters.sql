@@ -4,7 +4,7 @@ set local role tidemark_owner;
 
 alter table tidemark.domain add column restricted boolean not null default false;
 comment on column tidemark.domain.restricted is 'True: only roles of tidemark.domain_emitter emit into it, and Tidemark''s own functions. False (default): every member of tidemark_emitter.';
-update tidemark.domain set restricted = true where domain in ('system', 'governance', 'iu');
+update tidemark.domain set restricted = true where domain = 'system'; -- those of packs by their next installation
 alter table tidemark.domain add constraint system_stays_restricted check (domain <> 'system' or restricted);
 
 create table tidemark.domain_emitter (
