@@ -124,7 +124,7 @@ func TestStoppedDaemonIsQuiet(t *testing.T) {
 	s := open(t, tidemarktest.NewDB(t), "check")
 	s.exec(`select tidemark.heartbeat_daemon('a', 'running', '{"version": "1"}')`)
 	s.wantRows(`select concat_ws(' ', executor_id, kind, expected_cadence_seconds, stale_threshold_seconds, ticks_total, last_status, payload) from tidemark.heartbeat where executor_id like 'daemon%'`,
-		`daemon/a PG_worker 10 30 1 running {"version": "1"}`)
+		`daemon/a PG_worker 10 30 1 running {"version": "1", "superuser": "postgres"}`)
 	s.silentFor("daemon/a", 35)
 	s.check("daemon/a silent warning told")
 	s.exec(`select tidemark.heartbeat_daemon('a')`)

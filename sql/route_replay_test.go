@@ -187,7 +187,7 @@ func TestRouteReplayWaits(t *testing.T) {
 func TestRouteReplayIsStuck(t *testing.T) {
 	t.Parallel()
 	w := past(t, tidemarktest.NewDB(t))
-	w.exec(`select tidemark.route_set('app', '{"target_kind": "webhook"}'), tidemark.route_replay('app', 'why', from_seq => 1)`)
+	w.exec(`select tidemark.route_set('app', '{"target_kind": "webhook", "target_ref": "https://shop.example/hooks", "options": {"unsigned": true}}'), tidemark.route_replay('app', 'why', from_seq => 1)`)
 	const how = `select concat_ws(' ', state, regexp_replace(waits_for, '[0-9]+ s$', 'n s'), sent || '/' || events) from tidemark.replay_summary`
 	w.wantRows(how, "running 0/8")
 	w.pass()

@@ -13,7 +13,7 @@ import (
 
 // doctored are tables of an application, as good as they can be; the doctor's tests break them.
 const doctored = `
-create table public.numbered (id bigint generated always as identity primary key, kind text, at timestamptz not null default now());
+create table public.numbered (id bigint generated always as identity primary key, kind text, at timestamptz default now());
 create table public.captured (id int primary key);
 create trigger captured after insert on public.captured for each statement execute function tidemark.log_is_append_only();
 create table public.timed (id uuid primary key default gen_random_uuid(), kind text, at timestamptz not null default clock_timestamp());

@@ -43,11 +43,16 @@ begin
     return next;
 
     if definition.timestamp_column is null then
-        "check" := 'numbers given out again'; status := 'warn';
+        -- A warning that nothing can be done about would stand for ever.
+        definition.timestamp_column := (tidemark.source_guess(definition)).timestamp_column;
+        "check" := 'numbers given out again';
+        status := case when definition.timestamp_column is null then 'ok' else 'warn' end;
         detail := 'there is no timestamp_column: a sequence that is set back (setval), and has passed what was read by the next pass, is only '
             'noticed where it gives out a number that had no row';
-        hint := 'Give a timestamp_column that is set when the row is made and never changed.';
+        hint := coalesce('Give the source the timestamp_column ' || quote_ident(definition.timestamp_column) || '.', '');
         return next;
+        hint := '';
+        definition.timestamp_column := null;
     end if;
 
     others := (
