@@ -156,8 +156,10 @@ func TestForeignCodeNeverRuns(t *testing.T) {
 				} else if err != nil {
 					t.Fatal(err)
 				}
-				clerk.worker("w", map[string]string{"emit": `{"handler": "emit", "handler_ref": "town/birth", "payload_columns": ["what"]`,
-					"sql": `{"handler": "sql", "handler_ref": "app.take"`}[handler]+a.worker+"}")
+				clerk.worker("w", map[string]string{
+					"emit": `{"handler": "emit", "handler_ref": "town/birth", "payload_columns": ["what"]`,
+					"sql":  `{"handler": "sql", "handler_ref": "app.take"`,
+				}[handler]+a.worker+"}")
 				clerk.add("w")
 				owner.exec(a.after)
 
