@@ -41,7 +41,7 @@ of a route to stdout is written to stderr.
 
 A closed gate, a paused worker or a stage that is not live refuses the test. Each test is on record in tidemark.audit.
 
-Exit status: 0 the target took it, 1 it did not or nobody knows, 5 the database refused the test.`,
+Exit status: 0 the target took it, 1 it did not, or its answer is not known, 5 the database refused the test.`,
 	})
 	configFlag(cmd, &file)
 	reasonFlag(cmd, &reason)

@@ -105,7 +105,7 @@ func TestReplaysGoLast(t *testing.T) {
 	})
 }
 
-// choosy opens targets that refuse every replay for now and take everything else.
+// choosy opens targets that answer every replay with 503 and take every live event.
 type choosy struct{ arrived *[]int64 }
 
 func (c choosy) Open(cursor.Route) (sink.Sink, error) { return c, nil }

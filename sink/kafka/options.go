@@ -15,6 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/tidemarkhq/tidemark/internal/loopback"
 )
 
 // Options say how brokers are reached. The zero value of a field is its default.
@@ -175,8 +177,8 @@ func (o Options) inTheClear(dial dialer) dialer {
 		if err != nil {
 			return nil, err
 		}
-		if at, ok := conn.RemoteAddr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
-			return nil, errors.Join(fmt.Errorf("the password would travel without encryption to another host, %s: use TLS, or allow it", conn.RemoteAddr()), conn.Close())
+		if err := loopback.Only(conn); err != nil {
+			return nil, err
 		}
 		return conn, nil
 	}

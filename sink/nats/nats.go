@@ -4,7 +4,6 @@ package nats
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/tidemarkhq/tidemark/internal/loopback"
 )
 
 // The codes of results. All but the first two come with Retry; no_stream, not_authorized,
@@ -158,7 +159,7 @@ type dialer struct {
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	conn, err := d.Dialer.Dial(network, address)
 	if err == nil && d.hereOnly {
-		if err = toThisHost(conn); err != nil {
+		if err = loopback.Only(conn); err != nil {
 			return nil, err
 		}
 	}
@@ -166,14 +167,6 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	defer d.mu.Unlock()
 	d.last = conn
 	return conn, err
-}
-
-// toThisHost closes a connection to another host, whatever name or server led there.
-func toThisHost(conn net.Conn) error {
-	if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
-		return nil
-	}
-	return errors.Join(fmt.Errorf("the password would travel without encryption to another host, %s: use TLS, or allow it", conn.RemoteAddr()), conn.Close())
 }
 
 // breakConn frees who is stuck in writing. What was not sent yet is dropped.
