@@ -123,6 +123,12 @@ func (c *Cursor) Finding(ctx context.Context, kind, subject, detail string) erro
 	return err
 }
 
+// RouteFinding is Finding for what only the holder of the lease knows. The error is Fenced where the lease is another's by now.
+func (c *Cursor) RouteFinding(ctx context.Context, kind, subject, detail string) error {
+	_, err := c.db.Exec(ctx, `select tidemark.worker_finding($1, $2, $3, nullif($4, ''), $5)`, c.worker, kind, subject, detail, c.epoch)
+	return err
+}
+
 // RouteGone calls tidemark.route_gone.
 func (c *Cursor) RouteGone(ctx context.Context, route int32, detail string) error {
 	_, err := c.db.Exec(ctx, `select tidemark.route_gone($1, $2, $3, $4)`, c.worker, c.epoch, route, detail)

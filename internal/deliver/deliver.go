@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sony/gobreaker/v2"
-
 	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/sink"
 )
@@ -66,8 +64,14 @@ type route struct {
 	stale     bool // the lane is of an older row
 	unordered bool // its latest lane kept no order
 	lane      *lane
-	broken    time.Time // when it could not be opened
-	keys      *waiting  // its lane's too, and only the lane touches it while there is one
+	broken    broken
+	keys      *waiting // its lane's too, and only the lane touches it while there is one
+}
+
+// broken is when a route could not be opened, and why.
+type broken struct {
+	at  time.Time
+	err error
 }
 
 // New returns a Deliverer that knows no route yet.
@@ -79,10 +83,12 @@ func New(opener Opener, permit Permit, observe Observer) *Deliverer {
 }
 
 // Begin is called with every claim, when nothing is under way: keys are those with events
-// pending. What ended under an earlier lease is nobody's to record any more.
+// pending. What ended under an earlier lease is nobody's to record any more, and how each route is is told anew: another
+// instance may have told otherwise meanwhile.
 func (d *Deliverer) Begin(keys []cursor.Waiting) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.notices = newNotices()
 	for id, counted := range d.count(keys) {
 		r := d.route(id)
 		r.keys = counted
@@ -154,7 +160,7 @@ func (d *Deliverer) Rooms() map[int32]int {
 		switch {
 		case r.lane != nil:
 			rooms[id] = r.lane.room()
-		case time.Since(r.broken) < reopenAfter:
+		case time.Since(r.broken.at) < reopenAfter:
 			rooms[id] = 0
 		}
 	}
@@ -219,7 +225,7 @@ func (d *Deliverer) open(r *route) *lane {
 	if r.lane != nil && (!r.stale || !r.lane.quiet()) {
 		return r.lane
 	}
-	if !r.stale && time.Since(r.broken) < reopenAfter {
+	if !r.stale && time.Since(r.broken.at) < reopenAfter {
 		return nil
 	}
 	if r.lane != nil {
@@ -229,12 +235,10 @@ func (d *Deliverer) open(r *route) *lane {
 	r.stale = false
 	l, err := d.openLane(r)
 	if err != nil {
-		r.broken = time.Now()
-		d.notices.open("route_misconfigured", r.row.Code, err.Error())
+		r.broken = broken{time.Now(), err}
 		return nil
 	}
-	r.broken = time.Time{}
-	d.notices.close("route_misconfigured", r.row.Code)
+	r.broken = broken{}
 	r.lane = l
 	return l
 }
@@ -245,7 +249,7 @@ func (d *Deliverer) Reopen() {
 	defer d.mu.Unlock()
 	for _, r := range d.routes {
 		r.stale = true
-		r.broken = time.Time{}
+		r.broken.at = time.Time{}
 	}
 }
 
@@ -333,15 +337,11 @@ func (d *Deliverer) Collect() []cursor.Result {
 	defer d.mu.Unlock()
 	var results []cursor.Result
 	for _, r := range d.routes {
+		d.notices.look(r)
 		if r.lane == nil {
 			continue
 		}
 		results = append(results, r.lane.handOver()...)
-		if r.lane.breaker.State() == gobreaker.StateOpen {
-			d.notices.open("target_down", r.row.Code, "its target fails, and is left alone for a while: "+r.lane.complaint())
-		} else if r.lane.breaker.State() == gobreaker.StateClosed {
-			d.notices.close("target_down", r.row.Code)
-		}
 	}
 	return results
 }

@@ -3,6 +3,8 @@ package deliver
 import (
 	"context"
 
+	"github.com/sony/gobreaker/v2"
+
 	"github.com/tidemarkhq/tidemark/internal/cursor"
 )
 
@@ -22,7 +24,7 @@ type Gone struct {
 // notices are what has changed since somebody asked.
 type notices struct {
 	known map[Notice]bool // those that are open, without their detail
-	fresh []Notice
+	fresh []Notice        // in the order in which they came about
 }
 
 func newNotices() notices { return notices{known: map[Notice]bool{}} }
@@ -41,6 +43,24 @@ func (n *notices) close(kind, subject string) {
 	if open, seen := n.known[at]; open || !seen {
 		n.known[at] = false
 		n.fresh = append(n.fresh, at)
+	}
+}
+
+// look notes how a route is now.
+func (n *notices) look(r *route) {
+	code := r.row.Code
+	switch {
+	case r.lane != nil:
+		n.close("route_misconfigured", code)
+		switch r.lane.breaker.State() {
+		case gobreaker.StateOpen:
+			n.open("target_down", code, "its target fails, and is left alone for a while: "+r.lane.complaint())
+		case gobreaker.StateClosed:
+			n.close("target_down", code)
+		case gobreaker.StateHalfOpen: // the next delivery decides
+		}
+	case r.broken.err != nil:
+		n.open("route_misconfigured", code, r.broken.err.Error())
 	}
 }
 
@@ -68,12 +88,14 @@ func (d *Deliverer) Gone() []Gone {
 	return gone
 }
 
-// Report tells the database what is for operators: findings, and routes to switch off.
+// Report tells the database what is for operators: findings, and routes to switch off. What it cannot tell it tells the next
+// time, in the same order: a target that went down and came back must not end as down.
 func (d *Deliverer) Report(ctx context.Context, c *cursor.Cursor) {
-	for _, n := range d.Notices() {
-		if err := c.Finding(ctx, n.Kind, n.Subject, n.Detail); err != nil {
+	fresh := d.Notices()
+	for i, n := range fresh {
+		if err := c.RouteFinding(ctx, n.Kind, n.Subject, n.Detail); err != nil {
 			d.mu.Lock()
-			d.notices.fresh = append(d.notices.fresh, n)
+			d.notices.fresh = append(fresh[i:], d.notices.fresh...)
 			d.mu.Unlock()
 			return
 		}

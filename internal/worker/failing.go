@@ -20,13 +20,16 @@ const failingAfter = 5
 type failing struct {
 	report func(ctx context.Context, detail string) error // empty: it is over
 
-	mu    sync.Mutex
-	what  string
-	times int
-	told  bool // the finding is open, as far as this process knows
-	known bool // that it is open or not: another process may have left it
-	why   error
+	mu     sync.Mutex
+	what   string
+	times  int
+	told   bool      // the finding is open, as far as this process knows
+	closed time.Time // when it was last told that it is over
+	why    error
 }
+
+// sayWellAfter is how often that all is well is told again: another process may have told otherwise, and died.
+const sayWellAfter = time.Minute
 
 // failed takes in that something did not go well.
 func (f *failing) failed(ctx context.Context, place string, err error) {
@@ -52,7 +55,7 @@ func (f *failing) failed(ctx context.Context, place string, err error) {
 	f.mu.Unlock()
 	if tell && f.tell(ctx, detail) {
 		f.mu.Lock()
-		f.told, f.known = true, true
+		f.told = true
 		f.mu.Unlock()
 	}
 }
@@ -61,11 +64,11 @@ func (f *failing) failed(ctx context.Context, place string, err error) {
 func (f *failing) well(ctx context.Context) {
 	f.mu.Lock()
 	f.what, f.times, f.why = "", 0, nil
-	tell := f.told || !f.known
+	tell := f.told || time.Since(f.closed) >= sayWellAfter
 	f.mu.Unlock()
 	if tell && f.tell(ctx, "") {
 		f.mu.Lock()
-		f.told, f.known = false, true
+		f.told, f.closed = false, time.Now()
 		f.mu.Unlock()
 	}
 }

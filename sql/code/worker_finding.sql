@@ -2,7 +2,8 @@ create or replace function tidemark.worker_finding(
     worker text,
     kind text,
     subject text,
-    detail text)
+    detail text,
+    epoch bigint default null)
 returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -14,6 +15,10 @@ begin
     if worker_finding.kind is null or worker_finding.kind not in ('cursor_lease_conflict', 'cursor_watermark_regression', 'route_misconfigured', 'target_down',
                                                               'worker_failing') then
         raise exception using errcode = 'TM005', message = format('a worker cannot report "%s"', worker_finding.kind);
+    end if;
+    -- An instance that was paused may speak after the one that took over.
+    if epoch is not null then
+        perform tidemark.lease_check(worker_finding.worker, epoch);
     end if;
     if worker_finding.detail is null then
         perform tidemark.finding_close(worker_finding.kind, worker_finding.subject);
@@ -32,6 +37,6 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.worker_finding(text, text, text, text) is 'What a worker reports about itself or a route: cursor_lease_conflict, cursor_watermark_regression, route_misconfigured, target_down or worker_failing. detail null: it is over. Of a lease conflict it adds who tells, and who has the lease.';
-revoke all on function tidemark.worker_finding(text, text, text, text) from public;
-grant execute on function tidemark.worker_finding(text, text, text, text) to tidemark_executor;
+comment on function tidemark.worker_finding(text, text, text, text, bigint) is 'What a worker reports about itself or a route: cursor_lease_conflict, cursor_watermark_regression, route_misconfigured, target_down or worker_failing. detail null: it is over. epoch: what is said is true only while the lease is of that epoch (TM011: it is not any more); null: at any time. Of a lease conflict it adds who tells, and who has the lease.';
+revoke all on function tidemark.worker_finding(text, text, text, text, bigint) from public;
+grant execute on function tidemark.worker_finding(text, text, text, text, bigint) to tidemark_executor;
