@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-//go:embed */pack.yaml */install.sql
+//go:embed */pack.yaml */*.sql
 var files embed.FS
 
 // Pack is a set of rows to install.
@@ -27,8 +27,8 @@ type Pack struct {
 	Workers     []string `yaml:"workers"` // workers that it brings
 	Next        []string `yaml:"next"`    // what to do once it is installed, line by line
 
-	// SQL installs the pack, and may be run again: what an operator has changed since
-	// stays. It wants one transaction.
+	// SQL installs the pack: the .sql files of its folder, in the order of their names. It
+	// may be run again: what an operator has changed since stays. It wants one transaction.
 	SQL string `yaml:"-"`
 	// Checksum is the SHA-256 of SQL, in hex.
 	Checksum string `yaml:"-"`
@@ -83,11 +83,24 @@ func read(fsys fs.FS, folder string) (Pack, error) {
 	case pack.Version == "":
 		return Pack{}, errors.New("pack.yaml: version is missing")
 	}
-	sql, err := fs.ReadFile(fsys, path.Join(folder, "install.sql"))
+	names, err := fs.Glob(fsys, path.Join(folder, "*.sql"))
 	if err != nil {
 		return Pack{}, err
 	}
-	sum := sha256.Sum256(sql)
-	pack.SQL, pack.Checksum = string(sql), hex.EncodeToString(sum[:])
+	if len(names) == 0 {
+		return Pack{}, errors.New("no file of its folder ends in .sql")
+	}
+	slices.Sort(names)
+	var sql bytes.Buffer
+	for _, name := range names {
+		text, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return Pack{}, err
+		}
+		sql.Write(text)
+		sql.WriteByte('\n') // the last line of a file may have no end
+	}
+	sum := sha256.Sum256(sql.Bytes())
+	pack.SQL, pack.Checksum = sql.String(), hex.EncodeToString(sum[:])
 	return pack, nil
 }

@@ -163,16 +163,32 @@ func TestIUCoreTakesIDsAndNoContent(t *testing.T) {
 	}
 }
 
+// The files of a pack are one script, in the order of their names.
+func TestLoadJoinsFiles(t *testing.T) {
+	t.Parallel()
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	all, err := load(fstest.MapFS{
+		"p/pack.yaml": file("pack: p\nversion: 1.0.0"), "p/02_b.sql": file("select 2;\n"), "p/01_a.sql": file("select 1; -- no end of line"),
+		"p/10_c.sql": file("select 3;"), "p/README.md": file("not this"),
+	})
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	if diff := cmp.Diff("select 1; -- no end of line\nselect 2;\n\nselect 3;\n", all[0].SQL); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestLoadRefuses(t *testing.T) {
 	t.Parallel()
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	for want, fsys := range map[string]fstest.MapFS{
-		"field colour not found":           {"p/pack.yaml": file("pack: p\nversion: 1.0.0\ncolour: red")},
-		`pack is "q", must be the name`:    {"p/pack.yaml": file("pack: q\nversion: 1.0.0")},
-		"version is missing":               {"p/pack.yaml": file("pack: p")},
-		"install.sql: file does not exist": {"p/pack.yaml": file("pack: p\nversion: 1.0.0")},
-		"pack.yaml: file does not exist":   {"p/install.sql": file("select 1")},
-		"pack p: pack.yaml: EOF":           {"p/pack.yaml": file("")},
+		"field colour not found":             {"p/pack.yaml": file("pack: p\nversion: 1.0.0\ncolour: red")},
+		`pack is "q", must be the name`:      {"p/pack.yaml": file("pack: q\nversion: 1.0.0")},
+		"version is missing":                 {"p/pack.yaml": file("pack: p")},
+		"no file of its folder ends in .sql": {"p/pack.yaml": file("pack: p\nversion: 1.0.0")},
+		"pack.yaml: file does not exist":     {"p/install.sql": file("select 1")},
+		"pack p: pack.yaml: EOF":             {"p/pack.yaml": file("")},
 	} {
 		_, err := load(fsys)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -1,0 +1,166 @@
+-- gov_periodic_full_audit, step by step.
+
+create or replace function governance.audit_page(
+    step governance.audit_step,
+    page_rows integer,
+    out rows_seen bigint,
+    out last_id text,
+    out missing bigint,
+    out refused bigint,
+    out dirty_marked bigint,
+    out states jsonb,
+    out verdicts jsonb)
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+set row_security = off
+as $$
+#variable_conflict use_column
+declare
+    mapping constant governance.watched := (select w from governance.watched w where w.source = step.source);
+    s constant tidemark.source := (select x from tidemark.source x where x.source = step.source);
+    version constant text := (governance.current_ruleset()).ruleset_version;
+    id constant text := format('r.%I', s.id_column) || case when s.id_collate_c then ' collate "C"' else '' end;
+    denied text;
+begin
+    denied := tidemark.source_denied((tidemark.source_shape(s)).relation);
+    if denied is not null then
+        raise exception using errcode = '42501', message = denied;
+    end if;
+    -- An hour is time enough for a new candidate to come through the gate and the scan by itself. Rows that cannot be
+    -- candidates are dead letters of gov_backfill_sweep, and must not stop the audit.
+    execute format('
+with page as materialized (
+    select %1$s, row_number() over (order by %2$s) as n from (select * from %3$s) r where %4$s and (%5$s) order by %2$s limit $3),
+inventory as materialized (
+    select p.*, c.id, c.scan_time, g.input_quality_state as state, v.candidate_verdict as verdict, v.stale_after
+    from page p
+    left join lateral (
+        select c.id, c.scan_time from governance.candidate c where c.candidate_key = p.k and c.ruleset_version = $2 limit 1) c on true
+    left join lateral (select g.input_quality_state from governance.gated g where g.candidate_id = c.id limit 1) g on true
+    left join lateral (select v.candidate_verdict, v.stale_after from governance.verdict v where v.candidate_id = c.id limit 1) v on true),
+added as (
+    insert into governance.candidate (ruleset_version, canonical_address, collection_name, entity_code, source, item_id)
+    select distinct on (i.k) $2, i.address, i.collection, i.entity, $4, i.item from inventory i
+    where i.id is null and i.k is not null
+    order by i.k, i.n
+    on conflict (candidate_key, ruleset_version) do nothing
+    returning 1),
+marked as (
+    insert into governance.mark (candidate_id, reason, source, item_id)
+    select distinct on (i.id) i.id, case when i.verdict is null then ''unscanned'' else ''stale'' end, $4, i.item from inventory i
+    where (i.verdict is null and i.scan_time < clock_timestamp() - interval ''1 hour'' or i.stale_after < clock_timestamp())
+      and not exists (select from governance.mark m where m.candidate_id = i.id)
+    order by i.id
+    returning 1)
+select count(*), (array_agg(i.item order by i.n desc))[1], (select count(*) from added),
+       count(*) filter (where i.k is null),
+       (select count(*) from marked),
+       (select coalesce(jsonb_object_agg(x.s, x.n), ''{}'') from (select coalesce(y.state, ''pending'') as s, count(*) as n from inventory y group by 1) x),
+       (select coalesce(jsonb_object_agg(x.s, x.n), ''{}'') from (select coalesce(y.verdict, ''none'') as s, count(*) as n from inventory y group by 1) x)
+from inventory i',
+        governance.names(mapping, s.id_column), id, tidemark.source_row(s),
+        case when step.after_id is null then 'true' else format('%s > $1::%s', id, s.id_type) end, coalesce(s.filter, 'true'))
+    into rows_seen, last_id, missing, refused, dirty_marked, states, verdicts
+    using step.after_id, version, page_rows, step.source;
+    perform governance.tally_add('gov_periodic_full_audit', version, 'candidate', array[''], array[missing]);
+    perform governance.tally_add('gov_periodic_full_audit', version, 'mark', array[''], array[dirty_marked]);
+end
+$$;
+comment on function governance.audit_page(governance.audit_step, integer) is 'A page of the inventory: adds candidates that are missing, and marks those whose verdict is past its time or that have none.';
+
+create or replace function governance.audit(rows governance.audit_step[])
+returns jsonb
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    step governance.audit_step;
+    of_ governance.snapshot;
+    page record;
+    next_source text;
+    counts jsonb := '{"rows_seen": 0, "missing": 0, "refused": 0, "dirty_marked": 0}';
+begin
+    foreach step in array rows loop
+        delete from governance.audit_step a where a.id = step.id;
+        continue when not found;
+        update governance.snapshot s
+        set started_at = coalesce(s.started_at, clock_timestamp()),
+            ruleset_version = coalesce(s.ruleset_version, (governance.current_ruleset()).ruleset_version)
+        where s.snapshot_ref = step.snapshot_ref returning s.* into of_;
+
+        -- Also where the one that the step names is watched no longer.
+        next_source := (select min(w.source) from governance.watched w where w.kind = 'birth' and w.source >= coalesce(step.source, ''));
+        if next_source is distinct from step.source then
+            step.source := next_source;
+            step.after_id := null;
+        end if;
+        if step.source is not null then
+            page := governance.audit_page(step, of_.page_rows);
+            update governance.snapshot s
+            set rows_seen = s.rows_seen + page.rows_seen, missing = s.missing + page.missing, dirty_marked = s.dirty_marked + page.dirty_marked,
+                states = tidemark.jsonb_add(s.states, page.states), verdicts = tidemark.jsonb_add(s.verdicts, page.verdicts)
+            where s.snapshot_ref = step.snapshot_ref returning s.* into of_;
+            counts := tidemark.jsonb_add(counts, jsonb_build_object('rows_seen', page.rows_seen, 'missing', page.missing,
+                                                                    'refused', page.refused, 'dirty_marked', page.dirty_marked));
+            if page.rows_seen >= of_.page_rows then
+                next_source := step.source;
+                step.after_id := page.last_id;
+            else
+                next_source := (select min(w.source) from governance.watched w where w.kind = 'birth' and w.source > step.source);
+                step.after_id := null;
+            end if;
+        end if;
+        counts := counts || jsonb_build_object('snapshot_ref', of_.snapshot_ref, 'ruleset_version', of_.ruleset_version);
+        if next_source is not null then
+            -- Not by the clock: the step is due already, and this worker alone reads and writes steps.
+            insert into governance.audit_step (snapshot_ref, source, after_id, due_at)
+            values (step.snapshot_ref, next_source, step.after_id, step.due_at);
+            continue;
+        end if;
+
+        update governance.snapshot s set ended_at = clock_timestamp() where s.snapshot_ref = of_.snapshot_ref;
+        perform governance.tell('audit_snapshot', jsonb_build_array(jsonb_build_object(
+            'snapshot_ref', of_.snapshot_ref, 'ruleset_version', of_.ruleset_version, 'rows_seen', of_.rows_seen, 'missing', of_.missing,
+            'dirty_marked', of_.dirty_marked, 'states', of_.states, 'verdicts', of_.verdicts)));
+        perform governance.audit_plan(greatest(of_.started_at + of_.every, clock_timestamp()), of_.every, of_.page_rows);
+    end loop;
+    return governance.checkpoint('gov_periodic_full_audit', counts);
+end
+$$;
+comment on function governance.audit(governance.audit_step[]) is 'Handler of gov_periodic_full_audit: takes the step that is due and leaves the one after it; behind the last page that of the next audit.';
+
+create or replace function governance.audit_plan(due_at timestamptz, every interval, page_rows integer)
+returns governance.snapshot
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    planned governance.snapshot;
+begin
+    insert into governance.snapshot (every, page_rows) values (audit_plan.every, audit_plan.page_rows) returning * into planned;
+    insert into governance.audit_step (snapshot_ref, due_at) values (planned.snapshot_ref, audit_plan.due_at);
+    return planned;
+end
+$$;
+comment on function governance.audit_plan(timestamptz, interval, integer) is 'Plans an audit.';
+
+create or replace function governance.audit_start(every interval default null, page_rows integer default null)
+returns governance.snapshot
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    open governance.snapshot;
+begin
+    select s.* into open from governance.snapshot s where s.ended_at is null order by s.snapshot_ref limit 1 for update;
+    if not found then
+        return governance.audit_plan(clock_timestamp(), coalesce(audit_start.every, '7 days'), coalesce(audit_start.page_rows, 5000));
+    end if;
+    update governance.snapshot s
+    set every = coalesce(audit_start.every, s.every), page_rows = coalesce(audit_start.page_rows, s.page_rows)
+    where s.snapshot_ref = open.snapshot_ref returning s.* into open;
+    update governance.audit_step a set due_at = clock_timestamp() where a.snapshot_ref = open.snapshot_ref and open.started_at is null;
+    return open;
+end
+$$;
+comment on function governance.audit_start(interval, integer) is 'Makes the next full audit due now; one that is under way goes on. every: time between the starts of two audits (default: as before, at first 7 days). page_rows: rows of the inventory per step (default: as before, at first 5000). Returns the audit.';
