@@ -180,7 +180,7 @@ func TestStaleVerdicts(t *testing.T) {
 	g.drainAll()
 	g.exec(`update governance.verdict set stale_after = clock_timestamp() - interval '10 seconds', scanned_at = scanned_at - interval '1 day' where candidate_id <= 15`)
 	g.drain("gov_candidate_scan")
-	g.want(20, `select count(*) from governance.verdict where stale_after > now() + interval '29 days' and scanned_at > now() - interval '1 hour'`)
+	g.want(20, `select count(*) from governance.verdict where stale_after between now() + interval '29 days' and now() + interval '31 days' and scanned_at > now() - interval '1 hour'`)
 	g.balance()
 
 	g.exec(`select governance.ruleset_set('2', '{"is_current": true, "stale_after": "2 days"}')`)
