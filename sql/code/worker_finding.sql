@@ -20,6 +20,15 @@ begin
     if epoch is not null then
         perform tidemark.lease_check(worker_finding.worker, epoch);
     end if;
+    -- Nor is anything told of a route that was switched off meanwhile; its row is locked, so that this and the switch have an order.
+    if worker_finding.kind in ('target_down', 'route_misconfigured') and worker_finding.detail is not null then
+        perform from tidemark.outbound_route r
+        where r.route_code = worker_finding.subject and r.worker = worker_finding.worker and r.enabled and not r.dry_run
+        for share;
+        if not found then
+            return;
+        end if;
+    end if;
     if worker_finding.detail is null then
         perform tidemark.finding_close(worker_finding.kind, worker_finding.subject);
     else
