@@ -21,10 +21,11 @@ begin
         perform tidemark.lease_check(worker_finding.worker, epoch);
     end if;
     -- Nor is anything told of a route that was switched off meanwhile; its row is locked, so that this and the switch have an order.
+    -- Nobody waits for an operator's open transaction: the worker tells it again after its next pass.
     if worker_finding.kind in ('target_down', 'route_misconfigured') and worker_finding.detail is not null then
         perform from tidemark.outbound_route r
         where r.route_code = worker_finding.subject and r.worker = worker_finding.worker and r.enabled and not r.dry_run
-        for share;
+        for share nowait;
         if not found then
             return;
         end if;
