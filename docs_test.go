@@ -1,0 +1,85 @@
+package tidemark_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
+	testName     = regexp.MustCompile("`((?:Test|Fuzz|Benchmark|Example)\\w*)`")
+	scriptNames  = regexp.MustCompile("\\bscripts? ((?:`[a-z_]+`(?:, | and )?)+)")
+	quoted       = regexp.MustCompile("`(\\w+)`")
+	makeTarget   = regexp.MustCompile("`make ([a-z-]+)")
+	linkTarget   = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	fileName     = regexp.MustCompile("`((?:sink|sql|internal|scripts|test|cmd|packs|examples)/[\\w/.-]+\\.\\w+)`")
+)
+
+// Each test, script, target of make and file that the docs name is there under that name.
+func TestDocsNameWhatThereIs(t *testing.T) {
+	t.Parallel()
+	there := map[string]bool{"TestSink": true} // tidemarktest's, for the tests of others
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, found := range testFunction.FindAllSubmatch(text, -1) {
+			there[string(found[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exists := func(path ...string) bool {
+		_, err := os.Stat(filepath.Join(path...))
+		return err == nil
+	}
+
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal("no docs", err)
+	}
+	for _, page := range append(pages, "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		missing := func(ok bool, what string) {
+			if n++; !ok {
+				t.Errorf("%s names %s, which is not there", page, what)
+			}
+		}
+		for _, name := range testName.FindAllStringSubmatch(string(text), -1) {
+			missing(there[name[1]], name[1])
+		}
+		for _, names := range scriptNames.FindAllStringSubmatch(string(text), -1) {
+			for _, name := range quoted.FindAllStringSubmatch(names[1], -1) {
+				missing(exists("cmd/tidemark/testdata", name[1]+".txtar"), "script "+name[1])
+			}
+		}
+		for _, name := range makeTarget.FindAllStringSubmatch(string(text), -1) {
+			missing(slices.ContainsFunc(strings.Split(string(makefile), "\n"), func(line string) bool { return strings.HasPrefix(line, name[1]+":") }), "make "+name[1])
+		}
+		for _, name := range linkTarget.FindAllStringSubmatch(string(text), -1) {
+			missing(exists(filepath.Dir(page), name[1]), name[1])
+		}
+		for _, name := range fileName.FindAllStringSubmatch(string(text), -1) {
+			missing(exists(name[1]), name[1])
+		}
+		if page == "docs/requirements.md" && n < 400 {
+			t.Errorf("%d names are found in %s", n, page)
+		}
+	}
+}
