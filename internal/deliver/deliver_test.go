@@ -3,9 +3,12 @@ package deliver
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sony/gobreaker/v2"
 
 	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/sink"
@@ -105,42 +108,143 @@ func TestReplaysGoLast(t *testing.T) {
 	})
 }
 
-// choosy opens targets that answer every replay with 503 and take every live event.
-type choosy struct{ arrived *[]int64 }
-
-func (c choosy) Open(cursor.Route) (sink.Sink, error) { return c, nil }
-func (choosy) Limits() sink.Limits                    { return sink.Limits{Batch: 1} }
-func (choosy) Close() error                           { return nil }
-
-func (c choosy) Deliver(_ context.Context, batch []sink.Delivery) []sink.Result {
-	if batch[0].Replay {
-		return []sink.Result{{Outcome: sink.Retry, Code: "503"}}
-	}
-	*c.arrived = append(*c.arrived, batch[0].Event.Seq)
-	return []sink.Result{{Outcome: sink.Delivered}}
+// choosy opens targets that answer every replay with 503 while they refuse replays, and every live event while they refuse
+// those; they take the others.
+type choosy struct {
+	mu            sync.Mutex
+	live, replays bool // are refused
+	arrived       []int64
+	offered       int
+	batch         int
 }
 
-// Replays that fail time and again open no breaker: a live event that comes next is delivered at once.
+func (c *choosy) Open(cursor.Route) (sink.Sink, error) { return c, nil }
+func (c *choosy) Limits() sink.Limits                  { return sink.Limits{Batch: max(1, c.batch)} }
+func (*choosy) Close() error                           { return nil }
+
+func (c *choosy) Deliver(_ context.Context, batch []sink.Delivery) []sink.Result {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.offered += len(batch)
+	results := make([]sink.Result, len(batch))
+	for i, d := range batch {
+		if results[i] = (sink.Result{Outcome: sink.Delivered}); d.Replay && c.replays || !d.Replay && c.live {
+			results[i] = sink.Result{Outcome: sink.Retry, Code: "503"}
+		} else {
+			c.arrived = append(c.arrived, d.Event.Seq)
+		}
+	}
+	return results
+}
+
+// takes returns what it took, and how many it was offered, since the last time.
+func (c *choosy) takes() (arrived []int64, offered int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	arrived, offered = c.arrived, c.offered
+	c.arrived, c.offered = nil, 0
+	return arrived, offered
+}
+
+func replaysOfTest(from, to int64, route int32) (items []cursor.Item) {
+	for seq := from; seq <= to; seq++ {
+		item := freshItem(seq, "a", route)
+		item.Fresh, item.Replay = false, true
+		items = append(items, item)
+	}
+	return items
+}
+
+// actsOn hands the items to route 1, to the end.
+func actsOn(t *testing.T, d *Deliverer, items ...cursor.Item) []cursor.Result {
+	t.Helper()
+	results := d.Act(t.Context(), &cursor.Page{Routes: []cursor.Route{routeOfTest(1, "key")}, Items: items})
+	d.Quiesce()
+	return append(results, d.Collect()...)
+}
+
+// Replays that fail time and again open no breaker for live events: one that comes next is delivered at once.
 func TestFailedReplaysOpenNoBreaker(t *testing.T) {
 	t.Parallel()
+	for _, batch := range []int{1, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			target := &choosy{replays: true, batch: batch}
+			d := New(target, always{}, always{})
+			d.Begin(nil)
+			for n := range int64(2 * breakerTrips) {
+				actsOn(t, d, replaysOfTest(10*n+1, 10*n+5, 1)...)
+			}
+			target.takes()
+			actsOn(t, d, append(replaysOfTest(200, 220, 1), freshItem(300, "x", 1), freshItem(301, "y", 1))...)
+			if arrived, offered := target.takes(); !slices.Equal(arrived, []int64{300, 301}) || offered != 2 {
+				t.Errorf("arrived %v of %d, want the live events, and no replay offered", arrived, offered)
+			}
+		})
+	}
+}
+
+// A dead target is left alone by replays too: after five have failed the others wait, untried, and one at a time finds out
+// whether the target is back.
+func TestFailedReplaysAreLeftAlone(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var arrived []int64
-		d := New(choosy{&arrived}, always{}, always{})
+		target := &choosy{live: true, replays: true}
+		d := New(target, always{}, always{})
 		d.Begin(nil)
-		page := &cursor.Page{Routes: []cursor.Route{routeOfTest(1, "key")}}
-		for seq := range int64(2 * breakerTrips) {
-			replay := freshItem(seq+1, "a", 1)
-			replay.Fresh, replay.Replay = false, true
-			page.Items = append(page.Items, replay)
+		results := actsOn(t, d, replaysOfTest(1, 50, 1)...)
+		if _, offered := target.takes(); offered != breakerTrips {
+			t.Errorf("a dead target was offered %d, want %d", offered, breakerTrips)
 		}
-		d.Act(t.Context(), page)
-		d.Quiesce()
-		d.Collect()
-		page.Items = []cursor.Item{freshItem(100, "a", 1)}
-		d.Act(t.Context(), page)
-		d.Quiesce()
-		if !slices.Equal(arrived, []int64{100}) {
-			t.Errorf("arrived %v, want the live event", arrived)
+		for _, r := range results {
+			untried := r.Seq > breakerTrips
+			if r.Outcome != cursor.Pending || (r.Detail == "") != untried || untried && (r.Reason != breakerOpen || r.Delay != breakerRests || r.Behind) {
+				t.Errorf("replay %d: %+v", r.Seq, r)
+			}
+		}
+		if len(results) != 50 {
+			t.Errorf("%d results for 50 replays", len(results))
+		}
+		for range 3 {
+			time.Sleep(breakerRests + 1)
+			actsOn(t, d, replaysOfTest(6, 50, 1)...)
+			if _, offered := target.takes(); offered != 1 {
+				t.Errorf("it was offered %d to find out whether it is back", offered)
+			}
+		}
+		time.Sleep(breakerRests + 1)
+		target.live, target.replays = false, false
+		actsOn(t, d, replaysOfTest(6, 50, 1)...)
+		if arrived, offered := target.takes(); len(arrived) != 45 || offered != 45 {
+			t.Errorf("%d of 45 replays arrived, %d offered", len(arrived), offered)
+		}
+	})
+}
+
+// Where live events fail, replays wait too; one that is taken shows that the target is back.
+func TestReplaysWaitWithLiveEvents(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		target := &choosy{live: true, replays: true}
+		d := New(target, always{}, always{})
+		d.Begin(nil)
+		for seq := range int64(breakerTrips) {
+			actsOn(t, d, freshItem(seq+1, "", 1))
+		}
+		target.takes()
+		results := actsOn(t, d, replaysOfTest(10, 20, 1)...)
+		if _, offered := target.takes(); offered != 0 || len(results) != 11 {
+			t.Errorf("%d offered, %d results", offered, len(results))
+		}
+		time.Sleep(breakerRests + 1)
+		target.replays = false
+		actsOn(t, d, replaysOfTest(10, 20, 1)...)
+		target.live = false
+		actsOn(t, d, freshItem(30, "", 1), freshItem(31, "", 1))
+		if arrived, _ := target.takes(); len(arrived) != 13 {
+			t.Errorf("arrived %v", arrived)
+		}
+		if d.routes[1].lane.breaker.state() != gobreaker.StateClosed {
+			t.Error("the breaker is not closed")
 		}
 	})
 }

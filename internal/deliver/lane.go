@@ -2,7 +2,6 @@ package deliver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -27,11 +26,6 @@ const (
 	misconfigured = "misconfigured" // the route cannot be opened
 )
 
-const (
-	breakerTrips = 5                // failures in a row
-	breakerRests = 10 * time.Second // then one delivery may try again
-)
-
 // A lane carries the events of one route to its target: those of one key one after the
 // other, those of different keys at once. It runs with one page at a time. What a page
 // cannot wait for goes on here, and is pending in the database meanwhile.
@@ -42,7 +36,7 @@ type lane struct {
 	limits  sink.Limits
 	policy  cursor.RetryPolicy
 	timeout time.Duration
-	breaker *gobreaker.TwoStepCircuitBreaker[any]
+	breaker *breaker
 	limiter *rate.Limiter
 	observe Observer
 	permit  Permit
@@ -84,12 +78,8 @@ func newLane(route cursor.Route, s sink.Sink, perSecond float64, permit Permit, 
 		timeout: time.Duration(route.Timeout * float64(time.Second)),
 		permit:  permit, observe: observe,
 		limiter: rate.NewLimiter(rate.Inf, 0),
+		breaker: newBreaker(route.Code),
 	}
-	l.breaker = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
-		Name: route.Code, MaxRequests: 1, Timeout: breakerRests,
-		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakerTrips },
-		IsExcluded:  func(err error) bool { return errors.Is(err, errReplayFailed) },
-	})
 	if perSecond > 0 {
 		l.limiter = rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond)))
 	}
@@ -154,9 +144,9 @@ func (l *lane) room() int {
 	defer l.mu.Unlock()
 	switch {
 	// What has ended and is not settled is due in the database still.
-	case l.running > 0 || len(l.ended) > 0 || l.breaker.State() == gobreaker.StateOpen:
+	case l.running > 0 || len(l.ended) > 0 || l.breaker.state() == gobreaker.StateOpen:
 		return 0
-	case l.breaker.State() == gobreaker.StateHalfOpen:
+	case l.breaker.state() == gobreaker.StateHalfOpen:
 		return 1
 	default:
 		return min(max(l.pace, firstRoom), mostRoom)
@@ -172,7 +162,7 @@ const (
 func (l *lane) behind() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.ordered && l.waiting.any() && l.breaker.State() == gobreaker.StateClosed
+	return l.ordered && l.waiting.any() && l.breaker.state() == gobreaker.StateClosed
 }
 
 // begin starts a run with the jobs and returns when it is over; of a lane at work, never:
@@ -246,11 +236,14 @@ func (l *lane) slot(ctx context.Context, jobs []*job) {
 	}
 }
 
-// cut takes from the front what may go at once.
+// cut takes from the front what may go at once: live events or replays.
 func (l *lane) cut(jobs []*job, blocked map[string]bool) []*job {
 	n := min(len(jobs), max(1, l.limits.Batch))
 	if l.limiter.Limit() != rate.Inf {
 		n = min(n, l.limiter.Burst())
+	}
+	if other := slices.IndexFunc(jobs[:n], func(j *job) bool { return j.item.Replay != jobs[0].item.Replay }); other > 0 {
+		n = other
 	}
 	if l.limits.KeepsOrder || n == 1 {
 		return jobs[:n]
@@ -284,7 +277,7 @@ func (l *lane) send(ctx context.Context, batch []*job, blocked map[string]bool) 
 		l.untriedAll(sending, gateClosed, 0, blocked)
 		return
 	}
-	done, err := l.breaker.Allow()
+	done, err := l.breaker.allow(sending[0].item.Replay)
 	if err != nil {
 		l.untriedAll(sending, breakerOpen, breakerRests, blocked)
 		return
@@ -298,7 +291,7 @@ func (l *lane) send(ctx context.Context, batch []*job, blocked map[string]bool) 
 	began := time.Now()
 	results := l.deliver(limited, deliveries)
 	cancel()
-	done(verdict(ctx, sending, results))
+	done(verdict(ctx, results))
 	l.observe.Delivered(l.route.Code, results, time.Since(began))
 	for i, j := range sending {
 		l.conclude(ctx, j, results[i], blocked)
@@ -316,27 +309,6 @@ func (l *lane) deliver(ctx context.Context, deliveries []sink.Delivery) (results
 		}
 	}()
 	return l.sink.Deliver(ctx, deliveries)
-}
-
-// errReplayFailed says nothing about the target: it may refuse an old event, time and again, and take every live one. A
-// breaker that it opens would hold up live events behind an operator's replay.
-var errReplayFailed = errors.New("a replay was not delivered")
-
-// verdict is what the breaker is told: the target is ill if it took nothing. What we
-// have cut off ourselves says nothing about it.
-func verdict(ctx context.Context, sent []*job, results []sink.Result) error {
-	for _, r := range results {
-		if r.Outcome == sink.Delivered || r.Outcome == sink.Permanent {
-			return nil
-		}
-	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	if !slices.ContainsFunc(sent, func(j *job) bool { return !j.item.Replay }) {
-		return errReplayFailed
-	}
-	return errors.New("nothing was delivered")
 }
 
 func (l *lane) delivery(item *cursor.Item) sink.Delivery {
@@ -412,8 +384,10 @@ func (l *lane) untried(j *job, reason string, delay time.Duration, blocked map[s
 	blocked[j.key()] = j.key() != ""
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if (!j.item.Fresh || j.staged) && reason != behindKey {
-		j.result = &cursor.Result{} // it is pending in the database, and stays so as it is
+	// What is pending in the database stays so as it is. A replay that the breaker holds back would be due again at once.
+	held := reason == behindKey || reason == breakerOpen && j.item.Replay
+	if (!j.item.Fresh || j.staged) && !held {
+		j.result = &cursor.Result{}
 		return
 	}
 	l.end(j, cursor.Result{Outcome: cursor.Pending, Reason: reason, Delay: delay, Behind: reason == behindKey})

@@ -52,7 +52,7 @@ func (n *notices) look(r *route) {
 	switch {
 	case r.lane != nil:
 		n.close("route_misconfigured", code)
-		switch r.lane.breaker.State() {
+		switch r.lane.breaker.state() {
 		case gobreaker.StateOpen:
 			n.open("target_down", code, "its target fails, and is left alone for a while: "+r.lane.complaint())
 		case gobreaker.StateClosed:

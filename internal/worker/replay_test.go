@@ -1,8 +1,10 @@
 package worker_test
 
 import (
+	"context"
 	"testing"
 
+	"github.com/tidemarkhq/tidemark/internal/worker"
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
@@ -33,5 +35,37 @@ func TestRouteReplayByTheWorker(t *testing.T) {
 	eventually(t, db, `select n || ' ' || count(*) from got group by n order by n`, "a1 2", "a2 2", "b1 2")
 	eventually(t, db, `select concat_ws(' ', attempt_no, outcome, reason, count(*)) from tidemark.route_attempt group by attempt_no, outcome, reason order by 1`,
 		"1 sent 6", "2 pending replay 6", "3 sent 6")
+	eventually(t, db, `select concat_ws(' ', "check", detail) from tidemark.verify() where status = 'fail'`)
+}
+
+// A target that is dead for replays alone is left alone: five are tried, the others wait without an attempt, and are not
+// read again and again. A live event goes meanwhile.
+func TestDeadTargetAndReplays(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, `, "ordering": "key", "concurrency": 1, "retry_policy": {"base_seconds": 3600, "max_seconds": 3600}`)
+	var r reads
+	run(t, db, ts, func(o *worker.Options) { o.Observe = &r })
+	exec(t, db, `select tidemark.emit_strict('test', 'tick', jsonb_build_object('n', 'a' || n), key => 'a') from generate_series(1, 40) n`)
+	eventually(t, db, settled, "true")
+	ts["app"].answers(func(_ context.Context, d sink.Delivery) sink.Result {
+		if d.Replay {
+			return sink.Result{Outcome: sink.Retry, Code: "http_503", Detail: "not now"}
+		}
+		return sink.Result{Outcome: sink.Delivered}
+	})
+	before := r.n.Load()
+	exec(t, db, `select tidemark.route_replay('app', 'a drill', from_seq => 1)`)
+	const waits = `select concat_ws(' ', w.why, count(*)) from tidemark.pending p
+		cross join lateral (select case when p.next_attempt_at < clock_timestamp() + interval '1 minute' then 'untried' else p.last_error end as why) w
+		where p.next_attempt_at > clock_timestamp() group by w.why order by w.why`
+	eventually(t, db, waits, "http_503: not now 5", "untried 35")
+	emit(t, db, "a9")
+	if got := ts["app"].wait(t, 41); got[40].Event.Seq != 41 || got[40].Replay {
+		t.Errorf("got %+v", got[40])
+	}
+	if n := r.n.Load() - before; n > 2000 {
+		t.Errorf("%d reads over replays that wait", n)
+	}
+	eventually(t, db, `select kind from tidemark.finding where closed_at is null and kind = 'target_down'`)
 	eventually(t, db, `select concat_ws(' ', "check", detail) from tidemark.verify() where status = 'fail'`)
 }
