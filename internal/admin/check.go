@@ -114,6 +114,7 @@ func (c *checks) run() report {
 // run gives up a call that does not obey its context. Such a call is joined and not
 // repeated by later ones: else each probe would leave one more behind.
 func (c *check) run() error {
+	noAnswer := fmt.Errorf("no answer within %s", c.Timeout)
 	done := c.running.DoChan("", func() (_ any, err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
 		defer cancel()
@@ -122,18 +123,19 @@ func (c *check) run() error {
 				err = fmt.Errorf("panic: %v", p)
 			}
 		}()
-		return nil, c.Run(ctx)
+		// What it reports may have been too late for something else.
+		if err = c.Run(ctx); ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
+			return nil, noAnswer
+		}
+		return nil, err
 	})
 	late := time.NewTimer(c.Timeout)
 	defer late.Stop()
 	select {
 	case result := <-done:
-		if errors.Is(result.Err, context.DeadlineExceeded) {
-			return fmt.Errorf("no answer within %s", c.Timeout)
-		}
 		return result.Err
 	case <-late.C:
-		return fmt.Errorf("no answer within %s", c.Timeout)
+		return noAnswer
 	}
 }
 

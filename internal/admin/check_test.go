@@ -48,6 +48,11 @@ func TestHealth(t *testing.T) {
 			"[+]database ok\n[-]worker default: closed by <routes.enabled>\n[-]worker other: no lease\nfailed: worker other\n",
 			`{"ok":false,"checks":[{"name":"database","ok":true},{"name":"worker default","ok":false,"advisory":true,"error":"closed by\n<routes.enabled>"},{"name":"worker other","ok":false,"error":"no lease"}]}` + "\n",
 		},
+		{
+			"something else was late", []Check{{Name: "worker", Run: func(context.Context) error { return fmt.Errorf("event 7: %w", context.DeadlineExceeded) }}}, 503,
+			"[-]worker: event 7: context deadline exceeded\nfailed: worker\n", "[-]worker: event 7: context deadline exceeded\nfailed: worker\n",
+			`{"ok":false,"checks":[{"name":"worker","ok":false,"error":"event 7: context deadline exceeded"}]}` + "\n",
+		},
 	} {
 		s := setup(t, Options{})
 		for path, add := range map[string]func(Check){"/livez": s.Live, "/readyz": s.Ready} {
