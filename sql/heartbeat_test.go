@@ -21,15 +21,19 @@ func TestHeartbeat(t *testing.T) {
 		from tidemark.heartbeat_register('mailer', 'Hermes', '{shop}', '20 seconds', reason => 'new')`, "mailer Hermes {shop} 20 60 registered 0 postgres")
 	s.exec(`select tidemark.heartbeat_write('mailer')`)
 	s.exec(`select tidemark.heartbeat_write('mailer', 'running', '{"batch": 7}')`)
+	s.exec(`select tidemark.heartbeat_write('mailer', 'running', '{"batch": 7}', 'job-12')`)
+	s.wantRows(`select current_job_id from tidemark.heartbeat_health where executor_id = 'mailer'`, "job-12")
+	s.exec(`select tidemark.heartbeat_write('mailer', 'running', '{"batch": 7}')`) // it works on none
+	s.wantRows(`select coalesce(current_job_id, 'none') from tidemark.heartbeat_health where executor_id = 'mailer'`, "none")
 	row := `select concat_ws(' ', kind, expected_cadence_seconds, stale_threshold_seconds, last_status, ticks_total, payload, state) from tidemark.heartbeat_health where executor_id = 'mailer'`
-	s.wantRows(row, `Hermes 20 60 running 2 {"batch": 7} alive`)
+	s.wantRows(row, `Hermes 20 60 running 4 {"batch": 7} alive`)
 
 	// Kinds are open data; to register again changes what was registered, and not the beats.
 	s.exec(`insert into tidemark.heartbeat_kind values ('Cron')`)
 	s.exec(`select tidemark.heartbeat_register('mailer', 'Cron', cadence => '1 minute', threshold => '1 minute')`)
-	s.wantRows(row, `Cron 60 60 running 2 {} alive`)
+	s.wantRows(row, `Cron 60 60 running 4 {} alive`)
 	s.exec(`select tidemark.heartbeat_register('mailer')`)
-	s.wantRows(row, `Cron 60 180 running 2 {} alive`)
+	s.wantRows(row, `Cron 60 180 running 4 {} alive`)
 	s.wantRows(`select concat_ws(' ', kind, expected_cadence_seconds, stale_threshold_seconds) from tidemark.heartbeat_register('default/outbox/0', cadence => '10 seconds')`, "PG_worker 10 30")
 	s.wantRows(`select executor_id from tidemark.heartbeat_deregister('mailer', 'moved away')`, "mailer")
 	s.wantRows(`select concat_ws(' ', action, object, actor, reason, before is null, after is null) from tidemark.audit where action like 'heartbeat%' order by id`,
@@ -60,6 +64,9 @@ func TestHeartbeatBadInput(t *testing.T) {
 		{"TM005", "status has 0 characters", `select tidemark.heartbeat_write('x', '')`},
 		{"TM005", "status has 0 characters", `select tidemark.heartbeat_write('x', null)`},
 		{"TM005", "status has 201 characters", `select tidemark.heartbeat_write('x', repeat('x', 201))`},
+		{"TM005", "current_job_id is ''", `select tidemark.heartbeat_write('x', 'ok', '{}', '')`},
+		{"TM005", "current_job_id is 'a b'", `select tidemark.heartbeat_write('x', 'ok', '{}', 'a b')`},
+		{"TM005", "1 to 200 characters without white space", `select tidemark.heartbeat_write('x', 'ok', '{}', repeat('x', 201))`},
 		{"TM005", "is the cursor of a worker", `select tidemark.heartbeat_write('default/outbox/0')`},
 		{"TM005", "cadence is 00:00:00", register + `'z', cadence => '0')`},
 		{"TM005", "cadence is -00:00:10", register + `'z', cadence => '-10 seconds')`},

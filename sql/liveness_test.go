@@ -24,6 +24,36 @@ const (
 	openFindings = `select concat_ws(' ', f.kind, f.subject, f.severity, f.count) from tidemark.finding f where f.closed_at is null order by f.id`
 )
 
+// S4 §7: one setting that makes the check for silence inert, and takes nothing from anybody's own threshold.
+func TestSilenceIsSwitchedOff(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "check")
+	s.register("x")
+	s.exec(`select tidemark.heartbeat_write('x', 'busy', current_job_id => 'job-7')`)
+	least := func(value string) {
+		s.exec(`update tidemark.setting set value = $1 where key = 'queue.heartbeat.stale_threshold_seconds'`, value)
+	}
+	s.silentFor("x", 100)
+	for _, huge := range []string{"3600", "999999999999999999999999999999"} {
+		least(huge)
+		s.check()
+		s.wantRows(silentEvents)
+		s.wantRows(`select state from tidemark.heartbeat_health where executor_id = 'x'`, "alive")
+	}
+	for _, own := range []string{"0", "29", "-1", "soon", ""} { // less, or no number
+		least(own)
+		s.wantRows(`select concat_ws(' ', state, stale_threshold_seconds) from tidemark.heartbeat_health where executor_id = 'x'`, "silent 30")
+	}
+	s.exec(`delete from tidemark.setting where key = 'queue.heartbeat.stale_threshold_seconds'`)
+	s.check("x silent critical told")
+	s.wantRows(silentEvents, "x critical alert")
+	s.wantRows(`select substring(detail from 'its last.*') from tidemark.finding where subject = 'x'`, `its last words were "busy", at job job-7`)
+
+	s.exec(`insert into tidemark.setting (key, value) values ('queue.heartbeat.stale_threshold_seconds', '3600')`)
+	s.check("x returned critical")
+	s.wantRows(openFindings)
+}
+
 // LI3, to the letter.
 func TestSilenceIsTold(t *testing.T) {
 	t.Parallel()

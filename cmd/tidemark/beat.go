@@ -19,7 +19,7 @@ import (
 
 func newBeat(a *app) *cobra.Command {
 	var every time.Duration
-	var status, payload string
+	var status, payload, job string
 	cmd := needs("tidemark_executor", &cobra.Command{
 		Use:   "beat EXECUTOR [-- COMMAND ARGS...]",
 		Short: "Give a sign of life, or run a command and give signs of life while it runs",
@@ -51,6 +51,7 @@ Who has psql only calls: select tidemark.heartbeat_write('mailer/host-7', 'ok', 
 	flags.DurationVar(&every, "every", 30*time.Second, "while the command runs, beat this often")
 	flags.StringVar(&status, "status", "ok", "what it says of itself, without a command")
 	flags.StringVar(&payload, "payload", "", "small facts, as a JSON object, without a command")
+	flags.StringVar(&job, "job", "", "id of the job that it works on, at the end of the command none")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
 			if flags.Changed("status") || flags.Changed("payload") {
@@ -59,13 +60,13 @@ Who has psql only calls: select tidemark.heartbeat_write('mailer/host-7', 'ok', 
 			if every < time.Second {
 				return usagef("--every is %s, must be 1s or more", every)
 			}
-			return a.beatWhile(cmd, args[0], every, args[1:])
+			return a.beatWhile(cmd, args[0], job, every, args[1:])
 		}
 		if flags.Changed("every") {
 			return usagef("--every is for a beat with a command")
 		}
 		return a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			at, err := s.HeartbeatWrite(ctx, args[0], status, payload)
+			at, err := s.HeartbeatWrite(ctx, args[0], status, payload, job)
 			if err != nil {
 				return err
 			}
@@ -84,7 +85,7 @@ Who has psql only calls: select tidemark.heartbeat_write('mailer/host-7', 'ok', 
 
 // beatWhile runs a command. Nothing that the database does may reach it: beats are made
 // elsewhere, each for a short time, and their errors are remarks.
-func (a *app) beatWhile(cmd *cobra.Command, executor string, every time.Duration, command []string) error {
+func (a *app) beatWhile(cmd *cobra.Command, executor, job string, every time.Duration, command []string) error {
 	p, err := a.printer(cmd)
 	if err != nil {
 		return err
@@ -104,7 +105,7 @@ func (a *app) beatWhile(cmd *cobra.Command, executor string, every time.Duration
 			status = 126
 		}
 	} else {
-		b := &beater{app: a, printer: p, executor: executor}
+		b := &beater{app: a, printer: p, executor: executor, job: job}
 		beating, stop := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() {
@@ -164,6 +165,7 @@ type beater struct {
 	*app
 	*printer
 	executor string
+	job      string
 	conn     *pgx.Conn
 	said     string
 }
@@ -216,7 +218,7 @@ func (b *beater) try(ctx context.Context, status, payload string) (err error) {
 			return err
 		}
 	}
-	_, err = postgres.New(b.conn).HeartbeatWrite(ctx, b.executor, status, payload)
+	_, err = postgres.New(b.conn).HeartbeatWrite(ctx, b.executor, status, payload, b.job)
 	return err
 }
 

@@ -46,9 +46,10 @@ func newCaptureRouteSet(a *app) *cobra.Command {
 it is off and in dry run unless told otherwise. Options that are not named stay.`,
 	})
 	flags := cmd.Flags()
-	flags.String("schema", "", "schema of the table, as the catalog spells it")
-	flags.StringVar(&table, "table", "", "the table, as the catalog spells it")
-	flags.String("operation", "", "insert, update, delete or truncate")
+	flags.String("kind", "table", "what makes the events: table (attach it), or a function or trigger that calls tidemark.inbound_emit")
+	flags.String("schema", "", "schema of the table or function, as the catalog spells it")
+	flags.StringVar(&table, "table", "", "the table or function, as the catalog spells it")
+	flags.String("operation", "", "insert, update, delete or truncate; of a function call")
 	flags.String("domain", "", "domain of the events")
 	flags.String("type", "", "type of the events")
 	flags.String("stream", "", "stream of the events; empty: none")
@@ -56,13 +57,13 @@ it is off and in dry run unless told otherwise. Options that are not named stay.
 	flags.Bool("dry-run", true, "record that there would be events, write none")
 	flags.Bool("fail-closed", true, "a transaction whose event cannot be written fails; false: it goes on without")
 	flags.String("idempotency-policy", "change", "change, or transaction: the first change of a row in a transaction only")
-	flags.StringSliceVar(&columns, "columns", nil, "columns whose values the payload shows; empty: none")
+	flags.StringSliceVar(&columns, "columns", nil, "columns or fields whose values the payload shows; empty: none")
 	flags.String("description", "", "for people")
 	reasonFlag(cmd, &reason)
 	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
 		changes := postgres.Changes{}
 		for flag, column := range map[string]string{
-			"schema": "source_schema", "table": "source_table", "operation": "sql_event", "domain": "domain", "type": "type",
+			"kind": "source_object_kind", "schema": "source_schema", "table": "source_table", "operation": "sql_event", "domain": "domain", "type": "type",
 			"idempotency-policy": "idempotency_policy", "description": "description",
 		} {
 			if flags.Changed(flag) {
@@ -95,7 +96,7 @@ it is off and in dry run unless told otherwise. Options that are not named stay.
 		}
 		return s.facts(
 			fact{"inbound route", r.RouteCode}, fact{"enabled", yes(r.Enabled)}, fact{"dry run", yes(r.DryRun)}, fact{"fail closed", yes(r.FailClosed)},
-			fact{"table", r.SourceSchema + "." + r.SourceTable}, fact{"operation", r.SQLEvent}, fact{"events", r.Domain + "/" + r.Type},
+			fact{r.SourceObjectKind, r.SourceSchema + "." + r.SourceTable}, fact{"operation", r.SQLEvent}, fact{"events", r.Domain + "/" + r.Type},
 			fact{"stream", text(r.Stream)}, fact{"idempotency", r.IdempotencyPolicy}, fact{"columns", fmt.Sprint(r.PayloadColumns)}, fact{"description", r.Description})
 	})
 	return cmd

@@ -23,11 +23,12 @@ type Heartbeat struct {
 	RegisteredAt     time.Time       `db:"registered_at" json:"registered_at"`
 	RegisteredBy     string          `db:"registered_by" json:"registered_by"`
 	Payload          json.RawMessage `db:"payload" json:"payload"`
-	Worker           *string         `db:"worker" json:"worker"` // whose cursor it is; null: of none
+	Worker           *string         `db:"worker" json:"worker"`                 // whose cursor it is; null: of none
+	CurrentJobID     *string         `db:"current_job_id" json:"current_job_id"` // null: it works on none
 }
 
 const heartbeat = `select h.executor_id, h.kind, h.domain_scope, h.state, h.excuse, h.age_seconds, h.expected_cadence_seconds,
-	h.stale_threshold_seconds, h.last_status, h.last_beat_at, h.ticks_total, h.registered_at, h.registered_by, h.payload, h.worker
+	h.stale_threshold_seconds, h.last_status, h.last_beat_at, h.ticks_total, h.registered_at, h.registered_by, h.payload, h.worker, h.current_job_id
 from tidemark.heartbeat_health h `
 
 // Heartbeats returns how all executors are.
@@ -63,9 +64,9 @@ func (db *DB) HeartbeatDeregister(ctx context.Context, executor, reason string) 
 	return err
 }
 
-// HeartbeatWrite calls tidemark.heartbeat_write and returns the time of the beat.
-func (db *DB) HeartbeatWrite(ctx context.Context, executor, status, payload string) (time.Time, error) {
-	return value[time.Time](ctx, db, `select tidemark.heartbeat_write($1, $2, coalesce(nullif($3, '')::jsonb, '{}'))`, executor, status, payload)
+// HeartbeatWrite calls tidemark.heartbeat_write and returns the time of the beat. job is empty where the executor works on none.
+func (db *DB) HeartbeatWrite(ctx context.Context, executor, status, payload, job string) (time.Time, error) {
+	return value[time.Time](ctx, db, `select tidemark.heartbeat_write($1, $2, coalesce(nullif($3, '')::jsonb, '{}'), nullif($4, ''))`, executor, status, payload, job)
 }
 
 // HeartbeatDaemon calls tidemark.heartbeat_daemon.

@@ -30,7 +30,7 @@ begin
         from tidemark.inbound_route r
         left join tidemark.capture_attached a on a.relation = tg_relid and a.trigger_name = tg_name
         left join tidemark.event_type t on t.domain = r.domain and t.type = r.type and t.enabled
-        where r.source_schema = tg_table_schema and r.source_table = tg_table_name and r.sql_event = lower(tg_op) and r.enabled;
+        where r.source_object_kind = 'table' and r.source_schema = tg_table_schema and r.source_table = tg_table_name and r.sql_event = lower(tg_op) and r.enabled;
         if not found then
             return null;
         end if;

@@ -43,7 +43,8 @@ begin
         code := '42501';
         problem := format('must be owner of table %s', name);
         advice := format('Attach it as %I, who needs tidemark_admin for that.', mine.relowner::regrole::text);
-    elsif not exists (select from tidemark.inbound_route r where r.source_schema = mine.nspname and r.source_table = mine.relname) then
+    elsif not exists (select from tidemark.inbound_route r
+                      where r.source_object_kind = 'table' and r.source_schema = mine.nspname and r.source_table = mine.relname) then
         problem := format('%s has no inbound route', name);
         advice := format('Make one first: select tidemark.inbound_route_set(''CODE'', ''%s'');', jsonb_build_object(
             'source_schema', mine.nspname, 'source_table', mine.relname, 'sql_event', 'insert', 'domain', '…', 'type', '…'));
@@ -52,7 +53,7 @@ begin
                'Virtual generated columns cannot be; change payload_columns.'
         into problem, advice
         from tidemark.inbound_route r cross join lateral tidemark.capture_columns(capture_attach.relation, r.payload_columns) c
-        where r.source_schema = mine.nspname and r.source_table = mine.relname and c.missing is not null
+        where r.source_object_kind = 'table' and r.source_schema = mine.nspname and r.source_table = mine.relname and c.missing is not null
         order by r.route_code limit 1;
         if not found then
             select format('trigger %I of %s is there already, and is not Tidemark''s', t.tgname, name), 'Rename it.' into problem, advice
@@ -68,7 +69,7 @@ begin
 
     for operation, route, route_code in
         select r.sql_event, r.id, r.route_code from tidemark.inbound_route r
-        where r.source_schema = mine.nspname and r.source_table = mine.relname
+        where r.source_object_kind = 'table' and r.source_schema = mine.nspname and r.source_table = mine.relname
           and not exists (select from tidemark.capture_attached t where t.relation = capture_attach.relation and t.operation = r.sql_event and t.as_attached)
         order by array_position(array['insert', 'update', 'delete', 'truncate'], r.sql_event)
     loop

@@ -23,7 +23,7 @@ begin
         into route
         from tidemark.inbound_route r
         left join tidemark.event_type t on t.domain = %11$L and t.type = %12$L and t.enabled
-        where r.source_schema = %1$L and r.source_table = %2$L and r.sql_event = %9$L and r.enabled%8$s;
+        where r.source_object_kind = 'table' and r.source_schema = %1$L and r.source_table = %2$L and r.sql_event = %9$L and r.enabled%8$s;
         if not found then
             return null;
         end if;

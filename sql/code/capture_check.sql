@@ -9,7 +9,7 @@ as $$
         from tidemark.inbound_route r
         left join (pg_class c join pg_namespace n on n.oid = c.relnamespace)
             on n.nspname = r.source_schema and c.relname = r.source_table
-        left join tidemark.capture_attached a on a.relation = c.oid and a.operation = r.sql_event
+        left join tidemark.capture_attached a on r.source_object_kind = 'table' and a.relation = c.oid and a.operation = r.sql_event
         left join tidemark.event_type e on e.domain = r.domain and e.type = r.type and e.enabled
     ), key as (
         select i.indrelid as relation, array_agg(a.attname::text) as columns
@@ -19,20 +19,38 @@ as $$
         -- A route may come before its table: a pack's does.
         select 'route ' || r.route_code, case when r.enabled then 'fail' else 'warn' end, format('there is no table %s', r.name),
                'Was it renamed? Change source_schema or source_table.'
-        from route r where r.relation is null
+        from route r where r.source_object_kind <> 'function' and r.relation is null
+        union all
+        select 'route ' || r.route_code, case when r.enabled then 'fail' else 'warn' end, format('there is no function %s', r.name),
+               'Was it renamed? Change source_schema or source_table.'
+        from route r
+        where r.source_object_kind = 'function' and not exists (
+            select from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+            where n.nspname = r.source_schema and p.proname = r.source_table)
+        union all
+        select 'route ' || r.route_code, case when r.enabled then 'fail' else 'warn' end,
+               format('%s has no trigger of the application''s that fires for %s: nothing calls tidemark.inbound_emit', r.name, r.sql_event),
+               'Create it, or enable it.'
+        from route r
+        where r.source_object_kind = 'trigger' and r.relation is not null and not exists (
+            select from pg_trigger t join pg_proc p on p.oid = t.tgfoid
+            where t.tgrelid = r.relation and not t.tgisinternal and t.tgenabled in ('O', 'A')
+              and p.pronamespace <> 'tidemark'::regnamespace
+              and t.tgtype & case r.sql_event when 'insert' then 4 when 'delete' then 8 when 'update' then 16 else 32 end <> 0)
         union all
         select 'route ' || r.route_code, case when r.enabled then 'fail' else 'warn' end,
                format('%s is %s, not a table', r.name, case r.relkind when 'v' then 'a view' when 'm' then 'a materialized view' when 'f' then 'a foreign table' else 'something else' end),
                'Capture the tables below it: change source_schema or source_table.'
-        from route r where r.relkind not in ('r', 'p')
+        from route r where r.source_object_kind = 'table' and r.relkind not in ('r', 'p')
         union all
         select 'route ' || r.route_code, 'fail', format('%s is not attached for %s: its changes leave nothing', r.name, r.sql_event),
                format('As its owner: tidemark capture attach %s --reason …', r.name)
-        from route r where r.enabled and r.relation is not null and r.relkind in ('r', 'p') and not r.attached
+        from route r
+        where r.source_object_kind = 'table' and r.enabled and r.relation is not null and r.relkind in ('r', 'p') and not r.attached
         union all
         select 'route ' || r.route_code, 'fail', format('%s has no column %s that can be shown', r.name, c.missing), 'Change payload_columns.'
         from route r cross join lateral tidemark.capture_columns(r.relation, r.payload_columns) c
-        where r.relation is not null and c.missing is not null
+        where r.source_object_kind = 'table' and r.relation is not null and c.missing is not null
         union all
         select 'route ' || r.route_code, case when r.enabled then 'fail' else 'warn' end,
                format('event type %s/%s is not registered or not enabled: there are no events', r.domain, r.type),
@@ -43,7 +61,8 @@ as $$
                format('column %I of %s is a forbidden key, and domain %s is metadata-only: the events are refused', w.name, r.name, r.domain),
                'Take it out of payload_columns, or see tidemark.forbidden_key.'
         from route r left join key k on k.relation = r.relation
-        cross join lateral unnest(r.payload_columns || case when r.sql_event <> 'truncate' then k.columns end) w (name)
+        cross join lateral unnest(r.payload_columns
+            || case when r.source_object_kind = 'table' and r.sql_event <> 'truncate' then k.columns end) w (name)
         where r.metadata_only and tidemark.forbidden_key_in(jsonb_build_object(w.name, null)) is not null
         union all
         select 'table ' || x.name, 'warn', 'it has no primary key: its events have no key and name no row', 'Add one.'
@@ -68,7 +87,8 @@ as $$
         select format('trigger %I of %I.%I', a.trigger_name, a.schema_name, a.table_name), 'warn',
                'it has no inbound route: it costs, and does nothing', format('tidemark capture detach %I.%I', a.schema_name, a.table_name)
         from tidemark.capture_attached a
-        where not exists (select from route r where r.relation = a.relation and r.sql_event = a.operation)
+        where not exists (
+            select from route r where r.source_object_kind = 'table' and r.relation = a.relation and r.sql_event = a.operation)
         union all
         select 'function tidemark.' || c.object, 'fail', 'changed by hand since it was installed', 'tidemark migrate up'
         from tidemark.code c join pg_proc p on p.pronamespace = 'tidemark'::regnamespace and p.proname = c.object

@@ -15,7 +15,7 @@ begin
         from tidemark.inbound_route i
         join pg_namespace n on n.nspname = i.source_schema
         join pg_class c on c.relnamespace = n.oid and c.relname = i.source_table and c.relkind in ('r', 'p')
-        where i.enabled and not i.dry_run and not exists (
+        where i.source_object_kind = 'table' and i.enabled and not i.dry_run and not exists (
             select from tidemark.capture_attached a
             where a.relation = c.oid and a.operation = i.sql_event and a.as_attached and a.enabled in ('O', 'A'))
           and not exists (select from tidemark.capture_gap g where g.name = format('%I.%I', n.nspname, c.relname) and g.resolved_at is null)

@@ -7,7 +7,8 @@ declare
     route tidemark.inbound_route;
 begin
     select r.* into route from tidemark.inbound_route r
-    where format('%I.%I', r.source_schema, r.source_table) = capture_gap_route.name and r.sql_event in ('insert', 'update') and r.enabled and not r.dry_run
+    where r.source_object_kind = 'table' and format('%I.%I', r.source_schema, r.source_table) = capture_gap_route.name
+      and r.sql_event in ('insert', 'update') and r.enabled and not r.dry_run
     order by r.sql_event limit 1;
     if not found then
         raise exception using errcode = 'TM005', message = format('%s has no enabled inbound route for inserts or updates that is not in dry run', name),

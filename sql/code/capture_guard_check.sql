@@ -13,7 +13,8 @@ begin
     join pg_class c on c.oid = t.tgrelid
     join pg_namespace n on n.oid = c.relnamespace
     where d.classid = 'pg_trigger'::regclass and p.pronamespace = 'tidemark'::regnamespace and n.nspname <> 'tidemark'
-      and not exists (select from tidemark.inbound_route r where r.source_schema = n.nspname and r.source_table = c.relname)
+      and not exists (select from tidemark.inbound_route r
+                      where r.source_object_kind = 'table' and r.source_schema = n.nspname and r.source_table = c.relname)
     limit 1;
     if found then
         raise exception using errcode = 'TM005',

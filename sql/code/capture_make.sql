@@ -16,6 +16,11 @@ declare
         where p.oid = 'tidemark.capture'::regproc and c not like 'search_path=%');
 begin
     select r.* into route from tidemark.inbound_route r where r.route_code = capture_make.route_code;
+    if route.source_object_kind <> 'table' then
+        raise exception using errcode = 'TM005',
+            message = format('inbound route %s is of a %s, not of a table', capture_make.route_code, route.source_object_kind),
+            hint = 'It has no trigger of Tidemark''s: the application calls tidemark.inbound_emit.';
+    end if;
     -- Not by to_regclass: the log's owner may not use the schema.
     relation := (select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
                  where n.nspname = route.source_schema and c.relname = route.source_table);

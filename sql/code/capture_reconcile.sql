@@ -31,7 +31,7 @@ begin
         from tidemark.inbound_route r
         join pg_namespace n on n.nspname = r.source_schema
         join pg_class c on c.relnamespace = n.oid and c.relname = r.source_table and c.relkind in ('r', 'p')
-        where r.enabled group by 1, 2 order by 2
+        where r.source_object_kind = 'table' and r.enabled group by 1, 2 order by 2
     loop
         relation := one.name;
         old := (select c from tidemark.capture_checkpoint c where c.name = one.name and c.relation <> one.id order by c.at desc limit 1);

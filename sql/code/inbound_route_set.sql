@@ -28,9 +28,9 @@ begin
                     hint = 'A new inbound route needs source_schema, source_table, sql_event, domain and type.';
             end if;
         end loop;
-        insert into tidemark.inbound_route as r (route_code, source_schema, source_table, sql_event, domain, type)
-        values (inbound_route_set.route_code, changes ->> 'source_schema', changes ->> 'source_table', changes ->> 'sql_event',
-                changes ->> 'domain', changes ->> 'type')
+        insert into tidemark.inbound_route as r (route_code, source_object_kind, source_schema, source_table, sql_event, domain, type)
+        values (inbound_route_set.route_code, coalesce(changes ->> 'source_object_kind', 'table'), changes ->> 'source_schema',
+                changes ->> 'source_table', changes ->> 'sql_event', changes ->> 'domain', changes ->> 'type')
         returning r.* into route;
     end if;
 

@@ -47,7 +47,7 @@ begin
 
         update tidemark.silence s set told_at = clock_timestamp()
         where s.executor_id = overdue
-          and coalesce(s.told_at <= clock_timestamp() - make_interval(secs => 2 * h.stale_threshold_seconds)
+          and coalesce(s.told_at <= clock_timestamp() - make_interval(secs => 2.0 * h.stale_threshold_seconds)
                        or s.told_at > clock_timestamp(), true);
         told := found;
         id := null;
@@ -62,9 +62,9 @@ begin
           and o.subject = overdue and o.closed_at is null;
         if told or f.severity is distinct from h.severity then
             perform tidemark.finding_open(case when h.worker is null then 'heartbeat_silent' else 'cursor_silent_gap' end, overdue, h.severity,
-                format('silent for %s, a beat is expected every %s s; its last words were "%s"%s',
+                format('silent for %s, a beat is expected every %s s; its last words were "%s"%s%s',
                        make_interval(secs => h.age_seconds), h.expected_cadence_seconds, h.last_status,
-                       ', as ' || h.lease_owner));
+                       ', as ' || h.lease_owner, ', at job ' || h.current_job_id));
         end if;
         return query select overdue, h.state, h.severity, h.age_seconds, h.expected_cadence_seconds, h.stale_threshold_seconds, h.last_status, id;
     end loop;
