@@ -68,6 +68,13 @@ func TestInboundKindsAreApart(t *testing.T) {
 			"sql_event": "call", "domain": "app", "type": "own", "enabled": true, "dry_run": false}'), tidemark.type_set('app', 'own')`)
 	s.exec(`insert into orders values (1)`)
 	s.wantEvents("insert 1")
+	// The table's own is off: the other one is not taken in its place, by either way of capture.
+	s.exec(`update tidemark.inbound_route set enabled = false where source_object_kind = 'table' and sql_event = 'insert'`)
+	s.exec(`insert into orders values (2)`)
+	s.exec(`alter table orders add column more int`)
+	s.exec(`insert into orders values (3)`)
+	s.wantEvents()
+	s.exec(`update tidemark.inbound_route set enabled = true`)
 	s.wantRows(`select concat_ws(' ', type, state, trigger) from tidemark.capture_list order by 1`,
 		"delete live attached", "insert live attached", "own live by function", "own live by trigger", "truncate live attached", "update live attached")
 	const own = `select concat_ws(' ', object, status, problem) from tidemark.capture_check() where object like 'route %'`
@@ -82,6 +89,8 @@ func TestInboundKindsAreApart(t *testing.T) {
 	s.wantRows(own)
 	s.wantRows(`select status from tidemark.capture_reconcile()`, "first")
 
+	s.exec(`delete from tidemark.inbound_route where source_object_kind = 'table' and sql_event = 'insert'`)
+	s.wantRows(`select concat_ws(' ', state, trigger) from tidemark.capture_list where operation = 'insert' order by 1`, "live by trigger", "no route attached")
 	s.exec(`select tidemark.capture_detach('orders', 'test'); delete from tidemark.inbound_route where source_object_kind = 'table'`)
 	s.refused("TM005", "public.orders has no inbound route", `select tidemark.capture_attach('public.orders', 'test')`)
 	s.refused("TM005", "inbound route own is of a trigger, not of a table", `select tidemark.capture_make('own')`)
