@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/emit"
 )
 
 // Querier is what Emit needs of a pgx.Tx, a *pgx.Conn or a *pgxpool.Pool.
@@ -15,57 +17,72 @@ type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-const (
-	emitOne = `select tidemark.emit_strict(
-	domain => $1, type => $2, payload => coalesce($3::jsonb, '{}'), key => nullif($4, ''), stream => nullif($5, ''),
-	lane => nullif($6, '')::tidemark.lane, severity => nullif($7, '')::tidemark.severity,
-	subject_table => nullif($8, ''), subject_ref => nullif($9, ''), idempotency_key => nullif($10, ''),
-	trace => nullif($11, ''), actor => nullif($12, ''), occurred_at => $13)::text`
-	emitMany = `select to_json(array_agg(m.event_id::text order by m.position))::text from tidemark.emit_many_strict($1::text::jsonb) m`
-)
-
-// Emit emits an event in the transaction tx by tidemark.emit_strict, and returns its id:
-// rolled back, there is no event. A type that is not registered or not enabled is an error. With an IdempotencyKey that was used before, nothing is stored and the id is that
-// of the first event.
+// Emit emits an event in the transaction tx by tidemark.emit_strict, and returns its id: rolled back, there is no event. A
+// type that is not registered or not enabled is an error. With an IdempotencyKey that was used before, nothing is stored and
+// the id is that of the first event.
 //
-// The error is ErrUnknownType, ErrPayload, ErrForbiddenKey or ErrArgument where Tidemark
-// refuses the event; then tx can only be rolled back.
+// The payload must fit the whole JSON Schema that its type has when the statement begins; the database alone checks a part
+// of it. Schemas are kept in memory, and each emit asks whether they still hold: the first emit of a type that has a schema,
+// and the first after a change, take two statements, every other one takes one.
+//
+// The error is ErrUnknownType, ErrPayload, ErrForbiddenKey, ErrArgument or ErrDomain where Tidemark refuses the event. Roll
+// tx back then: where the database refused it, PostgreSQL allows nothing else.
 func Emit(ctx context.Context, tx Querier, e Event) (id string, err error) {
-	err = tx.QueryRow(ctx, emitOne, e.arguments()...).Scan(&id)
-	return id, AsError(err)
+	return emitOne(ctx, rows(tx), e)
 }
 
-// EmitMany emits events in one statement. The ids stand in the order of the events. An
+// EmitMany emits events in one statement, as Emit does one. The ids stand in the order of the events. An
 // event that is refused refuses them all, in a transaction or without one: nothing is stored.
 func EmitMany(ctx context.Context, tx Querier, events []Event) (ids []string, err error) {
-	document, err := document(events)
-	if err != nil {
-		return nil, err
-	}
-	var text *string
-	if err := tx.QueryRow(ctx, emitMany, document).Scan(&text); err != nil {
-		return nil, AsError(err)
-	}
-	return eventIDs(text)
+	return emitMany(ctx, rows(tx), events)
 }
 
 // EmitSQL is Emit for database/sql, with the driver github.com/jackc/pgx/v5/stdlib.
 func EmitSQL(ctx context.Context, tx *sql.Tx, e Event) (id string, err error) {
-	err = tx.QueryRowContext(ctx, emitOne, e.arguments()...).Scan(&id)
-	return id, AsError(err)
+	return emitOne(ctx, rowsSQL(tx), e)
 }
 
 // EmitManySQL is EmitMany for database/sql.
 func EmitManySQL(ctx context.Context, tx *sql.Tx, events []Event) (ids []string, err error) {
+	return emitMany(ctx, rowsSQL(tx), events)
+}
+
+func rows(tx Querier) emit.Query {
+	return func(ctx context.Context, sql string, args ...any) emit.Row { return tx.QueryRow(ctx, sql, args...) }
+}
+
+func rowsSQL(tx *sql.Tx) emit.Query {
+	return func(ctx context.Context, sql string, args ...any) emit.Row {
+		return tx.QueryRowContext(ctx, sql, args...)
+	}
+}
+
+func emitOne(ctx context.Context, query emit.Query, e Event) (string, error) {
+	id, err := emit.One(ctx, query, true, emit.Event{Domain: e.Domain, Type: e.Type, Payload: e.Payload}, e.arguments())
+	if err != nil {
+		return "", AsError(err)
+	}
+	return *id, nil
+}
+
+func emitMany(ctx context.Context, query emit.Query, events []Event) ([]string, error) {
 	document, err := document(events)
 	if err != nil {
 		return nil, err
 	}
-	var text *string
-	if err := tx.QueryRowContext(ctx, emitMany, document).Scan(&text); err != nil {
+	checked := make([]emit.Event, len(events))
+	for i, e := range events {
+		checked[i] = emit.Event{Domain: e.Domain, Type: e.Type, Payload: e.Payload}
+	}
+	stored, err := emit.Many(ctx, query, true, checked, document)
+	if err != nil {
 		return nil, AsError(err)
 	}
-	return eventIDs(text)
+	var ids []string
+	for _, id := range stored {
+		ids = append(ids, *id)
+	}
+	return ids, nil
 }
 
 // document is the argument of emit_many_strict.
@@ -84,15 +101,6 @@ func document(events []Event) (string, error) {
 		}
 	}
 	return "", err
-}
-
-// eventIDs reads what emitMany returned; null: there were no events.
-func eventIDs(text *string) (ids []string, err error) {
-	if text == nil {
-		return nil, nil
-	}
-	err = json.Unmarshal([]byte(*text), &ids)
-	return ids, err
 }
 
 func (e Event) arguments() []any {

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/emit"
 )
 
 // What Tidemark refuses, each with the SQLSTATE that the database gives it. Ask with
@@ -13,8 +14,8 @@ import (
 var (
 	// ErrUnknownType, TM001: the event type is not registered or not enabled.
 	ErrUnknownType = errors.New("unknown event type")
-	// ErrPayload, TM002: the payload is no object or breaks its schema, or an event
-	// has a field that there is not.
+	// ErrPayload, TM002: the payload is no object or does not fit the schema of its type, or
+	// the event has an unknown field.
 	ErrPayload = errors.New("bad payload")
 	// ErrForbiddenKey, TM003: the payload holds a key that its domain forbids.
 	ErrForbiddenKey = errors.New("forbidden key")
@@ -88,12 +89,15 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// AsError turns an error of the database that has a code of the class TM into an
+// AsError turns an error of the database that has a code of the class TM, and what Emit finds of a payload, into an
 // *Error. Every other error, nil too, is returned as it is.
 func AsError(err error) error {
 	var refused *Error
 	if errors.As(err, &refused) {
 		return err
+	}
+	if misfits, ok := emit.AsMisfits(err); ok {
+		return &Error{Code: "TM002", Message: misfits.Error(), Hint: misfits[0].Hint(), cause: err}
 	}
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) || len(pgErr.Code) != 5 || pgErr.Code[:2] != "TM" {

@@ -128,10 +128,16 @@ func payloadsFit(t *testing.T, test *tidemarktest.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var schemas payload.Schemas
 	var schema, text json.RawMessage
 	if _, err := pgx.ForEachRow(rows, []any{&schema, &text}, func() error {
-		if err := schemas.Check(schema, text); err != nil {
+		if schema == nil {
+			return nil
+		}
+		checker, err := payload.Compile(schema)
+		if err != nil {
+			return err
+		}
+		if err := checker.Check(text); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 		return nil

@@ -51,11 +51,10 @@ func TestIUCore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var schemas payload.Schemas
 	var names []string
 	for _, e := range types {
 		names = append(names, e.Type)
-		if err := schemas.Compile(e.Schema); err != nil {
+		if _, err := payload.Compile(e.Schema); err != nil {
 			t.Error(e.Type, err)
 		}
 		if e.Description == "" || !e.Enabled {

@@ -121,13 +121,6 @@ func emitOne(ctx context.Context, s *session, flags *pflag.FlagSet, strict bool)
 }
 
 func emitEvent(ctx context.Context, s *session, event tidemark.Event, strict bool) error {
-	schemas, err := newRegistry(ctx, s)
-	if err != nil {
-		return err
-	}
-	if err := schemas.check(event); err != nil {
-		return err
-	}
 	emit := s.Emit
 	if strict {
 		emit = s.EmitStrict

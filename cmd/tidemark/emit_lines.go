@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/emit"
 	"github.com/tidemarkhq/tidemark/internal/intake"
 	"github.com/tidemarkhq/tidemark/internal/postgres"
 )
@@ -41,7 +42,6 @@ type lineError struct {
 type lineEmitter struct {
 	session *session
 	reader  *intake.Reader
-	types   *registry
 	strict  bool
 	carryOn bool
 
@@ -55,13 +55,7 @@ type lineEmitter struct {
 type unknownType struct{ lines, first int }
 
 func emitLines(ctx context.Context, s *session, reader *intake.Reader, f emitFlags) error {
-	types, err := newRegistry(ctx, s)
-	if err != nil {
-		return err
-	}
-	e := &lineEmitter{
-		session: s, reader: reader, types: types, strict: f.strict, carryOn: f.carryOn, unknown: map[string]unknownType{},
-	}
+	e := &lineEmitter{session: s, reader: reader, strict: f.strict, carryOn: f.carryOn, unknown: map[string]unknownType{}}
 	if err := e.run(ctx); err != nil {
 		if e.committed > 0 {
 			return hinted{err, fmt.Sprintf("What is good of lines 1 to %d is emitted.", e.committed)}
@@ -111,8 +105,6 @@ func (e *lineEmitter) batch() (items []intake.Item, err error) {
 			item.Line, err = bad.Line, badEvent(bad.Err)
 		case err != nil:
 			return items, err
-		default:
-			err = e.types.check(item.Event)
 		}
 		e.read = item.Line
 		if err == nil {
@@ -125,8 +117,8 @@ func (e *lineEmitter) batch() (items []intake.Item, err error) {
 	return items, nil
 }
 
-// send emits a batch. Where the database refuses it, its halves are sent, down to the
-// lines that are refused, earlier ones first.
+// send emits a batch. Lines whose payloads do not fit are known; where the database refuses the batch, its halves are sent,
+// down to the lines that are refused, earlier ones first.
 func (e *lineEmitter) send(ctx context.Context, tx pgx.Tx, items []intake.Item) error {
 	if len(items) == 0 {
 		return nil
@@ -141,10 +133,40 @@ func (e *lineEmitter) send(ctx context.Context, tx pgx.Tx, items []intake.Item) 
 	case len(items) == 1:
 		return e.refuse(items[0].Line, err)
 	}
+	if misfits, ok := emit.AsMisfits(err); ok {
+		return e.sendFitting(ctx, tx, items, misfits)
+	}
 	if err := e.send(ctx, tx, items[:len(items)/2]); err != nil {
 		return err
 	}
 	return e.send(ctx, tx, items[len(items)/2:])
+}
+
+// sendFitting refuses the items that do not fit, and emits the others.
+func (e *lineEmitter) sendFitting(ctx context.Context, tx pgx.Tx, items []intake.Item, misfits emit.Misfits) error {
+	if !e.carryOn {
+		// The first line that is refused is told, and the database may refuse an earlier one.
+		items, misfits = items[:misfits[0].Position], misfits[:1]
+	}
+	var fitting, unfit []intake.Item
+	for i, item := range items {
+		if len(misfits) > len(unfit) && misfits[len(unfit)].Position == i+1 {
+			unfit = append(unfit, item)
+		} else {
+			fitting = append(fitting, item)
+		}
+	}
+	if err := e.send(ctx, tx, fitting); err != nil {
+		return err
+	}
+	for i, item := range unfit {
+		alone := *misfits[i]
+		alone.Position = 0 // in a batch of ours
+		if err := e.refuse(item.Line, tidemark.AsError(&alone)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // emit emits all of the items or, with an error, none: the transaction goes on. What is refused leaves no trace, so that
@@ -152,12 +174,12 @@ func (e *lineEmitter) send(ctx context.Context, tx pgx.Tx, items []intake.Item) 
 func (e *lineEmitter) emit(ctx context.Context, tx pgx.Tx, items []intake.Item) (ids []*string, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) (err error) {
 		db := postgres.New(savepoint)
-		emit, emitMany := db.Emit, db.EmitMany
+		one, many := db.Emit, db.EmitMany
 		if e.strict {
-			emit, emitMany = db.EmitStrict, db.EmitManyStrict
+			one, many = db.EmitStrict, db.EmitManyStrict
 		}
 		if len(items) == 1 { // so that the error names no position in a batch of ours
-			id, err := emit(ctx, items[0].Event)
+			id, err := one(ctx, items[0].Event)
 			ids = []*string{id}
 			return err
 		}
@@ -165,7 +187,7 @@ func (e *lineEmitter) emit(ctx context.Context, tx pgx.Tx, items []intake.Item) 
 		for i, item := range items {
 			events[i] = item.Event
 		}
-		ids, err = emitMany(ctx, events)
+		ids, err = many(ctx, events)
 		return err
 	})
 	return ids, err
@@ -174,6 +196,9 @@ func (e *lineEmitter) emit(ctx context.Context, tx pgx.Tx, items []intake.Item) 
 // isRefusal tells whether the error is the fault of an event: a rule of ours, data
 // that PostgreSQL cannot hold (22), or too much of it (54).
 func isRefusal(err error) bool {
+	if _, ok := emit.AsMisfits(err); ok {
+		return true
+	}
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && (pgErr.Code[:2] == "TM" || pgErr.Code[:2] == "22" || pgErr.Code[:2] == "54")
 }

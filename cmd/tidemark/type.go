@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -112,7 +113,8 @@ func readSchema(s *session, name string) (document json.RawMessage, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return document, new(payload.Schemas).Compile(document)
+	_, err = payload.Compile(document)
+	return document, err
 }
 
 func showType(s *session, t postgres.EventType) error {
@@ -122,5 +124,6 @@ func showType(s *session, t postgres.EventType) error {
 	return s.facts(
 		fact{"domain", t.Domain}, fact{"type", t.Type}, fact{"version", number(t.Version)},
 		fact{"enabled", yes(t.Enabled)}, fact{"schema", firstOf(string(t.Schema), "none: any JSON object")},
+		fact{"not checked by SQL", firstOf(strings.Join(t.Unchecked, ", "), "-")},
 		fact{"description", t.Description})
 }

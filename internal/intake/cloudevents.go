@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/strict"
 )
 
 // ErrAttribute is in the error for an attribute that an event has no place for.
@@ -88,7 +89,7 @@ func (c CloudEvents) Parse(document []byte) (tidemark.Event, error) {
 	case event.Domain == "":
 		return tidemark.Event{}, errors.New("names no domain: the attribute tidemarkdomain is missing, and no domain is given for all")
 	case blank.MatchString(event.Actor):
-		return tidemark.Event{}, fmt.Errorf("source is %s, must be a URI reference", short(event.Actor))
+		return tidemark.Event{}, fmt.Errorf("source is %s, must be a URI reference", strict.Short(event.Actor))
 	}
 	event.IdempotencyKey = event.Actor + " " + id
 	return event, nil
@@ -105,9 +106,9 @@ func (c CloudEvents) known(fields map[string]json.RawMessage) error {
 		switch {
 		case slices.Contains(mapped, name):
 		case !extensionName.MatchString(name):
-			return fmt.Errorf("has the attribute %s, and names of attributes are of a-z and 0-9", short(name))
+			return fmt.Errorf("has the attribute %s, and names of attributes are of a-z and 0-9", strict.Short(name))
 		case !c.IgnoreAttributes:
-			return fmt.Errorf("attribute %s %w", short(name), ErrAttribute)
+			return fmt.Errorf("attribute %s %w", strict.Short(name), ErrAttribute)
 		}
 	}
 	return nil
@@ -125,7 +126,7 @@ func envelope(fields map[string]json.RawMessage) error {
 		return err
 	}
 	if version != "1.0" {
-		return fmt.Errorf("specversion is %s, must be 1.0", short(version))
+		return fmt.Errorf("specversion is %s, must be 1.0", strict.Short(version))
 	}
 	if fields["data_base64"] != nil {
 		return errors.New("data_base64: binary data cannot be a payload, which is a JSON object")
@@ -139,7 +140,7 @@ func envelope(fields map[string]json.RawMessage) error {
 	}
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil || media != "application/json" && media != "text/json" && !strings.HasSuffix(media, "+json") {
-		return fmt.Errorf("datacontenttype is %s, must be application/json", short(contentType))
+		return fmt.Errorf("datacontenttype is %s, must be application/json", strict.Short(contentType))
 	}
 	return nil
 }

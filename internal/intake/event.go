@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/strict"
 )
 
 // ParseEvent reads an event in our own form, a JSON object whose fields are the
@@ -65,7 +66,7 @@ func setField(e *tidemark.Event, name string, value json.RawMessage) (err error)
 	case "occurred_at":
 		e.OccurredAt, err = instant(name, value)
 	default:
-		return fmt.Errorf("has the unknown field %s", short(name))
+		return fmt.Errorf("has the unknown field %s", strict.Short(name))
 	}
 	return err
 }
@@ -118,7 +119,7 @@ func notOneOf[T ~string](name, got string, allowed []T) error {
 	for _, a := range allowed {
 		names = append(names, string(a))
 	}
-	return fmt.Errorf("%s is %s, must be one of %s", name, short(got), strings.Join(names, ", "))
+	return fmt.Errorf("%s is %s, must be one of %s", name, strict.Short(got), strings.Join(names, ", "))
 }
 
 var traceparent = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
@@ -126,7 +127,7 @@ var traceparent = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-
 func trace(name string, value json.RawMessage) (string, error) {
 	s, err := text(name, value)
 	if err == nil && !traceparent.MatchString(s) {
-		err = fmt.Errorf("%s is %s, must be a W3C traceparent (00-<32 hex>-<16 hex>-<2 hex>)", name, short(s))
+		err = fmt.Errorf("%s is %s, must be a W3C traceparent (00-<32 hex>-<16 hex>-<2 hex>)", name, strict.Short(s))
 	}
 	return s, err
 }
@@ -138,7 +139,7 @@ func instant(name string, value json.RawMessage) (time.Time, error) {
 	}
 	var t time.Time
 	if err := t.UnmarshalText([]byte(s)); err != nil || t.IsZero() {
-		return time.Time{}, fmt.Errorf("%s is %s, must be a time such as 2026-01-31T12:00:00Z (RFC 3339)", name, short(s))
+		return time.Time{}, fmt.Errorf("%s is %s, must be a time such as 2026-01-31T12:00:00Z (RFC 3339)", name, strict.Short(s))
 	}
 	return t, nil
 }

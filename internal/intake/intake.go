@@ -9,13 +9,9 @@ import (
 	"github.com/tidemarkhq/tidemark"
 )
 
-const (
-	// MaxLine is the longest line, and the largest CloudEvent that stands on more
-	// than one, in bytes without the newline.
-	MaxLine = 1 << 20
-	// MaxDepth is how deep objects and arrays of one line may stand in each other.
-	MaxDepth = 128
-)
+// MaxLine is the longest line, and the largest CloudEvent that stands on more
+// than one, in bytes without the newline.
+const MaxLine = 1 << 20
 
 // Item is an event and the line, counted from 1, that it stood on.
 type Item struct {

@@ -1,79 +1,30 @@
-// Package payload checks payloads of events against the JSON Schemas that the registry
-// of event types holds. The database checks a part of them only.
+// Package payload checks payloads of events against JSON Schemas.
 package payload
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
 	"github.com/tidemarkhq/tidemark/internal/oneline"
+	"github.com/tidemarkhq/tidemark/internal/strict"
 )
 
-// mostSchemas bounds what a long-lived program keeps of schemas that were replaced.
-const mostSchemas = 1000
+// Schema is a JSON Schema that was compiled. Its methods may be called from several goroutines.
+type Schema struct{ compiled *jsonschema.Schema }
 
-// Schemas checks payloads. Each schema is compiled once. The zero value is ready; its
-// methods may be called from several goroutines.
-type Schemas struct {
-	mu       sync.Mutex
-	compiled map[string]*jsonschema.Schema // by the schema's text, so that a changed one is another
-}
-
-// Compile tells whether schema is a JSON Schema: draft 2020-12, or the one that it
-// names. References to other documents are refused, and nothing is ever fetched.
-func (s *Schemas) Compile(schema json.RawMessage) error {
-	_, err := s.schema(schema)
-	return err
-}
-
-// Check tells whether payload, which is valid JSON, fits schema. No schema: it does.
-// The error names the first things that do not fit.
-func (s *Schemas) Check(schema, payload json.RawMessage) error {
-	if len(schema) == 0 {
-		return nil
-	}
-	compiled, err := s.schema(schema)
-	if err != nil {
-		return err
-	}
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(payload))
-	if err != nil {
-		return fmt.Errorf("payload is not JSON: %w", err)
-	}
-	err = compiled.Validate(document)
-	var misfit *jsonschema.ValidationError
-	if errors.As(err, &misfit) {
-		return errors.New(strings.Join(lines(misfit, 3), "; "))
-	}
-	return err
-}
-
-func (s *Schemas) schema(text json.RawMessage) (*jsonschema.Schema, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if compiled := s.compiled[string(text)]; compiled != nil {
-		return compiled, nil
-	}
-	compiled, err := compile(text)
-	if err != nil {
-		return nil, err
-	}
-	if s.compiled == nil || len(s.compiled) >= mostSchemas {
-		s.compiled = map[string]*jsonschema.Schema{}
-	}
-	s.compiled[string(text)] = compiled
-	return compiled, nil
-}
-
-func compile(text json.RawMessage) (*jsonschema.Schema, error) {
+// Compile compiles a JSON Schema: of draft 2020-12, or of the draft that it names. References to other documents are
+// refused, and nothing is ever fetched.
+func Compile(text json.RawMessage) (*Schema, error) {
 	const name = "tidemark:///schema"
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -82,22 +33,97 @@ func compile(text json.RawMessage) (*jsonschema.Schema, error) {
 	if _, ok := document.(map[string]any); !ok {
 		return nil, errors.New("schema must be a JSON object")
 	}
+	if err := numbers(document, new(int)); err != nil {
+		return nil, fmt.Errorf("schema %w", err)
+	}
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.UseLoader(noLoader{})
 	if err := compiler.AddResource(name, document); err != nil {
-		return nil, fmt.Errorf("schema is not a JSON Schema: %w", err)
+		return nil, notASchema(err)
 	}
 	compiled, err := compiler.Compile(name)
+	if err != nil {
+		return nil, notASchema(err)
+	}
+	return &Schema{compiled}, nil
+}
+
+func notASchema(err error) error {
 	var invalid *jsonschema.SchemaValidationError
 	var misfit *jsonschema.ValidationError
-	switch {
-	case errors.As(err, &invalid) && errors.As(invalid.Err, &misfit):
-		return nil, fmt.Errorf("schema is not a JSON Schema: %s", strings.Join(lines(misfit, 3), "; "))
-	case err != nil:
-		return nil, fmt.Errorf("schema is not a JSON Schema: %w", err)
+	if errors.As(err, &invalid) && errors.As(invalid.Err, &misfit) {
+		return fmt.Errorf("schema is not a JSON Schema: %s", strings.Join(lines(misfit, 3), "; "))
 	}
-	return compiled, nil
+	return fmt.Errorf("schema is not a JSON Schema: %s", oneline.Clean(err.Error()))
+}
+
+// Check tells whether payload fits the schema. The error names the first things that do not fit. The payload is read
+// strictly, so that what is checked is what jsonb stores: of a key that stands twice a checker may see another value.
+func (s *Schema) Check(payload json.RawMessage) error {
+	if err := strict.Check(payload); err != nil {
+		return fmt.Errorf("payload %w", err)
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(payload))
+	if err != nil {
+		return fmt.Errorf("payload is not JSON: %w", err)
+	}
+	if err := numbers(document, new(int)); err != nil {
+		return fmt.Errorf("payload %w", err)
+	}
+	err = s.compiled.Validate(document)
+	var misfit *jsonschema.ValidationError
+	if errors.As(err, &misfit) {
+		return errors.New(strings.Join(lines(misfit, 3), "; "))
+	}
+	return err
+}
+
+// What jsonb can hold of a number, and how many digits all numbers of a document may have when they are written out. The
+// checker calculates with all digits: 1e999999 takes it 80 ms, and a larger one makes it panic.
+const (
+	mostDigits   = 131072
+	mostDecimals = 16383
+	mostWritten  = 8 << 20
+)
+
+// numbers refuses what jsonb cannot hold of numbers, and more digits than are worth the time.
+func numbers(value any, written *int) error {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, member := range value {
+			if err := numbers(member, written); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, element := range value {
+			if err := numbers(element, written); err != nil {
+				return err
+			}
+		}
+	case json.Number:
+		digits, decimals := size(string(value))
+		*written += digits + decimals
+		switch {
+		case digits > mostDigits || decimals > mostDecimals:
+			return fmt.Errorf("holds a number that PostgreSQL cannot store: %s", strict.Short(string(value)))
+		case *written > mostWritten:
+			return fmt.Errorf("holds numbers with more than %d digits", mostWritten)
+		}
+	}
+	return nil
+}
+
+// size is how many digits a JSON number has before and behind the point when it is written without an exponent.
+func size(number string) (digits, decimals int) {
+	mantissa, power, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(number, "-")), "e")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	exponent, err := strconv.Atoi(cmp.Or(power, "0"))
+	if err != nil || exponent > math.MaxInt32 || exponent < -math.MaxInt32 {
+		exponent = math.MaxInt32
+	}
+	return max(len(whole)+exponent, 0), max(len(fraction)-exponent, 0)
 }
 
 // noLoader keeps a schema, which is data, from making us read a file or a URL.

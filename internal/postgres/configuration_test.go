@@ -21,7 +21,7 @@ func TestTypesAndDomains(t *testing.T) {
 	}
 	want := postgres.EventType{
 		Domain: "shop", Type: "order.paid", Version: 2, Enabled: true, Schema: json.RawMessage(`{"type": "object"}`),
-		Description: "An order was paid.",
+		Unchecked: []string{}, Description: "An order was paid.",
 	}
 	if diff := cmp.Diff(want, set); diff != "" {
 		t.Error(diff)

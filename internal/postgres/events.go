@@ -7,15 +7,10 @@ import (
 	"time"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/emit"
 )
 
-// emitted are the arguments of emit and emit_strict. Empty texts are null there.
-const emitted = `(
-	domain => $1, type => $2, payload => coalesce($3::jsonb, '{}'), key => nullif($4, ''), stream => nullif($5, ''),
-	lane => nullif($6, '')::tidemark.lane, severity => nullif($7, '')::tidemark.severity,
-	subject_table => nullif($8, ''), subject_ref => nullif($9, ''), idempotency_key => nullif($10, ''),
-	trace => nullif($11, ''), actor => nullif($12, ''), occurred_at => $13)`
-
+// emitArguments are those of tidemark.emit.
 func emitArguments(e tidemark.Event) []any {
 	var payload *string
 	if e.Payload != nil {
@@ -32,38 +27,50 @@ func emitArguments(e tidemark.Event) []any {
 	}
 }
 
-// Emit calls tidemark.emit. Null: the type is not registered or not enabled, and
-// nothing was stored.
+// Emit calls tidemark.emit. Null: the type is not registered or not enabled, and nothing was stored. Here and below a payload
+// is checked against the whole schema of its type, as by tidemark.Emit.
 func (db *DB) Emit(ctx context.Context, e tidemark.Event) (eventID *string, err error) {
-	return value[*string](ctx, db, `select tidemark.emit`+emitted+`::text`, emitArguments(e)...)
+	return db.emit(ctx, false, e)
 }
 
 // EmitStrict calls tidemark.emit_strict: a type that is not registered or not enabled
 // is tidemark.ErrUnknownType.
 func (db *DB) EmitStrict(ctx context.Context, e tidemark.Event) (eventID *string, err error) {
-	return value[*string](ctx, db, `select tidemark.emit_strict`+emitted+`::text`, emitArguments(e)...)
+	return db.emit(ctx, true, e)
 }
 
 // EmitMany calls tidemark.emit_many. The ids stand in the order of the events, null as
 // with Emit.
 func (db *DB) EmitMany(ctx context.Context, events []tidemark.Event) (eventIDs []*string, err error) {
-	document, err := json.Marshal(events)
-	if err != nil {
-		return nil, err
-	}
-	return value[[]*string](ctx, db,
-		`select array_agg(m.event_id::text order by m.position) from tidemark.emit_many($1) m`, string(document))
+	return db.emitMany(ctx, false, events)
 }
 
 // EmitManyStrict calls tidemark.emit_many_strict: a type that is not registered or not enabled is
 // tidemark.ErrUnknownType, and nothing is stored.
 func (db *DB) EmitManyStrict(ctx context.Context, events []tidemark.Event) (eventIDs []*string, err error) {
+	return db.emitMany(ctx, true, events)
+}
+
+func (db *DB) emit(ctx context.Context, strict bool, e tidemark.Event) (*string, error) {
+	id, err := emit.One(ctx, db.row, strict, emit.Event{Domain: e.Domain, Type: e.Type, Payload: e.Payload}, emitArguments(e))
+	return id, tidemark.AsError(err)
+}
+
+func (db *DB) emitMany(ctx context.Context, strict bool, events []tidemark.Event) ([]*string, error) {
 	document, err := json.Marshal(events)
 	if err != nil {
 		return nil, err
 	}
-	return value[[]*string](ctx, db,
-		`select array_agg(m.event_id::text order by m.position) from tidemark.emit_many_strict($1) m`, string(document))
+	checked := make([]emit.Event, len(events))
+	for i, e := range events {
+		checked[i] = emit.Event{Domain: e.Domain, Type: e.Type, Payload: e.Payload}
+	}
+	ids, err := emit.Many(ctx, db.row, strict, checked, string(document))
+	return ids, tidemark.AsError(err)
+}
+
+func (db *DB) row(ctx context.Context, sql string, args ...any) emit.Row {
+	return db.querier.QueryRow(ctx, sql, args...)
 }
 
 // StoredEvent is an event of the log without its payload, which not every role may read.

@@ -11,11 +11,13 @@ type EventType struct {
 	Type        string          `db:"type" json:"type"`
 	Version     int             `db:"version" json:"version"`
 	Enabled     bool            `db:"enabled" json:"enabled"`
-	Schema      json.RawMessage `db:"schema" json:"schema"` // null: any object
+	Schema      json.RawMessage `db:"schema" json:"schema"`                         // null: any object
+	Unchecked   []string        `db:"unchecked_keywords" json:"unchecked_keywords"` // those that SQL does not check
 	Description string          `db:"description" json:"description"`
 }
 
-const eventType = `select t.domain, t.type, t.version, t.enabled, t.schema, t.description from `
+const eventType = `select t.domain, t.type, t.version, t.enabled, t.schema, tidemark.schema_unchecked(t.schema) as unchecked_keywords,
+	t.description from `
 
 // EventTypes returns the registry of event types, or the part of one domain.
 func (db *DB) EventTypes(ctx context.Context, domain string) ([]EventType, error) {

@@ -27,9 +27,8 @@ func TestInstall(t *testing.T) {
 	if err != nil || len(types) != 19 {
 		t.Fatal(len(types), err)
 	}
-	var schemas payload.Schemas
 	for _, e := range types {
-		if err := schemas.Compile(e.Schema); err != nil || e.Description == "" {
+		if _, err := payload.Compile(e.Schema); err != nil || e.Description == "" {
 			t.Error(e.Type, err)
 		}
 		// Nothing that comes once a candidate or once a page is on before somebody wants it.

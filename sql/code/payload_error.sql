@@ -12,6 +12,12 @@ begin
         return format('payload is %s, not an object', coalesce(jsonb_typeof(payload), 'null'));
     end if;
 
+    if schema ? '$ref' then
+        return null;
+    elsif schema ? 'type' and not schema -> 'type' @> '"object"' then
+        return format('payload is object, and its schema wants %s', schema -> 'type');
+    end if;
+
     if jsonb_typeof(schema -> 'required') = 'array' then
         for name in select jsonb_array_elements_text(schema -> 'required') loop
             if not payload ? name then
@@ -23,7 +29,7 @@ begin
     if jsonb_typeof(schema -> 'properties') = 'object' then
         for name, wanted in
             select p.key, p.value -> 'type' from jsonb_each(schema -> 'properties') p
-            where jsonb_typeof(p.value) = 'object' and p.value ? 'type' and payload ? p.key
+            where jsonb_typeof(p.value) = 'object' and p.value ? 'type' and not p.value ? '$ref' and payload ? p.key
         loop
             found := jsonb_typeof(payload -> name);
             -- JSON Schema counts 1.0 as an integer.
@@ -39,6 +45,6 @@ begin
     return null;
 end
 $$;
-comment on function tidemark.payload_error(jsonb, jsonb) is 'What is wrong with a payload by the part of a JSON Schema that SQL checks: that it is an object, "required", and the "type" of each of "properties". Null: nothing.';
+comment on function tidemark.payload_error(jsonb, jsonb) is 'What is wrong with a payload by the part of a JSON Schema that SQL checks: that it is an object, "type", "required", and the "type" of each of "properties"; nothing beside "$ref". Null: nothing. The rest: tidemark.schema_unchecked.';
 revoke all on function tidemark.payload_error(jsonb, jsonb) from public;
 grant execute on function tidemark.payload_error(jsonb, jsonb) to tidemark_reader;

@@ -1,4 +1,5 @@
-package intake
+// Package strict reads JSON strictly: what PostgreSQL would refuse, or would keep in another way than encoding/json reads it.
+package strict
 
 import (
 	"bytes"
@@ -10,38 +11,25 @@ import (
 	"unicode/utf8"
 )
 
-// object returns the fields of a JSON object. It is strict where encoding/json is not:
-// no duplicate keys at any depth, no invalid UTF-8, no lone surrogates, and none of
-// what jsonb cannot hold. Fields that are null are left out.
-func object(text []byte) (map[string]json.RawMessage, error) {
+// MaxDepth is how deep objects and arrays may stand in each other.
+const MaxDepth = 128
+
+// Check is strict where encoding/json is not: it refuses duplicate keys at any depth, invalid UTF-8, lone surrogates, and
+// what jsonb cannot hold.
+func Check(text []byte) error {
 	if !utf8.Valid(text) {
-		return nil, errors.New("is not UTF-8")
+		return errors.New("is not UTF-8")
 	}
 	if bytes.HasPrefix(text, []byte("\ufeff")) {
-		return nil, errors.New("begins with a byte order mark; save the text without it")
+		return errors.New("begins with a byte order mark; save the text without it")
 	}
 	if err := syntax(text); err != nil {
-		return nil, err
+		return err
 	}
 	if err := escapes(text); err != nil {
-		return nil, err
+		return err
 	}
-	if err := keys(text); err != nil {
-		return nil, err
-	}
-	if k := kind(text); k != "object" {
-		return nil, fmt.Errorf("is %s, must be an object", article(k))
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(text, &fields); err != nil {
-		return nil, err
-	}
-	for name, value := range fields {
-		if kind(value) == "null" {
-			delete(fields, name)
-		}
-	}
-	return fields, nil
+	return keys(text)
 }
 
 func syntax(text []byte) error {
@@ -148,44 +136,11 @@ func place(path []level, name string) string {
 			names = append(names, l.key)
 		}
 	}
-	return short(strings.Join(append(names, name), "."))
+	return Short(strings.Join(append(names, name), "."))
 }
 
-// kind names the type of a JSON value as PostgreSQL's jsonb_typeof does.
-func kind(value []byte) string {
-	value = bytes.TrimSpace(value)
-	if len(value) == 0 {
-		return "null"
-	}
-	switch value[0] {
-	case '{':
-		return "object"
-	case '[':
-		return "array"
-	case '"':
-		return "string"
-	case 't', 'f':
-		return "boolean"
-	case 'n':
-		return "null"
-	default:
-		return "number"
-	}
-}
-
-func article(kind string) string {
-	switch kind {
-	case "null":
-		return kind
-	case "object", "array":
-		return "an " + kind
-	default:
-		return "a " + kind
-	}
-}
-
-// short quotes what somebody else wrote, for a message of one line.
-func short(s string) string {
+// Short quotes what another wrote, for a message of one line.
+func Short(s string) string {
 	const most = 60
 	if r := []rune(s); len(r) > most {
 		s = string(r[:most]) + "…"

@@ -1,0 +1,17 @@
+create or replace function tidemark.event_type_check()
+returns trigger
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    problem constant text := tidemark.schema_problem(new.schema);
+begin
+    if problem is not null then
+        raise exception using errcode = 'TM005', message = format('schema of %s/%s: %s', new.domain, new.type, problem),
+            hint = 'Give a JSON Schema of draft 2020-12, or of the draft that it names in $schema.';
+    end if;
+    return new;
+end
+$$;
+comment on function tidemark.event_type_check() is 'Trigger: raises TM005 for a schema that is none (tidemark.schema_problem).';
+revoke all on function tidemark.event_type_check() from public;
