@@ -2,44 +2,77 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/packs"
 )
 
 func newActivate(a *app) *cobra.Command {
-	var reason string
+	var reason, pack string
 	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   "activate WORKER",
-		Short: "Runbook: check everything, then open the gates for a worker",
+		Use:   "activate [WORKER]",
+		Short: "Runbook: check everything, then open the gates for a worker, or for all of a pack",
 		Long: `Check the installation and, if no check fails, open the worker's gate and the master gate. Each step is
 printed with its SQL and what it changed. Routes and the stage stay as they are: what is in dry run
-delivers nothing.`,
+delivers nothing. With --pack the gates of all workers that the pack brings, in one transaction.`,
 		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			return activate(ctx, s, args[0], reason)
+			workers, err := workersOf(args, pack)
+			if err != nil {
+				return err
+			}
+			return activate(ctx, s, workers, reason)
 		}),
 	})
 	reasonFlag(cmd, &reason)
+	packFlag(cmd, &pack)
 	return cmd
 }
 
-func activate(ctx context.Context, s *session, worker, reason string) error {
-	health, err := s.WorkerHealthOf(ctx, worker)
-	if err != nil {
-		return err
+func packFlag(cmd *cobra.Command, pack *string) {
+	cmd.Flags().StringVar(pack, "pack", "", "all workers of this pack, instead of one `WORKER`")
+}
+
+// workersOf is the worker named in args, or those of the pack.
+func workersOf(args []string, name string) ([]string, error) {
+	switch {
+	case len(args) == 1 && name == "":
+		return args, nil
+	case len(args) == 1 || name == "":
+		return nil, usageError{errors.New("name one worker, or a pack with --pack")}
+	}
+	pack, found, err := packs.Find(name)
+	if err == nil && !found {
+		err = unknownPack(name)
+	}
+	return pack.Workers, err
+}
+
+func activate(ctx context.Context, s *session, workers []string, reason string) error {
+	before := map[string]postgres.Health{}
+	for _, worker := range workers {
+		health, err := s.WorkerHealthOf(ctx, worker)
+		if err != nil {
+			return err
+		}
+		before[worker] = health
 	}
 	if err := checkBefore(ctx, s); err != nil {
 		return err
 	}
-	if err := showRoutes(ctx, s, worker); err != nil {
-		return err
+	for _, worker := range workers {
+		if err := showRoutes(ctx, s, worker); err != nil {
+			return err
+		}
 	}
 
 	var done []step
-	err = s.inTx(ctx, func(db *postgres.DB) error {
+	err := s.inTx(ctx, func(db *postgres.DB) error {
 		gates, err := db.Gates(ctx)
 		if err != nil {
 			return err
@@ -48,17 +81,25 @@ func activate(ctx context.Context, s *session, worker, reason string) error {
 		for _, g := range gates {
 			was[g.Gate] = g.Open
 		}
-		for _, gate := range []string{workerGate(worker), "routes.enabled"} {
-			if err := db.GateSet(ctx, gate, true, reason); err != nil {
+		set := func(gate string) error {
+			done = append(done, gateStep(gate, was[gate], true, reason))
+			return db.GateSet(ctx, gate, true, reason)
+		}
+		for _, worker := range workers {
+			if err := set(workerGate(worker)); err != nil {
 				return err
 			}
-			done = append(done, gateStep(gate, was[gate], true, reason))
 		}
-		if err := tellOutlook(ctx, s, db, worker, ""); err != nil {
+		if err := set("routes.enabled"); err != nil {
 			return err
 		}
-		if others := openGates(gates, worker); !was["routes.enabled"] && len(others) > 0 {
-			done[1].Result += "; it lets these run too, whose own gate is open: " + strings.Join(others, ", ")
+		for _, worker := range workers {
+			if err := tellOutlook(ctx, s, db, worker, ""); err != nil {
+				return err
+			}
+		}
+		if others := openGates(gates, workers); !was["routes.enabled"] && len(others) > 0 {
+			done[len(done)-1].Result += "; it lets these run too, whose own gate is open: " + strings.Join(others, ", ")
 		}
 		return nil
 	})
@@ -68,7 +109,12 @@ func activate(ctx context.Context, s *session, worker, reason string) error {
 	if err := s.steps(done...); err != nil {
 		return err
 	}
-	return showResult(ctx, s, worker, health)
+	for _, worker := range workers {
+		if err := showResult(ctx, s, worker, before[worker]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkBefore is the first step; a check that fails is the end of the runbook.
@@ -112,11 +158,13 @@ func showRoutes(ctx context.Context, s *session, worker string) error {
 	})
 }
 
-// openGates names the other workers whose own gate is open.
-func openGates(gates []postgres.Gate, worker string) (others []string) {
+// openGates names the workers, other than these, whose own gate is open.
+func openGates(gates []postgres.Gate, workers []string) (others []string) {
 	for _, g := range gates {
-		if name, ok := strings.CutPrefix(g.Gate, "worker."); ok && g.Open && g.Gate != workerGate(worker) {
-			others = append(others, strings.TrimSuffix(name, ".enabled"))
+		name, ok := strings.CutPrefix(g.Gate, "worker.")
+		name = strings.TrimSuffix(name, ".enabled")
+		if ok && g.Open && !slices.Contains(workers, name) {
+			others = append(others, name)
 		}
 	}
 	return others
@@ -130,6 +178,9 @@ func showResult(ctx context.Context, s *session, worker string, before postgres.
 	result := "nothing: it may run: tidemark worker run " + worker
 	if before.Behind != nil { // not of a table, where nobody counts
 		result = fmt.Sprintf("nothing: it may run, and is %d behind: tidemark worker run %s", *before.Behind, worker)
+	}
+	if before.Status == "no source" {
+		result = "it reads no table yet: tidemark worker attach " + worker + " SOURCE"
 	}
 	if closed != nil {
 		result = *closed + ": it does not run yet"

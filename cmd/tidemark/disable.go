@@ -10,40 +10,63 @@ import (
 )
 
 func newDisable(a *app) *cobra.Command {
-	var reason string
+	var reason, pack string
 	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   "disable WORKER",
-		Short: "Runbook: close a worker's gate and see what it leaves open",
+		Use:   "disable [WORKER]",
+		Short: "Runbook: close a worker's gate, or those of a pack, and see what is left open",
 		Long: `Close the worker's gate, which it obeys within a second, and tell what it leaves open. The step is
 printed with its SQL and what it changed. Other workers, the master gate and the routes stay as they are;
-events go on being stored, and the worker finds them when its gate is opened again.`,
+events go on being stored, and the worker finds them when its gate is opened again. With --pack the gates
+of all workers that the pack brings, in one transaction.`,
 		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			return disable(ctx, s, args[0], reason)
+			workers, err := workersOf(args, pack)
+			if err != nil {
+				return err
+			}
+			return disable(ctx, s, workers, reason)
 		}),
 	})
 	reasonFlag(cmd, &reason)
+	packFlag(cmd, &pack)
 	return cmd
 }
 
-func disable(ctx context.Context, s *session, worker, reason string) error {
-	gate := workerGate(worker)
-	var was bool
+func disable(ctx context.Context, s *session, workers []string, reason string) error {
+	var done []step
 	err := s.inTx(ctx, func(db *postgres.DB) error {
 		gates, err := db.Gates(ctx)
 		if err != nil {
 			return err
 		}
+		was := map[string]bool{}
 		for _, g := range gates {
-			was = was || g.Gate == gate && g.Open
+			was[g.Gate] = g.Open
 		}
-		return db.GateSet(ctx, gate, false, reason)
+		for _, worker := range workers {
+			gate := workerGate(worker)
+			done = append(done, gateStep(gate, was[gate], false, reason))
+			if err := db.GateSet(ctx, gate, false, reason); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if err := s.steps(gateStep(gate, was, false, reason)); err != nil {
+	if err := s.steps(done...); err != nil {
 		return err
 	}
+	for _, worker := range workers {
+		if err := showLeft(ctx, s, worker); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showLeft is the step that tells what a closed worker leaves open.
+func showLeft(ctx context.Context, s *session, worker string) error {
 	health, err := s.WorkerHealthOf(ctx, worker)
 	if err != nil {
 		return err

@@ -166,6 +166,8 @@ func (g *governance) attach(ctx context.Context) error {
 		`select tidemark.type_set('registry', 'changed');
 select governance.watch('tidemark.outbox', 'change', '{"collection": "subject_table", "entity": "subject_ref"}');`,
 		`select governance.ruleset_set('1', '{"verdict_rule": "public.current_version"}', 'the demo''s own rule');`,
+		`-- By day the workers rest for a second between two passes. Let it be night:
+select tidemark.worker_set(worker, '{"off_peak": null}') from tidemark.worker where worker like 'gov%';`,
 		`select tidemark.gate_set(gate, true) from unnest(array['routes.enabled', 'worker.gov_backfill_sweep.enabled',
     'worker.gov_handoff_intake.enabled', 'worker.gov_input_gate.enabled', 'worker.gov_candidate_scan.enabled',
     'worker.gov_periodic_full_audit.enabled']) gate;`,

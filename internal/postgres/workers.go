@@ -86,7 +86,7 @@ type Health struct {
 	Worker          string          `db:"worker" json:"worker"`
 	Source          string          `db:"source" json:"source"`
 	Shard           int             `db:"shard" json:"shard"`
-	Status          string          `db:"status" json:"status"` // closed, behind, idle, held, blocked, never ran or unknown
+	Status          string          `db:"status" json:"status"` // closed, behind, idle, held, blocked, never ran, unknown or no source
 	Gate            *string         `db:"gate" json:"gate"`
 	Watermark       *int64          `db:"watermark" json:"watermark"` // with LastSeq and Behind null for a table
 	LastSeq         *int64          `db:"last_seq" json:"last_seq"`
@@ -112,10 +112,17 @@ func (db *DB) WorkerHealth(ctx context.Context) ([]Health, error) {
 }
 
 // WorkerHealthOf returns how one worker is doing, of several cursors the first, or
-// tidemark.ErrNotFound.
+// tidemark.ErrNotFound. A worker of tables that reads none has the status "no source".
 func (db *DB) WorkerHealthOf(ctx context.Context, worker string) (Health, error) {
-	h, err := one[Health](ctx, db, health+`where h.worker = $1 order by h.source, h.shard limit 1`, worker)
-	return known(h, err, `worker "`+worker+`"`, "Workers: tidemark worker list")
+	all, err := list[Health](ctx, db, health+`where h.worker = $1 order by h.source, h.shard limit 1`, worker)
+	if err != nil {
+		return Health{}, err
+	}
+	if len(all) == 0 {
+		w, err := db.Worker(ctx, worker)
+		return Health{Worker: w.Worker, Source: w.Source, Status: "no source"}, err
+	}
+	return all[0], nil
 }
 
 // Worker is the configuration of a worker. The columns of tidemark.worker say what each

@@ -72,7 +72,8 @@ language sql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
     select count(*) from tidemark.emit_all((
-        select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object('domain', 'governance', 'type', tell.type, 'payload', p, 'key', p -> 'candidate_key'))), '[]')
+        select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object('domain', 'governance', 'type', tell.type, 'payload', p,
+            'key', coalesce(p -> 'candidate_key', p -> 'subject'), 'severity', p -> 'severity'))), '[]')
         from jsonb_array_elements(payloads) p
         where governance.tells(tell.type)), false, true)
 $$;
@@ -87,7 +88,8 @@ begin
     if governance.tells(worker || '.heartbeat') then
         perform governance.tell(worker || '.heartbeat', jsonb_build_array(counts));
     end if;
-    return jsonb_build_object('batch_count', 1) || counts;
+    return counts;
 end
 $$;
-comment on function governance.checkpoint(text, jsonb) is 'What a worker''s function returns of a page: it stands in last_run_summary. Source: S2 39.6.';
+comment on function governance.checkpoint(text, jsonb) is
+'What a worker''s function returns of a page: it stands in last_run_summary.checkpoint until the next page that has rows. Source: S2 39.6.';

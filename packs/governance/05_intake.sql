@@ -73,7 +73,10 @@ from hit h', governance.names(mapping, id_column))
         perform governance.tell('candidate_dirtied', keys);
     end if;
     return governance.checkpoint('gov_handoff_intake', jsonb_build_object(
-        'rows_seen', cardinality(rows), 'dirty_marked', marked, 'unknown', unknown, 'ruleset_version', version));
+        'rows_seen', cardinality(rows), 'dirty_marked', marked, 'unknown', unknown, 'ruleset_version', version,
+        -- For the storm guard: of the groups that there are, these have been touched.
+        'touched', marked, 'groups', (
+            select coalesce(sum(t.items), 0) from governance.tally t where t.ruleset_version = version and t.stage = 'candidate')));
 end
 $$;
 comment on function governance.intake(anyarray) is 'Handler of gov_handoff_intake: marks the candidates that the rows of a watched table are about. unknown: they have none yet.';

@@ -1,5 +1,31 @@
 -- What people look at. None of it costs more when there are more candidates.
 
+create or replace function governance.rows_estimated(schema_name text, table_name text)
+returns numeric
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select sum(c.reltuples::numeric) filter (where c.reltuples >= 0)
+    from pg_class c
+    where c.relkind = 'r' and c.oid = any (tidemark.relation_tree(to_regclass(format('%I.%I', schema_name, table_name))))
+$$;
+comment on function governance.rows_estimated(text, text) is 'How many rows a table had when ANALYZE ran last, with its partitions; null: it never did.';
+
+create or replace function governance.stale_count()
+returns bigint
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    -- One range of the index, from where the scan has come to: what lies before it was judged, or is of an old ruleset.
+    select count(*) from (
+        select from governance.verdict v
+        where v.stale_after < clock_timestamp() and v.stale_after > (
+            select coalesce(min(c.watermark_ts), '-infinity') from tidemark.worker_cursor c
+            where c.worker = 'gov_candidate_scan' and c.source = 'governance_verdict')
+        limit 10000) v
+$$;
+comment on function governance.stale_count() is 'How many verdicts are past their time and wait for gov_candidate_scan; 10000: or more.';
+
 create or replace view governance.summary as
 select r.ruleset_version, r.is_current,
        coalesce(t.candidates, 0) as candidates,
@@ -25,17 +51,57 @@ comment on view governance.summary is 'Candidates per ruleset, by input quality 
 create or replace view governance.progress as
 select c.worker, c.source, c.shard, c.phase, c.watermark_ts, c.watermark_id,
        c.events_seen as rows_seen,
-       (c.last_run_summary -> 'result' ->> 'batch_count')::bigint as batch_count,
-       (c.last_run_summary -> 'result' ->> 'dirty_marked')::bigint as dirty_marked,
+       coalesce((k.of_ ->> 'batch_count')::bigint, 0) as batch_count,
+       (k.of_ ->> 'dirty_marked')::bigint as dirty_marked,
        c.dead_lettered as dlq,
-       (c.last_run_summary -> 'result' ->> 'snapshot_ref')::bigint as snapshot_ref,
-       c.last_run_summary -> 'result' ->> 'ruleset_version' as ruleset_version,
-       (c.last_run_summary ->> 'started_at')::timestamptz as started_at,
-       (c.last_run_summary ->> 'ended_at')::timestamptz as ended_at,
-       c.paused_at
+       (k.of_ ->> 'snapshot_ref')::bigint as snapshot_ref,
+       k.of_ ->> 'ruleset_version' as ruleset_version,
+       (k.of_ ->> 'started_at')::timestamptz as started_at,
+       (k.of_ ->> 'ended_at')::timestamptz as ended_at,
+       c.paused_at,
+       b.done as batches_done,
+       case when not b.through then case when b.total > b.done then b.total when b.total <= b.done then b.done end
+            else b.done end as batches_total,
+       l.seconds as lag_seconds, h.age_seconds as heartbeat_age_seconds, h.state as heartbeat
 from tidemark.worker_cursor c
+join tidemark.worker w on w.worker = c.worker
+join tidemark.source s on s.source = c.source
+left join tidemark.cursor_lag l on l.worker = c.worker and l.source = c.source and l.shard = c.shard
+left join tidemark.heartbeat_health h on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
+cross join lateral (select c.last_run_summary -> 'checkpoint') k (of_)
+cross join lateral (
+    -- As large as ANALYZE found them last. An audit goes through the inventory; any other worker through its source.
+    select ceil(c.events_seen::numeric / w.page_size)::bigint as done,
+           ceil(governance.rows_estimated(s.schema_name, s.table_name) / w.shards / w.page_size)::bigint as total,
+           c.phase <> 'seeding' as through
+    where c.source <> 'governance_audit_step'
+    union all
+    select coalesce(ceil(a.rows_seen::numeric / a.page_rows), 0)::bigint,
+           (select sum(ceil(governance.rows_estimated(i.schema_name, i.table_name) / a.page_rows))::bigint
+            from governance.watched g join tidemark.source i on i.source = g.source where g.kind = 'birth'),
+           a.ended_at is not null
+    from (select 1) one (row) left join lateral (
+        -- The one under way, or the latest that is through.
+        select x.* from governance.snapshot x where x.started_at is not null order by x.snapshot_ref desc limit 1) a on true
+    where c.source = 'governance_audit_step') b
 where c.worker in ('gov_backfill_sweep', 'gov_handoff_intake', 'gov_input_gate', 'gov_candidate_scan', 'gov_periodic_full_audit');
-comment on view governance.progress is 'How far each worker has come in each source, and its latest page. rows_seen and dlq: since the beginning; batch_count, dirty_marked: of that page. Source: S2 39.6.';
+comment on view governance.progress is
+'How far each worker has come in each source. rows_seen, dlq and batch_count (pages that had rows): since the beginning. dirty_marked, snapshot_ref, ruleset_version, started_at, ended_at: of the latest page that had rows. batches_done, batches_total: full pages of a first sweep, or of the audit under way, by the size that ANALYZE found last (null: it never ran); after it they are equal. lag_seconds as in tidemark.cursor_lag. Source: S2 39.6, 39.7.';
+
+create or replace view governance.metrics as
+with p as materialized (select * from governance.progress)
+select (select s.dirty from governance.summary s where s.is_current) as dirty_depth,
+       governance.stale_count() as stale_count,
+       (select count(*) from (
+            select from tidemark.worker w join tidemark.dead_letter d on d.worker_id = w.id and d.resolved_at is null
+            where w.worker in (select worker from p) limit 10000) d) as dlq_depth,
+       max(p.lag_seconds) as lag_seconds,
+       max(p.heartbeat_age_seconds) as heartbeat_age_seconds,
+       sum(p.batches_done)::bigint as batches_done,
+       sum(coalesce(p.batches_total, p.batches_done))::bigint as batches_total
+from p;
+comment on view governance.metrics is
+'What S2 39.7 has watched, one row: marks that wait (dirty_depth), verdicts past their time that wait (stale_count; 10000: or more), open dead letters (dlq_depth; 10000: or more), of the five workers'' cursors the longest lag and the oldest beat, and their batches done and total.';
 
 create or replace function governance.find(candidate_key text, ruleset_version text default null)
 returns table (

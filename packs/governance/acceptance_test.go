@@ -112,7 +112,7 @@ func TestAcceptanceTypeGenerality(t *testing.T) {
 	t.Parallel()
 	g := newGovern(t)
 	// By its time too, beside the number: the same table is read both ways.
-	g.exec(`select tidemark.source_set('births_by_time', '{"table": "public.birth_registry", "id_column": "id", "timestamp_column": "born_at", "safety": "clock"}');
+	g.exec(`select tidemark.source_set('births_by_time', '{"table": "public.birth_registry", "id_column": "id", "timestamp_column": "born_at", "safety": "clock", "group_key": ["entity_code"]}');
 		insert into birth_registry (collection_name, entity_code) select 'c', i::text from generate_series(1, 500) i`)
 	g.drain("gov_backfill_sweep")
 	g.exec(`select tidemark.worker_source_add('gov_handoff_intake', 'births_by_time'); update governance.candidate set item_id = '0'`)
@@ -363,7 +363,7 @@ func TestAcceptanceNoUIScan(t *testing.T) {
 	g.birth(1000)
 	g.drainAll()
 	g.audit()
-	const open = "progress ruleset snapshot summary watched"
+	const open = "metrics progress ruleset snapshot summary watched"
 	g.want(open, `select string_agg(relname, ' ' order by relname) from pg_class
 		where relnamespace = 'governance'::regnamespace and relkind in ('r', 'v') and has_table_privilege('tidemark_reader', oid, 'select')`)
 	g.exec(`set role tidemark_reader`)

@@ -24,7 +24,7 @@ func TestInstall(t *testing.T) {
 	g.want(true, `select metadata_only from tidemark.domain where domain = 'governance'`)
 
 	types, err := postgres.New(test.Pool).EventTypes(t.Context(), "governance")
-	if err != nil || len(types) != 19 {
+	if err != nil || len(types) != 20 {
 		t.Fatal(len(types), err)
 	}
 	for _, e := range types {
@@ -328,10 +328,76 @@ func TestCheckpoint(t *testing.T) {
 	if err := json.Unmarshal([]byte(value[string](g, `select (last_run_summary -> 'result')::text from tidemark.worker_cursor where worker = 'gov_backfill_sweep'`)), &got); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]any{"batch_count": 1.0, "rows_seen": 10.0, "added": 10.0, "dirty_marked": 0.0, "ruleset_version": "1"}, got); diff != "" {
+	if diff := cmp.Diff(map[string]any{"rows_seen": 10.0, "added": 10.0, "dirty_marked": 0.0, "ruleset_version": "1"}, got); diff != "" {
 		t.Error(diff)
 	}
-	g.want("10 1 0 0 1 t", `select concat_ws(' ', rows_seen, batch_count, dirty_marked, dlq, ruleset_version, started_at < ended_at) from governance.progress where worker = 'gov_backfill_sweep'`)
+	const progress = `select concat_ws(' ', rows_seen, batch_count, dirty_marked, dlq, ruleset_version, started_at < ended_at) from governance.progress where worker = 'gov_backfill_sweep'`
+	g.want("10 1 0 0 1 t", progress)
+	// A pass without rows leaves it, and so does one of another worker.
+	g.drainAll()
+	g.want("0", `select last_run_summary ->> 'rows' from tidemark.worker_cursor where worker = 'gov_backfill_sweep'`)
+	g.want("10 1 0 0 1 t", progress)
+	g.birth(3)
+	g.drainAll()
+	g.want("13 2 0 0 1 t", progress)
+	g.exec(`insert into registry_changelog (collection_name, entity_code) values ('collection-1', 'entity-1'), ('collection-2', 'entity-2')`)
+	g.settle("gov_handoff_intake")
+	g.drainAll()
+	g.audit()
+	g.drainAll()
+	g.want("2 1", `select concat_ws(' ', dirty_marked, ruleset_version) from governance.progress where source = 'registry_changelog'`)
+	g.want("1 1 0", `select concat_ws(' ', snapshot_ref, ruleset_version, dirty_marked) from governance.progress where worker = 'gov_periodic_full_audit'`)
+}
+
+// Batches done and total, of a first sweep and of an audit; after it they are equal, whatever comes.
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.birth(1000)
+	const batches = `select concat_ws(' of ', batches_done, batches_total) from governance.progress where source = $1 and worker = $2`
+	g.exec(`select tidemark.worker_set('gov_backfill_sweep', '{"page_size": 90}')`)
+	g.want("0", batches, "birth_registry", "gov_backfill_sweep") // nobody knows
+	g.exec(`analyze birth_registry`)
+	g.want("0 of 12", batches, "birth_registry", "gov_backfill_sweep")
+	for range 3 {
+		g.run("gov_backfill_sweep", 0)
+	}
+	g.want("3 of 12", batches, "birth_registry", "gov_backfill_sweep")
+	g.drainAll()
+	g.want("12 of 12", batches, "birth_registry", "gov_backfill_sweep")
+
+	g.want("0", batches, "governance_audit_step", "gov_periodic_full_audit")
+	g.exec(`select governance.audit_start(page_rows => 100)`)
+	for range 4 {
+		g.settle("gov_periodic_full_audit")
+	}
+	g.want("4 of 10", batches, "governance_audit_step", "gov_periodic_full_audit")
+	g.audit()
+	g.want("10 of 10", batches, "governance_audit_step", "gov_periodic_full_audit")
+	g.want(true, `select batches_done = batches_total from governance.metrics`)
+}
+
+// What S2 39.7 has watched, in one row.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.exec(`alter table birth_registry alter entity_code drop not null;
+		select tidemark.worker_set('gov_backfill_sweep', '{"retry_policy": {"max_attempts": 1}}')`)
+	g.birth(10)
+	g.exec(`insert into birth_registry (collection_name, entity_code) values ('c', null)`)
+	g.drainAll()
+	g.drainAll()
+	const metrics = `select concat_ws(' ', dirty_depth, stale_count, dlq_depth, heartbeat_age_seconds < 600) from governance.metrics`
+	g.want("0 0 1 t", metrics)
+	g.exec(`update governance.verdict set stale_after = clock_timestamp() - interval '10 seconds'
+			where candidate_id in (select id from governance.candidate order by id limit 4);
+		insert into registry_changelog (collection_name, entity_code) values ('collection-7', 'entity-7')`)
+	g.settle("gov_handoff_intake")
+	g.want("1 4 1 t", metrics)
+	g.drainAll()
+	g.want("0 0 1 t", metrics)
+	g.exec(`select tidemark.dead_letter_discard(id, 'a test') from tidemark.dead_letter where resolved_at is null`)
+	g.want("0 0 0 t", metrics)
 }
 
 // The owner of a watched table makes a cast of her column's type, and later an index: neither runs as the workers' role.

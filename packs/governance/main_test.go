@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,6 +93,9 @@ func newGovernOn(t *testing.T, test *tidemarktest.DB) govern {
 	g := govern{test, t, test.Connect(t)}
 	g.exec(watchedTables)
 	g.exec(watchAll)
+	// It is night, and changes are gathered for no longer than a test can wait: TestGuards has what is installed.
+	g.exec(`select tidemark.worker_set(worker, '{"off_peak": null}') from tidemark.worker where worker like 'gov%';
+		select tidemark.worker_set('gov_handoff_intake', '{"coalesce_window": "1 millisecond", "storm_fraction": null}')`)
 	g.exec(`select tidemark.gate_set('routes.enabled', true);
 		select tidemark.gate_set('worker.' || worker || '.enabled', true) from tidemark.worker where worker like 'gov%'`)
 	return g
@@ -148,7 +153,9 @@ func runOn(ctx context.Context, conn *pgx.Conn, worker string, page int) (r run,
 func (g govern) drain(worker string) {
 	g.t.Helper()
 	for range 10_000 {
-		if r := g.run(worker, 0); !r.More {
+		r := g.run(worker, 0)
+		gathers := slices.ContainsFunc(r.Runs, func(r run) bool { return strings.HasPrefix(r.Detail, "changes are gathered") })
+		if !r.More && !gathers {
 			return
 		}
 	}

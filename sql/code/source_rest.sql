@@ -11,7 +11,8 @@ begin
     update tidemark.heartbeat h set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1, last_status = plan.status
     where h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard);
     if plan.status = 'held' then
-        update tidemark.worker_cursor x set last_run_at = clock_timestamp(), last_run_summary = summary
+        update tidemark.worker_cursor x set last_run_at = clock_timestamp(),
+            last_run_summary = summary || jsonb_strip_nulls(jsonb_build_object('checkpoint', x.last_run_summary -> 'checkpoint'))
         where x.worker = c.worker and x.source = c.source and x.shard = c.shard;
     end if;
     return summary;

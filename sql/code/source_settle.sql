@@ -21,6 +21,7 @@ declare
     blocked_by text;
     more boolean;
     summary jsonb;
+    checkpoint jsonb;
 begin
     perform tidemark.lease_check(w.worker, source_settle.epoch, s.source, (plan.cursor).shard);
     select x.* into c from tidemark.worker_cursor x
@@ -88,15 +89,13 @@ begin
     elsif c.last_run_summary ? 'blocked_by' then
         perform tidemark.finding_close('cursor_holes', executor);
     end if;
-    if w.storm_fraction is not null then
-        if page.taken >= 10 and page.taken > w.storm_fraction * (recount ->> 'groups')::double precision then
-            perform tidemark.finding_open('group_invalidation_storm', executor, 'high',
-                format('%s of about %s groups changed at once, more than %s of them', page.taken, (recount ->> 'groups')::numeric::bigint, w.storm_fraction));
-            c.metadata := c.metadata || jsonb_build_object('storm_until', clock_timestamp() + greatest(w.coalesce_window, interval '10 seconds'));
-        elsif c.metadata ? 'storm_until' then
-            c.metadata := c.metadata - 'storm_until';
-            perform tidemark.finding_close('group_invalidation_storm', executor);
-        end if;
+    c.metadata := tidemark.source_storm(plan, page, c.metadata, recount, plan.step = 'forward' and not full_);
+
+    -- What the handler returned last stands until it returns something again: a pass without rows does not wipe it out.
+    checkpoint := c.last_run_summary -> 'checkpoint';
+    if page.taken > 0 then
+        checkpoint := case jsonb_typeof(page.result) when 'object' then page.result else '{}' end || jsonb_build_object(
+            'batch_count', coalesce((checkpoint ->> 'batch_count')::bigint, 0) + 1, 'started_at', began, 'ended_at', clock_timestamp());
     end if;
 
     more := full_ or plan.step = 'retry' or c.phase <> (plan.cursor).phase or c.sweep ? 'next_xmin'
@@ -111,7 +110,7 @@ begin
         decided_through = tidemark.source_place(c.watermark_ts, c.watermark_id),
         holes = c.holes, fenced = c.fenced, fence = c.fence, horizon = c.horizon, sweep = c.sweep,
         verified_through = c.verified_through, phase = c.phase, metadata = c.metadata,
-        last_run_at = clock_timestamp(), last_run_summary = summary,
+        last_run_at = clock_timestamp(), last_run_summary = summary || jsonb_strip_nulls(jsonb_build_object('checkpoint', checkpoint)),
         events_seen = x.events_seen + case plan.step when 'retry' then 0 else page.fresh end,
         attempts_written = x.attempts_written + page.taken,
         dead_lettered = x.dead_lettered + dead, updated_at = clock_timestamp()
@@ -122,6 +121,6 @@ begin
 end
 $$;
 comment on function tidemark.source_settle(tidemark.source_plan, bigint, tidemark.source_page, tidemark.failed_row[], integer, timestamptz, jsonb) is
-'Records what became of a page of a source and moves the cursor, in the transaction in which it was handled. Returns the summary of the pass. Raises TM011 where the epoch is over, TM012 where the cursor would go back.';
+'Records what became of a page of a source and moves the cursor, in the transaction in which it was handled. Returns the summary of the pass, which last_run_summary keeps with the checkpoint: what the handler returned of the latest page that had rows, when that was, and batch_count, how many such pages there were. Raises TM011 where the epoch is over, TM012 where the cursor would go back.';
 revoke all on function tidemark.source_settle(tidemark.source_plan, bigint, tidemark.source_page, tidemark.failed_row[], integer, timestamptz, jsonb) from public;
 grant execute on function tidemark.source_settle(tidemark.source_plan, bigint, tidemark.source_page, tidemark.failed_row[], integer, timestamptz, jsonb) to tidemark_executor;

@@ -30,7 +30,8 @@ begin
         began := clock_timestamp();
         begin
             part := tidemark.source_read(plan, act, ids[first : last]);
-            result := tidemark.jsonb_add(result, part.result);
+            -- How many groups there are is no more for the page being halved.
+            result := tidemark.jsonb_add(case jsonb_typeof(result) when 'object' then result - 'groups' else result end, part.result);
         exception when others or assert_failure or query_canceled then
             get stacked diagnostics code = returned_sqlstate, message = message_text;
             -- An operator's cancel has the same code as the timer, and comes earlier. A row is to blame that was alone, and
@@ -62,6 +63,6 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.source_split(tidemark.source_plan, text, text[]) is 'Hands the rows ids of a page to the handler, all together; where that fails, their halves, down to the rows that fail alone. A single row that the statement_timeout ends has failed with 57014; more rows raise it on. result sums what the handler returned.';
+comment on function tidemark.source_split(tidemark.source_plan, text, text[]) is 'Hands the rows ids of a page to the handler, all together; where that fails, their halves, down to the rows that fail alone. A single row that the statement_timeout ends has failed with 57014; more rows raise it on. result sums what the handler returned, of groups the latest.';
 revoke all on function tidemark.source_split(tidemark.source_plan, text, text[]) from public;
 grant execute on function tidemark.source_split(tidemark.source_plan, text, text[]) to tidemark_executor;

@@ -16,17 +16,21 @@ from (values
 ) v (source, definition)
 where not exists (select from tidemark.source s where s.source = v.source);
 
-select tidemark.worker_set(v.worker, v.definition, 'pack governance')
+-- The guards of S2 39.7, which names them and leaves their figures to the operator: by day a second between two passes, a
+-- pause while others wait for locks or a standby is behind; the intake gathers changes of one candidate, and is slowed down
+-- by a storm of them.
+select tidemark.worker_set(v.worker, jsonb '{"source": "table", "handler": "sql", "off_peak": "20:00-06:00 UTC", "peak_pause": "1 second",
+        "lock_wait_limit": 20, "replication_lag_limit": "30 seconds"}' || v.definition, 'pack governance')
 from (values
-    ('gov_backfill_sweep', jsonb '{"source": "table", "handler": "sql", "handler_ref": "governance.backfill",
+    ('gov_backfill_sweep', jsonb '{"handler_ref": "governance.backfill",
         "description": "Adds a candidate for each row of the birth tables."}'),
-    ('gov_handoff_intake', '{"source": "table", "handler": "sql", "handler_ref": "governance.intake",
+    ('gov_handoff_intake', '{"handler_ref": "governance.intake", "coalesce_window": "10 seconds", "storm_fraction": 0.2,
         "description": "Marks candidates that births, change logs and event logs tell of."}'),
-    ('gov_input_gate', '{"source": "table", "handler": "sql", "handler_ref": "governance.gate",
+    ('gov_input_gate', '{"handler_ref": "governance.gate",
         "description": "Judges the input quality of new candidates."}'),
-    ('gov_candidate_scan', '{"source": "table", "handler": "sql", "handler_ref": "governance.scan",
+    ('gov_candidate_scan', '{"handler_ref": "governance.scan",
         "description": "Proposes a verdict for new, dirty and stale candidates."}'),
-    ('gov_periodic_full_audit', '{"source": "table", "handler": "sql", "handler_ref": "governance.audit", "page_size": 1,
+    ('gov_periodic_full_audit', '{"handler_ref": "governance.audit", "page_size": 1,
         "description": "Goes through the whole inventory, page by page, and captures a snapshot."}')
 ) v (worker, definition)
 where not exists (select from tidemark.worker w where w.worker = v.worker);

@@ -16,18 +16,20 @@ from (
     union all
     select f.type, f.description, true, jsonb '{
         "type": "object", "required": ["subject"],
-        "properties": {"subject": {"type": "string", "minLength": 1}, "severity": {"type": "string"}, "finding_id": {"type": "integer"}}}'
+        "properties": {"subject": {"type": "string", "minLength": 1}, "severity": {"type": "string"}, "finding_id": {"type": "integer"},
+                       "count": {"type": "integer"}}}'
     from (values
         ('cursor_lag', 'A worker''s cursor is far behind.'),
         ('cursor_dlq', 'A row was dead-lettered.'),
         ('cursor_silent_gap', 'A worker has given no sign of life for too long.'),
         ('cursor_lease_conflict', 'Two instances want the same cursor for too long.'),
         ('cursor_watermark_regression', 'A watermark was to go back.'),
-        ('dlq_overflow', 'A worker has too many dead letters.'),
-        ('group_invalidation_storm', 'One page dirtied too large a share of all groups.'),
+        ('cursor_dlq_overflow', 'A worker has too many dead letters.'),
+        ('group_invalidation_storm', 'Too large a share of all groups was dirtied before the worker had caught up.'),
         ('handoff_lag', 'gov_handoff_intake is far behind.'),
         ('handoff_dlq', 'A row was dead-lettered by gov_handoff_intake.'),
         ('handoff_silent_gap', 'gov_handoff_intake has given no sign of life for too long.'),
+        ('handoff_dlq_overflow', 'gov_handoff_intake has too many dead letters.'),
         ('candidate_scan_lag', 'gov_candidate_scan is far behind.')) f (type, description)
     union all values
     ('candidate_dirtied', 'A candidate is to be judged anew.', false, jsonb '{
