@@ -189,9 +189,11 @@ set checksum = excluded.checksum, installed = excluded.installed, applied_at = c
 
 // definitions shows every function, trigger and view of the schema as the catalog has it. Triggers cloned to
 // partitions are left out.
+// What is made for a captured table is its inbound route's: tidemark.capture_refresh keeps that as it must be.
 const definitions = `
 select p.proname::text as object, pg_get_functiondef(p.oid) as definition
 from pg_proc p where p.pronamespace = 'tidemark'::regnamespace
+and not (p.proname ~ '^capture_[0-9]+$' and exists (select from pg_trigger t where t.tgfoid = p.oid))
 union all
 select t.tgname, pg_get_triggerdef(t.oid)
 from pg_trigger t join pg_class c on c.oid = t.tgrelid
