@@ -18,6 +18,9 @@ declare
     routes integer[];
     keys text[];
     dead bigint;
+    ordered constant integer[] := array(
+        select r.id from tidemark.outbound_route r
+        where r.worker = settle_fresh.worker and r.ordering = 'key' and not tidemark.target_is_inside(r.target_kind));
 begin
     insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
     select n, worker_id, r.route_id, 1, r.outcome, r.reason, r.detail
@@ -27,7 +30,10 @@ begin
     with staged as (
         insert into tidemark.pending (worker_id, route_id, seq, key, next_attempt_at, error_count, last_error, suspects)
         select worker_id, r.route_id, o.seq, o.key,
-               case when r.delay is null then 'infinity' else at + make_interval(secs => r.delay) end,
+               -- Where order is kept, what was not tried waits until it is the first of its key: tidemark.pending_due would
+               -- have to pass over the others each time.
+               case when r.delay is null or r.delay = 0 and o.key is not null and r.route_id = any (ordered) then 'infinity'
+                    else at + make_interval(secs => r.delay) end,
                (r.detail is not null)::integer, coalesce(r.reason || ': ' || r.detail, r.reason),
                case when r.reason = 'suspect' and r.detail is null then (select sum(upper(s) - lower(s)) from unnest(r.seqs) s) end
         from unnest(outcomes) r cross join lateral tidemark.events(tidemark.multirange_numbers(r.seqs)) o
