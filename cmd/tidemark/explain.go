@@ -153,6 +153,16 @@ var healthKinds = map[string]explanation{
 		"Start a daemon, or see in its log and in the findings why it does not deliver.",
 		"tidemark route show SUBJECT",
 	},
+	"dead_letter_row": {
+		"Rows of a table could not be handled, and are kept.",
+		"See why they failed, mend that, and replay them; or discard them.",
+		"tidemark dead-letter list --source SOURCE",
+	},
+	"pending_row": {
+		"Rows of a table that failed are due for another attempt, and the worker does not make it.",
+		"See whether the worker runs and what it waits for.",
+		"tidemark pending list",
+	},
 	"job_backlog": {
 		"River's jobs wait although they may run, or this role may not look at River's table.",
 		"See whether River's clients run and work that queue; or grant select on the table.",

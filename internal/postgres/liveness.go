@@ -102,11 +102,14 @@ type QueueHealth struct {
 	Count      *int64          `db:"count" json:"count"`
 	Numbers    json.RawMessage `db:"numbers" json:"numbers"`
 	Note       string          `db:"note" json:"note"`
+	Domain     *string         `db:"domain" json:"domain"` // several with commas; null: all, or none
+	LastSeenAt *time.Time      `db:"last_seen_at" json:"last_seen_at"`
+	StatusHint *string         `db:"status_hint" json:"status_hint"` // stale, fresh, quiet or open; mostly null
 }
 
 // QueueHealth returns how everything is.
 func (db *DB) QueueHealth(ctx context.Context) ([]QueueHealth, error) {
-	return list[QueueHealth](ctx, db, `select q.kind, q.name, q.status, q.age_seconds, q.count, q.numbers, q.note
+	return list[QueueHealth](ctx, db, `select q.kind, q.name, q.status, q.age_seconds, q.count, q.numbers, q.note, q.domain, q.last_seen_at, q.status_hint
 		from tidemark.queue_health q order by q.kind, q.name`)
 }
 
