@@ -8,17 +8,21 @@ create or replace trigger watched_audit
 after insert or update or delete on governance.watched
 for each row execute function tidemark.audit_change('source');
 comment on trigger watched_audit on governance.watched is 'Every change goes to tidemark.audit.';
+create or replace trigger old_outbox_audit
+after insert or update or delete on governance.old_outbox
+for each row execute function tidemark.audit_change('source');
+comment on trigger old_outbox_audit on governance.old_outbox is 'Every change goes to tidemark.audit.';
 
 revoke all on all functions in schema governance from public;
 grant execute on all functions in schema governance to tidemark_executor;
 revoke execute on function governance.audit_start(interval, integer), governance.ruleset_set(text, jsonb, text),
-    governance.watch(regclass, text, jsonb, jsonb, text) from tidemark_executor;
+    governance.watch(regclass, text, jsonb, jsonb, text), governance.bring_in(regclass, jsonb, jsonb, jsonb, text) from tidemark_executor;
 grant execute on function governance.audit_start(interval, integer), governance.ruleset_set(text, jsonb, text),
-    governance.watch(regclass, text, jsonb, jsonb, text) to tidemark_admin;
+    governance.watch(regclass, text, jsonb, jsonb, text), governance.bring_in(regclass, jsonb, jsonb, jsonb, text) to tidemark_admin;
 grant execute on function governance.find(text, text) to tidemark_reader;
 grant update on governance.turn to tidemark_executor;
-grant select on governance.ruleset, governance.watched to tidemark_executor, tidemark_reader;
-grant select, insert, update on governance.ruleset, governance.watched to tidemark_admin;
+grant select on governance.ruleset, governance.watched, governance.old_outbox to tidemark_executor, tidemark_reader;
+grant select, insert, update on governance.ruleset, governance.watched, governance.old_outbox to tidemark_admin;
 grant select, insert on governance.candidate to tidemark_executor;
 grant select, insert, update on governance.gated, governance.verdict, governance.tally, governance.snapshot to tidemark_executor;
 grant select, insert, delete on governance.mark, governance.audit_step to tidemark_executor;

@@ -363,7 +363,7 @@ func TestAcceptanceNoUIScan(t *testing.T) {
 	g.birth(1000)
 	g.drainAll()
 	g.audit()
-	const open = "metrics progress ruleset snapshot summary watched"
+	const open = "metrics old_outbox progress ruleset snapshot summary watched"
 	g.want(open, `select string_agg(relname, ' ' order by relname) from pg_class
 		where relnamespace = 'governance'::regnamespace and relkind in ('r', 'v') and has_table_privilege('tidemark_reader', oid, 'select')`)
 	g.exec(`set role tidemark_reader`)
