@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -23,11 +24,12 @@ func TestRouteTest(t *testing.T) {
 		signer string
 	}
 	came := make(chan request, 4)
-	status := http.StatusOK
+	var status atomic.Int32
+	status.Store(http.StatusOK)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		came <- request{r.Header, string(body), signedBy(r, body, map[string]string{"shop": key})}
-		w.WriteHeader(status)
+		w.WriteHeader(int(status.Load()))
 		_, _ = fmt.Fprintf(w, "what is %s", r.Header.Get("X-Api-Key"))
 	}))
 	t.Cleanup(receiver.Close)
@@ -62,7 +64,7 @@ func TestRouteTest(t *testing.T) {
 			t.Errorf("no %s in %s", want, got.body)
 		}
 	}
-	status = http.StatusServiceUnavailable
+	status.Store(http.StatusServiceUnavailable)
 	if text, err = test(); err == nil || !strings.Contains(text, `"outcome":"failed","error_code":"http_503","detail":"503 Service Unavailable: what is …"`) {
 		t.Errorf("%v: %s", err, text)
 	}
