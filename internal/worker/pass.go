@@ -61,7 +61,7 @@ func (w *Worker) work(ctx context.Context, l *lease) error {
 		if len(unreadable) == 0 {
 			w.failing.well(ctx)
 		} else {
-			w.settledStuck()
+			w.unread.forgetGivenUp()
 		}
 		w.report(ctx)
 		if n := waited(unreadable); n > 0 {

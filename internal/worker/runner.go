@@ -110,7 +110,7 @@ type Worker struct {
 
 	hard context.Context //nolint:containedctx // done when even settling has to end
 
-	stuck    map[stuckItem]*stuck
+	unread   unreads
 	looked   time.Time // for what is pending
 	recount  time.Time // not before then
 	inARow   int       // passes that found something
@@ -124,7 +124,7 @@ func New(pool Pool, o Options) *Worker {
 		cursor: cursor.New(pool, o.Worker, o.Owner, o.Lease), begin: pool,
 		budget: newBudget(o.MaxBatch, o.PollMin, o.PollMax), handler: o.Handler, inTx: o.InTx, permit: o.Permit,
 		wake: o.Wake, look: o.Look, observe: o.Observe, voice: voice{log: o.Log.With("worker", o.Worker)}, stop: o.StopTime,
-		stuck: map[stuckItem]*stuck{},
+		unread: unreads{},
 	}
 	w.failing.report = func(ctx context.Context, detail string) error {
 		return w.cursor.Finding(ctx, "worker_failing", w.cursor.Name(), detail)
