@@ -211,26 +211,37 @@ func TestEmitWhileSchemasChange(t *testing.T) {
 	version := func(v int) string { return fmt.Sprintf(`{"properties": {"v": {"const": %d}}}`, v) }
 	schemaOf(t, operator, domain, version(0))
 	var wait sync.WaitGroup
+	last := make(chan struct{})
 	for range 3 {
-		wait.Go(func() { followSchemas(t, db.Pool, domain, versions) })
+		wait.Go(func() { followSchemas(t, db.Pool, domain, versions, last) })
 	}
 	for v := 1; v <= versions; v++ {
 		schemaOf(t, operator, domain, version(v))
 	}
+	close(last)
 	wait.Wait()
-	var first, last, n int
+	var first, final, n int
 	if err := operator.QueryRow(t.Context(), `select count(*), min((payload ->> 'v')::int), max((payload ->> 'v')::int) from tidemark.outbox`).
-		Scan(&n, &first, &last); err != nil || last != versions {
-		t.Errorf("%d events of versions %d to %d, %v", n, first, last, err)
+		Scan(&n, &first, &final); err != nil || final != versions {
+		t.Errorf("%d events of versions %d to %d, %v", n, first, final, err)
 	}
 }
 
-// followSchemas emits the version that the schema wants, until it was the last.
-func followSchemas(t *testing.T, pool *pgxpool.Pool, domain string, versions int) {
+// followSchemas emits the version that the schema wants, until it was the last; last: that is in force.
+func followSchemas(t *testing.T, pool *pgxpool.Pool, domain string, versions int, last <-chan struct{}) {
 	for v := 0; v <= versions; {
+		inForce := false
+		select {
+		case <-last:
+			inForce = true
+		default:
+		}
 		_, err := tidemark.Emit(t.Context(), pool, tidemark.Event{Domain: domain, Type: "order", Payload: json.RawMessage(fmt.Sprintf(`{"v": %d}`, v))})
 		switch {
 		case err == nil && v == versions:
+			return
+		case err == nil && inForce:
+			t.Errorf("version %d was stored, and the schema takes %d", v, versions)
 			return
 		case errors.Is(err, tidemark.ErrPayload):
 			var want int

@@ -69,11 +69,11 @@ begin
             begin
                 -- What the expressions rest on stays as it is, indexes and statistics that are made meanwhile excepted.
                 execute format('lock table only %s in access share mode', relation);
+                select c.* into part from tidemark.capture_columns(one.id, '{}') c;
                 denied := tidemark.source_denied(one.id);
                 if denied is not null then
                     raise insufficient_privilege;
                 end if;
-                select c.* into part from tidemark.capture_columns(one.id, '{}') c;
                 -- What is there now and was written since the last time has an event, or is in captured, unless a part
                 -- of the operations only is captured.
                 if part.key_json <> 'null::jsonb' and 'insert' = any (one.operations) and captured = 0

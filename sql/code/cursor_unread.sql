@@ -45,6 +45,9 @@ begin
             -- Up to the clock, not to the horizon: what a long transaction keeps from being read is unread too.
             execute tidemark.source_ahead(s) into ahead, since, first_id
             using coalesce(cursor.watermark_ts, '-infinity'), cursor.watermark_id, clock, cursor.holes + cursor.fenced;
+            if ahead then
+                perform tidemark.source_guard(rel);
+            end if;
             if ahead and s.safety = 'sequence' then
                 execute format('select max(tidemark_row.%I)::bigint from %s', s.id_column, tidemark.source_row(s))
                 into upto_id;

@@ -48,6 +48,7 @@ begin
                             r.why := 'changed';
                         end if;
                         if r.sweep is not null and ahead is null then
+                            perform tidemark.source_guard(rel);
                             execute tidemark.source_odd(r.source) into odd;
                         end if;
                     end if;

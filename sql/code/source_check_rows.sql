@@ -50,6 +50,7 @@ begin
     end if;
     "check" := 'timestamps'; status := 'ok'; hint := ''; detail := 'none is null, infinite or in the future';
     known := exists (select from pg_index i where i.indrelid = relation and i.indisvalid and i.indpred is null and i.indkey[0] = stamp.attnum);
+    perform tidemark.source_guard(relation);
     execute format('select array[exists (select from %2$s where tidemark_row.%1$I is null),
                                  exists (select from %2$s where tidemark_row.%1$I in (''infinity'', ''-infinity'')),
                                  exists (select from %2$s where tidemark_row.%1$I > %3$s and tidemark_row.%1$I <> ''infinity'')]',

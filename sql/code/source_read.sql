@@ -34,6 +34,7 @@ begin
         from_id := '9223372036854775807';
     end if;
     statement := tidemark.source_query(s, (plan.worker).shards, step, act, (plan.worker).coalesce_window is not null and cardinality(s.group_key) > 0);
+    perform tidemark.source_guard(plan.relation);
     perform set_config('row_security', 'off', true);
     execute statement into page
     using coalesce(from_ts, '-infinity'), from_id, plan.horizon, rows_limit, source_read.ids, c.shard,

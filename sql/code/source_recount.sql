@@ -31,6 +31,7 @@ begin
 
     -- At most 500 buckets at a time, and not those between two of which there is nothing.
     upto := date_bin(s.bucket, c.watermark_ts - s.sweep_window, origin);
+    perform tidemark.source_guard(plan.relation);
     execute format('select min(%s) from %s where tidemark_row.%I >= ($1%s)', ts, rel, s.timestamp_column,
                    coalesce(' at time zone ' || quote_literal(s.time_zone), ''))
     into first using greatest(coalesce(c.verified_through, '-infinity'), '0001-01-01 00:00:00+00');
@@ -39,6 +40,7 @@ begin
     if c.watermark_ts is null or first is null or upto <= coalesce(c.verified_through, '-infinity') then
         return told;
     end if;
+    perform tidemark.source_guard(plan.relation);
     execute format('select jsonb_object_agg(b.at, b.n) from (
         select date_bin(%L, %s, %L) as at, count(*) as n from %s
         where tidemark_row.%I >= ($1%s) and tidemark_row.%5$I < ($2%6$s) and %s group by 1) b',

@@ -51,6 +51,7 @@ begin
                 'tidemark worker rewind %s --source %s --to-id N; or go on: --accept', again, s.timestamp_column, c.watermark_id, c.worker, c.source);
         end if;
     end if;
+    perform tidemark.source_guard(plan.relation);
     execute format(
         'select coalesce(range_agg(int8range(tidemark_row.%1$I::bigint, tidemark_row.%1$I::bigint + 1)), ''{}'') from %2$s
              where tidemark_row.%1$I > $1 and tidemark_row.%1$I <= $2', s.id_column, tidemark.source_row(s))

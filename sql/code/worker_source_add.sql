@@ -3,6 +3,7 @@ create or replace function tidemark.worker_source_add(worker text, source text, 
 returns integer
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
+set row_security = off
 as $$
 #variable_conflict use_column
 declare
@@ -39,6 +40,7 @@ begin
         first := '0';
     elsif s.safety = 'sequence' and shape.problem is null then
         -- Below the lowest number that there is or can come.
+        perform tidemark.source_guard(shape.relation);
         execute format('select min(t.%I)::text from %s t', s.id_column, shape.relation) into first;
         first := greatest(-9223372036854775808, least(first::numeric, 1, (
             select q.seqmin from pg_sequence q
