@@ -29,11 +29,21 @@ func TestMessagesAreNotForReaders(t *testing.T) {
 		t.Fatalf("%+v, want two rows to fail", got)
 	}
 	s.exec(`update tidemark.pending_row set next_attempt_at = now() where item_id = '1'; select tidemark.worker_run('w')`)
+	// Findings of workers, and a page that is cut off again and again.
+	s.exec(`select tidemark.worker_finding('default', 'worker_failing', 'default', 'it cannot settle: 22P02', message => '` + secret + `')`)
+	s.exec(`select tidemark.worker_finding('default', 'target_down', 'app', 'its target fails: http_500', message => '` + secret + `')`)
+	s.exec(`select tidemark.source_cut(p, p.epoch, null, 'canceled: ` + secret + `') from generate_series(1, 5) n cross join lateral (
+		select (tidemark.source_plan('w', 'births', 0, c.epoch, null, null)).* from tidemark.claim('w', 'me', '30 seconds', 'births', 0) c) p`)
 	reader, operator := login(t, db, "reader", "tidemark_reader"), login(t, db, "operator", "tidemark_admin")
 	operator.want(`select count(*) from tidemark.letter_detail where error_detail like '%`+secret+`%'`, "2")
 	operator.want(`select count(*) from tidemark.waiting where last_error like '%`+secret+`%'`, "1")
 	operator.want(`select count(*) from tidemark.route_attempt where detail like '%`+secret+`%'`, "1")
+	operator.want(`select count(*) from tidemark.finding_detail where detail like '%`+secret+`%'`, "3")
+	operator.want(`select count(*) from tidemark.queue_health where note like '%`+secret+`%'`, "3")
 
+	reader.want(`select f.kind, d.detail from tidemark.finding f join tidemark.finding_detail d using (id) where f.kind in ('worker_failing', 'target_down') order by f.id limit 2`,
+		"worker_failing worker default: it cannot settle: 22P02", "target_down worker default: its target fails: http_500")
+	reader.wantRefused("42501", `select * from tidemark.finding_message`)
 	reader.want(`select distinct error_code, s.error_detail from tidemark.dead_letter join tidemark.letter_detail s using (id)`, "22P02 a value cannot be read, or is out of range")
 	reader.want(`select last_error from tidemark.waiting`, "22P02: a value cannot be read, or is out of range")
 	reader.want(`select reason, detail from tidemark.route_attempt where outcome = 'failed'`, "22P02 a value cannot be read, or is out of range")

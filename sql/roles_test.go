@@ -31,7 +31,7 @@ var mayDo = map[string][]string{
 		`select * from tidemark.heartbeat`, `select * from tidemark.heartbeat_kind`, `select * from tidemark.worker_cursor`,
 		`select * from tidemark.decision`, `select seq, outcome, reason from tidemark.attempt`, `select seq, error_count from tidemark.pending`,
 		`select * from tidemark.domain_emitter`, `select * from tidemark.letter_detail`,
-		`select * from tidemark.finding`, `select * from tidemark.audit`, `select * from tidemark.pack`,
+		`select * from tidemark.finding`, `select * from tidemark.finding_detail`, `select * from tidemark.audit`, `select * from tidemark.pack`,
 		`select * from tidemark.route_attempt`, `select * from tidemark.worker_health`,
 		`select * from tidemark.queue_health`, `select * from tidemark.heartbeat_health`, `select * from tidemark.cursor_lag`,
 		`select * from tidemark.worker_summary`, `select * from tidemark.route_summary`, `select * from tidemark.river_health()`,
@@ -57,6 +57,7 @@ var mayDo = map[string][]string{
 		`select tidemark.forbidden_key_in('{}'), tidemark.payload_error('{}', null)`,
 	},
 	"x a": {
+		`select * from tidemark.finding_message`,
 		`select * from tidemark.attempt`, `select * from tidemark.pending`, `select error_detail from tidemark.dead_letter`,
 		`select tidemark.route_worker_run()`, `select * from tidemark.claim('default')`, `select tidemark.read_outbox('default', 1)`,
 		`select tidemark.dead_letter_replay(1)`, `select tidemark.dead_letter_replay(1, true)`, `select tidemark.dead_letter_replay_many()`,

@@ -68,10 +68,10 @@ func (t *Table) Conflict(ctx context.Context) error {
 	return err
 }
 
-// Failing reports, by tidemark.worker_finding, what fails again and again; empty: nothing does.
-func (t *Table) Failing(ctx context.Context, detail string) error {
-	_, err := t.db.Exec(ctx, `select tidemark.worker_finding($1, 'worker_failing', tidemark.executor_id($1, $2, $3), nullif($4, ''))`,
-		t.worker, t.source, t.shard, detail)
+// Failing reports, by tidemark.worker_finding, what fails again and again, and what the error said; empty: nothing does.
+func (t *Table) Failing(ctx context.Context, detail, message string) error {
+	_, err := t.db.Exec(ctx, `select tidemark.worker_finding($1, 'worker_failing', tidemark.executor_id($1, $2, $3), nullif($4, ''),
+		message => nullif($5, ''))`, t.worker, t.source, t.shard, detail, message)
 	return err
 }
 

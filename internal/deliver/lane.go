@@ -49,8 +49,8 @@ type lane struct {
 	pace    int // events in a patience, by the last run
 	ended   []cursor.Result
 	waiting *waiting
-	gone    string // the target's last word, if it is gone
-	failure string // the latest
+	gone    string        // the target's last word, if it is gone
+	failure cursor.Result // the latest
 }
 
 // A job is one event on its way.
@@ -131,11 +131,11 @@ func (l *lane) takeGone() string {
 	return gone
 }
 
-// complaint is why the latest failure failed.
-func (l *lane) complaint() string {
+// complaint is why the latest failure failed, and what the target said.
+func (l *lane) complaint() (reason, said string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.failure
+	return l.failure.Reason, l.failure.Detail
 }
 
 // room is how many pending events the lane takes at a time.
@@ -364,7 +364,7 @@ func (l *lane) conclude(ctx context.Context, j *job, answer sink.Result, blocked
 		l.gone = r.Detail
 	}
 	if r.Outcome != cursor.Sent {
-		l.failure = r.Reason + ": " + r.Detail
+		l.failure = r
 	}
 	l.end(j, r)
 }

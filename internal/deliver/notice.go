@@ -13,6 +13,7 @@ type Notice struct {
 	Kind    string // route_misconfigured or target_down
 	Subject string // code of the route
 	Detail  string // empty: it is over
+	Message string // what the target said; it may quote a payload
 }
 
 // Gone is a target that says that it will never take anything again.
@@ -23,23 +24,23 @@ type Gone struct {
 
 // notices are what has changed since somebody asked.
 type notices struct {
-	known map[Notice]bool // those that are open, without their detail
+	known map[Notice]bool // those that are open, without detail and message
 	fresh []Notice        // in the order in which they came about
 }
 
 func newNotices() notices { return notices{known: map[Notice]bool{}} }
 
-func (n *notices) open(kind, subject, detail string) {
-	if at := (Notice{kind, subject, ""}); !n.known[at] {
+func (n *notices) open(kind, subject, detail, message string) {
+	if at := (Notice{Kind: kind, Subject: subject}); !n.known[at] {
 		n.known[at] = true
-		n.fresh = append(n.fresh, Notice{kind, subject, detail})
+		n.fresh = append(n.fresh, Notice{kind, subject, detail, message})
 	}
 }
 
 // close is for what may have been opened by another instance too: the first one of each
 // kind and subject counts.
 func (n *notices) close(kind, subject string) {
-	at := Notice{kind, subject, ""}
+	at := Notice{Kind: kind, Subject: subject}
 	if open, seen := n.known[at]; open || !seen {
 		n.known[at] = false
 		n.fresh = append(n.fresh, at)
@@ -54,13 +55,14 @@ func (n *notices) look(r *route) {
 		n.close("route_misconfigured", code)
 		switch r.lane.breaker.state() {
 		case gobreaker.StateOpen:
-			n.open("target_down", code, "its target fails, and is left alone for a while: "+r.lane.complaint())
+			reason, said := r.lane.complaint()
+			n.open("target_down", code, "its target fails, and is left alone for a while: "+reason, said)
 		case gobreaker.StateClosed:
 			n.close("target_down", code)
 		case gobreaker.StateHalfOpen: // the next delivery decides
 		}
 	case r.broken.err != nil:
-		n.open("route_misconfigured", code, r.broken.err.Error())
+		n.open("route_misconfigured", code, r.broken.err.Error(), "")
 	}
 }
 
@@ -93,7 +95,7 @@ func (d *Deliverer) Gone() []Gone {
 func (d *Deliverer) Report(ctx context.Context, c *cursor.Cursor) {
 	fresh := d.Notices()
 	for i, n := range fresh {
-		if err := c.RouteFinding(ctx, n.Kind, n.Subject, n.Detail); err != nil {
+		if err := c.RouteFinding(ctx, n.Kind, n.Subject, n.Detail, n.Message); err != nil {
 			d.mu.Lock()
 			d.notices.fresh = append(fresh[i:], d.notices.fresh...)
 			d.mu.Unlock()

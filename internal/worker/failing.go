@@ -18,7 +18,7 @@ const failingAfter = 5
 // failing counts what fails in a row, at the same place with the same code, and reports it by the finding worker_failing.
 // The zero value has seen no failure.
 type failing struct {
-	report func(ctx context.Context, detail string) error // empty: it is over
+	report func(ctx context.Context, detail, message string) error // empty: it is over
 
 	mu     sync.Mutex
 	what   string
@@ -49,11 +49,11 @@ func (f *failing) failed(ctx context.Context, place string, err error) {
 	// A read that takes as long as a lease each time is not repeated five times before it is told.
 	tell := f.times%failingAfter == 0 || f.times == 2 && place == "read" && cursor.TooMuch(err)
 	if tell {
-		f.why = fmt.Errorf("%s fails again and again: %w", place, err)
+		f.why = fmt.Errorf("%s fails again and again: %s", place, code) // the message is for the log: it may quote a payload
 	}
-	detail := fmt.Sprintf("it cannot %s, %d times in a row: %s: %v", place, f.times, code, err)
+	detail := fmt.Sprintf("it cannot %s, %d times in a row: %s", place, f.times, code)
 	f.mu.Unlock()
-	if tell && f.tell(ctx, detail) {
+	if tell && f.tell(ctx, detail, err.Error()) {
 		f.mu.Lock()
 		f.told = true
 		f.mu.Unlock()
@@ -66,7 +66,7 @@ func (f *failing) well(ctx context.Context) {
 	f.what, f.times, f.why = "", 0, nil
 	tell := f.told || time.Since(f.closed) >= sayWellAfter
 	f.mu.Unlock()
-	if tell && f.tell(ctx, "") {
+	if tell && f.tell(ctx, "", "") {
 		f.mu.Lock()
 		f.told, f.closed = false, time.Now()
 		f.mu.Unlock()
@@ -74,10 +74,10 @@ func (f *failing) well(ctx context.Context) {
 }
 
 // tell reports. That it cannot is no reason to stop: it is tried again.
-func (f *failing) tell(ctx context.Context, detail string) bool {
+func (f *failing) tell(ctx context.Context, detail, message string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	return f.report(ctx, detail) == nil
+	return f.report(ctx, detail, message) == nil
 }
 
 // Why is what fails again and again; nil: nothing does.

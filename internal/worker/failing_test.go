@@ -3,9 +3,12 @@ package worker
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Another process may have told that the worker fails, and died: that all is well is told again now and then, not once.
@@ -13,7 +16,7 @@ func TestWellIsToldAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
-		f := failing{report: func(_ context.Context, detail string) error {
+		f := failing{report: func(_ context.Context, detail, _ string) error {
 			told = append(told, detail)
 			if len(told) == 1 {
 				return errors.New("no connection")
@@ -33,4 +36,24 @@ func TestWellIsToldAgain(t *testing.T) {
 			t.Errorf("told %d times, want 3", len(told))
 		}
 	})
+}
+
+// The message of an error may quote a payload. What readers and pages without a sign-in see has its code.
+func TestFailingTellsTheCode(t *testing.T) {
+	t.Parallel()
+	const secret = "4111-1111"
+	var detail, message string
+	f := failing{report: func(_ context.Context, d, m string) error {
+		detail, message = d, m
+		return nil
+	}}
+	for range failingAfter {
+		f.failed(t.Context(), "settle", &pgconn.PgError{Code: "22P02", Message: "invalid input syntax: " + secret})
+	}
+	if detail != "it cannot settle, 5 times in a row: 22P02" || !strings.Contains(message, secret) {
+		t.Errorf("%q, %q", detail, message)
+	}
+	if why := f.Why(); why == nil || why.Error() != "settle fails again and again: 22P02" {
+		t.Error(why)
+	}
 }

@@ -126,8 +126,8 @@ func New(pool Pool, o Options) *Worker {
 		wake: o.Wake, look: o.Look, observe: o.Observe, voice: voice{log: o.Log.With("worker", o.Worker)}, stop: o.StopTime,
 		unread: unreads{},
 	}
-	w.failing.report = func(ctx context.Context, detail string) error {
-		return w.cursor.Finding(ctx, "worker_failing", w.cursor.Name(), detail)
+	w.failing.report = func(ctx context.Context, detail, message string) error {
+		return w.cursor.Finding(ctx, "worker_failing", w.cursor.Name(), detail, message)
 	}
 	return w
 }
@@ -198,7 +198,7 @@ func (w *Worker) tenure(ctx context.Context, began time.Time) {
 		w.say(ctx, slog.LevelWarn, "lost the lease", "error", err)
 		told, cancel := context.WithTimeout(w.hard, 3*time.Second)
 		defer cancel()
-		if err := w.cursor.Finding(told, "cursor_lease_conflict", w.cursor.Name(), "an instance was fenced: two own the cursor, or one was paused past its lease"); err != nil {
+		if err := w.cursor.Finding(told, "cursor_lease_conflict", w.cursor.Name(), "an instance was fenced: two own the cursor, or one was paused past its lease", ""); err != nil {
 			w.log.WarnContext(ctx, "cannot report", "error", err)
 		}
 	case errors.As(err, &closedError{}):

@@ -73,7 +73,7 @@ func TestDeadTargetHoldsNobodyUp(t *testing.T) {
 	route(t, db, "other", "")
 	ts["app"].answers(func(ctx context.Context, _ sink.Delivery) sink.Result {
 		<-ctx.Done()
-		return sink.Result{Outcome: sink.Retry, Code: "timeout", Detail: "nobody there"}
+		return sink.Result{Outcome: sink.Retry, Code: "timeout", Detail: "nobody there, it says 4111-1111"}
 	})
 	run(t, db, ts)
 	for range 50 {
@@ -83,6 +83,9 @@ func TestDeadTargetHoldsNobodyUp(t *testing.T) {
 	eventually(t, db, `select count(*)::text from tidemark.pending`, "400")
 	eventually(t, db, `select kind || ' ' || subject from tidemark.finding where closed_at is null`, "target_down app")
 	eventually(t, db, `select (count(*) < 20)::text from tidemark.attempt`, "true") // the breaker spares it the rest
+	// What the target said may quote a payload: readers have the code.
+	eventually(t, db, `select f.detail || '|' || m.message from tidemark.finding f join tidemark.finding_message m on m.finding = f.id`,
+		"worker default: its target fails, and is left alone for a while: timeout|nobody there, it says 4111-1111")
 }
 
 func TestMisconfiguredRoute(t *testing.T) {
@@ -112,8 +115,8 @@ func TestTargetIsGone(t *testing.T) {
 	run(t, db, ts)
 	emit(t, db, "a1")
 	eventually(t, db, `select enabled::text from tidemark.outbound_route`, "false")
-	eventually(t, db, `select kind || ' ' || detail from tidemark.finding where kind = 'route_gone'`,
-		"route_gone the target says that it is gone for good; the route was switched off: gone for good")
+	eventually(t, db, `select f.detail || '|' || m.message from tidemark.finding f join tidemark.finding_message m on m.finding = f.id where f.kind = 'route_gone'`,
+		"the target says that it is gone for good; the route was switched off|gone for good")
 	eventually(t, db, `select reason from tidemark.audit where object = 'outbound_route app' order by id desc limit 1`, "the target is gone")
 }
 

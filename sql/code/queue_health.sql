@@ -134,8 +134,8 @@ select 'finding', f.kind || ' ' || f.subject,
        case when f.severity >= 'high' then 'bad' when f.severity = 'warning' then 'warn' else 'ok' end,
        floor(extract(epoch from clock_timestamp() - f.opened_at))::bigint, f.count,
        jsonb_build_object('finding', f.id, 'count', f.count),
-       f.detail, null, f.last_seen_at, 'open'
-from tidemark.finding f where f.closed_at is null;
+       d.detail, null, f.last_seen_at, 'open'
+from tidemark.finding f join tidemark.finding_detail d on d.id = f.id where f.closed_at is null;
 comment on view tidemark.queue_health is
 'One pane for watchdogs, a row for each thing: kind cursor, backlog (of a cursor), heartbeat, dead_letter_event and pending (of a route, where there are any), dead_letter_row and pending_row (the same of a cursor of a table), job_backlog and dead_letter_job (of River, where it is installed), finding (open). status: ok, warn (somebody should look), bad (something does not work) or unknown (it cannot be told). age_seconds: since the last run, beat or failure; of the oldest that waits. count: what waits or is open; of a cursor its holes, of a heartbeat its beats. domain: that it is about, several with commas; null: all, or none. last_seen_at: the latest run, beat, failure or sighting. status_hint, as S4 has it: stale or fresh (quiet: excused) of a heartbeat, open of what somebody has to close, else null. What is switched off on purpose is ok, and note says so. Reads configuration, cursors and indexes, never a table that grows. Source: S4 v_queue_health.';
 revoke all on tidemark.queue_health from public;

@@ -25,13 +25,13 @@ begin
         updated_at = clock_timestamp()
     where x.worker = c.worker and x.source = c.source and x.shard = c.shard;
     update tidemark.heartbeat h
-    set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1, last_status = 'failed: ' || source_cut.message
+    set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1, last_status = 'failed: the page took too long'
     where h.executor_id = executor;
     if cuts >= 5 then
         perform tidemark.finding_open('worker_failing', executor, 'high',
-            format('worker %s: a page takes longer than the statement_timeout, %s, %s times in a row, at last of %s: %s',
+            format('worker %s: a page takes longer than the statement_timeout, %s, %s times in a row, at last of %s',
                    c.worker, current_setting('statement_timeout'), cuts,
-                   case suspects when 1 then '1 row' else 'at most ' || suspects || ' rows' end, source_cut.message));
+                   case suspects when 1 then '1 row' else 'at most ' || suspects || ' rows' end), source_cut.message);
     end if;
     return jsonb_build_object('worker', c.worker, 'source', c.source, 'shard', c.shard, 'status', 'cut', 'step', plan.step,
         'detail', format('the page took longer than %s and was taken back; the next has %s', current_setting('statement_timeout'),

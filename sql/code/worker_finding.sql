@@ -3,7 +3,8 @@ create or replace function tidemark.worker_finding(
     kind text,
     subject text,
     detail text,
-    epoch bigint default null)
+    epoch bigint default null,
+    message text default null)
 returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -43,10 +44,10 @@ begin
         end if;
         perform tidemark.finding_open(worker_finding.kind, worker_finding.subject,
             case worker_finding.kind when 'cursor_lease_conflict' then 'warning' else 'high' end::tidemark.severity,
-            format('worker %s: %s%s', worker_finding.worker, worker_finding.detail, lease));
+            format('worker %s: %s%s', worker_finding.worker, worker_finding.detail, lease), worker_finding.message);
     end if;
 end
 $$;
-comment on function tidemark.worker_finding(text, text, text, text, bigint) is 'What a worker reports about itself or a route: cursor_lease_conflict, cursor_watermark_regression, route_misconfigured, target_down or worker_failing. detail null: it is over. epoch: what is said is true only while the lease is of that epoch (TM011: it is not any more); null: at any time. Of a lease conflict it adds who tells, and who has the lease.';
-revoke all on function tidemark.worker_finding(text, text, text, text, bigint) from public;
-grant execute on function tidemark.worker_finding(text, text, text, text, bigint) to tidemark_executor;
+comment on function tidemark.worker_finding(text, text, text, text, bigint, text) is 'What a worker reports about itself or a route: cursor_lease_conflict, cursor_watermark_regression, route_misconfigured, target_down or worker_failing. detail null: it is over. epoch: what is said is true only while the lease is of that epoch (TM011: it is not any more); null: at any time. Of a lease conflict it adds who tells, and who has the lease. message: what an error said, which may quote a payload (tidemark.finding_detail).';
+revoke all on function tidemark.worker_finding(text, text, text, text, bigint, text) from public;
+grant execute on function tidemark.worker_finding(text, text, text, text, bigint, text) to tidemark_executor;
