@@ -85,6 +85,8 @@ func TestPipeline(t *testing.T) {
 	g.balance()
 	g.want("incremental", `select string_agg(distinct phase, ' ') from governance.progress`)
 	g.want(0, `select count(*) from tidemark.finding`)
+	// Types that are off are not tried: they would count as typos.
+	g.want(0, `select count(*) from tidemark.unregistered_emits`)
 }
 
 // The rules read a table of the application; a change there is told by its change log, by an event, or by a second birth.
@@ -233,6 +235,46 @@ func TestAudit(t *testing.T) {
 	// The next one is a week after this one began.
 	g.want("2 t", `select concat_ws(' ', s.snapshot_ref, a.due_at = p.started_at + p.every) from governance.snapshot s
 		join governance.audit_step a on a.snapshot_ref = s.snapshot_ref join governance.snapshot p on p.snapshot_ref = 1 where s.started_at is null`)
+}
+
+// The audit leaves alone what is on its way: candidates of the last hour that wait for gate and scan, and those that are
+// dirty already.
+func TestAuditLeavesWhatIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.birth(10)
+	g.drain("gov_backfill_sweep")
+	g.audit()
+	g.want("10 0", `select concat_ws(' ', rows_seen, dirty_marked) from governance.snapshot where snapshot_ref = 1`)
+	g.drainAll()
+	g.exec(`update governance.verdict set stale_after = clock_timestamp() - interval '1 minute' where candidate_id in (select id from governance.candidate order by id limit 3)`)
+	g.audit()
+	g.audit()
+	g.want("3 0", `select string_agg(dirty_marked::text, ' ' order by snapshot_ref) from governance.snapshot where snapshot_ref in (2, 3)`)
+	g.want(3, `select count(*) from governance.mark`)
+	g.balance()
+}
+
+// Candidates of a ruleset that is not current are left as they are, gated or not, marked or not.
+func TestOldRuleset(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.birth(4)
+	g.run("gov_backfill_sweep", 0)
+	g.exec(`select governance.ruleset_set('2', '{"is_current": true}')`)
+	g.birth(2) // the same names: candidates of ruleset 2
+	g.drain("gov_backfill_sweep")
+	g.drain("gov_input_gate")
+	g.drain("gov_candidate_scan")
+	const states = `select string_agg(concat_ws(' ', ruleset_version, candidates, pending, states, verdicts), ', ' order by ruleset_version) from governance.summary`
+	g.want(`1 4 4 {} {}, 2 2 0 {"accepted": 2} {"propose": 2}`, states)
+	g.exec(`insert into governance.mark (candidate_id, reason) select id, 'changed' from governance.candidate where ruleset_version = '1';
+		select governance.tally_add('gov_handoff_intake', '1', 'mark', array[''], array[4::bigint])`)
+	g.drain("gov_candidate_scan")
+	g.want(`1 4 4 {} {}, 2 2 0 {"accepted": 2} {"propose": 2}`, states)
+	// The marks are gone: nobody is to judge these.
+	g.want("0 0", `select concat_ws(' ', count(*), (select sum(dirty) from governance.summary)) from governance.mark`)
+	g.balance()
 }
 
 // Nothing is written to what is watched: the workers run as a role that may not, and triggers would tell.
