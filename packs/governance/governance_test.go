@@ -188,6 +188,7 @@ func TestStaleVerdicts(t *testing.T) {
 	g.exec(`update governance.verdict set stale_after = clock_timestamp() - interval '5 seconds'`)
 	g.drainAll()
 	g.want(0, `select count(*) from governance.verdict where stale_after > now()`)
+	g.want(0, `select stale_count from governance.metrics`) // they wait for nothing
 	g.want(0, `select count(*) from tidemark.finding where closed_at is null`)
 
 	// The audit is what brings the candidates of the new one.
@@ -235,6 +236,23 @@ func TestAudit(t *testing.T) {
 	// The next one is a week after this one began.
 	g.want("2 t", `select concat_ws(' ', s.snapshot_ref, a.due_at = p.started_at + p.every) from governance.snapshot s
 		join governance.audit_step a on a.snapshot_ref = s.snapshot_ref join governance.snapshot p on p.snapshot_ref = 1 where s.started_at is null`)
+}
+
+// The reconciling audit needs nobody: the first birth table plans it, within a week, and each plans the next.
+func TestAuditIsPlanned(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.want("1 t", `select concat_ws(' ', count(*), bool_and(a.due_at between now() + interval '6 days' and now() + interval '7 days'))
+		from governance.audit_step a join governance.snapshot s using (snapshot_ref) where s.started_at is null and s.every = '7 days'`)
+	g.birth(3)
+	g.drainAll()
+	g.want(0, `select count(*) from governance.snapshot where started_at is not null`)
+	for n := range 2 {
+		g.exec(`update governance.audit_step set due_at = clock_timestamp() - interval '10 seconds'`)
+		g.drainAll()
+		g.want(n+1, `select count(*) from governance.snapshot where ended_at is not null and rows_seen = 3`)
+		g.want(1, `select count(*) from governance.audit_step where due_at > now() + interval '6 days'`)
+	}
 }
 
 // The audit leaves alone what is on its way: candidates of the last hour that wait for gate and scan, and those that are
@@ -414,6 +432,8 @@ func TestBatches(t *testing.T) {
 		g.settle("gov_periodic_full_audit")
 	}
 	g.want("4 of 10", batches, "governance_audit_step", "gov_periodic_full_audit")
+	// The summary has the latest audit that is through.
+	g.want(0, `select count(snapshot_ref) from governance.summary`)
 	g.audit()
 	g.want("10 of 10", batches, "governance_audit_step", "gov_periodic_full_audit")
 	g.want(true, `select batches_done = batches_total from governance.metrics`)

@@ -64,6 +64,13 @@ func TestCoalesce(t *testing.T) {
 		from tidemark.worker_cursor where source = 'registry_changelog'`)
 	g.want(1, `select count(*) from governance.mark`)
 
+	// Without a window too, a page makes one mark of them; the latest change stands in it.
+	g.exec(`select tidemark.worker_set('gov_handoff_intake', '{"coalesce_window": null}');
+		insert into event_outbox (subject_table, subject_ref, occurred_at)
+		select 'collection-2', 'entity-2', now() - i * interval '1 second' from generate_series(5, 9) i`)
+	g.settle("gov_handoff_intake")
+	g.want(true, `select item_id = (select id::text from event_outbox order by occurred_at desc limit 1) from governance.mark where source = 'event_outbox'`)
+
 	// What comes before the window is over waits.
 	g.exec(`select tidemark.worker_set('gov_handoff_intake', '{"coalesce_window": "1 hour"}');
 		insert into registry_changelog (collection_name, entity_code, timestamp) values ('collection-1', 'entity-1', now() at time zone 'UTC' - interval '4 seconds')`)
