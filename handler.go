@@ -169,7 +169,12 @@ func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task) (resul
 	if err != nil {
 		return nil, err
 	}
+	held := map[cursor.KeyOf]bool{}
 	for _, t := range tasks {
+		if waits, shut := h.waits(t, held); shut {
+			results = append(results, waits)
+			continue
+		}
 		if failure := h.handle(ctx, all, t); failure != nil {
 			h.lose(ctx, tx, t, failure)
 			return nil, all.Rollback(ctx)
@@ -182,6 +187,25 @@ func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task) (resul
 	return results, all.Commit(ctx)
 }
 
+// waits is what comes of an event whose domain's gate is closed, and of one behind it; held are the keys of these.
+func (h *handling) waits(t task, held map[cursor.KeyOf]bool) (r cursor.Result, shut bool) {
+	key := cursor.KeyOf{Route: t.route.ID, Key: t.item.Key}
+	ordered := t.route.Ordering == "key" && t.item.Key != "" && !t.item.Replay
+	r = cursor.Result{Route: t.route.ID, Seq: t.item.Seq, Fresh: t.item.Fresh, Outcome: cursor.Pending}
+	switch {
+	case ordered && held[key]:
+		r.Reason, r.Behind = "behind_key", true
+	case !h.permit.AllowsDomain(t.item.Domain):
+		r.Reason = "domain_closed"
+	default:
+		return r, false
+	}
+	if ordered {
+		held[key] = true
+	}
+	return r, true
+}
+
 func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, behind map[cursor.KeyOf]bool) ([]cursor.Result, error) {
 	results := make([]cursor.Result, 0, len(tasks))
 	held := map[cursor.KeyOf]bool{}
@@ -191,6 +215,8 @@ func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, behind ma
 		r := cursor.Result{Outcome: cursor.Pending, Reason: "behind_key", Behind: true}
 		if lost, ok := h.lost[t.key()]; ok {
 			r = lost
+		} else if waits, shut := h.waits(t, held); shut {
+			r = waits
 		} else if !ordered || !held[key] && (!behind[key] || !t.item.Fresh) {
 			failure, err := h.alone(ctx, tx, t)
 			if err != nil {

@@ -256,6 +256,29 @@ func TestHandlerGateCloses(t *testing.T) {
 	p.eventually(effects, "1")
 }
 
+// A gate of a domain: its events wait, the others of the page are handled; what is under way when it closes is taken back.
+func TestHandlerDomainGate(t *testing.T) {
+	t.Parallel()
+	began, closed := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	p := start(t, `"domain": "*", "ordering": "key"`, func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
+		err := note(ctx, tx, e)
+		once.Do(func() { began <- struct{}{}; <-closed })
+		return err
+	})
+	p.exec(`select tidemark.type_set('bank', 'paid')`)
+	p.emit("k", "1")
+	<-began
+	p.exec(`select tidemark.gate_set('domain.shop.enabled', false)`)
+	close(closed)
+	p.emit("k", "2")
+	p.exec(`select tidemark.emit('bank', 'paid', '{"n": "3"}', key => 'other'), tidemark.emit('bank', 'paid', '{"n": "4"}', key => 'k')`)
+	p.eventually(effects, "3")
+	p.eventually(`select concat_ws(' ', item, held) from tidemark.waiting order by item`, "1 t", "2 t", "4 f")
+	p.exec(`select tidemark.gate_set('domain.shop.enabled', true)`)
+	p.eventually(`select n from effect order by ctid`, "3", "1", "2", "4")
+}
+
 func TestEmitMany(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

@@ -158,7 +158,7 @@ select w.worker || ' ' || o.seq || ' ' || coalesce(r.route_code, '-') || ' ' ||
 	case when d.outcome <> 'pending' then concat_ws(' ', d.outcome, d.reason) when r.target_kind = 'sql' then 'sent' when r.target_kind = 'river' then 'failed 42P01' else 'pending' end
 from tidemark.worker w
 join tidemark.outbox o on w.domains is null or o.domain = any (w.domains)
-cross join lateral tidemark.decide(w.worker, o, array(select r from tidemark.outbound_route r), row(true, true, tidemark.armed())::tidemark.gates) d
+cross join lateral tidemark.decide(w.worker, o, array(select r from tidemark.outbound_route r), row(true, true, tidemark.armed(), tidemark.closed_domains())::tidemark.gates) d
 left join tidemark.outbound_route r on r.id = d.route_id`
 
 	byBatch = `select concat_ws(' ', worker, seq, coalesce(route_code, '-'), outcome, reason) from tidemark.route_attempt`

@@ -168,6 +168,56 @@ func TestGateClosesBeforeSettle(t *testing.T) {
 	w.wantRows(`select seq || ' ' || attempt_no || ' ' || outcome from tidemark.route_attempt order by seq, attempt_no`, "1 1 pending", "1 2 sent", "2 1 sent")
 }
 
+// The gate of its domain closes between the read and what goes inside: the same, and then it is put aside.
+func TestDomainGateClosesBeforeSettle(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.emit(1)
+	w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
+	w.exec(`create temp table held as select * from tidemark.pass_read('default', 1, 100, null, null, '{}', '{}') where batch is not null`)
+	w.exec(`select tidemark.gate_set('domain.test.enabled', false)`)
+	w.wantRows(`select closed_domains::text from tidemark.beat('default', 1, '1 minute')`, "{test}")
+	w.exec(`select tidemark.pass_settle('default', 1, batch::tidemark.batch, evidence::tidemark.evidence[], '{}', 1) from held`)
+	w.wantReceived()
+	w.wantRows(`select seq || ' ' || outcome || ' ' || reason from tidemark.route_attempt`, "1 pending gate_closed")
+	w.emit(2)
+	w.exec(`truncate held; insert into held select * from tidemark.pass_read('default', 1, 100, null, null, '{}', '{}') where batch is not null`)
+	w.wantRows(`select closed::text from held`, "{test}")
+	w.wantRows(`select concat_ws(' ', item, held) from tidemark.waiting`, "1 t")
+	w.exec(`select tidemark.gate_set('domain.test.enabled', true)`) // what was decided stays: it comes with the next pass
+	w.exec(`select tidemark.pass_settle('default', 1, batch::tidemark.batch, evidence::tidemark.evidence[], '{}', 2) from held`)
+	w.wantRows(`select concat_ws(' ', item, held) from tidemark.waiting order by item`, "1 t", "2 t")
+	w.exec(`select tidemark.release('default', 1)`)
+	w.pass()
+	w.wantReceived(1, 2)
+}
+
+// It closes while a target inside the database is at work: all that the pass did is taken back.
+func TestDomainGateClosesInMidPass(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w, other := live(t, db), open(t, db, "operator")
+	w.exec(`create function slow(event jsonb) returns void language sql as $$ select pg_advisory_xact_lock_shared(4711) $$;
+		select tidemark.route_set('slow', '{"domain": "test", "target_kind": "sql", "target_ref": "public.slow", "enabled": true, "dry_run": false}')`)
+	w.emit(1)
+	other.exec(`select pg_advisory_lock(4711)`)
+	ran := later[string](w, `select concat_ws(' ', r ->> 'status', r ->> 'gate') from tidemark.route_worker_run() r`)
+	other.waitsFor(w)
+	other.exec(`select tidemark.gate_set('domain.test.enabled', false)`)
+	other.exec(`select pg_advisory_unlock(4711)`)
+	got, err := ran()
+	if err != nil || got != "closed domain.test.enabled" {
+		t.Error(got, err)
+	}
+	w.wantReceived()
+	w.pass()
+	w.pass()
+	w.wantReceived()
+	w.exec(`select tidemark.gate_set('domain.test.enabled', true)`)
+	w.pass()
+	w.wantReceived(1)
+}
+
 // A settle is on its way, held back by the network. The owner repeats it on another connection and goes on; then
 // the first one arrives, under the same epoch. It does nothing, and above all it delivers nothing.
 func TestLateSettle(t *testing.T) {

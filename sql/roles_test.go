@@ -44,7 +44,7 @@ var mayDo = map[string][]string{
 		`select seq, event_id, created_at, domain, type, stream, key, actor, idempotency_key from tidemark.outbox`,
 		`select tidemark.armed(), tidemark.gate_open('x'), tidemark.closed_gate('default')`,
 		`select tidemark.pattern_matches('a', 'a'), tidemark.retry_policy_ok('{}'), tidemark.uuid_time(gen_random_uuid())`,
-		`select * from tidemark.decide('default', null, '{}', row(true, true, true))`,
+		`select * from tidemark.decide('default', null, '{}', row(true, true, true, null))`,
 		`select * from tidemark.worker_outlook('default')`,
 		`select * from tidemark.sources`, `select * from tidemark.source_cursor`, `select * from tidemark.waiting`,
 		`select * from tidemark.source_check(jsonb_populate_record(null::tidemark.source, '{"schema_name": "a", "table_name": "b"}'))`,

@@ -13,7 +13,9 @@ func newGate(a *app) *cobra.Command {
 		Use:   "gate",
 		Short: "The switches that workers obey within a second",
 		Long: `The switches that workers obey within a second: routes.enabled for all of them, and
-worker.NAME.enabled for each. Both must be open for a worker to run. A fresh one is closed.`,
+worker.NAME.enabled for each. Both must be open for a worker to run. A fresh one is closed.
+domain.NAME.enabled is for the events of one domain: while it is closed they wait, and the others go on. A domain
+has such a gate once it was opened or closed for the first time.`,
 	}
 	cmd.AddCommand(
 		needs("tidemark_reader", &cobra.Command{Use: "list", Short: "List gates", RunE: a.withSchema(gateList)}),

@@ -63,6 +63,8 @@ func pendingList(ctx context.Context, s *session, f postgres.PendingFilter) erro
 
 func nextAttempt(s *session, p postgres.Pending) string {
 	switch {
+	case p.Held:
+		return "when its domain's gate is open"
 	case p.NextAttemptAt == nil:
 		return "behind an earlier one of its key"
 	case p.NextAttemptAt.After(s.now):

@@ -87,15 +87,15 @@ func (c *Cursor) Claim(ctx context.Context) (Claim, error) {
 }
 
 // Beat calls tidemark.beat: it renews the lease. gate is the one that is closed, empty
-// for none; live are the routes that may deliver.
-func (c *Cursor) Beat(ctx context.Context) (gate string, live []int32, err error) {
+// for none; live are the routes that may deliver, shut the domains whose gate is closed.
+func (c *Cursor) Beat(ctx context.Context) (gate string, live []int32, shut []string, err error) {
 	var closed *string
-	err = c.db.QueryRow(ctx, `select gate, live_routes from tidemark.beat($1, $2, $3::float8 * interval '1 second')`,
-		c.worker, c.epoch, c.lease.Seconds()).Scan(&closed, &live)
+	err = c.db.QueryRow(ctx, `select gate, live_routes, closed_domains from tidemark.beat($1, $2, $3::float8 * interval '1 second')`,
+		c.worker, c.epoch, c.lease.Seconds()).Scan(&closed, &live, &shut)
 	if closed != nil {
 		gate = *closed
 	}
-	return gate, live, err
+	return gate, live, shut, err
 }
 
 // Release calls tidemark.release.

@@ -39,11 +39,11 @@ func (c *Cursor) Behind(ctx context.Context, tx Querier, routes []int32, keys []
 	return behind, err
 }
 
-// Closed calls tidemark.closed_switch: what forbids by now to deliver on the routes.
-// Empty: nothing.
-func (c *Cursor) Closed(ctx context.Context, tx Querier, routes []int32) (string, error) {
+// Closed calls tidemark.closed_switch: what forbids by now to deliver on the routes, of other
+// domains than those that were shut. Empty: nothing.
+func (c *Cursor) Closed(ctx context.Context, tx Querier, routes []int32, shut []string) (string, error) {
 	var closed *string
-	err := tx.QueryRow(ctx, `select tidemark.closed_switch($1, $2)`, c.worker, routes).Scan(&closed)
+	err := tx.QueryRow(ctx, `select tidemark.closed_switch($1, $2, coalesce($3::text[], '{}'))`, c.worker, routes, shut).Scan(&closed)
 	if closed == nil {
 		return "", err
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -87,6 +88,8 @@ type Page struct {
 	Missing int64
 	// Inside is how long settling it may take, where that delivers inside the database; 0: it does not.
 	Inside time.Duration
+	// Shut are the domains whose gate is closed: their events wait.
+	Shut []string
 
 	place    string // of the cursor, once this is settled
 	batch    string
@@ -119,7 +122,7 @@ type Ask struct {
 
 const readPage = `select gate, events, open, place, batch, evidence, routes, routes_version, route_ids, attempt_no, error_count, fresh, replay,
 	seq, event_id, created_at, occurred_at, lane::text, severity::text, domain, type, stream, key, subject_table, subject_ref,
-	idempotency_key, trace, actor, payload, missing, inside, withheld
+	idempotency_key, trace, actor, payload, missing, inside, withheld, array_to_string(closed, ',')
 from tidemark.pass_read($1, $2, $3, $4::text::tidemark.batch, $5, $6, $7, nullif($8::bigint, 0), not $9::boolean)`
 
 // Read calls tidemark.pass_read. Where it returns items, all of them are durable.
@@ -172,6 +175,9 @@ func head(raw [][]byte) (*Page, error) {
 	}
 	if seconds := raw[30]; seconds != nil {
 		page.Inside = time.Duration(math.Float64frombits(binary.BigEndian.Uint64(seconds)) * float64(time.Second))
+	}
+	if names := raw[32]; len(names) > 0 {
+		page.Shut = strings.Split(string(names), ",") // no name of a domain has a comma
 	}
 	if raw[6] != nil {
 		if err := json.Unmarshal(raw[6][1:], &page.Routes); err != nil {

@@ -25,6 +25,10 @@ type Opener interface {
 type Permit interface {
 	// Allows: the lease is ours, the gates are open, and the route is live.
 	Allows(route int32) bool
+	// AllowsDomain: the gate of the domain is not closed.
+	AllowsDomain(domain string) bool
+	// Changed is closed when the gate of a domain has opened or closed since.
+	Changed() <-chan struct{}
 	// Epoch is that of the lease.
 	Epoch() int64
 }

@@ -18,6 +18,8 @@ import (
 type always struct{}
 
 func (always) Allows(int32) bool                              { return true }
+func (always) AllowsDomain(string) bool                       { return true }
+func (always) Changed() <-chan struct{}                       { return nil }
 func (always) Epoch() int64                                   { return 1 }
 func (always) Delivered(string, []sink.Result, time.Duration) {}
 

@@ -22,6 +22,7 @@ const (
 	behindKey     = "behind_key"    // an earlier event of its key is pending
 	busy          = "busy"          // the target is slower than the events come
 	breakerOpen   = "breaker_open"  // the target failed so often that it is left alone
+	domainClosed  = "domain_closed" // by the gate of the event's domain; SQL puts it aside until that is open
 	gateClosed    = "gate_closed"   // by a gate, a switch, or the end of the lease
 	misconfigured = "misconfigured" // the route cannot be opened
 )
@@ -262,19 +263,16 @@ func (l *lane) cut(jobs []*job, blocked map[string]bool) []*job {
 
 // send delivers a batch, unless something forbids it, and concludes its jobs.
 func (l *lane) send(ctx context.Context, batch []*job, blocked map[string]bool) {
-	sending := batch[:0:0]
-	for _, j := range batch {
-		if l.ordered && blocked[j.key()] {
-			l.untried(j, behindKey, 0, blocked)
-		} else {
-			sending = append(sending, j)
-		}
-	}
+	sending := l.open(batch, blocked)
 	if len(sending) == 0 {
 		return
 	}
 	if err := l.limiter.WaitN(ctx, len(sending)); err != nil || !l.permit.Allows(l.route.ID) {
 		l.untriedAll(sending, gateClosed, 0, blocked)
+		return
+	}
+	// Once more: a gate may have closed while it waited its turn.
+	if sending = l.open(sending, blocked); len(sending) == 0 {
 		return
 	}
 	done, err := l.breaker.allow(sending[0].item.Replay)
@@ -287,15 +285,52 @@ func (l *lane) send(ctx context.Context, batch []*job, blocked map[string]bool) 
 	for i, j := range sending {
 		deliveries[i] = l.delivery(j.item)
 	}
-	limited, cancel := context.WithTimeout(ctx, l.timeout)
+	// What gates cut off ends ours; what the timeout ends is the target's.
+	ours, cut := context.WithCancel(ctx)
+	defer cut()
+	go l.watch(ours, cut, sending)
+	limited, cancel := context.WithTimeout(ours, l.timeout)
 	began := time.Now()
 	results := l.deliver(limited, deliveries)
 	cancel()
-	done(verdict(ctx, results))
+	done(verdict(ours, results))
 	l.observe.Delivered(l.route.Code, results, time.Since(began))
 	for i, j := range sending {
-		l.conclude(ctx, j, results[i], blocked)
+		l.conclude(ours, j, results[i], blocked)
 	}
+}
+
+// watch cuts off a delivery that is under way when the gate of one of its domains closes.
+func (l *lane) watch(ctx context.Context, cut func(), jobs []*job) {
+	for {
+		changed := l.permit.Changed()
+		if slices.ContainsFunc(jobs, func(j *job) bool { return !l.permit.AllowsDomain(j.item.Domain) }) {
+			cut()
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// open are the jobs that nothing before them of their key, and no gate of their domain, keeps from going. It concludes the
+// others.
+func (l *lane) open(jobs []*job, blocked map[string]bool) []*job {
+	open := jobs[:0:0]
+	for _, j := range jobs {
+		switch {
+		case l.ordered && blocked[j.key()]:
+			l.untried(j, behindKey, 0, blocked)
+		case !l.permit.AllowsDomain(j.item.Domain):
+			l.untried(j, domainClosed, 0, blocked)
+		default:
+			open = append(open, j)
+		}
+	}
+	return open
 }
 
 // deliver is the sink's Deliver, held to its promise: an answer for each, and no panic.

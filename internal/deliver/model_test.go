@@ -66,8 +66,10 @@ type world struct {
 
 func (w *world) key(seq int64) string { return w.events[seq-1] }
 
-func (w *world) Allows(route int32) bool { w.mu.Lock(); defer w.mu.Unlock(); return !w.off[route] }
-func (w *world) Epoch() int64            { w.mu.Lock(); defer w.mu.Unlock(); return w.epoch }
+func (w *world) Allows(route int32) bool  { w.mu.Lock(); defer w.mu.Unlock(); return !w.off[route] }
+func (w *world) AllowsDomain(string) bool { return true }
+func (w *world) Changed() <-chan struct{} { return nil }
+func (w *world) Epoch() int64             { w.mu.Lock(); defer w.mu.Unlock(); return w.epoch }
 
 func (*world) Delivered(string, []sink.Result, time.Duration) {}
 

@@ -15,12 +15,13 @@ type Gate struct {
 	Reason    *string    `db:"reason" json:"reason"`
 }
 
-// Gates returns the master gate and the gate of each worker.
+// Gates returns the master gate, the gates of domains that have one, and the gate of each worker.
 func (db *DB) Gates(ctx context.Context) ([]Gate, error) {
 	return list[Gate](ctx, db, `select g.gate, tidemark.gate_open(g.gate) as open, a.at as changed_at, a.actor as changed_by, a.reason
 		from (select 'routes.enabled' as gate, 0 as place
-		      union all select 'notify.bridge_enabled', 2
-		      union all select 'worker.' || w.worker || '.enabled', 1 from tidemark.worker w) g
+		      union all select 'notify.bridge_enabled', 3
+		      union all select s.key, 1 from tidemark.setting s where s.key like 'domain.%.enabled'
+		      union all select 'worker.' || w.worker || '.enabled', 2 from tidemark.worker w) g
 		left join (select distinct on (a.object) a.object, a.at, a.actor, a.reason from tidemark.audit a
 		           where a.object like 'setting %.enabled' order by a.object, a.id desc) a on a.object = 'setting ' || g.gate
 		order by g.place, g.gate`)

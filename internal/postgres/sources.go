@@ -139,7 +139,8 @@ type Pending struct {
 	Item          string     `db:"item" json:"item"` // number of the event, id of the row
 	ErrorCount    int        `db:"error_count" json:"error_count"`
 	LastError     *string    `db:"last_error" json:"last_error"`
-	NextAttemptAt *time.Time `db:"next_attempt_at" json:"next_attempt_at"` // null: behind an earlier event of its key
+	NextAttemptAt *time.Time `db:"next_attempt_at" json:"next_attempt_at"` // null: behind an earlier event of its key, or held
+	Held          bool       `db:"held" json:"held"`                       // until the gate of its domain is open
 	DeadLetterID  *int64     `db:"dead_letter_id" json:"dead_letter_id"`   // that this replays
 	CreatedAt     time.Time  `db:"created_at" json:"created_at"`
 }
@@ -153,7 +154,7 @@ type PendingFilter struct {
 // Pending returns what waits for another attempt, what is due first first.
 func (db *DB) Pending(ctx context.Context, f PendingFilter) ([]Pending, error) {
 	return list[Pending](ctx, db, `select p.worker, p.source, p.route_code, p.shard, p.item, p.error_count, p.last_error,
-		nullif(p.next_attempt_at, 'infinity') as next_attempt_at, p.dead_letter_id, p.created_at
+		nullif(p.next_attempt_at, 'infinity') as next_attempt_at, p.held, p.dead_letter_id, p.created_at
 	from tidemark.waiting p
 	where ($1 = '' or p.worker = $1) and ($2 = '' or p.source = $2) and ($3 = '' or p.route_code = $3)
 	order by p.next_attempt_at, p.created_at, p.item limit nullif($4::integer, 0)`, f.Worker, f.Source, f.Route, f.Limit)

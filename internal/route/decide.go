@@ -44,6 +44,8 @@ type Gates struct {
 	Worker bool `json:"worker"`
 	// Armed: the stage is live, and was made live in this very cluster and database.
 	Armed bool `json:"armed"`
+	// Closed are the domains whose gate is closed.
+	Closed []string `json:"closed"`
 }
 
 // Outcome is what became of an event on a route.
@@ -67,6 +69,7 @@ const (
 	UnknownTargetKind Reason = "unknown_target_kind"
 	BadRetryPolicy    Reason = "bad_retry_policy"
 	AmbiguousRoute    Reason = "ambiguous_route"
+	DomainClosed      Reason = "domain_closed" // of a pending one: it waits for the gate of its domain
 )
 
 // Decision is what the worker decides for an event on one route. RouteID 0: no route claims it.
@@ -99,7 +102,7 @@ func Decide(worker string, event Event, routes []Route, gates Gates) []Decision 
 	var decisions []Decision
 	for _, r := range claims {
 		if r.Worker == worker {
-			decisions = append(decisions, decide(r, claims))
+			decisions = append(decisions, decide(r, claims, slices.Contains(gates.Closed, event.Domain)))
 		}
 	}
 	if decisions == nil {
@@ -109,7 +112,7 @@ func Decide(worker string, event Event, routes []Route, gates Gates) []Decision 
 	return decisions
 }
 
-func decide(r Route, claims []Route) Decision {
+func decide(r Route, claims []Route, closed bool) Decision {
 	refusal := refuse(r, claims)
 	switch {
 	case !r.Enabled:
@@ -120,6 +123,8 @@ func decide(r Route, claims []Route) Decision {
 		return Decision{r.ID, Skipped, refusal}
 	case r.DryRun:
 		return Decision{r.ID, DryRun, ""}
+	case closed:
+		return Decision{r.ID, Pending, DomainClosed}
 	default:
 		return Decision{r.ID, Pending, ""}
 	}

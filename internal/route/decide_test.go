@@ -108,6 +108,13 @@ var contract = map[string]struct {
 	"not armed, for a live route that does not claim it": {
 		[]route.Route{live(1, unrelated), live(2, dry)}, route.Gates{Master: true, Worker: true}, nil,
 	},
+	"domain closed": {
+		[]route.Route{live(1), live(2, dry), live(3, off), live(4, strange)}, route.Gates{Master: true, Worker: true, Armed: true, Closed: []string{"bank", "shop"}},
+		[]route.Decision{{1, route.Pending, route.DomainClosed}, {2, route.DryRun, ""}, {3, route.Disabled, ""}, {4, route.Failed, route.UnknownTargetKind}},
+	},
+	"another domain closed": {
+		[]route.Route{live(1)}, route.Gates{Master: true, Worker: true, Armed: true, Closed: []string{"bank"}}, []route.Decision{{1, route.Pending, ""}},
+	},
 	"not armed, dry runs only": {
 		[]route.Route{live(1, dry), live(2, off), live(3, otherOwner)},
 		route.Gates{Master: true, Worker: true},

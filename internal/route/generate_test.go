@@ -31,6 +31,9 @@ func generate(seed, n uint64) decideCase {
 		Routes: []route.Route{},
 		Gates:  route.Gates{Master: g.chance(0.96), Worker: g.chance(0.96), Armed: g.chance(0.9)},
 	}
+	if g.chance(0.3) {
+		c.Gates.Closed = pick(g, []string{"shop"}, []string{"bank", "shop"}, []string{c.Event.Domain}, []string{"elsewhere"}, []string{})
+	}
 	ids := g.Perm(9)
 	for i := range g.IntN(7) {
 		c.Routes = append(c.Routes, g.route(int32(ids[i]+1), c.Event))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,6 +60,9 @@ type lease struct {
 	until    time.Time
 	fresh    time.Time
 	live     map[int32]bool
+	shut     []string      // domains whose gate is closed
+	shutAt   time.Time     // when the database was asked for them
+	changed  chan struct{} // closed when shut is another
 	stopping bool
 	beaten   time.Time     // when the database was last asked
 	dozing   time.Duration // for so long a look beats for us; 0: nobody does
@@ -66,7 +70,7 @@ type lease struct {
 
 // hold begins to watch over a lease that was claimed after began.
 func hold(ctx context.Context, c *cursor.Cursor, began time.Time, busy func() bool) *lease {
-	l := &lease{cursor: c, over: make(chan struct{}), until: began.Add(c.Lease()), live: map[int32]bool{}}
+	l := &lease{cursor: c, over: make(chan struct{}), until: began.Add(c.Lease()), live: map[int32]bool{}, changed: make(chan struct{})}
 	// The end of ctx ends reading; deliveries that are under way may come to their end.
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	go l.watch(busy)
@@ -144,7 +148,7 @@ func (l *lease) beat() error {
 	// A connection that the network has forgotten must not cost the lease: ask on another.
 	ctx, cancel := context.WithTimeout(l.ctx, min(beatTime, time.Until(l.deadline())))
 	defer cancel()
-	gate, live, err := l.cursor.Beat(ctx)
+	gate, live, shut, err := l.cursor.Beat(ctx)
 	switch {
 	case cursor.Is(err, cursor.Fenced):
 		return errFenced
@@ -157,11 +161,27 @@ func (l *lease) beat() error {
 	defer l.mu.Unlock()
 	l.until = began.Add(l.cursor.Lease())
 	l.fresh = began.Add(freshFor)
+	l.shutBy(began, shut)
 	l.live = make(map[int32]bool, len(live))
 	for _, id := range live {
 		l.live[id] = true
 	}
 	return nil
+}
+
+// shutBy takes in which domains are closed, asked for at began. The answer that was asked for last counts. The caller
+// holds mu.
+func (l *lease) shutBy(began time.Time, shut []string) {
+	if !began.After(l.shutAt) {
+		return
+	}
+	l.shutAt = began
+	slices.Sort(shut)
+	if !slices.Equal(shut, l.shut) {
+		l.shut = shut
+		close(l.changed)
+		l.changed = make(chan struct{})
+	}
 }
 
 // read tells the lease what a read, asked at began, has found out: the gates are open and
@@ -172,6 +192,7 @@ func (l *lease) read(began time.Time, page *cursor.Page) {
 	if fresh := began.Add(freshFor); fresh.After(l.fresh) {
 		l.fresh = fresh
 	}
+	l.shutBy(began, page.Shut)
 	added := map[int32]bool{}
 	for i := range page.Items {
 		for _, id := range page.Items[i].Routes {
@@ -198,6 +219,12 @@ func (l *lease) allows(route int32) bool {
 	return !l.stopping && l.ctx.Err() == nil && now.Before(l.fresh) && now.Before(l.until.Add(-margin)) && l.live[route]
 }
 
+func (l *lease) open(domain string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return failpoint.Bug("nogate") || !slices.Contains(l.shut, domain)
+}
+
 // A Permit is what a handler asks before it delivers: the lease of the moment.
 type Permit struct {
 	mu    sync.Mutex
@@ -221,6 +248,23 @@ func (p *Permit) current() *lease {
 func (p *Permit) Allows(route int32) bool {
 	l := p.current()
 	return l != nil && l.allows(route)
+}
+
+// AllowsDomain reports whether the gate of the domain is open, as of what Allows goes by.
+func (p *Permit) AllowsDomain(domain string) bool {
+	l := p.current()
+	return l != nil && l.open(domain)
+}
+
+// Changed is closed when the gate of a domain has opened or closed. Nil: there is no lease, and nothing is allowed.
+func (p *Permit) Changed() <-chan struct{} {
+	l := p.current()
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
 }
 
 // Epoch is that of the lease.

@@ -85,5 +85,7 @@ func TestReportOfAFencedInstance(t *testing.T) {
 
 type always struct{}
 
-func (always) Allows(int32) bool { return true }
-func (always) Epoch() int64      { return 1 }
+func (always) Allows(int32) bool        { return true }
+func (always) AllowsDomain(string) bool { return true }
+func (always) Changed() <-chan struct{} { return nil }
+func (always) Epoch() int64             { return 1 }

@@ -251,7 +251,7 @@ func (w *Worker) settleOnce(ctx context.Context, l *lease, page *cursor.Page, re
 			return err
 		}
 		// The last look at the switches comes after the last effect.
-		if gate, err := w.cursor.Closed(ctx, tx, routes(page)); err != nil || gate != "" {
+		if gate, err := w.cursor.Closed(ctx, tx, routes(page), page.Shut); err != nil || gate != "" {
 			return errors.Join(err, closedError{gate})
 		}
 		return w.cursor.Settle(ctx, tx, page, append(results, done...))

@@ -9,7 +9,9 @@ declare
     event constant tidemark.outbox := case when letter.source = 'outbox' then tidemark.letter_event(letter) end;
     route constant tidemark.outbound_route := (select r from tidemark.outbound_route r where r.id = letter.route_id);
     worker constant text := (select w.worker from tidemark.worker w where w.id = letter.worker_id);
-    gate constant text := tidemark.closed_gate(worker);
+    closed constant text[] := tidemark.closed_domains();
+    gate constant text := coalesce(
+        tidemark.closed_gate(worker), case when event.domain = any (closed) then 'domain.' || event.domain || '.enabled' end);
     statement text;
     outcome tidemark.outcome;
     reason text;
@@ -37,7 +39,7 @@ begin
 
     select d.outcome, d.reason into outcome, reason
     from tidemark.decide(route.worker, event, array(select r from tidemark.outbound_route r order by r.id),
-                         row(true, true, true)::tidemark.gates) d
+                         row(true, true, true, null)::tidemark.gates) d
     where d.route_id = letter.route_id;
     if not found then
         outcome := 'skipped';
@@ -68,10 +70,10 @@ begin
         if reason is null and route.target_kind = 'river' then
             perform tidemark.river_wake(route.options);
         end if;
-        if outcome = 'sent' and tidemark.closed_switch(route.worker, array[route.id]) is not null then
+        if outcome = 'sent' and tidemark.closed_switch(route.worker, array[route.id], closed) is not null then
             raise exception using errcode = 'TM009',
                 message = format('dead letter %s is not replayed: closed meanwhile by %s', letter.id,
-                                 tidemark.closed_switch(route.worker, array[route.id]));
+                                 tidemark.closed_switch(route.worker, array[route.id], closed));
         end if;
     end if;
 

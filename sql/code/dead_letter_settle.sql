@@ -22,8 +22,9 @@ begin
     values (letter.seq, letter.worker_id, letter.route_id, letter.attempts, outcome, dead_letter_settle.reason,
             dead_letter_settle.detail);
     if outcome = 'pending' then
-        insert into tidemark.pending (worker_id, route_id, seq, attempt_no, key, replay, dead_letter_id)
-        values (letter.worker_id, letter.route_id, letter.seq, letter.attempts, letter.event_snapshot ->> 'key', true, letter.id);
+        insert into tidemark.pending (worker_id, route_id, seq, domain, attempt_no, key, replay, dead_letter_id)
+        values (letter.worker_id, letter.route_id, letter.seq, letter.event_snapshot ->> 'domain', letter.attempts,
+                letter.event_snapshot ->> 'key', true, letter.id);
     end if;
     return letter.attempts;
 end

@@ -39,7 +39,8 @@ begin
                 when r.dry_run then 'dry_run'
                 else 'pending'
             end::tidemark.outcome,
-            r.refusal
+            case when r.refusal is null and r.enabled and not r.dry_run
+                      and (decide.event).domain = any ((decide.gates).closed) then 'domain_closed' else r.refusal end
         from refused r
         union all
         select 0, 'skipped', 'no_route' where not exists (select from refused)
@@ -53,6 +54,6 @@ begin
 end
 $$;
 comment on function tidemark.decide(text, tidemark.outbox, tidemark.outbound_route[], tidemark.gates) is
-'What the worker decides for an event: one row per route of its that claims the event, or one row with route_id 0 and skipped where none does; no row while a gate is closed. pending: to be delivered. failed (skipped where the route does not fail closed) has a reason: unknown_target_kind, bad_retry_policy, ambiguous_route.';
+'What the worker decides for an event: one row per route of its that claims the event, or one row with route_id 0 and skipped where none does; no row while a gate is closed. pending: to be delivered, with the reason domain_closed once the gate of its domain is open. failed (skipped where the route does not fail closed) has a reason: unknown_target_kind, bad_retry_policy, ambiguous_route.';
 revoke all on function tidemark.decide(text, tidemark.outbox, tidemark.outbound_route[], tidemark.gates) from public;
 grant execute on function tidemark.decide(text, tidemark.outbox, tidemark.outbound_route[], tidemark.gates) to tidemark_reader, tidemark_executor;

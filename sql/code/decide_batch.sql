@@ -41,7 +41,7 @@ begin
             decide_batch.worker,
             (null, null, null, null, null, null, g.domain, g.type, g.stream, null, null, null, null, null, null,
              null, null)::tidemark.outbox,
-            a.routes, row(true, true, true)::tidemark.gates) d
+            a.routes, row(true, true, true, batch.closed)::tidemark.gates) d
         group by d.route_id, d.outcome, d.reason) d;
 
     if batch.rewound then

@@ -6,6 +6,7 @@ create or replace function tidemark.deliver(
     errors integer[],
     fresh bigint[],
     path text,
+    closed text[],
     until timestamptz,
     out results tidemark.result[],
     out fallbacks integer)
@@ -61,7 +62,7 @@ begin
     while done < n loop
         -- A gate or a route that was closed since the claim takes the batch back, also what this
         -- transaction has done so far: nothing of it was delivered yet.
-        gate := tidemark.closed_switch(deliver.route.worker, array[deliver.route.id]);
+        gate := tidemark.closed_switch(deliver.route.worker, array[deliver.route.id], deliver.closed);
         if gate is not null then
             raise exception using errcode = 'TM009', message = gate;
         end if;
@@ -158,8 +159,8 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[], integer[], bigint[], text, timestamptz) is
+comment on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[], integer[], bigint[], text, text[], timestamptz) is
 'Delivers events to a target inside the database, in this transaction, with search_path path: left_over, which were pending, with their suspects and failed attempts, then fresh, each in rising order. An event that makes its target raise is failed, the others are sent; fallbacks counts the statements that failed on the way. Begins nothing more after until, when one is done. A statement that takes too long ends the pass for this route: its events are suspects, which are tried with fewer next time, down to the one that is failed, or waits, by the route''s retry policy, where it was a lock; what comes behind is pending (busy). Raises TM009 where a gate or the route was closed meanwhile; an error that is not the event''s fault (tidemark.is_transient) is raised on.';
-revoke all on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[], integer[], bigint[], text, timestamptz) from public;
-grant execute on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[], integer[], bigint[], text, timestamptz)
+revoke all on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[], integer[], bigint[], text, text[], timestamptz) from public;
+grant execute on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[], integer[], bigint[], text, text[], timestamptz)
     to tidemark_executor;

@@ -21,12 +21,12 @@ begin
     from (
         select p.seq, p.suspects, p.error_count from tidemark.pending p
         where p.worker_id = worker_ and p.route_id = (left_over.route).id
-          and (p.next_attempt_at <= at or p.next_attempt_at = 'infinity' and (left_over.route).ordering = 'key')
+          and not p.held and (p.next_attempt_at <= at or p.next_attempt_at = 'infinity' and (left_over.route).ordering = 'key')
           -- In order: with the first of a key goes what waits behind it.
           and not ((left_over.route).ordering = 'key' and p.key is not null and not p.replay and exists (
               select from tidemark.pending e
               where e.worker_id = p.worker_id and e.route_id = p.route_id and e.key = p.key and e.seq < p.seq
-                and not e.replay and e.next_attempt_at > at and e.next_attempt_at <> 'infinity'))
+                and not e.replay and (e.held or e.next_attempt_at > at and e.next_attempt_at <> 'infinity')))
         order by p.seq limit most) q;
     more := cardinality(numbers) = most;
     gone := exists (

@@ -7,7 +7,8 @@ begin
     return array(
         select r.id from tidemark.outbound_route r
         where r.worker = live_inside.worker and r.enabled and not r.dry_run and tidemark.target_is_inside(r.target_kind)
-          and (exists (select from unnest(evidence) e where e.route_id = r.id and e.outcome = 'pending')
+          and (exists (select from unnest(evidence) e where e.route_id = r.id and e.outcome = 'pending'
+                       and e.reason is distinct from 'domain_closed')
                or exists (select from tidemark.pending p where p.route_id = r.id and p.replay in (false, true)
                           and p.next_attempt_at <= clock_timestamp()))
         order by r.id);

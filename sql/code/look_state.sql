@@ -25,6 +25,7 @@ declare
     oldest timestamptz;
     hidden boolean := false;
     prepared boolean := false;
+    closed constant text[] := tidemark.closed_domains();
 begin
     perform tidemark.session_check('a worker', 'each of its statements must see what was committed before it.');
     if exists (select from tidemark.source s where s.source = any (look_state.sources) and s.safety = 'clock') then
@@ -61,6 +62,13 @@ begin
                            where p.route_id = r.id and p.worker_id = w.id and p.replay in (false, true)
                              and p.next_attempt_at <= clock_timestamp() limit 1) p
                        where r.worker = w.worker and r.enabled and not r.dry_run) then 'retry'
+                   -- What was put aside while a domain's gate was closed.
+                   when c.source = 'outbox' and exists (select from tidemark.pending p where p.worker_id = w.id and p.held)
+                       and exists (
+                           select from tidemark.domain d cross join lateral (
+                               select from tidemark.pending p
+                               where p.worker_id = w.id and p.held and p.domain = d.domain limit 1) p
+                           where d.domain <> all (closed)) then 'retry'
                    when c.source = 'outbox' and exists (
                        select from tidemark.replay_job j join tidemark.outbound_route r on r.id = j.route_id
                        where j.worker_id = w.id and j.finished_at is null and j.due_at <= clock_timestamp()

@@ -13,7 +13,8 @@ returns table (
     route_ids integer[], attempt_no integer, error_count integer, fresh boolean, replay boolean,
     seq bigint, event_id uuid, created_at timestamptz, occurred_at timestamptz, lane tidemark.lane, severity tidemark.severity,
     domain text, type text, stream text, key text, subject_table text, subject_ref text, idempotency_key text, trace text,
-    actor text, payload jsonb, emitted_by text, missing bigint, inside double precision, withheld bigint)
+    actor text, payload jsonb, emitted_by text, missing bigint, inside double precision, withheld bigint,
+    closed text[])
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -43,6 +44,7 @@ begin
     if gate is null then
         if rooms is not null then
             perform tidemark.replay_stage(pass_read.worker);
+            perform tidemark.pending_hold(pass_read.worker, tidemark.closed_domains());
             due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of);
             if exists (select from unnest(due) d left join tidemark.dead_letter l on l.id = d.dead_letter_id
                        where coalesce(l.payload_in_log, true)
@@ -74,6 +76,7 @@ begin
             tries := tries + 1;
         end loop;
         events := read.events;
+        closed := read.closed;
         evidence := case
             when events = 0 then '{}'
             when cardinality(outside) = 0 then decided::text
@@ -117,7 +120,7 @@ begin
 
     -- The head row's columns are not repeated.
     gate := null; events := null; open := null; place := null; batch := null; evidence := null; routes := null; missing := null;
-    inside := null;
+    inside := null; closed := null;
     numbers := (select range_agg(e.seqs) from unnest(outside) e);
     if not payloads then
         return query
@@ -125,7 +128,7 @@ begin
                i.routes, i.attempt_no, i.errors, i.fresh, i.replay,
                e.seq, e.event_id, e.created_at, e.occurred_at, e.lane, e.severity, e.domain, e.type, e.stream, e.key,
                e.subject_table, e.subject_ref, e.idempotency_key, e.trace, e.actor, null::jsonb,
-               e.emitted_by, null::bigint, null::double precision, e.bytes
+               e.emitted_by, null::bigint, null::double precision, e.bytes, null::text[]
         from (
             select n as seq, array(select e.route_id from unnest(outside) e where e.seqs @> n order by e.route_id) as routes,
                    1 as attempt_no, 0 as errors, true as fresh, false as replay, null::bigint as letter
@@ -154,13 +157,13 @@ begin
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                case when cardinality(outside) = 1 then array[outside[1].route_id] else array(
                    select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id) end,
-               1, 0, true, false, o.*, null::bigint, null::double precision, null::bigint
+               1, 0, true, false, o.*, null::bigint, null::double precision, null::bigint, null::text[]
         from tidemark.outbox o where o.seq >= lower(numbers) and o.seq < upper(numbers) order by o.seq;
     elsif numbers is not null then
         return query
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                array(select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id),
-               1, 0, true, false, o.*, null::bigint, null::double precision, null::bigint
+               1, 0, true, false, o.*, null::bigint, null::double precision, null::bigint, null::text[]
         from tidemark.events(tidemark.multirange_numbers(numbers)) o; -- in order
     end if;
     if due is null then
@@ -169,7 +172,7 @@ begin
     return query
     select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
            array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, o.*, null::bigint, null::double precision,
-           null::bigint
+           null::bigint, null::text[]
     from unnest(due) p
     join (
         select e.* from tidemark.events(array(
@@ -179,7 +182,7 @@ begin
     return query
     select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
            array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, o.*, null::bigint, null::double precision,
-           null::bigint
+           null::bigint, null::text[]
     from unnest(due) p
     join tidemark.dead_letter l on l.id = p.dead_letter_id
     cross join lateral tidemark.letter_event(l) o
@@ -187,6 +190,6 @@ begin
 end
 $$;
 comment on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint, boolean) is
-'The start of a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after the batch after, decides them, and adds what is pending and due, both within the setting batch.max_bytes of payload, half of it each where there is both (at least one event each). The first row has the gate that is closed (null: none), whether numbers up to the highest one taken are open still, where the batch leaves the cursor (for comparing), the batch and the evidence to hand to tidemark.pass_settle, the routes that are needed, unless their version is known_routes, how many that were pending it dead-lettered, since their events are gone from the log (missing), and how many seconds the settle may take, where it has something to deliver inside the database (inside; null: nothing). The other rows are what is to be delivered outside the database: an event with its routes, fresh or pending (fresh false), or one that an operator sends again (replay). Goes on with the replays on its routes (tidemark.replay_stage). rooms are routes that take at most room_of pending events; others take 100; null: nothing that is pending. most_bytes bounds the page where that is less than the setting (null: it does not). With payloads false the payloads are left out, and withheld says how many bytes each has: tidemark.pass_payload gives them one by one. Commit before anything leaves. Raises TM011, and TM012 where the watermark was edited by hand.';
+'The start of a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after the batch after, decides them, and adds what is pending and due, both within the setting batch.max_bytes of payload, half of it each where there is both (at least one event each). The first row has the gate that is closed (null: none), whether numbers up to the highest one taken are open still, where the batch leaves the cursor (for comparing), the batch and the evidence to hand to tidemark.pass_settle, the routes that are needed, unless their version is known_routes, how many that were pending it dead-lettered, since their events are gone from the log (missing), and how many seconds the settle may take, where it has something to deliver inside the database (inside; null: nothing), and the domains whose gate is closed (closed), whose events are not to be delivered. The other rows are what is to be delivered outside the database: an event with its routes, fresh or pending (fresh false), or one that an operator sends again (replay). Goes on with the replays on its routes (tidemark.replay_stage). rooms are routes that take at most room_of pending events; others take 100; null: nothing that is pending. most_bytes bounds the page where that is less than the setting (null: it does not). With payloads false the payloads are left out, and withheld says how many bytes each has: tidemark.pass_payload gives them one by one. Commit before anything leaves. Raises TM011, and TM012 where the watermark was edited by hand.';
 revoke all on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint, boolean) from public;
 grant execute on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint, boolean) to tidemark_executor;

@@ -39,8 +39,8 @@ begin
     -- Without a batch a worker puts down what ended beside it, as it stops: nothing new is begun.
     if cardinality(live) > 0 and not (batch is null) then
         begin
-            delivered := tidemark.deliver_inside(pass_settle.worker, evidence, interval '800 milliseconds');
-            gate := tidemark.closed_switch(pass_settle.worker, live);
+            delivered := tidemark.deliver_inside(pass_settle.worker, evidence, interval '800 milliseconds', batch.closed);
+            gate := tidemark.closed_switch(pass_settle.worker, live, batch.closed);
             if gate is not null then
                 raise exception using errcode = 'TM009', message = gate;
             end if;
@@ -50,7 +50,7 @@ begin
         exception when sqlstate 'TM009' then
             -- What went outside before the gate closed has to be recorded all the same; the rest is left over.
             evidence := array(
-                select case e.outcome when 'pending'
+                select case when e.outcome = 'pending' and e.reason is distinct from 'domain_closed'
                            then row(e.route_id, e.outcome, 'gate_closed', null, e.events, e.seqs)::tidemark.evidence else e end
                 from unnest(pass_settle.evidence) e);
         end;

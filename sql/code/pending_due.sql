@@ -37,7 +37,7 @@ begin
                         select run.p from (
                             select n.p, count(*) filter (where n.waits) over (order by (n.p).seq) as held
                             from (
-                                select q as p, q.next_attempt_at > clock_timestamp() and q.next_attempt_at <> 'infinity' as waits
+                                select q as p, q.held or q.next_attempt_at > clock_timestamp() and q.next_attempt_at <> 'infinity' as waits
                                 from tidemark.pending q
                                 where r.ordering = 'key' and room.n > 1
                                   and q.worker_id = pending_due.worker_id and q.route_id = r.id and q.key = (f.p).key

@@ -83,7 +83,8 @@ begin
     end if;
     open := c.holes + c.fenced;
     below := case when in_order then '{}' else open end;
-    b := row(mark, 0, 0, mark < c.decided_through::bigint, c.holes, c.fenced, c.fence, '{}', '{}', routes, null);
+    b := row(mark, 0, 0, mark < c.decided_through::bigint, c.holes, c.fenced, c.fence, '{}', '{}', routes, null,
+             tidemark.closed_domains());
 
     if not isempty(c.fenced) then
         closed := tidemark.fence_closed(c.fence);

@@ -15,11 +15,11 @@ begin
         select first.ctid
         from unnest(release_keys.routes, release_keys.keys) k (route_id, key)
         cross join lateral (
-            select q.ctid, q.next_attempt_at from tidemark.pending q
+            select q.ctid, q.next_attempt_at, q.held from tidemark.pending q
             where q.worker_id = release_keys.worker_id and q.route_id = k.route_id and q.key = k.key
               and not q.replay
             order by q.seq limit 1) first
-        where first.next_attempt_at = 'infinity'));
+        where first.next_attempt_at = 'infinity' and not first.held));
 end
 $$;
 comment on function tidemark.release_keys(integer, integer[], text[]) is 'Of each key (given with its route), the first pending event need not wait any longer: none is before it.';

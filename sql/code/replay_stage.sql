@@ -63,8 +63,8 @@ begin
                 insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason)
                 select s.seq, worker_id, route.id, s.attempt_no, 'pending', 'replay' from sent s
             ), put as (
-                insert into tidemark.pending (worker_id, route_id, seq, attempt_no, key, next_attempt_at, replay, replay_id)
-                select worker_id, route.id, s.seq, s.attempt_no, s.event_key,
+                insert into tidemark.pending (worker_id, route_id, seq, domain, attempt_no, key, next_attempt_at, replay, replay_id)
+                select worker_id, route.id, s.seq, (select o.domain from tidemark.outbox o where o.seq = s.seq), s.attempt_no, s.event_key,
                        at + (s.n - 1) * make_interval(secs => coalesce(1 / job.rate, 0.000001)), true, job.id
                 from sent s
                 returning 1)

@@ -90,7 +90,7 @@ begin
             array(select jsonb_populate_record(r, '{"key_filter": null, "payload_filter": null}') from unnest(rivals) r
                   where r.key_filter is null and r.payload_filter is null or r.id = any (g.matched))
             || jsonb_populate_record(route, '{"enabled": true, "dry_run": false, "key_filter": null, "payload_filter": null}'),
-            row(true, true, true)::tidemark.gates) d
+            row(true, true, true, null)::tidemark.gates) d
         cross join lateral (
             select d.outcome, d.reason, null::text as detail where d.outcome <> 'pending' or no_target is null
             union all

@@ -37,6 +37,7 @@ begin
     batch := tidemark.read_outbox(route_worker_run.worker, route_worker_run.batch_limit);
     evidence := tidemark.decide_batch(route_worker_run.worker, batch);
 
+    perform tidemark.pending_hold(route_worker_run.worker, batch.closed);
     live := tidemark.live_inside(route_worker_run.worker, evidence);
     if cardinality(live) = 0 then
         summary := tidemark.pass_summary(route_worker_run.worker, batch, evidence, '{}', 0);
@@ -47,13 +48,13 @@ begin
     perform tidemark.time_notice();
 
     begin
-        delivered := tidemark.deliver_inside(route_worker_run.worker, evidence, interval '10 seconds');
+        delivered := tidemark.deliver_inside(route_worker_run.worker, evidence, interval '10 seconds', batch.closed);
         summary := tidemark.pass_summary(route_worker_run.worker, batch, delivered.settled, delivered.results, delivered.fallbacks);
         perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, delivered.settled, delivered.results, summary);
 
         -- The last look at the switches comes after the last delivery: what a slow target did after they
         -- were closed is taken back with everything else.
-        gate := tidemark.closed_switch(route_worker_run.worker, live);
+        gate := tidemark.closed_switch(route_worker_run.worker, live, batch.closed);
         if gate is not null then
             raise exception using errcode = 'TM009', message = gate;
         end if;

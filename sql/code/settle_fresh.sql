@@ -28,19 +28,20 @@ begin
     where r.outcome = 'failed' or r.detail is not null;
 
     with staged as (
-        insert into tidemark.pending (worker_id, route_id, seq, key, next_attempt_at, error_count, last_error, suspects)
-        select worker_id, r.route_id, o.seq, o.key,
+        insert into tidemark.pending (worker_id, route_id, seq, domain, key, held, next_attempt_at, error_count, last_error, suspects)
+        select worker_id, r.route_id, o.seq, o.domain, o.key, r.reason is not distinct from 'domain_closed',
                -- Where order is kept, what was not tried waits until it is the first of its key: tidemark.pending_due would
                -- have to pass over the others each time.
-               case when r.delay is null or r.delay = 0 and o.key is not null and r.route_id = any (ordered) then 'infinity'
+               case when r.delay is null or r.reason = 'domain_closed'
+                        or r.delay = 0 and o.key is not null and r.route_id = any (ordered) then 'infinity'
                     else at + make_interval(secs => r.delay) end,
                (r.detail is not null)::integer, coalesce(r.reason || ': ' || r.detail, r.reason),
                case when r.reason = 'suspect' and r.detail is null then (select sum(upper(s) - lower(s)) from unnest(r.seqs) s) end
         from unnest(outcomes) r cross join lateral tidemark.events(tidemark.multirange_numbers(r.seqs)) o
         where r.outcome = 'pending'
-        returning route_id, key, next_attempt_at)
+        returning route_id, key, next_attempt_at, held)
     select array_agg(s.route_id), array_agg(s.key) into routes, keys
-    from (select distinct route_id, key from staged where next_attempt_at = 'infinity') s;
+    from (select distinct route_id, key from staged where next_attempt_at = 'infinity' and not held) s;
     if routes is not null then
         perform tidemark.release_keys(worker_id, routes, keys);
     end if;

@@ -25,13 +25,13 @@ begin
         if r.outcome = 'pending' and r.detail is null then
             -- Not tried after all (a closed gate, an open breaker, an earlier event of its key): no attempt.
             update tidemark.pending p
-            set next_attempt_at = due, suspects = case when r.reason = 'suspect' then cardinality(rows_) else p.suspects end
+            set next_attempt_at = due, held = false, suspects = case when r.reason = 'suspect' then cardinality(rows_) else p.suspects end
             where p.ctid = any (rows_);
             continue;
         elsif r.outcome = 'pending' then
             with tried as (
                 update tidemark.pending p
-                set attempt_no = p.attempt_no + 1, error_count = p.error_count + 1, next_attempt_at = due,
+                set attempt_no = p.attempt_no + 1, error_count = p.error_count + 1, next_attempt_at = due, held = false,
                     last_error = r.reason || ': ' || r.detail
                 where p.ctid = any (rows_)
                 returning p.seq, p.attempt_no)

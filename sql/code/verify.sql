@@ -63,8 +63,11 @@ as $$
                'tidemark migrate up'
         union all
         select 'W2 gates', 'warn',
-               (select string_agg(format('%s closed by %s', c.worker, g.gate), '; ')
-                from cursor c cross join lateral tidemark.closed_gate(c.worker) g (gate) where g.gate is not null),
+               (select string_agg(format('%s closed by %s', c.worker, c.gate), '; ')
+                from (
+                    select c.worker, g.gate from cursor c cross join lateral tidemark.closed_gate(c.worker) g (gate) where g.gate is not null
+                    union all
+                    select 'deliveries of domain ' || d, 'domain.' || d || '.enabled' from unnest(tidemark.closed_domains()) d) c (worker, gate)),
                'tidemark gate open GATE'
         union all
         select 'W3 workers', 'fail',
