@@ -38,13 +38,16 @@ func TestIUCoreWithoutItsTables(t *testing.T) {
 	wantLines(t, test, `select concat_ws(' ', kind, name, status) from tidemark.queue_health where status in ('bad', 'unknown')`)
 	wantLines(t, test, `select concat_ws(' ', route_code, schema_name, table_name, operation, domain, type, state, trigger, payload_columns)
 			from tidemark.capture_list order by 1`,
+		"iu_create_call public fn_iu_create call iu unit_created off by function {unit_id,unit_kind,parent_id}",
+		"iu_enact_call public fn_iu_enact call iu unit_enacted off by function {unit_id,version_id}",
 		"iu_sql_link_delete public iu_sql_link delete iu sql_link_changed off not attached {}",
 		"iu_sql_link_insert public iu_sql_link insert iu sql_link_changed off not attached {}",
 		"iu_sql_link_truncate public iu_sql_link truncate iu sql_link_changed off not attached {}",
 		"iu_sql_link_update public iu_sql_link update iu sql_link_changed off not attached {}",
-		"iu_unit_version_insert public unit_version insert iu unit_version_inserted off not attached {}")
+		"iu_unit_version_insert public unit_version insert iu version_applied off not attached {}")
 	wantLines(t, test, `select route_code from tidemark.inbound_route where enabled or not dry_run or not fail_closed`)
-	wantLines(t, test, `select distinct concat_ws(' ', status, regexp_replace(problem, '[^.]+$', '')) from tidemark.capture_check()`, "warn there is no table public.")
+	wantLines(t, test, `select distinct concat_ws(' ', status, regexp_replace(problem, '[^.]+$', '')) from tidemark.capture_check() order by 1`,
+		"warn there is no function public.", "warn there is no table public.")
 	wantLines(t, test, `select status || ' ' || detail from tidemark.verify() where "check" = 'captures'`, "ok ")
 }
 
@@ -74,24 +77,24 @@ func TestIUCoreCaptures(t *testing.T) {
 		wantLines(t, test, captured)
 	}
 
-	exec(`select tidemark.inbound_route_set(route_code, '{"enabled": true}') from tidemark.inbound_route`)
+	exec(`select tidemark.inbound_route_set(route_code, '{"enabled": true}') from tidemark.inbound_route where source_object_kind = 'table'`)
 	exec(changeUnits + `; truncate unit_version`)
 	wantLines(t, test, events)
 	wantLines(t, test, captured, "dry_run", "dry_run", "dry_run", "dry_run", "dry_run")
 
 	exec(`select tidemark.stage_set('live', 'tried');
-		select tidemark.inbound_route_set(route_code, '{"dry_run": false}') from tidemark.inbound_route`)
+		select tidemark.inbound_route_set(route_code, '{"dry_run": false}') from tidemark.inbound_route where source_object_kind = 'table'`)
 	exec(changeUnits)
 	link, version := `{"link_id": 7}`, `{"id": "`+firstVersion+`"}`
 	wantLines(t, test, `select concat_ws(' ', type, payload ->> 'operation', subject_table, payload ->> 'primary_key', coalesce(key, 'no key'))
 			from tidemark.outbox where domain = 'iu' order by seq`,
-		"unit_version_inserted insert public.unit_version "+version+" "+firstVersion,
+		"version_applied insert public.unit_version "+version+" "+firstVersion,
 		"sql_link_changed insert public.iu_sql_link "+link+" 7",
 		"sql_link_changed update public.iu_sql_link "+link+" 7",
 		"sql_link_changed delete public.iu_sql_link "+link+" 7",
 		"sql_link_changed truncate public.iu_sql_link no key")
 	wantLines(t, test, `select payload ->> 'changed' from tidemark.outbox where payload ? 'changed'`, `["linked_ref"]`)
-	wantLines(t, test, `select * from tidemark.capture_check()`)
+	wantLines(t, test, `select * from tidemark.capture_check() where object not like 'route iu_%_call'`)
 
 	// With a contract and a changed key, everything that a captured payload may hold.
 	exec(`select tidemark.inbound_route_set('iu_sql_link_update', '{"payload_columns": ["unit_id"]}');
@@ -100,11 +103,32 @@ func TestIUCoreCaptures(t *testing.T) {
 		`{"link_id": 8} {"unit_id": "u-2"}`)
 	payloadsFit(t, test)
 
-	exec(`update tidemark.outbound_route set enabled = true where route_code in ('iu_sql_link_changed', 'iu_unit_version_inserted');
+	exec(`update tidemark.outbound_route set enabled = true where route_code in ('iu_sql_link_changed', 'iu_version_applied');
+		select tidemark.gate_set('domain.iu.enabled', true);
 		select tidemark.gate_set('worker.iu_outbound_default.enabled', true); select tidemark.route_worker_run('iu_outbound_default')`)
 	wantLines(t, test, `select route_code || ' ' || count(*) from tidemark.route_attempt where outcome = 'dry_run' group by route_code order by 1`,
-		"iu_sql_link_changed 6", "iu_unit_version_inserted 1")
+		"iu_sql_link_changed 6", "iu_version_applied 1")
 	nothingFails(t, db)
+}
+
+// The functions of S1, where the application has them: what they know besides the ids is left out.
+func TestIUCoreFunctions(t *testing.T) {
+	t.Parallel()
+	test := tidemarktest.NewDB(t)
+	installIUCore(t, test)
+	for _, sql := range []string{
+		`create function fn_iu_create(unit text, body text) returns void language sql as $$
+			select tidemark.inbound_emit('iu_create_call', jsonb_build_object('unit_id', unit, 'body', body), key => unit) $$`,
+		`select fn_iu_create('u-1', 'never')`,
+		`select tidemark.stage_set('live', 'tried'), tidemark.inbound_route_set('iu_create_call', '{"enabled": true, "dry_run": false}')`,
+		`select fn_iu_create('u-2', 'never')`,
+	} {
+		if _, err := test.Pool.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	wantLines(t, test, `select concat_ws(' ', type, key, payload) from tidemark.outbox where domain = 'iu'`, `unit_created u-2 {"unit_id": "u-2"}`)
+	payloadsFit(t, test)
 }
 
 func nothingFails(t *testing.T, db *postgres.DB) {
@@ -161,6 +185,7 @@ func TestIUCoreLeavesRoutesAlone(t *testing.T) {
 	}
 	installIUCore(t, test)
 	wantLines(t, test, `select concat_ws(' ', route_code, source_schema, source_table) from tidemark.inbound_route order by 1`,
+		"iu_create_call public fn_iu_create", "iu_enact_call public fn_iu_enact",
 		"iu_sql_link_delete units iu_sql_link", "iu_sql_link_insert units iu_sql_link", "iu_sql_link_truncate units iu_sql_link",
 		"iu_sql_link_update units iu_sql_link", "mine public unit_version")
 }

@@ -2,6 +2,8 @@ package packs
 
 import (
 	"encoding/json"
+	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -64,19 +66,31 @@ func TestIUCore(t *testing.T) {
 	slices.Sort(names)
 	want := strings.Fields(`IU_CHILD_ADDED IU_CHILD_ORDER_CHANGED IU_DEPRECATED IU_LINEAGE_CHANGED IU_MERGED IU_REPARENTED
 		IU_REPLACED IU_ROOT_ADDED IU_SPLIT IU_SQL_LINK_CHANGED comment_added draft_created sql_link_changed unit_created
-		unit_enacted unit_version_inserted version_applied`)
+		unit_enacted version_applied`)
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
 	}
 
 	routes, err := db.Routes(t.Context(), "iu_outbound_default")
-	if err != nil || len(routes) != 6 {
+	if err != nil || len(routes) != 15 {
 		t.Fatal(routes, err)
 	}
+	// Each route has the type of its name, and each type of structure has one.
+	routed := map[string]string{}
 	for _, r := range routes {
-		if r.Enabled || !r.DryRun || r.Domain != "iu" {
+		if r.Enabled || !r.DryRun || r.Domain != "iu" || r.TargetKind != "notify" {
 			t.Errorf("%+v", r)
 		}
+		routed[r.RouteCode] = r.Type
+	}
+	if diff := cmp.Diff(map[string]string{
+		"iu_events": "*", "iu_unit_created": "unit_created", "iu_unit_enacted": "unit_enacted", "iu_version_applied": "version_applied",
+		"iu_sql_link_changed": "sql_link_changed", "iu_child_added": "IU_CHILD_ADDED", "iu_split": "IU_SPLIT", "iu_merged": "IU_MERGED",
+		"iu_deprecated": "IU_DEPRECATED", "iu_reparented": "IU_REPARENTED", "iu_structure_sql_link_changed": "IU_SQL_LINK_CHANGED",
+		"iu_replaced": "IU_REPLACED", "iu_root_added": "IU_ROOT_ADDED", "iu_child_order_changed": "IU_CHILD_ORDER_CHANGED",
+		"iu_lineage_changed": "IU_LINEAGE_CHANGED",
+	}, routed); diff != "" {
+		t.Error(diff)
 	}
 	domains, err := db.Domains(t.Context())
 	if err != nil || len(domains) != 2 || domains[0].Domain != "iu" || !domains[0].MetadataOnly { // and system
@@ -144,38 +158,111 @@ func configuration(t *testing.T, test *tidemarktest.DB) (all map[string]json.Raw
 	return all
 }
 
-// The events that a reader of the pack's README would emit.
+// Each type has ids that it needs, and refuses every other field, from SQL and from Go.
 func TestIUCoreTakesIDsAndNoContent(t *testing.T) {
 	t.Parallel()
-	db := installIUCore(t, tidemarktest.NewDB(t))
-	for text, ok := range map[string]bool{
-		`{"unit_id": "u-1"}`:                    true,
-		`{"unit_id": "u-1", "parent_id": null}`: true,
-		`{"unit_id": 1}`:                        false,
-		`{}`:                                    false,
-		`{"unit_id": "u-1", "body": "…"}`:       false,
-	} {
-		_, err := db.EmitStrict(t.Context(), tidemark.Event{Domain: "iu", Type: "unit_created", Payload: json.RawMessage(text)})
-		if (err == nil) != ok {
-			t.Errorf("%s: %v", text, err)
+	test := tidemarktest.NewDB(t)
+	db := installIUCore(t, test)
+	whole := map[string]string{
+		"IU_CHILD_ADDED":         `{"unit_id": "u", "parent_id": "p"}`,
+		"IU_SPLIT":               `{"unit_id": "u", "part_ids": ["a", "b"]}`,
+		"IU_MERGED":              `{"unit_id": "u", "merged_ids": ["a"]}`,
+		"IU_DEPRECATED":          `{"unit_id": "u"}`,
+		"IU_REPARENTED":          `{"unit_id": "u", "old_parent_id": null, "new_parent_id": "p"}`,
+		"IU_SQL_LINK_CHANGED":    `{"unit_id": "u", "link_id": "l"}`,
+		"IU_REPLACED":            `{"unit_id": "u", "replaced_by": "v"}`,
+		"IU_ROOT_ADDED":          `{"unit_id": "u"}`,
+		"IU_CHILD_ORDER_CHANGED": `{"parent_id": "p", "child_ids": ["a"]}`,
+		"IU_LINEAGE_CHANGED":     `{"unit_id": "u"}`,
+		"unit_created":           `{"unit_id": "u"}`,
+		"unit_enacted":           `{"unit_id": "u"}`,
+		"version_applied":        `{"unit_id": "u", "version_id": "v"}`,
+		"draft_created":          `{"unit_id": "u", "draft_id": "d"}`,
+		"comment_added":          `{"unit_id": "u", "comment_id": "c"}`,
+		"sql_link_changed":       `{"schema": "public", "table": "iu_sql_link", "operation": "insert", "primary_key": {"link_id": 7}}`,
+	}
+	types, err := db.EventTypes(t.Context(), "iu")
+	if err != nil || len(types) != len(whole) {
+		t.Fatal(len(types), err)
+	}
+	emits := func(name string, payload map[string]any) (bySQL, byGo error) {
+		t.Helper()
+		text, err := json.Marshal(payload)
+		if err != nil {
+			t.Fatal(err)
 		}
+		_, bySQL = test.Pool.Exec(t.Context(), `select tidemark.emit('iu', $1, $2)`, name, string(text))
+		_, byGo = tidemark.Emit(t.Context(), test.Pool, tidemark.Event{Domain: "iu", Type: name, Payload: text})
+		return bySQL, byGo
+	}
+	for name, text := range whole {
+		var payload map[string]any
+		if err := json.Unmarshal([]byte(text), &payload); err != nil {
+			t.Fatal(err)
+		}
+		if bySQL, byGo := emits(name, payload); bySQL != nil || byGo != nil {
+			t.Errorf("%s: %v, %v", name, bySQL, byGo)
+		}
+		payload["title"] = "never to be seen"
+		if bySQL, byGo := emits(name, payload); !errors.Is(tidemark.AsError(bySQL), tidemark.ErrPayload) || !errors.Is(byGo, tidemark.ErrPayload) {
+			t.Errorf("%s with content: %v, %v", name, bySQL, byGo)
+		}
+		delete(payload, "title")
+		for key := range payload {
+			without := maps.Clone(payload)
+			delete(without, key)
+			bySQL, byGo := emits(name, without)
+			if byGo == nil || bySQL == nil && name != "version_applied" { // which has two shapes
+				t.Errorf("%s without %s: %v, %v", name, key, bySQL, byGo)
+			}
+		}
+		for key, value := range payload {
+			if list, ok := value.([]any); ok { // ids, and as many as it needs
+				for _, wrong := range []any{[]any{}, []any{1}, []any{map[string]any{"body": "…"}}, append(list, "")} {
+					other := maps.Clone(payload)
+					other[key] = wrong
+					if _, byGo := emits(name, other); byGo == nil {
+						t.Errorf("%s: %s may be %v", name, key, wrong)
+					}
+				}
+			}
+		}
+	}
+	if _, byGo := emits("IU_SPLIT", map[string]any{"unit_id": "u", "part_ids": []string{"a"}}); byGo == nil {
+		t.Error("a unit is split into one")
 	}
 }
 
-// The files of a pack are one script, in the order of their names.
-func TestLoadJoinsFiles(t *testing.T) {
+// The gate of the domain, beside the master gate and the worker's; and a worker that decides for iu alone.
+func TestIUCoreIsBehindThreeGates(t *testing.T) {
 	t.Parallel()
-	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
-	all, err := load(fstest.MapFS{
-		"p/pack.yaml": file("pack: p\nversion: 1.0.0"), "p/02_b.sql": file("select 2;\n"), "p/01_a.sql": file("select 1; -- no end of line"),
-		"p/10_c.sql": file("select 3;"), "p/README.md": file("not this"),
-	})
-	if err != nil || len(all) != 1 {
-		t.Fatal(all, err)
+	test := tidemarktest.NewDB(t)
+	installIUCore(t, test)
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := test.Pool.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
 	}
-	if diff := cmp.Diff("select 1; -- no end of line\nselect 2;\n\nselect 3;\n", all[0].SQL); diff != "" {
-		t.Error(diff)
+	run := func(want string) {
+		t.Helper()
+		wantLines(t, test, `select concat_ws(' ', r ->> 'status', r ->> 'gate', r ->> 'events') from tidemark.route_worker_run('iu_outbound_default') r`, want)
 	}
+	exec(`select tidemark.type_set('shop', 'order')`)
+	exec(`select tidemark.emit('iu', 'IU_SPLIT', '{"unit_id": "u", "part_ids": ["a", "b"]}'), tidemark.emit('shop', 'order')`)
+	run("closed routes.enabled 0")
+	exec(`select tidemark.gate_set('routes.enabled', true)`)
+	run("closed worker.iu_outbound_default.enabled 0")
+	exec(`select tidemark.gate_set('worker.iu_outbound_default.enabled', true)`)
+	run("closed domain.iu.enabled 0")
+	wantLines(t, test, `select event_id::text from tidemark.route_attempt`)
+	installIUCore(t, test)
+	exec(`select tidemark.gate_set('domain.iu.enabled', true); update tidemark.outbound_route set enabled = true`)
+	installIUCore(t, test)
+	run("ran 2")
+	// Of another domain's event there is no evidence, and of the split what its two routes come to.
+	wantLines(t, test, `select concat_ws(' ', o.domain, a.route_code, a.outcome) from tidemark.route_attempt a join tidemark.outbox o using (event_id) order by 1`,
+		"iu iu_events dry_run", "iu iu_split dry_run")
 }
 
 func TestLoadRefuses(t *testing.T) {

@@ -65,7 +65,7 @@ from (values
 		`update tidemark.outbound_route set enabled = true, dry_run = false where route_code like 'demo%';`,
 		`update tidemark.outbound_route set enabled = true where route_code = 'iu_version_applied';  -- in dry run`,
 		`select tidemark.gate_set(gate, true) from (values ('routes.enabled'), ('worker.` + worker + `.enabled'),
-    ('notify.bridge_enabled')) g (gate);  -- the last one: emit wakes workers that sleep`,
+    ('domain.iu.enabled'), ('notify.bridge_enabled')) g (gate);  -- the last one: emit wakes workers that sleep`,
 	} {
 		if err := s.do(ctx, sql); err != nil {
 			return err

@@ -6,7 +6,7 @@ as $$
 declare
     name text;
     wanted jsonb;
-    found text;
+    kind text;
 begin
     if payload is null or jsonb_typeof(payload) <> 'object' then
         return format('payload is %s, not an object', coalesce(jsonb_typeof(payload), 'null'));
@@ -31,20 +31,29 @@ begin
             select p.key, p.value -> 'type' from jsonb_each(schema -> 'properties') p
             where jsonb_typeof(p.value) = 'object' and p.value ? 'type' and not p.value ? '$ref' and payload ? p.key
         loop
-            found := jsonb_typeof(payload -> name);
+            kind := jsonb_typeof(payload -> name);
             -- JSON Schema counts 1.0 as an integer.
-            if found = 'number' and (payload ->> name)::numeric = trunc((payload ->> name)::numeric) then
+            if kind = 'number' and (payload ->> name)::numeric = trunc((payload ->> name)::numeric) then
                 continue when wanted @> '"integer"' or wanted @> '"number"';
             end if;
-            if not wanted @> to_jsonb(found) then
-                return format('payload key "%s" is %s, and its schema wants %s', name, found, wanted);
+            if not wanted @> to_jsonb(kind) then
+                return format('payload key "%s" is %s, and its schema wants %s', name, kind, wanted);
             end if;
         end loop;
+    end if;
+
+    -- A payload that is to hold ids and nothing else is refused by whatever way it comes.
+    if schema -> 'additionalProperties' = 'false' and not schema ? 'patternProperties' then
+        select k.key into name from jsonb_object_keys(payload) k (key)
+        where jsonb_typeof(schema -> 'properties') is distinct from 'object' or not schema -> 'properties' ? k.key limit 1;
+        if found then
+            return format('payload has the key "%s", and its schema allows no other than it names', name);
+        end if;
     end if;
 
     return null;
 end
 $$;
-comment on function tidemark.payload_error(jsonb, jsonb) is 'What is wrong with a payload by the part of a JSON Schema that SQL checks: that it is an object, "type", "required", and the "type" of each of "properties"; nothing beside "$ref". Null: nothing. The rest: tidemark.schema_unchecked.';
+comment on function tidemark.payload_error(jsonb, jsonb) is 'What is wrong with a payload by the part of a JSON Schema that SQL checks: that it is an object, "type", "required", the "type" of each of "properties", and "additionalProperties": false without "patternProperties"; nothing beside "$ref". Null: nothing. The rest: tidemark.schema_unchecked.';
 revoke all on function tidemark.payload_error(jsonb, jsonb) from public;
 grant execute on function tidemark.payload_error(jsonb, jsonb) to tidemark_reader;

@@ -20,6 +20,8 @@ as $$
             from jsonb_object_keys(case jsonb_typeof(p.body) when 'object' then p.body else '{}' end) o (name)
             -- Drafts up to 7 ignore what stands beside $ref, later ones do not: SQL checks none of it.
             where (o.name <> all (p.checked) or p.body ? '$ref')
+              and not (o.name = 'additionalProperties' and p.place = '' and p.body -> 'additionalProperties' = 'false'
+                       and not p.body ? 'patternProperties' and not p.body ? '$ref')
               and o.name <> all (array['$schema', '$id', 'id', '$anchor', '$dynamicAnchor', '$recursiveAnchor', '$vocabulary',
                                        '$comment', '$defs', 'definitions', 'title', 'description', 'default', 'examples',
                                        'deprecated', 'readOnly', 'writeOnly', 'contentEncoding', 'contentMediaType',
@@ -29,6 +31,6 @@ as $$
         ) k (name)
         order by 1)
 $$;
-comment on function tidemark.schema_unchecked(jsonb) is 'Which keywords of a JSON Schema SQL does not check in payloads, as JSON pointers: SQL checks "type", "required" and the "type" of each of "properties" (tidemark.payload_error). Go programs and the command check all. Empty: SQL checks the whole schema.';
+comment on function tidemark.schema_unchecked(jsonb) is 'Which keywords of a JSON Schema SQL does not check in payloads, as JSON pointers: SQL checks "type", "required", the "type" of each of "properties" and "additionalProperties": false (tidemark.payload_error). Go programs and the command check all. Empty: SQL checks the whole schema.';
 revoke all on function tidemark.schema_unchecked(jsonb) from public;
 grant execute on function tidemark.schema_unchecked(jsonb) to tidemark_reader;
