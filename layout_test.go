@@ -21,7 +21,7 @@ func TestArrows(t *testing.T) {
 		"/sink/kafka":                {"", "/internal/loopback", "/internal/oneline", "/sink"},
 		"/sink/nats":                 {"", "/internal/loopback", "/internal/oneline", "/sink"},
 		"/sink/stdout":               {"", "/sink"},
-		"/sink/webhook":              {"", "/sink"},
+		"/sink/webhook":              {"", "/internal/target", "/sink"},
 		"/examples/handler":          {""},
 		"/examples/orders":           {""},
 		"/examples/webhook-receiver": {},

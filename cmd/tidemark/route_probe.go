@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,10 +60,11 @@ Exit status: 0 the target took it, 1 it did not, or its answer is not known, 5 t
 		}
 		return a.withSchema(func(ctx context.Context, s *session, args []string) error {
 			got, err := testRoute(ctx, s, c, args[0], reason)
-			if err != nil {
+			if got.Outcome == "" {
 				return err
 			}
-			return showTested(s, got)
+			// It was sent: what came of it is told, also where it cannot be put on record.
+			return cmp.Or(err, showTested(s, got))
 		})(cmd, args)
 	}
 	return cmd

@@ -71,6 +71,15 @@ func TestRouteTest(t *testing.T) {
 	if got := answer(t, db, `select string_agg(after ->> 'outcome', ' ' order by id) from tidemark.audit where action = 'route_test'`); got != "begun delivered begun failed" {
 		t.Errorf("on record is %s", got)
 	}
+	// What came of it is told, also where it cannot be put on record.
+	status.Store(http.StatusOK)
+	if _, err := db.Pool.Exec(t.Context(), `create function public.full() returns trigger language plpgsql as $$ begin raise 'the disk is full'; end $$;
+		create trigger full_disk before insert on tidemark.audit for each row when (new.after ->> 'outcome' = 'delivered') execute function public.full()`); err != nil {
+		t.Fatal(err)
+	}
+	if text, err = test(); err == nil || !strings.Contains(text, `"outcome":"delivered"`) || !strings.Contains(text, "the disk is full") {
+		t.Errorf("%v: %s", err, text)
+	}
 	if got := answer(t, db, `select count(*)::text from tidemark.audit a where a::text like '%hunter2%'`); got != "0" {
 		t.Error("the audit shows a secret")
 	}

@@ -35,7 +35,7 @@ func (p Probe) Send(ctx context.Context, c config.Config) (result sink.Result, t
 	}
 	event.ID, event.CreatedAt = event.EventID, event.Created
 	targets := newTargets(c, p.Out)
-	defer func() { err = errors.Join(err, targets.Close()) }()
+	defer targets.Close()
 	if route.Options, err = withoutRate(route.Options); err != nil {
 		return result, 0, err
 	}
@@ -43,12 +43,19 @@ func (p Probe) Send(ctx context.Context, c config.Config) (result sink.Result, t
 	if err != nil {
 		return result, 0, err
 	}
-	defer func() { err = errors.Join(err, target.Close()) }()
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(route.Timeout*float64(time.Second)))
 	defer cancel()
+	result, took = deliverOnce(ctx, target, sink.Delivery{Event: event.Event, Route: route.Code, Attempt: 1, Test: true})
+	return result, took, nil
+}
+
+// deliverOnce closes the target too. What came of the delivery is known by then: a connection that does not close well changes
+// nothing about it.
+func deliverOnce(ctx context.Context, target sink.Sink, d sink.Delivery) (sink.Result, time.Duration) {
+	defer target.Close()
 	began := time.Now()
-	results := target.Deliver(ctx, []sink.Delivery{{Event: event.Event, Route: route.Code, Attempt: 1, Test: true}})
-	return results[0], time.Since(began), nil
+	results := target.Deliver(ctx, []sink.Delivery{d})
+	return results[0], time.Since(began)
 }
 
 // withoutRate takes out what a lane takes out: one delivery has no rate.

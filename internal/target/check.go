@@ -194,6 +194,9 @@ func (h *Header) UnmarshalJSON(value []byte) error {
 	return err
 }
 
+// ReservedHeader tells whether a header is not for a user to set: one of the connection, of the request or of the event.
+func ReservedHeader(name string) bool { return known.ReservedHeader.MatchString(lower(name)) }
+
 func checkHeaders(value json.RawMessage) *Problem {
 	hint := `headers: {"X-Shop": "1", "Authorization": {"secret": "NAME"}}; NAME is in the daemon's configuration.`
 	var all map[string]json.RawMessage
@@ -207,7 +210,7 @@ func checkHeaders(value json.RawMessage) *Problem {
 		switch {
 		case !known.HeaderName.MatchString(header):
 			return &Problem{`option "headers" has a name that is no name of a header`, hint}
-		case known.ReservedHeader.MatchString(name):
+		case ReservedHeader(header):
 			return &Problem{fmt.Sprintf("header %s is reserved", header), hint}
 		case seen[name]:
 			return &Problem{fmt.Sprintf("header %s is there twice", header), hint}

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidemarkhq/tidemark/internal/target"
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
@@ -39,7 +40,7 @@ type Options struct {
 	Headers map[string]string
 
 	// Tokens are headers whose value is a bearer token, such as Authorization. An answer of 401 has
-	// a new one got and the request sent once more. Their Close is not the sink's. Default: none.
+	// a new one got and the request sent once more; where that is refused too, none is got anew for a minute. Their Close is not the sink's. Default: none.
 	Tokens map[string]*Tokens
 
 	// Allow are networks that may be called beside public addresses, at any port and with http://
@@ -49,7 +50,7 @@ type Options struct {
 	// Ports may be called at public addresses beside 80 and 443. Default: none.
 	Ports []uint16
 
-	// CAFile is a PEM file of the authorities to trust instead of the system's. It is read once.
+	// CAFile is a PEM file of the authorities to trust instead of the system's. It is read once, and not for http://.
 	// Default: the system's.
 	CAFile string
 
@@ -121,15 +122,6 @@ func (o *Options) target() (*url.URL, error) {
 	return u, nil
 }
 
-// reserved are the names that are not for a user to set, and the beginnings of such names.
-var reserved = []string{
-	"connection", "keep-alive", "proxy-*", "te", "trailer", "transfer-encoding", "upgrade", // of the connection
-	"host", "content-type", "content-length", "content-encoding", "expect", "accept-encoding", // of the request
-	"webhook-*", "tidemark-*", "ce-*", "traceparent", // of the event
-	// The same for all events: a target that knows it takes the first and no other.
-	"idempotency-key", "x-idempotency-key",
-}
-
 func (o *Options) headers() (http.Header, error) {
 	h := http.Header{"User-Agent": {"Tidemark"}}
 	seen := map[string]bool{}
@@ -139,11 +131,8 @@ func (o *Options) headers() (http.Header, error) {
 			return nil, fmt.Errorf("header %q is not the name of a header", name)
 		}
 		lower := strings.ToLower(name)
-		for _, r := range reserved {
-			start, prefix := strings.CutSuffix(r, "*")
-			if lower == r || prefix && strings.HasPrefix(lower, start) {
-				return nil, fmt.Errorf("header %s is reserved", name)
-			}
+		if target.ReservedHeader(name) {
+			return nil, fmt.Errorf("header %s is reserved", name)
 		}
 		value := o.Headers[name]
 		switch {
@@ -167,8 +156,8 @@ func notToken(r rune) bool {
 
 func (o *Options) tls(scheme string) (*tls.Config, error) {
 	if scheme == "http" {
-		if o.CAFile != "" || o.CertFile != "" || o.KeyFile != "" || o.ServerName != "" {
-			return nil, errors.New("url begins with http://, and certificates are for https:// only")
+		if o.CertFile != "" || o.KeyFile != "" || o.ServerName != "" {
+			return nil, errors.New("url begins with http://, and client certificates and server names are for https:// only")
 		}
 		return nil, nil
 	}

@@ -25,41 +25,41 @@ func TestNewRefuses(t *testing.T) {
 		"url cannot be read":                      {URL: "https://ann:se cret@[::1"},
 		"url must begin with https:// or http://": {URL: "ftp://example.com"},
 		"url has no host":                         {URL: "https://:443/x"},
-		"url holds a user; put an Authorization header into headers":                  {URL: "https://ann:secret@example.com"},
-		"url has a fragment (#), which is never sent":                                 {URL: "https://example.com/#"},
-		"url begins with http://, which is for networks in allow only; use https://":  {URL: "http://example.com"},
-		"url has port 8443, which is not 80, 443 or in ports":                         {URL: "https://example.com:8443"},
-		"url has a port that is not from 1 to 65535":                                  {URL: "https://example.com:65536"},
-		"ports holds 0, must be from 1 to 65535":                                      {Ports: []uint16{0}},
-		"allow holds ::ffff:10.0.0.0/104; write it as IPv4":                           {Allow: []netip.Prefix{prefix("::ffff:10.0.0.0/104")}},
-		"allow holds a network that is none":                                          {Allow: []netip.Prefix{{}}},
-		"max response is -1, must be at least 1":                                      {MaxResponse: -1},
-		"max conns is -1, must be at least 1":                                         {MaxConns: -1},
-		`format is "xml", must be cloudevents, cloudevents-binary or json`:            {Format: "xml"},
-		"secrets are missing; to send without signatures set unsigned":                {Secrets: []string{}},
-		"unsigned is set, and so are secrets: choose one":                             {Unsigned: true},
-		"secret 1 of 1 must begin with whsec_, or with whsk_ if it is an ed25519 key": {Secrets: []string{""}},
-		"secret 2 of 2 is not base64 after its prefix":                                {Secrets: []string{secret, "whsec_MDEy!"}},
-		"secret 1 of 1 has 23 bytes, must have 24 to 64":                              {Secrets: []string{"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="}},
-		"secret 1 of 2 has 0 bytes, must have 24 to 64":                               {Secrets: []string{"whsec_", secret}},
-		"secret 1 of 1 has 24 bytes, must have 32, or 64 with the public key":         {Secrets: []string{strings.Replace(secret, "whsec", "whsk", 1)}},
-		"secret 1 of 1 has a public key that is not of its private key":               {Secrets: []string{"whsk_" + strings.Repeat("AAAA", 21) + "AA=="}},
-		"header Connection is reserved":                                               header("Connection", "close"),
-		"header proxy-authorization is reserved":                                      header("proxy-authorization", "x"),
-		"header Content-Type is reserved":                                             header("Content-Type", "text/plain"),
-		"header WEBHOOK-ID is reserved":                                               header("WEBHOOK-ID", "1"),
-		"header tidemark-x is reserved":                                               header("tidemark-x", "1"),
-		"header Idempotency-Key is reserved":                                          header("Idempotency-Key", "1"),
-		"header Host is reserved":                                                     header("Host", "other"),
-		`header "a b" is not the name of a header`:                                    header("a b", "x"),
-		`header "" is not the name of a header`:                                       header("", "x"),
-		"header X-A has a control character in its value":                             header("X-A", "secret\r\nHost: other"),
-		"header x-a is there twice":                                                   {Headers: map[string]string{"X-A": "1", "x-a": "2"}},
-		"ca file: open /nowhere/ca.pem: no such file or directory":                    {CAFile: "/nowhere/ca.pem"},
-		"ca file: " + empty + " holds no certificate in PEM":                          {CAFile: empty},
-		"cert file and key file go together":                                          {CertFile: empty},
-		"client certificate: tls: failed to find any PEM data in certificate input":   {CertFile: empty, KeyFile: empty},
-		"url begins with http://, and certificates are for https:// only":             {URL: "http://10.0.0.1", Allow: []netip.Prefix{prefix("10.0.0.0/8")}, ServerName: "x"},
+		"url holds a user; put an Authorization header into headers":                              {URL: "https://ann:secret@example.com"},
+		"url has a fragment (#), which is never sent":                                             {URL: "https://example.com/#"},
+		"url begins with http://, which is for networks in allow only; use https://":              {URL: "http://example.com"},
+		"url has port 8443, which is not 80, 443 or in ports":                                     {URL: "https://example.com:8443"},
+		"url has a port that is not from 1 to 65535":                                              {URL: "https://example.com:65536"},
+		"ports holds 0, must be from 1 to 65535":                                                  {Ports: []uint16{0}},
+		"allow holds ::ffff:10.0.0.0/104; write it as IPv4":                                       {Allow: []netip.Prefix{prefix("::ffff:10.0.0.0/104")}},
+		"allow holds a network that is none":                                                      {Allow: []netip.Prefix{{}}},
+		"max response is -1, must be at least 1":                                                  {MaxResponse: -1},
+		"max conns is -1, must be at least 1":                                                     {MaxConns: -1},
+		`format is "xml", must be cloudevents, cloudevents-binary or json`:                        {Format: "xml"},
+		"secrets are missing; to send without signatures set unsigned":                            {Secrets: []string{}},
+		"unsigned is set, and so are secrets: choose one":                                         {Unsigned: true},
+		"secret 1 of 1 must begin with whsec_, or with whsk_ if it is an ed25519 key":             {Secrets: []string{""}},
+		"secret 2 of 2 is not base64 after its prefix":                                            {Secrets: []string{secret, "whsec_MDEy!"}},
+		"secret 1 of 1 has 23 bytes, must have 24 to 64":                                          {Secrets: []string{"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="}},
+		"secret 1 of 2 has 0 bytes, must have 24 to 64":                                           {Secrets: []string{"whsec_", secret}},
+		"secret 1 of 1 has 24 bytes, must have 32, or 64 with the public key":                     {Secrets: []string{strings.Replace(secret, "whsec", "whsk", 1)}},
+		"secret 1 of 1 has a public key that is not of its private key":                           {Secrets: []string{"whsk_" + strings.Repeat("AAAA", 21) + "AA=="}},
+		"header Connection is reserved":                                                           header("Connection", "close"),
+		"header proxy-authorization is reserved":                                                  header("proxy-authorization", "x"),
+		"header Content-Type is reserved":                                                         header("Content-Type", "text/plain"),
+		"header WEBHOOK-ID is reserved":                                                           header("WEBHOOK-ID", "1"),
+		"header tidemark-x is reserved":                                                           header("tidemark-x", "1"),
+		"header Idempotency-Key is reserved":                                                      header("Idempotency-Key", "1"),
+		"header Host is reserved":                                                                 header("Host", "other"),
+		`header "a b" is not the name of a header`:                                                header("a b", "x"),
+		`header "" is not the name of a header`:                                                   header("", "x"),
+		"header X-A has a control character in its value":                                         header("X-A", "secret\r\nHost: other"),
+		"header x-a is there twice":                                                               {Headers: map[string]string{"X-A": "1", "x-a": "2"}},
+		"ca file: open /nowhere/ca.pem: no such file or directory":                                {CAFile: "/nowhere/ca.pem"},
+		"ca file: " + empty + " holds no certificate in PEM":                                      {CAFile: empty},
+		"cert file and key file go together":                                                      {CertFile: empty},
+		"client certificate: tls: failed to find any PEM data in certificate input":               {CertFile: empty, KeyFile: empty},
+		"url begins with http://, and client certificates and server names are for https:// only": {URL: "http://10.0.0.1", Allow: []netip.Prefix{prefix("10.0.0.0/8")}, ServerName: "x"},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
@@ -104,6 +104,20 @@ func TestNewTakes(t *testing.T) {
 	}
 	s, err := webhook.New(webhook.Options{URL: "https://example.com", Unsigned: true})
 	if s == nil || err != nil {
+		t.Error(err)
+	}
+}
+
+// One file of authorities is for all routes of a daemon: those to http:// have no use for it, and open.
+func TestCAFileIsNotForHTTP(t *testing.T) {
+	t.Parallel()
+	made, err := webhook.New(webhook.Options{
+		URL: "http://10.0.0.1", Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Unsigned: true, CAFile: "/nowhere/ca.pem",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := made.Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -79,9 +79,6 @@ func newTokens(o TokenOptions, resolver *net.Resolver) (*Tokens, error) {
 	if err != nil {
 		return nil, fmt.Errorf("token %w", err)
 	}
-	if target.Scheme == "http" {
-		reach.CAFile = ""
-	}
 	transport, open, err := reach.transport(target, resolver)
 	if err != nil {
 		return nil, fmt.Errorf("token %w", err)

@@ -149,7 +149,7 @@ func TestTokenIsGotOnce(t *testing.T) {
 // A 401 has a new token got, once for each delivery; what comes then is what comes of it, and shows no token.
 func TestTokenIsRefused(t *testing.T) {
 	t.Parallel()
-	i, o := newIssuer(t)
+	_, o := newIssuer(t)
 	url, seen := guarded(t, "t2")
 	s := authorized(t, url, tokens(t, o))
 	check(t, deliver(t, s, paid()), sink.Result{Outcome: sink.Delivered})
@@ -157,12 +157,37 @@ func TestTokenIsRefused(t *testing.T) {
 		t.Error(diff)
 	}
 
-	url, seen = guarded(t, "never")
-	s = authorized(t, url, tokens(t, o))
-	check(t, deliver(t, s, paid()), sink.Result{Outcome: sink.Permanent, Code: "http_401", Detail: "401 Unauthorized: not with …"})
-	if len(seen()) != 2 || i.count() != 4 {
-		t.Errorf("seen %v, %d tokens", seen(), i.count())
+}
+
+// A target that refuses fresh tokens too costs a request for each event, and one token a minute; another target that shares the
+// tokens gets its new one.
+func TestTokenIsAlwaysRefused(t *testing.T) {
+	t.Parallel()
+	i, o := newIssuer(t)
+	shared := tokens(t, o)
+	url, seen := guarded(t, "never")
+	s := authorized(t, url, shared)
+	now := time.Now()
+	s.SetNow(func() time.Time { return now })
+	refused := sink.Result{Outcome: sink.Permanent, Code: "http_401", Detail: "401 Unauthorized: not with …"}
+	want := func(requests, got int) {
+		t.Helper()
+		check(t, deliver(t, s, paid()), refused)
+		if len(seen()) != requests || i.count() != got {
+			t.Errorf("%d requests, %d tokens; want %d, %d", len(seen()), i.count(), requests, got)
+		}
 	}
+	want(2, 2)
+	want(3, 2)
+	want(4, 2)
+	now = now.Add(time.Minute - time.Second)
+	want(5, 2)
+	other, _ := guarded(t, "t3")
+	check(t, deliver(t, authorized(t, other, shared), paid()), sink.Result{Outcome: sink.Delivered})
+	want(6, 3)
+	now = now.Add(time.Second)
+	want(8, 4)
+	want(9, 4)
 }
 
 // Without a token nothing is sent, and what is said of it shows no secret.

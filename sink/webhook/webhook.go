@@ -50,6 +50,7 @@ type Sink struct {
 	request     *http.Request // what all requests have in common, but for the headers
 	headers     http.Header   // that all requests have in common
 	tokens      []tokenHeader // that change
+	renewal     renewal       // of the tokens
 	signer      *signer       // nil: unsigned
 	transport   *http.Transport
 	conns       *conns
@@ -152,15 +153,49 @@ func (s *Sink) send(ctx context.Context, r *room, d *sink.Delivery) sink.Result 
 	}
 
 	result, refused := s.attempt(ctx, r, d, &encoded)
-	if refused {
-		result, _ = s.attempt(ctx, r, d, &encoded)
+	if len(refused) == 0 || !s.renewal.due(s.now()) {
+		return result
+	}
+	for _, t := range refused {
+		t.tokens.Refused(t.value)
+	}
+	result, refused = s.attempt(ctx, r, d, &encoded)
+	if len(refused) > 0 {
+		s.renewal.failed(s.now())
 	}
 	return result
 }
 
-// attempt sends one request. refused: it was answered with 401, and its tokens were dropped, so that another one may
-// go better.
-func (s *Sink) attempt(ctx context.Context, r *room, d *sink.Delivery, encoded *sink.Encoded) (result sink.Result, refused bool) {
+// renewalPause is how long no token is got anew for a target that refused a fresh one: it refuses them all, or the
+// client.
+const renewalPause = time.Minute
+
+// renewal tells whether a token that is refused is to be got anew. The zero value says yes.
+type renewal struct {
+	mu    sync.Mutex
+	until time.Time
+}
+
+func (r *renewal) due(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !now.Before(r.until)
+}
+
+func (r *renewal) failed(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.until = now.Add(renewalPause)
+}
+
+// sentToken is a token that went with a request.
+type sentToken struct {
+	tokens *Tokens
+	value  string
+}
+
+// attempt sends one request. refused are its tokens, where it was answered with 401.
+func (s *Sink) attempt(ctx context.Context, r *room, d *sink.Delivery, encoded *sink.Encoded) (result sink.Result, refused []sentToken) {
 	header := s.header(encoded, d)
 	private := s.private
 	for _, t := range s.tokens {
@@ -168,9 +203,9 @@ func (s *Sink) attempt(ctx context.Context, r *room, d *sink.Delivery, encoded *
 		var known *tokenError
 		switch {
 		case errors.As(err, &known):
-			return sink.Result{Outcome: sink.Retry, Code: "token", Detail: known.text}, false
+			return sink.Result{Outcome: sink.Retry, Code: "token", Detail: known.text}, nil
 		case err != nil:
-			return ended(ctx, sink.Retry, "nothing was sent"), false
+			return ended(ctx, sink.Retry, "nothing was sent"), nil
 		}
 		header[t.name] = []string{value}
 		private = append([]string{value, strings.TrimPrefix(value, "Bearer ")}, private...) // the longest first
@@ -189,7 +224,7 @@ func (s *Sink) attempt(ctx context.Context, r *room, d *sink.Delivery, encoded *
 	// Not through a client: it would follow redirects and add the URL to its errors.
 	answer, err := s.transport.RoundTrip(req)
 	if err != nil {
-		return s.failed(ctx, err, out.wasRead(), d.Event.Payload, private), false
+		return s.failed(ctx, err, out.wasRead(), d.Event.Payload, private), nil
 	}
 	start, whole := s.read(answer, r.answer[:], cancel)
 	if !whole {
@@ -199,8 +234,7 @@ func (s *Sink) attempt(ctx context.Context, r *room, d *sink.Delivery, encoded *
 	answer.Body.Close()
 	if answer.StatusCode == http.StatusUnauthorized {
 		for _, t := range s.tokens {
-			t.tokens.Refused(header.Get(t.name))
-			refused = true
+			refused = append(refused, sentToken{t.tokens, header.Get(t.name)})
 		}
 	}
 	return s.answered(answer, start, d.Event.Payload, private), refused

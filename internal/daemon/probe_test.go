@@ -1,0 +1,29 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/sink"
+)
+
+// unclosing takes everything, and does not close well.
+type unclosing struct{ closed int }
+
+func (u *unclosing) Deliver(_ context.Context, batch []sink.Delivery) []sink.Result {
+	return slices.Repeat([]sink.Result{{Outcome: sink.Delivered}}, len(batch))
+}
+func (u *unclosing) Limits() sink.Limits { return sink.Limits{} }
+func (u *unclosing) Close() error        { u.closed++; return errors.New("the connection broke") }
+
+// What was delivered stays delivered, whatever becomes of the connection afterwards.
+func TestProbeOfATargetThatDoesNotClose(t *testing.T) {
+	t.Parallel()
+	target := &unclosing{}
+	result, _ := deliverOnce(t.Context(), target, sink.Delivery{})
+	if result.Outcome != sink.Delivered || target.closed != 1 {
+		t.Errorf("%+v, closed %d times", result, target.closed)
+	}
+}
