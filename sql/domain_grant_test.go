@@ -149,3 +149,39 @@ func TestSourceEmitNeedsTheLease(t *testing.T) {
 	x.exec(`select tidemark.source_pass('w', 'births', 0, $1)`, epoch)
 	s.want(`select count(*) from tidemark.outbox where domain = 'town'`, "1")
 }
+
+// An executor that holds the lease of a worker that makes events can make them of rows that are not there: the rows are read with
+// its rights, and nobody else sees them. SECURITY.md says so. Its events are of the worker's type and have its login as actor, whatever
+// it writes into them.
+func TestExecutorsEventsBearItsLogin(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := tailing{open(t, db, "operator")}
+	s.exec(`create table births (id bigint generated always as identity primary key, name text); grant select on births to tidemark_executor;
+		select tidemark.type_set('town', 'birth'), tidemark.type_set('town', 'other')`)
+	s.source("births", `{"table": "public.births", "id_column": "id", "safety": "sequence"}`)
+	s.worker("w", `{"handler": "emit", "handler_ref": "town/birth", "payload_columns": ["name"]}`)
+	s.worker("plain", `{"handler": "sql", "handler_ref": "public.take"}`)
+	s.add("w")
+	s.add("plain")
+	x := login(t, db, "executor", "tidemark_executor, tidemark_reader")
+	claim := func(worker string) (epoch int64) {
+		if err := x.conn.QueryRow(t.Context(), `select epoch from tidemark.claim($1, 'me', '30 seconds', 'births', 0)`, worker).Scan(&epoch); err != nil {
+			t.Fatal(err)
+		}
+		return epoch
+	}
+	const forge = `select tidemark.source_emit((select id from tidemark.worker where worker = $1), 'births', 0, $2,
+		'[{"id": "77", "ts": null, "domain": "town", "type": "other", "actor": "ann", "row": {"id": 77, "name": "forged", "type": "other", "actor": "ann", "secret": 1}}]')`
+	x.exec(forge, "w", claim("w"))
+	s.want(`select o.type, o.actor = $$`+one[string](x.session, `select session_user::text`)+`$$ as by_login, o.emitted_by, o.subject_table, o.subject_ref, o.payload, o.idempotency_key from tidemark.outbox o where domain = 'town'`,
+		`birth true - public.births 77 {"id": 77, "name": "forged"} tidemark:source/w/births/77`)
+	// A worker that makes no events has no type to make them of.
+	x.wantRefused("TM001", forge, "plain", claim("plain"))
+	for _, sql := range []string{
+		`update tidemark.worker set handler_ref = 'town/other'`, `select tidemark.worker_set('w', '{"handler_ref": "town/other"}')`,
+		`insert into tidemark.emit_key (domain, idempotency_key, event_id, created_at) values ('town', 'k', gen_random_uuid(), now())`,
+	} {
+		x.wantRefused("42501", sql)
+	}
+}

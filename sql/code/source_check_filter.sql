@@ -8,6 +8,7 @@ as $$
 declare
     rel constant text := tidemark.source_row(definition);
     problem constant text := tidemark.filter_problem(definition.filter);
+    misread text;
 begin
     if definition.filter is null then
         return;
@@ -34,6 +35,12 @@ begin
         deallocate tidemark_source_check;
         execute format('prepare tidemark_source_check as select (array[%2$s])[1] from %1$s', rel, definition.filter);
         deallocate tidemark_source_check;
+        misread := tidemark.filter_enum_problem(definition.filter, relation);
+        if misread is not null then
+            status := 'warn';
+            detail := misread || ': ' || definition.filter;
+            hint := 'Enums are texts in a filter: compare with = and in, and with labels that there are.';
+        end if;
     exception when others then
         status := 'fail';
         detail := format('the filter does not compile: %s', sqlerrm);
