@@ -13,7 +13,7 @@ returns table (
     route_ids integer[], attempt_no integer, error_count integer, fresh boolean, replay boolean,
     seq bigint, event_id uuid, created_at timestamptz, occurred_at timestamptz, lane tidemark.lane, severity tidemark.severity,
     domain text, type text, stream text, key text, subject_table text, subject_ref text, idempotency_key text, trace text,
-    actor text, payload jsonb, emitted_by text, missing bigint, inside double precision, withheld bigint,
+    actor text, emitted_by text, payload jsonb, missing bigint, inside double precision, withheld bigint,
     closed text[])
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -126,9 +126,7 @@ begin
         return query
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                i.routes, i.attempt_no, i.errors, i.fresh, i.replay,
-               e.seq, e.event_id, e.created_at, e.occurred_at, e.lane, e.severity, e.domain, e.type, e.stream, e.key,
-               e.subject_table, e.subject_ref, e.idempotency_key, e.trace, e.actor, null::jsonb,
-               e.emitted_by, null::bigint, null::double precision, e.bytes, null::text[]
+               e.*
         from (
             select n as seq, array(select e.route_id from unnest(outside) e where e.seqs @> n order by e.route_id) as routes,
                    1 as attempt_no, 0 as errors, true as fresh, false as replay, null::bigint as letter
@@ -137,18 +135,15 @@ begin
             select p.seq, array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, p.dead_letter_id
             from unnest(due) p) i
         left join tidemark.dead_letter l on l.id = i.letter
-        -- Column by column: a whole row would fetch the payload.
+        -- Their heads alone: a whole row would fetch the payload.
         cross join lateral (
-            select o.seq, o.event_id, o.created_at, o.occurred_at, o.lane, o.severity, o.domain, o.type, o.stream, o.key,
-                   o.subject_table, o.subject_ref, o.idempotency_key, o.trace, o.actor, o.emitted_by,
-                   tidemark.payload_bytes(o.payload) as bytes
-            from tidemark.outbox o
+            select h.*, null::jsonb, null::bigint, null::double precision, tidemark.payload_bytes(o.payload), null::text[]
+            from tidemark.outbox o cross join lateral tidemark.event_head(o) h
             where coalesce(l.payload_in_log, true) and o.seq = i.seq and o.event_id = coalesce(l.event_id, o.event_id)
             union all
-            select s.seq, s.event_id, s.created_at, s.occurred_at, s.lane, s.severity, s.domain, s.type, s.stream, s.key,
-                   s.subject_table, s.subject_ref, s.idempotency_key, s.trace, s.actor, s.emitted_by,
-                   tidemark.payload_bytes(l.event_snapshot)
-            from jsonb_populate_record(null::tidemark.outbox, l.event_snapshot) s where not l.payload_in_log) e
+            select h.*, null, null, null, tidemark.payload_bytes(l.event_snapshot), null
+            from jsonb_populate_record(null::tidemark.outbox, l.event_snapshot) s cross join lateral tidemark.event_head(s) h
+            where not l.payload_in_log) e
         order by i.fresh desc, i.seq;
         return;
     elsif numbers = range_merge(numbers)::int8multirange then
@@ -157,35 +152,36 @@ begin
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                case when cardinality(outside) = 1 then array[outside[1].route_id] else array(
                    select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id) end,
-               1, 0, true, false, o.*, null::bigint, null::double precision, null::bigint, null::text[]
-        from tidemark.outbox o where o.seq >= lower(numbers) and o.seq < upper(numbers) order by o.seq;
+               1, 0, true, false, h.*, o.payload, null::bigint, null::double precision, null::bigint, null::text[]
+        from tidemark.outbox o cross join lateral tidemark.event_head(o) h
+        where o.seq >= lower(numbers) and o.seq < upper(numbers) order by o.seq;
     elsif numbers is not null then
         return query
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                array(select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id),
-               1, 0, true, false, o.*, null::bigint, null::double precision, null::bigint, null::text[]
-        from tidemark.events(tidemark.multirange_numbers(numbers)) o; -- in order
+               1, 0, true, false, h.*, o.payload, null::bigint, null::double precision, null::bigint, null::text[]
+        from tidemark.events(tidemark.multirange_numbers(numbers)) o cross join lateral tidemark.event_head(o) h; -- in order
     end if;
     if due is null then
         return;
     end if;
     return query
     select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
-           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, o.*, null::bigint, null::double precision,
-           null::bigint, null::text[]
+           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, h.*, o.payload, null::bigint,
+           null::double precision, null::bigint, null::text[]
     from unnest(due) p
-    join (
-        select e.* from tidemark.events(array(
-            select distinct d.seq from unnest(due) d where d.dead_letter_id is null order by 1)) e) o on o.seq = p.seq
+    join tidemark.events(array(
+        select distinct d.seq from unnest(due) d where d.dead_letter_id is null order by 1)) o on o.seq = p.seq
+    cross join lateral tidemark.event_head(o) h
     where p.dead_letter_id is null
     order by o.seq;
     return query
     select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
-           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, o.*, null::bigint, null::double precision,
-           null::bigint, null::text[]
+           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, h.*, o.payload, null::bigint,
+           null::double precision, null::bigint, null::text[]
     from unnest(due) p
     join tidemark.dead_letter l on l.id = p.dead_letter_id
-    cross join lateral tidemark.letter_event(l) o
+    cross join lateral tidemark.letter_event(l) o cross join lateral tidemark.event_head(o) h
     where o.seq is not null;
 end
 $$;

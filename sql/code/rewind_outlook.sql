@@ -38,22 +38,14 @@ begin
 
     -- What a route has no evidence for: it is newer than the events, or claims more than it did.
     return query
-    with routes as materialized (
-        select r as row_, tidemark.decided(w.id, r.id, to_seq + 1, at_) as done
-        from tidemark.outbound_route r where r.worker = rewind_outlook.worker
-    ), log as materialized (
-        select o.* from tidemark.outbox o where o.seq > to_seq and o.seq <= at_ order by o.seq limit most
-    ), counted as (
-        select (r.row_).route_code as code, (r.row_).enabled as on_, (r.row_).dry_run as dry, count(*) as n
-        from log o join routes r on not r.done @> o.seq and tidemark.route_matches(r.row_, o)
-        where w.domains is null or o.domain = any (w.domains)
-        group by 1, 2, 3
+    with claims as materialized (
+        select c.* from tidemark.span_claims(rewind_outlook.worker, to_seq, at_, most, true) c
     ), read as (
-        select count(*) as n from log
+        select c.events as n from claims c where c.route_id is null
     )
-    select at_, c.code, case when not c.on_ then 'disabled' when c.dry then 'dry_run' else 'pending' end::tidemark.outcome,
-           c.n, false, read.n < most
-    from counted c, read
+    select at_, r.route_code, case when not r.enabled then 'disabled' when r.dry_run then 'dry_run' else 'pending' end::tidemark.outcome,
+           c.events, false, read.n < most
+    from claims c join tidemark.outbound_route r on r.id = c.route_id, read
     union all
     select at_, null, null, read.n, null, read.n < most from read
     order by 2 nulls last, 3;

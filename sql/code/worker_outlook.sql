@@ -1,4 +1,4 @@
--- A definer: it reads payloads for the filters of routes, and gives none back.
+-- A definer: the filters of routes read payloads (tidemark.span_claims); it gives none back.
 create or replace function tidemark.worker_outlook(worker text, most integer default 10000)
 returns table (
     route_code text,
@@ -10,18 +10,16 @@ returns table (
     complete boolean)
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
--- One range of the primary key, whatever the statistics say.
 set enable_seqscan = off
 set jit = off
 as $$
 #variable_conflict use_column
 declare
-    w constant tidemark.worker := (select w from tidemark.worker w where w.worker = worker_outlook.worker);
     mark constant bigint := (
         select c.watermark_id::bigint from tidemark.worker_cursor c
         where c.worker = worker_outlook.worker and c.source = 'outbox' and c.shard = 0);
 begin
-    if w is null then
+    if not exists (select from tidemark.worker w where w.worker = worker_outlook.worker) then
         raise exception using errcode = 'TM004', message = format('there is no worker "%s"', worker_outlook.worker),
             hint = 'Workers: select worker from tidemark.worker;';
     elsif most is null or most not between 1 and 1000000 then
@@ -31,19 +29,15 @@ begin
         return; -- of tables
     end if;
     return query
-    with log as materialized (
-        select o.* from tidemark.outbox o where o.seq > mark order by o.seq limit most
+    with claims as materialized (
+        select c.* from tidemark.span_claims(worker_outlook.worker, mark, null, most, false) c
     ), read as (
-        select count(*) as n, min(l.seq) as low, max(l.seq) as high from log l
-    ), claimed as (
-        select r.id, count(*) as n, min(l.seq) as low, max(l.seq) as high
-        from tidemark.outbound_route r join log l on tidemark.route_matches(r, l)
-        where r.worker = worker_outlook.worker and (w.domains is null or l.domain = any (w.domains))
-        group by r.id
+        select c.events as n, c.first_seq as low, c.last_seq as high from claims c where c.route_id is null
     ), route as (
-        select r.route_code as code, r.enabled as on_, r.dry_run as dry, coalesce(c.n, 0) as n, c.low, c.high, p.n as waiting
+        select r.route_code as code, r.enabled as on_, r.dry_run as dry, coalesce(c.events, 0) as n,
+               c.first_seq as low, c.last_seq as high, p.n as waiting
         from tidemark.outbound_route r
-        left join claimed c on c.id = r.id
+        left join claims c on c.route_id = r.id
         cross join lateral (
             select count(*) as n from (
                 select from tidemark.pending p where p.route_id = r.id order by p.replay, p.next_attempt_at limit most) p) p

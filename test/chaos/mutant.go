@@ -110,7 +110,7 @@ var mutants = func() map[string]mutant {
 		},
 		{
 			name: "unmarked", by: "I9", tells: "a replay is not marked as one",
-			sql: []edit{{"pass_read", "p.error_count, false, p.replay, o.*", "p.error_count, false, false, o.*"}}, scenes: []string{"replay"},
+			sql: []edit{{"pass_read", "p.error_count, false, p.replay, h.*", "p.error_count, false, false, h.*"}}, scenes: []string{"replay"},
 		},
 		{
 			name: "opengate", by: "I6", tells: "gates are not looked at",
