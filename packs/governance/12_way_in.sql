@@ -15,8 +15,6 @@ create or replace function governance.old_events(rows anyarray)
 returns jsonb
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
-set datestyle = 'ISO, YMD'
-set timezone = 'UTC'
 as $$
 declare
     old governance.old_outbox;
