@@ -93,11 +93,11 @@ func TestGates(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := db.Gates(t.Context())
-	if err != nil || len(got) != 3 {
+	if err != nil || len(got) != 4 {
 		t.Fatal(got, err)
 	}
 	who, why := "postgres", "because"
-	want := []postgres.Gate{{Gate: "routes.enabled"}, {Gate: "worker.default.enabled", Open: true, ChangedBy: &who, Reason: &why}, {Gate: "notify.bridge_enabled"}}
+	want := []postgres.Gate{{Gate: "routes.enabled"}, {Gate: "worker.default.enabled", Open: true, ChangedBy: &who, Reason: &why}, {Gate: "notify.bridge_enabled"}, {Gate: "notify.listeners_enabled"}}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(postgres.Gate{}, "ChangedAt")); diff != "" {
 		t.Error(diff)
 	}

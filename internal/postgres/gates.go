@@ -19,7 +19,7 @@ type Gate struct {
 func (db *DB) Gates(ctx context.Context) ([]Gate, error) {
 	return list[Gate](ctx, db, `select g.gate, tidemark.gate_open(g.gate) as open, a.at as changed_at, a.actor as changed_by, a.reason
 		from (select 'routes.enabled' as gate, 0 as place
-		      union all select 'notify.bridge_enabled', 3
+		      union all select g, 3 from unnest(array['notify.bridge_enabled', 'notify.listeners_enabled']) g
 		      union all select s.key, 1 from tidemark.setting s where s.key like 'domain.%.enabled'
 		      union all select 'worker.' || w.worker || '.enabled', 2 from tidemark.worker w) g
 		left join (select distinct on (a.object) a.object, a.at, a.actor, a.reason from tidemark.audit a

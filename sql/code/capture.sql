@@ -21,6 +21,8 @@ declare
     why text := '';
     n bigint;
     awake boolean;
+    asleep boolean := false;
+    listeners boolean;
 begin
     -- Here stands, in the function of a table, its own statement: tidemark.capture_make.
     if n is null then
@@ -92,7 +94,11 @@ begin
             awake := pg_advisory_unlock(1953064301, 1);
         elsif pg_try_advisory_lock_shared(1953064301, 1) then
             awake := pg_advisory_unlock_shared(1953064301, 1);
-            perform tidemark.wake(array[route.domain]);
+            asleep := true;
+        end if;
+        listeners := tidemark.gate_open('notify.listeners_enabled');
+        if asleep or listeners then
+            perform tidemark.wake(array[route.domain], listeners => listeners);
         end if;
     end if;
     return null;

@@ -23,6 +23,8 @@ declare
     at constant timestamptz := clock_timestamp();
     id uuid := tidemark.event_uuid(at);
     awake boolean;
+    asleep boolean := false;
+    listeners boolean;
 begin
     if not tidemark.event_is_small(payload, key, stream, subject_table, subject_ref, trace, actor, occurred_at) then
         perform tidemark.event_check('', payload, key, stream, subject_table, subject_ref, trace, actor, occurred_at);
@@ -60,7 +62,8 @@ begin
     where t.domain = emit.domain and t.type = emit.type and t.enabled
       and (t.unchecked and jsonb_typeof(emit.payload) = 'object'
            or (not t.restricted or tidemark.domain_check(emit.domain, ''))
-              and tidemark.payload_check(emit.domain, emit.type, emit.payload, t.schema, t.metadata_only, ''));
+              and tidemark.payload_check(emit.domain, emit.type, emit.payload, t.schema, t.metadata_only, ''))
+    returning (select s.value = 'true' from tidemark.setting s where s.key = 'notify.listeners_enabled') into listeners;
     if not found then
         -- Somebody disabled the type since the claim. A key that stayed behind would make the next emit with
         -- it look done.
@@ -75,7 +78,12 @@ begin
     elsif pg_try_advisory_lock_shared(1953064301, 1) then
         -- Not another writer, who holds it for himself for a moment: a sleeper, who shares it.
         awake := pg_advisory_unlock_shared(1953064301, 1);
-        perform tidemark.wake(array[emit.domain]);
+        asleep := true;
+    end if;
+    if asleep or listeners then
+        perform tidemark.wake(array[emit.domain], jsonb_build_object(
+            'layer', 'event', 'event_id', id, 'event_domain', emit.domain, 'event_type', emit.type,
+            'lane', coalesce(emit.lane, 'immediate'), 'occurred_at', coalesce(emit.occurred_at, at)), coalesce(listeners, false));
     end if;
     return id;
 end

@@ -12,6 +12,8 @@ declare
     ids uuid[];
     unknown integer;
     awake boolean;
+    asleep boolean := false;
+    listeners boolean;
 begin
     if jsonb_typeof(events) is distinct from 'array' then
         raise exception using errcode = 'TM002',
@@ -134,8 +136,12 @@ begin
         awake := pg_advisory_unlock(1953064301, 1);
     elsif pg_try_advisory_lock_shared(1953064301, 1) then
         awake := pg_advisory_unlock_shared(1953064301, 1);
+        asleep := true;
+    end if;
+    listeners := tidemark.gate_open('notify.listeners_enabled');
+    if asleep or listeners then
         perform tidemark.wake(array(select distinct e.event ->> 'domain' from jsonb_array_elements(events) e (event)
-                                    where e.event ->> 'domain' is not null));
+                                    where e.event ->> 'domain' is not null), listeners => listeners);
     end if;
 
     if own then

@@ -1,14 +1,17 @@
-create or replace function tidemark.wake(domains text[])
+create or replace function tidemark.wake(domains text[], ids jsonb default null, listeners boolean default false)
 returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Only while a worker sleeps: commits with a notification are made one after the other, in the whole cluster.
-    if tidemark.gate_open('notify.bridge_enabled') then
-        perform pg_notify(left('tidemark_wake_' || d, 63), '') from (select distinct unnest(domains)) d (d);
+    -- Only while a worker sleeps, or an operator wants it: commits with a notification are made one after the other, in the
+    -- whole cluster.
+    if listeners or tidemark.gate_open('notify.bridge_enabled') then
+        perform pg_notify(left('tidemark_wake_' || d, 63),
+                          coalesce(ids, jsonb_build_object('layer', 'event', 'event_domain', d))::text)
+        from (select distinct unnest(domains)) d (d);
     end if;
 end
 $$;
-comment on function tidemark.wake(text[]) is 'Signals tidemark_wake_<domain> (cut at 63 bytes, no payload) when this transaction commits, where the gate notify.bridge_enabled is open. Called by emit while a worker sleeps: it holds the advisory lock (1953064301, 1) meanwhile. A signal that is missed loses nothing.';
-revoke all on function tidemark.wake(text[]) from public;
+comment on function tidemark.wake(text[], jsonb, boolean) is 'Signals tidemark_wake_<domain> (cut at 63 bytes) when this transaction commits, where the gate notify.bridge_enabled is open or, with listeners, in any case. The signal is the ids of one event, or only its domain where a statement made several; never content. Called by emit while a worker sleeps, which holds the advisory lock (1953064301, 1) meanwhile, and, where the gate notify.listeners_enabled is open, each time. A signal that is missed loses nothing. Source: S4 fn_queue_wake_notify_event_outbox.';
+revoke all on function tidemark.wake(text[], jsonb, boolean) from public;
