@@ -105,6 +105,9 @@ func TestTargetsAreChecked(t *testing.T) {
 		w.refused("TM005", "route app: "+c.problem, `update tidemark.outbound_route set target_kind = $1, target_ref = $2, options = $3::text::jsonb, enabled = false where route_code = 'app'`, c.kind, c.ref, c.options)
 		w.refused("TM005", "route new: "+c.problem, `insert into tidemark.outbound_route (route_code, domain, target_kind, target_ref, options) values ('new', 'test', $1, $2, $3::text::jsonb)`, c.kind, c.ref, c.options)
 		err := w.try(set, c.kind, c.ref, c.options)
+		if err == nil { // told above
+			continue
+		}
 		if text := err.Message + err.Hint; err.Hint == "" || strings.Contains(text, "hunter2") {
 			t.Errorf("%s %s %s: %s", c.kind, c.ref, c.options, text)
 		}
