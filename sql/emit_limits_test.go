@@ -24,7 +24,12 @@ func TestEmitLimits(t *testing.T) {
 		// Small as it is stored, and large as text.
 		{"payload", `(select jsonb_build_object('a', jsonb_agg(1e100000)) from generate_series(1, 11))`, "payload has 1100040 bytes, and must have at most 1000000"},
 	}
-	taken := []refusal{{"payload", `jsonb_build_object('a', repeat('x', 999991))`, ""}}
+	nested := func(levels int) string {
+		return fmt.Sprintf(`('{"a": ' || repeat('[', %[1]d) || repeat(']', %[1]d) || '}')::jsonb`, levels-1)
+	}
+	// As deep as an emit's own stack takes, which is too deep for a pass.
+	refusals = append(refusals, refusal{"payload", nested(501), "payload nests deeper than 500 levels"}, refusal{"payload", nested(6000), "payload nests deeper than 500 levels"})
+	taken := []refusal{{"payload", `jsonb_build_object('a', repeat('x', 999991))`, ""}, {"payload", nested(500), ""}}
 	for _, member := range []string{"key", "stream", "subject_table", "subject_ref", "idempotency_key", "trace", "actor"} {
 		refusals = append(refusals, refusal{member, `repeat('ä', 513)`, member + " has 1026 bytes, and must have at most 1024"})
 		taken = append(taken, refusal{member, `repeat('ä', 512)`, ""})
