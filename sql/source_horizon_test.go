@@ -251,3 +251,15 @@ func TestSourceHorizonOfWalSenders(t *testing.T) {
 	s.wantWell()
 	s.want(`select count(*) from taken`, "11")
 }
+
+// What a session sends as its query says nothing about what can be seen of it.
+func TestQueryThatLooksHidden(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	stranger, s := open(t, db, "stranger"), open(t, db, "reader")
+	if _, err := stranger.conn.PgConn().Exec(t.Context(), `<insufficient privilege>`).ReadAll(); err == nil {
+		t.Fatal("that is no statement")
+	}
+	s.wantRows(`select concat_ws(' ', a.query, o.hidden) from pg_stat_activity a, tidemark.oldest_transaction() o where a.pid = `+strconv.Itoa(int(stranger.conn.PgConn().PID())),
+		"<insufficient privilege> f")
+}

@@ -7,7 +7,7 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    return (
+    return nullif(concat_ws(', ', (
         with part (class, id, what) as (
             select 'pg_class'::regclass, i.indexrelid, 'index ' || i.indexrelid::regclass
             from pg_index i where i.indrelid = any (tidemark.relation_tree(foreign_code.relation)) and (i.indexprs is not null or i.indpred is not null)
@@ -31,9 +31,14 @@ begin
         join pg_depend d on d.classid = p.class and d.objid = p.id and d.refclassid = any (array['pg_proc', 'pg_operator']::regclass[])
         left join pg_operator o on d.refclassid = 'pg_operator'::regclass and o.oid = d.refobjid
         join pg_proc f on f.oid = case when o.oid is null then d.refobjid else o.oprcode end
-        where not pg_has_role(f.proowner, current_user, 'member'));
+        where not pg_has_role(f.proowner, current_user, 'member')), (
+        -- What is behind a foreign table runs with the rights of the reader's login at the other server.
+        select string_agg(format('%s is a foreign table of %s', c.oid::regclass, c.relowner::regrole), ', ')
+        from pg_class c
+        where c.oid = any (tidemark.relation_tree(foreign_code.relation)) and c.relkind = 'f'
+          and not pg_has_role(c.relowner, current_user, 'member'))), '');
 end
 $$;
-comment on function tidemark.foreign_code(oid) is 'What of a table, its partitions and children would run code of another role with the rights of the caller as soon as the caller reads it: expressions of indexes, statistics, checks and partition keys whose functions are owned by a role that is no superuser and no member of the caller''s. Null: nothing.';
+comment on function tidemark.foreign_code(oid) is 'What of a table, its partitions and children would run code of another role with the rights of the caller as soon as the caller reads it: expressions of indexes, statistics, checks and partition keys whose functions are owned by a role that is no superuser and no member of the caller''s; or is a foreign table of such a role. Null: nothing.';
 revoke all on function tidemark.foreign_code(oid) from public;
 grant execute on function tidemark.foreign_code(oid) to tidemark_reader, tidemark_executor;

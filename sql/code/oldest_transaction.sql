@@ -14,7 +14,9 @@ begin
     with seen as materialized (
         select a.pid, a.application_name, a.usename, a.xact_start,
                -- Shown without its start: track_activities was off when its transaction began.
-               a.query = '<insufficient privilege>' or a.state = 'disabled'
+               -- Not by the text alone, which any session can send as its query.
+               a.query = '<insufficient privilege>' and not (pg_has_role('pg_read_all_stats', 'usage') or pg_has_role(a.usesysid, 'usage'))
+                   or a.state = 'disabled'
                    or a.state like 'idle in transaction%' and a.xact_start is null as hidden,
                case
                    when a.xact_start is not null then a.xact_start
