@@ -27,11 +27,15 @@ type refusal struct{ text string }
 
 func (r *refusal) Error() string { return r.text }
 
-var publicPorts = []uint16{80, 443}
+var (
+	publicPorts = []uint16{80, 443}
+	// hostService is a public address that Azure answers from the host of a machine: metadata and certificates.
+	hostService = netip.MustParsePrefix("168.63.129.16/32")
+)
 
 func newGuard(o *Options, scheme string) *guard {
 	ports := slices.Concat(publicPorts, o.Ports)
-	return &guard{o.Allow, ssrf.New(ssrf.WithPorts(ports...)), scheme == "http"}
+	return &guard{o.Allow, ssrf.New(ssrf.WithPorts(ports...), ssrf.WithDeniedV4Prefixes(hostService)), scheme == "http"}
 }
 
 func (g *guard) control(_, address string, _ syscall.RawConn) error {
