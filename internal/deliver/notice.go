@@ -91,17 +91,20 @@ func (d *Deliverer) Gone() []Gone {
 }
 
 // Report tells the database what is for operators: findings, and routes to switch off. What it cannot tell it tells the next
-// time, in the same order: a target that went down and came back must not end as down.
+// time, in the same order for a subject: a target that went down and came back must not end as down.
 func (d *Deliverer) Report(ctx context.Context, c *cursor.Cursor) {
-	fresh := d.Notices()
-	for i, n := range fresh {
-		if err := c.RouteFinding(ctx, n.Kind, n.Subject, n.Detail, n.Message); err != nil {
-			d.mu.Lock()
-			d.notices.fresh = append(fresh[i:], d.notices.fresh...)
-			d.mu.Unlock()
-			return
+	var kept []Notice
+	untold := map[Notice]bool{}
+	for _, n := range d.Notices() {
+		at := Notice{Kind: n.Kind, Subject: n.Subject}
+		if untold[at] || c.RouteFinding(ctx, n.Kind, n.Subject, n.Detail, n.Message) != nil {
+			untold[at] = true
+			kept = append(kept, n)
 		}
 	}
+	d.mu.Lock()
+	d.notices.fresh = append(kept, d.notices.fresh...)
+	d.mu.Unlock()
 	for _, g := range d.Gone() {
 		_ = c.RouteGone(ctx, g.Route, g.Detail) // the next event that is refused says it again
 	}

@@ -17,19 +17,24 @@ begin
                                                               'worker_failing') then
         raise exception using errcode = 'TM005', message = format('a worker cannot report "%s"', worker_finding.kind);
     end if;
-    -- An instance that was paused may speak after the one that took over.
-    if epoch is not null then
-        perform tidemark.lease_check(worker_finding.worker, epoch);
-    end if;
-    -- Nor is anything told of a route that was switched off meanwhile; its row is locked, so that this and the switch have an order.
-    -- Nobody waits for an operator's open transaction: the worker tells it again after its next pass.
+    -- Nobody waits here for an operator's open transaction, which may have the route (dry_run) or the finding (ack): the worker
+    -- would read nothing meanwhile. It tells again after its next pass. The order is that of a change of the route.
     if worker_finding.kind in ('target_down', 'route_misconfigured') and worker_finding.detail is not null then
+        -- Nothing is told of a route that was switched off meanwhile.
         perform from tidemark.outbound_route r
         where r.route_code = worker_finding.subject and r.worker = worker_finding.worker and r.enabled and not r.dry_run
         for share nowait;
         if not found then
             return;
         end if;
+    end if;
+    if worker_finding.kind in ('target_down', 'route_misconfigured', 'worker_failing') then
+        perform from tidemark.finding f
+        where f.kind = worker_finding.kind and f.subject = worker_finding.subject and f.closed_at is null for update nowait;
+    end if;
+    -- An instance that was paused may speak after the one that took over.
+    if epoch is not null then
+        perform tidemark.lease_check(worker_finding.worker, epoch);
     end if;
     if worker_finding.detail is null then
         perform tidemark.finding_close(worker_finding.kind, worker_finding.subject);
