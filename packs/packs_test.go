@@ -265,6 +265,22 @@ func TestIUCoreIsBehindThreeGates(t *testing.T) {
 		"iu iu_events dry_run", "iu iu_split dry_run")
 }
 
+// The files of a pack are one script, in the order of their names.
+func TestLoadJoinsFiles(t *testing.T) {
+	t.Parallel()
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	all, err := load(fstest.MapFS{
+		"p/pack.yaml": file("pack: p\nversion: 1.0.0"), "p/02_b.sql": file("select 2;\n"), "p/01_a.sql": file("select 1; -- no end of line"),
+		"p/10_c.sql": file("select 3;"), "p/README.md": file("not this"),
+	})
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	if diff := cmp.Diff("select 1; -- no end of line\nselect 2;\n\nselect 3;\n", all[0].SQL); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestLoadRefuses(t *testing.T) {
 	t.Parallel()
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }

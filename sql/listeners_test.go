@@ -38,8 +38,10 @@ func TestListenersAreWoken(t *testing.T) {
 	if err := s.conn.QueryRow(t.Context(), `select event_id::text from tidemark.outbox order by seq desc limit 1`).Scan(&id); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]any{"layer": "event", "event_id": id, "event_domain": "app", "event_type": "insert", "lane": "batch",
-		"occurred_at": "2026-01-02T03:04:05+00:00"}, next()); diff != "" {
+	if diff := cmp.Diff(map[string]any{
+		"layer": "event", "event_id": id, "event_domain": "app", "event_type": "insert", "lane": "batch",
+		"occurred_at": "2026-01-02T03:04:05+00:00",
+	}, next()); diff != "" {
 		t.Error(diff)
 	}
 	domain := map[string]any{"layer": "event", "event_domain": "app"}

@@ -49,7 +49,9 @@ func TestHealth(t *testing.T) {
 			`{"ok":false,"checks":[{"name":"database","ok":true},{"name":"worker default","ok":false,"advisory":true,"error":"closed by\n<routes.enabled>"},{"name":"worker other","ok":false,"error":"no lease"}]}` + "\n",
 		},
 		{
-			"something else was late", []Check{{Name: "worker", Run: func(context.Context) error { return fmt.Errorf("event 7: %w", context.DeadlineExceeded) }}}, 503,
+			"something else was late",
+			[]Check{{Name: "worker", Run: func(context.Context) error { return fmt.Errorf("event 7: %w", context.DeadlineExceeded) }}},
+			503,
 			"[-]worker: event 7: context deadline exceeded\nfailed: worker\n", "[-]worker: event 7: context deadline exceeded\nfailed: worker\n",
 			`{"ok":false,"checks":[{"name":"worker","ok":false,"error":"event 7: context deadline exceeded"}]}` + "\n",
 		},

@@ -35,7 +35,7 @@ func (p Probe) Send(ctx context.Context, c config.Config) (result sink.Result, t
 	}
 	event.ID, event.CreatedAt = event.EventID, event.Created
 	targets := newTargets(c, p.Out)
-	defer targets.Close()
+	defer func() { _ = targets.Close() }()
 	if route.Options, err = withoutRate(route.Options); err != nil {
 		return result, 0, err
 	}
@@ -52,7 +52,7 @@ func (p Probe) Send(ctx context.Context, c config.Config) (result sink.Result, t
 // deliverOnce closes the target too. What came of the delivery is known by then: a connection that does not close well changes
 // nothing about it.
 func deliverOnce(ctx context.Context, target sink.Sink, d sink.Delivery) (sink.Result, time.Duration) {
-	defer target.Close()
+	defer func() { _ = target.Close() }()
 	began := time.Now()
 	results := target.Deliver(ctx, []sink.Delivery{d})
 	return results[0], time.Since(began)

@@ -148,9 +148,9 @@ func (c *choosy) takes() (arrived []int64, offered int) {
 	return arrived, offered
 }
 
-func replaysOfTest(from, to int64, route int32) (items []cursor.Item) {
+func replaysOfTest(from, to int64) (items []cursor.Item) {
 	for seq := from; seq <= to; seq++ {
-		item := freshItem(seq, "a", route)
+		item := freshItem(seq, "a", 1)
 		item.Fresh, item.Replay = false, true
 		items = append(items, item)
 	}
@@ -174,10 +174,10 @@ func TestFailedReplaysOpenNoBreaker(t *testing.T) {
 			d := New(target, always{}, always{})
 			d.Begin(nil)
 			for n := range int64(2 * breakerTrips) {
-				actsOn(t, d, replaysOfTest(10*n+1, 10*n+5, 1)...)
+				actsOn(t, d, replaysOfTest(10*n+1, 10*n+5)...)
 			}
 			target.takes()
-			actsOn(t, d, append(replaysOfTest(200, 220, 1), freshItem(300, "x", 1), freshItem(301, "y", 1))...)
+			actsOn(t, d, append(replaysOfTest(200, 220), freshItem(300, "x", 1), freshItem(301, "y", 1))...)
 			if arrived, offered := target.takes(); !slices.Equal(arrived, []int64{300, 301}) || offered != 2 {
 				t.Errorf("arrived %v of %d, want the live events, and no replay offered", arrived, offered)
 			}
@@ -193,7 +193,7 @@ func TestFailedReplaysAreLeftAlone(t *testing.T) {
 		target := &choosy{live: true, replays: true}
 		d := New(target, always{}, always{})
 		d.Begin(nil)
-		results := actsOn(t, d, replaysOfTest(1, 50, 1)...)
+		results := actsOn(t, d, replaysOfTest(1, 50)...)
 		if _, offered := target.takes(); offered != breakerTrips {
 			t.Errorf("a dead target was offered %d, want %d", offered, breakerTrips)
 		}
@@ -208,14 +208,14 @@ func TestFailedReplaysAreLeftAlone(t *testing.T) {
 		}
 		for range 3 {
 			time.Sleep(breakerRests + 1)
-			actsOn(t, d, replaysOfTest(6, 50, 1)...)
+			actsOn(t, d, replaysOfTest(6, 50)...)
 			if _, offered := target.takes(); offered != 1 {
 				t.Errorf("it was offered %d to find out whether it is back", offered)
 			}
 		}
 		time.Sleep(breakerRests + 1)
 		target.live, target.replays = false, false
-		actsOn(t, d, replaysOfTest(6, 50, 1)...)
+		actsOn(t, d, replaysOfTest(6, 50)...)
 		if arrived, offered := target.takes(); len(arrived) != 45 || offered != 45 {
 			t.Errorf("%d of 45 replays arrived, %d offered", len(arrived), offered)
 		}
@@ -233,13 +233,13 @@ func TestReplaysWaitWithLiveEvents(t *testing.T) {
 			actsOn(t, d, freshItem(seq+1, "", 1))
 		}
 		target.takes()
-		results := actsOn(t, d, replaysOfTest(10, 20, 1)...)
+		results := actsOn(t, d, replaysOfTest(10, 20)...)
 		if _, offered := target.takes(); offered != 0 || len(results) != 11 {
 			t.Errorf("%d offered, %d results", offered, len(results))
 		}
 		time.Sleep(breakerRests + 1)
 		target.replays = false
-		actsOn(t, d, replaysOfTest(10, 20, 1)...)
+		actsOn(t, d, replaysOfTest(10, 20)...)
 		target.live = false
 		actsOn(t, d, freshItem(30, "", 1), freshItem(31, "", 1))
 		if arrived, _ := target.takes(); len(arrived) != 13 {

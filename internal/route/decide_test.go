@@ -109,7 +109,8 @@ var contract = map[string]struct {
 		[]route.Route{live(1, unrelated), live(2, dry)}, route.Gates{Master: true, Worker: true}, nil,
 	},
 	"domain closed": {
-		[]route.Route{live(1), live(2, dry), live(3, off), live(4, strange)}, route.Gates{Master: true, Worker: true, Armed: true, Closed: []string{"bank", "shop"}},
+		[]route.Route{live(1), live(2, dry), live(3, off), live(4, strange)},
+		route.Gates{Master: true, Worker: true, Armed: true, Closed: []string{"bank", "shop"}},
 		[]route.Decision{{1, route.Pending, route.DomainClosed}, {2, route.DryRun, ""}, {3, route.Disabled, ""}, {4, route.Failed, route.UnknownTargetKind}},
 	},
 	"another domain closed": {

@@ -21,11 +21,11 @@ type question struct {
 }
 
 var (
-	tooLate   = fmt.Errorf("timeout: %w", context.DeadlineExceeded)
-	cutOff    = fmt.Errorf("%w: %w", context.DeadlineExceeded, errLeaseOver)
-	canceled  = &pgconn.PgError{Code: cursor.Timeout} // by a statement_timeout, or an operator
-	noRoom    = &pgconn.PgError{Code: "53200"}
-	elsewhere = &pgconn.PgError{Code: "57P01"} // the session was ended
+	errTooLate = fmt.Errorf("timeout: %w", context.DeadlineExceeded)
+	errCutOff  = fmt.Errorf("%w: %w", context.DeadlineExceeded, errLeaseOver)
+	canceled   = &pgconn.PgError{Code: cursor.Timeout} // by a statement_timeout, or an operator
+	noRoom     = &pgconn.PgError{Code: "53200"}
+	elsewhere  = &pgconn.PgError{Code: "57P01"} // the session was ended
 )
 
 // givenUp is the rule of docs/daemon.md ("Routes to the outside"), said of all that was asked.
@@ -72,7 +72,7 @@ func TestUnreadRule(t *testing.T) {
 			}
 			q := question{epoch: epoch, asked: now}
 			now = now.Add(time.Duration(rapid.IntRange(1, 12).Draw(t, "seconds")) * time.Second)
-			q.answered, q.why = now, rapid.SampledFrom([]error{tooLate, cutOff, canceled, noRoom, elsewhere}).Draw(t, "why")
+			q.answered, q.why = now, rapid.SampledFrom([]error{errTooLate, errCutOff, canceled, noRoom, elsewhere}).Draw(t, "why")
 			history = append(history, q)
 			over := all.of(item).failed(q.why, bytes, now, lease)
 			if errors.Is(q.why, errLeaseOver) {

@@ -156,7 +156,6 @@ func TestTokenIsRefused(t *testing.T) {
 	if diff := cmp.Diff([]string{"Bearer t1", "Bearer t2"}, seen()); diff != "" {
 		t.Error(diff)
 	}
-
 }
 
 // A target that refuses fresh tokens too costs a request for each event, and one token a minute; another target that shares the

@@ -103,7 +103,7 @@ var mutants = func() map[string]mutant {
 			// Either of the two is made good by the other.
 			name: "nobehind", by: "I5", tells: "what waits behind an event of its key is due at once, and taken",
 			sql: []edit{
-				{"settle_fresh", "case when r.delay is null then 'infinity' else", "case when r.delay is null then at else"},
+				{"settle_fresh", "then 'infinity'", "then at"},
 				{"pending_due", "and not (r.ordering = 'key' and", "and not (false and r.ordering = 'key' and"},
 			},
 			scenes: []string{"key-fails", "receiver-fails"},
@@ -138,7 +138,7 @@ var mutants = func() map[string]mutant {
 		},
 		{
 			name: "gatedcapture", by: "I3", tells: "capture asks the gate that stops deliveries",
-			sql: []edit{{"capture", "awake boolean;\nbegin\n", "awake boolean;\nbegin\n    if not tidemark.gate_open('routes.enabled') then return null; end if;\n"}}, scenes: []string{"gate-master"},
+			sql: []edit{{"capture", "listeners boolean;\nbegin\n", "listeners boolean;\nbegin\n    if not tidemark.gate_open('routes.enabled') then return null; end if;\n"}}, scenes: []string{"gate-master"},
 		},
 		{
 			name: "replayblocks", by: "I10", tells: "a live event waits behind a replay of its key",
