@@ -6,6 +6,8 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
+const stormWaited = `update tidemark.worker_cursor set metadata = jsonb_set(metadata, '{storm_until}', to_jsonb(now() - interval '1 s')) where metadata ? 'storm_until'`
+
 // CU10: a storm is what comes until the worker has caught up, however small its pages are: a fifth of a million groups is
 // in no page. What was there before the worker came is history.
 func TestSourceStormOfSmallPages(t *testing.T) {
@@ -24,7 +26,7 @@ func TestSourceStormOfSmallPages(t *testing.T) {
 		}
 		if opens {
 			s.want(`select kind, subject, detail from tidemark.finding where closed_at is null`,
-				"group_invalidation_storm w/births/0 40 of about 100 groups changed at once, more than 0.3 of them")
+				"group_invalidation_storm w/births/0 40 touches of about 100 groups at once, more than 0.3 of them")
 		} else {
 			s.want(findings)
 		}
@@ -32,18 +34,72 @@ func TestSourceStormOfSmallPages(t *testing.T) {
 	if got := s.once(); got.Status != "throttled" {
 		t.Errorf("%+v, want it throttled", got)
 	}
-	const wait = `update tidemark.worker_cursor set metadata = jsonb_set(metadata, '{storm_until}', to_jsonb(now() - interval '1 s')) where metadata ? 'storm_until'`
-	for range 3 { // two full pages, and the end of it
-		s.exec(wait)
-		s.once()
+	s.exec(stormWaited)
+	for range 2 { // two full pages, and the end of it
+		if got := s.once(); got.Rows != 10 {
+			t.Fatalf("%+v", got)
+		}
 		s.want(findings, "group_invalidation_storm w/births/0")
 	}
+	s.once()
 	// It is over, and with it the count.
-	s.exec(wait)
+	s.want(findings)
 	s.exec(`insert into births (name) select 'g' || n from generate_series(1, 9) n`)
 	s.once()
 	s.want(findings)
 	s.exact()
+}
+
+// A busy table of few groups is throttled once, and then caught up with, however much comes while the worker waits: more than
+// a page here. The next storm is throttled again.
+func TestSourceStormIsCaughtUpWith(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "sequence", `{"group_key": ["name"]}`)
+	s.exec(`select tidemark.worker_set('w', '{"source": "table", "coalesce_window": "1 millisecond", "storm_fraction": 0.2, "page_size": 10}');
+		insert into births (name) select 'g' || n from generate_series(1, 100) n; analyze births`)
+	s.drain()
+	for range 2 {
+		const few = `insert into births (name) select 'g' || n % 3 from generate_series(1, $1::integer) n`
+		s.exec(few, 100) // 3 touches for a page
+		waits, caught := 0, false
+		for range 20 {
+			got := s.once()
+			if got.Status == "throttled" {
+				waits++
+				s.exec(few, 12)
+				s.exec(stormWaited)
+			} else if got.Rows < 10 {
+				caught = true
+				break
+			}
+		}
+		if waits != 1 || !caught {
+			t.Errorf("%d waits, caught up: %t, want 1 and true", waits, caught)
+		}
+		s.want(findings)
+		s.want(`select metadata ?| array['burst', 'storm_until'] from tidemark.worker_cursor where worker = 'w'`, "false")
+	}
+	s.want(`select count(*) from tidemark.finding where kind = 'group_invalidation_storm'`, "2")
+}
+
+// A guard that is taken off while a storm is on leaves no finding, and nothing to wait for.
+func TestSourceStormGuardTakenOff(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "sequence", `{"group_key": ["name"]}`)
+	s.exec(`select tidemark.worker_set('w', '{"source": "table", "coalesce_window": "1 millisecond", "storm_fraction": 0.3, "page_size": 10}');
+		insert into births (name) select 'g' || n from generate_series(1, 100) n; analyze births`)
+	s.drain()
+	s.exec(`insert into births (name) select 'g' || n from generate_series(1, 60) n`)
+	for range 4 {
+		s.once()
+	}
+	s.want(findings, "group_invalidation_storm w/births/0")
+	s.exec(`select tidemark.worker_set('w', '{"source": "table", "storm_fraction": null}')`)
+	if got := s.once(); got.Rows != 10 {
+		t.Errorf("%+v, want it to go on at once", got)
+	}
+	s.want(findings)
+	s.want(`select metadata ?| array['burst', 'storm_until'] from tidemark.worker_cursor where worker = 'w'`, "false")
 }
 
 // A handler that knows what its rows have touched, and how many groups there are, is believed; not when it tells nonsense.
@@ -86,7 +142,7 @@ func TestSourceStormOfAHalvedPage(t *testing.T) {
 		insert into births (name) select case n when 7 then 'poison' else 'g' || n end from generate_series(1, 31) n`)
 	s.once()
 	s.want(`select kind, detail from tidemark.finding where closed_at is null`,
-		"group_invalidation_storm 30 of about 100 groups changed at once, more than 0.2 of them")
+		"group_invalidation_storm 30 touches of about 100 groups at once, more than 0.2 of them")
 }
 
 // What a handler returned of the latest page that had rows stands until the next such page: passes without rows, and passes

@@ -114,8 +114,8 @@ var findingKinds = map[string]explanation{
 		"tidemark worker show WORKER",
 	},
 	"group_invalidation_storm": {
-		"One tick changed more than the set fraction of all groups: the worker is throttled.",
-		"Find what changed so many rows at once, a bulk update for one. It goes on by itself, slower.",
+		"Groups were touched more often than the set fraction of all groups before the worker had caught up: it rests once.",
+		"Find what changed so many rows at once, a bulk update for one. It goes on by itself; the finding closes when it has caught up.",
 		"tidemark worker show WORKER",
 	},
 	"capture_gap": {

@@ -39,7 +39,7 @@ func TestStorm(t *testing.T) {
 	for range 3 {
 		g.settle("gov_handoff_intake")
 	}
-	g.want("group_invalidation_storm gov_handoff_intake/registry_changelog/0 high 60 of about 200 groups changed at once, more than 0.2 of them",
+	g.want("group_invalidation_storm gov_handoff_intake/registry_changelog/0 high 60 touches of about 200 groups at once, more than 0.2 of them",
 		`select concat_ws(' ', kind, subject, severity, detail) from tidemark.finding where closed_at is null`)
 	g.want("gov_handoff_intake/registry_changelog/0 high", `select concat_ws(' ', key, severity) from tidemark.outbox where type = 'group_invalidation_storm'`)
 	throttled := false

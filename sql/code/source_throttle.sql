@@ -11,7 +11,7 @@ declare
     waiting bigint;
     lag interval;
 begin
-    if (cursor.metadata ->> 'storm_until')::timestamptz > now_ then
+    if worker.storm_fraction is not null and (cursor.metadata ->> 'storm_until')::timestamptz > now_ then
         return 'after a storm of changes, until ' || date_trunc('second', (cursor.metadata ->> 'storm_until')::timestamptz);
     end if;
     if worker.off_peak is not null and cursor.last_run_at > now_ - worker.peak_pause then
