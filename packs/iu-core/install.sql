@@ -6,9 +6,25 @@ set local search_path = pg_catalog, pg_temp;
 select tidemark.domain_set('iu', '{"metadata_only": true, "restricted": true, "description": "Units of IU Core and their structure."}', 'pack iu-core')
 where not exists (select from tidemark.domain d where d.domain = 'iu');
 
--- The master gate of the domain, beside the one of all (S1: iu_core.routes_master_enabled, absent means closed).
-select tidemark.gate_set('domain.iu.enabled', false, 'pack iu-core')
-where not exists (select from tidemark.setting s where s.key = 'domain.iu.enabled');
+-- The master gate of the domain, beside the one of all (S1: iu_core.routes_master_enabled, absent means closed). An
+-- installation from before the gate, which has the types and delivers, goes on delivering.
+do $$
+declare
+    delivers boolean;
+begin
+    if exists (select from tidemark.setting s where s.key = 'domain.iu.enabled') then
+        return;
+    end if;
+    delivers := exists (
+        select from tidemark.outbound_route r
+        where r.enabled and not r.dry_run and r.domain in ('iu', '*')
+          and exists (select from tidemark.event_type e where e.domain = 'iu'));
+    perform tidemark.gate_set('domain.iu.enabled', delivers, 'pack iu-core');
+    if delivers then
+        raise warning 'domain iu has routes that deliver: its new gate domain.iu.enabled is open, where a first install closes it';
+    end if;
+end
+$$;
 
 -- Ids, never content: no payload has a field that is not named here.
 select tidemark.type_set('iu', v.type, jsonb_build_object('version', v.version, 'description', v.description,
