@@ -46,7 +46,7 @@ where not coalesce($2 -> d.domain = ''null'', false)',
                               'passed_over', cardinality(rows) - jsonb_array_length(events));
 end
 $$;
-comment on function governance.old_events(anyarray) is 'Handler of the worker that governance.bring_in makes: emits the rows of an old event_outbox, each once, with the rights of the role that runs the worker.';
+comment on function governance.old_events(anyarray) is 'Handler of the worker that governance.bring_in makes: emits the rows of an old event_outbox, with the rights of the role that runs the worker: in the order of written_at, then of id, but a row that failed comes when it is tried again, behind later ones of its subject. Each once: one that is read again after emit_key.retention is emitted again.';
 
 create or replace function governance.bring_in(
     relation regclass,
@@ -110,7 +110,7 @@ begin
                 else format('r.%I at time zone %L', c.column_name, coalesce(bring_in.source ->> 'time_zone', 'UTC')) end)
             else jsonb_build_object(c.field, governance.as_text(c.column_name)) end;
     end loop;
-    -- Events of one subject stay in order.
+    -- Events of one subject have one key.
     made := made || coalesce(jsonb_build_object('key', made -> 'subject_ref'), '{}');
 
     return query select s.* from tidemark.source_set(source_, jsonb_build_object(
