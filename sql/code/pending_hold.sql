@@ -4,6 +4,7 @@ returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_sort = off
 set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
@@ -14,9 +15,11 @@ declare
     at constant timestamptz := clock_timestamp();
     hold constant boolean := exists (
         select from unnest(closed) c (domain) cross join lateral (
-            select from tidemark.pending p
-            where p.worker_id = worker_ and p.domain = c.domain and not p.held
-              and (p.next_attempt_at <= at or p.next_attempt_at = 'infinity') limit 1) p);
+            (select from tidemark.pending p
+             where p.worker_id = worker_ and p.domain = c.domain and not p.held and p.next_attempt_at <= at limit 1)
+            union all
+            (select from tidemark.pending p
+             where p.worker_id = worker_ and p.domain = c.domain and not p.held and p.next_attempt_at = 'infinity' limit 1)) p);
     ordered constant integer[] := array(
         select r.id from tidemark.outbound_route r where r.worker = pending_hold.worker and r.ordering = 'key');
     free text[];
@@ -36,11 +39,22 @@ begin
     perform from tidemark.heartbeat h
     where h.executor_id = tidemark.executor_id(pending_hold.worker, 'outbox', 0) for update;
     if hold then
+        -- What is due goes first, since it is in the way. The rest is held by later passes; until then tidemark.pending_due and
+        -- tidemark.left_over pass over it.
         update tidemark.pending p
         set held = true, next_attempt_at = 'infinity'
-        where p.worker_id = worker_ and p.domain = any (closed) and not p.held
-          -- With the first of a key goes what waits behind it, of whatever domain.
-          and (p.next_attempt_at <= at or p.next_attempt_at = 'infinity');
+        where p.ctid = any (array(
+            select h.ctid from unnest(closed) c (domain)
+            cross join lateral (
+                (select q.ctid, q.next_attempt_at from tidemark.pending q
+                 where q.worker_id = worker_ and q.domain = c.domain and not q.held and q.next_attempt_at <= at
+                 order by q.next_attempt_at limit most)
+                union all
+                -- With the first of a key goes what waits behind it, of whatever domain.
+                (select q.ctid, q.next_attempt_at from tidemark.pending q
+                 where q.worker_id = worker_ and q.domain = c.domain and not q.held and q.next_attempt_at = 'infinity'
+                 limit most)) h
+            order by h.next_attempt_at limit most));
     end if;
     -- In the order of numbers. Where order is kept, only the first of a key is due (tidemark.settle_fresh).
     with freed as (
@@ -61,6 +75,6 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.pending_hold(text, text[]) is 'Puts aside (held) what is due on the worker''s routes of domains whose gate is closed, and makes due again, at most 5,000 a call, what was put aside of domains whose gate is open.';
+comment on function tidemark.pending_hold(text, text[]) is 'Puts aside (held), at most 5,000 a call, what is due on the worker''s routes of domains whose gate is closed, and makes due again, at most 5,000 a call, what was put aside of domains whose gate is open.';
 revoke all on function tidemark.pending_hold(text, text[]) from public;
 grant execute on function tidemark.pending_hold(text, text[]) to tidemark_executor;
