@@ -84,9 +84,11 @@ func emitLinesOf(t *testing.T, url string, input *bytes.Buffer, lines int) []boo
 	t.Helper()
 	c := command(t, url, "emit", "--ndjson", "--continue", "-o", "json")
 	c.Stdin = input
+	var told bytes.Buffer
+	c.Stderr = &told
 	out, err := c.Output()
 	if c.ProcessState.ExitCode() != 1 {
-		t.Fatalf("exit status %v: %s", err, out)
+		t.Fatalf("%v: %s%s", err, out, told.String())
 	}
 	stored := make([]bool, lines)
 	for line := range bytes.Lines(out) {

@@ -84,7 +84,7 @@ func (s *show) records(ctx context.Context, f *facts) error {
 	}
 	return s.conn.QueryRow(ctx, `
 select (select count(*) from tidemark.pending p join tidemark.outbound_route r on r.id = p.route_id where r.route_code = $1),
-       coalesce((select regexp_replace(detail, '^.*for a while: ', '') from tidemark.finding
-                 where kind = 'target_down' and subject = $1 and closed_at is null), '')`,
+       coalesce((select regexp_replace(d.detail, '^.*for a while: ', '') from tidemark.finding f join tidemark.finding_detail d on d.id = f.id
+                 where f.kind = 'target_down' and f.subject = $1 and f.closed_at is null), '')`,
 		routeDead).Scan(&f.dead.Waiting, &f.dead.Finding)
 }

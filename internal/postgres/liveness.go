@@ -195,5 +195,5 @@ func (db *DB) Finding(ctx context.Context, id int64) (Finding, error) {
 
 // FindingAck calls tidemark.finding_ack.
 func (db *DB) FindingAck(ctx context.Context, id int64, note string) (Finding, error) {
-	return one[Finding](ctx, db, finding+`tidemark.finding_ack($1, $2) f`, id, note)
+	return one[Finding](ctx, db, finding+`tidemark.finding_ack($1, $2) f join tidemark.finding_detail d on d.id = f.id`, id, note)
 }

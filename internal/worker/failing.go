@@ -41,6 +41,10 @@ func (f *failing) failed(ctx context.Context, place string, err error) {
 	case errors.Is(err, context.DeadlineExceeded):
 		code = "no answer in time"
 	}
+	words := code
+	if u := (*unreadError)(nil); errors.As(err, &u) {
+		words = fmt.Sprintf("event %d with %d bytes of payload: %s", u.seq, u.bytes, code)
+	}
 	f.mu.Lock()
 	if what := place + ": " + code; what != f.what {
 		f.what, f.times = what, 0
@@ -49,9 +53,9 @@ func (f *failing) failed(ctx context.Context, place string, err error) {
 	// A read that takes as long as a lease each time is not repeated five times before it is told.
 	tell := f.times%failingAfter == 0 || f.times == 2 && place == "read" && cursor.TooMuch(err)
 	if tell {
-		f.why = fmt.Errorf("%s fails again and again: %s", place, code) // the message is for the log: it may quote a payload
+		f.why = fmt.Errorf("%s fails again and again: %s", place, words) // the message is for the log: it may quote a payload
 	}
-	detail := fmt.Sprintf("it cannot %s, %d times in a row: %s", place, f.times, code)
+	detail := fmt.Sprintf("it cannot %s, %d times in a row: %s", place, f.times, words)
 	f.mu.Unlock()
 	if tell && f.tell(ctx, detail, err.Error()) {
 		f.mu.Lock()

@@ -75,7 +75,7 @@ func (w *Worker) payload(ctx context.Context, l *lease, item *cursor.Item) (bool
 			return false, anewError{1, "are not in the log any more"}
 		}
 		over := u.failed(err, item.Withheld, time.Now(), w.cursor.Lease())
-		if err := w.cannotRead(ctx, l, try, fmt.Errorf("event %d with %d bytes of payload: %w", item.Seq, item.Withheld, err)); err != nil {
+		if err := w.cannotRead(ctx, l, try, &unreadError{item.Seq, item.Withheld, err}); err != nil {
 			return false, err
 		}
 		if over {
@@ -112,3 +112,14 @@ func waited(results []cursor.Result) (n int64) {
 	}
 	return n
 }
+
+// An unreadError is why the payload of an event did not come.
+type unreadError struct {
+	seq, bytes int64
+	err        error
+}
+
+func (e *unreadError) Error() string {
+	return fmt.Sprintf("event %d with %d bytes of payload: %v", e.seq, e.bytes, e.err)
+}
+func (e *unreadError) Unwrap() error { return e.err }
