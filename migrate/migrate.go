@@ -1,5 +1,6 @@
-// Package migrate installs Tidemark's schema and keeps it up to date: migrations run once, in order, one
-// transaction each; functions, triggers and views are re-created, all in one transaction, when they changed.
+// Package migrate installs Tidemark's schema and keeps it up to date: migrations run once, in order, and functions,
+// triggers and views are re-created when they changed. Both happen in one transaction, so that no application ever meets
+// functions of one build on tables of another. The first migration, which makes the schema, commits before.
 package migrate
 
 import (
@@ -21,6 +22,14 @@ const (
 	patience = "set local lock_timeout = '60s'"
 	// haste is how long it waits for a table of which writers and readers may be at work: what comes behind it waits too.
 	haste = "set local lock_timeout = '3s'"
+	// writers stops emits and captures before a migration has locked anything else, so that one that waits holds nothing of
+	// what a migration wants. They take these tables in several orders. What is waited for with the first one locked is
+	// less than a second in all: the installer gives up before PostgreSQL looks, after deadlock_timeout, for a deadlock, of
+	// which an application would be the victim.
+	writers = "lock table tidemark.outbox in access exclusive mode; set local lock_timeout = '250ms'; " +
+		"lock table tidemark.emit_key, tidemark.event_type, tidemark.inbound_route in access exclusive mode; " + haste
+	// times is how often it tries that.
+	times = 10
 )
 
 // ErrOlder and ErrNewer are what [Check] returns for a schema that this build cannot work with.
@@ -42,8 +51,8 @@ type Report struct {
 }
 
 // Up brings the schema up to date. It waits for another Up that is under way, at most a minute, and does nothing where
-// nothing is left to do. On an error the migrations reported in Report stay applied, and the rest of the
-// database is as it was. A schema newer than this build is refused with ErrNewer.
+// nothing is left to do. On an error the database is as it was, but for the migration reported in Report: the first one,
+// which makes the schema. A schema newer than this build is refused with ErrNewer.
 //
 // The role of conn needs SET on tidemark_owner and, the first time, CREATE on the database and CREATEROLE or roles that
 // are there already. Where it lacks a right the error is a *RolesError, with the statements that somebody else has to
@@ -54,41 +63,41 @@ func Up(ctx context.Context, conn *pgx.Conn, opts ...Option) (Report, error) {
 	if err != nil {
 		return report, err
 	}
-	for _, m := range embedded().migrations {
-		if err := apply(ctx, conn, o, m, &report); err != nil {
-			return report, waited(err)
-		}
+	// It makes roles too, and installers in other databases of the cluster wait for these.
+	if err := begin(ctx, conn, o, &report); err != nil {
+		return report, waited(err)
 	}
-	report.Recreated, err = recreate(ctx, conn, o, embedded().objects)
-	return report, waited(err)
+	return report, waited(upgrade(ctx, conn, o, &report))
 }
 
 // waited says of an error what it was that an installer waited for in vain.
 func waited(err error) error {
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) && pgErr.Code == "55P03" {
+	if timedOut(err) {
 		return fmt.Errorf("another installer, or a session that has a table of Tidemark locked, did not end in time; run it again: %w", err)
 	}
 	return err
 }
 
+func timedOut(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == "55P03"
+}
+
 func (m migration) fileName() string { return fmt.Sprintf("%04d_%s", m.version, m.name) }
 
-// apply runs a migration unless it has run.
-func apply(ctx context.Context, conn *pgx.Conn, o options, m migration, report *Report) error {
+// begin makes the roles and runs the first migration, unless it has run.
+func begin(ctx context.Context, conn *pgx.Conn, o options, report *Report) error {
 	for tries := 1; ; tries++ {
 		var done Report
 		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
-			done, err = applyIn(ctx, tx, o, m)
+			done, err = beginIn(ctx, tx, o)
 			return err
 		})
-		if tries < 3 && overtaken(m, err) {
+		if tries < 3 && overtaken(err) {
 			continue
 		}
 		if err == nil {
-			report.Roles = append(report.Roles, done.Roles...)
-			report.Applied = append(report.Applied, done.Applied...)
-			report.Warnings = append(report.Warnings, done.Warnings...)
+			*report = done
 		}
 		return err
 	}
@@ -96,12 +105,12 @@ func apply(ctx context.Context, conn *pgx.Conn, o options, m migration, report *
 
 // overtaken: another installer made the schema between the look and create schema. It is there now, and the next look
 // sees it.
-func overtaken(m migration, err error) bool {
+func overtaken(err error) bool {
 	var pgErr *pgconn.PgError
-	return m.version == 1 && errors.As(err, &pgErr) && (pgErr.Code == "23505" || pgErr.Code == "42P06")
+	return errors.As(err, &pgErr) && (pgErr.Code == "23505" || pgErr.Code == "42P06")
 }
 
-func applyIn(ctx context.Context, tx pgx.Tx, o options, m migration) (Report, error) {
+func beginIn(ctx context.Context, tx pgx.Tx, o options) (Report, error) {
 	in, err := enter(ctx, tx, o)
 	if err != nil {
 		return Report{}, err
@@ -110,10 +119,11 @@ func applyIn(ctx context.Context, tx pgx.Tx, o options, m migration) (Report, er
 		return Report{}, fmt.Errorf("%w: it has migration %d, this build knows %d", ErrNewer,
 			len(in.migrations), len(embedded().migrations))
 	}
-	if m.version <= len(in.migrations) {
+	if len(in.migrations) > 0 {
 		return Report{Roles: in.made}, nil
 	}
-	report := Report{Roles: in.made, Applied: []string{m.fileName()}, Warnings: in.warnings}
+	first := embedded().migrations[0]
+	report := Report{Roles: in.made, Applied: []string{first.fileName()}, Warnings: in.warnings}
 	if in.first {
 		shared, err := sharedWith(ctx, tx, in.prefix)
 		if err != nil {
@@ -122,14 +132,17 @@ func applyIn(ctx context.Context, tx pgx.Tx, o options, m migration) (Report, er
 		if len(shared) > 0 {
 			report.Warnings = append(report.Warnings, sharing(in.prefix, shared))
 		}
-	} else if _, err := tx.Exec(ctx, haste); err != nil {
-		return Report{}, err
 	}
-	if err := run(ctx, tx, "migrations/"+m.fileName()+".sql", NameRoles(m.text, in.prefix)); err != nil {
-		return Report{}, err
+	return report, first.run(ctx, tx, in.prefix)
+}
+
+// run runs a migration and records it.
+func (m migration) run(ctx context.Context, tx pgx.Tx, prefix string) error {
+	if err := run(ctx, tx, "migrations/"+m.fileName()+".sql", NameRoles(m.text, prefix)); err != nil {
+		return err
 	}
-	_, err = tx.Exec(ctx, recordMigration, m.version, m.name, m.checksum, m.breaking)
-	return report, err
+	_, err := tx.Exec(ctx, recordMigration, m.version, m.name, m.checksum, m.breaking)
+	return err
 }
 
 // entered is what an installer finds, and what it did about its roles.
@@ -202,37 +215,84 @@ union all
 select c.relname, pg_get_viewdef(c.oid)
 from pg_class c where c.relnamespace = 'tidemark'::regnamespace and c.relkind = 'v'`
 
-func recreate(ctx context.Context, conn *pgx.Conn, o options, objects []object) (n int, err error) {
-	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		// Without the lock most of several installers at once fail with "tuple concurrently updated".
-		in, err := enter(ctx, tx, o)
-		if err != nil || in.current(objects) {
-			return err
-		}
-		if _, err := tx.Exec(ctx, haste+"; set local check_function_bodies = off"); err != nil {
-			return err
-		}
-		for _, o := range objects {
-			if err := run(ctx, tx, "code/"+o.name+".sql", NameRoles(o.text, in.prefix)); err != nil {
-				return err
-			}
-		}
-		for _, o := range objects {
-			if _, err := tx.Exec(ctx, recordObject, o.name, o.checksum); err != nil {
-				return fmt.Errorf("recording %s: %w", o.name, err)
-			}
-		}
-		// What was made of the old functions would call what there may be no more.
-		if _, err := tx.Exec(ctx, "select tidemark.capture_refresh()"); err != nil {
-			return fmt.Errorf("making the functions of captured tables anew: %w", err)
-		}
-		n = len(objects)
-		return nil
+// upgrade runs the migrations that are left and re-creates code, in one transaction: a migration drops functions that
+// emits call, and an emit between the two would fail, and with it the transaction of an application.
+func upgrade(ctx context.Context, conn *pgx.Conn, o options, report *Report) error {
+	var done Report
+	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
+		done, err = upgradeIn(ctx, tx, o)
+		return err
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return n, nil
+	report.Roles = append(report.Roles, done.Roles...)
+	report.Applied = append(report.Applied, done.Applied...)
+	report.Recreated = done.Recreated
+	return nil
+}
+
+func upgradeIn(ctx context.Context, tx pgx.Tx, o options) (Report, error) {
+	// Without the lock most of several installers at once fail with "tuple concurrently updated".
+	in, err := enter(ctx, tx, o)
+	if err != nil {
+		return Report{}, err
+	}
+	report := Report{Roles: in.made}
+	objects := embedded().objects
+	left := embedded().migrations[min(len(in.migrations), len(embedded().migrations)):]
+	if len(left) == 0 && in.current(objects) {
+		return report, nil
+	}
+	if _, err := tx.Exec(ctx, haste); err != nil {
+		return report, err
+	}
+	if len(left) > 0 && len(in.objects) > 0 {
+		if err := stopWriters(ctx, tx); err != nil {
+			return report, err
+		}
+	}
+	for _, m := range left {
+		if err := m.run(ctx, tx, in.prefix); err != nil {
+			return report, err
+		}
+		report.Applied = append(report.Applied, m.fileName())
+	}
+	report.Recreated = len(objects)
+	return report, recreate(ctx, tx, in.prefix, objects)
+}
+
+func stopWriters(ctx context.Context, tx pgx.Tx) error {
+	for tries := 1; ; tries++ {
+		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint: what it has locked is let go
+			_, err := tx.Exec(ctx, writers)
+			return err
+		})
+		if tries == times || !timedOut(err) {
+			return err
+		}
+	}
+}
+
+func recreate(ctx context.Context, tx pgx.Tx, prefix string, objects []object) error {
+	if _, err := tx.Exec(ctx, "set local check_function_bodies = off"); err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if err := run(ctx, tx, "code/"+o.name+".sql", NameRoles(o.text, prefix)); err != nil {
+			return err
+		}
+	}
+	for _, o := range objects {
+		if _, err := tx.Exec(ctx, recordObject, o.name, o.checksum); err != nil {
+			return fmt.Errorf("recording %s: %w", o.name, err)
+		}
+	}
+	// What was made of the old functions would call what there may be no more.
+	if _, err := tx.Exec(ctx, "select tidemark.capture_refresh()"); err != nil {
+		return fmt.Errorf("making the functions of captured tables anew: %w", err)
+	}
+	return nil
 }
 
 // run executes a file of ours. An error tells where in the file it happened.
