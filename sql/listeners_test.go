@@ -3,10 +3,13 @@ package sql_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
 // S4 §3.2: a listener of another program is woken by each emit and capture where the gate says so, and learns ids only.
@@ -59,5 +62,52 @@ func TestListenersAreWoken(t *testing.T) {
 	s.exec(`notify tidemark_wake_app, '{}'`)
 	if got := next(); len(got) != 0 {
 		t.Error(got)
+	}
+}
+
+// LI4: the signal that wakes workers is one for a transaction, however many events it has, and says nothing; the gate for
+// listeners has no part in it.
+func TestBridgeSignalsOnce(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s, sleeper := open(t, db, "s"), open(t, db, "sleeper")
+	s.exec(`select tidemark.type_set('app', 'made'), tidemark.gate_set('notify.bridge_enabled', true)`)
+	sleeper.exec(`select pg_advisory_lock_shared(1953064301, 1)`) // as a worker that sleeps
+	s.exec(`listen tidemark_wake_app`)
+	s.exec(`select tidemark.emit_strict('app', 'made') from generate_series(1, 1000)`)
+	s.wantSignals("app", "")
+}
+
+// LI4: every login may listen, so of a domain that is restricted to roles no id and no type travels.
+func TestListenersLearnNothingOfRestricted(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := open(t, db, "s")
+	s.exec(`select tidemark.type_set('app', 'secret')`)
+	s.exec(`select tidemark.domain_grant('app', current_user::text), tidemark.gate_set('notify.listeners_enabled', true)`)
+	s.exec(`listen tidemark_wake_app`)
+	s.exec(`select tidemark.emit_strict('app', 'secret') from generate_series(1, 3)`)
+	s.wantSignals("app", `{"layer": "event", "event_domain": "app"}`)
+}
+
+// wantSignals sends itself a last signal, and wants these before it.
+func (s session) wantSignals(domain string, want ...string) {
+	s.t.Helper()
+	s.exec(`select pg_notify('tidemark_wake_' || $1, 'end')`, domain)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Minute)
+	defer cancel()
+	var got []string
+	for {
+		n, err := s.conn.WaitForNotification(ctx)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if n.Payload == "end" {
+			break
+		}
+		got = append(got, n.Payload)
+	}
+	if !slices.Equal(got, want) {
+		s.t.Errorf("%d signals, the first %.200q; want %q", len(got), got[:min(len(got), 2)], want)
 	}
 }
