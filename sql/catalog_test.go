@@ -395,3 +395,19 @@ func pageStatement(t *testing.T, pattern string, parameters ...string) string {
 	}
 	return statement
 }
+
+// EV4: a type whose stored schema is none, of before there was a check, can be disabled and enabled; a new schema is checked.
+func TestTypeWithBadSchemaIsDisabled(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "s")
+	s.exec(`alter table tidemark.event_type disable trigger event_type_schema`)
+	s.exec(`select tidemark.type_set('app', 'old', '{"schema": {"required": "id"}}')`)
+	s.exec(`alter table tidemark.event_type enable trigger event_type_schema`)
+	s.exec(`select tidemark.type_set('app', 'old', '{"enabled": false}')`)
+	s.wantRows(`select enabled::text from tidemark.event_type where domain = 'app' and type = 'old'`, "false")
+	for _, schema := range []string{`{"required": "name"}`, `{"required": 1}`} {
+		if err := s.try(`select tidemark.type_set('app', 'old', jsonb_build_object('schema', $1::jsonb))`, schema); err == nil || err.Code != "TM005" {
+			t.Errorf("%s: %v, want TM005", schema, err)
+		}
+	}
+}
