@@ -29,7 +29,7 @@ func TestAddressesAreRefused(t *testing.T) {
 		"169.254.169.254":            "169.254.169.254", // metadata of most clouds
 		"192.0.0.192":                "192.0.0.192",     // and of another one
 		"100.100.100.200":            "100.100.100.200", // and of a third
-		"168.63.129.16":              "168.63.129.16", // a cloud's host service, at a public address
+		"168.63.129.16":              "168.63.129.16",   // a cloud's host service, at a public address
 		"198.18.0.1":                 "198.18.0.1",
 		"224.0.0.1":                  "224.0.0.1",
 		"255.255.255.255":            "255.255.255.255",
