@@ -125,8 +125,8 @@ func (c *Cursor) Finding(ctx context.Context, kind, subject, detail, message str
 	return err
 }
 
-// RouteFinding is Finding for what only the holder of the lease knows. The error is Fenced where the lease is another's by now.
-func (c *Cursor) RouteFinding(ctx context.Context, kind, subject, detail, message string) error {
+// HeldFinding is Finding for what only the holder of the lease knows. The error is Fenced where the lease is another's by now.
+func (c *Cursor) HeldFinding(ctx context.Context, kind, subject, detail, message string) error {
 	_, err := c.db.Exec(ctx, `select tidemark.worker_finding($1, $2, $3, nullif($4, ''), $5, nullif($6, ''))`,
 		c.worker, kind, subject, detail, c.epoch, message)
 	return err

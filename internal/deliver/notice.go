@@ -97,7 +97,7 @@ func (d *Deliverer) Report(ctx context.Context, c *cursor.Cursor) {
 	untold := map[Notice]bool{}
 	for _, n := range d.Notices() {
 		at := Notice{Kind: n.Kind, Subject: n.Subject}
-		if untold[at] || c.RouteFinding(ctx, n.Kind, n.Subject, n.Detail, n.Message) != nil {
+		if untold[at] || c.HeldFinding(ctx, n.Kind, n.Subject, n.Detail, n.Message) != nil {
 			untold[at] = true
 			kept = append(kept, n)
 		}

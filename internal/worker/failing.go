@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,7 +30,7 @@ type failing struct {
 }
 
 // sayWellAfter is how often that all is well is told again: another process may have told otherwise, and died.
-const sayWellAfter = time.Minute
+const sayWellAfter = 10 * time.Second
 
 // failed takes in that something did not go well.
 func (f *failing) failed(ctx context.Context, place string, err error) {
@@ -74,6 +75,24 @@ func (f *failing) well(ctx context.Context) {
 		f.mu.Lock()
 		f.told, f.closed = false, time.Now()
 		f.mu.Unlock()
+	}
+}
+
+// begun takes in that a tenure begins: the instance before may have told that it fails, and that all is well is told with the
+// first pass.
+func (f *failing) begun() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = time.Time{}
+}
+
+// over takes in that what failed at a place does not any more, without a whole pass.
+func (f *failing) over(ctx context.Context, place string) {
+	f.mu.Lock()
+	over := f.told && strings.HasPrefix(f.what, place+": ")
+	f.mu.Unlock()
+	if over {
+		f.well(ctx)
 	}
 }
 

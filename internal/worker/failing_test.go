@@ -29,11 +29,27 @@ func TestWellIsToldAgain(t *testing.T) {
 		if len(told) != 2 {
 			t.Fatalf("told %d times, want 2", len(told))
 		}
+		f.begun() // under another lease
+		f.well(t.Context())
+		if len(told) != 3 {
+			t.Errorf("told %d times under two leases, want 3", len(told))
+		}
 		time.Sleep(sayWellAfter)
 		f.well(t.Context())
 		f.well(t.Context())
-		if len(told) != 3 {
-			t.Errorf("told %d times, want 3", len(told))
+		if len(told) != 4 {
+			t.Errorf("told %d times, want 4", len(told))
+		}
+		for range failingAfter {
+			f.failed(t.Context(), "claim", errors.New("no"))
+		}
+		f.over(t.Context(), "read")
+		if len(told) != 5 || told[4] == "" {
+			t.Errorf("told %q", told)
+		}
+		f.over(t.Context(), "claim") // and the lease is another's
+		if len(told) != 6 || told[5] != "" {
+			t.Errorf("told %q", told)
 		}
 	})
 }

@@ -116,6 +116,7 @@ type Worker struct {
 	inARow   int       // passes that found something
 	lastBusy time.Time // the last of many
 	asleep   bool      // writers are to wake us
+	tenured  bool      // from a claim to the release
 }
 
 // New returns a worker that does nothing yet.
@@ -127,6 +128,9 @@ func New(pool Pool, o Options) *Worker {
 		unread: unreads{},
 	}
 	w.failing.report = func(ctx context.Context, detail, message string) error {
+		if w.tenured { // then its word ends with the lease
+			return w.cursor.HeldFinding(ctx, "worker_failing", w.cursor.Name(), detail, message)
+		}
 		return w.cursor.Finding(ctx, "worker_failing", w.cursor.Name(), detail, message)
 	}
 	return w
@@ -162,6 +166,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			if claim.Status == "held" {
 				level = slog.LevelWarn
 			}
+			w.failing.over(ctx, "claim")
 			w.say(ctx, level, "waiting", "status", claim.Status, "detail", claim.Detail)
 			if try++; w.look != nil && pause(try) >= longestPause {
 				w.look.wait(ctx, w.sleeper(0))
@@ -181,6 +186,9 @@ func (w *Worker) Run(ctx context.Context) error {
 func (w *Worker) tenure(ctx context.Context, began time.Time) {
 	l := hold(ctx, w.cursor, began, w.handler.Busy)
 	w.permit.set(l)
+	w.tenured = true
+	defer func() { w.tenured = false }()
+	w.failing.begun()
 	w.observe.Claimed(w.cursor.Epoch())
 	w.say(ctx, slog.LevelInfo, "running", "epoch", w.cursor.Epoch())
 
