@@ -29,7 +29,7 @@ begin
               and not exists (select from tidemark.outbox o where o.seq = q.seq and o.event_id = coalesce(l.event_id, o.event_id))
             limit 10000))
         returning p as row_)
-    select array_agg(l.row_) into gone from left_ l;
+    select array_agg(l.row_ order by (l.row_).seq, (l.row_).route_id) into gone from left_ l;
     if gone is null then
         return 0;
     end if;
