@@ -81,9 +81,9 @@ begin
         asleep := true;
     end if;
     if asleep or listeners then
-        perform tidemark.wake(array[emit.domain], jsonb_build_object(
+        perform tidemark.wake(array[emit.domain], case when listeners then jsonb_build_object(
             'layer', 'event', 'event_id', id, 'event_domain', emit.domain, 'event_type', emit.type,
-            'lane', coalesce(emit.lane, 'immediate'), 'occurred_at', coalesce(emit.occurred_at, at)), coalesce(listeners, false));
+            'lane', coalesce(emit.lane, 'immediate'), 'occurred_at', coalesce(emit.occurred_at, at)) end, coalesce(listeners, false));
     end if;
     return id;
 end
