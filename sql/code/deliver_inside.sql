@@ -28,8 +28,6 @@ begin
     settled := deliver_inside.evidence;
     results := '{}';
     fallbacks := 0;
-    -- Before what is left over is looked at; what closes later is seen by closed_switch.
-    perform tidemark.pending_hold(deliver_inside.worker, deliver_inside.closed);
     for i in 1 .. cardinality(live) loop
         select r.* into route from tidemark.outbound_route r where r.id = live[i];
         -- First what earlier passes have left over: the order of a key holds.
