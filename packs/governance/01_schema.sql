@@ -1,5 +1,5 @@
 -- The pack governance (source document S2). What an operator may have changed since an earlier install stays. The
--- tables belong to tidemark_owner; the workers' functions run with the rights of whoever runs the workers, a member
+-- tables belong to tidemark_owner; the workers' functions run with the rights of the role that runs the workers, a member
 -- of tidemark_executor.
 
 set local search_path = pg_catalog, pg_temp;

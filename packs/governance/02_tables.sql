@@ -17,10 +17,10 @@ create unique index if not exists ruleset_current on governance.ruleset (is_curr
 comment on table governance.ruleset is 'By which rules candidates are judged. One is current; candidates are kept for each.';
 comment on column governance.ruleset.ruleset_version is 'Name: letters, digits, "_", ".", "-"; at most 63 characters.';
 comment on column governance.ruleset.is_current is 'True of one: the workers go by it.';
-comment on column governance.ruleset.stale_after is 'Time to live of a verdict: it is made anew when it is older. Default 30 days, at least 1 minute.';
+comment on column governance.ruleset.stale_after is 'How long a verdict holds; an older one is made anew. Default 30 days, at least 1 minute.';
 comment on column governance.ruleset.input_rule is 'schema.function(governance.candidate) returns text: the input quality. It only reads. Default governance.input_rule.';
 comment on column governance.ruleset.verdict_rule is 'schema.function(governance.candidate, text) returns text: the verdict, given the input quality. It only reads. Default governance.verdict_rule.';
-comment on column governance.ruleset.description is 'For people.';
+comment on column governance.ruleset.description is 'What the ruleset is for, in words for operators.';
 comment on column governance.ruleset.created_at is 'When it was added.';
 comment on column governance.ruleset.created_by is 'The role that logged in to add it.';
 insert into governance.ruleset (ruleset_version, is_current, description)

@@ -76,6 +76,17 @@ end
 $$;
 comment on function governance.judge(bigint[], boolean) is 'Makes the input quality and the verdict of candidates of the current ruleset anew. alone: they may not be new. judged: those that are of the current ruleset; changed: those with another verdict than before, or with their first.';
 
+create or replace function governance.scanned(rows_seen bigint, judged bigint, changed bigint, cleared bigint)
+returns jsonb
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    select governance.checkpoint('gov_candidate_scan', jsonb_build_object(
+        'rows_seen', rows_seen, 'judged', judged, 'changed', changed, 'cleared', cleared, 'dirty_marked', 0,
+        'ruleset_version', (governance.current_ruleset()).ruleset_version))
+$$;
+comment on function governance.scanned(bigint, bigint, bigint, bigint) is 'What gov_candidate_scan returns of a page, whatever brought its rows.';
+
 create or replace function governance.scan(rows governance.gated[])
 returns jsonb
 language plpgsql volatile
@@ -84,9 +95,7 @@ as $$
 declare
     done constant record := governance.judge(array(select r.candidate_id from unnest(rows) r), false);
 begin
-    return governance.checkpoint('gov_candidate_scan', jsonb_build_object(
-        'rows_seen', cardinality(rows), 'judged', done.judged, 'changed', done.changed, 'cleared', 0, 'dirty_marked', 0,
-        'ruleset_version', (governance.current_ruleset()).ruleset_version));
+    return governance.scanned(cardinality(rows), done.judged, done.changed, 0);
 end
 $$;
 comment on function governance.scan(governance.gated[]) is 'Handler of gov_candidate_scan: candidates that came through the gate get their first verdict.';
@@ -107,9 +116,7 @@ begin
         select c.ruleset_version, count(*) as n from gone g join governance.candidate c on c.id = g.candidate_id group by c.ruleset_version)
     select coalesce(sum(t.n), 0) into cleared
     from (select c.n, governance.tally_add('gov_candidate_scan', c.ruleset_version, 'mark', array[''], array[-c.n]) from counted c) t;
-    return governance.checkpoint('gov_candidate_scan', jsonb_build_object(
-        'rows_seen', cardinality(rows), 'judged', done.judged, 'changed', done.changed, 'cleared', cleared, 'dirty_marked', 0,
-        'ruleset_version', (governance.current_ruleset()).ruleset_version));
+    return governance.scanned(cardinality(rows), done.judged, done.changed, cleared);
 end
 $$;
 comment on function governance.scan(governance.mark[]) is 'Handler of gov_candidate_scan: candidates that are dirty are judged anew, and are clean in the same transaction.';
@@ -122,9 +129,7 @@ as $$
 declare
     done constant record := governance.judge(array(select r.candidate_id from unnest(rows) r), true);
 begin
-    return governance.checkpoint('gov_candidate_scan', jsonb_build_object(
-        'rows_seen', cardinality(rows), 'judged', done.judged, 'changed', done.changed, 'cleared', 0, 'dirty_marked', 0,
-        'ruleset_version', (governance.current_ruleset()).ruleset_version));
+    return governance.scanned(cardinality(rows), done.judged, done.changed, 0);
 end
 $$;
 comment on function governance.scan(governance.verdict[]) is 'Handler of gov_candidate_scan: verdicts whose time is over are made anew.';
