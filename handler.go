@@ -120,6 +120,11 @@ type task struct {
 
 func (t task) key() taskKey { return taskKey{t.route.ID, t.item.Seq, t.item.Fresh} }
 
+// order is the key whose order the task has a part in. False: none.
+func (t task) order() (key cursor.KeyOf, ordered bool) {
+	return cursor.KeyOf{Route: t.route.ID, Key: t.item.Key}, t.route.Ordering == "key" && t.item.Key != "" && !t.item.Replay
+}
+
 // Apply runs the handlers in tx: all of them as they come, which costs nothing extra; only
 // when one fails, each again with a savepoint of its own.
 func (h *handling) Apply(ctx context.Context, tx pgx.Tx, c *cursor.Cursor, page *cursor.Page) ([]cursor.Result, error) {
@@ -187,10 +192,10 @@ func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task) (resul
 	return results, all.Commit(ctx)
 }
 
-// waits is what comes of an event whose domain's gate is closed, and of one behind it; held are the keys of these.
+// waits is what comes of an event behind one of its key that waits, and of one whose domain's gate is closed. held are the
+// keys of which one waits.
 func (h *handling) waits(t task, held map[cursor.KeyOf]bool) (r cursor.Result, shut bool) {
-	key := cursor.KeyOf{Route: t.route.ID, Key: t.item.Key}
-	ordered := t.route.Ordering == "key" && t.item.Key != "" && !t.item.Replay
+	key, ordered := t.order()
 	r = cursor.Result{Route: t.route.ID, Seq: t.item.Seq, Fresh: t.item.Fresh, Outcome: cursor.Pending}
 	switch {
 	case ordered && held[key]:
@@ -210,14 +215,13 @@ func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, behind ma
 	results := make([]cursor.Result, 0, len(tasks))
 	held := map[cursor.KeyOf]bool{}
 	for _, t := range tasks {
-		key := cursor.KeyOf{Route: t.route.ID, Key: t.item.Key}
-		ordered := t.route.Ordering == "key" && t.item.Key != "" && !t.item.Replay
+		key, ordered := t.order()
 		r := cursor.Result{Outcome: cursor.Pending, Reason: "behind_key", Behind: true}
 		if lost, ok := h.lost[t.key()]; ok {
 			r = lost
 		} else if waits, shut := h.waits(t, held); shut {
 			r = waits
-		} else if !ordered || !held[key] && (!behind[key] || !t.item.Fresh) {
+		} else if !ordered || !behind[key] || !t.item.Fresh {
 			failure, err := h.alone(ctx, tx, t)
 			if err != nil {
 				return nil, err
