@@ -120,15 +120,17 @@ func again(ctx context.Context, do func() error) (err error) {
 // Finding calls tidemark.worker_finding. An empty detail closes the finding. message is what an error said: it may quote a
 // payload, and readers do not see it.
 func (c *Cursor) Finding(ctx context.Context, kind, subject, detail, message string) error {
-	_, err := c.db.Exec(ctx, `select tidemark.worker_finding($1, $2, $3, nullif($4, ''), message => nullif($5, ''))`,
-		c.worker, kind, subject, detail, message)
-	return err
+	return c.finding(ctx, nil, kind, subject, detail, message)
 }
 
 // HeldFinding is Finding for what only the holder of the lease knows. The error is Fenced where the lease is another's by now.
 func (c *Cursor) HeldFinding(ctx context.Context, kind, subject, detail, message string) error {
+	return c.finding(ctx, &c.epoch, kind, subject, detail, message)
+}
+
+func (c *Cursor) finding(ctx context.Context, epoch *int64, kind, subject, detail, message string) error {
 	_, err := c.db.Exec(ctx, `select tidemark.worker_finding($1, $2, $3, nullif($4, ''), $5, nullif($6, ''))`,
-		c.worker, kind, subject, detail, c.epoch, message)
+		c.worker, kind, subject, detail, epoch, message)
 	return err
 }
 

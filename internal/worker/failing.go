@@ -44,7 +44,7 @@ func (f *failing) failed(ctx context.Context, place string, err error) {
 	}
 	words := code
 	if u := (*unreadError)(nil); errors.As(err, &u) {
-		words = fmt.Sprintf("event %d with %d bytes of payload: %s", u.seq, u.bytes, code)
+		words = u.saying(code)
 	}
 	f.mu.Lock()
 	if what := place + ": " + code; what != f.what {

@@ -119,7 +119,10 @@ type unreadError struct {
 	err        error
 }
 
-func (e *unreadError) Error() string {
-	return fmt.Sprintf("event %d with %d bytes of payload: %v", e.seq, e.bytes, e.err)
-}
+func (e *unreadError) Error() string { return e.saying(e.err.Error()) }
 func (e *unreadError) Unwrap() error { return e.err }
+
+// saying names the event, and why.
+func (e *unreadError) saying(why string) string {
+	return fmt.Sprintf("event %d with %d bytes of payload: %s", e.seq, e.bytes, why)
+}
