@@ -73,24 +73,9 @@ func activate(ctx context.Context, s *session, workers []string, reason string) 
 
 	var done []step
 	err := s.inTx(ctx, func(db *postgres.DB) error {
-		gates, err := db.Gates(ctx)
-		if err != nil {
-			return err
-		}
-		was := map[string]bool{}
-		for _, g := range gates {
-			was[g.Gate] = g.Open
-		}
-		set := func(gate string) error {
-			done = append(done, gateStep(gate, was[gate], true, reason))
-			return db.GateSet(ctx, gate, true, reason)
-		}
-		for _, worker := range workers {
-			if err := set(workerGate(worker)); err != nil {
-				return err
-			}
-		}
-		if err := set("routes.enabled"); err != nil {
+		var before []postgres.Gate
+		var err error
+		if done, before, err = setGates(ctx, db, append(workerGates(workers), "routes.enabled"), true, reason); err != nil {
 			return err
 		}
 		for _, worker := range workers {
@@ -98,8 +83,9 @@ func activate(ctx context.Context, s *session, workers []string, reason string) 
 				return err
 			}
 		}
-		if others := openGates(gates, workers); !was["routes.enabled"] && len(others) > 0 {
-			done[len(done)-1].Result += "; it lets these run too, whose own gate is open: " + strings.Join(others, ", ")
+		master := &done[len(done)-1]
+		if others := openGates(before, workers); master.Changed && len(others) > 0 {
+			master.Result += "; it lets these run too, whose own gate is open: " + strings.Join(others, ", ")
 		}
 		return nil
 	})

@@ -142,7 +142,7 @@ func fitsWithout(t *testing.T, c contract, text string) bool {
 
 func unescaped(name string) string { return strings.NewReplacer("~1", "/", "~0", "~").Replace(name) }
 
-// A schema that SQL sees cannot be one is refused by the registry, whoever writes it; the rest by Go and the command.
+// The registry refuses a document that SQL can tell is no JSON Schema, from every role; Go and the command refuse the others.
 func TestSchemasThatAreNone(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

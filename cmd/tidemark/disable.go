@@ -34,22 +34,9 @@ of all workers that the pack brings, in one transaction.`,
 func disable(ctx context.Context, s *session, workers []string, reason string) error {
 	var done []step
 	err := s.inTx(ctx, func(db *postgres.DB) error {
-		gates, err := db.Gates(ctx)
-		if err != nil {
-			return err
-		}
-		was := map[string]bool{}
-		for _, g := range gates {
-			was[g.Gate] = g.Open
-		}
-		for _, worker := range workers {
-			gate := workerGate(worker)
-			done = append(done, gateStep(gate, was[gate], false, reason))
-			if err := db.GateSet(ctx, gate, false, reason); err != nil {
-				return err
-			}
-		}
-		return nil
+		var err error
+		done, _, err = setGates(ctx, db, workerGates(workers), false, reason)
+		return err
 	})
 	if err != nil {
 		return err

@@ -58,8 +58,8 @@ func newMigrateUp(a *app) *cobra.Command {
 		Short: "Bring the schema up to date; waits for another one that is under way",
 		Long: `Bring the schema up to date: run the migrations that are left, and re-create functions, triggers
 and views if they changed, all in one transaction. Waits for another "migrate up" that is under way. The
-first time it makes Tidemark's roles and needs CREATE on the database and CREATEROLE or superuser. Where
-roles are made by somebody else, it needs to be a member of tidemark_owner: "migrate roles --print" has the statements.`,
+first time it makes Tidemark's roles and needs CREATE on the database and CREATEROLE or superuser. Where a
+DBA makes the roles, its role must be a member of tidemark_owner: "migrate roles --print" has the statements.`,
 	}
 	prefix := newRolePrefix(cmd)
 	cmd.RunE = a.withDatabase(func(ctx context.Context, s *session, _ []string) error {

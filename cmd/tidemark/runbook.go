@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"strings"
+
+	"github.com/tidemarkhq/tidemark/internal/postgres"
 )
 
 // step is a step of a runbook that was taken.
@@ -31,6 +34,32 @@ func (p *printer) steps(all ...step) error {
 }
 
 func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// workerGates are the gates of workers.
+func workerGates(workers []string) (gates []string) {
+	for _, worker := range workers {
+		gates = append(gates, workerGate(worker))
+	}
+	return gates
+}
+
+// setGates sets gates, and returns a step for each, and how all gates were before.
+func setGates(ctx context.Context, db *postgres.DB, gates []string, open bool, reason string) (done []step, before []postgres.Gate, err error) {
+	if before, err = db.Gates(ctx); err != nil {
+		return nil, nil, err
+	}
+	was := map[string]bool{}
+	for _, g := range before {
+		was[g.Gate] = g.Open
+	}
+	for _, gate := range gates {
+		if err := db.GateSet(ctx, gate, open, reason); err != nil {
+			return nil, nil, err
+		}
+		done = append(done, gateStep(gate, was[gate], open, reason))
+	}
+	return done, before, nil
+}
 
 // gateStep is the step that set a gate.
 func gateStep(gate string, was, open bool, reason string) step {

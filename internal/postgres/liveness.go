@@ -175,25 +175,25 @@ type Finding struct {
 }
 
 const finding = `select f.id, f.kind, f.subject, f.severity::text, d.detail, f.opened_at, f.last_seen_at, f.closed_at, f.count,
-	f.acked_at, f.acked_by, f.ack_note from `
+	f.acked_at, f.acked_by, f.ack_note from tidemark.finding_detail d join `
 
 // OpenFindings returns the findings that are not over, worst first.
 func (db *DB) OpenFindings(ctx context.Context) ([]Finding, error) {
-	return list[Finding](ctx, db, finding+`tidemark.finding f join tidemark.finding_detail d on d.id = f.id where f.closed_at is null order by f.severity desc, f.opened_at`)
+	return list[Finding](ctx, db, finding+`tidemark.finding f using (id) where f.closed_at is null order by f.severity desc, f.opened_at`)
 }
 
 // ClosedFindings returns those that are over, newest first; limit 0: all.
 func (db *DB) ClosedFindings(ctx context.Context, limit int) ([]Finding, error) {
-	return list[Finding](ctx, db, finding+`tidemark.finding f join tidemark.finding_detail d on d.id = f.id where f.closed_at is not null order by f.closed_at desc limit nullif($1, 0)`, limit)
+	return list[Finding](ctx, db, finding+`tidemark.finding f using (id) where f.closed_at is not null order by f.closed_at desc limit nullif($1, 0)`, limit)
 }
 
 // Finding returns one finding, or tidemark.ErrNotFound.
 func (db *DB) Finding(ctx context.Context, id int64) (Finding, error) {
-	f, err := one[Finding](ctx, db, finding+`tidemark.finding f join tidemark.finding_detail d on d.id = f.id where f.id = $1`, id)
+	f, err := one[Finding](ctx, db, finding+`tidemark.finding f using (id) where f.id = $1`, id)
 	return known(f, err, "finding "+strconv.FormatInt(id, 10), "Findings: tidemark finding list")
 }
 
 // FindingAck calls tidemark.finding_ack.
 func (db *DB) FindingAck(ctx context.Context, id int64, note string) (Finding, error) {
-	return one[Finding](ctx, db, finding+`tidemark.finding_ack($1, $2) f join tidemark.finding_detail d on d.id = f.id`, id, note)
+	return one[Finding](ctx, db, finding+`tidemark.finding_ack($1, $2) f using (id)`, id, note)
 }
