@@ -60,8 +60,8 @@ func (b *breaker) allow(replays bool) (done func(error), err error) {
 	}, nil
 }
 
-// verdict is what the breaker is told: the target is ill if it took nothing. What we
-// have cut off ourselves says nothing about it.
+// verdict is the error that the breaker gets: the target failed if it took no delivery at all. A delivery that the worker
+// cut off itself is no failure of the target.
 func verdict(ctx context.Context, results []sink.Result) error {
 	for _, r := range results {
 		if r.Outcome == sink.Delivered || r.Outcome == sink.Permanent {

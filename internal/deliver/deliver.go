@@ -87,8 +87,8 @@ func New(opener Opener, permit Permit, observe Observer) *Deliverer {
 }
 
 // Begin is called with every claim, when nothing is under way: keys are those with events
-// pending. What ended under an earlier lease is nobody's to record any more, and how each route is is told anew: another
-// instance may have told otherwise meanwhile.
+// pending. The results of an earlier lease are dropped: its successor has those events. The state of each route is reported
+// anew, since another instance may have reported a different one meanwhile.
 func (d *Deliverer) Begin(keys []cursor.Waiting) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -256,7 +256,8 @@ func (p *Permit) AllowsDomain(domain string) bool {
 	return l != nil && l.open(domain)
 }
 
-// Changed is closed when the gate of a domain has opened or closed. Nil: there is no lease, and nothing is allowed.
+// Changed returns a channel that is closed when the gate of a domain opens or closes. Without a lease it is nil, and the
+// permit allows nothing.
 func (p *Permit) Changed() <-chan struct{} {
 	l := p.current()
 	if l == nil {
