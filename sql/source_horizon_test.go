@@ -221,6 +221,66 @@ func TestSourceHorizonStartIsNotShown(t *testing.T) {
 	s.want(`select count(*) from taken`, "10")
 }
 
+// What failed writes nothing more, though its session waits for the rollback for hours. From a savepoint it can go on.
+func TestSourceHorizonAfterAnError(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s, a, b := tail(t, db, "clock", ""), open(t, db, "a"), open(t, db, "b")
+	for _, began := range []string{`select txid_current()`, insertBirths, `savepoint one; ` + insertBirths} {
+		a.begin()
+		a.exec(began)
+		if _, err := a.conn.Exec(t.Context(), `select 1 / 0`); err == nil {
+			t.Fatal("divided by zero")
+		}
+		a.becomes(b, `state = 'idle in transaction (aborted)'`)
+		if strings.HasPrefix(began, "savepoint") {
+			if got := s.once(); got.Status == "held" {
+				t.Errorf("%+v", got)
+			}
+			a.exec(`rollback to one; ` + insertBirths)
+			s.exec(insertBirths)
+			s.drain()
+			a.commit()
+		} else {
+			s.exec(insertBirths)
+			s.drain()
+			s.want(`select count(*) - (select count(*) from taken) from births`, "0")
+			a.rollback()
+		}
+		s.wantWell()
+	}
+	s.want(`select count(*) - (select count(*) from taken) from births`, "0")
+}
+
+// A session that ends in the middle of a transaction shows none for a moment, which is long where it has much to release.
+func TestSourceHorizonOfSessionsThatEnd(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := tail(t, db, "clock", "")
+	s.exec(bornNow)
+	for range 20 {
+		a := open(t, db, "a")
+		a.exec(`select count(pg_advisory_lock(n)) from generate_series(1, 2000) n`)
+		a.begin()
+		a.exec(insertBirths)
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.conn.Exec(context.Background(), `do $$ begin
+				while exists (select from pg_stat_get_activity(`+pid(a)+`)) loop
+					if (tidemark.oldest_transaction()).hidden then raise 'hidden'; end if;
+				end loop; end $$`)
+			done <- err
+		}()
+		if err := a.conn.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.wantWell()
+}
+
 // A sender of changes to a standby or a subscriber is active for days, and writes nothing. The same kind of session
 // may send SQL, though.
 func TestSourceHorizonOfWalSenders(t *testing.T) {

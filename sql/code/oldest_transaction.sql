@@ -17,7 +17,11 @@ begin
                -- Not by the text alone, which any session can send as its query.
                a.query = '<insufficient privilege>' and not (pg_has_role('pg_read_all_stats', 'usage') or pg_has_role(a.usesysid, 'usage'))
                    or a.state = 'disabled'
-                   or a.state like 'idle in transaction%' and a.xact_start is null as hidden,
+                   -- The same is shown of a transaction that is over after an error, or in the end of a session: these
+                   -- have not even their own lock any more.
+                   or a.state like 'idle in transaction%' and a.xact_start is null and exists (
+                       select from pg_locks l where l.locktype = 'virtualxid' and l.pid = a.pid and l.mode = 'ExclusiveLock')
+                   as hidden,
                case
                    when a.xact_start is not null then a.xact_start
                    -- Either it began a moment ago, or as above: nothing can be said.
