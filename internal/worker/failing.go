@@ -98,7 +98,7 @@ func (f *failing) over(ctx context.Context, place string) {
 
 // tell reports. That it cannot is no reason to stop: it is tried again.
 func (f *failing) tell(ctx context.Context, detail, message string) bool {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, lastWord)
 	defer cancel()
 	return f.report(ctx, detail, message) == nil
 }

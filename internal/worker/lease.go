@@ -23,6 +23,8 @@ const (
 	beatTime = time.Second
 	// margin is between the end of deliveries and the end of the lease.
 	margin = 500 * time.Millisecond
+	// lastWord is how long a worker that ends waits for the database to hear it.
+	lastWord = 3 * time.Second
 )
 
 var (
@@ -66,6 +68,21 @@ type lease struct {
 	stopping bool
 	beaten   time.Time     // when the database was last asked
 	dozing   time.Duration // for so long a look beats for us; 0: nobody does
+}
+
+// claimer is a cursor whose lease can be asked for.
+type claimer interface {
+	Lease() time.Duration
+	Claim(ctx context.Context) (cursor.Claim, error)
+}
+
+// claim asks for the lease. The end of ctx does not take a question back: the database may have said yes already, and a
+// lease that was got must be given back, or another instance waits for its end.
+func claim(ctx context.Context, c claimer) (cursor.Claim, error) {
+	asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Lease())
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWord, cancel) })()
+	return c.Claim(asked)
 }
 
 // hold begins to watch over a lease that was claimed after began.

@@ -2,9 +2,15 @@ package worker_test
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidemarkhq/tidemark/sink"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
 // An owner that was paused past its lease records nothing, and says so.
@@ -80,4 +86,68 @@ func TestHeldWorkerReleases(t *testing.T) {
 	exec(t, db, `select tidemark.worker_rewind('default', 0, 'the edit was a mistake')`)
 	eventually(t, db, evidence, "app 1 1 sent", "app 2 1 sent")
 	eventually(t, db, open)
+}
+
+// lateClaims is a pool whose answers to claims come when the test lets them.
+type lateClaims struct {
+	*pgxpool.Pool
+	let chan struct{}
+}
+
+func (l lateClaims) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	row := l.Pool.QueryRow(ctx, sql, args...)
+	if strings.Contains(sql, "tidemark.claim(") {
+		return lateRow{row, ctx, l.let}
+	}
+	return row
+}
+
+type lateRow struct {
+	pgx.Row
+	ctx context.Context //nolint:containedctx // of the question
+	let chan struct{}
+}
+
+func (r lateRow) Scan(into ...any) error {
+	if err := r.Row.Scan(into...); err != nil {
+		return err
+	}
+	select {
+	case <-r.ctx.Done():
+	case <-r.let:
+	}
+	return r.ctx.Err()
+}
+
+// A worker that is told to stop while the answer to its claim is under way gives back the lease that it was given.
+func TestStopDuringClaim(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(t *testing.T, db *tidemarktest.DB, pool lateClaims) (cancel, stop func()){
+		"log": func(t *testing.T, db *tidemarktest.DB, pool lateClaims) (cancel, stop func()) {
+			t.Helper()
+			i := runOn(t, db, pool, targets{"app": newTarget()})
+			return i.cancel, i.stop
+		},
+		"table": func(t *testing.T, db *tidemarktest.DB, pool lateClaims) (cancel, stop func()) {
+			t.Helper()
+			exec(t, db, births)
+			return runTableOn(t, db, pool, time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, _ := setup(t, "")
+			pool := lateClaims{db.Pool, make(chan struct{})}
+			cancel, stop := start(t, db, pool)
+			const leased = `select executor_id from tidemark.heartbeat where lease_owner is not null`
+			const claimed = `select (count(*) > 0)::text from (` + leased + `) l`
+			eventually(t, db, claimed, "true")
+			cancel()
+			close(pool.let)
+			stop()
+			if got := texts(t, db, leased); len(got) > 0 {
+				t.Errorf("still leased: %s", got)
+			}
+		})
+	}
 }

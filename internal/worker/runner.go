@@ -151,9 +151,9 @@ func (w *Worker) Run(ctx context.Context) error {
 
 	for try := 0; ctx.Err() == nil; {
 		began := time.Now()
-		claim, err := w.claim(ctx)
+		claim, err := claim(ctx, w.cursor)
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil && claim.Status != "claimed":
 			return nil
 		case cursor.Is(err, cursor.NotFound):
 			return err
@@ -204,7 +204,7 @@ func (w *Worker) tenure(ctx context.Context, began time.Time) {
 		w.log.InfoContext(ctx, "stopped")
 	case errors.Is(err, errFenced):
 		w.say(ctx, slog.LevelWarn, "lost the lease", "error", err)
-		told, cancel := context.WithTimeout(w.hard, 3*time.Second)
+		told, cancel := context.WithTimeout(w.hard, lastWord)
 		defer cancel()
 		if err := w.cursor.Finding(told, "cursor_lease_conflict", w.cursor.Name(), "an instance was fenced: two own the cursor, or one was paused past its lease", ""); err != nil {
 			w.log.WarnContext(ctx, "cannot report", "error", err)
@@ -217,12 +217,6 @@ func (w *Worker) tenure(ctx context.Context, began time.Time) {
 		w.say(ctx, slog.LevelWarn, "lost the lease", "error", err)
 		sleep(ctx, time.Second)
 	}
-}
-
-func (w *Worker) claim(ctx context.Context) (cursor.Claim, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.cursor.Lease())
-	defer cancel()
-	return w.cursor.Claim(ctx)
 }
 
 func (w *Worker) waiting(ctx context.Context) ([]cursor.Waiting, error) {
@@ -246,7 +240,7 @@ func (w *Worker) recountKeys(ctx context.Context) {
 
 // report bounds what is worth knowing and holds nobody up.
 func (w *Worker) report(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, lastWord)
 	defer cancel()
 	w.handler.Report(ctx, w.cursor)
 }
@@ -274,7 +268,7 @@ func (w *Worker) close(ctx context.Context, l *lease, why error) error {
 	if errors.Is(why, errFenced) {
 		return errFenced
 	}
-	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
 	defer cancel()
 	if err := w.cursor.Release(release); err != nil {
 		w.log.WarnContext(ctx, "cannot release the lease; it ends by itself", "error", err)

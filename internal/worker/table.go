@@ -64,9 +64,9 @@ func (t *Table) Run(ctx context.Context) error {
 	defer cancel()
 	context.AfterFunc(ctx, func() { time.AfterFunc(t.o.StopTime, cancel) })
 	for try := 0; ctx.Err() == nil; {
-		claim, err := t.claim(ctx)
+		claim, err := claim(ctx, t.cursor)
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil && claim.Status != "claimed":
 			return nil
 		case cursor.Is(err, cursor.NotFound):
 			return err
@@ -106,14 +106,8 @@ func (t *Table) sleeper(epoch int64) cursor.Sleeper {
 	return cursor.Sleeper{Worker: t.o.Worker, Source: t.o.Source, Shard: t.o.Shard, Epoch: epoch}
 }
 
-func (t *Table) claim(ctx context.Context) (cursor.Claim, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.o.Lease)
-	defer cancel()
-	return t.cursor.Claim(ctx)
-}
-
 func (t *Table) conflict(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, lastWord)
 	defer cancel()
 	if err := t.cursor.Conflict(ctx); err != nil {
 		t.log.WarnContext(ctx, "cannot report", "error", err)
@@ -121,7 +115,7 @@ func (t *Table) conflict(ctx context.Context) {
 }
 
 func (t *Table) release(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, lastWord)
 	defer cancel()
 	if err := t.cursor.Release(ctx); err != nil {
 		t.log.WarnContext(ctx, "cannot release the lease; it ends by itself", "error", err)

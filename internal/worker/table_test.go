@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -31,8 +32,14 @@ select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.w.en
 
 func runTable(t *testing.T, db *tidemarktest.DB, timeout time.Duration) (stop func()) {
 	t.Helper()
+	_, stop = runTableOn(t, db, db.Pool, timeout)
+	return stop
+}
+
+func runTableOn(t *testing.T, db *tidemarktest.DB, pool cursor.Pool, timeout time.Duration) (cancel, stop func()) {
+	t.Helper()
 	owner := fmt.Sprintf("test/%d", time.Now().UnixNano())
-	w := worker.NewTable(db.Pool, worker.TableOptions{
+	w := worker.NewTable(pool, worker.TableOptions{
 		Worker: "w", Source: "births", Owner: owner, Lease: 5 * time.Second, PageSize: 5000, PageTimeout: timeout,
 		PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond, StopTime: 5 * time.Second, Look: looker(t, db, owner, 5*time.Second, 20*time.Millisecond), Observe: silent{}, Log: testLog(t),
 	})
@@ -46,7 +53,7 @@ func runTable(t *testing.T, db *tidemarktest.DB, timeout time.Duration) (stop fu
 		}
 	})
 	t.Cleanup(stop)
-	return stop
+	return cancel, stop
 }
 
 const exact = `select concat_ws(' ', (select count(*) from births b where not exists (select from taken t where t.id = b.id::text)), count(*) - count(distinct id)) from taken`

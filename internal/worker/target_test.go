@@ -112,7 +112,8 @@ func (silent) Delivered(string, []sink.Result, time.Duration) {}
 type instance struct {
 	permit  *worker.Permit
 	failing func() error
-	stop    func() // tells it to stop and waits until it has
+	cancel  func() // tells it to stop
+	stop    func() // and waits until it has
 }
 
 // looker runs one to the end of the test.
@@ -150,7 +151,7 @@ func runOn(t *testing.T, db *tidemarktest.DB, pool worker.Pool, ts targets, chan
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
-	i := instance{permit: permit, failing: w.Failing, stop: sync.OnceFunc(func() {
+	i := instance{permit: permit, failing: w.Failing, cancel: cancel, stop: sync.OnceFunc(func() {
 		cancel()
 		select {
 		case err := <-done:
