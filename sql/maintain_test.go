@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -356,6 +358,29 @@ func TestMaintainTwoAtOnce(t *testing.T) {
 	equal(t, "left in the rest", one[int](w, `select count(*) from tidemark.outbox_rest`), 0)
 	w.wantRows(`select p.partition::text from (select partition, first_seq, lag(end_seq) over (order by first_seq) as before
 		from tidemark.partitions('tidemark.outbox') where first_seq is not null) p where p.first_seq <> p.before`)
+}
+
+// Where maintain was called late, numbers reach the partition that it makes. A writer that comes meanwhile waits for it; it
+// is not failed by it.
+func TestMaintainWithoutFailingWriters(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w, second := live(t, db), open(t, db, "second")
+	w.emit(1)
+	w.exec(`select setval('tidemark.outbox_seq_seq', (select max(end_seq) - 1000 from tidemark.partitions('tidemark.outbox')))`)
+	w.begin()
+	w.wantMaintain("created ", "created ", "kept ", "kept ")
+	w.exec(`select setval('tidemark.outbox_seq_seq', currval('tidemark.outbox_seq_seq') + 2000)`)
+	done := make(chan *pgconn.PgError, 1)
+	go func() { done <- second.try(`select tidemark.emit_strict('test', 'tick', '{"n": 2}')`) }()
+	w.waitsFor(second)
+	w.commit()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	w.drain()
+	w.wantReceived(1, 2)
+	w.wantRows(`select distinct tableoid::regclass::text from tidemark.outbox where payload = '{"n": 2}'`, "tidemark.outbox_p3000000")
 }
 
 // EV3's memory is bounded: 10,000 keys a call.

@@ -12,6 +12,8 @@ declare
     wanted constant integer := greatest(coalesce((select s.value::integer from tidemark.setting s where s.key = 'outbox.partitions_ahead'), 2), 1);
     retention constant interval := coalesce((select s.value::interval from tidemark.setting s where s.key = 'outbox.retention'), '30 days');
     key_retention constant interval := coalesce((select s.value::interval from tidemark.setting s where s.key = 'emit_key.retention'), '30 days');
+    -- More numbers than are taken while partitions are made.
+    within_reach constant bigint := 100000;
     last_number bigint;
     needed bigint;
     needed_by text;
@@ -48,6 +50,12 @@ begin
     end if;
 
     begin
+        -- A writer that has been routed to the rest must not find its number in a new partition: PostgreSQL would fail its
+        -- statement (23514). Where numbers may reach the new partition while it is made, no writer may be under way.
+        if end_of_all - last_number < within_reach then
+            lock table tidemark.outbox in share row exclusive mode;
+            last_number := (select q.last_value - (not q.is_called)::integer from tidemark.outbox_seq_seq q);
+        end if;
         while (select count(*) from tidemark.partitions('tidemark.outbox') p where p.first_seq > last_number) < wanted loop
             perform tidemark.partition_add(end_of_all, end_of_all + size);
             return query select 'created', format('outbox_p%s', end_of_all),
