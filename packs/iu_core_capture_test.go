@@ -2,6 +2,7 @@ package packs
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -109,6 +110,34 @@ func TestIUCoreCaptures(t *testing.T) {
 	wantLines(t, test, `select route_code || ' ' || count(*) from tidemark.route_attempt where outcome = 'dry_run' group by route_code order by 1`,
 		"iu_sql_link_changed 6", "iu_version_applied 1")
 	nothingFails(t, db)
+}
+
+// What the vocabulary does not name stays out of a captured payload too: the contract of a route is held to it.
+func TestIUCoreContracts(t *testing.T) {
+	t.Parallel()
+	test := tidemarktest.NewDB(t)
+	db := installIUCore(t, test)
+	for _, c := range []struct{ route, column, problem string }{
+		{"iu_sql_link_insert", "unit_id", ""},
+		{"iu_sql_link_insert", "note", "inbound route iu_sql_link_insert: the schema of iu/sql_link_changed does not name note"},
+		{"iu_unit_version_insert", "title", "inbound route iu_unit_version_insert: the schema of iu/version_applied does not name title"},
+		{"iu_create_call", "title", "inbound route iu_create_call: the schema of iu/unit_created does not name title"},
+		{"iu_create_call", "unit_kind", ""},
+	} {
+		_, err := db.InboundRouteSet(t.Context(), c.route, postgres.Changes{"payload_columns": []string{c.column}}, "")
+		if (err != nil) != (c.problem != "") || err != nil && !strings.Contains(err.Error(), c.problem) {
+			t.Errorf("%s %s: %v", c.route, c.column, err)
+		}
+	}
+	wantLines(t, test, `select route_code || ' ' || payload_columns::text from tidemark.inbound_route where payload_columns && array['title', 'note']`)
+	// A schema that comes after the route is told of, and the route can be switched off.
+	if _, err := test.Pool.Exec(t.Context(), unitTables+`;
+		update tidemark.inbound_route set payload_columns = '{linked_ref,note}' where route_code = 'iu_sql_link_update';
+		select tidemark.inbound_route_set('iu_sql_link_update', '{"enabled": false}')`); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, test, `select concat_ws(' ', object, status, problem) from tidemark.capture_check() where problem like '%does not name%'`,
+		"route iu_sql_link_update fail the schema of iu/sql_link_changed does not name note: they are in the events all the same")
 }
 
 // The functions of S1, where the application has them: what they know besides the ids is left out.

@@ -65,6 +65,11 @@ as $$
             || case when r.source_object_kind = 'table' and r.sql_event <> 'truncate' then k.columns end) w (name)
         where r.metadata_only and tidemark.forbidden_key_in(jsonb_build_object(w.name, null)) is not null
         union all
+        select 'route ' || r.route_code, 'fail', c.problem || ': they are in the events all the same',
+               'Take them out of payload_columns, or give the type a schema that names them.'
+        from tidemark.inbound_route r cross join lateral tidemark.contract_problem(r) c (problem)
+        where c.problem is not null
+        union all
         select 'table ' || x.name, 'warn', 'it has no primary key: its events have no key and name no row', 'Add one.'
         from (select distinct r.name, r.relation from route r where r.attached and r.sql_event <> 'truncate') x
         where not exists (select from key k where k.relation = x.relation)
@@ -101,6 +106,6 @@ as $$
     )
     select f.object, f.status, f.problem, f.hint from found f order by f.status, f.object, f.problem
 $$;
-comment on function tidemark.capture_check() is 'What is wrong with inbound routes and their triggers, a row each: status fail (changes are lost, or writers fail) or warn. No row: nothing. Reads the catalogs only.';
+comment on function tidemark.capture_check() is 'What is wrong with inbound routes and their triggers, a row each: status fail (changes are lost, writers fail, or events break the schema of their type) or warn. No row: nothing. Reads the catalogs only.';
 revoke all on function tidemark.capture_check() from public;
 grant execute on function tidemark.capture_check() to tidemark_reader;

@@ -11,6 +11,7 @@ as $$
 declare
     route tidemark.inbound_route;
     field text;
+    problem text;
 begin
     perform set_config('tidemark.reason', coalesce(inbound_route_set.reason, ''), true);
     perform tidemark.changes_check('inbound route', inbound_route_set.changes, 'tidemark.inbound_route', array['id', 'route_code']);
@@ -35,6 +36,12 @@ begin
     end if;
 
     route := jsonb_populate_record(route, changes);
+    -- A route that breaks the schema already, which came after it, can still be switched off.
+    problem := case when changes ?| array['payload_columns', 'domain', 'type', 'source_object_kind'] then tidemark.contract_problem(route) end;
+    if problem is not null then
+        raise exception using errcode = 'TM005', message = format('inbound route %s: %s', inbound_route_set.route_code, problem),
+            hint = 'Leave them out of payload_columns, or give the type a schema that names them.';
+    end if;
     return query
     update tidemark.inbound_route r
     set (source_object_kind, source_schema, source_table, sql_event, domain, type, stream, enabled, dry_run, fail_closed,
@@ -48,6 +55,6 @@ begin
 end
 $$;
 comment on function tidemark.inbound_route_set(text, jsonb, text, boolean) is
-'Creates an inbound route or changes the named columns of it: tidemark.inbound_route_set(''orders-new'', ''{"source_schema": "public", "source_table": "orders", "sql_event": "insert", "domain": "shop", "type": "order.placed"}''). Returns the row. With may_create false an unknown route raises TM004. Raises TM005 for an unknown column, TM008 for enabled and live in an installation that is not.';
+'Creates an inbound route or changes the named columns of it: tidemark.inbound_route_set(''orders-new'', ''{"source_schema": "public", "source_table": "orders", "sql_event": "insert", "domain": "shop", "type": "order.placed"}''). Returns the row. With may_create false an unknown route raises TM004. Raises TM005 for an unknown column and for a contract that the closed schema of the type does not name, TM008 for enabled and live in an installation that is not.';
 revoke all on function tidemark.inbound_route_set(text, jsonb, text, boolean) from public;
 grant execute on function tidemark.inbound_route_set(text, jsonb, text, boolean) to tidemark_admin;
