@@ -171,4 +171,10 @@ func TestSourceCheckpointLasts(t *testing.T) {
 	s.exec(`alter table elsewhere rename to births; insert into births (name) values ('g')`)
 	s.once()
 	s.want(checkpoint, "1 3 true 1")
+	// Nor does a page whose rows have all failed, which returns nothing.
+	s.exec(`alter table taken add check (id <> '9'); insert into births (name) values ('refused')`)
+	if got := s.once(); got.Failed != 1 || got.Taken != 0 {
+		t.Fatalf("%+v", got)
+	}
+	s.want(checkpoint, "1 4 true 1")
 }

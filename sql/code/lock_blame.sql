@@ -12,8 +12,10 @@ as $$
     ), blocker (pid) as (
         select h.pid from held h
         union
+        -- Not by wait_event_type, which shows nothing of other roles' sessions without pg_read_all_stats.
         select unnest(pg_blocking_pids(a.pid)) from pg_stat_activity a
-        where lock_blame.relation is null and a.datname = current_database() and a.wait_event_type = 'Lock'
+        where lock_blame.relation is null and a.datname = current_database()
+          and a.pid in (select l.pid from pg_locks l where not l.granted)
     )
     select string_agg(b.who, '; ' order by b.since nulls last) from (
         select format('pid %s, application "%s", user %s, in its transaction for %s', a.pid, a.application_name, a.usename,

@@ -91,10 +91,11 @@ begin
     end if;
     c.metadata := tidemark.source_storm(plan, page, c.metadata, recount, plan.step = 'forward' and not full_);
 
-    -- What the handler returned last stands until it returns something again: a pass without rows does not wipe it out.
+    -- What the handler returned last stands until it returns something again: neither a pass without rows nor a page whose
+    -- rows have all failed wipes it out.
     checkpoint := c.last_run_summary -> 'checkpoint';
     if page.taken > 0 then
-        checkpoint := case jsonb_typeof(page.result) when 'object' then page.result else '{}' end || jsonb_build_object(
+        checkpoint := case jsonb_typeof(page.result) when 'object' then page.result else coalesce(checkpoint, '{}') end || jsonb_build_object(
             'batch_count', coalesce((checkpoint ->> 'batch_count')::bigint, 0) + 1, 'started_at', began, 'ended_at', clock_timestamp());
     end if;
 
@@ -121,6 +122,6 @@ begin
 end
 $$;
 comment on function tidemark.source_settle(tidemark.source_plan, bigint, tidemark.source_page, tidemark.failed_row[], integer, timestamptz, jsonb) is
-'Records what became of a page of a source and moves the cursor, in the transaction in which it was handled. Returns the summary of the pass, which last_run_summary keeps with the checkpoint: what the handler returned of the latest page that had rows, when that was, and batch_count, how many such pages there were. Raises TM011 where the epoch is over, TM012 where the cursor would go back.';
+'Records what became of a page of a source and moves the cursor, in the transaction in which it was handled. Returns the summary of the pass, which last_run_summary keeps with the checkpoint: what the handler returned last, when the latest page that had rows began and ended, and batch_count, how many such pages there were. Raises TM011 where the epoch is over, TM012 where the cursor would go back.';
 revoke all on function tidemark.source_settle(tidemark.source_plan, bigint, tidemark.source_page, tidemark.failed_row[], integer, timestamptz, jsonb) from public;
 grant execute on function tidemark.source_settle(tidemark.source_plan, bigint, tidemark.source_page, tidemark.failed_row[], integer, timestamptz, jsonb) to tidemark_executor;

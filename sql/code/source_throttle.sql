@@ -23,9 +23,10 @@ begin
         end if;
     end if;
     if worker.lock_wait_limit is not null then
+        -- Not by wait_event_type, which shows nothing of other roles' sessions without pg_read_all_stats.
         perform pg_stat_clear_snapshot();
-        select count(*) into waiting from pg_stat_activity a
-        where a.datname = current_database() and a.wait_event_type = 'Lock' and a.pid <> pg_backend_pid();
+        select count(distinct l.pid) into waiting from pg_locks l join pg_stat_activity a on a.pid = l.pid
+        where not l.granted and a.datname = current_database() and l.pid <> pg_backend_pid();
         if waiting > worker.lock_wait_limit then
             return format('%s sessions wait for locks, more than %s%s', waiting, worker.lock_wait_limit, ', kept so by ' || tidemark.lock_blame());
         end if;

@@ -205,7 +205,10 @@ as $$
         union all
         select 'statistics of other sessions', 'warn',
                case when not pg_has_role('tidemark_owner', 'pg_read_all_stats', 'usage')
-                    then 'tidemark_owner cannot read them: tables cannot be sources with safety clock, and blame lacks ages' end,
+                    then 'tidemark_owner cannot read them: tables cannot be sources with safety clock, and blame lacks ages'
+                         || (select coalesce('; replication_lag_limit sees no standby: '
+                                             || string_agg(w.worker, ', ' order by w.worker), '')
+                             from tidemark.worker w where w.replication_lag_limit is not null) end,
                'As superuser: grant pg_read_all_stats to tidemark_owner;'
         union all
         select 'roles', 'warn',
