@@ -25,7 +25,7 @@ type Querier interface {
 // of it. Schemas are kept in memory, and each emit asks whether they still hold: the first emit of a type that has a schema,
 // and the first after a change, take two statements, every other one takes one.
 //
-// The error is ErrUnknownType, ErrPayload, ErrForbiddenKey, ErrArgument or ErrDomain where Tidemark refuses the event. Roll
+// The error is ErrUnknownType, ErrPayload, ErrForbiddenKey, ErrArgument, ErrDomain or ErrMaintenance where Tidemark refuses the event. Roll
 // tx back then: where the database refused it, PostgreSQL allows nothing else.
 func Emit(ctx context.Context, tx Querier, e Event) (id string, err error) {
 	return emitOne(ctx, rows(tx), e)

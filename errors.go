@@ -41,6 +41,8 @@ var (
 	ErrResolved = errors.New("already resolved")
 	// ErrDomain, TM014: the role that logged in may not emit into the domain.
 	ErrDomain = errors.New("domain not granted")
+	// ErrMaintenance, TM015: PostgreSQL maintains a table in another role's session, so that the login is not the caller's.
+	ErrMaintenance = errors.New("inside maintenance")
 )
 
 // ErrSchema: the schema in the database is older than this module, or newer by a breaking migration. Client.Run returns
@@ -62,6 +64,7 @@ var byCode = map[string]error{
 	"TM012": ErrRegression,
 	"TM013": ErrResolved,
 	"TM014": ErrDomain,
+	"TM015": ErrMaintenance,
 }
 
 // Error is a refusal by Tidemark.

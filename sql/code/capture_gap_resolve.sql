@@ -8,7 +8,7 @@ declare
     resolved tidemark.capture_gap;
 begin
     update tidemark.capture_gap g
-    set resolved_at = clock_timestamp(), resolution = capture_gap_resolve.resolution, resolved_by = session_user, reason = capture_gap_resolve.reason
+    set resolved_at = clock_timestamp(), resolution = capture_gap_resolve.resolution, resolved_by = tidemark.login(), reason = capture_gap_resolve.reason
     where g.id = gap.id and g.resolved_at is null returning g.* into resolved;
     if found then
         insert into tidemark.audit (action, object, reason, before, after)

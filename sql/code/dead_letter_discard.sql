@@ -11,7 +11,7 @@ begin
         raise exception using errcode = 'TM005', message = 'a dead letter is not discarded without a reason';
     end if;
     update tidemark.dead_letter l
-    set resolved_at = clock_timestamp(), resolution = 'discarded', resolved_by = session_user,
+    set resolved_at = clock_timestamp(), resolution = 'discarded', resolved_by = tidemark.login(),
         resolution_reason = dead_letter_discard.reason
     where l.id = letter.id;
     insert into tidemark.audit (action, object, reason)

@@ -14,7 +14,7 @@ begin
         error_detail = case outcome when 'failed' then dead_letter_settle.detail else error_detail end,
         resolved_at = case when outcome in ('sent', 'dry_run') then clock_timestamp() end,
         resolution = case when outcome in ('sent', 'dry_run') then outcome::text end,
-        resolved_by = case when outcome in ('sent', 'dry_run') then session_user end
+        resolved_by = case when outcome in ('sent', 'dry_run') then tidemark.login() end
     where l.id = dead_letter_settle.id
     returning l.* into strict letter;
 

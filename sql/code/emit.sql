@@ -22,6 +22,7 @@ as $$
 declare
     at constant timestamptz := clock_timestamp();
     id uuid := tidemark.event_uuid(at);
+    login constant name := tidemark.login(quick => true);
     awake boolean;
     asleep boolean := false;
     listeners boolean;
@@ -35,7 +36,7 @@ begin
         insert into tidemark.emit_key (domain, idempotency_key, event_id, created_at)
         select t.domain, emit.idempotency_key, id, at from tidemark.event_type t
         where t.domain = emit.domain and t.type = emit.type and t.enabled
-          and (not t.restricted or tidemark.domain_check(emit.domain, ''))
+          and (not t.restricted or tidemark.domain_check(emit.domain, '', login))
         on conflict do nothing;
         if not found then
             -- The claim above waited for whoever was inserting the same key; a new statement sees what
@@ -56,12 +57,12 @@ begin
                                  subject_table, subject_ref, idempotency_key, trace, actor, emitted_by, payload)
     select id, at, coalesce(emit.occurred_at, at), coalesce(emit.lane, 'immediate'), coalesce(emit.severity, 'info'),
            emit.domain, emit.type, emit.stream, emit.key, emit.subject_table, emit.subject_ref,
-           emit.idempotency_key, emit.trace, coalesce(emit.actor, session_user),
-           nullif(session_user, coalesce(emit.actor, session_user)), emit.payload
+           emit.idempotency_key, emit.trace, coalesce(emit.actor, login),
+           nullif(login, coalesce(emit.actor, login)), emit.payload
     from tidemark.event_type t
     where t.domain = emit.domain and t.type = emit.type and t.enabled
       and (t.unchecked and jsonb_typeof(emit.payload) = 'object'
-           or (not t.restricted or tidemark.domain_check(emit.domain, ''))
+           or (not t.restricted or tidemark.domain_check(emit.domain, '', login))
               and tidemark.payload_check(emit.domain, emit.type, emit.payload, t.schema, t.metadata_only, ''))
     returning (select s.value = 'true' from tidemark.setting s where s.key = 'notify.listeners_enabled') into listeners;
     if not found then
@@ -89,6 +90,6 @@ begin
 end
 $$;
 comment on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text, text, text, text, timestamptz) is
-'Emits one event in the caller''s transaction and returns its id. Null: the type is not registered or not enabled, and nothing was stored but a trace (tidemark.unregistered_emits). Call tidemark.emit_strict, which raises then, unless a missing type must not fail the caller. The id of an earlier event: its (domain, idempotency_key) was the same, and nothing was stored. Raises TM002 (payload is no object or breaks its schema), TM003 (forbidden key in a metadata-only domain) and TM005 (a text over 1024 bytes, a payload over the setting emit.payload_limit, an idempotency_key that begins with "tidemark:", an occurred_at that is infinite or not of the years 1 to 9999), TM014 (the domain is restricted to other roles). Source: S1 fn_iu_emit_event.';
+'Emits one event in the caller''s transaction and returns its id. Null: the type is not registered or not enabled, and nothing was stored but a trace (tidemark.unregistered_emits). Call tidemark.emit_strict, which raises then, unless a missing type must not fail the caller. The id of an earlier event: its (domain, idempotency_key) was the same, and nothing was stored. Raises TM002 (payload is no object or breaks its schema), TM003 (forbidden key in a metadata-only domain) and TM005 (a text over 1024 bytes, a payload over the setting emit.payload_limit, an idempotency_key that begins with "tidemark:", an occurred_at that is infinite or not of the years 1 to 9999), TM014 (the domain is restricted to other roles), TM015 (in a maintenance command). Source: S1 fn_iu_emit_event.';
 revoke all on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text, text, text, text, timestamptz) from public;
 grant execute on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text, text, text, text, timestamptz) to tidemark_emitter;

@@ -6,6 +6,7 @@ as $$
 #variable_conflict use_column
 declare
     at constant timestamptz := clock_timestamp();
+    login constant name := tidemark.login();
     fields constant text[] := array['domain', 'type', 'payload', 'key', 'stream', 'lane', 'severity', 'subject_table',
                                     'subject_ref', 'idempotency_key', 'trace', 'actor', 'occurred_at'];
     bad record;
@@ -68,7 +69,7 @@ begin
                                       e.occurred_at);
 
     if not own then
-        perform tidemark.domain_check(e.domain, format('event %s: ', e.ord))
+        perform tidemark.domain_check(e.domain, format('event %s: ', e.ord), login)
         from rows from (jsonb_to_recordset(events) as (domain text, type text)) with ordinality e (domain, type, ord)
         join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
         where t.restricted;
@@ -105,7 +106,7 @@ begin
                                      subject_table, subject_ref, idempotency_key, trace, actor, emitted_by, payload)
         select i.id, at, coalesce(i.occurred_at, at), coalesce(i.lane, 'immediate'), coalesce(i.severity, 'info'),
                i.domain, i.type, i.stream, i.key, i.subject_table, i.subject_ref, i.idempotency_key, i.trace,
-               coalesce(i.actor, session_user), nullif(session_user, coalesce(i.actor, session_user)),
+               coalesce(i.actor, login), nullif(login, coalesce(i.actor, login)),
                coalesce(i.payload, '{}')
         from input i
         where i.idempotency_key is null or i.id in (select c.event_id from claimed c)

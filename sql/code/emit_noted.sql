@@ -8,7 +8,7 @@ begin
     -- maintain may never be called.
     if pg_relation_size('tidemark.emit_unregistered') < 8388608 then
         insert into tidemark.emit_unregistered (at, domain, type, role, emits)
-        values (clock_timestamp(), left(coalesce(emit_noted.domain, ''), 63), left(coalesce(emit_noted.type, ''), 128), session_user, emit_noted.emits);
+        values (clock_timestamp(), left(coalesce(emit_noted.domain, ''), 63), left(coalesce(emit_noted.type, ''), 128), tidemark.login(), emit_noted.emits);
     end if;
 end
 $$;

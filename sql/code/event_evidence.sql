@@ -1,12 +1,13 @@
 create or replace function tidemark.event_evidence(seq bigint)
 returns table (worker text, route_code text, attempt_no integer, outcome tidemark.outcome, reason text, detail text,
                decided_at timestamptz, idempotency_key text)
-language sql stable security definer
+language sql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select w.worker, r.route_code, e.attempt_no, e.outcome, e.reason, tidemark.error_shown(e.reason, e.detail, session_user), e.decided_at,
+    select w.worker, r.route_code, e.attempt_no, e.outcome, e.reason, tidemark.error_shown(e.reason, e.detail, l.login), e.decided_at,
            tidemark.attempt_key(w.worker, r.route_code, o.event_id)
-    from (
+    from (select tidemark.login() as login offset 0) l
+    cross join (
         select d.worker_id, d.route_id, 1 as attempt_no, d.outcome, d.reason, null as detail, d.decided_at
         from tidemark.decision d
         where d.last_seq >= event_evidence.seq and d.first_seq <= event_evidence.seq and d.seqs @> event_evidence.seq

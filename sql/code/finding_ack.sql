@@ -21,7 +21,7 @@ begin
         raise exception using errcode = 'TM005', message = format('finding %s is closed since %s', id, before ->> 'closed_at'),
             hint = 'Only an open finding is acknowledged.';
     end if;
-    update tidemark.finding f set acked_at = clock_timestamp(), acked_by = session_user, ack_note = finding_ack.note
+    update tidemark.finding f set acked_at = clock_timestamp(), acked_by = tidemark.login(), ack_note = finding_ack.note
     where f.id = finding_ack.id returning f.* into acked;
     insert into tidemark.audit (action, object, reason, before, after)
     values ('finding_ack', 'finding ' || acked.id, finding_ack.note, before, to_jsonb(acked));

@@ -5,6 +5,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    login constant name := tidemark.login();
     at timestamptz;
 begin
     if name is null or name !~ '^[^[:space:][:cntrl:]]{1,190}$' then
@@ -21,7 +22,7 @@ begin
                                          last_beat_at, ticks_total, last_status, payload)
     values ('daemon/' || heartbeat_daemon.name, 'PG_worker', 10, 30, clock_timestamp(), clock_timestamp(), 1,
             heartbeat_daemon.status, heartbeat_daemon.payload || coalesce(
-                (select jsonb_build_object('superuser', r.rolname) from pg_roles r where r.rolname = session_user and r.rolsuper), '{}'))
+                (select jsonb_build_object('superuser', r.rolname) from pg_roles r where r.rolname = login and r.rolsuper), '{}'))
     on conflict (executor_id) do update
     set last_beat_at = excluded.last_beat_at, ticks_total = h.ticks_total + 1, last_status = excluded.last_status, payload = excluded.payload
     returning h.last_beat_at into at;

@@ -54,7 +54,7 @@ begin
     on conflict (executor_id) do update
     set kind = excluded.kind, domain_scope = excluded.domain_scope, expected_cadence_seconds = excluded.expected_cadence_seconds,
         stale_threshold_seconds = excluded.stale_threshold_seconds, payload = excluded.payload, watched_since = excluded.watched_since,
-        registered_at = clock_timestamp(), registered_by = session_user
+        registered_at = clock_timestamp(), registered_by = tidemark.login()
     returning h.* into made;
     insert into tidemark.audit (action, object, reason, before, after)
     values ('heartbeat_register', 'heartbeat ' || made.executor_id, heartbeat_register.reason, before, to_jsonb(made));

@@ -50,7 +50,7 @@ begin
                                     subject_ref => subject_ref, idempotency_key => idempotency_key);
             exception when others then
                 -- As tidemark.capture has it.
-                if sqlstate ~ '^(40|53|55|57|58|XX)' then
+                if tidemark.is_transient(sqlstate) then
                     raise;
                 end if;
                 outcome := 'failed';
@@ -60,7 +60,7 @@ begin
     end if;
     if outcome is not null then
         insert into tidemark.captured (at, route_id, outcome, rows, actor, reason)
-        values (clock_timestamp(), route.id, outcome, 1, session_user, why);
+        values (clock_timestamp(), route.id, outcome, 1, tidemark.login(), why);
     end if;
     return id;
 end

@@ -19,7 +19,7 @@ begin
             case when job.cancelled_at is null then 'finished' else 'cancelled' end, job.finished_at);
     end if;
     update tidemark.replay_job j
-    set cancelled_at = clock_timestamp(), cancelled_by = session_user, finished_at = clock_timestamp()
+    set cancelled_at = clock_timestamp(), cancelled_by = tidemark.login(), finished_at = clock_timestamp()
     where j.id = job.id;
     insert into tidemark.audit (action, object, reason, after)
     values ('replay_cancel', 'replay ' || job.id, replay_cancel.reason, jsonb_build_object('passed_seq', job.passed_seq, 'staged', job.staged));

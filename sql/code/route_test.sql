@@ -40,7 +40,7 @@ begin
     -- No type of the application's: a receiver that does not know the mark takes it for none of its events.
     made := row(0, event_id, clock_timestamp(), clock_timestamp(), 'immediate', 'info',
                 case when tested.domain = '*' then 'tidemark' else tested.domain end, 'tidemark.test', null, null, null, null, null, null,
-                session_user, jsonb_build_object('test', true, 'route', tested.route_code), null)::tidemark.outbox;
+                tidemark.login(), jsonb_build_object('test', true, 'route', tested.route_code), null)::tidemark.outbox;
     event := tidemark.event_json(made) || '{"test": true}';
     route := to_jsonb(tested) || jsonb_build_object('timeout_seconds', extract(epoch from tested.timeout));
     perform tidemark.route_test_note(tested.route_code, event_id, 'begun', null, null, null, route_test.reason);

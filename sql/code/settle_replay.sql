@@ -11,7 +11,7 @@ begin
         error_detail = case settle_replay.outcome when 'failed' then settle_replay.detail else l.error_detail end,
         resolved_at = case settle_replay.outcome when 'sent' then clock_timestamp() end,
         resolution = case settle_replay.outcome when 'sent' then 'sent' end,
-        resolved_by = case settle_replay.outcome when 'sent' then session_user end
+        resolved_by = case settle_replay.outcome when 'sent' then tidemark.login() end
     where l.id = settle_replay.id;
 end
 $$;

@@ -8,6 +8,7 @@ declare
     w constant tidemark.worker := plan.worker;
     s constant tidemark.source := plan.source;
     at constant timestamptz := clock_timestamp();
+    login constant name := tidemark.login();
     dead bigint;
 begin
     if plan.step = 'retry' then
@@ -18,7 +19,7 @@ begin
               and p.item_id = any (page.ledger_ids) and p.item_id not in (select f.item_id from unnest(failed) f)
             returning p.*)
         update tidemark.dead_letter l
-        set resolved_at = at, resolution = 'sent', resolved_by = session_user, attempts = l.attempts + 1
+        set resolved_at = at, resolution = 'sent', resolved_by = login, attempts = l.attempts + 1
         from done d where l.id = d.dead_letter_id;
     end if;
     if cardinality(failed) = 0 then

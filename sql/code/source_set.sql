@@ -20,7 +20,7 @@ begin
         end if;
         definition := jsonb_populate_record(null::tidemark.source, jsonb_build_object(
             'source', source_set.source, 'id_collate_c', false, 'key_columns', '{}'::text[], 'group_key', '{}'::text[], 'margin', '1 second', 'sweep_every', '1 minute',
-            'bucket', '1 hour', 'description', '', 'created_at', clock_timestamp(), 'created_by', session_user));
+            'bucket', '1 hour', 'description', '', 'created_at', clock_timestamp(), 'created_by', tidemark.login()));
     end if;
     definition := jsonb_populate_record(definition, changes - 'table');
     if changes ? 'table' then

@@ -17,7 +17,7 @@ begin
 
     perform set_config('tidemark.reason', stage_set.reason, true);
     update tidemark.stage
-    set stage = stage_set.stage, changed_at = clock_timestamp(), changed_by = session_user, reason = stage_set.reason,
+    set stage = stage_set.stage, changed_at = clock_timestamp(), changed_by = tidemark.login(), reason = stage_set.reason,
         (system_identifier, database) = (
             select c.system_identifier, current_database() from pg_control_system() c
             where stage_set.stage = 'live');

@@ -5,11 +5,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    login constant name := tidemark.login();
     shards constant integer := (select w.shards from tidemark.worker w where w.worker = worker_cursors_make.worker);
     made integer;
 begin
-    -- The session's, since here the current user is the owner. Members of the owner are as good as operators.
-    if not pg_has_role(session_user, 'tidemark_admin', 'member') and not pg_has_role(session_user, 'tidemark_owner', 'member')
+    -- Of the login, since here the current user is the owner. Members of the owner are as good as operators.
+    if not pg_has_role(login, 'tidemark_admin', 'member') and not pg_has_role(login, 'tidemark_owner', 'member')
         and not exists (select from tidemark.worker w where w.worker = worker_cursors_make.worker and w.handler = 'go') then
         raise exception using errcode = 'insufficient_privilege', message = 'only members of tidemark_admin give a worker its sources',
             hint = 'A Go program may for its own worker.';
