@@ -29,7 +29,7 @@ func TestFunctionsPinTheirSearchPath(t *testing.T) {
 	t.Parallel()
 	s := open(t, tidemarktest.NewDB(t), "catalog")
 	s.wantRows(`select p.proname::text from `+ours+` and not coalesce('search_path=pg_catalog, pg_temp' = any (p.proconfig), false) order by p.proname collate "C"`, unpinned...)
-	s.wantRows(`select p.proname::text || ' ' || l.lanname from pg_language l, ` + ours + ` and l.oid = p.prolang and (l.lanname <> 'sql' or p.prosecdef)
+	s.wantRows(`select p.proname::text || ' ' || l.lanname from pg_language l, `+ours+` and l.oid = p.prolang and (l.lanname <> 'sql' or p.prosecdef)
 		and not coalesce('search_path=pg_catalog, pg_temp' = any (p.proconfig), false)`, "login plpgsql")
 }
 

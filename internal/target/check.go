@@ -81,8 +81,9 @@ func (k Kind) reference(ref string) *Problem {
 	if len(ref) > k.MaxBytes {
 		return &Problem{fmt.Sprintf("target_ref has more than %d bytes", k.MaxBytes), hint}
 	}
-	if _, query, found := strings.Cut(ref, "?"); k.URL && found {
-		for _, part := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' }) {
+	if k.URL {
+		// Of the query and of the path. No name is encoded by now.
+		for _, part := range strings.FieldsFunc(ref, func(r rune) bool { return strings.ContainsRune("?&;", r) })[1:] {
 			name, _, _ := strings.Cut(part, "=")
 			if name = lower(name); known.SecretName.MatchString(name) {
 				return &Problem{

@@ -35,9 +35,10 @@ begin
         return;
     end if;
     if kind ? 'url' then
-        select lower(split_part(p, '=', 1) collate "C") into chosen
-        from regexp_split_to_table(substr(target_ref, nullif(strpos(target_ref, '?'), 0) + 1), '[&;]') p
-        where lower(split_part(p, '=', 1) collate "C") ~ (rules ->> 'secret_name') limit 1;
+        -- Of the query and of the path. No name is encoded by now.
+        select lower(split_part(p.part, '=', 1) collate "C") into chosen
+        from regexp_split_to_table(target_ref, '[?&;]') with ordinality p (part, n)
+        where p.n > 1 and lower(split_part(p.part, '=', 1) collate "C") ~ (rules ->> 'secret_name') order by p.n limit 1;
         if found then
             problem := format('target_ref holds a secret in plain text, the parameter %s', left(chosen, 100));
             hint := 'Readers and the audit see target_ref. Send it as a header: the option headers, '

@@ -12,7 +12,7 @@ begin
   "name": "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$",
   "key_prefix": "^whs(ec|k)_",
   "secret_name": "authorization|cookie|token|secret|passw|credential|session|(api|access|private|subscription|function)[-_.]?key|^(x[-_])?(auth|key|sig|signature|pass|pwd|jwt|code)$|^x[-_]auth",
-  "secret_value": "^(bearer|basic|digest|token|apikey|negotiate) +[^ ]|^whs(ec|k)_",
+  "secret_value": "^[\\x09 ]*((bearer|basic|digest|token|apikey|negotiate)[\\x09 ]+[^\\x09 ]|whs(ec|k)_)",
   "header_name": "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}$",
   "header_value": "^[^\\x01-\\x08\\x0a-\\x1f\\x7f]*$",
   "reserved_header": "^(connection|keep-alive|te|trailer|transfer-encoding|upgrade|host|content-type|content-length|content-encoding|expect|accept-encoding|traceparent|idempotency-key|x-idempotency-key)$|^(proxy-|webhook-|tidemark-|ce-)",
@@ -28,6 +28,7 @@ begin
       {"not": "[\\x01-\\x20\\x7f]", "problem": "must have no spaces and no control characters"},
       {"not": "#", "problem": "has a fragment (#), which is never sent"},
       {"not": "^https?://[^/?]*@", "problem": "holds a user or a password: use the option headers, {\"Authorization\": {\"secret\": \"NAME\"}}"},
+      {"not": "[?&;][^?&;=]*%(2[5dDeE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF]|7[eE])", "problem": "has a parameter whose name is percent-encoded without need: write its letters as they are"},
       {"must": "^https?://([^]/?@:\\\\[]+|\\[[0-9A-Fa-f:.]+\\])(:[0-9]{1,5})?([/?].*)?$", "problem": "must be a URL with a host and, if any, a port"}]},
     {"kind": "kafka", "ref": "topic", "example": "orders", "max_bytes": 249, "rules": [
       {"must": "^[A-Za-z0-9._-]+$", "problem": "must be a topic: letters, digits, \".\", \"_\" and \"-\""},
