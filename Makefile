@@ -23,12 +23,16 @@ build: ## Build bin/tidemark
 	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/tidemark ./cmd/tidemark
 
 .PHONY: demo
-demo: postgres build ## Run everything on a private PostgreSQL that leaves nothing behind
-	bin/tidemark demo
+demo: postgres bin/tidemark-demo ## Run everything on a private PostgreSQL that leaves nothing behind
+	bin/tidemark-demo
 
 .PHONY: demo-governance
-demo-governance: postgres build ## Run the pack governance over a million rows on a private PostgreSQL
-	bin/tidemark demo governance
+demo-governance: postgres build bin/tidemark-demo ## Run the pack governance over a million rows on a private PostgreSQL
+	bin/tidemark-demo governance
+
+.PHONY: bin/tidemark-demo
+bin/tidemark-demo:
+	$(GO) build -trimpath -o $@ ./cmd/tidemark-demo
 
 # Debian has PgBouncer in /usr/sbin, which is not in every user's PATH.
 .PHONY: test

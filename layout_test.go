@@ -46,7 +46,8 @@ func TestArrows(t *testing.T) {
 		"/internal/demo":             {"", "/internal/config", "/internal/daemon", "/internal/devpg", "/internal/postgres", "/migrate", "/packs"},
 		"/test/chaos":                {"/internal/devpg", "/migrate"},
 		"/tidemarktest":              {"", "/internal/devpg", "/migrate", "/sink"},
-		"/cmd/tidemark":              {"", "/internal/emit", "/internal/daemon", "/internal/admin", "/internal/config", "/internal/demo", "/internal/intake", "/internal/oneline", "/internal/payload", "/internal/postgres", "/internal/target", "/migrate", "/packs", "/sink"},
+		"/cmd/tidemark-demo":         {"/internal/demo"},
+		"/cmd/tidemark":              {"", "/internal/emit", "/internal/daemon", "/internal/admin", "/internal/config", "/internal/intake", "/internal/oneline", "/internal/payload", "/internal/postgres", "/internal/target", "/migrate", "/packs", "/sink"},
 	}
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
 	if err != nil {
@@ -66,12 +67,14 @@ func TestArrows(t *testing.T) {
 		}
 	}
 
-	out, err = exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
-	if err != nil {
-		t.Fatal(err)
+	for _, path := range pulledIn(t, "./cmd/tidemark") {
+		for _, server := range []string{"github.com/nats-io/nats-server/", "github.com/twmb/franz-go/pkg/kfake", "github.com/fergusstrange/", module + "/internal/demo", module + "/internal/devpg"} {
+			if strings.HasPrefix(path, server) {
+				t.Errorf("the command tidemark pulls in %s", path)
+			}
+		}
 	}
-	for path := range strings.Lines(string(out)) {
-		path = strings.TrimSpace(path)
+	for _, path := range pulledIn(t, ".") {
 		known := slices.ContainsFunc([]string{
 			module, "github.com/jackc/", "golang.org/x/",
 			// Emit checks payloads with it; it imports golang.org/x/text alone, as pgx does.
@@ -81,4 +84,14 @@ func TestArrows(t *testing.T) {
 			t.Errorf("the library package pulls in %s", path)
 		}
 	}
+}
+
+// pulledIn is what a package imports, and what that imports, outside the standard library.
+func pulledIn(t *testing.T, name string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(out))
 }

@@ -43,7 +43,6 @@ func newRoot() *cobra.Command {
 		newCapture(a),
 		newConfig(a),
 		newDeadLetter(a),
-		newDemo(),
 		newDisable(a),
 		newDoctor(a),
 		newDomain(a),

@@ -1,4 +1,4 @@
-// Package demo is `tidemark demo`: the main job end to end, with the real daemon, on a private PostgreSQL and
+// Package demo is the command tidemark-demo: the main job end to end, with the real daemon, on a private PostgreSQL and
 // with targets in this process, under a load that would make a simpler consumer lose events, with the result
 // checked from outside.
 package demo

@@ -63,7 +63,7 @@ func (s *show) report(ctx context.Context) error {
 	}
 	s.table(f)
 	s.say(`
-Look further, in a database of your own (tidemark migrate up), or here with: tidemark demo --keep
+Look further, in a database of your own (tidemark migrate up), or here with: bin/tidemark-demo --keep
    tidemark status                              how the workers are
    tidemark event list                          the log; event show ID: with its evidence
    tidemark verify                              checks of the whole installation

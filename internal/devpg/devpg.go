@@ -1,4 +1,4 @@
-// Package devpg runs a private PostgreSQL cluster for `tidemark demo` and for
+// Package devpg runs a private PostgreSQL cluster for `tidemark-demo` and for
 // tests. It works without Docker and as root, and the server never outlives
 // the process that started it.
 //

@@ -1,7 +1,14 @@
+// Command tidemark-demo shows Tidemark at work, on a private PostgreSQL that leaves nothing behind. It carries that server
+// and the brokers which it delivers to, so that the command tidemark need not.
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -9,27 +16,44 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/demo"
 )
 
-func newDemo() *cobra.Command {
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
+	if err := newRoot().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "tidemark-demo:", err)
+		return 1
+	}
+	return 0
+}
+
+func newRoot() *cobra.Command {
 	options := demo.Options{Load: 16 * time.Second, Rate: 800, Events: 10_500}
 	cmd := &cobra.Command{
-		Use:   "demo",
+		Use:   "tidemark-demo",
 		Short: "Show the main job end to end, on a private PostgreSQL that leaves nothing behind",
 		Long: `Starts a private PostgreSQL, a NATS server, a Kafka broker and a receiver of webhooks, installs
 Tidemark and the pack iu-core, and lets an application emit while two daemons deliver, one of
 which is stopped, and other things go wrong. Shows what came of it, counted by the application
 and the receivers, and fails unless everything that is promised holds. Takes half a minute.`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return demo.Run(cmd.Context(), cmd.OutOrStdout(), options)
 		},
 	}
 	cmd.Flags().BoolVar(&options.Keep, "keep", false, "wait at the end for a look around, until Ctrl-C")
-	cmd.AddCommand(newDemoGovernance())
+	cmd.AddCommand(newGovernance())
 	return cmd
 }
 
-func newDemoGovernance() *cobra.Command {
+func newGovernance() *cobra.Command {
 	options := demo.GovernanceOptions{Rows: 1_037_724, Load: 16 * time.Second}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "governance",
 		Short: "Show the pack governance: five workers over a million rows of an application's tables",
 		Long: `Starts a private PostgreSQL with an application's registry of 1,037,724 births and a log of its
@@ -37,11 +61,21 @@ changes, installs Tidemark and the pack governance, and lets a daemon go through
 application writes on. The daemon is killed in the middle. Shows what came of it, counted in the
 application's own tables, and fails unless nothing is lost and nothing is done twice. Takes a minute
 or two.`,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if options.Binary, err = os.Executable(); err != nil {
-				return err
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if options.Binary == "" {
+				self, err := os.Executable()
+				if err != nil {
+					return err
+				}
+				options.Binary = filepath.Join(filepath.Dir(self), "tidemark")
+			}
+			if _, err := os.Stat(options.Binary); err != nil {
+				return fmt.Errorf("the command tidemark, whose daemon is shown, is not there: %w; name it with --tidemark", err)
 			}
 			return demo.Governance(cmd.Context(), cmd.OutOrStdout(), options)
 		},
 	}
+	cmd.Flags().StringVar(&options.Binary, "tidemark", "", "the command tidemark (default: the one beside this program)")
+	return cmd
 }
