@@ -117,11 +117,32 @@ func TestWorkerStartArguments(t *testing.T) {
 	} {
 		w.refused("TM005", want, fmt.Sprintf(`select tidemark.worker_set('late', starts => '%s')`, starts))
 	}
+	w.pass()
 	w.refused("TM005", "worker default has begun", `select tidemark.worker_set('default', starts => 'now')`)
 	w.refused("TM005", "reads tables", `select tidemark.worker_set('t', '{"source": "table", "handler": "go"}', starts => 'now')`)
 	w.exec(`select tidemark.worker_set('late', starts => '2')`) // the next one
 	w.exec(`select tidemark.worker_set('late', '{"hole_limit": 7}')`)
 	w.wantRows(`select watermark_id from tidemark.worker_cursor where worker = 'late'`, "1")
+}
+
+// A worker that was made, by a pack say, and has made no pass yet can still be told where to begin; the pass that it has
+// just begun is over.
+func TestWorkerStartsAgain(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	for n := range 4 {
+		w.emit(n + 1)
+	}
+	w.late("null")
+	w.exec(`select tidemark.worker_set('late', starts => '2')`)
+	epoch := one[int](w, `select epoch::int from tidemark.claim('late', 'a daemon', '1 minute')`)
+	w.exec(`select tidemark.worker_set('late', starts => '3')`)
+	w.refused("TM011", "epoch", fmt.Sprintf(`select tidemark.lease_check('late', %d)`, epoch))
+	w.emit(5)
+	w.passLate()
+	w.wantReceived(3, 4, 5)
+	w.refused("TM005", "worker late has begun", `select tidemark.worker_set('late', starts => 'start')`)
+	w.wantSound()
 }
 
 // A Go program's worker begins as it is told, once.

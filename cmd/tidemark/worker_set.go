@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -81,7 +80,7 @@ What it reads and its kind of handler are fixed once it is made. An empty text i
 		if s.json {
 			return s.object(w)
 		}
-		if made && w.Source == "outbox" {
+		if (made || starts != "") && w.Source == "outbox" {
 			h, err := s.WorkerHealthOf(ctx, args[0])
 			if err != nil {
 				return err
@@ -110,7 +109,7 @@ func behindText(behind *int64) string {
 	if behind == nil || *behind == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", and %d events before", *behind)
+	return ", and " + count(int(*behind), "event", "events") + " before"
 }
 
 func workerChanges(flags *pflag.FlagSet) (postgres.Changes, error) {

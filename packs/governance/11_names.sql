@@ -63,12 +63,14 @@ comment on view source_names.event_type_registry is 'S1: tidemark.event_type.';
 
 create or replace view source_names.event_pending with (security_invoker = true) as
 select null::text as event_domain, null::text as event_type_hint, format('%I.%I', s.schema_name, s.table_name) as entity_table,
-       p.item_id as entity_ref, p.snapshot as capture_payload, null::timestamptz as processed_at, p.error_count, p.last_error
+       p.item_id as entity_ref, p.snapshot as capture_payload, null::timestamptz as processed_at, p.error_count, p.last_error,
+       p.snapshot ->> g.address_column as canonical_address, null::text as actor_ref
 from tidemark.pending_row p join tidemark.source s on s.source = p.source
+left join governance.watched g on g.source = p.source
 union all
-select r.domain, nullif(r.type, '*'), 'tidemark.outbox', p.seq::text, null, null, p.error_count, p.last_error
+select r.domain, nullif(r.type, '*'), 'tidemark.outbox', p.seq::text, null, null, p.error_count, p.last_error, null, null
 from tidemark.pending p join tidemark.outbound_route r on r.id = p.route_id;
-comment on view source_names.event_pending is 'S2 39.2: tidemark.pending_row (rows of tables) and tidemark.pending (deliveries). What was processed is gone.';
+comment on view source_names.event_pending is 'S2 39.2: tidemark.pending_row (rows of tables) and tidemark.pending (deliveries). What was processed is gone; who caused a change is not known.';
 
 create or replace view source_names.iu_sql_event_route with (security_invoker = true) as
 select r.route_code, r.source_object_kind, r.source_schema, r.source_table, r.sql_event, r.domain as target_event_domain,
@@ -101,7 +103,10 @@ select s.key, s.value, s.description from tidemark.setting s;
 comment on view source_names.dot_config is 'S0, S1, S4: tidemark.setting, where gates are too.';
 
 create or replace view source_names.v_queue_health with (security_invoker = true) as
-select case q.kind when 'job_backlog' then 'backlog_job_queue' else q.kind end as source, q.name as subject, q.domain, q.last_seen_at,
+select case q.kind when 'job_backlog' then 'backlog_job_queue' else q.kind end as source, q.name as subject,
+       coalesce(q.domain, case when split_part(q.name, '/', 1)
+           in ('gov_backfill_sweep', 'gov_handoff_intake', 'gov_input_gate', 'gov_candidate_scan', 'gov_periodic_full_audit')
+           then 'governance' end) as domain, q.last_seen_at,
        q.age_seconds,
        (coalesce(q.numbers -> 'events_seen', q.numbers -> 'waiting'))::bigint as events_seen,
        (q.numbers -> 'attempts_written')::bigint as attempts_written,

@@ -22,7 +22,7 @@ from (
         ('cursor_lag', 'A worker''s cursor is far behind.'),
         ('cursor_dlq', 'A row was dead-lettered.'),
         ('cursor_silent_gap', 'A worker has given no sign of life for too long.'),
-        ('cursor_lease_conflict', 'Two instances want the same cursor for too long.'),
+        ('cursor_lease_conflict', 'Two instances believed to own a cursor, and one was fenced.'),
         ('cursor_watermark_regression', 'A watermark was to go back.'),
         ('cursor_dlq_overflow', 'A worker has too many dead letters.'),
         ('group_invalidation_storm', 'Too large a share of all groups was dirtied before the worker had caught up.'),

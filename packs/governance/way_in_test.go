@@ -95,7 +95,8 @@ func TestWayIn(t *testing.T) {
 	}
 	g.want(110, `select count(distinct idempotency_key) from tidemark.outbox`)
 
-	// A worker of the log takes over behind the last event of an old cursor.
+	// A worker of the log takes over behind the last event of an old cursor, also where a pack has made it before.
+	g.exec(`select tidemark.worker_set('iu_outbound_default', '{"domains": ["iu"]}')`)
 	g.exec(`create table iu_route_worker_cursor (worker_name text primary key, last_created_at timestamptz, last_event_id uuid);
 		insert into iu_route_worker_cursor select 'iu_outbound_default', created_at, id from event_outbox where event_subject_ref = 'u60';
 		select tidemark.worker_set('iu_outbound_default', '{}', 'takes over', starts => (
@@ -167,7 +168,8 @@ func TestSourceNames(t *testing.T) {
 		"iu_route_worker_cursor": `worker_name, event_domain, last_run_at, last_run_summary, events_seen, attempts_written, dead_lettered, metadata, created_at, updated_at`,
 		"event_outbox":           `id, event_domain, event_type, event_stream, delivery_lane, event_severity, event_subject_table, event_subject_ref, safe_payload, occurred_at, created_at`,
 		"event_type_registry":    `event_domain, event_type, enabled`,
-		"event_pending":          `event_domain, event_type_hint, entity_table, entity_ref, capture_payload, processed_at, error_count, last_error`,
+		"event_pending":          `event_domain, event_type_hint, entity_table, entity_ref, canonical_address, actor_ref, capture_payload,
+			processed_at, error_count, last_error`,
 		"iu_sql_event_route":     `route_code, source_object_kind, sql_event, target_event_domain, target_event_type, enabled, dry_run, fail_closed, idempotency_policy, payload_contract`,
 		"iu_outbound_route":      `route_code, event_domain, event_type, target_kind, target_ref, enabled, dry_run, fail_closed, retry_policy`,
 		"iu_route_attempt":       `event_ref, route_kind, status, idempotency_key, attempt_no, error_code, error_detail`,
@@ -196,4 +198,12 @@ func TestSourceNames(t *testing.T) {
 		last_run_summary ->> 'rows_seen', metadata ->> 'ruleset_version', translate(metadata ->> 'sources', '[]"', '{}')) from source_names.gov_worker_cursor where worker_name = 'gov_backfill_sweep'`)
 	g.want(9, `select count(*) from source_names.gov_worker_heartbeat`)
 	g.want("fresh", `select distinct status_hint from source_names.v_queue_health where source = 'heartbeat' and subject like 'gov_backfill%'`)
+	g.want("governance", `select string_agg(distinct coalesce(domain, 'none'), ' ') from source_names.v_queue_health where subject like 'gov%'`)
+
+	// A row that waits, as S2 39.2 has it.
+	g.exec(`alter table birth_registry alter entity_code drop not null;
+		insert into birth_registry (collection_name, canonical_address) values ('c', 'gov:c/1')`)
+	g.drain("gov_backfill_sweep")
+	g.want("public.birth_registry 6 gov:c/1 c 1", `select concat_ws(' ', entity_table, entity_ref, canonical_address,
+		capture_payload ->> 'collection_name', error_count) from source_names.event_pending`)
 }

@@ -39,8 +39,7 @@ begin
     end if;
     if row_.source = 'outbox' then
         if not tidemark.worker_cursor_make(row_.worker, worker_set.starts) and worker_set.starts is not null then
-            raise exception using errcode = 'TM005', message = format('worker %s has begun: where it starts is of a new one', row_.worker),
-                hint = 'To read again what it has read: tidemark.worker_rewind. To send it again: tidemark.route_replay.';
+            perform tidemark.worker_cursor_place(row_.worker, worker_set.starts);
         end if;
     elsif worker_set.starts is not null then
         raise exception using errcode = 'TM005', message = format('worker %s reads tables, each from its beginning', row_.worker);
@@ -57,6 +56,6 @@ begin
     where w.worker = worker_set.worker returning w.*;
 end
 $$;
-comment on function tidemark.worker_set(text, jsonb, text, text) is 'Creates a worker, with its heartbeat and its cursor, or changes the named columns of it. starts is where the cursor of a new one begins: now (the default: with the next event), start (of the log, what retention has left of it), the number of the first event, or a time. With {"source": "table", "handler": …} a worker of tables, which gets its cursors by tidemark.worker_source_add. Its gate stays as it is: closed for a new one. Returns the row. Raises TM005 for an unknown column, another source or handler than it has, an unreadable retry policy, a start of a worker that has begun.';
+comment on function tidemark.worker_set(text, jsonb, text, text) is 'Creates a worker, with its heartbeat and its cursor, or changes the named columns of it. starts is where the cursor of a new one begins, or of one that has made no pass yet: now (the default: with the next event), start (of the log, what retention has left of it), the number of the first event, or a time. With {"source": "table", "handler": …} a worker of tables, which gets its cursors by tidemark.worker_source_add. Its gate stays as it is: closed for a new one. Returns the row. Raises TM005 for an unknown column, another source or handler than it has, an unreadable retry policy, a start of a worker that has begun.';
 revoke all on function tidemark.worker_set(text, jsonb, text, text) from public;
 grant execute on function tidemark.worker_set(text, jsonb, text, text) to tidemark_admin;
