@@ -60,6 +60,20 @@ func TestCaptureGapStays(t *testing.T) {
 	}
 }
 
+// CU12: a comparison that looked at a part of the rows says so, in its answer, in the gap and in the finding.
+func TestCaptureReconcileSaysThatItSamples(t *testing.T) {
+	t.Parallel()
+	s := captured(t, "orders", `create table orders (id int primary key, n int)`)
+	s.exec(reconciled)
+	s.exec(`set session_replication_role = replica; insert into orders select g from generate_series(1, 5) g; reset session_replication_role`)
+	s.counted(5)
+	s.wantRows(`select concat_ws(' ', status, missing_keys, detail ~ '; of the rows written since, 2 were looked at$')
+		from tidemark.capture_reconcile(sample => 2)`, "gap {1,2} t")
+	s.wantRows(openGaps, "public.orders {1,2} 2 0 t")
+	s.wantRows(`select concat_ws(' ', kind, detail ~ 'of the rows written since, 2 were looked at') from tidemark.finding where closed_at is null`, "capture_gap t")
+	s.wantRows(emitGap, "5 t")
+}
+
 // What is lost after a gap was found is added to it: both are emitted.
 func TestCaptureGapGrows(t *testing.T) {
 	t.Parallel()

@@ -27,12 +27,14 @@ begin
         raise exception using errcode = '42501', message = denied;
     end if;
     -- An hour is time enough for a new candidate to come through the gate and the scan by itself. Rows that cannot be
-    -- candidates are dead letters of gov_backfill_sweep, and must not stop the audit.
+    -- candidates (a part of the name is missing, or the key is too long for an index) are dead letters of
+    -- gov_backfill_sweep, and must not stop the audit.
     execute format('
 with page as materialized (
     select %1$s, row_number() over (order by %2$s) as n from (select * from %3$s) r where %4$s and (%5$s) order by %2$s limit $3),
 inventory as materialized (
-    select p.*, c.id, c.scan_time, g.input_quality_state as state, v.candidate_verdict as verdict, v.stale_after
+    select p.*, c.id, c.scan_time, g.input_quality_state as state, v.candidate_verdict as verdict, v.stale_after,
+           p.k is null or c.id is null and (p.collection is null or p.entity is null or octet_length(p.k) > 2500) as refused
     from page p
     left join lateral (
         select c.id, c.scan_time from governance.candidate c where c.candidate_key = p.k and c.ruleset_version = $2 limit 1) c on true
@@ -41,7 +43,7 @@ inventory as materialized (
 added as (
     insert into governance.candidate (ruleset_version, canonical_address, collection_name, entity_code, source, item_id)
     select distinct on (i.k) $2, i.address, i.collection, i.entity, $4, i.item from inventory i
-    where i.id is null and i.k is not null
+    where i.id is null and not i.refused
     order by i.k, i.n
     on conflict (candidate_key, ruleset_version) do nothing
     returning 1),
@@ -53,7 +55,7 @@ marked as (
     order by i.id
     returning 1)
 select count(*), (array_agg(i.item order by i.n desc))[1], (select count(*) from added),
-       count(*) filter (where i.k is null),
+       count(*) filter (where i.refused),
        (select count(*) from marked),
        (select coalesce(jsonb_object_agg(x.s, x.n), ''{}'') from (select coalesce(y.state, ''pending'') as s, count(*) as n from inventory y group by 1) x),
        (select coalesce(jsonb_object_agg(x.s, x.n), ''{}'') from (select coalesce(y.verdict, ''none'') as s, count(*) as n from inventory y group by 1) x)
@@ -159,8 +161,12 @@ begin
     update governance.snapshot s
     set every = coalesce(audit_start.every, s.every), page_rows = coalesce(audit_start.page_rows, s.page_rows)
     where s.snapshot_ref = open.snapshot_ref returning s.* into open;
-    update governance.audit_step a set due_at = clock_timestamp() where a.snapshot_ref = open.snapshot_ref and open.started_at is null;
+    -- A step that was given up is read again; its dead letter finds nothing to do then.
+    update governance.audit_step a set due_at = clock_timestamp()
+    where a.snapshot_ref = open.snapshot_ref and (open.started_at is null or exists (
+        select from tidemark.dead_letter l
+        where l.source = 'governance_audit_step' and l.item_id = a.id::text and l.resolved_at is null));
     return open;
 end
 $$;
-comment on function governance.audit_start(interval, integer) is 'Makes the next full audit due now; one that is under way goes on. every: time between the starts of two audits (default: as before, at first 7 days). page_rows: rows of the inventory per step (default: as before, at first 5000). Returns the audit.';
+comment on function governance.audit_start(interval, integer) is 'Makes the next full audit due now; one that is under way goes on, also where its step was given up. every: time between the starts of two audits (default: as before, at first 7 days). page_rows: rows of the inventory per step (default: as before, at first 5000). Returns the audit.';

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -498,4 +499,47 @@ func TestForeignCodeNeverRuns(t *testing.T) {
 	}
 	g.want(false, `select is_called from e.runs`)
 	g.want(true, `select exists (select from tidemark.finding where detail like 'reading e.births would run code%' and closed_at is null)`)
+}
+
+// A row that has a key and still cannot be a candidate is a dead letter of the sweep, and no end of the audit.
+func TestAuditPassesOverWhatIsNoCandidate(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.exec(`alter table birth_registry alter entity_code drop not null, alter collection_name drop not null;
+		select tidemark.worker_set(w, '{"retry_policy": {"max_attempts": 1}}') from unnest(array['gov_backfill_sweep', 'gov_periodic_full_audit']) w`)
+	g.birth(3)
+	g.exec(`insert into birth_registry (canonical_address, collection_name, entity_code) values ('at/1', 'c', null), ('at/2', null, 'e'), (null, 'a:b', 'e');
+		insert into birth_registry (collection_name, entity_code) select 'c', string_agg(md5(n::text), '') from generate_series(1, 200) n`)
+	g.birth(1)
+	g.drainAll()
+	g.audit()
+	g.want("8 0", `select concat_ws(' ', rows_seen, missing) from governance.snapshot where snapshot_ref = 1`)
+	g.want("4", `select result ->> 'refused' from (select last_run_summary -> 'checkpoint' as result from tidemark.worker_cursor
+		where worker = 'gov_periodic_full_audit') c`)
+	g.want("birth_registry 4", `select string_agg(distinct source || ' ' || n, ', ') from (
+		select source, count(*) over (partition by source) as n from tidemark.dead_letter) l`)
+}
+
+// A step that was given up, for what is mended meanwhile, is done when the audit is asked for again.
+func TestAuditGoesOnBehindAStepThatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.exec(`select tidemark.worker_set('gov_periodic_full_audit', '{"retry_policy": {"max_attempts": 1}}')`)
+	g.birth(30)
+	g.drainAll()
+	g.exec(`select governance.audit_start(page_rows => 10); alter table governance.snapshot add constraint ten check (rows_seen < 11)`)
+	deadline := time.Now().Add(3 * time.Minute)
+	for value[int](g, `select count(*)::int from tidemark.dead_letter`) == 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("the step is never given up")
+		}
+		g.run("gov_periodic_full_audit", 0)
+	}
+	g.exec(`alter table governance.snapshot drop constraint ten`)
+	g.audit()
+	g.want("30", `select rows_seen::text from governance.snapshot where snapshot_ref = 1`)
+	g.exec(`select tidemark.dead_letter_replay(id) from tidemark.dead_letter`)
+	g.drainAll()
+	g.want("30", `select rows_seen::text from governance.snapshot where snapshot_ref = 1`)
+	g.want(0, `select count(*) from tidemark.dead_letter where resolved_at is null`)
 }

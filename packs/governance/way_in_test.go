@@ -168,14 +168,14 @@ func TestSourceNames(t *testing.T) {
 		"iu_route_worker_cursor": `worker_name, event_domain, last_run_at, last_run_summary, events_seen, attempts_written, dead_lettered, metadata, created_at, updated_at`,
 		"event_outbox":           `id, event_domain, event_type, event_stream, delivery_lane, event_severity, event_subject_table, event_subject_ref, safe_payload, occurred_at, created_at`,
 		"event_type_registry":    `event_domain, event_type, enabled`,
-		"event_pending":          `event_domain, event_type_hint, entity_table, entity_ref, canonical_address, actor_ref, capture_payload,
+		"event_pending": `event_domain, event_type_hint, entity_table, entity_ref, canonical_address, actor_ref, capture_payload,
 			processed_at, error_count, last_error`,
-		"iu_sql_event_route":     `route_code, source_object_kind, sql_event, target_event_domain, target_event_type, enabled, dry_run, fail_closed, idempotency_policy, payload_contract`,
-		"iu_outbound_route":      `route_code, event_domain, event_type, target_kind, target_ref, enabled, dry_run, fail_closed, retry_policy`,
-		"iu_route_attempt":       `event_ref, route_kind, status, idempotency_key, attempt_no, error_code, error_detail`,
-		"iu_route_dead_letter":   `event_snapshot, idempotency_key, last_failed_at, resolved_at, resolution, event_domain`,
-		"dot_config":             `key, value`,
-		"v_queue_health":         `source, subject, domain, last_seen_at, age_seconds, events_seen, attempts_written, dead_lettered, status_hint`,
+		"iu_sql_event_route":   `route_code, source_object_kind, sql_event, target_event_domain, target_event_type, enabled, dry_run, fail_closed, idempotency_policy, payload_contract`,
+		"iu_outbound_route":    `route_code, event_domain, event_type, target_kind, target_ref, enabled, dry_run, fail_closed, retry_policy`,
+		"iu_route_attempt":     `event_ref, route_kind, status, idempotency_key, attempt_no, error_code, error_detail`,
+		"iu_route_dead_letter": `event_snapshot, idempotency_key, last_failed_at, resolved_at, resolution, event_domain`,
+		"dot_config":           `key, value`,
+		"v_queue_health":       `source, subject, domain, last_seen_at, age_seconds, events_seen, attempts_written, dead_lettered, status_hint`,
 	} {
 		for _, role := range []string{"tidemark_admin", "tidemark_reader"} {
 			payloads := view == "event_outbox" || view == "event_pending" || view == "iu_route_dead_letter"
