@@ -1,0 +1,56 @@
+package admin
+
+import (
+	"net"
+	"sync"
+)
+
+// maxConns is how many connections the server has at a time. Each takes a file of the process: without a limit, idle clients
+// could leave none for deliveries and for the database. The next ones wait in the system's queue.
+const maxConns = 64
+
+// limited accepts no more connections than slots has room for.
+type limited struct {
+	net.Listener
+
+	slots  chan struct{}
+	closed chan struct{}
+	once   sync.Once
+}
+
+func limit(l net.Listener, most int) *limited {
+	return &limited{Listener: l, slots: make(chan struct{}, most), closed: make(chan struct{})}
+}
+
+// Accept waits for a slot and then for a connection.
+func (l *limited) Accept() (net.Conn, error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, err
+	}
+	return &slotted{Conn: conn, release: sync.OnceFunc(func() { <-l.slots })}, nil
+}
+
+// Close also ends an Accept that waits for a slot.
+func (l *limited) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+type slotted struct {
+	net.Conn
+
+	release func()
+}
+
+func (c *slotted) Close() error {
+	err := c.Conn.Close()
+	c.release()
+	return err
+}

@@ -1,0 +1,119 @@
+package admin
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// counting knows how many of its connections are open, and how many were at once.
+type counting struct {
+	net.Listener
+
+	open, most atomic.Int64
+}
+
+func (c *counting) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	for n, most := c.open.Add(1), c.most.Load(); n > most && !c.most.CompareAndSwap(most, n); most = c.most.Load() {
+	}
+	return counted{conn, c}, nil
+}
+
+type counted struct {
+	net.Conn
+
+	of *counting
+}
+
+func (c counted) Close() error {
+	c.of.open.Add(-1)
+	return c.Conn.Close()
+}
+
+// Clients that only hold connections take no more files of the daemon than maxConns; who comes later is answered once one
+// of them goes.
+func TestConnectionsAreLimited(t *testing.T) {
+	t.Parallel()
+	s, err := New(t.Context(), Options{Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := s.listener.(*limited)
+	count := &counting{Listener: l.Listener}
+	l.Listener = count
+	s.http.ReadHeaderTimeout, s.http.ReadTimeout = time.Hour, time.Hour // or it would cut the idlers off
+	served := make(chan error, 1)
+	go func() { served <- s.Serve() }()
+	defer func() {
+		if err := s.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}()
+
+	var idle []net.Conn
+	for range maxConns + 20 {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle = append(idle, conn)
+	}
+	for deadline := time.Now().Add(time.Minute); count.open.Load() < maxConns; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections are open, want %d", count.open.Load(), maxConns)
+		}
+	}
+	answered := make(chan int, 1)
+	go func() {
+		status, _, _ := get(t, s, "/livez")
+		answered <- status
+	}()
+	for _, conn := range idle {
+		conn.Close()
+	}
+	if status := <-answered; status != http.StatusOK {
+		t.Errorf("/livez: %d", status)
+	}
+	if most := count.most.Load(); most != maxConns {
+		t.Errorf("%d connections at once, want %d", most, maxConns)
+	}
+}
+
+// A server whose connections are all taken stops nevertheless.
+func TestShutdownWhileConnectionsWait(t *testing.T) {
+	t.Parallel()
+	inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := limit(inner, 1)
+	client, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := l.Accept()
+		ended <- err
+	}()
+	l.Close()
+	if err := <-ended; err == nil {
+		t.Error("a connection was accepted by a listener that is closed")
+	}
+}
