@@ -51,6 +51,10 @@ type Result struct {
 	// Detail is one line for people, without secrets and without the payload.
 	Detail string
 
+	// Local: this process lacked what it takes to reach the target, such as a file or a port; nothing was sent. With Retry. It
+	// does not count as an attempt.
+	Local bool
+
 	// Gone: the target says that it will never take anything again. The route is
 	// switched off, with a finding.
 	Gone bool

@@ -250,3 +250,45 @@ func TestReplaysWaitWithLiveEvents(t *testing.T) {
 		}
 	})
 }
+
+// poor is a target that cannot be reached, since this process has no file left for a connection.
+type poor struct{ offered int }
+
+func (p *poor) Open(cursor.Route) (sink.Sink, error) { return p, nil }
+func (*poor) Limits() sink.Limits                    { return sink.Limits{Batch: 1} }
+func (*poor) Close() error                           { return nil }
+
+func (p *poor) Deliver(context.Context, []sink.Delivery) []sink.Result {
+	p.offered++
+	return []sink.Result{{Outcome: sink.Retry, Local: true, Code: "local", Detail: "too many open files"}}
+}
+
+// What this host lacks is no attempt: no event is given up for it, however few attempts its route allows, and what waited
+// waits as before. The target is left alone for a while nevertheless.
+func TestLocalFaultIsNoAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		target := &poor{}
+		d := New(target, always{}, always{})
+		d.Begin(nil)
+		route := routeOfTest(1, "none")
+		route.RetryPolicy = []byte(`{"max_attempts": 1}`)
+		var items []cursor.Item
+		for seq := range int64(20) {
+			items = append(items, freshItem(seq+1, "", 1))
+		}
+		waited := freshItem(30, "", 1)
+		waited.Fresh, waited.Errors = false, 1
+		results := d.Act(t.Context(), &cursor.Page{Routes: []cursor.Route{route}, Items: append(items, waited)})
+		d.Quiesce()
+		results = append(results, d.Collect()...)
+		for _, r := range results {
+			if r.Outcome != cursor.Pending || r.Detail != "" || r.Delay != breakerRests || r.Seq == 30 {
+				t.Errorf("event %d: %+v, want it pending as it was", r.Seq, r)
+			}
+		}
+		if len(results) != len(items) || target.offered != breakerTrips {
+			t.Errorf("%d results for %d events; the target was offered %d, want %d", len(results), len(items), target.offered, breakerTrips)
+		}
+	})
+}

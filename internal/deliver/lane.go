@@ -375,6 +375,13 @@ func (l *lane) conclude(ctx context.Context, j *job, answer sink.Result, blocked
 	case answer.Outcome == sink.Retry && ctx.Err() != nil:
 		l.untried(j, gateClosed, 0, blocked)
 		return
+	case answer.Outcome == sink.Retry && answer.Local:
+		// No attempt, and no fault of the target's. The breaker counts it all the same: it leaves the target alone for a while.
+		l.mu.Lock()
+		l.failure = r
+		l.mu.Unlock()
+		l.untried(j, busy, breakerRests, blocked)
+		return
 	case answer.Outcome == sink.Unknown && ctx.Err() != nil:
 		// We cut it off: tried, and no reason to give it up.
 		r.Outcome = cursor.Pending

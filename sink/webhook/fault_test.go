@@ -386,8 +386,12 @@ func TestFailed(t *testing.T) {
 		{io.EOF, false, sink.Retry, "connect"},
 		{io.EOF, true, sink.Unknown, "reset"},
 		{&net.OpError{Op: "write", Err: syscall.EPIPE}, true, sink.Unknown, "reset"},
+		{&net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}, false, sink.Retry, "local"},
+		{&net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.ENFILE)}, true, sink.Retry, "local"},
+		{&net.OpError{Op: "dial", Err: &net.DNSError{Name: "x", Err: "dial udp 1.1.1.1:53: socket: too many open files"}}, false, sink.Retry, "local"},
+		{&net.OpError{Op: "write", Err: os.NewSyscallError("write", syscall.ENOBUFS)}, true, sink.Unknown, "reset"},
 	} {
-		if got := webhook.Failed(test.err, test.read); got.Outcome != test.outcome || got.Code != test.code {
+		if got := webhook.Failed(test.err, test.read); got.Outcome != test.outcome || got.Code != test.code || got.Local != (test.code == "local") {
 			t.Errorf("%v, read %t: %+v", test.err, test.read, got)
 		}
 	}
