@@ -50,7 +50,8 @@ comment on view governance.summary is 'Candidates per ruleset, by input quality 
 
 create or replace view governance.progress as
 select c.worker, c.source, c.shard, c.phase, c.watermark_ts, c.watermark_id,
-       c.events_seen as rows_seen,
+       case c.source when 'governance_audit_step' then (select coalesce(sum(x.rows_seen), 0)::bigint from governance.snapshot x)
+                     else c.events_seen end as rows_seen,
        coalesce((k.of_ ->> 'batch_count')::bigint, 0) as batch_count,
        (k.of_ ->> 'dirty_marked')::bigint as dirty_marked,
        c.dead_lettered as dlq,
@@ -86,7 +87,7 @@ cross join lateral (
     where c.source = 'governance_audit_step') b
 where c.worker in ('gov_backfill_sweep', 'gov_handoff_intake', 'gov_input_gate', 'gov_candidate_scan', 'gov_periodic_full_audit');
 comment on view governance.progress is
-'How far each worker has come in each source. rows_seen, dlq and batch_count (pages that had rows): since the beginning. dirty_marked, snapshot_ref, ruleset_version, started_at, ended_at: of the latest page that had rows. batches_done, batches_total: full pages of a first sweep, or of the audit under way, by the size that ANALYZE found last (null: it never ran); after it they are equal. lag_seconds as in tidemark.cursor_lag. Source: S2 39.6, 39.7.';
+'How far each worker has come in each source. rows_seen (of the audit: rows of the inventory), dlq and batch_count (pages that had rows): since the beginning. dirty_marked, snapshot_ref, ruleset_version, started_at, ended_at: of the latest page that had rows. batches_done, batches_total: full pages of a first sweep, or of the audit under way, by the size that ANALYZE found last (null: it never ran); after it they are equal. lag_seconds as in tidemark.cursor_lag. Source: S2 39.6, 39.7.';
 
 create or replace view governance.metrics as
 with p as materialized (select * from governance.progress)

@@ -407,7 +407,7 @@ func TestCheckpoint(t *testing.T) {
 	g.audit()
 	g.drainAll()
 	g.want("2 1", `select concat_ws(' ', dirty_marked, ruleset_version) from governance.progress where source = 'registry_changelog'`)
-	g.want("1 1 0", `select concat_ws(' ', snapshot_ref, ruleset_version, dirty_marked) from governance.progress where worker = 'gov_periodic_full_audit'`)
+	g.want("1 1 0 13", `select concat_ws(' ', snapshot_ref, ruleset_version, dirty_marked, rows_seen) from governance.progress where worker = 'gov_periodic_full_audit'`)
 }
 
 // Batches done and total, of a first sweep and of an audit; after it they are equal, whatever comes.
@@ -499,6 +499,17 @@ func TestForeignCodeNeverRuns(t *testing.T) {
 	}
 	g.want(false, `select is_called from e.runs`)
 	g.want(true, `select exists (select from tidemark.finding where detail like 'reading e.births would run code%' and closed_at is null)`)
+}
+
+// The pack owns schemas beside that of Tidemark: a database that has it is named once where roles are shared.
+func TestVerifyNamesADatabaseOnce(t *testing.T) {
+	t.Parallel()
+	other := tidemarktest.NewDB(t)
+	install(t, other)
+	name := other.Pool.Config().ConnConfig.Database
+	g := govern{tidemarktest.NewDB(t), t, nil}
+	g.conn = g.Connect(t)
+	g.want(1, `select count(*) from tidemark.verify() v, regexp_matches(v.detail, $1 || '\M', 'g') where v."check" = 'roles'`, name)
 }
 
 // A row that has a key and still cannot be a candidate is a dead letter of the sweep, and no end of the audit.

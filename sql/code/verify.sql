@@ -213,7 +213,7 @@ as $$
         union all
         select 'roles', 'warn',
                nullif(concat_ws('; ',
-                   (select 'a right here is one in ' || string_agg(d.datname, ', ' order by d.datname)
+                   (select 'a right here is one in ' || string_agg(distinct d.datname::text, ', ' order by d.datname::text)
                     from pg_shdepend s join pg_database d on d.oid = s.dbid
                     where s.refclassid = 'pg_authid'::regclass and s.refobjid = to_regrole('tidemark_owner') and s.deptype = 'o'
                       and s.classid = 'pg_namespace'::regclass and d.datname <> current_database()),
