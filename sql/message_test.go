@@ -1,9 +1,9 @@
 package sql_test
 
 import (
-	"fmt"
 	"testing"
 
+	"github.com/tidemarkhq/tidemark/sql"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -52,13 +52,77 @@ func TestMessagesAreNotForReaders(t *testing.T) {
 	reader.wantRefused("42501", `select last_error from tidemark.pending`)
 	reader.wantRefused("42501", `select last_error from tidemark.pending_row`)
 	reader.wantRefused("42501", `select detail from tidemark.attempt`)
-	// Whatever else there is to select, also by a table that is made tomorrow.
-	for _, sql := range reader.lines(`select format('select count(*) from tidemark.%I t where concat_ws('' '', %s) like ''%%` + secret + `%%''', c.relname,
+	reader.wantNowhere(secret)
+}
+
+// A handler that raises an error of class 42, or one of Tidemark's, in words of its own holds the worker: nothing that a
+// reader may select has the words.
+func TestMessagesOfHeldWorkersAreNotForReaders(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"42501", "42883", "42P01", "42703", "42804", "42601", "0A000", "TM001"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			db := tidemarktest.NewDB(t)
+			const secret = "4111-1111"
+			s := tailing{live(t, db)}
+			s.exec(`create table births (id bigint generated always as identity primary key, card text);
+				create function take(rows births[]) returns void language plpgsql as $$ begin
+					raise exception using errcode = '` + code + `', message = rows[1].card; end $$;
+				insert into births (card) values ('` + secret + `')`)
+			s.source("births", `{"table": "public.births", "id_column": "id", "safety": "sequence"}`)
+			s.worker("w", `{"handler": "sql", "handler_ref": "public.take"}`)
+			s.add("w")
+			s.exec(`select tidemark.source_rewind('w', 'births', 'from the start', to_id => '0')`)
+			s.pass()
+			if got := s.once(); got.Status != "held" {
+				t.Fatalf("%+v, want held", got)
+			}
+			s.exec(`select tidemark.finding_ack(id, 'mine') from tidemark.finding where kind = 'source_misconfigured'`)
+			reader, operator := login(t, db, "reader", "tidemark_reader"), login(t, db, "operator", "tidemark_admin")
+			operator.want(`select count(*) from tidemark.finding_detail where detail like '%`+secret+`%'`, "1")
+			reader.want(`select kind, left(detail, 6) from tidemark.finding where closed_at is null`, "source_misconfigured "+code+":")
+			reader.wantNowhere(secret)
+		})
+	}
+}
+
+// The migration that took messages out of findings takes them out of those that are there.
+func TestMessagesOfOldFindingsAreMoved(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	const secret = "4111-1111"
+	s := open(t, db, "superuser")
+	s.exec(`insert into tidemark.finding (kind, subject, severity, detail, last_seen_at)
+		select k, 'w', 'high', 'it fails: ` + secret + `', now() - interval '1 year'
+		from unnest('{source_misconfigured,worker_failing,target_down,route_misconfigured,cursor_holes}'::text[]) k`)
+	s.exec(`select tidemark.finding_ack(id, 'mine') from tidemark.finding where kind <> 'cursor_holes'`)
+	s.exec(`update tidemark.finding set detail = 'holes' where kind = 'cursor_holes'`)
+	migration, err := sql.Files.ReadFile("migrations/0041_messages_of_findings.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.exec(`begin;` + string(migration) + `commit`)
+	reader, operator := login(t, db, "reader", "tidemark_reader"), login(t, db, "operator", "tidemark_admin")
+	operator.want(`select count(*) from tidemark.finding_detail where detail like '%`+secret+`%'`, "4")
+	reader.want(`select detail from tidemark.finding where kind = 'cursor_holes'`, "holes")
+	reader.wantNowhere(secret)
+}
+
+// wantNowhere looks for a text in whatever the role may select, also in a table that is made tomorrow.
+func (s tailing) wantNowhere(secret string) {
+	s.t.Helper()
+	for _, sql := range s.selectable(secret) {
+		s.want(sql, "0")
+	}
+}
+
+// selectable are queries that count where the text is among what the role may select.
+func (s tailing) selectable(secret string) []string {
+	s.t.Helper()
+	return append(s.lines(`select format('select count(*) from tidemark.%I t where concat_ws('' '', %s) like ''%%`+secret+`%%''', c.relname,
 			string_agg(format('t.%I::text', a.attname), ', '))
 		from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
 		where c.relnamespace = 'tidemark'::regnamespace and c.relkind in ('r', 'p', 'v') and not c.relispartition
-		  and has_column_privilege(c.oid, a.attnum, 'select') group by c.relname order by 1`) {
-		reader.want(sql, "0")
-	}
-	reader.want(fmt.Sprintf(`select count(*) from tidemark.verify() v where v.detail like '%%%s%%'`, secret), "0")
+		  and has_column_privilege(c.oid, a.attnum, 'select') group by c.relname order by 1`),
+		`select count(*) from tidemark.verify() v where v.detail like '%`+secret+`%'`)
 }

@@ -94,7 +94,7 @@ var findingKinds = map[string]explanation{
 		"tidemark source check SOURCE",
 	},
 	"source_misconfigured": {
-		"The worker's handler or a right of its is missing: the detail says which. It is held.",
+		"The worker's handler or a right of its is missing: the detail says which, to operators in the server's words. It is held.",
 		"Make the function or the event type, or grant the right, and it goes on.",
 		"tidemark worker show WORKER",
 	},

@@ -21,6 +21,8 @@ declare
     got tidemark.source_page;
     problem text;
     kind text;
+    code text;
+    message text;
 begin
     status := next.status;
     detail := next.detail;
@@ -40,11 +42,12 @@ begin
     exception
         when undefined_table or undefined_column or undefined_function or feature_not_supported or insufficient_privilege
           or datatype_mismatch or syntax_error then
-            get stacked diagnostics problem = message_text;
+            get stacked diagnostics code = returned_sqlstate, message = message_text;
+            problem := code || ': ' || tidemark.error_means(code);
             kind := 'source_misconfigured';
     end;
     if problem is not null then
-        next := tidemark.source_misread(next, kind, problem);
+        next := tidemark.source_misread(next, kind, problem, message);
         status := next.status;
         detail := next.detail;
         perform tidemark.source_rest(next);

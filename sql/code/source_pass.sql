@@ -111,8 +111,10 @@ begin
         when undefined_table or undefined_column or undefined_function or feature_not_supported or insufficient_privilege or datatype_mismatch or syntax_error
           or sqlstate 'TM001' then
             -- Not a row's fault: whoever has changed the table, the function or the rights must put it right.
-            get stacked diagnostics message = message_text;
-            return tidemark.source_rest(tidemark.source_misread(plan, 'source_misconfigured', message));
+            -- A handler can raise any of these, with any words.
+            get stacked diagnostics code = returned_sqlstate, message = message_text;
+            return tidemark.source_rest(tidemark.source_misread(plan, 'source_misconfigured', code || ': ' || tidemark.error_means(code)
+                || case when (plan.worker).handler = 'emit' then ' (of ' || (plan.worker).handler_ref || ')' else '' end, message));
     end;
 end
 $$;
