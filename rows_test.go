@@ -257,3 +257,37 @@ func TestHandleRowsArguments(t *testing.T) {
 		}()
 	}
 }
+
+// A row that the database cannot show as JSON, one whose JSON nests deeper than Go decodes, and one for which the source's filter
+// fails: each is refused by itself, its handler's attempts as well as those that no handler sees. The others go on, in order.
+func TestHandleRowsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	p := startRows(t, "", noteRows)
+	p.stop()
+	p.exec(`alter table births add column doc json, add column deep jsonb, add column n integer not null default 1; alter table effect add column at bigint generated always as identity`)
+	p.exec(`select tidemark.source_set('births', '{"filter": "1 / n > 0"}')`)
+	p.exec(`insert into births (born_at, name, doc, deep, n) select now() - interval '1 minute' + n * interval '1 s', n::text,
+		case n when 3 then json '"\u0000"' when 4 then json '1e999999' end,
+		case n when 6 then (repeat('[', 10100) || repeat(']', 10100))::jsonb end, case n when 8 then 0 else 1 end from generate_series(1, 10) n`)
+	const inOrder = `select coalesce(string_agg(n, ' ' order by at), '') from effect`
+	const dead = `select concat_ws(' ', item_id, attempts, error_code, error_detail, event_snapshot ->> 'name') from tidemark.dead_letter where resolved_at is null order by item_id::int`
+	letters := []string{
+		"3 3 22P05 the row cannot be read as jsonb: column doc 3", "4 3 22003 the row cannot be read as jsonb: column doc 4",
+		"6 3 handler invalid character '[' exceeded max depth 6", "8 1 22012 the filter of the source fails: division by zero 8",
+	}
+	p.stop = p.runRows(noteRows)
+	p.eventually(inOrder, "1 2 5 7 9 10")
+	p.eventually(dead, letters...)
+	p.exec(`insert into births (born_at, name, doc) values (now() - interval '30 minutes', 'late', null), (now() - interval '29 minutes', 'late too', json '"\ud800"'), (now(), 'after', '{}')`)
+	p.exec(`update tidemark.worker_cursor set sweep = sweep - 'done_at'`)
+	p.eventually(inOrder, "1 2 5 7 9 10 after late")
+	p.eventually(dead, append(letters, "12 3 22P02 the row cannot be read as jsonb: column doc late too")...)
+	p.eventually(`select kind || ' ' || subject from tidemark.finding where closed_at is null`, "cursor_dlq billing.rows/births/0")
+
+	// One is mended, one is gone, and one is taken as it is.
+	p.exec(`update births set doc = '{}' where id = 3; delete from births where id = 4`)
+	p.exec(`select tidemark.dead_letter_replay(id) from tidemark.dead_letter where item_id in ('3', '4', '8')`)
+	p.eventually(inOrder, "1 2 5 7 9 10 after late 3 8")
+	p.eventually(`select concat_ws(' ', error_code, error_detail) from tidemark.dead_letter where item_id = '4'`,
+		"TM005 the row is gone, and its snapshot could not hold column doc")
+}

@@ -262,6 +262,60 @@ func TestCaptureThatCannotWrite(t *testing.T) {
 	s.exec(`update orders set note = 'metadata never fails', doc = '{"password": 1}'`)
 }
 
+// JSON that a payload cannot hold, in each type that has it: the statement fails and names the route, or goes on with the change on
+// record.
+func TestCaptureOfJSONThatAPayloadCannotHold(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "app")
+	s.exec(`select tidemark.stage_set('live', 'test'), tidemark.gate_set('routes.enabled', true)`)
+	s.exec(`create domain doc as json; create domain docs as json[]; create type pair as (doc json)`)
+	for i, c := range []struct{ typ, value, code string }{
+		{"json", `'"\u0000"'`, "22P05"},
+		{"json", `'1e999999'`, "22003"},
+		{"json", `'"\ud800"'`, "22P02"},
+		{"doc", `'"\u0000"'`, "22P05"},
+		{"json[]", `array['1', '"\u0000"']`, "22P05"},
+		{"docs", `array['"\u0000"']::json[]`, "22P05"},
+		{"json", "(repeat('[', 600) || repeat(']', 600))", "TM005"},
+		{"pair", `row('"\u0000"')`, ""}, // as its text
+		{"pair[]", `array[row('"\u0000"')]::pair[]`, ""},
+		{"numeric", "'NaN'", ""}, {"float8", "'-Infinity'", ""}, {"timestamptz", "'infinity'", ""}, {"timestamptz", "'294276-12-31'", ""},
+		{"date", "'4713-11-24 BC'", ""}, {"interval", "'178000000 years'", ""}, {"int4range[]", "'{empty}'", ""}, {"text", `E'\u0001\uffff'`, ""},
+	} {
+		t.Run(c.typ+" "+c.value, func(t *testing.T) {
+			s := s
+			s.t = t
+			table := fmt.Sprintf("t%d", i)
+			s.exec(fmt.Sprintf(`create table %s (id int primary key, odd %s)`, table, c.typ))
+			s.capture(table)
+			s.exec(`update tidemark.inbound_route set payload_columns = '{odd}' where source_table = $1 and sql_event <> 'truncate'`, table)
+			s.exec(`select tidemark.capture_refresh()`)
+			events := `select count(*)::text from tidemark.outbox where subject_table = 'public.` + table + `' and payload -> 'columns' ? 'odd'`
+			for n, fails := range []bool{true, false} {
+				s.exec(`update tidemark.inbound_route set fail_closed = $2 where source_table = $1`, table, fails)
+				statement := fmt.Sprintf(`insert into %s values (%d, (%s)::%s)`, table, n, c.value, c.typ)
+				if c.code != "" && fails {
+					want := "TM002"
+					if c.code == "TM005" {
+						want = c.code
+					}
+					s.refused(want, "inbound route ", statement)
+				} else {
+					s.exec(statement)
+				}
+			}
+			if c.code == "" {
+				s.wantRows(events, "2")
+				return
+			}
+			s.wantRows(events, "0")
+			s.wantRows(`select id::text from `+table, "1")
+			s.wantRows(`select concat_ws(' ', c.outcome, c.rows, strpos(c.reason, '`+c.code+`') > 0 or c.reason like '%levels%') from tidemark.captured c
+				join tidemark.inbound_route r on r.id = c.route_id where r.source_table = '`+table+`'`, "failed 1 t")
+		})
+	}
+}
+
 func TestCaptureOncePerTransaction(t *testing.T) {
 	t.Parallel()
 	s := captured(t, "orders", `create table orders (id int primary key, n int); create table keyless (n int)`)

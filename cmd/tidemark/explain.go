@@ -104,8 +104,8 @@ var findingKinds = map[string]explanation{
 		"tidemark source check SOURCE",
 	},
 	"source_count_mismatch": {
-		"Counted again, a time bucket of the source has another number of rows than the worker has processed: rows were changed, deleted, or came later than the source declares.",
-		"Look at that bucket. If rows were missed, rewind the worker before it, and ask who writes so late.",
+		"Counted again, a time bucket of the source has another number of rows than the worker has processed: rows were changed, deleted, or came later than the source declares. Or rows cannot be counted, since the source's filter fails for one of them.",
+		"Look at that bucket. If rows were missed, rewind the worker before it, and ask who writes so late. Write a filter that fails for no row.",
 		"tidemark worker show WORKER",
 	},
 	"source_clock_back": {

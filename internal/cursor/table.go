@@ -122,9 +122,9 @@ func within(ctx context.Context, db Querier, timeout time.Duration, into any, sq
 
 // Row is a row of a table.
 type Row struct {
-	ID   string          `json:"id"`
-	Time *time.Time      `json:"ts"`
-	Row  json.RawMessage `json:"row"`
+	ID   string
+	Time *time.Time
+	Row  json.RawMessage
 }
 
 // FailedRow is a row that was refused.
@@ -144,11 +144,15 @@ type Handle func(ctx context.Context, tx pgx.Tx, rows []Row) (failed []FailedRow
 func (t *Table) Apply(ctx context.Context, rows int, handle Handle) (pass Pass, err error) {
 	err = pgx.BeginTxFunc(ctx, t.db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		began := time.Now()
-		var plan, read *string
-		var detail *string
-		var items []byte
-		err := tx.QueryRow(ctx, `select status, detail, plan, read, items from tidemark.source_open($1, $2, $3, $4, $5, $6::float8 * interval '1 second')`,
-			t.worker, t.source, t.shard, t.epoch, orNull(rows), t.lease.Seconds()).Scan(&pass.Status, &detail, &plan, &read, &items)
+		var plan, read, refused, detail *string
+		var ids, items []string
+		var times []*time.Time
+		splits := 0
+		// An array of rows: what nests deeper than this program can decode is for the handler to refuse, not for the page.
+		err := tx.QueryRow(ctx, `select status, detail, plan, read, ids, times, items, refused::text, splits
+			from tidemark.source_open($1, $2, $3, $4, $5, $6::float8 * interval '1 second')`,
+			t.worker, t.source, t.shard, t.epoch, orNull(rows), t.lease.Seconds()).
+			Scan(&pass.Status, &detail, &plan, &read, &ids, &times, &items, &refused, &splits)
 		if err != nil {
 			return err
 		}
@@ -158,26 +162,25 @@ func (t *Table) Apply(ctx context.Context, rows int, handle Handle) (pass Pass, 
 			}
 			return nil
 		}
-		var page []Row
-		if items != nil {
-			if err := json.Unmarshal(items, &page); err != nil {
-				return err
-			}
+		page := make([]Row, len(ids))
+		for i, id := range ids {
+			page[i] = Row{ID: id, Time: times[i], Row: json.RawMessage(items[i])}
 		}
 		var failed []FailedRow
-		splits := 0
 		if len(page) > 0 {
-			if failed, splits, err = handle(ctx, tx, page); err != nil {
+			tries := 0
+			if failed, tries, err = handle(ctx, tx, page); err != nil {
 				return err
 			}
+			splits += tries
 		}
-		pass, err = t.close(ctx, tx, *plan, *read, failed, splits, began)
+		pass, err = t.close(ctx, tx, *plan, *read, *refused, failed, splits, began)
 		return err
 	})
 	return pass, err
 }
 
-func (t *Table) close(ctx context.Context, tx pgx.Tx, plan, read string, failed []FailedRow, splits int, began time.Time) (pass Pass, err error) {
+func (t *Table) close(ctx context.Context, tx pgx.Tx, plan, read, refused string, failed []FailedRow, splits int, began time.Time) (pass Pass, err error) {
 	type column = []string
 	ids, rows, messages := make(column, len(failed)), make(column, len(failed)), make(column, len(failed))
 	times, permanent, delays := make([]*time.Time, len(failed)), make([]bool, len(failed)), make([]*float64, len(failed))
@@ -189,10 +192,10 @@ func (t *Table) close(ctx context.Context, tx pgx.Tx, plan, read string, failed 
 		}
 	}
 	var summary []byte
-	err = tx.QueryRow(ctx, `select tidemark.source_close($1, $2::text::tidemark.source_plan, $3::text::tidemark.source_page, array(
+	err = tx.QueryRow(ctx, `select tidemark.source_close($1, $2::text::tidemark.source_plan, $3::text::tidemark.source_page, $12::text::tidemark.failed_row[] || array(
 		select row(f.id, f.ts, f.row::jsonb, 'handler', f.message, f.permanent, f.delay)::tidemark.failed_row
 		from unnest($4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::boolean[], $9::float8[]) f (id, ts, row, message, permanent, delay)), $10, $11)`,
-		t.epoch, plan, read, ids, times, rows, messages, permanent, delays, splits, began).Scan(&summary)
+		t.epoch, plan, read, ids, times, rows, messages, permanent, delays, splits, began, refused).Scan(&summary)
 	if err != nil {
 		return Pass{}, err
 	}

@@ -22,7 +22,7 @@ as $$
 begin
     with attribute as (
         select a.attnum, a.attname::text as name, c.ord as in_contract, k.ord as in_key, t.typlen = -1 as of_any_length,
-               coalesce(nullif(t.typbasetype, 0), t.oid) = 'json'::regtype as is_json,
+               coalesce(nullif(t.typbasetype, 0), t.oid) in ('json'::regtype, 'json[]'::regtype) as is_json,
                case when t.typtype <> 'd' and t.oid < 16384 then '%s'
                     when t.typtype = 'd' and b.typtype <> 'd' and b.oid < 16384 then '%s::' || format_type(b.oid, null)
                     else 'nullif(format(''%%s'', %1$s), case when %1$s is null then '''' end)' end as json

@@ -19,6 +19,7 @@ declare
     -- Where rows may hang, it is known which they are before they are handed over.
     careful boolean;
     read tidemark.source_page;
+    got record;
     failed tidemark.failed_row[] := '{}';
     splits integer := 0;
     problem text;
@@ -69,14 +70,16 @@ begin
         if read is null then
             -- Halves of the page, down to the row that is at fault. What is read now is the page: of the first try
             -- nothing has remained.
-            read := tidemark.source_read(plan, 'ids');
+            got := tidemark.source_ids(plan);
+            read := got.page;
             if plan.suspects is not null and read.examined > 1 and read.examined < plan.rows_limit then
                 -- It has fewer rows than the page that was cut off may have had: these are the suspects.
                 plan.suspects := read.examined;
                 plan.rows_limit := tidemark.source_part(read.examined);
-                read := tidemark.source_read(plan, 'ids');
+                got := tidemark.source_ids(plan);
+                read := got.page;
             end if;
-            select s.failed, splits + s.splits, s.result into failed, splits, read.result
+            select got.failed || s.failed, splits + got.splits + s.splits, s.result into failed, splits, read.result
             from tidemark.source_split(plan, act, array(select jsonb_array_elements_text(read.result))) s;
         end if;
         if plan.step = 'forward' and (plan.source).safety = 'sequence' then

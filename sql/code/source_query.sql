@@ -7,7 +7,8 @@ create or replace function tidemark.source_query(
     shards integer,
     step text,
     act text,
-    coalesced boolean default false)
+    coalesced boolean default false,
+    columns_ text[] default null)
 returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -15,12 +16,13 @@ as $$
 declare
     table_ constant text := format('%I.%I', definition.schema_name, definition.table_name);
     -- The rows as the table's own type for an SQL function; as JSON for who makes events or reads them itself.
-    typed constant boolean := act not in ('ids', 'rows', 'emit') and act not like E'\x02%';
+    typed constant boolean := act not in ('ids', 'every', 'rows', 'emit', 'kept', 'text') and act not like E'\x02%';
     rel text := tidemark.source_row(definition, case
         when act like E'\x02%' then split_part(act, E'\x02', 3)
         when typed then format('tidemark.as_is(tidemark_row.*, null::%s)', table_) end);
-    whole constant text := case when typed or act like E'\x02%' then 'tidemark_row.tidemark_whole' when act = 'ids' then 'null::jsonb'
-                                else tidemark.source_json(definition) end;
+    whole constant text := case when typed or act like E'\x02%' then 'tidemark_row.tidemark_whole'
+                                when act in ('ids', 'every') then 'null::jsonb'
+                                else tidemark.source_json(definition, columns_, act = 'text') end;
     -- Always qualified: a bare name in ORDER BY would be the output column of that name, in another type.
     id_ constant text := format('tidemark_row.%I', definition.id_column);
     id text := id_ || case when definition.id_collate_c then ' collate "C"' else '' end;
@@ -88,15 +90,21 @@ select x.*, false from (
             columns, rel, case step when 'null' then ts || ' is null' else format('%s = %L', ts, step) end, id, after_id, ts)
         when step = 'ids' then format(
             'select %s, false as late from %s where %s = any ($5::%s[]) order by %s',
-            columns, rel, id_, definition.id_type, concat_ws(', ', ts, id))
+            columns, rel, id_, definition.id_type,
+            -- As the page has them.
+            case definition.safety when 'sequence' then id when 'capture' then format('array_position($5, %s::text)', id_)
+                                   else concat_ws(', ', ts, id) end)
+        -- limit 1: a join that reads the whole table would make JSON of rows that are not asked for.
         when step = 'retry' then format(
             'select %6$s as r, p.item_id as id, p.item_ts as ts, true as fits,
     null::bigint as xid, null as g, p.item_id as pos, false as late
 from tidemark.source_due($11, %4$L, $6, $4) p
-left join lateral (select true as there, %5$s as r from %2$s where %3$s = p.item_id::%1$s%7$s) t on true
+left join lateral (select true as there, %5$s as r from %2$s where %3$s = p.item_id::%1$s%7$s limit 1) t on true
 where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
             definition.id_type, rel, id_, definition.source, whole,
-            case when typed then 'case when t.there then t.r else tidemark.source_rebuild(t.r, p.snapshot) end' else 'coalesce(t.r, p.snapshot)' end,
+            case when typed then 'case when t.there then t.r else tidemark.source_rebuild(t.r, tidemark.source_whole(p.snapshot)) end'
+                 when act in ('rows', 'emit') then format('coalesce(t.r, tidemark.source_whole(p.snapshot, %L::text[]))', columns_)
+                 else 'coalesce(t.r, p.snapshot)' end,
             -- A number may have been given out again: that row is another, and is read in its turn.
             case when definition.safety = 'sequence' and definition.timestamp_column is not null
                  then format(' and (%s%s) is not distinct from p.item_ts', ts, zone) else '' end)
@@ -122,21 +130,24 @@ select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) 
     (array_agg(e.pos))[count(*)::integer]::text, (count(*) filter (where e.late))::integer, %s, %s, %s, %s, %s, %s from e',
         case when sweeping then 'materialized ' else '' end, page,
         case when step = 'forward' and numbered then 'array_agg(e.pos)' else 'null::bigint[]' end,
-        case act
-            when 'ids' then 'to_jsonb(array_agg(e.id::text) filter (where e.takes))'
-            when 'rows' then 'jsonb_agg(jsonb_build_object(''id'', e.id::text, ''ts'', case when e.ts >= ''0001-01-02'' and e.ts < ''9999-12-31'' then to_char(e.ts at time zone ''UTC'', ''YYYY-MM-DD"T"HH24:MI:SS.US"Z"'') end, ''row'', e.r)) filter (where e.takes)'
-            when 'emit' then format('tidemark.source_emit($11, %L, $6, $13, jsonb_agg(jsonb_build_object(''id'', e.id::text, ''ts'', case when e.ts >= ''0001-01-02'' and e.ts < ''9999-12-31'' then to_char(e.ts at time zone ''UTC'', ''YYYY-MM-DD"T"HH24:MI:SS.US"Z"'') end, ''row'', e.r)) filter (where e.takes))', definition.source)
+        case
+            when act = 'ids' then 'to_jsonb(array_agg(e.id::text) filter (where e.takes))'
+            when act = 'every' then 'to_jsonb(array_agg(e.id::text))'
+            when act in ('rows', 'kept', 'text') then 'jsonb_agg(jsonb_build_object(''id'', e.id::text, ''ts'', case when e.ts >= ''0001-01-02'' and e.ts < ''9999-12-31'' then to_char(e.ts at time zone ''UTC'', ''YYYY-MM-DD"T"HH24:MI:SS.US"Z"'') end, ''row'', e.r)) filter (where e.takes)'
+            when act = 'emit' then format('tidemark.source_emit($11, %L, $6, $13, jsonb_agg(jsonb_build_object(''id'', e.id::text, ''ts'', case when e.ts >= ''0001-01-02'' and e.ts < ''9999-12-31'' then to_char(e.ts at time zone ''UTC'', ''YYYY-MM-DD"T"HH24:MI:SS.US"Z"'') end, ''row'', e.r)) filter (where e.takes))', definition.source)
             else format('case when count(*) filter (where e.takes) > 0 then tidemark.source_call(%L, %L, %L, array_agg(e.r) filter (where e.takes)) end',
                 'select ' || replace(act, E'\x01', '$1'), tidemark.default_search_path(), current_setting('row_security')) end,
         case when step in ('retry', 'ids') then 'array_agg(e.id::text)' when noted is not null then 'array_agg(e.id::text) ' || noted else 'null::text[]' end,
         case when noted is not null then 'array_agg(e.xid::text) ' || noted else 'null::text[]' end,
         case when swept and step in ('forward', 'sweep') then format(
-            '(select jsonb_object_agg(b.at, b.n) from (select date_bin(%L, f.ts, %L) as at, count(*) as n from e f where f.fresh group by 1) b)',
-            definition.bucket, '2000-01-01 00:00:00+00') else 'null::jsonb' end,
+            '(select jsonb_object_agg(b.at, b.n) from (
+    select date_bin(%L, f.ts, %L) as at, count(*) as n from e f where f.fresh and f.ts >= %L group by 1) b)',
+            -- As in tidemark.source_recount.
+            definition.bucket, '2000-01-01 00:00:00+00', '0001-01-01 00:00:00+00') else 'null::jsonb' end,
         case when step = 'forward' and definition.safety = 'sequence' and definition.timestamp_column is not null then 'array_agg(e.ts)'
              else 'null::timestamptz[]' end);
 end
 $$;
-comment on function tidemark.source_query(tidemark.source, integer, text, text, boolean) is 'The statement that reads a page of a source and hands it on: step forward, sweep, null, -infinity, infinity (rows without a usable timestamp, by id), ids or retry; act: the call of an SQL function (its argument left open by tidemark.source_handler), emit, rows (as JSON), ids, or, between two characters 2 and behind them, a number of bytes and the size of a row: how many rows of the page fit, and how many there are. Yields the columns of a tidemark.source_page. Every name is quoted; values are parameters.';
-revoke all on function tidemark.source_query(tidemark.source, integer, text, text, boolean) from public;
-grant execute on function tidemark.source_query(tidemark.source, integer, text, text, boolean) to tidemark_reader, tidemark_executor;
+comment on function tidemark.source_query(tidemark.source, integer, text, text, boolean, text[]) is 'The statement that reads a page of a source and hands it on: step forward, sweep, null, -infinity, infinity (rows without a usable timestamp, by id), ids or retry; act: the call of an SQL function (its argument left open by tidemark.source_handler), emit, rows (as JSON), kept (the same, but of a row that is gone its snapshot, whole or not), text (kept, with the text of each column), ids, every (the ids also of rows that are not to be handed over), or, between two characters 2 and behind them, a number of bytes and the size of a row: how many rows of the page fit, and how many there are. columns_: JSON shows these columns only (null: all). Yields the columns of a tidemark.source_page. Every name is quoted; values are parameters.';
+revoke all on function tidemark.source_query(tidemark.source, integer, text, text, boolean, text[]) from public;
+grant execute on function tidemark.source_query(tidemark.source, integer, text, text, boolean, text[]) to tidemark_reader, tidemark_executor;

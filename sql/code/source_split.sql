@@ -55,11 +55,7 @@ begin
     end loop;
     failed := '{}';
     if cardinality(culprits) > 0 then
-        part := tidemark.source_read(plan, 'rows', culprits);
-        failed := array(
-            select row(r ->> 'id', (r ->> 'ts')::timestamptz, r -> 'row', f.code, f.message, false, null)::tidemark.failed_row
-            from jsonb_array_elements(part.result) r
-            join unnest(culprits, codes, messages) f (id, code, message) on f.id = r ->> 'id');
+        failed := tidemark.source_refused(plan, culprits, codes, messages);
     end if;
 end
 $$;

@@ -34,7 +34,11 @@ begin
     if c.phase = 'reconciling' then
         c.phase := 'incremental';
     end if;
-    if recount ? 'upto' then
+    if recount ? 'uncounted' then
+        perform tidemark.finding_open('source_count_mismatch', executor, 'high', format(
+            'rows behind sweep_window cannot be counted: the filter of source %s fails for one of them (SQLSTATE %s). Write the filter so '
+            'that it fails for none', s.source, recount ->> 'uncounted'));
+    elsif recount ? 'upto' then
         select b.at, b.there, b.handled into wrong
         from (
             select coalesce(k.bucket, r.at) as at, coalesce(r.there, 0) as there, coalesce(k.items, 0) as handled
