@@ -185,3 +185,52 @@ func TestExecutorsEventsBearItsLogin(t *testing.T) {
 		x.wantRefused("42501", sql)
 	}
 }
+
+// A transaction whose snapshot is older than a revoke, a restriction or another change of the type does not emit by the rule of
+// before, nor does it hold the operator up. One whose snapshot is of afterwards goes by the new rule.
+func TestOldSnapshotsDoNotOutliveARevoke(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	admin, app := login(t, db, "admin", "tidemark_admin"), login(t, db, "app", "tidemark_emitter")
+	for _, isolation := range []string{"repeatable read", "serializable"} {
+		for i, c := range []struct{ before, change, code string }{
+			{`select tidemark.domain_grant('%s', '` + app.name + `')`, `select tidemark.domain_revoke('%s', '` + app.name + `')`, "TM014"},
+			{`select`, `select tidemark.domain_set('%s', '{"restricted": true}')`, "TM014"},
+			{`select`, `select tidemark.domain_set('%s', '{"metadata_only": true}')`, "TM003"},
+			{`select`, `select tidemark.type_set('%s', 'x', '{"schema": {"required": ["shop"]}}')`, "TM002"},
+			// A grant that was taken back is none, and a lock no change.
+			{`select tidemark.domain_grant('%s', '` + app.name + `')`, `begin; select tidemark.domain_revoke('%s', '` + app.name + `'); rollback`, ""},
+			{`select tidemark.domain_grant('%s', '` + app.name + `')`, `select tidemark.domain_grant('third', '` + app.name + `')`, ""},
+		} {
+			domain := strings.ReplaceAll(isolation, " ", "_") + string(rune('a'+i))
+			for _, d := range []string{domain, "another", "third"} {
+				admin.exec(`select tidemark.type_set($1, 'x')`, d)
+			}
+			admin.exec(strings.ReplaceAll(c.before, "%s", domain))
+			emits := []string{`select tidemark.emit('` + domain + `', 'x', '{"token": 1}')`, `select tidemark.emit('` + domain + `', 'x', '{"token": 1}', idempotency_key => 'k')`,
+				`select * from tidemark.emit_many('[{"domain": "another", "type": "x"}, {"domain": "` + domain + `", "type": "x", "payload": {"token": 1}}]')`}
+			admin.exec(`select tidemark.type_set('another', 'x')`)
+			app.exec(`begin isolation level ` + isolation)
+			app.exec(`select count(*) from tidemark.emit_many('[]')`) // takes the snapshot
+			app.exec(emits[0])
+			admin.exec(strings.ReplaceAll(c.change, "%s", domain))
+			for _, emit := range emits {
+				app.exec(`savepoint s`)
+				if err := app.session.try(emit); (err != nil) != (c.code != "") || err != nil && err.Code != "40001" {
+					t.Errorf("%s, after %s: %s: %v", isolation, c.change, emit, err)
+				}
+				app.exec(`rollback to s`)
+			}
+			app.exec(`rollback; begin isolation level ` + isolation)
+			for _, emit := range emits {
+				app.exec(`savepoint s`)
+				if err := app.session.try(emit); (err != nil) != (c.code != "") || err != nil && err.Code != c.code {
+					t.Errorf("%s, begun after %s: %s: %v, want %q", isolation, c.change, emit, err, c.code)
+				}
+				app.exec(`rollback to s`)
+			}
+			app.rollback()
+			admin.exec(`select tidemark.domain_set(d, '{"restricted": false, "metadata_only": false}') from unnest(array['another', $1]) d`, domain)
+		}
+	}
+}

@@ -73,6 +73,9 @@ begin
         perform tidemark.emit_noted(domain, type, 1);
         return null;
     end if;
+    if current_setting('transaction_isolation') not like 'read %' then
+        perform tidemark.registry_check(emit.domain, emit.type);
+    end if;
     -- Last, behind the number: a worker that went to sleep without having seen it holds this lock by now.
     if pg_try_advisory_lock(1953064301, 1) then
         awake := pg_advisory_unlock(1953064301, 1);

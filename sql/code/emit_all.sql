@@ -132,6 +132,11 @@ begin
         group by e.domain, e.type;
     end if;
 
+    if not own and current_setting('transaction_isolation') not like 'read %' then
+        perform tidemark.registry_check(d.domain, d.type)
+        from (select distinct e.event ->> 'domain' as domain, e.event ->> 'type' as type from jsonb_array_elements(events) e (event)) d;
+    end if;
+
     -- As in emit: behind the numbers.
     if pg_try_advisory_lock(1953064301, 1) then
         awake := pg_advisory_unlock(1953064301, 1);
