@@ -254,3 +254,15 @@ func TestSourceValuesOfEveryType(t *testing.T) {
 	s.exec(`select tidemark.worker_run('picky')`)
 	s.want(fmt.Sprintf(`select item_id, `+shown+`, snapshot ? '' from tidemark.pending_row`, "snapshot"), fmt.Sprintf("1 %d false", len(names)+2))
 }
+
+// A retry makes JSON of the rows that it tries again, and of no other row of the table: each fails for its own reason.
+func TestSourceRetryReadsItsRowsOnly(t *testing.T) {
+	t.Parallel()
+	s := odds(t, "json", `'"\u0000"'`, "sequence", "")
+	s.exec(`update births set odd = '1e999999' where id = 5; analyze births`)
+	s.worker("w", `{"handler": "emit", "handler_ref": "town/birth", "payload_columns": ["odd"]}`)
+	s.add("w")
+	s.retried()
+	const reason = " the row cannot be read as jsonb: column odd "
+	s.want(deadRows, "3 3 22P05"+reason+"3", "5 3 22003"+reason+"5")
+}
