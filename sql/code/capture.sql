@@ -14,7 +14,6 @@ as $$
 declare
     at constant timestamptz := clock_timestamp();
     head constant text := tidemark.event_uuid_time(at);
-    login name;
     route record;
     made record;
     place text;
@@ -45,10 +44,9 @@ begin
                 hint = 'Drop it, and attach the table: tidemark capture attach.';
         end if;
 
-        login := tidemark.login(quick => true);
         select s.* into made
         from tidemark.capture_sql(tg_relid, lower(tg_op), route.payload_columns, route.idempotency_policy,
-            '$1 as at, $2 as head, $3 as route, $4 as place, $5 as domain, $6 as type, $7 as stream, $8 as unchecked, $9 as schema, $10 as metadata_only, $11 as login') s;
+            '$1 as at, $2 as head, $3 as route, $4 as place, $5 as domain, $6 as type, $7 as stream, $8 as unchecked, $9 as schema, $10 as metadata_only') s;
         if route.dry_run then
             outcome := 'dry_run';
         elsif not route.registered then
@@ -62,11 +60,11 @@ begin
                     hint = format('Set payload_columns of inbound route %s to columns that there are.', route.route_code);
             end if;
         elsif route.fail_closed and not made.may_fail then
-            execute made.written using at, head, route.id, place, route.domain, route.type, route.stream, route.unchecked, route.schema, route.metadata_only, login;
+            execute made.written using at, head, route.id, place, route.domain, route.type, route.stream, route.unchecked, route.schema, route.metadata_only;
             get diagnostics n = row_count;
         else
             begin
-                execute made.written using at, head, route.id, place, route.domain, route.type, route.stream, route.unchecked, route.schema, route.metadata_only, login;
+                execute made.written using at, head, route.id, place, route.domain, route.type, route.stream, route.unchecked, route.schema, route.metadata_only;
                 get diagnostics n = row_count;
             exception when others then
                 -- What is not the event's fault is the transaction's own: a conflict, a lock, a full disk.
@@ -88,7 +86,7 @@ begin
         execute made.counted into n;
         if n > 0 then
             insert into tidemark.captured (at, route_id, outcome, rows, actor, reason)
-            values (at, route.id, outcome, n, login, why);
+            values (at, route.id, outcome, n, tidemark.writer(), why);
         end if;
     elsif n > 0 then
         -- As in emit: behind the numbers.

@@ -28,7 +28,6 @@ begin
             return null;
         end if;
         if route.fits then
-            login := tidemark.login(quick => true);
             %10$s;
             get diagnostics n = row_count;
         end if;

@@ -81,14 +81,14 @@ begin
             'insert into tidemark.emit_key as k (domain, idempotency_key, event_id, created_at, own)'
             ' select e.domain, e.once, e.id, e.at, true from event e where e.once is not null order by e.n on conflict do nothing returning k.event_id'
             ') %3$s'
-            'select e.id, e.at, e.at, ''immediate'', ''info'', e.domain, e.type, e.stream, e.ref, %4$L, e.ref, e.once, e.login, e.payload from event e'
+            'select e.id, e.at, e.at, ''immediate'', ''info'', e.domain, e.type, e.stream, e.ref, %4$L, e.ref, e.once, (select tidemark.writer()), e.payload from event e'
             ' where e.once is null or e.id in (select k.event_id from claimed k) or tidemark.own_key_check(e.domain, e.once, e.place)'
             ' order by e.n',
             given, event, written, subject, case operation when 'update' then 'order by c.ord' end, checks);
     else
         written := format(
             '%3$s'
-            'select c.id, g.at, g.at, ''immediate'', ''info'', g.domain, g.type, g.stream, c.ref, %4$L, c.ref, null, g.login, c.payload'
+            'select c.id, g.at, g.at, ''immediate'', ''info'', g.domain, g.type, g.stream, c.ref, %4$L, c.ref, null, (select tidemark.writer()), c.payload'
             ' from (select %1$s) g cross join lateral %2$s'
             ' where %6$s%5$s',
             given, event, written, subject, case operation when 'update' then ' order by c.ord' end, checks);
@@ -96,6 +96,6 @@ begin
 end
 $$;
 comment on function tidemark.capture_sql(regclass, text, text[], text, text) is
-'SQL for the trigger of a table, which reads its transition tables. counted: how many rows were changed. written: inserts their events. given: a list of expressions named at, head (tidemark.event_uuid_time), route (its id), place (begins messages), domain, type, stream, unchecked, schema, metadata_only and login. may_fail: JSON in the contract may be unreadable. missing: columns of the contract that the table has not, or cannot show.';
+'SQL for the trigger of a table, which reads its transition tables. counted: how many rows were changed. written: inserts their events. given: a list of expressions named at, head (tidemark.event_uuid_time), route (its id), place (begins messages), domain, type, stream, unchecked, schema and metadata_only. may_fail: JSON in the contract may be unreadable. missing: columns of the contract that the table has not, or cannot show.';
 revoke all on function tidemark.capture_sql(regclass, text, text[], text, text) from public;
 grant execute on function tidemark.capture_sql(regclass, text, text[], text, text) to tidemark_reader;

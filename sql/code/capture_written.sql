@@ -5,7 +5,7 @@ set search_path = pg_catalog, pg_temp
 as $$
     select s.written
     from tidemark.capture_sql(relation, operation, contract, policy,
-        'at as at, head as head, login as login, route.id as route, ''inbound route '' || route.route_code || '': '' as place, route.domain as domain, '
+        'at as at, head as head, route.id as route, ''inbound route '' || route.route_code || '': '' as place, route.domain as domain, '
         'route.type as type, route.stream as stream, route.unchecked as unchecked, route.schema as schema, route.metadata_only as metadata_only') s
     where s.missing is null and not s.may_fail
 $$;
