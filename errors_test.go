@@ -3,14 +3,14 @@ package tidemark_test
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io/fs"
 	"regexp"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/sql"
 )
 
 func TestAsError(t *testing.T) {
@@ -54,13 +54,13 @@ func TestAsErrorLeavesOthersAlone(t *testing.T) {
 // Every code that the SQL raises has an error here.
 func TestEveryCodeHasAnError(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("sql/code/*.sql")
+	files, err := sql.Code(sql.Files)
 	if err != nil || len(files) == 0 {
 		t.Fatal("no SQL", err)
 	}
 	raised := regexp.MustCompile(`errcode = '(TM\d{3})'`)
 	for _, name := range files {
-		text, err := os.ReadFile(name)
+		text, err := fs.ReadFile(sql.Files, name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,27 +25,29 @@ type migration struct {
 	breaking bool
 }
 
-// An object is a function, trigger or view. Its file is run again whenever it changes.
+// A codeFile makes a function and its triggers, or a view. It is run again whenever it changes.
+type codeFile struct {
+	path string
+	text string
+	view bool
+}
+
+// An object is a function, trigger or view.
 type object struct {
 	name     string
-	kind     string
-	text     string
-	checksum string
+	checksum string // of its file
 }
 
 type files struct {
 	migrations []migration
+	code       []codeFile // in the order in which they run
 	objects    []object
 }
 
 var (
 	migrationName = regexp.MustCompile(`^(\d{4})_([a-z0-9_]+)\.sql$`)
-	objectKind    = regexp.MustCompile(`(?m)^create or replace (function|trigger|view)`)
+	made          = regexp.MustCompile(`(?m)^create or replace (function|trigger|view) (?:tidemark\.)?(\w+)`)
 )
-
-// creationOrder: triggers and views need the functions that they call to exist, functions do not need each
-// other while check_function_bodies is off.
-var creationOrder = []string{"function", "trigger", "view"}
 
 // embedded is what this build carries. Its files were compiled in, so what is wrong with them is wrong for
 // every user of the build: a panic, which the first test meets.
@@ -80,20 +82,63 @@ func load(fsys fs.FS) (files, error) {
 	if err != nil {
 		return files{}, err
 	}
-	err = each(fsys, "code", func(name, text string) error {
-		kinds := objectKind.FindAllStringSubmatch(text, -1)
-		if len(kinds) != 1 {
-			return fmt.Errorf("code/%s: %d objects, must be one", name, len(kinds))
+	return f, f.addCode(fsys)
+}
+
+func (f *files) addCode(fsys fs.FS) error {
+	paths, err := sql.Code(fsys)
+	if err != nil {
+		return err
+	}
+	from := map[string]string{}
+	for _, p := range paths {
+		text, err := fs.ReadFile(fsys, p)
+		if err != nil {
+			return err
 		}
-		f.objects = append(f.objects, object{
-			name: strings.TrimSuffix(name, ".sql"), kind: kinds[0][1], text: text, checksum: checksum(text),
-		})
-		return nil
-	})
-	slices.SortStableFunc(f.objects, func(a, b object) int {
-		return slices.Index(creationOrder, a.kind) - slices.Index(creationOrder, b.kind)
-	})
-	return f, err
+		found := made.FindAllStringSubmatch(string(text), -1)
+		if len(found) == 0 || found[0][2]+".sql" != path.Base(p) || found[0][1] == "trigger" {
+			return fmt.Errorf("%s: does not make a function or view of its name", p)
+		}
+		for i, m := range found {
+			if i > 0 && (m[1] != "trigger" || found[0][1] != "function") {
+				return fmt.Errorf("%s: makes %s too; only triggers stand with their function", p, m[2])
+			}
+			if other, twice := from[m[2]]; twice {
+				return fmt.Errorf("%s: makes %s, as does %s", p, m[2], other)
+			}
+			from[m[2]] = p
+			f.objects = append(f.objects, object{name: m[2], checksum: checksum(string(text))})
+		}
+		f.code = append(f.code, codeFile{path: p, text: string(text), view: found[0][1] == "view"})
+	}
+	f.code, err = inOrder(f.code)
+	return err
+}
+
+// inOrder puts views behind functions, which do not need each other while check_function_bodies is off, and behind the
+// views that they read.
+func inOrder(code []codeFile) (ordered []codeFile, err error) {
+	left := slices.Clone(code)
+	for len(left) > 0 {
+		ready := func(c codeFile) bool {
+			return !c.view || !slices.ContainsFunc(left, func(other codeFile) bool {
+				return !other.view || other.path != c.path && c.reads(other)
+			})
+		}
+		next := slices.IndexFunc(left, ready)
+		if next < 0 {
+			return nil, fmt.Errorf("%s: reads a view that reads it", left[0].path)
+		}
+		ordered = append(ordered, left[next])
+		left = slices.Delete(left, next, next+1)
+	}
+	return ordered, nil
+}
+
+func (c codeFile) reads(other codeFile) bool {
+	name := strings.TrimSuffix(path.Base(other.path), ".sql")
+	return regexp.MustCompile(`tidemark\.` + name + `\b`).MatchString(c.text)
 }
 
 func each(fsys fs.FS, dir string, do func(name, text string) error) error {
@@ -124,8 +169,8 @@ func Fingerprint() string {
 	for _, m := range embedded().migrations {
 		all.WriteString(m.checksum)
 	}
-	for _, o := range embedded().objects {
-		all.WriteString(o.name + o.checksum)
+	for _, c := range embedded().code {
+		all.WriteString(c.path + c.text)
 	}
 	return checksum(all.String())
 }

@@ -205,8 +205,8 @@ func Print(w io.Writer, opts ...Option) error {
 			m.text, m.version, m.name, m.checksum, m.breaking)
 	}
 	fmt.Fprintf(&out, "\nbegin;\n%s;\nset local role %s;\n%s;\n%s;\nset local check_function_bodies = off;\n", patience, ownerRole, lock, haste)
-	for _, o := range embedded().objects {
-		fmt.Fprintf(&out, "\n-- code/%s.sql\n%s", o.name, o.text)
+	for _, c := range embedded().code {
+		fmt.Fprintf(&out, "\n-- %s\n%s", c.path, c.text)
 	}
 	for _, o := range embedded().objects {
 		record := strings.NewReplacer("$1", "'"+o.name+"'", "$2", "'"+o.checksum+"'").Replace(recordObject)

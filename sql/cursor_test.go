@@ -1,6 +1,6 @@
 package sql_test
 
-// The cursor's rule (sql/code/read_outbox.sql), point by point, as interleavings of named sessions. Where a
+// The cursor's rule (sql/code/worker/read_outbox.sql), point by point, as interleavings of named sessions. Where a
 // point is there against an unsound form, the form is tried too, and loses.
 
 import (

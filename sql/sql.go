@@ -1,14 +1,29 @@
-// Package sql holds Tidemark's SQL: tables in migrations/, which run once, and functions, triggers and
-// views in code/, one per file, which are re-created when they change. Package migrate applies both, and the
-// statements of roles.sql before them.
+// Package sql holds Tidemark's SQL: tables in migrations/, which run once, and functions, triggers and views in code/,
+// by subject, which are re-created when they change. Package migrate applies both, and the statements of roles.sql
+// before them.
 package sql
 
-import "embed"
+import (
+	"embed"
+	"io/fs"
+)
 
-// Files holds migrations/*.sql and code/*.sql.
+// Files holds migrations/*.sql and the folders of code/. A file of code/ makes one function, with its triggers, or one
+// view, and has its name.
 //
-//go:embed migrations/*.sql code/*.sql
+//go:embed migrations/*.sql code
 var Files embed.FS
+
+// Code lists the files of code/ in fsys, by their paths.
+func Code(fsys fs.FS) (paths []string, err error) {
+	err = fs.WalkDir(fsys, "code", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	return paths, err
+}
 
 // Roles is a query for the statements that make Tidemark's roles, with their state in the database.
 //

@@ -2,12 +2,13 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tidemarkhq/tidemark/sql"
 )
 
 func read(t *testing.T, name string) string {
@@ -42,14 +43,24 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 	walk(newRoot())
 }
 
+// sqlFiles are the files of sql/code.
+func sqlFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := sql.Code(os.DirFS("../../sql"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no SQL", err)
+	}
+	for i := range files {
+		files[i] = "../../sql/" + files[i]
+	}
+	return files
+}
+
 // docs/errors.md has every code that the SQL raises, and no other.
 func TestEveryCodeIsDocumented(t *testing.T) {
 	t.Parallel()
 	raised := map[string]bool{}
-	files, err := filepath.Glob("../../sql/code/*.sql")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no SQL", err)
-	}
+	files := sqlFiles(t)
 	for _, name := range files {
 		for _, m := range regexp.MustCompile(`errcode = '(TM\d{3})'`).FindAllStringSubmatch(read(t, name), -1) {
 			raised[m[1]] = true

@@ -263,10 +263,7 @@ func TestBeatOutlivesTheDatabase(t *testing.T) {
 // Every kind of finding that the SQL opens is explained, here and in docs/operations.md.
 func TestEveryFindingIsExplained(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../sql/code/*.sql")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no SQL", err)
-	}
+	files := sqlFiles(t)
 	var all strings.Builder
 	for _, name := range files {
 		all.WriteString(read(t, name))
@@ -305,7 +302,7 @@ func TestEveryFindingIsExplained(t *testing.T) {
 			t.Errorf("docs/operations.md does not tell of %s, or not how bad it is", kind)
 		}
 	}
-	for _, m := range regexp.MustCompile(`(?m)^select '(\w+)' as kind|^select '(\w+)', `).FindAllStringSubmatch(read(t, "../../sql/code/queue_health.sql"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^select '(\w+)' as kind|^select '(\w+)', `).FindAllStringSubmatch(read(t, "../../sql/code/liveness/queue_health.sql"), -1) {
 		if kind := m[1] + m[2]; kind != "finding" && healthKinds[kind].next == "" {
 			t.Errorf("doctor does not know rows of the kind %s", kind)
 		}

@@ -8,7 +8,7 @@ import (
 
 // Migrations is how many files sql/migrations has. A constant, so that a program with handlers does not carry all SQL
 // with it; TestMigrationsOfTheLibrary holds it.
-const Migrations = 42
+const Migrations = 43
 
 // ErrSchema says that this build cannot work with the schema in the database.
 var ErrSchema = errors.New("the schema in the database does not fit this program")

@@ -1,5 +1,5 @@
 // Package target knows what a route may name: the kinds of targets, what the reference must be for each, and their
-// options. The one description of them is the JSON in sql/code/target_rules.sql, by which the database checks too.
+// options. The one description of them is the JSON in sql/code/route/target_rules.sql, by which the database checks too.
 package target
 
 import (
@@ -68,16 +68,16 @@ var known = read()
 
 // read panics on a description that cannot be read: it is part of the build, and the first test meets it.
 func read() (r rules) {
-	file, err := sql.Files.ReadFile("code/target_rules.sql")
+	file, err := sql.Files.ReadFile("code/route/target_rules.sql")
 	if err != nil {
 		panic(err)
 	}
 	parts := strings.Split(string(file), "$json$")
 	if len(parts) != 3 {
-		panic("sql/code/target_rules.sql has no JSON between two $json$")
+		panic("sql/code/route/target_rules.sql has no JSON between two $json$")
 	}
 	if err := json.Unmarshal([]byte(parts[1]), &r); err != nil {
-		panic(fmt.Errorf("sql/code/target_rules.sql: %w", err))
+		panic(fmt.Errorf("sql/code/route/target_rules.sql: %w", err))
 	}
 	return r
 }

@@ -32,7 +32,7 @@ func TestTargetTableIsUpToDate(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if string(text) != want {
-		t.Errorf("the table in %s is not that of sql/code/target_rules.sql: go test ./internal/target -update", page)
+		t.Errorf("the table in %s is not that of sql/code/route/target_rules.sql: go test ./internal/target -update", page)
 	}
 }
 

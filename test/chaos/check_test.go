@@ -1,14 +1,16 @@
 package main
 
 import (
+	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidemarkhq/tidemark/sql"
 )
 
 var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -266,11 +268,22 @@ func drop(e *evidence, route, event string) {
 // What a mutant replaces is there: a rule that is written anew needs its mutant anew.
 func TestMutantsFitTheCode(t *testing.T) {
 	t.Parallel()
+	files, err := sql.Code(sql.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := map[string]string{}
+	for _, file := range files {
+		text, err := fs.ReadFile(sql.Files, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code[strings.TrimSuffix(path.Base(file), ".sql")] = string(text)
+	}
 	for name, m := range mutants {
 		for _, e := range m.sql {
-			text, err := os.ReadFile(filepath.Join("..", "..", "sql", "code", e.function+".sql"))
-			if err != nil || !strings.Contains(string(text), e.old) {
-				t.Errorf("mutant %s: %s does not hold %q (%v)", name, e.function, e.old, err)
+			if !strings.Contains(code[e.function], e.old) {
+				t.Errorf("mutant %s: %s does not hold %q", name, e.function, e.old)
 			}
 		}
 	}

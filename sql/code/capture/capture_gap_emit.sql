@@ -1,0 +1,60 @@
+-- public
+create or replace function tidemark.capture_gap_emit(id bigint, reason text default 'emitted from the table as it is')
+returns table (emitted bigint, complete boolean)
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+-- As in tidemark.capture: a key reads the same.
+set datestyle = 'ISO, YMD'
+set intervalstyle = 'postgres'
+set timezone = 'UTC'
+set bytea_output = 'hex'
+set extra_float_digits = 1
+set row_security = off
+as $$
+#variable_conflict use_variable
+declare
+    page constant integer := 1000;
+    gap constant tidemark.capture_gap := (select g from tidemark.capture_gap g where g.id = capture_gap_emit.id and g.resolved_at is null);
+    route tidemark.inbound_route;
+    part record;
+    denied text;
+    found_rows jsonb;
+begin
+    if gap.id is null then
+        raise exception using errcode = 'TM004', message = format('there is no open gap %s', id),
+            hint = 'See: select * from tidemark.capture_gap where resolved_at is null;';
+    end if;
+    route := tidemark.capture_gap_route(gap.name);
+    -- What the expressions rest on stays as it is, indexes and statistics that are made meanwhile excepted.
+    execute format('lock table only %s in access share mode', gap.name);
+    denied := tidemark.source_denied(gap.name::regclass);
+    if denied is not null then
+        raise exception using errcode = 'TM005', message = denied, hint = 'Accept the gap, or emit it as another role.';
+    end if;
+    select c.* into part from tidemark.capture_columns(gap.name::regclass, route.payload_columns) c;
+    if part.missing is not null or part.key_json = 'null::jsonb' then
+        raise exception using errcode = 'TM005',
+            message = case when part.missing is not null then format('inbound route %s: %s has no column %s that can be shown', route.route_code, gap.name, part.missing)
+                      else format('%s has no primary key: which of its rows have no event cannot be told', gap.name) end,
+            hint = 'Change payload_columns, or accept the gap.';
+    end if;
+    execute format($q$
+        select jsonb_agg(k.shown) from (
+            select jsonb_build_object('ref', %1$s, 'primary_key', %2$s) || case when $5 then jsonb_build_object('columns', %3$s) else '{}' end as shown
+            from (select x.xmin as written, %4$s from %5$s x) n
+            where not pg_visible_in_snapshot(tidemark.full_xid(n.written, $3), $1)
+              and not exists (
+                  select from tidemark.outbox o
+                  where o.subject_table = $2 and o.subject_ref = %1$s and o.created_at > $4 - interval '1 day'
+                    and not pg_visible_in_snapshot(tidemark.full_xid(o.xmin, $3), $1))
+            limit %6$s) k$q$,
+        part.key_text, part.key_json, part.shown, part.names, gap.name, page)
+    into found_rows using gap.snapshot, gap.name, pg_snapshot_xmax(pg_current_snapshot()), gap.since, cardinality(route.payload_columns) > 0;
+    complete := coalesce(jsonb_array_length(found_rows), 0) < page;
+    emitted := tidemark.capture_gap_write(gap.id, found_rows, complete, capture_gap_emit.reason);
+    return next;
+end
+$$;
+comment on function tidemark.capture_gap_emit(bigint, text) is
+'Emits up to 1000 rows of a gap''s table that were written since and have no event, as they are now: their payload has "reconciled": true, and the operation insert where inserts are captured, else update. complete: there were no more; then the gap is over, unless changes were counted that no row shows (others), which can only be accepted. Again, or twice at once: each row is emitted once. Needs SELECT on the table. Raises TM004, TM005, and what tidemark.emit raises for a row.';
+grant execute on function tidemark.capture_gap_emit(bigint, text) to tidemark_admin;

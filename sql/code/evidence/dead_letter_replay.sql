@@ -1,0 +1,87 @@
+-- public
+create or replace function tidemark.dead_letter_replay(id bigint, dry_run boolean default false)
+returns tidemark.replay
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    letter constant tidemark.dead_letter := tidemark.dead_letter_claim(dead_letter_replay.id);
+    event constant tidemark.outbox := case when letter.source = 'outbox' then tidemark.letter_event(letter) end;
+    route constant tidemark.outbound_route := (select r from tidemark.outbound_route r where r.id = letter.route_id);
+    worker constant text := (select w.worker from tidemark.worker w where w.id = letter.worker_id);
+    closed constant text[] := tidemark.closed_domains();
+    gate constant text := coalesce(
+        tidemark.closed_gate(worker), case when event.domain = any (closed) then 'domain.' || event.domain || '.enabled' end);
+    statement text;
+    outcome tidemark.outcome;
+    reason text;
+    detail text;
+    attempt_no integer := letter.attempts + 1;
+begin
+    if gate is not null and not dead_letter_replay.dry_run then
+        raise exception using errcode = 'TM009',
+            message = format('dead letter %s is not replayed: closed by %s', letter.id, gate),
+            hint = 'Open the gate first, or ask for a dry run.';
+    end if;
+
+    if letter.source = 'outbox' and (letter.event_id is null or event.seq is null) then
+        raise exception using errcode = 'TM004',
+            message = format('dead letter %s cannot be replayed: there is no event %s in the log any more', letter.id, letter.seq),
+            hint = 'If the event is known from elsewhere, emit it again; then discard the letter.';
+    end if;
+    if letter.source <> 'outbox' then
+        -- A row: its worker has the table and the handler.
+        if not dead_letter_replay.dry_run then
+            attempt_no := tidemark.dead_letter_requeue(letter.id);
+        end if;
+        return row(letter.id, letter.source, null, attempt_no, 'pending', null, 'worker ' || worker || ' tries it next')::tidemark.replay;
+    end if;
+
+    select d.outcome, d.reason into outcome, reason
+    from tidemark.decide(route.worker, event, array(select r from tidemark.outbound_route r order by r.id),
+                         row(true, true, true, null)::tidemark.gates) d
+    where d.route_id = letter.route_id;
+    if not found then
+        outcome := 'skipped';
+        reason := 'no_route';
+        detail := 'the route does not claim this event any more';
+    end if;
+
+    if dead_letter_replay.dry_run then
+        return row(letter.id, route.route_code, letter.event_id, attempt_no, outcome, reason, detail)::tidemark.replay;
+    end if;
+
+    if outcome = 'pending' and tidemark.target_is_inside(route.target_kind) then
+        if tidemark.time_left() <= interval '0' then
+            -- Another letter of this call has used it up, and nothing would end this one.
+            return row(letter.id, route.route_code, letter.event_id, letter.attempts, outcome, 'busy',
+                       'this statement has no time left: try it again')::tidemark.replay;
+        end if;
+        begin
+            statement := tidemark.delivery_statement(route, 'select $2');
+            select c.* into reason, detail
+            from tidemark.target_call(
+                statement, null, case when letter.payload_in_log then tidemark.event_json(event) else letter.event_snapshot end,
+                tidemark.default_search_path(), route.timeout) c;
+        exception when undefined_function or undefined_table or invalid_parameter_value or feature_not_supported then
+            get stacked diagnostics reason = returned_sqlstate, detail = message_text;
+        end;
+        outcome := case when reason is null then 'sent' else 'failed' end;
+        if reason is null and route.target_kind = 'river' then
+            perform tidemark.river_wake(route.options);
+        end if;
+        if outcome = 'sent' and tidemark.closed_switch(route.worker, array[route.id], closed) is not null then
+            raise exception using errcode = 'TM009',
+                message = format('dead letter %s is not replayed: closed meanwhile by %s', letter.id,
+                                 tidemark.closed_switch(route.worker, array[route.id], closed));
+        end if;
+    end if;
+
+    attempt_no := tidemark.dead_letter_settle(letter.id, outcome, reason, detail);
+    return row(letter.id, route.route_code, letter.event_id, attempt_no, outcome, reason, detail)::tidemark.replay;
+end
+$$;
+comment on function tidemark.dead_letter_replay(bigint, boolean) is
+'Tries one dead letter again, as a fresh attempt, from its snapshot (its payload from the log, where that is left there) and with the route as it is now; it is resolved when the outcome is sent or dry_run (the route is in dry run). With dry_run nothing is written or delivered, and the answer is what would happen: pending where it would be delivered. A row of a source is left to its worker, which tries it once more: pending. Raises TM004 (no such letter, or its event is gone from the log, which it needs), TM009 (a gate is closed), TM013 (resolved already, or its delivery is pending). Source: S0 fn_iu_route_dead_letter_replay.';
+grant execute on function tidemark.dead_letter_replay(bigint, boolean) to tidemark_executor;

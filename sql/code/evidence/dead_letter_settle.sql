@@ -1,0 +1,33 @@
+create or replace function tidemark.dead_letter_settle(id bigint, outcome tidemark.outcome, reason text, detail text)
+returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    letter tidemark.dead_letter;
+begin
+    update tidemark.dead_letter l
+    set attempts = attempts + 1,
+        last_failed_at = case outcome when 'failed' then clock_timestamp() else last_failed_at end,
+        error_code = case outcome when 'failed' then dead_letter_settle.reason else error_code end,
+        error_detail = case outcome when 'failed' then dead_letter_settle.detail else error_detail end,
+        resolved_at = case when outcome in ('sent', 'dry_run') then clock_timestamp() end,
+        resolution = case when outcome in ('sent', 'dry_run') then outcome::text end,
+        resolved_by = case when outcome in ('sent', 'dry_run') then tidemark.login() end
+    where l.id = dead_letter_settle.id
+    returning l.* into strict letter;
+
+    insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
+    values (letter.seq, letter.worker_id, letter.route_id, letter.attempts, outcome, dead_letter_settle.reason,
+            dead_letter_settle.detail);
+    if outcome = 'pending' then
+        insert into tidemark.pending (worker_id, route_id, seq, domain, attempt_no, key, replay, dead_letter_id)
+        values (letter.worker_id, letter.route_id, letter.seq, letter.event_snapshot ->> 'domain', letter.attempts,
+                letter.event_snapshot ->> 'key', true, letter.id);
+    end if;
+    return letter.attempts;
+end
+$$;
+comment on function tidemark.dead_letter_settle(bigint, tidemark.outcome, text, text) is 'Records a replay: a fresh attempt, whose number it returns, and the dead letter resolved on sent or dry_run, failed again, or pending.';
+grant execute on function tidemark.dead_letter_settle(bigint, tidemark.outcome, text, text) to tidemark_executor;

@@ -1,0 +1,15 @@
+-- public
+create or replace function tidemark.armed()
+returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    bound constant tidemark.stage := (select s from tidemark.stage s);
+begin
+    return bound.stage = 'live' and bound.database = current_database()
+       and bound.system_identifier = (select c.system_identifier from pg_control_system() c);
+end
+$$;
+comment on function tidemark.armed() is 'True: the stage is live, and was made live in this very cluster and database. A copy restored elsewhere is not armed: it can dry-run, it cannot deliver.';
+grant execute on function tidemark.armed() to tidemark_reader, tidemark_executor;

@@ -1,0 +1,16 @@
+create or replace function tidemark.closed_switch(worker text, live_routes integer[], closed text[])
+returns text
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return coalesce(
+        tidemark.closed_gate(closed_switch.worker),
+        (select 'route ' || r.route_code from tidemark.outbound_route r
+         where r.id = any (live_routes) and (not r.enabled or r.dry_run)
+         order by r.id limit 1),
+        (select 'domain.' || d || '.enabled' from unnest(tidemark.closed_domains()) d where d <> all (closed) limit 1));
+end
+$$;
+comment on function tidemark.closed_switch(text, integer[], text[]) is 'What forbids the worker, by now, to deliver on these routes: a gate (tidemark.closed_gate), a route that is off or in dry run, or the gate of a domain that is not among closed, whose events are not delivered anyway. Null: nothing.';
+grant execute on function tidemark.closed_switch(text, integer[], text[]) to tidemark_executor;

@@ -1,0 +1,28 @@
+-- public
+create or replace function tidemark.gate_set(gate text, open boolean, reason text default null)
+returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if gate is null or gate not in ('routes.enabled', 'notify.bridge_enabled', 'notify.listeners_enabled')
+        and not exists (select from tidemark.worker w where 'worker.' || w.worker || '.enabled' = gate)
+        and not exists (select from tidemark.domain d where 'domain.' || d.domain || '.enabled' = gate)
+    then
+        raise exception using errcode = 'TM004', message = format('there is no gate "%s"', gate),
+            hint = 'Gates: routes.enabled, notify.bridge_enabled, notify.listeners_enabled, worker.<name>.enabled of each worker in tidemark.worker, '
+                'and domain.<name>.enabled of each domain in tidemark.domain.';
+    end if;
+    if open is null then
+        raise exception using errcode = 'TM005', message = format('gate %s is to be null, which is neither open nor closed', gate),
+            hint = 'true opens it, false closes it.';
+    end if;
+    perform set_config('tidemark.reason', coalesce(reason, ''), true);
+    insert into tidemark.setting as s (key, value, description)
+    values (gate, open::text, 'Gate.')
+    on conflict (key) do update set value = excluded.value;
+    return open;
+end
+$$;
+comment on function tidemark.gate_set(text, boolean, text) is 'Opens or closes a gate: routes.enabled, worker.<name>.enabled, domain.<name>.enabled, notify.bridge_enabled or notify.listeners_enabled. A domain has a gate from the first time that one is set. Obeyed by every worker within a second. Raises TM004 for an unknown gate, TM005 for null.';
+grant execute on function tidemark.gate_set(text, boolean, text) to tidemark_admin;

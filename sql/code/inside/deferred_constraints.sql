@@ -1,0 +1,11 @@
+create or replace function tidemark.deferred_constraints()
+returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select string_agg(distinct format('%I.%I', n.nspname, c.conname), ', ')
+    from pg_constraint c join pg_namespace n on n.oid = c.connamespace
+    where c.condeferred
+$$;
+comment on function tidemark.deferred_constraints() is 'The constraints that wait for the commit unless they are told otherwise; null: there are none.';
+grant execute on function tidemark.deferred_constraints() to tidemark_executor;

@@ -1,0 +1,73 @@
+create or replace function tidemark.deliver_inside(
+    worker text,
+    evidence tidemark.evidence[],
+    share interval,
+    closed text[],
+    out settled tidemark.evidence[],
+    out results tidemark.result[],
+    out fallbacks integer)
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    path constant text := tidemark.default_search_path();
+    -- Half of what is left, so that what begins at the end has time.
+    until constant timestamptz := clock_timestamp() + least(share, tidemark.time_left() / 2);
+    -- What may hang comes last: then nothing can be tried any more.
+    live constant integer[] := array(
+        select l from unnest(tidemark.live_inside(deliver_inside.worker, deliver_inside.evidence)) l
+        order by exists (select from tidemark.pending p where p.route_id = l and p.suspects is not null), l);
+    route tidemark.outbound_route;
+    left_over record;
+    fresh int8multirange;
+    shut int8multirange;
+    behind int8multirange;
+    delivered record;
+begin
+    settled := deliver_inside.evidence;
+    results := '{}';
+    fallbacks := 0;
+    for i in 1 .. cardinality(live) loop
+        select r.* into route from tidemark.outbound_route r where r.id = live[i];
+        -- First what earlier passes have left over: the order of a key holds.
+        left_over := tidemark.left_over(route);
+        if left_over.gone then
+            -- Delivered to nobody, they would be on record as sent.
+            perform tidemark.settle_missing(deliver_inside.worker);
+            left_over := tidemark.left_over(route);
+        end if;
+        fresh := coalesce((
+            select range_agg(e.seqs) from unnest(settled) e
+            where e.route_id = route.id and e.outcome = 'pending' and e.reason is distinct from 'domain_closed'), '{}');
+        settled := array(
+            select e from unnest(settled) e
+            where e.route_id <> route.id or e.outcome <> 'pending' or e.reason is not distinct from 'domain_closed');
+        behind := case when left_over.more then fresh
+            else tidemark.behind_key(route, tidemark.multirange_numbers(fresh), left_over.numbers) end;
+        shut := coalesce((
+            select range_agg(e.seqs) from unnest(settled) e
+            where e.route_id = route.id and e.outcome = 'pending' and route.ordering = 'key'), '{}');
+        if not isempty(shut) then
+            -- Those of this batch that wait for their domain are pending only once it is settled.
+            behind := behind + coalesce((
+                select range_agg(int8range(o.seq, o.seq + 1))
+                from (select s.key, min(s.seq) as seq from tidemark.events(tidemark.multirange_numbers(shut)) s group by s.key) first
+                join tidemark.events(tidemark.multirange_numbers(fresh)) o on o.key = first.key and o.seq > first.seq), '{}');
+        end if;
+        if not isempty(behind) then
+            results := results || row(route.id, true, 'pending',
+                case when left_over.more then 'busy' else 'behind_key' end, null, behind,
+                case when left_over.more then 0 end)::tidemark.result;
+        end if;
+
+        delivered := tidemark.deliver(route, left_over.numbers, left_over.suspects, left_over.errors,
+            tidemark.multirange_numbers(fresh - behind), path, closed,
+            clock_timestamp() + (until - clock_timestamp()) / (cardinality(live) - i + 1));
+        fallbacks := fallbacks + delivered.fallbacks;
+        results := results || delivered.results;
+    end loop;
+end
+$$;
+comment on function tidemark.deliver_inside(text, tidemark.evidence[], interval, text[]) is 'Delivers what is pending on the worker''s routes to targets inside the database, in this transaction; begins nothing more when share is over, which the routes have in equal parts. Nothing of the domains closed is delivered. settled is the evidence without what was, results what came of it and of events that were left over. Raises what tidemark.deliver raises.';
+grant execute on function tidemark.deliver_inside(text, tidemark.evidence[], interval, text[]) to tidemark_executor;

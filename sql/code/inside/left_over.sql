@@ -1,0 +1,41 @@
+create or replace function tidemark.left_over(
+    route tidemark.outbound_route,
+    out numbers bigint[],
+    out suspects integer[],
+    out errors integer[],
+    out more boolean,
+    out gone boolean)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    most constant integer := 5000;
+    at constant timestamptz := clock_timestamp();
+    worker_ constant integer := (select w.id from tidemark.worker w where w.worker = route.worker);
+    -- What tidemark.pending_hold has not put aside yet stays where it is too.
+    closed constant text[] := tidemark.closed_domains();
+begin
+    select coalesce(array_agg(q.seq), '{}'), coalesce(array_agg(q.suspects), '{}'),
+           coalesce(array_agg(q.error_count), '{}')
+    into numbers, suspects, errors
+    from (
+        select p.seq, p.suspects, p.error_count from tidemark.pending p
+        where p.worker_id = worker_ and p.route_id = (left_over.route).id
+          and not p.held and (p.domain = any (closed)) is not true
+          and (p.next_attempt_at <= at or p.next_attempt_at = 'infinity' and (left_over.route).ordering = 'key')
+          -- In order: with the first of a key goes what waits behind it.
+          and not ((left_over.route).ordering = 'key' and p.key is not null and not p.replay and exists (
+              select from tidemark.pending e
+              where e.worker_id = p.worker_id and e.route_id = p.route_id and e.key = p.key and e.seq < p.seq
+                and not e.replay
+                and (e.held or e.domain = any (closed) or e.next_attempt_at > at and e.next_attempt_at <> 'infinity')))
+        order by p.seq limit most) q;
+    more := cardinality(numbers) = most;
+    gone := exists (
+        select from unnest(numbers) n where not exists (select from tidemark.outbox o where o.seq = n));
+end
+$$;
+comment on function tidemark.left_over(tidemark.outbound_route) is 'What earlier passes have left over of a route to a target inside the database, and is due, but for domains whose gate is closed: numbers, the first 5,000 (more: that many), with their suspects and failed attempts; gone: some have no event in the log any more.';
+grant execute on function tidemark.left_over(tidemark.outbound_route) to tidemark_executor;

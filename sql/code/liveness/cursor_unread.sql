@@ -1,0 +1,96 @@
+-- How far a cursor of a table is behind. The one place that tells it: what shows a lag reads tidemark.cursor_lag, and that
+-- asks here. One look into the index by which the table is read.
+--
+-- Not a security definer: the table is looked at with the rights of the role that asks. That may be a superuser, and the
+-- table's owner must not run code by it: it is looked at as a pass reads it (tidemark.source_denied, tidemark.source_row).
+create or replace function tidemark.cursor_unread(
+    cursor tidemark.worker_cursor,
+    out unread boolean,
+    out since timestamptz,
+    out looked boolean,
+    out first_id bigint,
+    out upto_id bigint,
+    out upto_ts timestamptz)
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set lock_timeout = '20ms'
+set row_security = off
+as $$
+#variable_conflict use_column
+declare
+    s constant tidemark.source := (select x from tidemark.source x where x.source = cursor.source);
+    noted constant tidemark.source_unread := (
+        select n from tidemark.source_unread n
+        where n.worker = cursor.worker and n.source = cursor.source and n.shard = cursor.shard);
+    clock constant timestamptz := clock_timestamp();
+    name text;
+    rel regclass;
+    ahead boolean;
+    late boolean;
+begin
+    looked := false;
+    if s.source is null or s.safety = 'capture' then
+        return;
+    end if;
+    name := format('%I.%I', s.schema_name, s.table_name);
+    begin
+        -- While the lock is held the table cannot become another one, nor a view.
+        execute format('lock table only %s in access share mode', name);
+        rel := name::regclass;
+        if tidemark.source_denied(rel) is null
+           and (select c.relkind in ('r', 'p') from pg_class c where c.oid = rel) then
+            -- Up to the clock, not to the horizon: what a long transaction keeps from being read is unread too.
+            execute tidemark.source_ahead(s) into ahead, since, first_id
+            using coalesce(cursor.watermark_ts, '-infinity'), cursor.watermark_id, clock, cursor.holes + cursor.fenced;
+            if ahead then
+                perform tidemark.source_guard(rel);
+            end if;
+            if ahead and s.safety = 'sequence' then
+                execute format('select max(tidemark_row.%I)::bigint from %s', s.id_column, tidemark.source_row(s))
+                into upto_id;
+            elsif ahead then
+                execute format(
+                    'select (%1$s%3$s) from %2$s where %1$s < ($1%3$s) order by %1$s desc limit 1',
+                    format('tidemark_row.%I', s.timestamp_column), tidemark.source_row(s),
+                    coalesce(' at time zone ' || quote_literal(s.time_zone), ''))
+                into upto_ts using clock;
+            end if;
+            looked := true;
+        end if;
+        -- On purpose: it gives the locks of the table and its parts back at once.
+        raise exception using errcode = 'TM009', message = 'looked';
+    exception
+        when sqlstate 'TM009' then
+        when others or assert_failure then
+            -- No right to read it, its owner has locked it, or it is gone: the worker's own pass says so.
+    end;
+
+    if looked then
+        unread := coalesce(ahead, false);
+        if unread and not coalesce(isfinite(since), false) then
+            since := clock;
+            -- Those that had been seen by then are not all read.
+            if noted.unread and (first_id = noted.first_id
+                                 or first_id > cursor.watermark_id::bigint and first_id <= noted.upto_id) then
+                since := noted.since;
+                upto_id := noted.upto_id;
+            end if;
+        end if;
+    elsif noted.noted_at > clock - tidemark.interval_setting('lag.bad', '15 minutes') then
+        late := coalesce(s.safety = 'sequence' and cursor.holes + cursor.fenced @> noted.first_id, false);
+        unread := noted.unread and (late or coalesce(
+            case s.safety when 'sequence' then cursor.watermark_id::bigint < noted.upto_id
+                 else cursor.watermark_ts < noted.upto_ts end, true));
+        if unread then
+            since := case when late or s.timestamp_column is null then noted.since
+                          else greatest(noted.since, cursor.watermark_ts) end;
+        end if;
+    end if;
+end
+$$;
+comment on function tidemark.cursor_unread(tidemark.worker_cursor) is
+'Whether the table of a cursor has committed rows that the cursor has not read (unread; null: it cannot be told), and the time of the first of them (since): its timestamp, or where the source has none, since when tidemark.maintain has seen that rows up to upto_id are unread. Rows that a filter or another shard will pass over count until they are passed; rows of the future, and what only a sweep finds (late rows behind a watermark, rows without a timestamp), do not. looked false: the role may not read the table, or it is locked or gone; then it says what maintain noted last, unless that is older than the setting lag.bad. All null for the log and for captured tables, which tidemark.cursor_lag looks up in the log.';
+grant execute on function tidemark.cursor_unread(tidemark.worker_cursor) to tidemark_reader, tidemark_executor;

@@ -1,0 +1,142 @@
+-- public
+-- Every part is bounded: rows of configuration, one look into an index each, counts that stop at 10000.
+create or replace view tidemark.queue_health as
+with bound as (
+    select extract(epoch from tidemark.interval_setting('lag.warn', '1 minute')) as warn,
+           extract(epoch from tidemark.interval_setting('lag.bad', '15 minutes')) as bad
+), cursor as materialized (
+    select l.*, l.worker || '/' || l.source || '/' || l.shard as name,
+           case when l.source = 'outbox' then array_to_string(w.domains, ',') end as domain
+    from tidemark.cursor_lag l join tidemark.worker w on w.worker = l.worker
+), beat as materialized (
+    select h.* from tidemark.heartbeat_health h
+), waiting as materialized (
+    select r.route_code, r.worker, p.*
+    from tidemark.outbound_route r
+    cross join lateral (
+        select count(*) as n, count(*) filter (where p.error_count > 0) as retried
+        from (select p.error_count from tidemark.pending p where p.route_id = r.id order by p.replay, p.next_attempt_at limit 10000) p) p
+    where p.n > 0
+), dead as materialized (
+    select r.route_code, r.domain, d.*
+    from tidemark.outbound_route r
+    cross join lateral (
+        select count(*) as n, max(l.last_failed_at) as last_failed_at
+        from (select l.last_failed_at from tidemark.dead_letter l
+              where l.route_id = r.id and l.resolved_at is null order by l.last_failed_at desc limit 10000) l) d
+    where d.n > 0
+), row_ as materialized (
+    -- Rows of tables that could not be handled.
+    select c.name, c.gate, c.last_run_at, p.waiting, p.since, p.overdue, d.dead, d.last_failed_at
+    from cursor c join tidemark.worker w on w.worker = c.worker
+    cross join lateral (
+        select count(*) as waiting, min(p.created_at) as since,
+               greatest(floor(extract(epoch from clock_timestamp() - min(p.next_attempt_at))), 0)::bigint as overdue
+        from (select p.created_at, p.next_attempt_at from tidemark.pending_row p
+              where p.worker_id = w.id and p.source = c.source and p.shard = c.shard
+              order by p.next_attempt_at limit 10000) p) p
+    cross join lateral (
+        select count(*) as dead, max(l.last_failed_at) as last_failed_at
+        from (select l.last_failed_at from tidemark.dead_letter l
+              where l.worker_id = w.id and l.source = c.source and l.shard = c.shard and l.route_id is null
+                and l.resolved_at is null
+              order by l.last_failed_at desc limit 10000) l) d
+    where c.source <> 'outbox'
+)
+select 'cursor' as kind, c.name,
+       case when c.gate is not null then 'ok' when c.blocked_by is not null or b.state = 'silent' then 'bad'
+            when c.last_run_at is null then 'warn' else 'ok' end as status,
+       floor(extract(epoch from clock_timestamp() - c.last_run_at))::bigint as age_seconds,
+       c.holes as count,
+       jsonb_build_object('events_seen', c.events_seen, 'attempts_written', c.attempts_written, 'dead_lettered', c.dead_lettered,
+                          'holes', c.holes, 'rate', c.rate) as numbers,
+       case when c.gate is not null then case c.gate when 'paused' then 'paused' else 'closed by ' || c.gate end
+            when c.blocked_by is not null then 'waits: too many numbers below it are open, kept so by ' || c.blocked_by
+            when c.last_run_at is null then 'never run' when b.state = 'silent' then 'silent' else '' end as note,
+       c.domain, c.last_run_at as last_seen_at, null as status_hint
+from cursor c left join beat b on b.executor_id = c.name
+union all
+select 'backlog', c.name,
+       case when c.gate is not null or c.seconds <= w.warn then 'ok' when c.seconds <= w.bad then 'warn'
+            when c.seconds is null then 'unknown' else 'bad' end,
+       c.seconds, c.events,
+       jsonb_build_object('events', c.events, 'seconds', c.seconds, 'rate', c.rate),
+       case when c.gate is not null then case c.gate when 'paused' then 'paused' else 'closed by ' || c.gate end
+            when c.seconds is null then 'this role may not read the table, and maintain was not called lately by one that may' else '' end,
+       c.domain, c.last_run_at, null
+from cursor c, bound w
+union all
+select 'heartbeat', b.executor_id,
+       case when b.state = 'silent' then 'bad' when b.state = 'alive' and b.last_status like 'failed%' then 'warn' else 'ok' end,
+       b.age_seconds, b.ticks_total,
+       jsonb_build_object('age_seconds', b.age_seconds, 'cadence_seconds', b.expected_cadence_seconds,
+                          'threshold_seconds', b.stale_threshold_seconds, 'ticks_total', b.ticks_total),
+       case b.state when 'quiet' then b.excuse when 'silent' then 'silent; it last said ' || b.last_status else b.last_status end,
+       nullif(array_to_string(b.domain_scope, ','), ''), b.last_beat_at,
+       case b.state when 'silent' then 'stale' when 'alive' then 'fresh' else b.state end
+from beat b
+union all
+select 'dead_letter_event', d.route_code, 'warn',
+       floor(extract(epoch from clock_timestamp() - d.last_failed_at))::bigint, d.n,
+       jsonb_build_object('open', d.n),
+       case when d.n = 10000 then '10000 or more' else '' end,
+       d.domain, d.last_failed_at, 'open'
+from dead d
+union all
+select 'dead_letter_row', r.name, 'warn',
+       floor(extract(epoch from clock_timestamp() - r.last_failed_at))::bigint, r.dead,
+       jsonb_build_object('open', r.dead),
+       case when r.dead = 10000 then '10000 or more' else '' end,
+       null, r.last_failed_at, 'open'
+from row_ r where r.dead > 0
+union all
+select 'pending_row', r.name,
+       case when r.gate is not null or r.overdue <= w.warn then 'ok' when r.overdue <= w.bad then 'warn' else 'bad' end,
+       r.overdue, r.waiting,
+       jsonb_build_object('waiting', r.waiting, 'retried', r.waiting, 'overdue_seconds', r.overdue,
+                          'waiting_seconds', floor(extract(epoch from clock_timestamp() - r.since))::bigint),
+       case when r.waiting = 10000 then '10000 or more' else '' end,
+       null, r.last_run_at, null
+from row_ r, bound w where r.waiting > 0
+union all
+select 'pending', p.route_code,
+       case when tidemark.closed_gate(p.worker) is not null or coalesce(t.overdue, 0) <= w.warn then 'ok'
+            when t.overdue <= w.bad then 'warn' else 'bad' end,
+       t.overdue, p.n,
+       jsonb_build_object('waiting', p.n, 'retried', p.retried, 'overdue_seconds', t.overdue),
+       case when p.n = 10000 then '10000 or more' else '' end,
+       r.domain, null, null
+from waiting p join tidemark.outbound_route r on r.route_code = p.route_code
+cross join bound w
+cross join lateral (
+    -- Without "< clock_timestamp()", which is no condition for an index.
+    select greatest(floor(extract(epoch from clock_timestamp() - nullif(least(
+        (select min(n.next_attempt_at) from tidemark.pending n where n.route_id = r.id and not n.replay),
+        (select min(n.next_attempt_at) from tidemark.pending n where n.route_id = r.id and n.replay)),
+        'infinity'))), 0)::bigint as overdue) t
+union all
+select 'job_backlog', j.name,
+       case when not j.readable then 'unknown' when coalesce(j.oldest_seconds, 0) <= w.warn then 'ok'
+            when j.oldest_seconds <= w.bad then 'warn' else 'bad' end,
+       j.oldest_seconds, j.waiting + j.retrying,
+       jsonb_build_object('waiting', j.waiting, 'retrying', j.retrying),
+       case when not j.readable then 'this role may not read the table'
+            when greatest(j.waiting, j.retrying) = 10000 then '10000 or more' else '' end,
+       null, null, null
+from tidemark.river_health() j, bound w
+union all
+select 'dead_letter_job', j.name, 'warn', j.dead_seconds, j.dead,
+       jsonb_build_object('discarded', j.dead),
+       case when j.dead = 10000 then '10000 or more' else '' end,
+       null, clock_timestamp() - make_interval(secs => j.dead_seconds), 'open'
+from tidemark.river_health() j where j.dead > 0
+union all
+select 'finding', f.kind || ' ' || f.subject,
+       case when f.severity >= 'high' then 'bad' when f.severity = 'warning' then 'warn' else 'ok' end,
+       floor(extract(epoch from clock_timestamp() - f.opened_at))::bigint, f.count,
+       jsonb_build_object('finding', f.id, 'count', f.count),
+       d.detail, null, f.last_seen_at, 'open'
+from tidemark.finding f join tidemark.finding_detail d on d.id = f.id where f.closed_at is null;
+comment on view tidemark.queue_health is
+'One pane for watchdogs, a row for each thing: kind cursor, backlog (of a cursor), heartbeat, dead_letter_event and pending (of a route, where there are any), dead_letter_row and pending_row (the same of a cursor of a table), job_backlog and dead_letter_job (of River, where it is installed), finding (open). status: ok, warn (somebody should look), bad (something does not work) or unknown (it cannot be told). age_seconds: since the last run, beat or failure; of the oldest that waits. count: what waits or is open; of a cursor its holes, of a heartbeat its beats. domain: that it is about, several with commas; null: all, or none. last_seen_at: the latest run, beat, failure or sighting. status_hint, as S4 has it: stale or fresh (quiet: excused) of a heartbeat, open of what somebody has to close, else null. What is switched off on purpose is ok, and note says so. Reads configuration, cursors and indexes, never a table that grows. Source: S4 v_queue_health.';
+grant select on tidemark.queue_health to tidemark_reader, tidemark_executor;

@@ -1,0 +1,31 @@
+-- public
+create or replace view tidemark.worker_health as
+select c.worker, c.source, c.shard,
+       case
+           when l.gate is not null then 'closed'
+           when c.last_run_at is null then 'never ran'
+           when c.last_run_summary ->> 'status' = 'held' then 'held'
+           when c.last_run_summary ? 'blocked_by' then 'blocked'
+           when l.unread then 'behind'
+           when l.unread is null then 'unknown'
+           else 'idle'
+       end as status,
+       l.gate,
+       m.number as watermark,
+       case when m.number is not null then s.last_seq end as last_seq,
+       case when m.number is not null then greatest(s.last_seq - m.number, 0) end as behind,
+       (select coalesce(sum(upper(r) - lower(r)), 0)::bigint from unnest(c.holes + c.fenced) r) as holes,
+       c.last_run_at, c.last_run_summary, c.events_seen, c.attempts_written, c.dead_lettered,
+       (select count(*) from tidemark.dead_letter l where l.worker_id = w.id and l.source = c.source and l.shard = c.shard and l.resolved_at is null) as open_dead_letters,
+       case when m.number is not null then (select count(*) from tidemark.pending p where p.worker_id = w.id)
+            else (select count(*) from tidemark.pending_row p where p.worker_id = w.id and p.source = c.source and p.shard = c.shard) end as pending,
+       l.seconds as behind_seconds
+from tidemark.worker_cursor c
+join tidemark.worker w on w.worker = c.worker
+join tidemark.cursor_lag l on l.worker = c.worker and l.source = c.source and l.shard = c.shard
+cross join lateral (select case when c.source = 'outbox' then c.watermark_id::bigint end) as m (number)
+-- The highest number that can be seen, not the last that was taken: those of transactions that were rolled back
+-- at the end of the log would keep a worker behind for ever.
+cross join (select coalesce(max(o.seq), 0) from tidemark.outbox o) as s (last_seq);
+comment on view tidemark.worker_health is 'How each worker is: status closed (gate says by what), never ran, held or blocked (last_run_summary says why), behind, idle or unknown (as in tidemark.worker_summary); how far it is behind in numbers (of the log; null for tables) and seconds (tidemark.cursor_lag); what is open of the cursor. Source: S0 fn_iu_route_worker_health.';
+grant select on tidemark.worker_health to tidemark_reader, tidemark_executor;

@@ -1,0 +1,27 @@
+-- public
+create or replace view tidemark.worker_summary as
+select l.worker, l.source, l.shard,
+       case when l.gate is not null then 'closed' when l.last_run_at is null then 'never ran' when l.blocked_by is not null then 'blocked'
+            when l.unread then 'behind' when l.unread is null then 'unknown' else 'idle' end as status,
+       l.gate, l.events, l.seconds, l.rate, l.holes, p.pending, p.oldest_pending_seconds, p.open_dead_letters, l.last_run_at
+from tidemark.cursor_lag l
+cross join lateral (
+    select coalesce(sum(r.pending), 0)::bigint as pending, max(r.oldest_pending_seconds) as oldest_pending_seconds,
+           coalesce(sum(r.open_dead_letters), 0)::bigint as open_dead_letters
+    from tidemark.route_summary r where r.worker = l.worker
+    having l.source = 'outbox'
+    union all
+    -- Rows of a table that could not be handled.
+    select r.waiting, extract(epoch from clock_timestamp() - r.since)::bigint,
+           (select count(*) from (
+                select from tidemark.dead_letter d
+                where d.worker_id = w.id and d.source = l.source and d.shard = l.shard and d.route_id is null
+                  and d.resolved_at is null limit 10000) d)
+    from tidemark.worker w
+    cross join lateral (
+        select count(*) as waiting, min(r.created_at) as since
+        from (select r.created_at from tidemark.pending_row r
+              where r.worker_id = w.id and r.source = l.source and r.shard = l.shard order by r.next_attempt_at limit 10000) r) r
+    where l.source <> 'outbox' and w.worker = l.worker) p;
+comment on view tidemark.worker_summary is 'How each cursor is doing: status closed (gate says by what), never ran, blocked, behind, idle or unknown (this role may not read the table, and tidemark.maintain did not look lately); how far behind in events (of the log only) and seconds, events a second, holes, and what is pending and dead: of the log by the worker''s routes, as tidemark.route_summary counts it, of a table the rows that could not be handled, counted up to 10000.';
+grant select on tidemark.worker_summary to tidemark_reader, tidemark_executor;

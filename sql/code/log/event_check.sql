@@ -1,0 +1,58 @@
+create or replace function tidemark.event_check(
+    place text,
+    payload jsonb,
+    key text,
+    stream text,
+    subject_table text,
+    subject_ref text,
+    trace text,
+    actor text,
+    occurred_at timestamptz)
+returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    payload_bytes constant bigint := octet_length(payload::text);
+    payload_limit bigint;
+    name text;
+    value text;
+begin
+    -- A day inside the years 1 to 9999, which are those that JSON and RFC 3339 can write, in any time zone.
+    if occurred_at < timestamptz '0001-01-02 00:00:00+00' or occurred_at >= timestamptz '9999-12-31 00:00:00+00' then
+        raise exception using errcode = 'TM005',
+            message = format('%soccurred_at is %s, and must be a time of the years 1 to 9999', place, occurred_at),
+            hint = 'Leave it out where it is not known: then it is the time of the emit.';
+    end if;
+
+    if greatest(octet_length(key), octet_length(stream), octet_length(subject_table), octet_length(subject_ref),
+                octet_length(trace), octet_length(actor)) > 1024 then
+        select m.name, m.value into name, value
+        from (values ('key', key), ('stream', stream), ('subject_table', subject_table), ('subject_ref', subject_ref),
+                     ('trace', trace), ('actor', actor)) m (name, value)
+        where octet_length(m.value) > 1024 limit 1;
+        raise exception using errcode = 'TM005',
+            message = format('%s%s has %s bytes, and must have at most 1024', place, name, octet_length(value)),
+            hint = 'Use a digest of it, or put it into the payload.';
+    end if;
+
+    -- Not of the stored size, which says little: 1e100000 takes a few bytes, and compressed text a 270th.
+    if payload_bytes > 1000 then
+        payload_limit := tidemark.payload_limit();
+        if payload_bytes > payload_limit then
+            raise exception using errcode = 'TM005',
+                message = format('%spayload has %s bytes, and must have at most %s', place, payload_bytes, payload_limit),
+                hint = 'Send a reference to what is large, or raise the setting emit.payload_limit.';
+        end if;
+        -- What is nearly as deep as a session's stack takes can be stored, and not be read where the stack is fuller: in a pass.
+        if jsonb_path_exists(payload, 'strict $.**{500}') then
+            raise exception using errcode = 'TM005',
+                message = format('%spayload nests deeper than 500 levels', place),
+                hint = 'Send it flat, or as a text.';
+        end if;
+    end if;
+    return true;
+end
+$$;
+comment on function tidemark.event_check(text, jsonb, text, text, text, text, text, text, timestamptz) is
+'True, or raises TM005: an occurred_at that is infinite or not of the years 1 to 9999, a text member over 1024 bytes, a payload whose JSON text is over the setting emit.payload_limit, or that nests deeper than 500 levels. place begins the message. The rule for emit, emit_many and capture.';

@@ -1,0 +1,21 @@
+-- Inlined into emit's statement: for almost every event this is all that its limits cost. Every limit is above 1000.
+create or replace function tidemark.event_is_small(
+    payload jsonb,
+    key text,
+    stream text,
+    subject_table text,
+    subject_ref text,
+    trace text,
+    actor text,
+    occurred_at timestamptz)
+returns boolean
+language sql stable parallel safe
+as $$
+    -- The text of a large payload is made once, by event_check.
+    select coalesce(pg_catalog.pg_column_size(payload), 0) <= 1000
+       and pg_catalog.octet_length(pg_catalog.concat(payload, key, stream, subject_table, subject_ref, trace, actor)) <= 1000
+       and (occurred_at is null
+            or occurred_at >= timestamptz '0001-01-02 00:00:00+00' and occurred_at < timestamptz '9999-12-31 00:00:00+00')
+$$;
+comment on function tidemark.event_is_small(jsonb, text, text, text, text, text, text, timestamptz) is
+'True: tidemark.event_check has nothing against the event. False: it has to be asked.';

@@ -1,0 +1,17 @@
+create or replace function tidemark.event_sizes(numbers bigint[])
+returns integer[]
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+    return array(
+        select coalesce(tidemark.payload_bytes(o.payload), 0)
+        from unnest(event_sizes.numbers) with ordinality n (seq, place)
+        left join lateral (select e.payload from tidemark.outbox e where e.seq = n.seq) o on true
+        order by n.place);
+end
+$$;
+comment on function tidemark.event_sizes(bigint[]) is 'How many bytes the payloads of these events have (tidemark.payload_bytes), in this order.';
+grant execute on function tidemark.event_sizes(bigint[]) to tidemark_executor;

@@ -1,0 +1,9 @@
+-- The same on every supported version: PostgreSQL 18 has uuidv7(), whose clock may run ahead of ours, and
+-- an event is found by the equality of this time and created_at.
+create or replace function tidemark.event_uuid(at timestamptz)
+returns uuid
+language sql volatile parallel safe
+as $$
+    select overlay(pg_catalog.gen_random_uuid()::text placing tidemark.event_uuid_time(at) from 1 for 15)::uuid
+$$;
+comment on function tidemark.event_uuid(timestamptz) is 'A new version 7 uuid whose time is at, in milliseconds.';

@@ -1,0 +1,15 @@
+create or replace function tidemark.fence_now(relation regclass default 'tidemark.outbox')
+returns text[]
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (select coalesce(array_agg(distinct l.virtualtransaction), '{}') from pg_locks l
+    where l.locktype = 'relation' and l.granted
+      and l.database = (select d.oid from pg_database d where d.datname = current_database())
+      and l.relation = any (tidemark.relation_tree(fence_now.relation))
+      -- Only writers: autovacuum's and DDL's modes would keep holes open for nothing.
+      and l.mode = 'RowExclusiveLock');
+end
+$$;
+comment on function tidemark.fence_now(regclass) is 'Virtual transaction ids of everyone who holds RowExclusiveLock on the table (default the log) or a part of it, and so may own a number that is not visible yet.';

@@ -1,0 +1,22 @@
+create or replace function tidemark.idempotency_key_check(idempotency_key text, place text)
+returns void
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    -- Keys that Tidemark makes of rows can be guessed: an emitter who could claim one would make a row's event look
+    -- stored already.
+    if starts_with(idempotency_key, 'tidemark:') then
+        raise exception using errcode = 'TM005',
+            message = format('%sidempotency_key begins with "tidemark:", which is for keys that Tidemark makes itself', place),
+            hint = 'Use another prefix.';
+    end if;
+    -- An index entry has room for some 2,700 bytes, and the domain stands in it too.
+    if octet_length(idempotency_key) > 1024 then
+        raise exception using errcode = 'TM005',
+            message = format('%sidempotency_key has %s bytes, and must have at most 1024', place, octet_length(idempotency_key)),
+            hint = 'Use a digest of it.';
+    end if;
+end
+$$;
+comment on function tidemark.idempotency_key_check(text, text) is 'Raises TM005 for an idempotency key that begins with "tidemark:" or is over 1024 bytes; place begins the message.';

@@ -1,0 +1,22 @@
+create or replace function tidemark.log_is_append_only()
+returns trigger
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    raise exception using errcode = 'TM010',
+        message = format('%s on %I.%I refused: the log is append-only', lower(tg_op), tg_table_schema, tg_table_name),
+        hint = 'Events leave by retention: select * from tidemark.maintain();';
+end
+$$;
+comment on function tidemark.log_is_append_only() is 'Trigger: raises TM010. A cursor would silently miss what an update, delete or truncate did.';
+
+create or replace trigger outbox_append_only
+before update or delete on tidemark.outbox
+for each row execute function tidemark.log_is_append_only();
+comment on trigger outbox_append_only on tidemark.outbox is 'Rows of the log are never changed. Row-level, since that is what every partition inherits.';
+
+create or replace trigger outbox_no_truncate
+before truncate on tidemark.outbox
+for each statement execute function tidemark.log_is_append_only();
+comment on trigger outbox_no_truncate on tidemark.outbox is 'The log is not truncated.';

@@ -1,0 +1,16 @@
+-- public
+-- Not a security definer: tables of others are looked at with the rights of the role that calls it. The rest is for the
+-- owner.
+create or replace function tidemark.maintain()
+returns table (action text, object text, detail text)
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform tidemark.source_unread_take();
+    return query select m.action, m.object, m.detail from tidemark.maintain_all() m;
+end
+$$;
+comment on function tidemark.maintain() is
+'Keeps the log in shape: makes partitions ahead, drops those that are past retention and that no cursor, hole, pending delivery or dead letter without a payload needs, forgets old idempotency keys (10,000 a call), sums up and forgets what tidemark.captured has, notes which tables have rows to read (of those that the caller may read), opens and closes cursor_lag, capture_unwritten and emit_unregistered, closes findings that are over and forgets those past the setting finding.retention, forgets daemons that stopped a day ago. Returns what it did, and what it kept and why. Call it every minute; if nobody does, events are still taken, and nothing is dropped.';
+grant execute on function tidemark.maintain() to tidemark_admin, tidemark_executor;

@@ -1,0 +1,186 @@
+create or replace function tidemark.maintain_all()
+returns table (action text, object text, detail text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+-- A waiting DDL lock makes every writer queue behind it. Rather give up, and be called again.
+set lock_timeout = '500ms'
+as $$
+#variable_conflict use_column
+declare
+    -- A setting that somebody removed has its default.
+    size constant bigint := greatest(coalesce((select s.value::bigint from tidemark.setting s where s.key = 'outbox.partition_events'), 1000000), 1000);
+    wanted constant integer := greatest(coalesce((select s.value::integer from tidemark.setting s where s.key = 'outbox.partitions_ahead'), 2), 1);
+    retention constant interval := coalesce((select s.value::interval from tidemark.setting s where s.key = 'outbox.retention'), '30 days');
+    key_retention constant interval := coalesce((select s.value::interval from tidemark.setting s where s.key = 'emit_key.retention'), '30 days');
+    -- More numbers than are taken while partitions are made.
+    within_reach constant bigint := 100000;
+    last_number bigint;
+    needed bigint;
+    needed_by text;
+    end_of_all bigint;
+    part record;
+    name text;
+    newest timestamptz;
+    n bigint;
+begin
+    -- One at a time: two would make the same partition. Writers, readers and the fence pass this mode by, and making a
+    -- partition takes it anyway. Not an advisory lock, which any login could hold.
+    begin
+        lock table only tidemark.outbox in share update exclusive mode nowait;
+    exception when lock_not_available then
+        return query select 'postponed', 'outbox', 'another call is under way';
+        return;
+    end;
+
+    last_number := (select q.last_value - (not q.is_called)::integer from tidemark.outbox_seq_seq q);
+    end_of_all := (select max(p.end_seq) from tidemark.partitions('tidemark.outbox') p);
+    if exists (select from tidemark.outbox_rest) then
+        begin
+            -- With this lock nobody is left who has taken a number and not yet written its row.
+            lock table tidemark.outbox in access exclusive mode;
+            last_number := (select q.last_value from tidemark.outbox_seq_seq q);
+            perform tidemark.partition_absorb(end_of_all, last_number + 1);
+            return query select 'absorbed', format('outbox_p%s', end_of_all),
+                format('numbers %s to %s had no partition of their own: call maintain more often', end_of_all, last_number);
+            end_of_all := last_number + 1;
+        exception when lock_not_available then
+            return query select 'kept', 'outbox_rest', 'the log is busy; will be absorbed by another call';
+            return;
+        end;
+    end if;
+
+    begin
+        -- A writer that has been routed to the rest must not find its number in a new partition: PostgreSQL would fail its
+        -- statement (23514). Where numbers may reach the new partition while it is made, no writer may be under way.
+        if end_of_all - last_number < within_reach then
+            lock table tidemark.outbox in share row exclusive mode;
+            last_number := (select q.last_value - (not q.is_called)::integer from tidemark.outbox_seq_seq q);
+        end if;
+        while (select count(*) from tidemark.partitions('tidemark.outbox') p where p.first_seq > last_number) < wanted loop
+            perform tidemark.partition_add(end_of_all, end_of_all + size);
+            return query select 'created', format('outbox_p%s', end_of_all),
+                format('for numbers %s to %s', end_of_all, end_of_all + size - 1);
+            end_of_all := end_of_all + size;
+        end loop;
+    exception when lock_not_available or check_violation then
+        -- A check is violated where numbers have run into the rest meanwhile: the next call absorbs it.
+        return query select 'postponed', 'outbox', 'the log is busy; partitions will be made by another call';
+    end;
+
+    -- The lowest number that somebody may still read.
+    select k.seq, k.who into needed, needed_by from (
+        select least(c.watermark_id::bigint + 1, lower(c.holes), lower(c.fenced)) as seq, 'the cursor of worker ' || c.worker as who
+        from tidemark.worker_cursor c where c.source = 'outbox'
+        union all
+        -- The log as a table like others, or what a table's capture has written to it.
+        -- The case is what keeps ids of other sources, which may be anything, from being taken for numbers before the join.
+        select case when s.safety in ('capture', 'sequence') then least(c.watermark_id::bigint + 1, lower(c.holes), lower(c.fenced)) end,
+               'the cursor of worker ' || c.worker
+        from tidemark.worker_cursor c join tidemark.source s on s.source = c.source
+        where s.safety = 'capture' or s.safety = 'sequence' and s.schema_name = 'tidemark' and s.table_name = 'outbox'
+        union all
+        select min(p.seq), 'a pending delivery' from tidemark.pending p where p.dead_letter_id is null
+        union all
+        select j.passed_seq + 1, 'replay ' || j.id from tidemark.replay_job j where j.finished_at is null
+        union all
+        select l.seq, 'dead letter ' || l.id || ', which has no payload of its own'
+        from (select * from tidemark.dead_letter l
+              where l.payload_in_log and l.resolved_at is null order by l.seq limit 1) l) k
+    where k.seq is not null
+    order by k.seq limit 1;
+
+    for part in select p.* from tidemark.partitions('tidemark.outbox') p where p.end_seq <= last_number + 1 loop
+        name := format('outbox_p%s', part.first_seq);
+        execute format('select o.created_at from %s o order by o.seq desc limit 1', part.partition) into newest;
+        if part.end_seq > needed then
+            return query select 'kept', name, format('needed from number %s by %s', needed, needed_by);
+        elsif newest > clock_timestamp() - retention then
+            return query select 'kept', name,
+                format('its newest event is of %s, the retention is %s', date_trunc('second', newest), retention);
+        else
+            begin
+                -- Somebody may have dropped one of them by hand.
+                execute format('drop table if exists %s, tidemark.decision_p%s, tidemark.attempt_p%s', part.partition,
+                               part.first_seq, part.first_seq);
+                return query select 'dropped', name,
+                    format('numbers %s to %s, with their evidence', part.first_seq, part.end_seq - 1);
+            exception when lock_not_available then
+                return query select 'kept', name, 'the log is busy; will be dropped by another call';
+            end;
+        end if;
+    end loop;
+
+    delete from tidemark.emit_key k
+    where k.ctid = any (array(
+        select e.ctid from tidemark.emit_key e
+        where e.created_at < clock_timestamp() - key_retention order by e.created_at limit 10000));
+    get diagnostics n = row_count;
+    if n > 0 then
+        return query select 'forgot', 'emit_key', format('%s idempotency keys older than %s%s', n, key_retention,
+                                                         case when n = 10000 then ', more are left for another call' else '' end);
+    end if;
+
+    with old as (
+        delete from tidemark.captured c
+        where c.id = any (array(select o.id from tidemark.captured o
+                                where o.statements = 1 and o.at < date_trunc('hour', clock_timestamp()) - interval '1 hour'
+                                  and o.at <> date_trunc('hour', o.at)
+                                order by o.at limit 10000))
+        returning c.*
+    ), summed as (
+        insert into tidemark.captured (at, route_id, outcome, rows, statements, actor, reason)
+        select date_trunc('hour', o.at), o.route_id, o.outcome, sum(o.rows), count(*), o.actor, o.reason
+        from old o group by 1, 2, 3, 6, 7
+    )
+    select count(*) into n from old;
+    if n > 0 then
+        return query select 'summed up', 'captured', format('%s statements, by hour', n);
+    end if;
+    perform tidemark.capture_findings();
+    perform tidemark.emit_findings();
+    begin
+        return query select 'made', m, 'for what its table and its route are now' from tidemark.capture_refresh() m;
+    exception when lock_not_available then
+        return query select 'postponed', 'captures', 'an operator is at it; will be made by another call';
+    end;
+    delete from tidemark.captured c
+    where c.at < clock_timestamp() - coalesce((select s.value::interval from tidemark.setting s where s.key = 'captured.retention'), '30 days');
+    get diagnostics n = row_count;
+    if n > 0 then
+        return query select 'forgot', 'captured', format('%s rows past captured.retention', n);
+    end if;
+
+    -- What nobody has run into for a while, or an operator has dealt with, is over.
+    return query
+    update tidemark.finding f set closed_at = clock_timestamp()
+    where f.closed_at is null
+      and (f.kind = 'cursor_lease_conflict' and f.last_seen_at < clock_timestamp() - interval '10 minutes'
+           or f.kind in ('cursor_dlq', 'dlq_overflow') and not exists (
+                select from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id
+                where l.resolved_at is null and f.subject = case when f.kind = 'cursor_dlq' and l.source <> 'outbox'
+                    then tidemark.executor_id(w.worker, l.source, l.shard) else w.worker end)
+           or f.kind = 'event_unreadable' and not exists (
+                select from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id
+                where l.resolved_at is null and l.error_code = 'unreadable' and f.subject = w.worker))
+    returning 'closed', 'finding ' || f.id, f.kind || ' ' || f.subject;
+
+    delete from tidemark.finding f
+    where f.id = any (array(
+        select o.id from tidemark.finding o
+        where o.closed_at < clock_timestamp() - tidemark.interval_setting('finding.retention', '90 days') order by o.closed_at limit 10000));
+    get diagnostics n = row_count;
+    if n > 0 then
+        return query select 'forgot', 'finding', format('%s closed findings past the setting finding.retention', n);
+    end if;
+
+    return query
+    delete from tidemark.heartbeat h
+    where h.executor_id like 'daemon/%' and h.last_status = 'stopped' and h.last_beat_at < clock_timestamp() - interval '1 day'
+    returning 'forgot', 'heartbeat ' || h.executor_id, 'stopped a day ago';
+
+    perform tidemark.cursor_sample_take();
+    perform tidemark.lag_findings();
+end
+$$;
+comment on function tidemark.maintain_all() is 'What tidemark.maintain does with the rights of tidemark_owner.';
+grant execute on function tidemark.maintain_all() to tidemark_admin, tidemark_executor;

@@ -1,0 +1,68 @@
+create or replace function tidemark.audit_change()
+returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    before constant jsonb := case when tg_op <> 'INSERT' then to_jsonb(old) end;
+    after constant jsonb := case when tg_op <> 'DELETE' then to_jsonb(new) end;
+begin
+    if before is distinct from after then
+        insert into tidemark.audit (action, object, reason, before, after)
+        values (lower(tg_op), tg_table_name || ' ' || coalesce(coalesce(after, before) ->> tg_argv[0], ''),
+                nullif(current_setting('tidemark.reason', true), ''), before, after);
+    end if;
+    return null;
+end
+$$;
+comment on function tidemark.audit_change() is 'Trigger: records who changed a configuration row, what it was and is, and why (setting tidemark.reason). Its argument names the column that identifies the row.';
+
+create or replace trigger domain_audit
+after insert or update or delete on tidemark.domain
+for each row execute function tidemark.audit_change('domain');
+comment on trigger domain_audit on tidemark.domain is 'Every change goes to tidemark.audit.';
+
+create or replace trigger event_type_audit
+after insert or update or delete on tidemark.event_type
+for each row execute function tidemark.audit_change('type');
+comment on trigger event_type_audit on tidemark.event_type is 'Every change goes to tidemark.audit.';
+
+create or replace trigger forbidden_key_audit
+after insert or update or delete on tidemark.forbidden_key
+for each row execute function tidemark.audit_change('key');
+comment on trigger forbidden_key_audit on tidemark.forbidden_key is 'Every change goes to tidemark.audit.';
+
+create or replace trigger heartbeat_kind_audit
+after insert or update or delete on tidemark.heartbeat_kind
+for each row execute function tidemark.audit_change('kind');
+comment on trigger heartbeat_kind_audit on tidemark.heartbeat_kind is 'Every change goes to tidemark.audit.';
+
+create or replace trigger inbound_route_audit
+after insert or update or delete on tidemark.inbound_route
+for each row execute function tidemark.audit_change('route_code');
+comment on trigger inbound_route_audit on tidemark.inbound_route is 'Every change goes to tidemark.audit.';
+
+create or replace trigger outbound_route_audit
+after insert or update or delete on tidemark.outbound_route
+for each row execute function tidemark.audit_change('route_code');
+comment on trigger outbound_route_audit on tidemark.outbound_route is 'Every change goes to tidemark.audit.';
+
+create or replace trigger setting_audit
+after insert or update or delete on tidemark.setting
+for each row execute function tidemark.audit_change('key');
+comment on trigger setting_audit on tidemark.setting is 'Every change goes to tidemark.audit.';
+
+create or replace trigger source_audit
+after insert or update or delete on tidemark.source
+for each row execute function tidemark.audit_change('source');
+comment on trigger source_audit on tidemark.source is 'Every change goes to tidemark.audit.';
+
+create or replace trigger stage_audit
+after insert or update or delete on tidemark.stage
+for each row execute function tidemark.audit_change('stage');
+comment on trigger stage_audit on tidemark.stage is 'Every change goes to tidemark.audit.';
+
+create or replace trigger worker_audit
+after insert or update or delete on tidemark.worker
+for each row execute function tidemark.audit_change('worker');
+comment on trigger worker_audit on tidemark.worker is 'Every change goes to tidemark.audit.';

@@ -1,0 +1,23 @@
+create or replace function tidemark.error_means(code text)
+returns text
+language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select case
+        when code = 'TM001' then 'the event type is not registered or not enabled'
+        when code like 'TM%' then 'Tidemark refused it (see docs/errors.md)'
+        when code in ('57014', '55P03') then 'it took too long'
+        when code like '22%' then 'a value cannot be read, or is out of range'
+        when code like '23%' then 'a constraint of the database is violated'
+        when code = '42501' then 'a right is missing'
+        when code = '42P01' then 'a table is missing'
+        when code = '42703' then 'a column is missing'
+        when code = '42883' then 'a function or an operator is missing'
+        when code = '0A000' then 'the server does not support it'
+        when code like '42%' then 'an object, a right or the statement is wrong'
+        when code like 'P0%' then 'the function raised an error'
+        else 'the message is for operators'
+    end
+$$;
+comment on function tidemark.error_means(text) is 'What an SQLSTATE means, in words of Tidemark''s, for roles that may not see the message of the error: it may quote a payload.';
+grant execute on function tidemark.error_means(text) to tidemark_reader, tidemark_executor;

@@ -1,0 +1,18 @@
+create or replace function tidemark.live_inside(worker text, evidence tidemark.evidence[])
+returns integer[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return array(
+        select r.id from tidemark.outbound_route r
+        where r.worker = live_inside.worker and r.enabled and not r.dry_run and tidemark.target_is_inside(r.target_kind)
+          and (exists (select from unnest(evidence) e where e.route_id = r.id and e.outcome = 'pending'
+                       and e.reason is distinct from 'domain_closed')
+               or exists (select from tidemark.pending p where p.route_id = r.id and p.replay in (false, true)
+                          and p.next_attempt_at <= clock_timestamp()))
+        order by r.id);
+end
+$$;
+comment on function tidemark.live_inside(text, tidemark.evidence[]) is 'The worker''s routes with something to deliver inside the database: from this evidence, or left over.';
+grant execute on function tidemark.live_inside(text, tidemark.evidence[]) to tidemark_executor;

@@ -1,0 +1,26 @@
+create or replace function tidemark.route_findings()
+returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    code constant text := old.route_code;
+    sends constant boolean := tg_op = 'UPDATE' and new.route_code = old.route_code and new.enabled and not new.dry_run;
+    off constant boolean := tg_op = 'UPDATE' and new.route_code = old.route_code and not new.enabled;
+begin
+    if not sends then
+        perform tidemark.finding_close(k.kind, code) from unnest('{target_down,route_misconfigured}'::text[]) k (kind);
+    end if;
+    if not off then
+        perform tidemark.finding_close('route_gone', code);
+    end if;
+    return null;
+end
+$$;
+comment on function tidemark.route_findings() is
+'Trigger: closes what is over with a change of a route. Of one that sends nothing any more, target_down and route_misconfigured; of one that is enabled again or removed, route_gone.';
+
+create or replace trigger outbound_route_findings
+after update of route_code, enabled, dry_run or delete on tidemark.outbound_route
+for each row execute function tidemark.route_findings();
+comment on trigger outbound_route_findings on tidemark.outbound_route is 'No finding of a route outlives what it says.';

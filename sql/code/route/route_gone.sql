@@ -1,0 +1,22 @@
+create or replace function tidemark.route_gone(worker text, epoch bigint, route_id integer, detail text)
+returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    code text;
+begin
+    perform tidemark.lease_check(route_gone.worker, route_gone.epoch);
+    perform set_config('tidemark.reason', 'the target is gone', true);
+    update tidemark.outbound_route r set enabled = false
+    where r.id = route_gone.route_id and r.worker = route_gone.worker and r.enabled
+    returning r.route_code into code;
+    if found then
+        perform tidemark.finding_open('route_gone', code, 'high',
+            'the target says that it is gone for good; the route was switched off', route_gone.detail);
+    end if;
+end
+$$;
+comment on function tidemark.route_gone(text, bigint, integer, text) is 'Switches a route off whose target answered that it is gone for good (HTTP 410), and opens the finding route_gone. What is pending on it stays. Raises TM011.';
+grant execute on function tidemark.route_gone(text, bigint, integer, text) to tidemark_executor;

@@ -1,0 +1,13 @@
+create or replace function tidemark.route_matches(route tidemark.outbound_route, event tidemark.outbox)
+returns boolean
+language sql immutable parallel safe
+as $$
+    select coalesce(
+        (route.domain = '*' or route.domain = event.domain)
+        and tidemark.pattern_matches(route.type, event.type)
+        and (route.stream is null or route.stream = event.stream)
+        and (route.key_filter is null or tidemark.pattern_matches(route.key_filter, event.key))
+        and (route.payload_filter is null or event.payload operator(pg_catalog.@>) route.payload_filter), false)
+$$;
+comment on function tidemark.route_matches(tidemark.outbound_route, tidemark.outbox) is 'True: the route claims the event, by domain, type, stream, key and payload. Switches play no part.';
+grant execute on function tidemark.route_matches(tidemark.outbound_route, tidemark.outbox) to tidemark_reader, tidemark_executor;

@@ -1,0 +1,44 @@
+create or replace function tidemark.source_cut(plan tidemark.source_plan, epoch bigint, examined integer, message text)
+returns jsonb
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    executor constant text :=
+        tidemark.executor_id((plan.cursor).worker, (plan.cursor).source, (plan.cursor).shard);
+    -- Where the reading was cut off, it is not known how many there are.
+    suspects constant integer := coalesce(nullif(source_cut.examined, 0), plan.rows_limit);
+    part constant integer := tidemark.source_part(suspects);
+    c tidemark.worker_cursor;
+    cuts integer;
+begin
+    perform tidemark.lease_check((plan.cursor).worker, source_cut.epoch, (plan.cursor).source, (plan.cursor).shard);
+    select x.* into c from tidemark.worker_cursor x
+    where x.worker = (plan.cursor).worker and x.source = (plan.cursor).source and x.shard = (plan.cursor).shard
+    for update;
+    cuts := coalesce((c.metadata -> 'suspects' -> plan.step ->> 'cuts')::integer, 0) + 1;
+    update tidemark.worker_cursor x
+    set metadata = x.metadata || jsonb_build_object('suspects',
+            coalesce(x.metadata -> 'suspects', '{}') || jsonb_build_object(plan.step,
+                jsonb_build_object('left', suspects, 'rows', part, 'cuts', cuts))),
+        updated_at = clock_timestamp()
+    where x.worker = c.worker and x.source = c.source and x.shard = c.shard;
+    update tidemark.heartbeat h
+    set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1, last_status = 'failed: the page took too long'
+    where h.executor_id = executor;
+    if cuts >= 5 then
+        perform tidemark.finding_open('worker_failing', executor, 'high',
+            format('worker %s: a page takes longer than the statement_timeout, %s, %s times in a row, at last of %s',
+                   c.worker, current_setting('statement_timeout'), cuts,
+                   case suspects when 1 then '1 row' else 'at most ' || suspects || ' rows' end), source_cut.message);
+    end if;
+    return jsonb_build_object('worker', c.worker, 'source', c.source, 'shard', c.shard, 'status', 'cut', 'step', plan.step,
+        'detail', format('the page took longer than %s and was taken back; the next has %s', current_setting('statement_timeout'),
+                         case part when 1 then '1 row' else 'at most ' || part || ' rows' end),
+        'rows', 0, 'phase', c.phase, 'more', suspects > 1 or coalesce(source_cut.examined = 1, false));
+end
+$$;
+comment on function tidemark.source_cut(tidemark.source_plan, bigint, integer, text) is
+'After a page that the statement_timeout ended, and that was taken back: notes in the cursor that one of its rows (examined; null: as many as it may have had) may hang, so that the next page of the step is a 32nd of it; five times in a row without a page that went well are the finding worker_failing. Returns the summary of the pass, status cut. Raises TM011.';
+grant execute on function tidemark.source_cut(tidemark.source_plan, bigint, integer, text) to tidemark_executor;

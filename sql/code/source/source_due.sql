@@ -1,0 +1,13 @@
+create or replace function tidemark.source_due(worker_id integer, source text, shard integer, rows_limit integer)
+returns table (item_id text, item_ts timestamptz, snapshot jsonb)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select p.item_id, p.item_ts, p.snapshot
+    from tidemark.pending_row p
+    where p.worker_id = source_due.worker_id and p.source = source_due.source and p.shard = source_due.shard
+      and p.next_attempt_at <= now()
+    order by p.next_attempt_at, p.item_id limit least(source_due.rows_limit, 100)
+$$;
+comment on function tidemark.source_due(integer, text, integer, integer) is 'Rows that failed and are to be tried again by now, at most 100.';
+grant execute on function tidemark.source_due(integer, text, integer, integer) to tidemark_executor;

@@ -1,0 +1,35 @@
+create or replace function tidemark.source_emit(worker_id integer, source text, shard integer, epoch bigint, rows_ jsonb)
+returns jsonb
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    w constant tidemark.worker := (select w from tidemark.worker w where w.id = source_emit.worker_id);
+    s constant tidemark.source := (select s from tidemark.source s where s.source = source_emit.source);
+    shown constant text[] := s.key_columns || w.payload_columns;
+    emitted bigint;
+begin
+    if rows_ is null then
+        return null;
+    end if;
+    -- Without the lease no events: an executor's right is to do a worker's work, not to emit.
+    perform tidemark.lease_check(w.worker, source_emit.epoch, source_emit.source, source_emit.shard);
+    -- With a key for each row: a cursor that was rewound emits nothing twice.
+    select count(*) into emitted
+    from tidemark.emit_all((
+        select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+            'domain', split_part(w.handler_ref, '/', 1), 'type', substr(w.handler_ref, strpos(w.handler_ref, '/') + 1),
+            'subject_table', format('%I.%I', s.schema_name, s.table_name), 'subject_ref', r ->> 'id',
+            'key', coalesce((select string_agg(r -> 'row' ->> k, ',') from unnest(s.key_columns) k), r ->> 'id'),
+            'idempotency_key', format('tidemark:source/%s/%s/%s', w.worker, s.source,
+                case when octet_length(r ->> 'id') <= 512 then r ->> 'id'
+                     else 'sha256/' || encode(sha256(convert_to(r ->> 'id', 'UTF8')), 'hex') end), 'occurred_at', r ->> 'ts'))
+            || jsonb_build_object('payload', jsonb_build_object('id', r -> 'row' -> s.id_column)
+               || coalesce((select jsonb_object_agg(k, r -> 'row' -> k) from unnest(shown) k), '{}')) order by e.ord)
+        from jsonb_array_elements(rows_) with ordinality e (r, ord)), true, true);
+    return jsonb_build_object('emitted', emitted);
+end
+$$;
+comment on function tidemark.source_emit(integer, text, integer, bigint, jsonb) is 'Makes an event of each row ({"id", "ts", "row"}): its payload shows the id, the source''s key columns and the worker''s payload_columns, its key is that of the row. Needs the epoch of the lease. Raises TM011 where it is over, TM001 for a type that is not registered, and what tidemark.emit_many raises. The idempotency key of an event is "tidemark:source/WORKER/SOURCE/ID", which no emitter can write.';
+grant execute on function tidemark.source_emit(integer, text, integer, bigint, jsonb) to tidemark_executor;

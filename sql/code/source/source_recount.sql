@@ -1,0 +1,69 @@
+-- Not a security definer: it reads the table as the worker does.
+create or replace function tidemark.source_recount(plan tidemark.source_plan, page tidemark.source_page)
+returns jsonb
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+set row_security = off
+as $$
+#variable_conflict use_column
+declare
+    s constant tidemark.source := plan.source;
+    c constant tidemark.worker_cursor := plan.cursor;
+    origin constant timestamptz := '2000-01-01 00:00:00+00';
+    -- Before it nothing is counted: a bucket or a window must not lead out of what a timestamp can be.
+    oldest constant timestamptz := '0001-01-01 00:00:00+00';
+    ts constant text := format('(tidemark_row.%I%s)', coalesce(s.timestamp_column, s.id_column), coalesce(' at time zone ' || quote_literal(s.time_zone), ''));
+    rel constant text := tidemark.source_row(s);
+    groups double precision;
+    first timestamptz;
+    from_ timestamptz;
+    upto timestamptz;
+    counts jsonb;
+    told jsonb;
+begin
+    if (plan.worker).storm_fraction is not null and (plan.worker).coalesce_window is not null then
+        -- As many groups as the planner knows of: to count them would cost more than the storm.
+        select max(case when t.n_distinct < 0 then -t.n_distinct * r.reltuples else t.n_distinct end) into groups
+        from pg_stats t join pg_class r on r.oid = plan.relation
+        where t.schemaname = s.schema_name and t.tablename = s.table_name and t.attname = any (s.group_key);
+        told := jsonb_build_object('groups', groups);
+    end if;
+    if plan.step <> 'sweep' or plan.sweep ->> 'segment' <> 'window' or page.examined >= plan.rows_limit then
+        return told;
+    end if;
+
+    -- At most 500 buckets at a time, and not those between two of which there is nothing.
+    if c.watermark_ts < oldest + s.sweep_window then
+        return told;
+    end if;
+    upto := date_bin(s.bucket, c.watermark_ts - s.sweep_window, origin);
+    perform tidemark.source_guard(plan.relation);
+    execute format('select min(%s) from %s where tidemark_row.%I >= ($1%s)', ts, rel, s.timestamp_column,
+                   coalesce(' at time zone ' || quote_literal(s.time_zone), ''))
+    into first using greatest(coalesce(c.verified_through, '-infinity'), oldest);
+    first := date_bin(s.bucket, first, origin);
+    from_ := greatest(coalesce(c.verified_through, first), oldest);
+    upto := least(upto, first + 500 * s.bucket);
+    if c.watermark_ts is null or first is null or upto <= coalesce(c.verified_through, '-infinity') then
+        return told;
+    end if;
+    perform tidemark.source_guard(plan.relation);
+    begin
+        execute format('select jsonb_object_agg(b.at, b.n) from (
+            select date_bin(%L, %s, %L) as at, count(*) as n from %s
+            where tidemark_row.%I >= ($1%s) and tidemark_row.%5$I < ($2%6$s) and %s group by 1) b',
+            s.bucket, ts, origin, rel, s.timestamp_column, coalesce(' at time zone ' || quote_literal(s.time_zone), ''),
+            tidemark.source_fits(s, (plan.worker).shards, '$3'))
+        into counts using from_, upto, c.shard;
+    exception when others or assert_failure then
+        if tidemark.is_transient(sqlstate) or s.filter is null
+            or sqlstate in ('42P01', '42703', '42883', '0A000', '42501', '42804', '42601', 'TM001') then
+            raise;
+        end if;
+        return coalesce(told, '{}') || jsonb_build_object('uncounted', sqlstate);
+    end;
+    return coalesce(told, '{}') || jsonb_build_object('from', from_, 'upto', upto, 'counts', coalesce(counts, '{}'));
+end
+$$;
+comment on function tidemark.source_recount(tidemark.source_plan, tidemark.source_page) is 'At the end of a sweep: how many rows the table has in the time buckets behind the window that were not verified yet, at most 500 of them; uncounted: the SQLSTATE with which the filter fails for one of them. For a worker with a storm guard: how many groups there are, as the planner estimates it. Null: nothing.';
+grant execute on function tidemark.source_recount(tidemark.source_plan, tidemark.source_page) to tidemark_executor;

@@ -1,0 +1,26 @@
+create or replace function tidemark.beat(
+    worker text,
+    epoch bigint,
+    lease interval,
+    out gate text,
+    out live_routes integer[],
+    out closed_domains text[])
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    perform tidemark.lease_check(beat.worker, beat.epoch);
+    gate := tidemark.closed_gate(beat.worker);
+    update tidemark.heartbeat h
+    set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1,
+        last_status = case when gate is null then 'ok' else 'closed' end,
+        lease_until = clock_timestamp() + beat.lease
+    where h.executor_id = beat.worker || '/outbox/0';
+    live_routes := array(
+        select r.id from tidemark.outbound_route r where r.enabled and not r.dry_run order by r.id);
+    closed_domains := tidemark.closed_domains();
+end
+$$;
+comment on function tidemark.beat(text, bigint, interval) is 'Renews the lease and says what may still be delivered: gate names what is closed (null: nothing), live_routes are the routes that are enabled and not in dry run, closed_domains the domains whose gate is closed. Raises TM011 where the epoch is not the lease''s any more.';
+grant execute on function tidemark.beat(text, bigint, interval) to tidemark_executor;

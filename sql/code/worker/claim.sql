@@ -1,0 +1,76 @@
+create or replace function tidemark.claim(
+    worker text,
+    owner text default null,
+    lease interval default null,
+    source text default 'outbox',
+    shard integer default 0,
+    out status text,
+    out detail text,
+    out epoch bigint,
+    out settles bigint)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    executor constant text := tidemark.executor_id(claim.worker, claim.source, claim.shard);
+    beat tidemark.heartbeat;
+    at_ tidemark.worker_cursor;
+begin
+    perform tidemark.session_check('a worker', 'each of its statements must see what was committed before it.');
+    if not exists (select from tidemark.worker_cursor c
+                   where c.worker = claim.worker and c.source = claim.source and c.shard = claim.shard) then
+        raise exception using errcode = 'TM004',
+            message = case when exists (select from tidemark.worker w where w.worker = claim.worker)
+                then format('worker %s has no cursor of source %s, shard %s', claim.worker, claim.source, claim.shard)
+                else format('there is no worker "%s"', claim.worker) end,
+            hint = case when claim.source = 'outbox' then 'Workers: select worker from tidemark.worker;'
+                else 'Sources of workers: select worker, source, shard from tidemark.worker_cursor;' end;
+    end if;
+    if claim.lease not between interval '1 second' and interval '1 hour' then
+        raise exception using errcode = 'TM005', message = format('lease is %s, and must be from 1 second to 1 hour', claim.lease);
+    end if;
+    perform tidemark.flush_on_commit();
+
+    select h.* into beat from tidemark.heartbeat h where h.executor_id = executor for update skip locked;
+    if not found then
+        status := 'busy';
+        detail := 'another instance is in the middle of a pass';
+        return;
+    end if;
+    if beat.lease_until > clock_timestamp() and beat.lease_owner is distinct from claim.owner then
+        status := 'busy';
+        detail := format('leased by %s until %s', beat.lease_owner, beat.lease_until);
+        return;
+    end if;
+
+    select c.* into at_ from tidemark.worker_cursor c
+    where c.worker = claim.worker and c.source = claim.source and c.shard = claim.shard;
+    settles := at_.settles;
+    detail := tidemark.closed_gate(claim.worker);
+    status := case when detail is null then 'claimed' else 'closed' end;
+    -- A pass leaves both alike, a rewind lowers one. A watermark edited upwards passes over events in silence. Cursors
+    -- of tables have their own rule (tidemark.source_plan).
+    if status = 'claimed' and claim.source = 'outbox' and at_.watermark_id::bigint > at_.decided_through::bigint then
+        status := 'held';
+        detail := format('the watermark is %s, and events were decided through %s: it was edited by hand, or restored. '
+            'Accept a place with tidemark.worker_rewind', at_.watermark_id, at_.decided_through);
+        perform tidemark.finding_open('cursor_watermark_regression', claim.worker, 'high', detail);
+    elsif status = 'claimed' and beat.last_status = 'held' then
+        perform tidemark.finding_close('cursor_watermark_regression', claim.worker);
+    end if;
+    -- The epoch rises with every acquisition, the same owner's too: whoever held the lease before, and was
+    -- only paused, can settle nothing any more.
+    update tidemark.heartbeat h
+    set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1,
+        last_status = case claim.status when 'claimed' then 'ok' else claim.status end,
+        lease_epoch = lease_epoch + (claim.status = 'claimed')::integer,
+        lease_owner = case claim.status when 'claimed' then claim.owner end,
+        lease_until = case claim.status when 'claimed' then clock_timestamp() + claim.lease end
+    where h.executor_id = executor
+    returning h.lease_epoch into epoch;
+end
+$$;
+comment on function tidemark.claim(text, text, interval, text, integer) is 'Takes the worker''s cursor: for this transaction, or with owner and lease (1 second to 1 hour) until the lease ends. owner names one instance of one process, and nobody else. status claimed: go on, epoch fences every older owner. closed: detail names the gate, nothing was taken. held: the watermark of the log was edited by hand, detail says how, nothing was taken; the finding cursor_watermark_regression is open until the place is accepted (tidemark.worker_rewind). busy: detail says who has it. Beats where it is not busy. Raises TM004 (unknown worker), TM005, TM006 (isolation level), TM007 (standby).';
+grant execute on function tidemark.claim(text, text, interval, text, integer) to tidemark_executor;

@@ -1,0 +1,9 @@
+create or replace function tidemark.executor_id(worker text, source text, shard integer)
+returns text
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+    select executor_id.worker || '/' || executor_id.source || '/' || executor_id.shard
+$$;
+comment on function tidemark.executor_id(text, text, integer) is 'Name of a cursor in tidemark.heartbeat.';
+grant execute on function tidemark.executor_id(text, text, integer) to tidemark_reader, tidemark_executor;

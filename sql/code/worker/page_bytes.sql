@@ -1,0 +1,11 @@
+create or replace function tidemark.page_bytes()
+returns bigint
+language sql stable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select greatest(65536, coalesce((
+        select s.value::bigint from tidemark.setting s
+        where s.key = 'batch.max_bytes' and s.value ~ '^[0-9]{1,12}$'), 16777216))
+$$;
+comment on function tidemark.page_bytes() is 'The setting batch.max_bytes: 16777216 where it is missing or cannot be read, at least 65536.';
+grant execute on function tidemark.page_bytes() to tidemark_executor;

@@ -1,0 +1,190 @@
+create or replace function tidemark.pass_read(
+    worker text,
+    epoch bigint,
+    batch_limit integer,
+    after tidemark.batch,
+    known_routes text,
+    rooms integer[],
+    room_of integer[],
+    most_bytes bigint default null,
+    payloads boolean default true)
+returns table (
+    gate text, events integer, open boolean, place text, batch text, evidence text, routes jsonb, routes_version text,
+    route_ids integer[], attempt_no integer, error_count integer, fresh boolean, replay boolean,
+    seq bigint, event_id uuid, created_at timestamptz, occurred_at timestamptz, lane tidemark.lane, severity tidemark.severity,
+    domain text, type text, stream text, key text, subject_table text, subject_ref text, idempotency_key text, trace text,
+    actor text, emitted_by text, payload jsonb, missing bigint, inside double precision, withheld bigint,
+    closed text[])
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    worker_id constant integer := (select w.id from tidemark.worker w where w.worker = pass_read.worker);
+    read tidemark.batch;
+    decided tidemark.evidence[];
+    outside tidemark.evidence[];
+    due tidemark.pending[];
+    needed integer[];
+    numbers int8multirange;
+    seen_to pg_lsn;
+    max_bytes bigint := least(most_bytes, tidemark.page_bytes());
+    last bigint;
+    tries integer := 0;
+begin
+    perform tidemark.flush_on_commit();
+    if not exists (select from tidemark.heartbeat h
+                   where h.executor_id = pass_read.worker || '/outbox/0' and h.lease_epoch = pass_read.epoch) then
+        perform tidemark.lease_check(pass_read.worker, pass_read.epoch); -- it raises
+    end if;
+    gate := tidemark.closed_gate(pass_read.worker);
+    if gate is null then
+        if rooms is not null then
+            perform tidemark.replay_stage(pass_read.worker);
+            perform tidemark.pending_hold(pass_read.worker, tidemark.closed_domains());
+            due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of);
+            if exists (select from unnest(due) d left join tidemark.dead_letter l on l.id = d.dead_letter_id
+                       where coalesce(l.payload_in_log, true)
+                         and not exists (select from tidemark.outbox o
+                                         where o.seq = d.seq and o.event_id = coalesce(l.event_id, o.event_id))) then
+                -- It would be due for ever, and in the way of what can be delivered.
+                perform tidemark.lease_check(pass_read.worker, pass_read.epoch);
+                missing := tidemark.settle_missing(pass_read.worker);
+                due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of);
+            end if;
+        end if;
+        if cardinality(due) > 0 then
+            max_bytes := max_bytes / 2; -- for each of the two
+            due := tidemark.pending_within(due, max_bytes);
+        end if;
+        loop
+            read := tidemark.read_outbox(pass_read.worker, batch_limit, after);
+            exit when read.events = 0;
+            decided := tidemark.decide_batch(pass_read.worker, read);
+            outside := array(
+                select e from unnest(decided) e join unnest(read.routes) r on r.id = e.route_id
+                where e.outcome = 'pending' and not tidemark.target_is_inside(r.target_kind));
+            exit when cardinality(outside) = 0 or batch_limit = 1 or tries = 3;
+            -- What is too large for a page is read again, as far as it fits.
+            last := tidemark.last_within((select range_agg(e.seqs) from unnest(outside) e), max_bytes);
+            exit when last is null;
+            batch_limit := (
+                select sum(upper(s) - lower(s)) from unnest(read.seqs * int8multirange(int8range(null, last + 1))) s);
+            tries := tries + 1;
+        end loop;
+        events := read.events;
+        closed := read.closed;
+        evidence := case
+            when events = 0 then '{}'
+            when cardinality(outside) = 0 then decided::text
+            else (array(select e from unnest(decided) e where not e = any (outside)))::text end;
+        open := not isempty(read.holes) or not isempty(read.fenced)
+            or read.watermark < (select q.last_value from tidemark.outbox_seq_seq q where q.is_called);
+        -- Two seconds for other deliveries and for the settle itself.
+        inside := (
+            select extract(epoch from max(r.timeout)) + 2 from tidemark.outbound_route r
+            where r.id = any (tidemark.live_inside(pass_read.worker, coalesce(decided, '{}'))));
+        if cardinality(outside) > 0 or cardinality(due) > 0 then
+            seen_to := pg_current_wal_insert_lsn();
+            needed := array(select e.route_id from unnest(outside) e union select p.route_id from unnest(due) p);
+            routes_version := (
+                select string_agg(concat_ws(':', r.id, r.xmin, r.ctid), ',' order by r.id)
+                from tidemark.outbound_route r where r.id = any (needed));
+            if routes_version is distinct from known_routes then
+                routes := (
+                    select jsonb_agg(to_jsonb(r) || jsonb_build_object('timeout_seconds', extract(epoch from r.timeout)) order by r.id)
+                    from tidemark.outbound_route r where r.id = any (needed));
+            end if;
+        end if;
+        -- Nothing after this looks at them, and they are most of it.
+        read.groups := null; read.seqs := null; read.routes := null;
+        batch := read::text;
+        place := concat_ws(' ', read.watermark, read.holes, read.fenced, read.fence, read.blocked_by);
+    end if;
+
+    return next;
+    if seen_to is null then
+        return;
+    end if;
+
+    -- Before anything leaves it must be durable. A commit can be seen once it is flushed, except where its writer did
+    -- not wait for that (synchronous_commit off, or local beside a standby that others wait for). So where all that was
+    -- written when this was read is flushed, there is nothing to wait for; else the commit of this record waits. A
+    -- record, and not a row: the settle of the page before holds the lease's row.
+    if pg_current_wal_flush_lsn() < seen_to or current_setting('synchronous_standby_names') <> '' then
+        perform pg_logical_emit_message(true, 'tidemark', '');
+    end if;
+
+    -- The head row's columns are not repeated.
+    gate := null; events := null; open := null; place := null; batch := null; evidence := null; routes := null; missing := null;
+    inside := null; closed := null;
+    numbers := (select range_agg(e.seqs) from unnest(outside) e);
+    if not payloads then
+        return query
+        select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
+               i.routes, i.attempt_no, i.errors, i.fresh, i.replay,
+               e.*
+        from (
+            select n as seq, array(select e.route_id from unnest(outside) e where e.seqs @> n order by e.route_id) as routes,
+                   1 as attempt_no, 0 as errors, true as fresh, false as replay, null::bigint as letter
+            from unnest(tidemark.multirange_numbers(numbers)) n
+            union all
+            select p.seq, array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, p.dead_letter_id
+            from unnest(due) p) i
+        left join tidemark.dead_letter l on l.id = i.letter
+        -- Their heads alone: a whole row would fetch the payload.
+        cross join lateral (
+            select h.*, null::jsonb, null::bigint, null::double precision, tidemark.payload_bytes(o.payload), null::text[]
+            from tidemark.outbox o cross join lateral tidemark.event_head(o) h
+            where coalesce(l.payload_in_log, true) and o.seq = i.seq and o.event_id = coalesce(l.event_id, o.event_id)
+            union all
+            select h.*, null, null, null, tidemark.payload_bytes(l.event_snapshot), null
+            from jsonb_populate_record(null::tidemark.outbox, l.event_snapshot) s cross join lateral tidemark.event_head(s) h
+            where not l.payload_in_log) e
+        order by i.fresh desc, i.seq;
+        return;
+    elsif numbers = range_merge(numbers)::int8multirange then
+        -- One run of neighbours, as nearly always: straight from the log.
+        return query
+        select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
+               case when cardinality(outside) = 1 then array[outside[1].route_id] else array(
+                   select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id) end,
+               1, 0, true, false, h.*, o.payload, null::bigint, null::double precision, null::bigint, null::text[]
+        from tidemark.outbox o cross join lateral tidemark.event_head(o) h
+        where o.seq >= lower(numbers) and o.seq < upper(numbers) order by o.seq;
+    elsif numbers is not null then
+        return query
+        select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
+               array(select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id),
+               1, 0, true, false, h.*, o.payload, null::bigint, null::double precision, null::bigint, null::text[]
+        from tidemark.events(tidemark.multirange_numbers(numbers)) o cross join lateral tidemark.event_head(o) h; -- in order
+    end if;
+    if due is null then
+        return;
+    end if;
+    return query
+    select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
+           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, h.*, o.payload, null::bigint,
+           null::double precision, null::bigint, null::text[]
+    from unnest(due) p
+    join tidemark.events(array(
+        select distinct d.seq from unnest(due) d where d.dead_letter_id is null order by 1)) o on o.seq = p.seq
+    cross join lateral tidemark.event_head(o) h
+    where p.dead_letter_id is null
+    order by o.seq;
+    return query
+    select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
+           array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, h.*, o.payload, null::bigint,
+           null::double precision, null::bigint, null::text[]
+    from unnest(due) p
+    join tidemark.dead_letter l on l.id = p.dead_letter_id
+    cross join lateral tidemark.letter_event(l) o cross join lateral tidemark.event_head(o) h
+    where o.seq is not null;
+end
+$$;
+comment on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint, boolean) is
+'The start of a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after the batch after, decides them, and adds what is pending and due, both within the setting batch.max_bytes of payload, half of it each where there is both (at least one event each). The first row has the gate that is closed (null: none), whether numbers up to the highest one taken are open still, where the batch leaves the cursor (for comparing), the batch and the evidence to hand to tidemark.pass_settle, the routes that are needed, unless their version is known_routes, how many that were pending it dead-lettered, since their events are gone from the log (missing), and how many seconds the settle may take, where it has something to deliver inside the database (inside; null: nothing), and the domains whose gate is closed (closed), whose events are not to be delivered. The other rows are what is to be delivered outside the database: an event with its routes, fresh or pending (fresh false), or one that an operator sends again (replay). Goes on with the replays on its routes (tidemark.replay_stage). rooms are routes that take at most room_of pending events; others take 100; null: nothing that is pending. most_bytes bounds the page where that is less than the setting (null: it does not). With payloads false the payloads are left out, and withheld says how many bytes each has: tidemark.pass_payload gives them one by one. Commit before anything leaves. Raises TM011, and TM012 where the watermark was edited by hand.';
+grant execute on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint, boolean) to tidemark_executor;

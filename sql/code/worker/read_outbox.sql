@@ -1,0 +1,190 @@
+-- The cursor: a watermark, and the numbers below it that had not shown up when it passed.
+--
+-- Numbers are not handed out in the order of commits: when number 8 can be seen, 7 may still be in a
+-- transaction under way. A plain watermark loses 7. Waiting for it stalls behind the slowest writer of the
+-- cluster. So the cursor passes 8, writes 7 down as a hole, and comes back for it. A hole ends in one of two
+-- ways: the event appears and is delivered, or nobody is left who could own the number and it is dropped.
+-- The rule, and why each part must stay as it is:
+--
+-- 1. One statement reads, so one snapshot tells both what is above the watermark and which holes have
+--    appeared. Per-key order rests on it: writers who lock the key's row before they emit get rising
+--    numbers, so where a number is visible, every lower one of its key is visible in the same snapshot,
+--    and the batch is handled in the order of numbers.
+-- 2. What was missing becomes a hole. AFTER the read, in a later statement, the fence is noted: everyone
+--    who holds RowExclusiveLock on the log. Whoever took a number takes that lock first (tidemark.emit), so
+--    the owner of a missing number is in the fence or has ended. Noted before the read, the fence would
+--    miss a writer who began in between, and its number would be dropped while it is still under way.
+-- 3. When no member holds the lock any more, the holes are read once more in a NEW statement (the one below;
+--    the fence is looked at in the statement before). A transaction becomes visible before it gives up its
+--    locks, so this read sees all that committed; what it does not see was rolled back.
+-- 4. Prepared transactions: see tidemark.fence_closed.
+-- 5. A snapshot's xmax is "last completed + 1", not "next id": no hole is ever closed by comparing with it.
+-- 6. Each statement must see anew what was committed, so only READ COMMITTED will do (tidemark.claim refuses
+--    the rest).
+-- 7. Numbers are taken inside emit's insert only, by an identity with CACHE 1. With read_order strict the
+--    watermark stops before the first hole instead of passing it.
+-- 8. Holes are kept as two generations: fenced, whose fence is noted and which waits to close, and holes,
+--    which gather meanwhile and get their fence when fenced is empty. One fence renewed with every batch
+--    would never close under steady writing. At hole_limit ranges the cursor reads no further, and says who
+--    keeps them open.
+create or replace function tidemark.read_outbox(worker text, batch_limit integer, after tidemark.batch default null)
+returns tidemark.batch
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+-- A page is one index range and one hash table (whose planner expects too much of it for the default
+-- work_mem), planned once, whatever the statistics of a log that grows by the
+-- second say.
+set enable_seqscan = off
+set enable_bitmapscan = off
+set work_mem = '64MB'
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    w constant tidemark.worker := (select w from tidemark.worker w where w.worker = read_outbox.worker);
+    c tidemark.worker_cursor := (
+        select c from tidemark.worker_cursor c
+        where c.worker = read_outbox.worker and c.source = 'outbox' and c.shard = 0);
+    -- Looked at once a pass: a filter that came or went between reading and deciding would be answered by
+    -- nobody. Of the other workers' routes only those that could make one of ours ambiguous.
+    routes constant tidemark.outbound_route[] := array(
+        select r from tidemark.outbound_route r
+        where r.worker = read_outbox.worker
+           or r.enabled and exists (
+                select from tidemark.outbound_route o
+                where o.worker = read_outbox.worker and o.target_kind = r.target_kind and o.target_ref = r.target_ref
+                  and (o.exclusive or r.exclusive))
+        order by r.id);
+    filtered constant tidemark.outbound_route[] := array(
+        select r from unnest(routes) r where r.key_filter is not null or r.payload_filter is not null);
+    mark bigint := c.watermark_id::bigint;
+    in_order constant boolean := w.read_order = 'strict';
+    open int8multirange;
+    -- With read_order strict the open numbers lie above the watermark, where the read meets them anyway.
+    below int8multirange;
+    closed boolean := false;
+    ahead integer := batch_limit;
+    b tidemark.batch;
+    missing int8multirange := '{}';
+begin
+    if mark > c.decided_through::bigint then
+        raise exception using errcode = 'TM012',
+            message = format('worker %s: the watermark is %s, and events were decided through %s: it was edited by hand, or restored',
+                             read_outbox.worker, mark, c.decided_through),
+            hint = 'Accept a place with tidemark.worker_rewind.';
+    end if;
+    if not (after is null) then
+        -- The page before this one is being acted on: the cursor is where that page will leave it.
+        mark := after.watermark;
+        c.holes := after.holes;
+        c.fenced := after.fenced;
+        c.fence := after.fence;
+    end if;
+    open := c.holes + c.fenced;
+    below := case when in_order then '{}' else open end;
+    b := row(mark, 0, 0, mark < c.decided_through::bigint, c.holes, c.fenced, c.fence, '{}', '{}', routes, null,
+             tidemark.closed_domains());
+
+    if not isempty(c.fenced) then
+        closed := tidemark.fence_closed(c.fence);
+        if not closed and (select count(*) from unnest(open)) >= w.hole_limit then
+            ahead := 0;
+            b.blocked_by := coalesce(tidemark.fence_blame(c.fence), 'a transaction that has just ended');
+        end if;
+    end if;
+
+    if isempty(below) and cardinality(filtered) = 0 then
+        -- The same without holes and filters, at half the cost: what most batches are.
+        select array_agg(row(g.domain, g.type, g.stream, null, g.events, g.seqs)::tidemark.event_group),
+               coalesce(sum(g.events), 0), 0, greatest(mark, max(g.last))
+        into b.groups, b.events, b.late, b.watermark
+        from (
+            select o.domain, o.type, o.stream, count(*)::integer as events, max(o.seq) as last,
+                   range_agg(int8range(o.seq, o.seq + 1)) as seqs
+            from (
+                select o.seq, o.domain, o.type, o.stream from tidemark.outbox o
+                where o.seq > mark order by o.seq limit ahead) o
+            group by o.domain, o.type, o.stream) g;
+    else
+        with late as materialized (
+            select o.* from unnest(below) hole (span)
+            cross join lateral (
+                select o.seq, o.domain, o.type, o.stream,
+                       case when cardinality(filtered) > 0 then array(
+                           select r.id from unnest(filtered) r where tidemark.route_matches(r, o) order by r.id) end as matched
+                from tidemark.outbox o
+                where o.seq >= lower(hole.span) and o.seq < upper(hole.span)
+                order by o.seq limit batch_limit) o
+            order by o.seq limit batch_limit
+        ), forward as (
+            select o.seq, o.domain, o.type, o.stream,
+                   case when cardinality(filtered) > 0 then array(
+                       select r.id from unnest(filtered) r where tidemark.route_matches(r, o) order by r.id) end as matched
+            from tidemark.outbox o
+            where o.seq > mark
+            -- Lower numbers first: what a full batch of late events leaves no room for is read next time.
+            order by o.seq limit least(ahead, batch_limit - (select count(*) from late))
+        ), grouped as materialized (
+            select e.domain, e.type, e.stream, e.matched, count(*)::integer as events,
+                   range_agg(int8range(e.seq, e.seq + 1)) as seqs
+            from (select * from late union all select * from forward) e
+            group by e.domain, e.type, e.stream, e.matched
+        )
+        select array_agg(row(g.domain, g.type, g.stream, g.matched, g.events, g.seqs)::tidemark.event_group),
+               coalesce(sum(g.events), 0), (select count(*) from late), greatest(mark, max(upper(g.seqs)) - 1)
+        into b.groups, b.events, b.late, b.watermark
+        from grouped g;
+    end if;
+
+    b.seqs := int8multirange(int8range(mark + 1, b.watermark + 1));
+    -- Where nothing is missing and nothing was late, that is what was read. Putting the groups together is
+    -- a sort, for when it is not.
+    if b.watermark - mark > b.events - b.late or b.late > 0 then
+        missing := b.seqs;
+        select coalesce(range_agg(g.seqs), '{}') into b.seqs from unnest(b.groups) g;
+        missing := missing - b.seqs;
+    end if;
+
+    -- A full batch of late events has not looked at all the holes: none of them is dropped yet.
+    if closed and b.late < batch_limit then
+        b.fenced := '{}';
+    else
+        b.fenced := c.fenced - b.seqs;
+    end if;
+
+    if in_order then
+        -- Numbers whose fence has closed without their showing up are nobody's: not missing any more.
+        missing := missing - (c.fenced - b.fenced);
+        if not isempty(missing) then
+            b.watermark := lower(missing) - 1;
+            b.groups := array(
+                select row(g.domain, g.type, g.stream, g.matched,
+                           (select sum(upper(r) - lower(r)) from unnest(g.seqs * int8multirange(int8range(null, b.watermark + 1))) r),
+                           g.seqs * int8multirange(int8range(null, b.watermark + 1)))::tidemark.event_group
+                from unnest(b.groups) g
+                where g.seqs && int8range(null, b.watermark + 1));
+            b.events := coalesce((select sum(g.events) from unnest(b.groups) g), 0);
+            b.seqs := b.seqs * int8multirange(int8range(null, b.watermark + 1));
+        end if;
+        b.fenced := b.fenced * missing;
+        b.holes := missing - b.fenced;
+    else
+        b.holes := c.holes - b.seqs + missing;
+    end if;
+
+    if isempty(b.fenced) then
+        b.fenced := b.holes;
+        b.holes := '{}';
+        b.fence := case when isempty(b.fenced) then '{}' else tidemark.fence_now() end;
+    end if;
+
+    if w.domains is not null and exists (select from unnest(b.groups) g where g.domain <> all (w.domains)) then
+        b.groups := array(select g from unnest(b.groups) g where g.domain = any (w.domains));
+        select coalesce(range_agg(g.seqs), '{}') into b.seqs from unnest(b.groups) g;
+    end if;
+    return b;
+end
+$$;
+comment on function tidemark.read_outbox(text, integer, tidemark.batch) is 'Reads the next batch of the log after the worker''s cursor, at most batch_limit events: those that have appeared in its holes, then those above its watermark. With after, from where that batch will leave the cursor. Writes nothing; tidemark.settle moves the cursor. Raises TM012 where the watermark was edited by hand.';
+grant execute on function tidemark.read_outbox(text, integer, tidemark.batch) to tidemark_executor;

@@ -1,0 +1,25 @@
+create or replace function tidemark.release_keys(worker_id integer, routes integer[], keys text[])
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+    -- Settling is serial (tidemark.lease_check): nobody can put an event behind one that leaves in this moment and
+    -- be left waiting for nobody. By ctid, since a join with a table that grew since it was last analyzed is a
+    -- loop over all of it for each key.
+    update tidemark.pending p
+    set next_attempt_at = clock_timestamp()
+    where p.ctid = any (array(
+        select first.ctid
+        from unnest(release_keys.routes, release_keys.keys) k (route_id, key)
+        cross join lateral (
+            select q.ctid, q.next_attempt_at, q.held from tidemark.pending q
+            where q.worker_id = release_keys.worker_id and q.route_id = k.route_id and q.key = k.key
+              and not q.replay
+            order by q.seq limit 1) first
+        where first.next_attempt_at = 'infinity' and not first.held));
+end
+$$;
+comment on function tidemark.release_keys(integer, integer[], text[]) is 'Of each key (given with its route), the first pending event need not wait any longer: none is before it.';

@@ -1,0 +1,71 @@
+-- public
+-- One pass, top to bottom, in the caller's transaction. The daemon's loop has the same verbs.
+create or replace function tidemark.route_worker_run(worker text default 'default', batch_limit integer default 5000)
+returns jsonb
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    claimed record;
+    batch tidemark.batch;
+    evidence tidemark.evidence[];
+    live integer[];
+    delivered record;
+    gate text;
+    summary jsonb;
+    staged integer;
+begin
+    if route_worker_run.batch_limit is null or route_worker_run.batch_limit not between 1 and 50000 then
+        raise exception using errcode = 'TM005',
+            message = format('batch_limit is %s, and must be from 1 to 50000', coalesce(route_worker_run.batch_limit::text, 'null')),
+            hint = 'The default, 5000, suits most.';
+    end if;
+    if exists (select from tidemark.worker w where w.worker = route_worker_run.worker and w.handler <> 'route') then
+        raise exception using errcode = 'TM005',
+            message = format('worker %s belongs to a Go program and is not run from here', route_worker_run.worker),
+            hint = 'Start the program.';
+    end if;
+
+    claimed := tidemark.claim(route_worker_run.worker);
+    if claimed.status <> 'claimed' then
+        return jsonb_build_object('worker', route_worker_run.worker, 'status', claimed.status,
+                                  case claimed.status when 'closed' then 'gate' else 'detail' end, claimed.detail,
+                                  'events', 0);
+    end if;
+
+    staged := tidemark.replay_stage(route_worker_run.worker);
+    batch := tidemark.read_outbox(route_worker_run.worker, route_worker_run.batch_limit);
+    evidence := tidemark.decide_batch(route_worker_run.worker, batch);
+
+    perform tidemark.pending_hold(route_worker_run.worker, batch.closed);
+    live := tidemark.live_inside(route_worker_run.worker, evidence);
+    if cardinality(live) = 0 then
+        summary := tidemark.pass_summary(route_worker_run.worker, batch, evidence, '{}', 0);
+        perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, evidence, '{}', summary);
+        return summary || jsonb_build_object('staged', staged);
+    end if;
+
+    perform tidemark.time_notice();
+
+    begin
+        delivered := tidemark.deliver_inside(route_worker_run.worker, evidence, interval '10 seconds', batch.closed);
+        summary := tidemark.pass_summary(route_worker_run.worker, batch, delivered.settled, delivered.results, delivered.fallbacks);
+        perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, delivered.settled, delivered.results, summary);
+
+        -- The last look at the switches comes after the last delivery: what a slow target did after they
+        -- were closed is taken back with everything else.
+        gate := tidemark.closed_switch(route_worker_run.worker, live, batch.closed);
+        if gate is not null then
+            raise exception using errcode = 'TM009', message = gate;
+        end if;
+    exception when sqlstate 'TM009' then
+        get stacked diagnostics gate = message_text;
+        return jsonb_build_object('worker', route_worker_run.worker, 'status', 'closed', 'gate', gate, 'events', 0);
+    end;
+    return summary || jsonb_build_object('staged', staged);
+end
+$$;
+comment on function tidemark.route_worker_run(text, integer) is
+'One pass of a worker: claims its cursor, reads at most batch_limit (1 to 50000, default 5000) events, decides, delivers to targets inside the database, stages what must go outside as pending, writes the evidence and moves the cursor, all in the caller''s transaction. Deliveries inside begin for 10 seconds at most; a target that hangs is ended by statement_timeout alone, which the caller sets. Call it as a transaction of its own, again while status is ran and events is batch_limit, or staged (events of replays that it staged) is not 0. Returns {"status": "ran"|"closed"|"held"|"busy", …}; closed names the gate, held says why it must not go on, busy who has it. Raises TM004, TM005, TM006, TM007. Source: S0 fn_iu_route_worker_run.';
+grant execute on function tidemark.route_worker_run(text, integer) to tidemark_executor;

@@ -1,0 +1,85 @@
+create or replace function tidemark.settle(
+    worker text,
+    epoch bigint,
+    batch tidemark.batch,
+    evidence tidemark.evidence[],
+    results tidemark.result[],
+    summary jsonb,
+    settle_no bigint default null)
+returns void
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    worker_id constant integer := (select w.id from tidemark.worker w where w.worker = settle.worker);
+    fresh constant tidemark.result[] := array(select r from unnest(results) r where r.fresh);
+    retried constant tidemark.result[] := array(select r from unnest(results) r where not r.fresh);
+    written bigint;
+    dead bigint := 0;
+    n bigint;
+begin
+    perform tidemark.lease_check(settle.worker, settle.epoch);
+
+    -- What many came to alike is a range; what has its own story is a row.
+    insert into tidemark.decision (worker_id, route_id, last_seq, first_seq, events, outcome, reason, seqs)
+    select worker_id, d.route_id, upper(d.seqs) - 1, lower(d.seqs), d.events, d.outcome, d.reason, d.seqs
+    from (
+        select e.route_id, e.outcome, e.reason, e.events, e.seqs from unnest(evidence) e
+        where e.outcome <> 'failed' and e.detail is null
+        union all
+        select r.route_id, r.outcome, r.reason, (select sum(upper(s) - lower(s)) from unnest(r.seqs) s), r.seqs
+        from unnest(fresh) r
+        where r.outcome <> 'failed' and r.detail is null) d;
+
+    written := coalesce((select sum(e.events) from unnest(evidence) e), 0)
+        + coalesce((select sum(upper(s) - lower(s)) from unnest(results) r, unnest(r.seqs) s), 0);
+
+    if cardinality(fresh) > 0 or exists (select from unnest(evidence) e where e.outcome in ('pending', 'failed')) then
+        n := tidemark.settle_fresh(settle.worker, worker_id, evidence, fresh);
+        dead := dead + n;
+    end if;
+    if cardinality(retried) > 0 then
+        n := tidemark.settle_retried(settle.worker, worker_id, retried);
+        dead := dead + n;
+    end if;
+    if dead > 0 then
+        perform tidemark.dead_letter_findings(settle.worker, worker_id, settle.worker, dead);
+        perform tidemark.finding_open('event_unreadable', settle.worker, 'warning',
+            format('event %s for route %s: %s', lower(r.seqs), o.route_code, r.detail))
+        from unnest(results) r join tidemark.outbound_route o on o.id = r.route_id
+        where r.outcome = 'failed' and r.reason = 'unreadable';
+    end if;
+    if batch is null then
+        update tidemark.worker_cursor c set settles = coalesce(settle_no, c.settles), dead_lettered = dead_lettered + dead
+        where c.worker = settle.worker and c.source = 'outbox' and c.shard = 0;
+        return;
+    end if;
+
+    if batch.blocked_by is not null then
+        perform tidemark.finding_open('cursor_holes', settle.worker, 'high',
+            format('the cursor waits: too many numbers below it are open, kept so by %s', batch.blocked_by));
+    elsif (select c.last_run_summary ? 'blocked_by' from tidemark.worker_cursor c
+           where c.worker = settle.worker and c.source = 'outbox' and c.shard = 0) then
+        perform tidemark.finding_close('cursor_holes', settle.worker);
+    end if;
+
+    update tidemark.worker_cursor c
+    set watermark_id = batch.watermark::text,
+        decided_through = greatest(decided_through::bigint, batch.watermark)::text,
+        holes = batch.holes, fenced = batch.fenced, fence = batch.fence,
+        last_run_at = clock_timestamp(), last_run_summary = summary,
+        events_seen = events_seen + batch.events,
+        attempts_written = attempts_written + written,
+        dead_lettered = dead_lettered + dead,
+        settles = coalesce(settle_no, c.settles),
+        updated_at = clock_timestamp()
+    where c.worker = settle.worker and c.source = 'outbox' and c.shard = 0;
+end
+$$;
+comment on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], jsonb, bigint) is
+'Writes what became of a batch (evidence, results of deliveries, pending, dead letters) and moves the cursor, in one transaction. batch null: only of what was pending. settle_no is kept as worker_cursor.settles. Raises TM011 where the epoch is not the cursor''s any more.';
+grant execute on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], jsonb, bigint) to tidemark_executor;

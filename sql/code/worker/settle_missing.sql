@@ -1,0 +1,80 @@
+create or replace function tidemark.settle_missing(worker text)
+returns bigint
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    at constant timestamptz := clock_timestamp();
+    worker_ constant integer := (select w.id from tidemark.worker w where w.worker = settle_missing.worker);
+    gone tidemark.pending[];
+    routes integer[];
+    keys text[];
+    dead bigint;
+begin
+    -- Settling is serial (tidemark.release_keys): the lease's row is what serializes it.
+    perform from tidemark.heartbeat h
+    where h.executor_id = tidemark.executor_id(settle_missing.worker, 'outbox', 0) for update;
+
+    with left_ as (
+        delete from tidemark.pending p
+        where p.ctid = any (array(
+            select q.ctid from tidemark.pending q join tidemark.outbound_route r on r.id = q.route_id
+            left join tidemark.dead_letter l on l.id = q.dead_letter_id
+            where q.worker_id = worker_
+              -- A replay has its letter's snapshot, unless that is without the payload; a target inside the database needs the log.
+              and (q.dead_letter_id is null or l.payload_in_log or tidemark.target_is_inside(r.target_kind))
+              and not exists (select from tidemark.outbox o where o.seq = q.seq and o.event_id = coalesce(l.event_id, o.event_id))
+            limit 10000))
+        returning p as row_)
+    select array_agg(l.row_ order by (l.row_).seq, (l.row_).route_id) into gone from left_ l;
+    if gone is null then
+        return 0;
+    end if;
+
+    insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
+    select g.seq, worker_, g.route_id, g.attempt_no + 1, 'failed', 'event_missing', 'the event is not in the log any more'
+    from unnest(gone) g;
+
+    update tidemark.replay_job j
+    set failed = j.failed + k.n,
+        finished_at = coalesce(j.finished_at, case when j.passed_seq >= j.last_seq
+            and not exists (select from tidemark.pending p where p.replay_id = j.id) then at end)
+    from (select g.replay_id, count(*) as n from unnest(gone) g where g.replay_id is not null group by 1) k
+    where j.id = k.replay_id;
+
+    perform tidemark.settle_replay(g.dead_letter_id, g.attempt_no + 1, 'failed', 'event_missing', 'the event is not in the log any more')
+    from unnest(gone) g where g.dead_letter_id is not null;
+
+    insert into tidemark.dead_letter as l (idempotency_key, worker_id, route_id, seq, event_snapshot, error_code, error_detail,
+                                           attempts, first_failed_at, last_failed_at)
+    select format('tm:%s:%s:seq-%s', settle_missing.worker, r.route_code, g.seq), worker_, g.route_id, g.seq,
+           jsonb_build_object('seq', g.seq, 'route', r.route_code, 'key', g.key, 'pending_since', g.created_at,
+                              'attempts', g.attempt_no, 'last_error', g.last_error),
+           'event_missing', 'the event is not in the log any more', g.attempt_no + 1, at, at
+    from unnest(gone) g join tidemark.outbound_route r on r.id = g.route_id
+    where g.dead_letter_id is null
+    -- Numbers are used again after a failover or a restore.
+    on conflict (idempotency_key) do update
+    set event_snapshot = excluded.event_snapshot, attempts = l.attempts + 1, last_failed_at = at,
+        resolved_at = null, resolution = null, resolved_by = null, resolution_reason = null;
+    get diagnostics dead = row_count;
+
+    select array_agg(k.route_id), array_agg(k.key) into routes, keys
+    from (select distinct g.route_id, g.key from unnest(gone) g where g.key is not null) k;
+    if routes is not null then
+        perform tidemark.release_keys(worker_, routes, keys);
+    end if;
+    if dead > 0 then
+        perform tidemark.dead_letter_findings(settle_missing.worker, worker_, settle_missing.worker, dead);
+        update tidemark.worker_cursor c set dead_lettered = dead_lettered + dead
+        where c.worker = settle_missing.worker and c.source = 'outbox' and c.shard = 0;
+    end if;
+    return cardinality(gone);
+end
+$$;
+comment on function tidemark.settle_missing(text) is
+'Dead-letters, as event_missing, what is pending on the worker''s routes and has no event in the log any more, since a partition was dropped by hand: at most 10,000 a call. What waited behind it goes on. Returns how many were pending.';
+grant execute on function tidemark.settle_missing(text) to tidemark_executor;

@@ -1,0 +1,91 @@
+create or replace function tidemark.settle_retried(worker text, worker_id integer, retried tidemark.result[])
+returns bigint
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    at constant timestamptz := clock_timestamp();
+    r tidemark.result;
+    rows_ tid[];
+    due timestamptz;
+    done tidemark.pending[];
+    gone tidemark.pending[] := '{}';
+    routes integer[];
+    keys text[];
+    dead bigint := 0;
+begin
+    -- One element for all that came to the same: a few statements.
+    foreach r in array retried loop
+        rows_ := tidemark.pending_at(worker_id, r.route_id, r.seqs);
+        due := case when r.delay is null then 'infinity' else at + make_interval(secs => r.delay) end;
+        if r.outcome = 'pending' and r.detail is null then
+            -- Not tried after all (a closed gate, an open breaker, an earlier event of its key): no attempt.
+            update tidemark.pending p
+            set next_attempt_at = due, held = false, suspects = case when r.reason = 'suspect' then cardinality(rows_) else p.suspects end
+            where p.ctid = any (rows_);
+            continue;
+        elsif r.outcome = 'pending' then
+            with tried as (
+                update tidemark.pending p
+                set attempt_no = p.attempt_no + 1, error_count = p.error_count + 1, next_attempt_at = due, held = false,
+                    last_error = r.reason || ': ' || r.detail
+                where p.ctid = any (rows_)
+                returning p.seq, p.attempt_no)
+            insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
+            select t.seq, worker_id, r.route_id, t.attempt_no, r.outcome, r.reason, r.detail from tried t;
+            continue;
+        end if;
+
+        with left_ as (
+            delete from tidemark.pending p
+            where p.ctid = any (rows_)
+            returning p as row_)
+        select array_agg(l.row_) into done from left_ l;
+        gone := gone || done;
+
+        insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
+        select d.seq, worker_id, r.route_id, d.attempt_no + 1, r.outcome, r.reason, r.detail from unnest(done) d;
+
+        update tidemark.replay_job j
+        set sent = j.sent + case r.outcome when 'sent' then k.n else 0 end,
+            failed = j.failed + case r.outcome when 'failed' then k.n else 0 end,
+            finished_at = coalesce(j.finished_at, case when j.passed_seq >= j.last_seq
+                and not exists (select from tidemark.pending p where p.replay_id = j.id) then at end)
+        from (select d.replay_id, count(*) as n from unnest(done) d where d.replay_id is not null group by 1) k
+        where j.id = k.replay_id;
+
+        perform tidemark.settle_replay(d.dead_letter_id, d.attempt_no + 1, r.outcome, r.reason, r.detail)
+        from unnest(done) d where d.dead_letter_id is not null;
+
+        if r.outcome = 'failed' then
+            insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot, payload_in_log,
+                                              error_code, error_detail, attempts, first_failed_at, last_failed_at)
+            select tidemark.attempt_key(settle_retried.worker, o.route_code, e.event_id), worker_id, o.id, e.seq, e.event_id,
+                   e.snapshot, r.reason = 'unreadable', r.reason, r.detail, d.attempt_no + 1, d.created_at, at
+            from unnest(done) d
+            cross join lateral tidemark.event_snapshots(
+                int8multirange(int8range(d.seq, d.seq + 1)), r.reason is distinct from 'unreadable') e
+            join tidemark.outbound_route o on o.id = r.route_id
+            where d.dead_letter_id is null
+            -- A replay of an event whose dead letter was resolved: it is open again, with its history in the attempts.
+            on conflict (idempotency_key) do update
+            set error_code = excluded.error_code, error_detail = excluded.error_detail, attempts = excluded.attempts,
+                last_failed_at = excluded.last_failed_at, resolved_at = null, resolution = null, resolved_by = null,
+                resolution_reason = null;
+            dead := dead + cardinality(done);
+        end if;
+    end loop;
+
+    select array_agg(k.route_id), array_agg(k.key) into routes, keys
+    from (select distinct g.route_id, g.key from unnest(gone) g where g.key is not null) k;
+    if routes is not null then
+        perform tidemark.release_keys(worker_id, routes, keys);
+    end if;
+    return dead;
+end
+$$;
+comment on function tidemark.settle_retried(text, integer, tidemark.result[]) is 'tidemark.settle''s part for events that were pending: done, dead, or to be tried again. Returns how many were dead-lettered.';

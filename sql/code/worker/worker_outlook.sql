@@ -1,0 +1,59 @@
+-- public
+-- A definer: the filters of routes read payloads (tidemark.span_claims); it gives none back.
+create or replace function tidemark.worker_outlook(worker text, most integer default 10000)
+returns table (
+    route_code text,
+    becomes tidemark.outcome,
+    events bigint,
+    waiting bigint,
+    first_seq bigint,
+    last_seq bigint,
+    complete boolean)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    mark constant bigint := (
+        select c.watermark_id::bigint from tidemark.worker_cursor c
+        where c.worker = worker_outlook.worker and c.source = 'outbox' and c.shard = 0);
+begin
+    if not exists (select from tidemark.worker w where w.worker = worker_outlook.worker) then
+        raise exception using errcode = 'TM004', message = format('there is no worker "%s"', worker_outlook.worker),
+            hint = 'Workers: select worker from tidemark.worker;';
+    elsif most is null or most not between 1 and 1000000 then
+        raise exception using errcode = 'TM005',
+            message = format('most is %s, and must be from 1 to 1000000', coalesce(most::text, 'null'));
+    elsif mark is null then
+        return; -- of tables
+    end if;
+    return query
+    with claims as materialized (
+        select c.* from tidemark.span_claims(worker_outlook.worker, mark, null, most, false) c
+    ), read as (
+        select c.events as n, c.first_seq as low, c.last_seq as high from claims c where c.route_id is null
+    ), route as (
+        select r.route_code as code, r.enabled as on_, r.dry_run as dry, coalesce(c.events, 0) as n,
+               c.first_seq as low, c.last_seq as high, p.n as waiting
+        from tidemark.outbound_route r
+        left join claims c on c.route_id = r.id
+        cross join lateral (
+            select count(*) as n from (
+                select from tidemark.pending p where p.route_id = r.id order by p.replay, p.next_attempt_at limit most) p) p
+        where r.worker = worker_outlook.worker
+    )
+    select null::text, null::tidemark.outcome, read.n, (select coalesce(sum(t.waiting), 0)::bigint from route t),
+           read.low, read.high, read.n < most and not exists (select from route t where t.waiting = most)
+    from read
+    union all
+    select t.code, case when not t.on_ then 'disabled' when t.dry then 'dry_run' else 'pending' end::tidemark.outcome,
+           t.n, t.waiting, t.low, t.high, read.n < most and t.waiting < most
+    from route t, read where t.n > 0 or t.waiting > 0
+    order by 1 nulls first;
+end
+$$;
+comment on function tidemark.worker_outlook(text, integer) is
+'What a worker of the log is about to do with the events above its watermark, were its gates open: first (route_code null) how many there are, then for each route how many it claims and what they become: pending (delivered), disabled or dry_run (recorded, and not delivered later unless tidemark.route_replay sends them). waiting: deliveries of the route that wait already. Looks at the first most events (1 to 1000000, default 10000), and counts as many deliveries; complete false: there may be more. No row for a worker of tables. Raises TM004, TM005.';
+grant execute on function tidemark.worker_outlook(text, integer) to tidemark_reader, tidemark_executor;

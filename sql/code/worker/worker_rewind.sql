@@ -1,0 +1,53 @@
+-- public
+create or replace function tidemark.worker_rewind(worker text, to_seq bigint, reason text, dry_run boolean default false)
+returns table (was bigint, route_code text, outcome tidemark.outcome, events bigint, decided boolean, complete boolean)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if not coalesce(worker_rewind.dry_run, false) and coalesce(btrim(worker_rewind.reason), '') = '' then
+        raise exception using errcode = 'TM005', message = 'a cursor is not rewound without a reason';
+    end if;
+    if not coalesce(worker_rewind.dry_run, false) then
+        -- A pass under way has read what it settles from the old place: its epoch ends. First the heartbeat, then
+        -- the cursor: the order in which a pass takes them.
+        update tidemark.heartbeat h set lease_epoch = lease_epoch + 1, lease_until = null, lease_owner = null
+        where h.executor_id = worker_rewind.worker || '/outbox/0';
+        perform from tidemark.worker_cursor c
+        where c.worker = worker_rewind.worker and c.source = 'outbox' and c.shard = 0 for update;
+    end if;
+    select c.watermark_id::bigint into was from tidemark.worker_cursor c
+    where c.worker = worker_rewind.worker and c.source = 'outbox' and c.shard = 0;
+    if not found then
+        raise exception using errcode = 'TM004', message = format('there is no worker "%s"', worker_rewind.worker),
+            hint = 'Workers: select worker from tidemark.worker;';
+    end if;
+    if to_seq is null or to_seq not between 0 and was then
+        raise exception using errcode = 'TM005',
+            message = format('worker %s is at %s: it can be rewound to 0 to %s, not to %s', worker_rewind.worker, was, was,
+                             coalesce(to_seq::text, 'null'));
+    end if;
+    -- Counted before it moves.
+    return query select * from tidemark.rewind_outlook(worker_rewind.worker, to_seq);
+    if coalesce(worker_rewind.dry_run, false) then
+        return;
+    end if;
+
+    -- What is open above the new watermark is met again by reading on.
+    update tidemark.worker_cursor c
+    set watermark_id = to_seq::text,
+        decided_through = greatest(c.decided_through::bigint, to_seq)::text, -- lower: the watermark was edited by hand
+        holes = c.holes * int8multirange(int8range(null, to_seq + 1)),
+        fenced = c.fenced * int8multirange(int8range(null, to_seq + 1)),
+        begins_after = least(c.begins_after, to_seq),
+        updated_at = clock_timestamp()
+    where c.worker = worker_rewind.worker and c.source = 'outbox' and c.shard = 0;
+    insert into tidemark.audit (action, object, reason, before, after)
+    values ('worker_rewind', 'worker_cursor ' || worker_rewind.worker, worker_rewind.reason,
+            jsonb_build_object('watermark', was), jsonb_build_object('watermark', to_seq));
+end
+$$;
+comment on function tidemark.worker_rewind(text, bigint, text, boolean) is
+'Moves a worker''s cursor back to the event numbered to_seq, and returns what that comes to, counted before it moved; with dry_run it only counts. What was decided stays decided: rows with decided true (of each route and latest outcome; route_code null: no route claimed them) are not delivered again, tidemark.route_replay does that. Rows with decided false are events that a route has no evidence for: they come to the outcome (pending: delivered). The row with decided null has the events of the log in between. was is the watermark before. complete false: only the first million of these events were looked at for what is undecided. Waits for a pass under way. Raises TM004, TM005.';
+grant execute on function tidemark.worker_rewind(text, bigint, text, boolean) to tidemark_admin;

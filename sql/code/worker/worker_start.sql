@@ -1,0 +1,74 @@
+-- Where a new cursor of the log begins. What was committed before is left behind; what commits from now on is not, also
+-- where its number is below the mark: its writer took it before. The order of the statements is that of
+-- tidemark.read_outbox: the mark, then what can be seen below it, then the fence of those who may own the rest.
+create or replace function tidemark.worker_start(starts text)
+returns tidemark.worker_cursor
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    last_number bigint;
+    place bigint;
+    since timestamptz;
+    known tidemark.worker_cursor;
+    low bigint;
+    c tidemark.worker_cursor;
+begin
+    last_number := (select q.last_value - (not q.is_called)::integer from tidemark.outbox_seq_seq q);
+    if starts = 'start' then
+        place := 0;
+    elsif starts = 'now' then
+        place := last_number;
+    elsif starts ~ '^[0-9]{1,18}$' then
+        place := greatest(starts::bigint - 1, 0);
+        if place > last_number then
+            raise exception using errcode = 'TM005',
+                message = format('the log ends at number %s: a worker cannot begin at %s', last_number, starts),
+                hint = 'now begins with the next event.';
+        end if;
+    else
+        begin
+            since := starts::timestamptz;
+        exception when invalid_datetime_format or datetime_field_overflow then
+            raise exception using errcode = 'TM005', message = format('a worker cannot begin at "%s"', starts),
+                hint = 'now, start, the number of an event, or a time such as 2026-01-31T12:00:00Z.';
+        end;
+        -- Numbers and times do not rise together exactly: the lowest number of that time or later.
+        place := coalesce((select min(o.seq) - 1 from tidemark.outbox o where o.created_at >= since), last_number);
+    end if;
+
+    c.watermark_id := place::text;
+    c.decided_through := place::text;
+    c.begins_after := place;
+    c.holes := '{}';
+    c.fenced := '{}';
+    c.fence := '{}';
+    if starts in ('now') or since is not null then
+        if place > 0 and cardinality(tidemark.fence_now()) > 0 then
+            -- A cursor of another worker knows what is open below its own watermark; only above that has the log to be
+            -- looked through.
+            select k.* into known from tidemark.worker_cursor k
+            where k.source = 'outbox' and k.watermark_id::bigint <= place
+            order by k.watermark_id::bigint desc limit 1;
+            low := greatest(coalesce(known.watermark_id::bigint, 0),
+                            (select min(p.first_seq) - 1 from tidemark.partitions('tidemark.outbox') p));
+            c.fenced := int8multirange(int8range(low + 1, place + 1)) + coalesce(known.holes + known.fenced, '{}')
+                - coalesce((
+                    select range_agg(int8range(o.seq, o.seq + 1)) from tidemark.outbox o
+                    where o.seq > low and o.seq <= place), '{}')
+                - coalesce((
+                    select range_agg(int8range(o.seq, o.seq + 1))
+                    from unnest(known.holes + known.fenced) h (span)
+                    join tidemark.outbox o on o.seq >= lower(h.span) and o.seq < upper(h.span)), '{}');
+        end if;
+        if not isempty(c.fenced) then
+            c.fence := tidemark.fence_now();
+        end if;
+    end if;
+    return c;
+end
+$$;
+comment on function tidemark.worker_start(text) is 'Where a cursor of the log that is made now begins, in its columns watermark_id, decided_through, begins_after, fenced and fence: now, start, the number of the first event to read, or a time: the first event of then or later. Raises TM005.';
