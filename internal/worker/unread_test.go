@@ -28,7 +28,7 @@ var (
 	elsewhere  = &pgconn.PgError{Code: "57P01"} // the session was ended
 )
 
-// givenUp is the rule of docs/daemon.md ("Routes to the outside"), said of all that was asked.
+// givenUp is the rule of docs/daemon.md ("Large payloads"), said of all that was asked.
 func givenUp(history []question, bytes int64, lease time.Duration) bool {
 	if bytes <= smallPayload || len(history) == 0 {
 		return false
