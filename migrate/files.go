@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -46,6 +47,7 @@ type files struct {
 
 var (
 	migrationName = regexp.MustCompile(`^(\d{4})_([a-z0-9_]+)\.sql$`)
+	named         = regexp.MustCompile(`tidemark\.(\w+)`)
 	made          = regexp.MustCompile(`(?m)^create or replace (function|trigger|view) (?:tidemark\.)?(\w+)`)
 )
 
@@ -119,27 +121,34 @@ func (f *files) addCode(fsys fs.FS) error {
 // inOrder puts views behind functions, which do not need each other while check_function_bodies is off, and behind the
 // views that they read.
 func inOrder(code []codeFile) (ordered []codeFile, err error) {
-	left := slices.Clone(code)
-	for len(left) > 0 {
-		ready := func(c codeFile) bool {
-			return !c.view || !slices.ContainsFunc(left, func(other codeFile) bool {
-				return !other.view || other.path != c.path && c.reads(other)
-			})
+	views := map[string]codeFile{}
+	for _, c := range code {
+		if c.view {
+			views[c.name()] = c
+		} else {
+			ordered = append(ordered, c)
 		}
-		next := slices.IndexFunc(left, ready)
-		if next < 0 {
-			return nil, fmt.Errorf("%s: reads a view that reads it", left[0].path)
+	}
+	for len(views) > 0 {
+		before := len(views)
+		for _, name := range slices.Sorted(maps.Keys(views)) {
+			reads := func(m []string) bool {
+				_, left := views[m[1]]
+				return left && m[1] != name
+			}
+			if v := views[name]; !slices.ContainsFunc(named.FindAllStringSubmatch(v.text, -1), reads) {
+				ordered = append(ordered, v)
+				delete(views, name)
+			}
 		}
-		ordered = append(ordered, left[next])
-		left = slices.Delete(left, next, next+1)
+		if len(views) == before {
+			return nil, fmt.Errorf("code/: views that read each other: %s", slices.Sorted(maps.Keys(views)))
+		}
 	}
 	return ordered, nil
 }
 
-func (c codeFile) reads(other codeFile) bool {
-	name := strings.TrimSuffix(path.Base(other.path), ".sql")
-	return regexp.MustCompile(`tidemark\.` + name + `\b`).MatchString(c.text)
-}
+func (c codeFile) name() string { return strings.TrimSuffix(path.Base(c.path), ".sql") }
 
 func each(fsys fs.FS, dir string, do func(name, text string) error) error {
 	entries, err := fs.ReadDir(fsys, dir)

@@ -121,7 +121,7 @@ func TestWayInRefuses(t *testing.T) {
 			tidemark.worker_set('event_outbox_in', '{"retry_policy": {"max_attempts": 1}}'),
 			tidemark.gate_set('worker.event_outbox_in.enabled', true), tidemark.gate_set('routes.enabled', true)`)
 	g.drain("event_outbox_in")
-	g.want("source_misconfigured", `select kind from tidemark.finding where closed_at is null and detail like '%iu/unit_created is not registered%'`)
+	g.want("source_misconfigured", `select f.kind from tidemark.finding f join tidemark.finding_detail d using (id) where f.closed_at is null and d.detail like '%iu/unit_created is not registered%'`)
 	g.want(0, `select count(*) from tidemark.outbox`)
 	g.exec(`select tidemark.type_set('iu', 'unit_created')`)
 	g.drain("event_outbox_in")
