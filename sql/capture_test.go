@@ -279,8 +279,14 @@ func TestCaptureOfJSONThatAPayloadCannotHold(t *testing.T) {
 		{"json", "(repeat('[', 600) || repeat(']', 600))", "TM005"},
 		{"pair", `row('"\u0000"')`, ""}, // as its text
 		{"pair[]", `array[row('"\u0000"')]::pair[]`, ""},
-		{"numeric", "'NaN'", ""}, {"float8", "'-Infinity'", ""}, {"timestamptz", "'infinity'", ""}, {"timestamptz", "'294276-12-31'", ""},
-		{"date", "'4713-11-24 BC'", ""}, {"interval", "'178000000 years'", ""}, {"int4range[]", "'{empty}'", ""}, {"text", `E'\u0001\uffff'`, ""},
+		{"numeric", "'NaN'", ""},
+		{"float8", "'-Infinity'", ""},
+		{"timestamptz", "'infinity'", ""},
+		{"timestamptz", "'294276-12-31'", ""},
+		{"date", "'4713-11-24 BC'", ""},
+		{"interval", "'178000000 years'", ""},
+		{"int4range[]", "'{empty}'", ""},
+		{"text", `E'\u0001\uffff'`, ""},
 	} {
 		t.Run(c.typ+" "+c.value, func(t *testing.T) {
 			s := s

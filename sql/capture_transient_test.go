@@ -16,8 +16,10 @@ func TestCaptureTellsTransientErrors(t *testing.T) {
 			raise exception using errcode = current_setting('test.code'), message = 'so the test wants it'; end $$;
 		create trigger fail before insert on tidemark.outbox for each row execute function fail()`)
 	const puts = `select count(*)::int from tidemark.captured where outcome = 'failed'`
-	for i, code := range []string{"08006", "25006", "40001", "40P01", "53100", "53200", "55P03", "57P01", "58030", "XX001", "XX002",
-		"22003", "23505", "42703", "55000", "55006", "P0001", "XX000", "TM002"} {
+	for i, code := range []string{
+		"08006", "25006", "40001", "40P01", "53100", "53200", "55P03", "57P01", "58030", "XX001", "XX002",
+		"22003", "23505", "42703", "55000", "55006", "P0001", "XX000", "TM002",
+	} {
 		s.exec(`select set_config('test.code', $1, false)`, code)
 		transient := one[bool](s, `select tidemark.is_transient(current_setting('test.code'))`)
 		for name, deed := range map[string]string{"table": `insert into orders select 100 + count(*) from orders`, "inbound_emit": `select tidemark.inbound_emit('called')`} {

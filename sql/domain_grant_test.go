@@ -207,8 +207,10 @@ func TestOldSnapshotsDoNotOutliveARevoke(t *testing.T) {
 				admin.exec(`select tidemark.type_set($1, 'x')`, d)
 			}
 			admin.exec(strings.ReplaceAll(c.before, "%s", domain))
-			emits := []string{`select tidemark.emit('` + domain + `', 'x', '{"token": 1}')`, `select tidemark.emit('` + domain + `', 'x', '{"token": 1}', idempotency_key => 'k')`,
-				`select * from tidemark.emit_many('[{"domain": "another", "type": "x"}, {"domain": "` + domain + `", "type": "x", "payload": {"token": 1}}]')`}
+			emits := []string{
+				`select tidemark.emit('` + domain + `', 'x', '{"token": 1}')`, `select tidemark.emit('` + domain + `', 'x', '{"token": 1}', idempotency_key => 'k')`,
+				`select * from tidemark.emit_many('[{"domain": "another", "type": "x"}, {"domain": "` + domain + `", "type": "x", "payload": {"token": 1}}]')`,
+			}
 			admin.exec(`select tidemark.type_set('another', 'x')`)
 			app.exec(`begin isolation level ` + isolation)
 			app.exec(`select count(*) from tidemark.emit_many('[]')`) // takes the snapshot

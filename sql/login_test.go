@@ -90,33 +90,33 @@ func mallory(t *testing.T, db *tidemarktest.DB) (super session, her tailing) {
 var quick = []string{"emit", "emit, claiming an actor", "emit, with a key", "emit, restricted", "emit, not registered", "emit_strict"}
 
 // does runs every deed by way of maintenance, and wants each refused and none to have had an effect.
-func (her tailing) does(super session, how, maintenance string) {
-	her.t.Helper()
+func (s tailing) does(super session, how, maintenance string) {
+	s.t.Helper()
 	const traces = `select concat_ws(' ', (select count(*) from tidemark.outbox), (select count(*) from tidemark.audit), (select count(*) from tidemark.captured),
 		(select count(*) from tidemark.emit_unregistered), (select count(*) from tidemark.pack), (select count(*) from tidemark.heartbeat),
 		(select count(*) from tidemark.dead_letter where resolved_at is null), (select count(*) from tidemark.emit_key))`
 	before := one[string](super, traces)
-	her.exec(`delete from e.todo`)
+	s.exec(`delete from e.todo`)
 	for name, deed := range deeds {
-		her.exec(`insert into e.todo (name, deed) values ($1, $2)`, name, deed)
+		s.exec(`insert into e.todo (name, deed) values ($1, $2)`, name, deed)
 	}
 	super.exec(maintenance)
-	her.until(how+" runs it", `select count(*)::int from e.todo where result is null`, 0)
-	for _, got := range her.lines(`select concat_ws(': ', name, result) from e.todo where result <> case
+	s.until(how+" runs it", `select count(*)::int from e.todo where result is null`, 0)
+	for _, got := range s.lines(`select concat_ws(': ', name, result) from e.todo where result <> case
 			when current_setting('max_prepared_transactions') = '0' and name in ('` + strings.Join(quick, "', '") + `') then '42501' else 'TM015' end order by 1`) {
-		her.t.Errorf("%s: %s, want it refused as maintenance", how, got)
+		s.t.Errorf("%s: %s, want it refused as maintenance", how, got)
 	}
 	if after := one[string](super, traces); after != before {
-		her.t.Errorf("%s: %s, want %s (events, audit, captured, unregistered, packs, heartbeats, open letters, keys)", how, after, before)
+		s.t.Errorf("%s: %s, want %s (events, audit, captured, unregistered, packs, heartbeats, open letters, keys)", how, after, before)
 	}
 }
 
 // until polls a number until it is as wanted: what another process does shows in no other way.
-func (her tailing) until(what, sql string, want int) {
-	her.t.Helper()
-	for deadline := time.Now().Add(time.Minute); one[int](her.session, sql) != want; time.Sleep(20 * time.Millisecond) {
+func (s tailing) until(what, sql string, want int) {
+	s.t.Helper()
+	for deadline := time.Now().Add(time.Minute); one[int](s.session, sql) != want; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			her.t.Fatalf("not within a minute: %s", what)
+			s.t.Fatalf("not within a minute: %s", what)
 		}
 	}
 }

@@ -86,8 +86,10 @@ var breaches = []struct{ check, how, says, also string }{
 	{"triggers", `alter table tidemark.setting disable trigger setting_audit`, "fail triggers: setting_audit disabled", ""},
 	{"heartbeats", `update tidemark.heartbeat set last_beat_at = now() - interval '1 hour'`, "warn heartbeats: default/outbox/0 silent since ", ""},
 	{"statistics of other sessions", `revoke pg_read_all_stats from tidemark_owner`, "warn statistics of other sessions: tidemark_owner cannot read them", ""},
-	{"statistics of other sessions", `select tidemark.worker_set('t', '{"source": "table", "handler": "go", "replication_lag_limit": "30 seconds"}'); revoke pg_read_all_stats from tidemark_owner`,
-		"warn statistics of other sessions: tidemark_owner cannot read them: tables cannot be sources with safety clock, and blame lacks ages; replication_lag_limit sees no standby: t", ""},
+	{
+		"statistics of other sessions", `select tidemark.worker_set('t', '{"source": "table", "handler": "go", "replication_lag_limit": "30 seconds"}'); revoke pg_read_all_stats from tidemark_owner`,
+		"warn statistics of other sessions: tidemark_owner cannot read them: tables cannot be sources with safety clock, and blame lacks ages; replication_lag_limit sees no standby: t", "",
+	},
 	{"roles", `alter role tidemark_owner login`, "warn roles: ", ""},
 	{"findings", `insert into tidemark.finding (kind, subject, severity, detail) values ('cursor_holes', 'default', 'high', 'stuck')`, "warn findings: cursor_holes default: stuck", ""},
 }

@@ -112,7 +112,9 @@ func TestShutdownWhileConnectionsWait(t *testing.T) {
 		_, err := l.Accept()
 		ended <- err
 	}()
-	l.Close()
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
 	if err := <-ended; err == nil {
 		t.Error("a connection was accepted by a listener that is closed")
 	}
