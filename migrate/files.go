@@ -48,7 +48,7 @@ type files struct {
 var (
 	migrationName = regexp.MustCompile(`^(\d{4})_([a-z0-9_]+)\.sql$`)
 	named         = regexp.MustCompile(`tidemark\.(\w+)`)
-	made          = regexp.MustCompile(`(?m)^create or replace (function|trigger|view) (?:tidemark\.)?(\w+)`)
+	made          = regexp.MustCompile(`^create or replace (function|trigger|view) (?:tidemark\.)?(\w+)`)
 )
 
 // embedded is what this build carries. Its files were compiled in, so what is wrong with them is wrong for
@@ -98,7 +98,14 @@ func (f *files) addCode(fsys fs.FS) error {
 		if err != nil {
 			return err
 		}
-		found := made.FindAllStringSubmatch(string(text), -1)
+		var found [][]string
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "create or replace ") {
+				if m := made.FindStringSubmatch(line); m != nil {
+					found = append(found, m)
+				}
+			}
+		}
 		if len(found) == 0 || found[0][2]+".sql" != path.Base(p) || found[0][1] == "trigger" {
 			return fmt.Errorf("%s: does not make a function or view of its name", p)
 		}
