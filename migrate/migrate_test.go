@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tidemarkhq/tidemark/internal/devpg"
 	"github.com/tidemarkhq/tidemark/migrate"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -134,21 +135,26 @@ func TestVerifyFindsWhatWasChangedByHand(t *testing.T) {
 // What a DBA gets from `migrate print` installs the same as Up does.
 func TestPrintInstalls(t *testing.T) {
 	t.Parallel()
+	// Of its own: the script makes the roles of the cluster, as other tests may do at this moment.
+	server := tidemarktest.NewServer(t, devpg.Options{})
 	psql, err := exec.LookPath("psql")
 	if err != nil {
-		psql = tidemarktest.Server(t).BinDir() + "/psql"
+		psql = server.BinDir() + "/psql"
 	}
-	db := tidemarktest.NewEmptyDB(t)
 	var script bytes.Buffer
 	if err := migrate.Print(&script); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), psql, "-X", "-q", "-d", db.URL)
+	cmd := exec.CommandContext(t.Context(), psql, "-X", "-q", "-d", server.URL("postgres"))
 	cmd.Stdin = &script
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	conn := db.Connect(t)
+	conn, err := pgx.Connect(t.Context(), server.URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	if err := migrate.Check(t.Context(), conn); err != nil {
 		t.Error(err)
 	}
