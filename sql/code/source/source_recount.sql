@@ -57,7 +57,7 @@ begin
         into counts using from_, upto, c.shard;
     exception when others or assert_failure then
         if tidemark.is_transient(sqlstate) or s.filter is null
-            or sqlstate in ('42P01', '42703', '42883', '0A000', '42501', '42804', '42601', 'TM001') then
+            or tidemark.source_is_misconfigured(sqlstate) then
             raise;
         end if;
         return coalesce(told, '{}') || jsonb_build_object('uncounted', sqlstate);

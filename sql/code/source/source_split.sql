@@ -40,7 +40,7 @@ begin
                 and (plan.suspects = 1 or clock_timestamp() - began >= current_setting('statement_timeout')::interval / 3);
             if coalesce(late, false) then
                 message := format('it took longer than %s: %s', current_setting('statement_timeout')::interval, message);
-            elsif tidemark.is_transient(code) or code in ('42P01', '42703', '42883', '0A000', '42501', '42804', '42601', 'TM001') then
+            elsif tidemark.is_transient(code) or tidemark.source_is_misconfigured(code) then
                 raise;
             end if;
             splits := splits + 1;
