@@ -1,5 +1,14 @@
 -- What the workers' functions share.
 
+create or replace function governance.worker_names()
+returns text[]
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+    select array['gov_backfill_sweep', 'gov_handoff_intake', 'gov_input_gate', 'gov_candidate_scan', 'gov_periodic_full_audit']
+$$;
+comment on function governance.worker_names() is 'The five workers of the pack.';
+
 create or replace function governance.mapping(row_type regtype)
 returns governance.watched
 language plpgsql stable

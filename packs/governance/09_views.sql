@@ -85,7 +85,7 @@ cross join lateral (
         -- The one under way, or the latest that is through.
         select x.* from governance.snapshot x where x.started_at is not null order by x.snapshot_ref desc limit 1) a on true
     where c.source = 'governance_audit_step') b
-where c.worker in ('gov_backfill_sweep', 'gov_handoff_intake', 'gov_input_gate', 'gov_candidate_scan', 'gov_periodic_full_audit');
+where c.worker = any (governance.worker_names());
 comment on view governance.progress is
 'How far each worker has come in each source. rows_seen (of the audit: rows of the inventory), dlq and batch_count (pages that had rows): since the beginning. dirty_marked, snapshot_ref, ruleset_version, started_at, ended_at: of the latest page that had rows. batches_done, batches_total: full pages of a first sweep, or of the audit under way, by the size that ANALYZE found last (null: it never ran); after it they are equal. lag_seconds as in tidemark.cursor_lag. Source: S2 39.6, 39.7.';
 

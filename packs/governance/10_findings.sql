@@ -16,7 +16,7 @@ as $$
         when kind in ('cursor_lag', 'cursor_dlq', 'cursor_silent_gap', 'cursor_lease_conflict', 'cursor_watermark_regression',
                       'group_invalidation_storm') then kind end
     from (select split_part(subject, '/', 1)) w (worker)
-    where w.worker in ('gov_backfill_sweep', 'gov_handoff_intake', 'gov_input_gate', 'gov_candidate_scan', 'gov_periodic_full_audit')
+    where w.worker = any (governance.worker_names())
 $$;
 comment on function governance.finding_type(text, text) is 'The event type of a finding; null: it is none of the five workers'', or none that S2 names. subject: worker, or worker/source/shard.';
 

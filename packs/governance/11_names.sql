@@ -36,8 +36,7 @@ comment on view source_names.queue_heartbeat is 'S2 39.2 and S4 3.1: tidemark.he
 create or replace view source_names.gov_worker_heartbeat with (security_invoker = true) as
 select split_part(q.executor_id, '/', 1) as worker_name, q.*
 from source_names.queue_heartbeat q
-where split_part(q.executor_id, '/', 1)
-    in ('gov_backfill_sweep', 'gov_handoff_intake', 'gov_input_gate', 'gov_candidate_scan', 'gov_periodic_full_audit');
+where split_part(q.executor_id, '/', 1) = any (governance.worker_names());
 comment on view source_names.gov_worker_heartbeat is 'S2 39.0: tidemark.heartbeat of the five workers, one row per cursor.';
 
 create or replace view source_names.iu_route_worker_cursor with (security_invoker = true) as
@@ -104,9 +103,7 @@ comment on view source_names.dot_config is 'S0, S1, S4: tidemark.setting, where 
 
 create or replace view source_names.v_queue_health with (security_invoker = true) as
 select case q.kind when 'job_backlog' then 'backlog_job_queue' else q.kind end as source, q.name as subject,
-       coalesce(q.domain, case when split_part(q.name, '/', 1)
-           in ('gov_backfill_sweep', 'gov_handoff_intake', 'gov_input_gate', 'gov_candidate_scan', 'gov_periodic_full_audit')
-           then 'governance' end) as domain, q.last_seen_at,
+       coalesce(q.domain, case when split_part(q.name, '/', 1) = any (governance.worker_names()) then 'governance' end) as domain, q.last_seen_at,
        q.age_seconds,
        (coalesce(q.numbers -> 'events_seen', q.numbers -> 'waiting'))::bigint as events_seen,
        (q.numbers -> 'attempts_written')::bigint as attempts_written,

@@ -27,7 +27,7 @@ grant select, insert on governance.candidate to tidemark_executor;
 grant select, insert, update on governance.gated, governance.verdict, governance.tally, governance.snapshot to tidemark_executor;
 grant select, insert, delete on governance.mark, governance.audit_step to tidemark_executor;
 grant update on governance.audit_step to tidemark_admin;
-grant execute on function governance.rows_estimated(text, text), governance.stale_count() to tidemark_reader;
+grant execute on function governance.rows_estimated(text, text), governance.stale_count(), governance.worker_names() to tidemark_reader;
 grant select on governance.summary, governance.progress, governance.metrics, governance.snapshot to tidemark_reader, tidemark_executor;
 
 select set_config('role', current_setting('governance.installer'), true);

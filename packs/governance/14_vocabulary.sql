@@ -12,7 +12,7 @@ from (
         "type": "object", "required": ["rows_seen"],
         "properties": {"rows_seen": {"type": "integer", "minimum": 0}, "dirty_marked": {"type": "integer", "minimum": 0},
                        "ruleset_version": {"type": "string"}, "snapshot_ref": {"type": "integer"}}}'
-    from (values ('gov_backfill_sweep'), ('gov_handoff_intake'), ('gov_input_gate'), ('gov_candidate_scan'), ('gov_periodic_full_audit')) w (worker)
+    from unnest(governance.worker_names()) w (worker)
     union all
     select f.type, f.description, true, jsonb '{
         "type": "object", "required": ["subject"],
