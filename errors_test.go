@@ -3,7 +3,6 @@ package tidemark_test
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"regexp"
 	"testing"
 
@@ -59,14 +58,10 @@ func TestEveryCodeHasAnError(t *testing.T) {
 		t.Fatal("no SQL", err)
 	}
 	raised := regexp.MustCompile(`errcode = '(TM\d{3})'`)
-	for _, name := range files {
-		text, err := fs.ReadFile(sql.Files, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range raised.FindAllStringSubmatch(string(text), -1) {
+	for _, file := range files {
+		for _, m := range raised.FindAllStringSubmatch(file.Text, -1) {
 			if len((&tidemark.Error{Code: m[1]}).Unwrap()) == 0 {
-				t.Errorf("%s raises %s, which has no error", name, m[1])
+				t.Errorf("%s raises %s, which has no error", file.Path, m[1])
 			}
 		}
 	}

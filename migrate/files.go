@@ -28,8 +28,8 @@ type migration struct {
 
 // A codeFile makes a function and its triggers, or a view. It is run again whenever it changes.
 type codeFile struct {
-	path string
-	text string
+	sql.File
+
 	view bool
 }
 
@@ -88,38 +88,33 @@ func load(fsys fs.FS) (files, error) {
 }
 
 func (f *files) addCode(fsys fs.FS) error {
-	paths, err := sql.Code(fsys)
+	code, err := sql.Code(fsys)
 	if err != nil {
 		return err
 	}
 	from := map[string]string{}
-	for _, p := range paths {
-		text, err := fs.ReadFile(fsys, p)
-		if err != nil {
-			return err
-		}
+	for _, file := range code {
 		var found [][]string
-		for line := range strings.Lines(string(text)) {
-			if strings.HasPrefix(line, "create or replace ") {
-				if m := made.FindStringSubmatch(line); m != nil {
-					found = append(found, m)
-				}
+		for line := range strings.Lines(file.Text) {
+			if m := made.FindStringSubmatch(line); m != nil {
+				found = append(found, m)
 			}
 		}
-		if len(found) == 0 || found[0][2]+".sql" != path.Base(p) || found[0][1] == "trigger" {
-			return fmt.Errorf("%s: does not make a function or view of its name", p)
+		if len(found) == 0 || found[0][2] != file.Name() || found[0][1] == "trigger" {
+			return fmt.Errorf("%s: does not make a function or view of its name", file.Path)
 		}
+		sum := checksum(file.Text)
 		for i, m := range found {
 			if i > 0 && (m[1] != "trigger" || found[0][1] != "function") {
-				return fmt.Errorf("%s: makes %s too; only triggers stand with their function", p, m[2])
+				return fmt.Errorf("%s: makes %s too; only triggers stand with their function", file.Path, m[2])
 			}
 			if other, twice := from[m[2]]; twice {
-				return fmt.Errorf("%s: makes %s, as does %s", p, m[2], other)
+				return fmt.Errorf("%s: makes %s, as does %s", file.Path, m[2], other)
 			}
-			from[m[2]] = p
-			f.objects = append(f.objects, object{name: m[2], checksum: checksum(string(text))})
+			from[m[2]] = file.Path
+			f.objects = append(f.objects, object{name: m[2], checksum: sum})
 		}
-		f.code = append(f.code, codeFile{path: p, text: string(text), view: found[0][1] == "view"})
+		f.code = append(f.code, codeFile{File: file, view: found[0][1] == "view"})
 	}
 	f.code, err = inOrder(f.code)
 	return err
@@ -131,7 +126,7 @@ func inOrder(code []codeFile) (ordered []codeFile, err error) {
 	views := map[string]codeFile{}
 	for _, c := range code {
 		if c.view {
-			views[c.name()] = c
+			views[c.Name()] = c
 		} else {
 			ordered = append(ordered, c)
 		}
@@ -143,7 +138,7 @@ func inOrder(code []codeFile) (ordered []codeFile, err error) {
 				_, left := views[m[1]]
 				return left && m[1] != name
 			}
-			if v := views[name]; !slices.ContainsFunc(named.FindAllStringSubmatch(v.text, -1), reads) {
+			if v := views[name]; !slices.ContainsFunc(named.FindAllStringSubmatch(v.Text, -1), reads) {
 				ordered = append(ordered, v)
 				delete(views, name)
 			}
@@ -154,8 +149,6 @@ func inOrder(code []codeFile) (ordered []codeFile, err error) {
 	}
 	return ordered, nil
 }
-
-func (c codeFile) name() string { return strings.TrimSuffix(path.Base(c.path), ".sql") }
 
 func each(fsys fs.FS, dir string, do func(name, text string) error) error {
 	entries, err := fs.ReadDir(fsys, dir)
@@ -186,7 +179,7 @@ func Fingerprint() string {
 		all.WriteString(m.checksum)
 	}
 	for _, c := range embedded().code {
-		all.WriteString(c.path + c.text)
+		all.WriteString(c.Path + c.Text)
 	}
 	return checksum(all.String())
 }

@@ -239,9 +239,9 @@ func upgradeIn(ctx context.Context, tx pgx.Tx, o options) (Report, error) {
 		return Report{}, err
 	}
 	report := Report{Roles: in.made}
-	code := embedded()
+	objects := embedded().objects
 	left := embedded().migrations[min(len(in.migrations), len(embedded().migrations)):]
-	if len(left) == 0 && in.current(code.objects) {
+	if len(left) == 0 && in.current(objects) {
 		return report, nil
 	}
 	if _, err := tx.Exec(ctx, haste); err != nil {
@@ -258,8 +258,8 @@ func upgradeIn(ctx context.Context, tx pgx.Tx, o options) (Report, error) {
 		}
 		report.Applied = append(report.Applied, m.fileName())
 	}
-	report.Recreated = len(code.objects)
-	return report, recreate(ctx, tx, in.prefix, code)
+	report.Recreated = len(objects)
+	return report, recreate(ctx, tx, in.prefix)
 }
 
 func stopWriters(ctx context.Context, tx pgx.Tx) error {
@@ -274,16 +274,16 @@ func stopWriters(ctx context.Context, tx pgx.Tx) error {
 	}
 }
 
-func recreate(ctx context.Context, tx pgx.Tx, prefix string, f files) error {
+func recreate(ctx context.Context, tx pgx.Tx, prefix string) error {
 	if _, err := tx.Exec(ctx, "set local check_function_bodies = off"); err != nil {
 		return err
 	}
-	for _, c := range f.code {
-		if err := run(ctx, tx, c.path, NameRoles(c.text, prefix)); err != nil {
+	for _, c := range embedded().code {
+		if err := run(ctx, tx, c.Path, NameRoles(c.Text, prefix)); err != nil {
 			return err
 		}
 	}
-	for _, o := range f.objects {
+	for _, o := range embedded().objects {
 		if _, err := tx.Exec(ctx, recordObject, o.name, o.checksum); err != nil {
 			return fmt.Errorf("recording %s: %w", o.name, err)
 		}

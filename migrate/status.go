@@ -206,7 +206,7 @@ func Print(w io.Writer, opts ...Option) error {
 	}
 	fmt.Fprintf(&out, "\nbegin;\n%s;\nset local role %s;\n%s;\n%s;\nset local check_function_bodies = off;\n", patience, ownerRole, lock, haste)
 	for _, c := range embedded().code {
-		fmt.Fprintf(&out, "\n-- %s\n%s", c.path, c.text)
+		fmt.Fprintf(&out, "\n-- %s\n%s", c.Path, c.Text)
 	}
 	for _, o := range embedded().objects {
 		record := strings.NewReplacer("$1", "'"+o.name+"'", "$2", "'"+o.checksum+"'").Replace(recordObject)

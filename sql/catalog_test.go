@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -109,7 +108,7 @@ func TestUnpinnedFunctionsQualifyWhatTheyCall(t *testing.T) {
 	}
 }
 
-func codeFiles(t *testing.T) []string {
+func codeFiles(t *testing.T) []sql.File {
 	t.Helper()
 	files, err := sql.Code(sql.Files)
 	if err != nil {
@@ -118,16 +117,12 @@ func codeFiles(t *testing.T) []string {
 	return files
 }
 
-// codeFile is the file that makes a function or view.
+// codeFile is the text of the file that makes a function or view.
 func codeFile(t *testing.T, name string) string {
 	t.Helper()
 	for _, file := range codeFiles(t) {
-		if path.Base(file) == name+".sql" {
-			text, err := fs.ReadFile(sql.Files, file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return string(text)
+		if file.Name() == name {
+			return file.Text
 		}
 	}
 	t.Fatalf("no file of code/ makes %s", name)
@@ -223,10 +218,9 @@ func TestFilesAndObjectsCorrespond(t *testing.T) {
 	s := open(t, tidemarktest.NewDB(t), "catalog")
 	var want []string
 	for _, file := range codeFiles(t) {
-		name := strings.TrimSuffix(path.Base(file), ".sql")
-		for i, made := range regexp.MustCompile(`(?m)^create or replace (function|view|trigger) (?:tidemark\.)?(\w+)`).FindAllStringSubmatch(codeFile(t, name), -1) {
-			if i == 0 && made[2] != name || i > 0 && made[1] != "trigger" {
-				t.Errorf("%s makes %s %s", file, made[1], made[2])
+		for i, made := range regexp.MustCompile(`(?m)^create or replace (function|view|trigger) (?:tidemark\.)?(\w+)`).FindAllStringSubmatch(file.Text, -1) {
+			if i == 0 && made[2] != file.Name() || i > 0 && made[1] != "trigger" {
+				t.Errorf("%s makes %s %s", file.Path, made[1], made[2])
 			}
 			want = append(want, made[1]+" "+made[2])
 		}
@@ -269,7 +263,7 @@ func TestCodeAppliesAgain(t *testing.T) {
 	before := schema(s)
 	s.exec(`begin; set local role tidemark_owner; set local check_function_bodies = on`)
 	for _, file := range codeFiles(t) {
-		s.exec(codeFile(t, strings.TrimSuffix(path.Base(file), ".sql")))
+		s.exec(file.Text)
 	}
 	s.commit()
 	equal(t, "schema", schema(s), before)

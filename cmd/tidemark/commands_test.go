@@ -42,12 +42,8 @@ func writtenCommands(t *testing.T) map[string][]string {
 		"../../docs/*.md":         commandInCode,
 		"../../packs/*/README.md": commandInCode,
 		"../../packs/*/pack.yaml": regexp.MustCompile(`(?m)^  - (tidemark [^:].*?)(?:, | one of |$)`),
-		"../../sql/code":          regexp.MustCompile(`'(tidemark [a-z][^'.]*)'`),
 	} {
 		files, err := filepath.Glob(pattern)
-		if strings.HasSuffix(pattern, "/code") {
-			files = sqlFiles(t)
-		}
 		if err != nil || len(files) == 0 {
 			t.Fatal(pattern, err)
 		}
@@ -58,6 +54,11 @@ func writtenCommands(t *testing.T) map[string][]string {
 			}
 		}
 	}
+	for _, file := range sqlFiles(t) {
+		for _, m := range regexp.MustCompile(`'(tidemark [a-z][^'.]*)'`).FindAllStringSubmatch(strings.ReplaceAll(file.Text, "\\\n", " "), -1) {
+			all[file.Path] = append(all[file.Path], m[1])
+		}
+	}
 	for _, kinds := range []map[string]explanation{findingKinds, healthKinds} {
 		for kind, e := range kinds {
 			if next := e.command("default/births/0"); strings.HasPrefix(next, "tidemark") {
@@ -66,7 +67,7 @@ func writtenCommands(t *testing.T) map[string][]string {
 		}
 	}
 	places := slices.Collect(maps.Keys(all))
-	for _, name := range []string{"../../README.md", "../../docs/operations.md", "../../docs/capture.md", "../../sql/code/evidence/verify.sql", "doctor, cursor"} {
+	for _, name := range []string{"../../README.md", "../../docs/operations.md", "../../docs/capture.md", "code/evidence/verify.sql", "doctor, cursor"} {
 		if !slices.Contains(places, name) {
 			t.Errorf("no command is found in %s", name)
 		}

@@ -44,14 +44,11 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 }
 
 // sqlFiles are the files of sql/code.
-func sqlFiles(t *testing.T) []string {
+func sqlFiles(t *testing.T) []sql.File {
 	t.Helper()
-	files, err := sql.Code(os.DirFS("../../sql"))
+	files, err := sql.Code(sql.Files)
 	if err != nil || len(files) == 0 {
 		t.Fatal("no SQL", err)
-	}
-	for i := range files {
-		files[i] = "../../sql/" + files[i]
 	}
 	return files
 }
@@ -60,9 +57,8 @@ func sqlFiles(t *testing.T) []string {
 func TestEveryCodeIsDocumented(t *testing.T) {
 	t.Parallel()
 	raised := map[string]bool{}
-	files := sqlFiles(t)
-	for _, name := range files {
-		for _, m := range regexp.MustCompile(`errcode = '(TM\d{3})'`).FindAllStringSubmatch(read(t, name), -1) {
+	for _, file := range sqlFiles(t) {
+		for _, m := range regexp.MustCompile(`errcode = '(TM\d{3})'`).FindAllStringSubmatch(file.Text, -1) {
 			raised[m[1]] = true
 		}
 	}

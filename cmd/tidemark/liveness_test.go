@@ -263,10 +263,9 @@ func TestBeatOutlivesTheDatabase(t *testing.T) {
 // Every kind of finding that the SQL opens is explained, here and in docs/operations.md.
 func TestEveryFindingIsExplained(t *testing.T) {
 	t.Parallel()
-	files := sqlFiles(t)
 	var all strings.Builder
-	for _, name := range files {
-		all.WriteString(read(t, name))
+	for _, file := range sqlFiles(t) {
+		all.WriteString(file.Text)
 	}
 	opened := map[string]bool{}
 	for _, m := range regexp.MustCompile(`finding_open\('(\w+)'`).FindAllStringSubmatch(all.String(), -1) {

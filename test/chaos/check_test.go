@@ -1,9 +1,7 @@
 package main
 
 import (
-	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -274,11 +272,7 @@ func TestMutantsFitTheCode(t *testing.T) {
 	}
 	code := map[string]string{}
 	for _, file := range files {
-		text, err := fs.ReadFile(sql.Files, file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		code[strings.TrimSuffix(path.Base(file), ".sql")] = string(text)
+		code[file.Name()] = file.Text
 	}
 	for name, m := range mutants {
 		for _, e := range m.sql {
