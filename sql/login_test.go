@@ -114,7 +114,9 @@ func (s tailing) does(super session, how, maintenance string) {
 // until polls a number until it is as wanted: what another process does shows in no other way.
 func (s tailing) until(what, sql string, want int) {
 	s.t.Helper()
-	for deadline := time.Now().Add(time.Minute); one[int](s.session, sql) != want; time.Sleep(20 * time.Millisecond) {
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	for deadline := time.Now().Add(time.Minute); one[int](s.session, sql) != want; <-poll.C {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("not within a minute: %s", what)
 		}

@@ -68,7 +68,9 @@ func TestConnectionsAreLimited(t *testing.T) {
 		}
 		idle = append(idle, conn)
 	}
-	for deadline := time.Now().Add(time.Minute); count.open.Load() < maxConns; time.Sleep(time.Millisecond) {
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for deadline := time.Now().Add(time.Minute); count.open.Load() < maxConns; <-poll.C {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d connections are open, want %d", count.open.Load(), maxConns)
 		}
