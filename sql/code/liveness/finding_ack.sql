@@ -29,5 +29,5 @@ begin
     return next acked;
 end
 $$;
-comment on function tidemark.finding_ack(bigint, text) is 'Says that somebody knows of an open finding; it stays open until what it is about is over. Again: the latest note holds. Returns the row; audited. Raises TM004 (no such finding), TM005 (it is closed, or the note is empty).';
+comment on function tidemark.finding_ack(bigint, text) is 'Records that an operator knows of an open finding; it stays open until what it is about is over. Again: the latest note holds. Returns the row; audited. Raises TM004 (no such finding), TM005 (it is closed, or the note is empty).';
 grant execute on function tidemark.finding_ack(bigint, text) to tidemark_admin;

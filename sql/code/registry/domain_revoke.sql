@@ -17,5 +17,5 @@ begin
     return query select d.* from tidemark.domain d where d.domain = domain_revoke.domain;
 end
 $$;
-comment on function tidemark.domain_revoke(text, text, text) is 'Takes back what tidemark.domain_grant gave. The domain stays restricted, also after the last grant: tidemark.domain_set(…, ''{"restricted": false}'') opens it to all emitters. Raises TM004 where there is no such grant.';
+comment on function tidemark.domain_revoke(text, text, text) is 'Takes back what tidemark.domain_grant gave. The domain stays restricted, also after the last grant: tidemark.domain_set(…, ''{"restricted": false}'') opens it to all emitters. Raises TM004 for an unknown grant.';
 grant execute on function tidemark.domain_revoke(text, text, text) to tidemark_admin;
