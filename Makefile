@@ -51,7 +51,7 @@ test-versions: ## Run installs without a superuser, the README and the tests of 
 	for version in $(V); do \
 		bin=$$(scripts/postgres-version.sh $$version); \
 		echo "==> $$($$bin/postgres --version)"; \
-		PG_BIN=$$bin $(GO) test -count=1 -timeout 15m $(if $(SHORT),-short) -skip "$$skip" . ./sql ./migrate ./internal/route; \
+		PG_BIN=$$bin $(GO) test -count=1 -timeout 15m $(if $(SHORT),-short) -skip "$$skip" . ./sql/... ./migrate; \
 	done
 
 .PHONY: lint
@@ -88,8 +88,8 @@ chaos-long: postgres ## Run chaos for D (3m) on versions 15 and 18, with and wit
 
 .PHONY: state-machine
 state-machine: postgres ## Run each state machine of the cursor and the lease for STEPS (1000000) steps, and all mutants
-	$(GO) test -count=1 -timeout 0 -run 'TestStateMachine$$' -v ./sql -steps $(STEPS)
-	$(GO) test -count=1 -timeout 0 -run 'TestStateMachineCatches' -v ./sql -every-mutant
+	$(GO) test -count=1 -timeout 0 -run 'TestStateMachine$$' -v ./sql/test -steps $(STEPS)
+	$(GO) test -count=1 -timeout 0 -run 'TestStateMachineCatches' -v ./sql/test -every-mutant
 
 .PHONY: bench
 bench: postgres ## Measure workload W (all) beside the alternatives

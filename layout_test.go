@@ -14,6 +14,8 @@ func TestArrows(t *testing.T) {
 	allowed := map[string][]string{
 		"":                           {"/internal/cursor", "/internal/emit", "/internal/worker"},
 		"/sql":                       {},
+		"/sql/test":                  {},
+		"/sql/test/internal/oracle":  {},
 		"/packs":                     {},
 		"/packs/governance":          {},
 		"/migrate":                   {"/sql"},
@@ -28,7 +30,6 @@ func TestArrows(t *testing.T) {
 		"/internal/admin":            {},
 		"/internal/config":           {},
 		"/internal/devpg":            {},
-		"/internal/route":            {},
 		"/internal/failpoint":        {},
 		"/internal/finite":           {},
 		"/internal/loopback":         {},

@@ -10,7 +10,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// LI4: the loop wakes River as route_worker_run does: sql/river_wake_test.go.
+// LI4: the loop wakes River as route_worker_run does: sql/test/inside_river_wake_test.go.
 func TestLoopWakesRiver(t *testing.T) {
 	t.Parallel()
 	db, ts := setup(t, "")

@@ -1,4 +1,4 @@
--- The decision contract. This is the authority; internal/route/decide.go is its mirror, held to it by a
+-- The decision contract. This is the authority; sql/test/internal/oracle/decide.go is its mirror, held to it by a
 -- property test. Pure: what it knows is in its arguments.
 create or replace function tidemark.decide(
     worker text,

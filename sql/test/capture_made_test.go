@@ -1,0 +1,154 @@
+package test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/migrate"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// goesTheLongWay tells whether the statement makes tidemark.capture look up the table's columns.
+func (s session) goesTheLongWay(statement string) bool {
+	s.t.Helper()
+	s.begin()
+	s.exec(`set local track_functions = 'all'`)
+	const calls = `select coalesce(sum(f.calls), 0)::bigint from pg_stat_xact_user_functions f where f.funcname = 'capture_columns'`
+	before := one[int](s, calls)
+	s.exec(statement)
+	after := one[int](s, calls)
+	s.commit()
+	return after > before
+}
+
+func (s session) wantWay(statement string, long bool) {
+	s.t.Helper()
+	if got := s.goesTheLongWay(statement); got != long {
+		s.t.Errorf("%s: the long way: %t, want %t", statement, got, long)
+	}
+}
+
+// What attach makes for a table serves while the table is what it was. A change of the table by another session is
+// noticed with the next statement, and the events are right before and after the function is made anew.
+func TestCaptureMadeForATable(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s, owner := open(t, db, "app"), open(t, db, "owner")
+	s.exec(`select tidemark.stage_set('live', 'test'), tidemark.gate_set('routes.enabled', true)`)
+	s.exec(`create table orders (id int primary key, state text, gone int)`)
+	s.capture("orders")
+	s.wantWay(`insert into orders values (1, 'new'), (2, 'new')`, false)
+	s.wantWay(`update orders set state = 'paid' where id = 1`, false)
+	s.wantWay(`delete from orders where id = 2`, false)
+	s.wantEvents("insert 1", "insert 2", `update 1 ["state"]`, "delete 2")
+
+	n := 10
+	for _, c := range []struct {
+		change string
+		want   string // of the update, without the number
+	}{
+		{`alter table orders add column added int default 7`, `update %d ["state"]`},
+		{`alter table orders drop column gone`, `update %d ["state"]`},
+		{`alter table orders rename column id to "no"`, `update %d ["state"]`},
+		{`alter table orders rename column state to "at"`, `update %d ["at"]`},
+		{`alter table orders alter column "no" type bigint`, `update %d ["at"]`},
+		{`alter table orders drop constraint orders_pkey`, `update null ["at"]`},
+		{`create unique index by_no on orders ("no"); alter table orders add primary key using index by_no`, `update %d ["at"]`},
+	} {
+		owner.exec(c.change)
+		column := one[string](s, `select attname::text from pg_attribute where attrelid = 'orders'::regclass and attnum = 2`)
+		for _, long := range []bool{true, false} {
+			n++
+			s.wantWay(fmt.Sprintf(`insert into orders values (%d, 'new')`, n), long)
+			s.wantWay(fmt.Sprintf(`update orders set %q = 'paid' where ctid = (select max(ctid) from orders)`, column), long)
+			key := c.want
+			if key[:11] != "update null" {
+				s.wantEvents(fmt.Sprintf("insert %d", n), fmt.Sprintf(c.want, n))
+			} else {
+				s.wantEvents("insert null", c.want)
+			}
+			if long {
+				s.wantRows(`select problem from tidemark.capture_check() where object = 'function tidemark.capture_1' and status = 'warn' limit 1`,
+					"not what would be made now for insert of public.orders: captures take the long way")
+				owner.exec(`select tidemark.maintain()`)
+				s.wantRows(`select object from tidemark.capture_check() where object ~ 'function'`)
+			}
+		}
+	}
+
+	// By the route, too.
+	s.exec(`select tidemark.inbound_route_set(r.route_code, '{"payload_columns": ["at"]}') from tidemark.inbound_route r where r.sql_event = 'insert'`)
+	s.wantWay(`insert into orders values (50, 'shown')`, false)
+	s.exec(`select tidemark.inbound_route_set(r.route_code, '{"payload_columns": [], "idempotency_policy": "transaction"}') from tidemark.inbound_route r where r.sql_event = 'insert'`)
+	s.wantWay(`insert into orders values (51, 'not shown')`, false)
+	s.wantEvents(`insert 50 {"at": "shown"}`, "insert 51")
+	s.exec(`select tidemark.type_set('app', 'other'); select tidemark.inbound_route_set(r.route_code, '{"type": "other"}') from tidemark.inbound_route r where r.sql_event = 'insert'`)
+	s.wantWay(`insert into orders values (52)`, false)
+	s.exec(`update tidemark.inbound_route set type = 'insert'`)
+	s.wantWay(`insert into orders values (53)`, true)
+	s.wantEvents("other 52", "insert 53")
+	s.exec(`update tidemark.inbound_route set enabled = false where sql_event = 'insert'`)
+	s.wantWay(`insert into orders values (54)`, false)
+	s.exec(`update tidemark.inbound_route set enabled = true; select tidemark.gate_set('routes.enabled', false)`)
+	s.wantWay(`insert into orders values (55)`, true)
+	s.wantEvents("insert 55")
+
+	s.exec(`select tidemark.capture_detach('orders', 'enough')`)
+	s.wantRows(`select proname::text from pg_proc where proname ~ '^capture_[0-9]+$'`)
+}
+
+// The plan is kept, and was made for one row: pairing what was with what is must not cost the square of the rows.
+func TestCaptureOfManyAfterFew(t *testing.T) {
+	t.Parallel()
+	s := captured(t, "orders", `create table orders (id int primary key, n int)`)
+	s.exec(`insert into orders values (0, 0); update orders set n = 1`)
+	s.exec(`insert into orders select i, 0 from generate_series(1, 40000) i`)
+	s.exec(`set statement_timeout = '60s'`)
+	s.exec(`update orders set n = 2`)
+	s.wantRows(`select count(*)::text from tidemark.outbox where type = 'update'`, "40002")
+}
+
+// Columns of the table are not taken for variables of the function, nor for names of its statement.
+func TestCaptureOfColumnsNamedLikeVariables(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"change", "transaction"} {
+		s := captured(t, "orders", `create table orders (at int, head int, route int, made int, place int, n int, x int, o int, u int, g int, c int, e int, id int, ref int, payload int, ord int, primary key (n, at))`)
+		s.exec(`select tidemark.inbound_route_set(r.route_code, jsonb_build_object('idempotency_policy', $1::text) || case when r.sql_event <> 'truncate' then jsonb '{"payload_columns": ["head", "payload", "e"]}' else '{}' end) from tidemark.inbound_route r`, policy)
+		s.wantWay(`insert into orders values (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)`, false)
+		s.wantWay(`update orders set head = 22, at = 21, x = 27`, false)
+		s.wantWay(`delete from orders`, false)
+		s.wantEvents(`insert 6,1 {"e": 12, "head": 2, "payload": 15}`, `update 6,21 ["at", "head", "x"] was {"n": 6, "at": 1} {"e": 12, "head": 22, "payload": 15}`,
+			`delete 6,21 {"e": 12, "head": 22, "payload": 15}`)
+	}
+}
+
+// A trigger by hand without a transition table must not take the session's table for one.
+func TestCaptureFunctionInATriggerByHand(t *testing.T) {
+	t.Parallel()
+	s := captured(t, "orders", `create table orders (id int primary key); create table other (id int primary key)`)
+	s.exec(`create temp table tidemark_new (id int); insert into tidemark_new values (99); grant select on tidemark_new to public`)
+	s.exec(`create trigger mine after insert on other for each statement execute function tidemark.capture_1()`)
+	s.exec(`insert into other values (1)`)
+	s.wantRows(`select o.payload::text from tidemark.outbox o`)
+	s.capture("other")
+	s.refused("TM005", "trigger mine of public.other is not as tidemark.capture_attach makes it", `insert into other values (2)`)
+	s.exec(`create trigger mine after insert on orders for each statement execute function tidemark.capture_1()`)
+	s.refused("TM005", "trigger mine of public.orders is not as tidemark.capture_attach makes it", `insert into orders values (1)`)
+	s.exec(`drop trigger mine on orders; insert into orders values (1)`)
+	s.wantEvents("insert 1")
+	s.wantRows(`select pg_get_userbyid(proowner) || ' ' || has_function_privilege('public', oid, 'execute') from pg_proc where proname = 'capture_1'`, "tidemark_owner false")
+}
+
+// A migration makes them anew, from the new tidemark.capture.
+func TestMigrationMakesCaptureFunctionsAnew(t *testing.T) {
+	t.Parallel()
+	s := captured(t, "orders", `create table orders (id int primary key)`)
+	s.exec(`create or replace function tidemark.capture_1() returns trigger language plpgsql as 'begin return null; end'`)
+	s.exec(`insert into orders values (1)`)
+	s.exec(`update tidemark.code set checksum = '' where object = 'capture'`)
+	if _, err := migrate.Up(t.Context(), s.conn); err != nil {
+		t.Fatal(err)
+	}
+	s.exec(`insert into orders values (2)`)
+	s.wantEvents("insert 2")
+}

@@ -1,0 +1,110 @@
+package test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// LI6.
+func TestFindingEvents(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "findings")
+	events := `select concat_ws(' ', o.type, o.severity, o.subject_ref, o.payload ->> 'kind', o.payload ->> 'subject', o.payload ->> 'detail', o.payload ->> 'count')
+		from tidemark.outbox o where o.domain = 'system' order by o.seq`
+	seen := func(detail string) {
+		s.exec(`select tidemark.finding_open('cursor_holes', 'default', 'high', $1)`, detail)
+	}
+	closed := `select tidemark.finding_close('cursor_holes', 'default')`
+	seen("not registered")
+	s.exec(closed)
+	s.wantRows(events)
+
+	s.exec(`select tidemark.type_set('system', 'finding_opened', '{"enabled": true}'), tidemark.type_set('system', 'finding_closed', '{"enabled": true}')`)
+	seen("held by pid 7")
+	seen("held by pid 8")
+	s.exec(closed)
+	s.exec(closed)
+	s.wantRows(events, "finding_opened high 2 cursor_holes default held by pid 7 1", "finding_closed high 2 cursor_holes default held by pid 8 2")
+
+	// One that maintain closes, and one that nothing can be said of.
+	s.exec(`select tidemark.finding_open('cursor_dlq', 'default', 'warning', 'x')`)
+	s.exec(`select tidemark.maintain()`)
+	s.wantRows(events+` offset 2`, "finding_opened warning 4 cursor_dlq default x 1", "finding_closed warning 4 cursor_dlq default x 1")
+	s.exec(`select tidemark.type_set('system', 'finding_opened', '{"schema": {"required": ["colour"]}}')`)
+	seen("again")
+	s.wantRows(openFindings, "cursor_holes default high 1")
+	s.wantRows(events + ` offset 4`)
+}
+
+func TestFindingAck(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "findings")
+	s.exec(`select tidemark.finding_open('cursor_holes', 'default', 'high', 'x')`)
+	s.wantRows(`select concat_ws(' ', kind, acked_by, ack_note, acked_at is null, closed_at is null) from tidemark.finding_ack(1, 'ada looks')`,
+		"cursor_holes postgres ada looks f t")
+	s.wantRows(`select concat_ws(' ', actor, object, reason, before ->> 'ack_note', after ->> 'ack_note') from tidemark.audit where action = 'finding_ack'`,
+		"postgres finding 1 ada looks ada looks")
+	s.refused("TM005", "a note is missing", `select tidemark.finding_ack(1, ' ')`)
+	s.refused("TM005", "a note is missing", `select tidemark.finding_ack(1, null)`)
+	s.refused("TM004", "there is no finding 2", `select tidemark.finding_ack(2, 'x')`)
+	// Seen again it stays acknowledged; another one is another one.
+	s.exec(`select tidemark.finding_open('cursor_holes', 'default', 'high', 'y')`)
+	s.wantRows(`select ack_note from tidemark.finding where closed_at is null`, "ada looks")
+	s.exec(`select tidemark.finding_close('cursor_holes', 'default')`)
+	s.refused("TM005", "finding 1 is closed since", `select tidemark.finding_ack(1, 'x')`)
+	s.exec(`select tidemark.finding_open('cursor_holes', 'default', 'high', 'z')`)
+	s.wantRows(`select coalesce(ack_note, 'none') from tidemark.finding where closed_at is null`, "none")
+}
+
+func TestFindingRetention(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "findings")
+	for n := range 3 {
+		s.exec(`select tidemark.finding_open('cursor_holes', $1, 'high', 'x')`, fmt.Sprint(n))
+	}
+	s.exec(`update tidemark.finding set opened_at = opened_at - interval '1 year', last_seen_at = last_seen_at - interval '1 year'`)
+	s.exec(`select tidemark.finding_close('cursor_holes', '0'), tidemark.finding_close('cursor_holes', '1')`)
+	s.exec(`update tidemark.finding set closed_at = closed_at - interval '91 days' where subject = '0'`)
+	s.wantMaintain("forgot finding 1 closed findings past the setting finding.retention")
+	s.set("finding.retention", "1 hour")
+	s.exec(`update tidemark.finding set closed_at = closed_at - interval '2 hours' where subject = '1'`)
+	s.wantMaintain("forgot finding 1 closed findings past the setting finding.retention")
+	s.wantRows(`select subject from tidemark.finding`, "2")
+	s.set("finding.retention", "nonsense") // the default holds
+	s.exec(`select tidemark.finding_close('cursor_holes', '2')`)
+	s.wantMaintain()
+}
+
+// LI6: a cursor that falls behind.
+func TestLagFinding(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.pass()
+	w.emit(1)
+	old := func(minutes int) {
+		w.exec(`set session_replication_role = replica`) // the log is append-only
+		w.exec(`update tidemark.outbox set created_at = clock_timestamp() - make_interval(mins => $1)`, minutes)
+		w.exec(`set session_replication_role = origin`)
+	}
+	w.wantMaintain()
+	w.wantRows(openFindings)
+	old(2)
+	w.wantMaintain()
+	w.wantRows(openFindings, "cursor_lag default/outbox/0 warning 1")
+	old(16)
+	w.wantMaintain()
+	w.wantRows(openFindings, "cursor_lag default/outbox/0 high 2")
+	w.wantRows(`select concat_ws(' ', status, count, age_seconds / 60) from tidemark.queue_health where kind = 'backlog'`, "bad 1 16")
+	w.exec(`select tidemark.gate_set('routes.enabled', false)`)
+	w.wantMaintain()
+	w.wantRows(openFindings)
+	w.wantRows(`select concat_ws(' ', status, note) from tidemark.queue_health where kind = 'backlog'`, "ok closed by routes.enabled")
+	w.exec(`select tidemark.gate_set('routes.enabled', true)`)
+	w.wantMaintain()
+	w.wantRows(openFindings, "cursor_lag default/outbox/0 high 1")
+	w.pass()
+	w.wantMaintain()
+	w.wantRows(openFindings)
+}

@@ -1,0 +1,9 @@
+package test
+
+import (
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+func TestMain(m *testing.M) { tidemarktest.Main(m) }

@@ -1,0 +1,60 @@
+package test
+
+import (
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// With the safety capture the log says which rows there are: ids of any type, no timestamp, and late commits
+// like those of any event.
+func TestSourceByCapture(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := open(t, db, "operator")
+	s.exec(`create table public.parcels (id uuid primary key default gen_random_uuid(), n int not null, born timestamptz);
+		create table public.handled (n int);
+		create function public.handle(rows public.parcels[]) returns void language plpgsql as $$ begin
+			if exists (select from unnest(rows) r where r.n = 666) then raise exception 'no such parcel'; end if;
+			insert into public.handled select r.n from unnest(rows) r; end $$;
+		insert into public.parcels (n) values (-1)`)
+	s.exec(`select tidemark.stage_set('live', 'test'), tidemark.gate_set('routes.enabled', true), tidemark.domain_set('parcels'), tidemark.type_set('parcels', 'made'), tidemark.domain_set('test'), tidemark.type_set('test', 'tick')`)
+	s.exec(`select tidemark.inbound_route_set('parcels', '{"source_schema": "public", "source_table": "parcels", "sql_event": "insert", "domain": "parcels", "type": "made", "enabled": true, "dry_run": false}', 'test')`)
+	s.exec(`select tidemark.capture_attach('public.parcels', 'test')`)
+	s.exec(`select tidemark.source_set('parcels', '{"table": "public.parcels", "id_column": "id", "timestamp_column": "born", "safety": "capture"}');
+		select tidemark.worker_set('w', '{"source": "table", "handler": "sql", "handler_ref": "public.handle", "page_size": 3, "retry_policy": {"max_attempts": 1}}');
+		select tidemark.worker_source_add('w', 'parcels'), tidemark.gate_set('worker.w.enabled', true)`)
+	drain := func() {
+		t.Helper()
+		for one[bool](s, `select (tidemark.worker_run('w') ->> 'more')::boolean`) {
+		}
+	}
+
+	late, gone := open(t, db, "late"), open(t, db, "gone")
+	late.begin()
+	late.exec(`insert into public.parcels (n) values (1)`)
+	gone.begin()
+	gone.exec(`insert into public.parcels (n) values (2)`)
+	s.exec(`insert into public.parcels (n) select generate_series(3, 9)`)
+	s.exec(`insert into public.parcels (n) values (666)`)
+	s.emit(1) // of nobody's table
+	drain()
+	s.wantRows(`select n::text from public.handled order by n`, "3", "4", "5", "6", "7", "8", "9")
+	late.commit()
+	gone.rollback()
+	drain()
+	drain()
+	s.wantRows(`select n::text from public.handled order by n`, "1", "3", "4", "5", "6", "7", "8", "9")
+	s.wantRows(`select error_detail || ' ' || (event_snapshot ->> 'n') from tidemark.dead_letter`, "no such parcel 666")
+	s.wantRows(`select isempty(holes + fenced)::text from tidemark.worker_cursor where worker = 'w'`, "true")
+
+	// An update is no new row, and who captures nothing more is told by the doctor.
+	s.exec(`update public.parcels set n = 100 + n where n = 3`)
+	drain()
+	s.wantRows(`select count(*)::text from public.handled`, "8")
+	s.exec(`select tidemark.capture_detach('public.parcels', 'test')`)
+	s.wantRows(`select c.status from tidemark.source s cross join lateral tidemark.source_check(s) c where c."check" = 'capture trigger'`, "warn")
+	if held := one[int](s, `select count(*)::int from tidemark.finding where closed_at is null and kind like 'source%'`); held != 0 {
+		t.Error(held, "findings")
+	}
+}

@@ -1,0 +1,218 @@
+package test
+
+// The sweep: what appears behind the watermark, within the window it was declared with, is taken once; what appears
+// beyond is seen by count.
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// A row that was swept while its transaction's number could still come is not swept again, by whichever page it was
+// found; an old transaction anywhere keeps all numbers open.
+func TestSourceSweepTakesOnce(t *testing.T) {
+	t.Parallel()
+	run := func(t *testing.T, weaken func(s tailing)) tailing {
+		db := tidemarktest.NewDB(t)
+		s, a, old := tail(t, db, "declared", `{"sweep_window": "1 hour"}`), open(t, db, "a"), open(t, db, "old")
+		weaken(s)
+		old.begin()
+		old.exec(`select pg_current_xact_id()`)
+		s.exec(insertAt("now() - interval '10 minutes'"))
+		s.exec(insertAt("now() - interval '2 s'"))
+		s.drain()
+		for n := range 4 {
+			a.begin()
+			a.exec(insertAt("now() - interval '20 minutes'"))
+			a.exec("savepoint x")
+			a.exec(insertAt("now() - interval '30 minutes'"))
+			a.exec("rollback to x")
+			a.exec("savepoint x")
+			a.exec(insertAt("now() - interval '15 minutes'"))
+			a.exec(insertAt("null"))
+			a.exec(insertAt("'infinity'"))
+			a.exec("release x")
+			s.sweep()
+			a.commit()
+			s.sweepBy(1 + n)
+			s.sweep()
+		}
+		old.rollback()
+		s.sweep()
+		s.sweep()
+		return s
+	}
+	t.Run("ours", func(t *testing.T) {
+		t.Parallel()
+		s := run(t, func(tailing) {})
+		s.exact()
+		s.want(`select count(*) from taken`, "18")
+		s.want(findings)
+	})
+	t.Run("no ledger", func(t *testing.T) {
+		t.Parallel()
+		s := run(t, func(s tailing) {
+			s.exec(`create function forget() returns trigger language plpgsql as 'begin return null; end'; create trigger forget before insert on tidemark.source_ledger for each row execute function forget()`)
+		})
+		if s.lines(`select count(*) - count(distinct id) from taken`)[0] == "0" {
+			t.Error("without its ledger the sweep should have taken rows twice")
+		}
+	})
+	t.Run("by visibility of xmin", func(t *testing.T) {
+		t.Parallel()
+		// A savepoint's number is its own: taken for the transaction's, rows of a transaction that began before the
+		// last sweep would be lost where the next sweep begins at the snapshot's end.
+		s := run(t, func(s tailing) {
+			s.rewrite("source_plan", "'next_xmin', pg_snapshot_xmin(pg_current_snapshot())::text", "'next_xmin', pg_snapshot_xmax(pg_current_snapshot())::text")
+		})
+		if s.lines(`select count(*) from births b where not exists (select from taken t where t.id = b.id::text)`)[0] == "0" {
+			t.Error("from the snapshot's end on the sweep should have lost rows")
+		}
+	})
+}
+
+func insertAt(at string) string { return `insert into births (born_at) values (` + at + `)` }
+
+// sweepBy is a sweep in pages of so many rows.
+func (s tailing) sweepBy(page int) {
+	s.t.Helper()
+	s.drain()
+	s.exec(`update tidemark.worker_cursor set sweep = sweep - 'done_at' where worker = 'w' and not sweep ? 'next_xmin'`)
+	s.drain(nil, nil, page)
+}
+
+// The window is behind the watermark as it was when the row appeared, not as it is when the sweep comes.
+func TestSourceSweepReachesBackToTheLast(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "declared", `{"sweep_window": "1 hour"}`)
+	s.exec(insertAt("now() - interval '3 hours'"))
+	s.drain()
+	s.sweep()
+	s.exec(insertAt("now() - interval '3 hours 59 minutes'")) // 59 minutes late
+	s.exec(insertAt("now() - interval '2 s'"))                // and the watermark runs on
+	s.sweep()
+	s.exact()
+	s.want(findings)
+	s.want(`select verified_through > now() - interval '3 hours', verified_through <= now() - interval '1 hour' from tidemark.worker_cursor where worker = 'w'`, "true true")
+}
+
+// Beyond the window: verified_through stays behind, a finding says so, and a rewind mends it.
+func TestSourceBeyondTheWindow(t *testing.T) {
+	t.Parallel()
+	for _, safety := range []string{"clock", "declared"} {
+		t.Run(safety, func(t *testing.T) {
+			t.Parallel()
+			s := tail(t, tidemarktest.NewDB(t), safety, `{"sweep_window": "30 minutes", "bucket": "1 hour"}`)
+			for n := range 6 {
+				s.exec(insertAt(fmt.Sprintf("date_trunc('hour', now()) - interval '%d hours'", n)))
+			}
+			s.sweep()
+			s.want(`select phase, verified_through >= now() - interval '3 hours', verified_through <= now() - interval '30 minutes' from tidemark.worker_cursor where worker = 'w'`, "incremental true true")
+			s.want(findings)
+
+			s.exec(insertAt("now() - interval '20 minutes'")) // in the window: found
+
+			s.exec(insertAt("now()")) // or read
+			s.sweep()
+			s.exec(`update births set born_at = born_at where id = 1`) // no new row, whatever the numbers of transactions say
+			s.sweep()
+			s.exec(`delete from taken t using (select min(at) as at, id from taken group by id having count(*) > 1) d where t.id = d.id and t.at > d.at`)
+			s.exec(`update tidemark.worker_cursor set verified_through = verified_through - interval '4 hours' where worker = 'w'`)
+			s.exec(`delete from tidemark.source_count; insert into tidemark.source_count select w.id, 'births', 0, date_bin('1 hour', born_at, '2000-01-01 00:00+00'), count(*) from births, tidemark.worker w where w.worker = 'w' group by 1, 4`)
+
+			s.exec(insertAt("date_trunc('hour', now()) - interval '3 hours' + interval '1 minute'")) // beyond
+			s.sweep()
+			s.sweep()
+			s.want(findings, "source_count_mismatch w/births/0")
+			s.want(`select verified_through = date_trunc('hour', now()) - interval '3 hours' from tidemark.worker_cursor where worker = 'w'`, "true")
+			s.want(`select count(*) from births b where not exists (select from taken t where t.id = b.id::text)`, "1")
+			s.want(`select count(*) from tidemark.finding where kind = 'source_count_mismatch'`, "1")
+
+			s.exec(`truncate taken`)
+			s.exec(`select tidemark.source_rewind('w', 'births', 'mend', verified_through) from tidemark.worker_cursor where worker = 'w'`)
+			s.sweep()
+			s.want(findings)
+			s.want(`select count(*) from births b where born_at >= date_trunc('hour', now()) - interval '3 hours' and not exists (select from taken t where t.id = b.id::text)`, "0")
+			s.want(`select count(*) - count(distinct id) from taken`, "0")
+			s.want(`select verified_through > now() - interval '2 hours' from tidemark.worker_cursor where worker = 'w'`, "true")
+		})
+	}
+}
+
+// A sweep that is switched on later begins there: nothing is taken twice, and history is not held against it.
+func TestSourceSweepSwitchedOn(t *testing.T) {
+	t.Parallel()
+	// A server of its own: a transaction that is old, of whichever database, keeps the numbers of all that follow open,
+	// and their rows would be handed over once more.
+	s := tail(t, tidemarktest.NewDBOn(t, tidemarktest.NewServer(t, devpg.Options{})), "declared", "")
+	for n := range 5 {
+		s.exec(insertAt(fmt.Sprintf("now() - interval '%d hours 2 s'", n)))
+	}
+	s.drain()
+	s.exec(insertAt("now() - interval '3 hours'")) // late: nothing was promised
+	s.exec(insertAt("now() - interval '1 s'"))
+	s.drain()
+	s.exec(`select tidemark.source_set('births', '{"sweep_window": "10 hours"}', 'on')`)
+	s.sweep()
+	s.sweep()
+	s.want(`select count(*) - count(distinct id) from taken`, "0")
+	s.want(findings)
+	s.exec(insertAt("now() - interval '1 minute'"))
+	s.sweep()
+	s.want(`select count(*) - count(distinct id), count(*) from taken`, "0 7")
+	s.sweep()
+	s.want(`select count(*) from tidemark.source_ledger`, "0")
+	for _, change := range []string{`{"bucket": "30 minutes"}`, `{"sweep_window": "2 hours"}`, `{"filter": "true"}`} {
+		s.exec(`select tidemark.source_set('births', $1, 'change')`, change)
+		s.exec(insertAt("now() - interval '1 minute'"))
+		s.sweep()
+		s.want(findings)
+		s.want(`select count(*) - count(distinct id) from taken`, "0")
+	}
+	if _, err := s.conn.Exec(t.Context(), `select tidemark.source_set('births', '{"bucket": "1 month"}')`); err == nil {
+		t.Error("a bucket of a month is taken, and cannot be counted by")
+	}
+}
+
+// What would tear shards apart is refused: another key, or one whose text depends on the session.
+func TestSourceShardsAreFixed(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "clock", "")
+	s.worker("x", `{"handler": "sql", "handler_ref": "public.take", "shards": 4}`)
+	s.add("x")
+	_, err := s.conn.Exec(t.Context(), `select tidemark.source_set('births', '{"key_columns": ["name"]}')`)
+	if code(err) != "TM005" || !strings.Contains(err.Error(), "shards") {
+		t.Errorf("%v, want TM005", err)
+	}
+	s.source("other", `{"table": "public.births", "id_column": "id", "safety": "sequence", "key_columns": ["born_at"]}`)
+	if _, err = s.conn.Exec(t.Context(), `select tidemark.worker_source_add('x', 'other')`); code(err) != "TM005" {
+		t.Errorf("%v, want TM005", err)
+	}
+	if _, err = s.conn.Exec(t.Context(), `select tidemark.worker_set('x', '{"shards": 5}')`); code(err) != "TM005" {
+		t.Errorf("%v, want TM005", err)
+	}
+}
+
+// Local times without a zone, in a zone without summer time: read by the zone's clock whatever the session's TimeZone.
+func TestSourceLocalTimes(t *testing.T) {
+	t.Parallel()
+	s := tailing{open(t, tidemarktest.NewDB(t), "worker")}
+	s.exec(fmt.Sprintf(strings.Replace(births, "timestamptz", "timestamp", 1), "bigint generated always as identity", "not null default (clock_timestamp() at time zone 'Asia/Kathmandu')"))
+	s.source("births", `{"table": "public.births", "id_column": "id", "timestamp_column": "born_at", "time_zone": "Asia/Kathmandu", "safety": "clock", "margin": "1 microsecond", "sweep_window": "1 hour"}`)
+	s.worker("w", `{"handler": "sql", "handler_ref": "public.take"}`)
+	s.add("w")
+	for _, zone := range []string{"America/New_York", "Asia/Kathmandu", "UTC", "Pacific/Kiritimati"} {
+		s.exec("set timezone = '" + zone + "'; set datestyle = 'german, dmy'; set intervalstyle = 'iso_8601'")
+		s.exec(insertBirths)
+		if got := s.drain(nil, nil, 2); got.Taken != 5 {
+			t.Errorf("%s: %+v", zone, got)
+		}
+		s.sweep()
+	}
+	s.wantWell()
+	s.want(`select count(*) from taken`, "20")
+}

@@ -1,0 +1,40 @@
+package test
+
+import (
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// RO11. What a worker is about to do is what the next pass then does.
+func TestOutlook(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`
+		select tidemark.type_set('other', 'tick');
+		insert into tidemark.outbound_route (route_code, domain, type, target_kind, target_ref, enabled, dry_run, payload_filter)
+		values ('off', 'test', '*', 'sql', 'app.receive', false, true, null),
+		       ('dry', 'test', '*', 'sql', 'app.receive', true, true, '{"n": 2}')`)
+	outlook := `select concat_ws(' ', coalesce(route_code, 'all'), becomes, events, waiting, first_seq, last_seq, complete)
+		from tidemark.worker_outlook('default')`
+	w.wantRows(outlook, "all 0 0 t")
+	w.emitMany(3)
+	w.exec(`select tidemark.emit_strict('other', 'tick')`)
+	w.wantRows(outlook, "all 4 0 1 4 t", "app pending 3 0 1 3 t", "dry dry_run 1 0 2 2 t", "off disabled 3 0 1 3 t")
+	w.wantRows(`select concat_ws(' ', route_code, events, complete) from tidemark.worker_outlook('default', 2)`, "2 f", "app 2 f", "dry 1 f", "off 2 f")
+	w.exec(`update tidemark.worker set domains = '{other}' where worker = 'default'`)
+	w.wantRows(outlook, "all 4 0 1 4 t")
+	w.exec(`update tidemark.worker set domains = null`)
+
+	// What a target outside the database is still to get waits whatever the cursor.
+	w.exec(`update tidemark.outbound_route set target_kind = 'webhook', target_ref = 'https://example.com/hook', options = '{"unsigned": true}' where route_code = 'app'`)
+	w.pass()
+	w.wantRows(outlook, "all 0 3 t", "app pending 0 3 t")
+	w.wantRows(`select route_code || ' ' || outcome || ' ' || count(*) from tidemark.route_attempt where route_code is not null group by route_code, outcome order by 1`,
+		"app pending 3", "dry dry_run 1", "off disabled 3")
+
+	w.refused("TM004", `there is no worker "x"`, `select * from tidemark.worker_outlook('x')`)
+	w.refused("TM005", "most is 0", `select * from tidemark.worker_outlook('default', 0)`)
+	w.exec(`select tidemark.worker_set('tables', '{"source": "table", "handler": "emit", "handler_ref": "test/tick"}')`)
+	w.wantRows(`select count(*)::text from tidemark.worker_outlook('tables')`, "0")
+}

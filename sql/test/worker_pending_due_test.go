@@ -1,0 +1,41 @@
+package test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// What is due is found without a look at all that is pending, also in a session that planned it when nothing was, and where most
+// of it waits behind a few keys: else a worker whose targets were away for an hour needs longer for a page than its lease.
+func TestDueIsFoundAmongMany(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w := live(t, db)
+	w.exec(`alter table tidemark.pending set (autovacuum_enabled = off)`)
+	w.exec(`select tidemark.route_set('keyed', '{"domain": "test", "target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true},
+		"ordering": "key", "enabled": true, "dry_run": false}'), tidemark.route_set('plain', '{"domain": "test", "target_kind": "webhook",
+		"target_ref": "https://example.com/hook", "options": {"unsigned": true}, "enabled": true, "dry_run": false}')`)
+	const due = `select cardinality(tidemark.pending_due('default', (select id from tidemark.worker where worker = 'default'), null, null))`
+	w.exec(`insert into tidemark.pending (worker_id, route_id, seq, next_attempt_at) select w.id, r.id, n, 'infinity'
+		from tidemark.worker w, tidemark.outbound_route r, generate_series(1, 3) n where w.worker = 'default'`)
+	w.exec(`analyze tidemark.pending; delete from tidemark.pending`)
+	for range 6 {
+		equal(t, "due", one[int](w, due), 0)
+	}
+	const events = 20_000
+	w.exec(`select tidemark.emit_strict('test', 'tick', '{}', key => 'k' || n % 10) from generate_series(1, $1::integer) n`, events)
+	for one[int](w, `select (tidemark.route_worker_run(batch_limit => 5000) ->> 'events')::integer`) > 0 {
+	}
+	equal(t, "pending", one[int](w, `select count(*) from tidemark.pending`), 2*events)
+
+	equal(t, "due", one[int](w, due), 200)
+	var pages int
+	plan := one[string](w, `explain (analyze, buffers, costs off, timing off, summary off, format json) `+due)
+	_, hits, _ := strings.Cut(plan, `"Shared Hit Blocks": `)
+	if _, err := fmt.Sscan(hits, &pages); err != nil || pages > 4_000 {
+		t.Errorf("%d pages were touched for 200 of %d (%v)", pages, 2*events, err)
+	}
+}
