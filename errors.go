@@ -5,7 +5,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/internal/emit"
 )
 
@@ -45,9 +44,10 @@ var (
 	ErrMaintenance = errors.New("inside maintenance")
 )
 
-// ErrSchema: the schema in the database is older than this module, or newer by a breaking migration. Client.Run returns
+// ErrSchema: the schema in the database is older than this module, or newer by a breaking migration. Client.Run of package consumer
+// returns
 // it; it has no SQLSTATE.
-var ErrSchema = cursor.ErrSchema
+var ErrSchema = errors.New("the schema in the database does not fit this program")
 
 var byCode = map[string]error{
 	"TM001": ErrUnknownType,

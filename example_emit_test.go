@@ -10,12 +10,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/exampledb"
 )
 
 // The event is part of the transaction: rolled back, there is none.
 func ExampleEmit() {
 	ctx := context.Background()
-	pool, closePool := openPool()
+	pool, closePool := exampledb.Open()
 	defer closePool()
 
 	order := func(id string, inStock bool) error {
@@ -55,7 +56,7 @@ func ExampleEmit() {
 // With an idempotency key an event that is emitted again is the first one.
 func ExampleEmit_idempotencyKey() {
 	ctx := context.Background()
-	pool, closePool := openPool()
+	pool, closePool := exampledb.Open()
 	defer closePool()
 
 	event := tidemark.Event{Domain: "shop", Type: "order.created", IdempotencyKey: "order 7"}
@@ -74,7 +75,7 @@ func ExampleEmit_idempotencyKey() {
 
 func ExampleEmit_refused() {
 	ctx := context.Background()
-	pool, closePool := openPool()
+	pool, closePool := exampledb.Open()
 	defer closePool()
 
 	_, err := tidemark.Emit(ctx, pool, tidemark.Event{Domain: "shop", Type: "order.created", Payload: json.RawMessage(`[1, 2]`)})
@@ -89,7 +90,7 @@ func ExampleEmit_refused() {
 
 func ExampleEmitSQL() {
 	ctx := context.Background()
-	db, closeDB := openSQL() // as sql.Open("pgx", url) does
+	db, closeDB := exampledb.OpenSQL() // as sql.Open("pgx", url) does
 	defer closeDB()
 
 	tx, err := db.BeginTx(ctx, nil)
@@ -120,7 +121,7 @@ func ExampleEmitSQL() {
 // Many events are one statement.
 func ExampleEmitMany() {
 	ctx := context.Background()
-	pool, closePool := openPool()
+	pool, closePool := exampledb.Open()
 	defer closePool()
 
 	var events []tidemark.Event

@@ -1,10 +1,14 @@
 package tidemark_test
 
 import (
+	"io/fs"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/sql"
 )
 
 // The arrows between packages go one way: cmd and the demo join, the others know only what is named here.
@@ -12,7 +16,8 @@ func TestArrows(t *testing.T) {
 	t.Parallel()
 	const module = "github.com/tidemarkhq/tidemark"
 	allowed := map[string][]string{
-		"":                           {"/internal/cursor", "/internal/emit", "/internal/worker"},
+		"":                           {"/internal/emit"},
+		"/consumer":                  {"", "/internal/cursor", "/internal/worker"},
 		"/sql":                       {},
 		"/sql/test":                  {},
 		"/sql/test/internal/oracle":  {},
@@ -24,7 +29,7 @@ func TestArrows(t *testing.T) {
 		"/sink/nats":                 {"", "/internal/loopback", "/internal/oneline", "/sink"},
 		"/sink/stdout":               {"", "/sink"},
 		"/sink/webhook":              {"", "/internal/target", "/sink"},
-		"/examples/handler":          {""},
+		"/examples/handler":          {"", "/consumer"},
 		"/examples/orders":           {""},
 		"/examples/webhook-receiver": {},
 		"/internal/admin":            {},
@@ -34,7 +39,8 @@ func TestArrows(t *testing.T) {
 		"/internal/finite":           {},
 		"/internal/loopback":         {},
 		"/internal/oneline":          {},
-		"/internal/cursor":           {"/internal/finite"},
+		"/internal/cursor":           {"", "/internal/finite"},
+		"/internal/exampledb":        {"/tidemarktest"},
 		"/internal/target":           {"/sql"},
 		"/internal/worker":           {"/internal/cursor", "/internal/failpoint"},
 		"/internal/deliver":          {"", "/internal/cursor", "/internal/failpoint", "/sink"},
@@ -95,4 +101,13 @@ func pulledIn(t *testing.T, name string) []string {
 		t.Fatal(err)
 	}
 	return strings.Fields(string(out))
+}
+
+// The library knows by a constant how many migrations there are.
+func TestMigrationsOfTheLibrary(t *testing.T) {
+	t.Parallel()
+	files, err := fs.Glob(sql.Files, "migrations/*.sql")
+	if err != nil || len(files) != cursor.Migrations {
+		t.Errorf("%d files in sql/migrations: set cursor.Migrations to it (%v)", len(files), err)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/consumer"
 	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/internal/deliver"
 	"github.com/tidemarkhq/tidemark/internal/worker"
@@ -183,7 +184,7 @@ func (s *clientStream) Start(ctx context.Context, handle func([]byte)) error {
 	if err != nil {
 		return err
 	}
-	client, err := tidemark.New(pool, tidemark.Config{Worker: goWorker, Logger: slog.New(slog.DiscardHandler)})
+	client, err := consumer.New(pool, consumer.Config{Worker: goWorker, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/consumer"
 )
 
 func main() {
@@ -35,7 +36,7 @@ func run(ctx context.Context, url string) error {
 		return err
 	}
 	defer pool.Close()
-	client, err := tidemark.New(pool, tidemark.Config{Worker: "ledger", Start: "start"})
+	client, err := consumer.New(pool, consumer.Config{Worker: "ledger", Start: "start"})
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func book(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
 	}
 	if err != nil {
 		// However often it is tried, it will be no order. It is kept as a dead letter, for somebody to look at.
-		return tidemark.Permanent(fmt.Errorf("not an order: %w", err))
+		return consumer.Permanent(fmt.Errorf("not an order: %w", err))
 	}
 	var closed *time.Time
 	if err := tx.QueryRow(ctx, `select max(until) from closing where until > now()`).Scan(&closed); err != nil {
@@ -64,7 +65,7 @@ func book(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
 	}
 	if closed != nil {
 		// It is known when to try again, and that nothing is wrong.
-		return tidemark.RetryAfter(errors.New("the books are closed"), time.Until(*closed))
+		return consumer.RetryAfter(errors.New("the books are closed"), time.Until(*closed))
 	}
 	if _, err := tx.Exec(ctx, `insert into entry (order_id, customer, cents) values ($1, $2, $3)`,
 		order.ID, order.Customer, order.Cents); err != nil {

@@ -2,16 +2,14 @@ package cursor
 
 import (
 	"context"
-	"errors"
 	"fmt"
+
+	"github.com/tidemarkhq/tidemark"
 )
 
 // Migrations is how many files sql/migrations has. A constant, so that a program with handlers does not carry all SQL
 // with it; TestMigrationsOfTheLibrary holds it.
 const Migrations = 43
-
-// ErrSchema says that this build cannot work with the schema in the database.
-var ErrSchema = errors.New("the schema in the database does not fit this program")
 
 // CheckSchema is migrate.Check for programs that carry no SQL: the schema may be newer, unless a migration that this
 // build does not know is marked as breaking; it may not be older.
@@ -21,7 +19,7 @@ func CheckSchema(ctx context.Context, db Querier) error {
 		return err
 	}
 	if !there {
-		return fmt.Errorf("%w: nothing is installed; run: tidemark migrate up", ErrSchema)
+		return fmt.Errorf("%w: nothing is installed; run: tidemark migrate up", tidemark.ErrSchema)
 	}
 	var ran int
 	var breaking *string
@@ -31,9 +29,9 @@ func CheckSchema(ctx context.Context, db Querier) error {
 	case err != nil:
 		return err
 	case ran < Migrations:
-		return fmt.Errorf("%w: %d of the %d migrations that it needs have run; run: tidemark migrate up", ErrSchema, ran, Migrations)
+		return fmt.Errorf("%w: %d of the %d migrations that it needs have run; run: tidemark migrate up", tidemark.ErrSchema, ran, Migrations)
 	case breaking != nil:
-		return fmt.Errorf("%w: migration %s needs a newer version of the module", ErrSchema, *breaking)
+		return fmt.Errorf("%w: migration %s needs a newer version of the module", tidemark.ErrSchema, *breaking)
 	}
 	return nil
 }

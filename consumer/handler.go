@@ -1,4 +1,4 @@
-package tidemark
+package consumer
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 )
@@ -24,7 +25,7 @@ import (
 // ordering set to key, those of the same key wait.
 //
 // ctx ends with the route's timeout, or when the program may not handle events any more.
-type Handler func(ctx context.Context, tx pgx.Tx, e Event) error
+type Handler func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error
 
 type registration struct {
 	pattern string
@@ -319,10 +320,10 @@ func result(ctx context.Context, t task, failure error) cursor.Result {
 	return r
 }
 
-func received(i *cursor.Item) Event {
-	return Event{
+func received(i *cursor.Item) tidemark.Event {
+	return tidemark.Event{
 		ID: i.ID, Seq: i.Seq, CreatedAt: i.CreatedAt, OccurredAt: i.OccurredAt, Domain: i.Domain, Type: i.Type,
-		Payload: i.Payload, Key: i.Key, Stream: i.Stream, Lane: Lane(i.Lane), Severity: Severity(i.Severity),
+		Payload: i.Payload, Key: i.Key, Stream: i.Stream, Lane: tidemark.Lane(i.Lane), Severity: tidemark.Severity(i.Severity),
 		SubjectTable: i.SubjectTable, SubjectRef: i.SubjectRef, IdempotencyKey: i.IdempotencyKey, Trace: i.Trace, Actor: i.Actor,
 	}
 }

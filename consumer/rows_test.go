@@ -1,4 +1,4 @@
-package tidemark_test
+package consumer_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/consumer"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -26,7 +27,7 @@ select tidemark.rows_register('billing.rows');
 select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.billing.rows.enabled', true);`
 
 // startRows runs a program with a handler for the rows of births; change changes its worker.
-func startRows(t *testing.T, change string, handler tidemark.RowsHandler) program {
+func startRows(t *testing.T, change string, handler consumer.RowsHandler) program {
 	t.Helper()
 	p := program{t: t, db: tidemarktest.NewDB(t)}
 	p.exec(births)
@@ -35,9 +36,9 @@ func startRows(t *testing.T, change string, handler tidemark.RowsHandler) progra
 	return p
 }
 
-func (p program) runRows(handler tidemark.RowsHandler) (stop func()) {
+func (p program) runRows(handler consumer.RowsHandler) (stop func()) {
 	p.t.Helper()
-	return p.runClient(func(c *tidemark.Client) { c.HandleRows("births", handler) })
+	return p.runClient(func(c *consumer.Client) { c.HandleRows("births", handler) })
 }
 
 func (p program) born(names ...string) {
@@ -48,7 +49,7 @@ func (p program) born(names ...string) {
 }
 
 // noteRows writes the names down, all in one statement.
-func noteRows(ctx context.Context, tx pgx.Tx, rows []tidemark.Row) error {
+func noteRows(ctx context.Context, tx pgx.Tx, rows []consumer.Row) error {
 	for _, r := range rows {
 		var b struct{ Name string }
 		if err := r.Scan(&b); err != nil {
@@ -61,7 +62,7 @@ func noteRows(ctx context.Context, tx pgx.Tx, rows []tidemark.Row) error {
 	return nil
 }
 
-func has(rows []tidemark.Row, name string) bool {
+func has(rows []consumer.Row, name string) bool {
 	for _, r := range rows {
 		var b struct{ Name string }
 		if json.Unmarshal(r.Data, &b) == nil && b.Name == name {
@@ -79,8 +80,8 @@ const (
 func TestHandleRows(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	var got []tidemark.Row
-	p := startRows(t, `"page_size": 2`, func(ctx context.Context, tx pgx.Tx, rows []tidemark.Row) error {
+	var got []consumer.Row
+	p := startRows(t, `"page_size": 2`, func(ctx context.Context, tx pgx.Tx, rows []consumer.Row) error {
 		mu.Lock()
 		defer mu.Unlock()
 		got = append(got, rows...)
@@ -115,15 +116,15 @@ func TestHandleRowsOfAnyTime(t *testing.T) {
 func TestRowsHandlerFails(t *testing.T) {
 	t.Parallel()
 	var panics, swallows atomic.Int32
-	p := startRows(t, "", func(ctx context.Context, tx pgx.Tx, rows []tidemark.Row) error {
+	p := startRows(t, "", func(ctx context.Context, tx pgx.Tx, rows []consumer.Row) error {
 		if err := noteRows(ctx, tx, rows); err != nil {
 			return err
 		}
 		switch {
 		case has(rows, "permanent"):
-			return tidemark.Permanent(errors.New("nobody can"))
+			return consumer.Permanent(errors.New("nobody can"))
 		case has(rows, "later"):
-			return tidemark.RetryAfter(errors.New("not now"), time.Hour)
+			return consumer.RetryAfter(errors.New("not now"), time.Hour)
 		case has(rows, "panic"):
 			panics.Add(1)
 			panic("in the handler")
@@ -155,7 +156,7 @@ func TestRowsHandlerFails(t *testing.T) {
 // A handler that ends the transaction itself has failed, and its effects are taken back: not half of them.
 func TestRowsHandlerEndsTheTransaction(t *testing.T) {
 	t.Parallel()
-	p := startRows(t, "", func(ctx context.Context, tx pgx.Tx, rows []tidemark.Row) error {
+	p := startRows(t, "", func(ctx context.Context, tx pgx.Tx, rows []consumer.Row) error {
 		if err := noteRows(ctx, tx, rows); err != nil {
 			return err
 		}
@@ -181,7 +182,7 @@ func TestRowsHandlerTakesTooLong(t *testing.T) {
 	t.Parallel()
 	var sleepy atomic.Bool
 	sleepy.Store(true)
-	p := startRows(t, `"page_timeout": "500 ms", "retry_policy": {"base_seconds": 2, "max_attempts": 5}`, func(ctx context.Context, tx pgx.Tx, rows []tidemark.Row) error {
+	p := startRows(t, `"page_timeout": "500 ms", "retry_policy": {"base_seconds": 2, "max_attempts": 5}`, func(ctx context.Context, tx pgx.Tx, rows []consumer.Row) error {
 		if sleepy.Load() && has(rows, "slow") {
 			<-ctx.Done()
 			return ctx.Err()
@@ -220,7 +221,7 @@ func TestRowsTwoInstances(t *testing.T) {
 func TestRowsStop(t *testing.T) {
 	t.Parallel()
 	began, end := make(chan struct{}), make(chan struct{})
-	p := startRows(t, "", func(ctx context.Context, tx pgx.Tx, rows []tidemark.Row) error {
+	p := startRows(t, "", func(ctx context.Context, tx pgx.Tx, rows []consumer.Row) error {
 		began <- struct{}{}
 		<-end
 		return noteRows(ctx, tx, rows)
@@ -238,7 +239,7 @@ func TestRowsStop(t *testing.T) {
 func TestHandleRowsArguments(t *testing.T) {
 	t.Parallel()
 	p := program{t: t, db: tidemarktest.NewDB(t)}
-	client, err := tidemark.New(p.db.Pool, tidemark.Config{Worker: "billing"})
+	client, err := consumer.New(p.db.Pool, consumer.Config{Worker: "billing"})
 	if err != nil {
 		t.Fatal(err)
 	}

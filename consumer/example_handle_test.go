@@ -1,4 +1,4 @@
-package tidemark_test
+package consumer_test
 
 import (
 	"context"
@@ -11,23 +11,25 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/consumer"
+	"github.com/tidemarkhq/tidemark/internal/exampledb"
 )
 
 // What a handler writes commits together with the record that the event was handled: once.
 func ExampleClient_Handle() {
-	pool, closePool := openPool()
+	pool, closePool := exampledb.Open()
 	defer closePool()
 	ctx, stop := context.WithCancel(context.Background()) // signal.NotifyContext, in a program
 	defer stop()
 
-	client, err := tidemark.New(pool, tidemark.Config{Worker: "ledger", Start: "start"})
+	client, err := consumer.New(pool, consumer.Config{Worker: "ledger", Start: "start"})
 	if err != nil {
 		log.Fatal(err)
 	}
 	client.Handle("shop/order.created", func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
 		var order struct{ Cents int64 }
 		if err := json.Unmarshal(e.Payload, &order); err != nil {
-			return tidemark.Permanent(err)
+			return consumer.Permanent(err)
 		}
 		fmt.Println("order", e.Key, "for", order.Cents)
 		if e.Key == "8" {
@@ -43,7 +45,7 @@ func ExampleClient_Handle() {
 	}); err != nil {
 		log.Fatal(err)
 	}
-	switchOn(pool, "ledger")
+	exampledb.SwitchOn(pool, "ledger")
 	if err := client.Run(ctx); err != nil {
 		log.Fatal(err)
 	}
@@ -55,19 +57,19 @@ func ExampleClient_Handle() {
 
 // An event that can never be handled is kept as a dead letter at once; the others go on.
 func ExamplePermanent() {
-	pool, closePool := openPool()
+	pool, closePool := exampledb.Open()
 	defer closePool()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 
-	client, err := tidemark.New(pool, tidemark.Config{Worker: "ledger", Start: "start"})
+	client, err := consumer.New(pool, consumer.Config{Worker: "ledger", Start: "start"})
 	if err != nil {
 		log.Fatal(err)
 	}
 	client.Handle("shop/order.created", func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
 		var order struct{ Cents int64 }
 		if err := json.Unmarshal(e.Payload, &order); err != nil {
-			return tidemark.Permanent(errors.New("not an order"))
+			return consumer.Permanent(errors.New("not an order"))
 		}
 		_, err := tx.Exec(ctx, `insert into entry (order_id, cents) values ($1, $2)`, e.Key, order.Cents)
 		stop()
@@ -80,7 +82,7 @@ func ExamplePermanent() {
 	}); err != nil {
 		log.Fatal(err)
 	}
-	switchOn(pool, "ledger")
+	exampledb.SwitchOn(pool, "ledger")
 	if err := client.Run(ctx); err != nil {
 		log.Fatal(err)
 	}
@@ -100,24 +102,24 @@ func ExamplePermanent() {
 
 // Whoever knows when it will work says so.
 func ExampleRetryAfter() {
-	pool, closePool := openPool()
+	pool, closePool := exampledb.Open()
 	defer closePool()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 
-	client, err := tidemark.New(pool, tidemark.Config{Worker: "ledger", Start: "start"})
+	client, err := consumer.New(pool, consumer.Config{Worker: "ledger", Start: "start"})
 	if err != nil {
 		log.Fatal(err)
 	}
 	client.Handle("shop/order.created", func(context.Context, pgx.Tx, tidemark.Event) error {
 		stop()
-		return tidemark.RetryAfter(errors.New("the books are closed"), time.Hour)
+		return consumer.RetryAfter(errors.New("the books are closed"), time.Hour)
 	})
 
 	if _, err := tidemark.Emit(ctx, pool, tidemark.Event{Domain: "shop", Type: "order.created", Key: "7"}); err != nil {
 		log.Fatal(err)
 	}
-	switchOn(pool, "ledger")
+	exampledb.SwitchOn(pool, "ledger")
 	if err := client.Run(ctx); err != nil {
 		log.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package tidemark_test
+package consumer_test
 
 import (
 	"context"
@@ -7,26 +7,27 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/consumer"
+	"github.com/tidemarkhq/tidemark/internal/exampledb"
 )
 
 // The rows of a table of the application, page by page, each once.
 func ExampleClient_HandleRows() {
-	pool, closePool := openPool()
+	pool, closePool := exampledb.Open()
 	defer closePool()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	orderSource(pool, "audit")
+	exampledb.OrderSource(pool, "audit")
 
-	client, err := tidemark.New(pool, tidemark.Config{Worker: "audit"})
+	client, err := consumer.New(pool, consumer.Config{Worker: "audit"})
 	if err != nil {
 		log.Fatal(err)
 	}
-	client.HandleRows("orders", func(ctx context.Context, tx pgx.Tx, rows []tidemark.Row) error {
+	client.HandleRows("orders", func(ctx context.Context, tx pgx.Tx, rows []consumer.Row) error {
 		for _, row := range rows {
 			var order struct{ Cents int64 }
 			if err := row.Scan(&order); err != nil {
-				return tidemark.Permanent(err)
+				return consumer.Permanent(err)
 			}
 			if _, err := tx.Exec(ctx, `insert into entry (order_id, cents) values ($1, $2)`, row.ID, order.Cents); err != nil {
 				return err

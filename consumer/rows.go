@@ -1,4 +1,4 @@
-package tidemark
+package consumer
 
 import (
 	"context"

@@ -1,30 +1,20 @@
-package tidemark_test
+package consumer_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/consumer"
 	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/migrate"
-	"github.com/tidemarkhq/tidemark/sql"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
-
-// The library knows by a constant how many migrations there are.
-func TestMigrationsOfTheLibrary(t *testing.T) {
-	t.Parallel()
-	files, err := fs.Glob(sql.Files, "migrations/*.sql")
-	if err != nil || len(files) != cursor.Migrations {
-		t.Errorf("%d files in sql/migrations: set cursor.Migrations to it (%v)", len(files), err)
-	}
-}
 
 // A4: Run refuses a schema that the daemon refuses, before it registers anything, and none other.
 func TestRunChecksTheSchema(t *testing.T) {
@@ -46,7 +36,7 @@ func TestRunChecksTheSchema(t *testing.T) {
 			if _, err := db.Pool.Exec(t.Context(), c.sql); err != nil {
 				t.Fatal(err)
 			}
-			client, err := tidemark.New(db.Pool, tidemark.Config{Worker: "billing"})
+			client, err := consumer.New(db.Pool, consumer.Config{Worker: "billing"})
 			if err != nil {
 				t.Fatal(err)
 			}

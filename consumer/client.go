@@ -1,4 +1,4 @@
-package tidemark
+package consumer
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 )
@@ -119,7 +120,7 @@ func (c *Client) Run(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return nil
 	case err != nil:
-		return AsError(err)
+		return tidemark.AsError(err)
 	}
 
 	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -142,7 +143,7 @@ func (c *Client) Run(ctx context.Context) error {
 	for range run {
 		err = errors.Join(err, <-failures)
 	}
-	return AsError(err)
+	return tidemark.AsError(err)
 }
 
 // prepare registers the handlers and returns what is to run at the same time.

@@ -1,4 +1,5 @@
-package tidemark_test
+// Package exampledb opens databases for the examples of the library.
+package exampledb
 
 import (
 	"context"
@@ -13,8 +14,8 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// openPool opens a database with the tables of a shop, for one example.
-func openPool() (pool *pgxpool.Pool, closePool func()) {
+// Open opens a database with the tables of a shop, for one example.
+func Open() (pool *pgxpool.Pool, closePool func()) {
 	t := &exampleTB{}
 	db := tidemarktest.NewDB(t)
 	t.exec(db.Pool, `select tidemark.type_set('shop', 'order.created')`)
@@ -23,8 +24,8 @@ func openPool() (pool *pgxpool.Pool, closePool func()) {
 	return db.Pool, t.end
 }
 
-func openSQL() (db *sql.DB, closeDB func()) {
-	pool, closePool := openPool()
+func OpenSQL() (db *sql.DB, closeDB func()) {
+	pool, closePool := Open()
 	db = stdlib.OpenDBFromPool(pool)
 	return db, func() {
 		_ = db.Close()
@@ -32,9 +33,9 @@ func openSQL() (db *sql.DB, closeDB func()) {
 	}
 }
 
-// switchOn does what an operator does who sets the stage to live, enables the route of the handler and
+// SwitchOn does what an operator does who sets the stage to live, enables the route of the handler and
 // activates its worker.
-func switchOn(pool *pgxpool.Pool, worker string) {
+func SwitchOn(pool *pgxpool.Pool, worker string) {
 	t := &exampleTB{}
 	t.exec(pool, `select tidemark.stage_set('live', 'example')`)
 	t.exec(pool, `select tidemark.handlers_register($1, '{shop/order.created}', 'start')`, worker)
@@ -42,9 +43,9 @@ func switchOn(pool *pgxpool.Pool, worker string) {
 	t.exec(pool, `select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.' || $1 || '.enabled', true)`, worker)
 }
 
-// orderSource does what an operator does who makes the orders a source, and opens the gates of the worker that
+// OrderSource does what an operator does who makes the orders a source, and opens the gates of the worker that
 // takes their rows.
-func orderSource(pool *pgxpool.Pool, worker string) {
+func OrderSource(pool *pgxpool.Pool, worker string) {
 	t := &exampleTB{}
 	t.exec(pool, `alter table orders add at timestamptz not null default now()`)
 	t.exec(pool, `insert into orders (id, cents, at) values ('7', 1200, now() - interval '1 minute'), ('8', 300, now() - interval '1 minute')`)

@@ -1,4 +1,4 @@
-package tidemark_test
+package consumer_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/consumer"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -27,7 +28,7 @@ type program struct {
 }
 
 // start runs a program with one handler for shop/*, switched on; change changes its route.
-func start(t *testing.T, change string, handler tidemark.Handler) program {
+func start(t *testing.T, change string, handler consumer.Handler) program {
 	t.Helper()
 	db := tidemarktest.NewDB(t)
 	p := program{t: t, db: db}
@@ -40,19 +41,19 @@ func start(t *testing.T, change string, handler tidemark.Handler) program {
 	return p
 }
 
-func (p program) run(handler tidemark.Handler) (stop func()) {
+func (p program) run(handler consumer.Handler) (stop func()) {
 	p.t.Helper()
-	return p.runClient(func(c *tidemark.Client) { c.Handle("shop/*", handler) })
+	return p.runClient(func(c *consumer.Client) { c.Handle("shop/*", handler) })
 }
 
 // runClient runs a program with the handlers that register gives it.
-func (p program) runClient(register func(*tidemark.Client)) (stop func()) {
+func (p program) runClient(register func(*consumer.Client)) (stop func()) {
 	p.t.Helper()
 	pool, err := pgxpool.New(context.Background(), p.db.URL)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	client, err := tidemark.New(pool, tidemark.Config{
+	client, err := consumer.New(pool, consumer.Config{
 		Worker: "billing", Lease: 5 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(p.t.Output(), nil)),
 	})
@@ -147,14 +148,14 @@ func TestHandlerFails(t *testing.T) {
 		case is(e, "2") && tries.Add(1) <= 2: // the first time together with the others, then alone
 			return errors.New("not now")
 		case is(e, "3"):
-			return tidemark.Permanent(errors.New("never"))
+			return consumer.Permanent(errors.New("never"))
 		case is(e, "4"):
 			_, err := tx.Exec(ctx, `select 1 / 0`)
 			return err
 		case is(e, "5"):
 			panic("oops")
 		case is(e, "6") && tries.Load() < 3:
-			return tidemark.RetryAfter(errors.New("later"), time.Millisecond)
+			return consumer.RetryAfter(errors.New("later"), time.Millisecond)
 		}
 		return nil
 	})
@@ -329,16 +330,16 @@ func TestEmitMany(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
-	for want, c := range map[string]tidemark.Config{
+	for want, c := range map[string]consumer.Config{
 		"tidemark: Config.Worker is empty":                           {},
 		"tidemark: Config.Lease is 1s, and must be from 3 s to 1 h":  {Worker: "w", Lease: time.Second},
 		"tidemark: Config.Batch is 9000, and must be from 1 to 5000": {Worker: "w", Batch: 9000},
 	} {
-		if _, err := tidemark.New(db.Pool, c); err == nil || err.Error() != want {
+		if _, err := consumer.New(db.Pool, c); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	client, err := tidemark.New(db.Pool, tidemark.Config{Worker: "default"})
+	client, err := consumer.New(db.Pool, consumer.Config{Worker: "default"})
 	if err != nil {
 		t.Fatal(err)
 	}
