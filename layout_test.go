@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sql"
 )
 
@@ -17,7 +17,7 @@ func TestArrows(t *testing.T) {
 	const module = "github.com/tidemarkhq/tidemark"
 	allowed := map[string][]string{
 		"":                           {"/internal/emit"},
-		"/consumer":                  {"", "/internal/cursor", "/internal/worker"},
+		"/consumer":                  {"", "/internal/store", "/internal/worker"},
 		"/sql":                       {},
 		"/sql/test":                  {},
 		"/sql/test/internal/oracle":  {},
@@ -39,22 +39,21 @@ func TestArrows(t *testing.T) {
 		"/internal/finite":           {},
 		"/internal/loopback":         {},
 		"/internal/oneline":          {},
-		"/internal/cursor":           {"", "/internal/finite"},
 		"/internal/exampledb":        {"/tidemarktest"},
 		"/internal/target":           {"/sql"},
-		"/internal/worker":           {"/internal/cursor", "/internal/failpoint"},
-		"/internal/deliver":          {"", "/internal/cursor", "/internal/failpoint", "/sink"},
-		"/internal/daemon":           {"", "/internal/admin", "/internal/config", "/internal/cursor", "/internal/deliver", "/internal/postgres", "/internal/target", "/internal/worker", "/migrate", "/sink", "/sink/kafka", "/sink/nats", "/sink/stdout", "/sink/webhook"},
+		"/internal/worker":           {"/internal/store", "/internal/failpoint"},
+		"/internal/deliver":          {"", "/internal/store", "/internal/failpoint", "/sink"},
+		"/internal/daemon":           {"", "/internal/admin", "/internal/config", "/internal/deliver", "/internal/store", "/internal/target", "/internal/worker", "/migrate", "/sink", "/sink/kafka", "/sink/nats", "/sink/stdout", "/sink/webhook"},
 		"/internal/emit":             {"/internal/payload"},
 		"/internal/intake":           {"", "/internal/strict"},
 		"/internal/payload":          {"/internal/oneline", "/internal/strict"},
-		"/internal/postgres":         {"", "/internal/emit", "/internal/finite"},
+		"/internal/store":            {"", "/internal/emit", "/internal/finite"},
 		"/internal/strict":           {},
-		"/internal/demo":             {"", "/internal/config", "/internal/daemon", "/internal/devpg", "/internal/postgres", "/migrate", "/packs"},
+		"/internal/demo":             {"", "/internal/config", "/internal/daemon", "/internal/devpg", "/internal/store", "/migrate", "/packs"},
 		"/test/chaos":                {"/internal/devpg", "/migrate"},
 		"/tidemarktest":              {"", "/internal/devpg", "/migrate", "/sink"},
 		"/cmd/tidemark-demo":         {"/internal/demo"},
-		"/cmd/tidemark":              {"", "/internal/emit", "/internal/daemon", "/internal/admin", "/internal/config", "/internal/intake", "/internal/oneline", "/internal/payload", "/internal/postgres", "/internal/target", "/migrate", "/packs", "/sink"},
+		"/cmd/tidemark":              {"", "/internal/emit", "/internal/daemon", "/internal/admin", "/internal/config", "/internal/intake", "/internal/oneline", "/internal/payload", "/internal/store", "/internal/target", "/migrate", "/packs", "/sink"},
 	}
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
 	if err != nil {
@@ -107,7 +106,7 @@ func pulledIn(t *testing.T, name string) []string {
 func TestMigrationsOfTheLibrary(t *testing.T) {
 	t.Parallel()
 	files, err := fs.Glob(sql.Files, "migrations/*.sql")
-	if err != nil || len(files) != cursor.Migrations {
-		t.Errorf("%d files in sql/migrations: set cursor.Migrations to it (%v)", len(files), err)
+	if err != nil || len(files) != store.Migrations {
+		t.Errorf("%d files in sql/migrations: set store.Migrations to it (%v)", len(files), err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/consumer"
-	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/internal/deliver"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 	"github.com/tidemarkhq/tidemark/sink"
 )
@@ -141,7 +141,7 @@ func (silent) Delivered(string, []sink.Result, time.Duration) {}
 // opener opens the one target in this process.
 type opener struct{ handle func([]byte) }
 
-func (o opener) Open(cursor.Route) (sink.Sink, error) { return target{o.handle}, nil }
+func (o opener) Open(store.DeliveryRoute) (sink.Sink, error) { return target{o.handle}, nil }
 
 type target struct{ handle func([]byte) }
 

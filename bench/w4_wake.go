@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // readers is who reads the log while writers write.
@@ -60,10 +60,10 @@ func (c *watchedWriters) Setup(ctx context.Context) error {
 		}
 		time.Sleep(time.Second)
 	case sleeping:
-		if err := cursor.Listen(ctx, c.conns[0], "bench"); err != nil {
+		if err := store.Listen(ctx, c.conns[0], "bench"); err != nil {
 			return err
 		}
-		switch held, err := cursor.HoldWake(ctx, c.conns[0]); {
+		switch held, err := store.HoldWake(ctx, c.conns[0]); {
 		case err != nil:
 			return err
 		case !held:

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidemarkhq/tidemark"
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 )
 
@@ -106,7 +106,7 @@ func (c *Client) Run(ctx context.Context) error {
 	if len(c.handlers)+len(c.rows) == 0 {
 		return errors.New("tidemark: Run without a handler")
 	}
-	if err := cursor.CheckSchema(ctx, c.pool); err != nil {
+	if err := store.CheckSchema(ctx, c.pool); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -162,7 +162,7 @@ func (c *Client) prepare(ctx context.Context, owner string, look *worker.Looker)
 	for i, r := range c.handlers {
 		patterns[i] = r.pattern
 	}
-	routes, err := cursor.Register(ctx, c.pool, c.config.Worker, patterns, c.config.Start)
+	routes, err := store.Register(ctx, c.pool, c.config.Worker, patterns, c.config.Start)
 	if err != nil {
 		return nil, err
 	}

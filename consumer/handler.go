@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark"
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 )
 
@@ -76,13 +76,13 @@ func RetryAfter(err error, d time.Duration) error {
 type handling struct {
 	client *Client
 	permit *worker.Permit
-	routes map[int32]cursor.Route
+	routes map[int32]store.DeliveryRoute
 	busy   atomic.Bool
 
 	// What came of handlers that took the connection with them (one that outlasts its
 	// timeout in a statement does): the next try of the page goes without them.
-	page *cursor.Page
-	lost map[taskKey]cursor.Result
+	page *store.Page
+	lost map[taskKey]store.Result
 }
 
 type taskKey struct {
@@ -91,11 +91,11 @@ type taskKey struct {
 	fresh bool
 }
 
-func (h *handling) Begin([]cursor.Waiting) {}
+func (h *handling) Begin([]store.Waiting) {}
 
-func (h *handling) Act(_ context.Context, page *cursor.Page) []cursor.Result {
+func (h *handling) Act(_ context.Context, page *store.Page) []store.Result {
 	if h.routes == nil {
-		h.routes = map[int32]cursor.Route{}
+		h.routes = map[int32]store.DeliveryRoute{}
 	}
 	for _, r := range page.Routes {
 		h.routes[r.ID] = r
@@ -103,36 +103,36 @@ func (h *handling) Act(_ context.Context, page *cursor.Page) []cursor.Result {
 	return nil
 }
 
-func (h *handling) Crowded() bool                          { return false }
-func (h *handling) Recount([]cursor.Waiting)               {}
-func (h *handling) Collect() []cursor.Result               { return nil }
-func (h *handling) Rooms() map[int32]int                   { return nil }
-func (h *handling) Ready() <-chan struct{}                 { return nil }
-func (h *handling) Busy() bool                             { return h.busy.Load() }
-func (h *handling) Behind() bool                           { return false }
-func (h *handling) Quiesce()                               {}
-func (h *handling) Report(context.Context, *cursor.Cursor) {}
+func (h *handling) Crowded() bool                         { return false }
+func (h *handling) Recount([]store.Waiting)               {}
+func (h *handling) Collect() []store.Result               { return nil }
+func (h *handling) Rooms() map[int32]int                  { return nil }
+func (h *handling) Ready() <-chan struct{}                { return nil }
+func (h *handling) Busy() bool                            { return h.busy.Load() }
+func (h *handling) Behind() bool                          { return false }
+func (h *handling) Quiesce()                              {}
+func (h *handling) Report(context.Context, *store.Cursor) {}
 
 // A task is one event for one handler.
 type task struct {
-	item  *cursor.Item
-	route cursor.Route
+	item  *store.Item
+	route store.DeliveryRoute
 }
 
 func (t task) key() taskKey { return taskKey{t.route.ID, t.item.Seq, t.item.Fresh} }
 
 // order is the key whose order the task has a part in. False: none.
-func (t task) order() (key cursor.KeyOf, ordered bool) {
-	return cursor.KeyOf{Route: t.route.ID, Key: t.item.Key}, t.route.Ordering == "key" && t.item.Key != "" && !t.item.Replay
+func (t task) order() (key store.KeyOf, ordered bool) {
+	return store.KeyOf{Route: t.route.ID, Key: t.item.Key}, t.route.Ordering == "key" && t.item.Key != "" && !t.item.Replay
 }
 
 // Apply runs the handlers in tx: all of them as they come, which costs nothing extra; only
 // when one fails, each again with a savepoint of its own.
-func (h *handling) Apply(ctx context.Context, tx pgx.Tx, c *cursor.Cursor, page *cursor.Page) ([]cursor.Result, error) {
+func (h *handling) Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *store.Page) ([]store.Result, error) {
 	h.busy.Store(true)
 	defer h.busy.Store(false)
 	if h.page != page {
-		h.page, h.lost = page, map[taskKey]cursor.Result{}
+		h.page, h.lost = page, map[taskKey]store.Result{}
 	}
 	var tasks []task
 	for i := range page.Items {
@@ -140,7 +140,7 @@ func (h *handling) Apply(ctx context.Context, tx pgx.Tx, c *cursor.Cursor, page 
 			tasks = append(tasks, task{&page.Items[i], h.routes[id]})
 		}
 	}
-	slices.SortStableFunc(tasks, func(a, b task) int { return cursor.LiveFirst(a.item, b.item) })
+	slices.SortStableFunc(tasks, func(a, b task) int { return store.LiveFirst(a.item, b.item) })
 	behind, err := h.behind(ctx, tx, c, tasks)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (h *handling) Apply(ctx context.Context, tx pgx.Tx, c *cursor.Cursor, page 
 
 // behind are the keys of fresh events with an earlier one pending, where the order of keys
 // is kept.
-func (h *handling) behind(ctx context.Context, tx pgx.Tx, c *cursor.Cursor, tasks []task) (map[cursor.KeyOf]bool, error) {
+func (h *handling) behind(ctx context.Context, tx pgx.Tx, c *store.Cursor, tasks []task) (map[store.KeyOf]bool, error) {
 	var routes []int32
 	var keys []string
 	for _, t := range tasks {
@@ -164,18 +164,18 @@ func (h *handling) behind(ctx context.Context, tx pgx.Tx, c *cursor.Cursor, task
 		}
 	}
 	if len(keys) == 0 {
-		return map[cursor.KeyOf]bool{}, nil
+		return map[store.KeyOf]bool{}, nil
 	}
 	return c.Behind(ctx, tx, routes, keys)
 }
 
 // together gives nil where a handler failed; then nothing has happened.
-func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task) (results []cursor.Result, err error) {
+func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task) (results []store.Result, err error) {
 	all, err := tx.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	held := map[cursor.KeyOf]bool{}
+	held := map[store.KeyOf]bool{}
 	for _, t := range tasks {
 		if waits, shut := h.waits(t, held); shut {
 			results = append(results, waits)
@@ -185,7 +185,7 @@ func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task) (resul
 			h.lose(ctx, tx, t, failure)
 			return nil, all.Rollback(ctx)
 		}
-		results = append(results, cursor.Result{Route: t.route.ID, Seq: t.item.Seq, Fresh: t.item.Fresh, Outcome: cursor.Sent})
+		results = append(results, store.Result{Route: t.route.ID, Seq: t.item.Seq, Fresh: t.item.Fresh, Outcome: store.Sent})
 	}
 	if checkDeferred(ctx, all) != nil {
 		return nil, all.Rollback(ctx)
@@ -195,9 +195,9 @@ func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task) (resul
 
 // waits is what comes of an event behind one of its key that waits, and of one whose domain's gate is closed. held are the
 // keys of which one waits.
-func (h *handling) waits(t task, held map[cursor.KeyOf]bool) (r cursor.Result, shut bool) {
+func (h *handling) waits(t task, held map[store.KeyOf]bool) (r store.Result, shut bool) {
 	key, ordered := t.order()
-	r = cursor.Result{Route: t.route.ID, Seq: t.item.Seq, Fresh: t.item.Fresh, Outcome: cursor.Pending}
+	r = store.Result{Route: t.route.ID, Seq: t.item.Seq, Fresh: t.item.Fresh, Outcome: store.Pending}
 	switch {
 	case ordered && held[key]:
 		r.Reason, r.Behind = "behind_key", true
@@ -212,12 +212,12 @@ func (h *handling) waits(t task, held map[cursor.KeyOf]bool) (r cursor.Result, s
 	return r, true
 }
 
-func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, behind map[cursor.KeyOf]bool) ([]cursor.Result, error) {
-	results := make([]cursor.Result, 0, len(tasks))
-	held := map[cursor.KeyOf]bool{}
+func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, behind map[store.KeyOf]bool) ([]store.Result, error) {
+	results := make([]store.Result, 0, len(tasks))
+	held := map[store.KeyOf]bool{}
 	for _, t := range tasks {
 		key, ordered := t.order()
-		r := cursor.Result{Outcome: cursor.Pending, Reason: "behind_key", Behind: true}
+		r := store.Result{Outcome: store.Pending, Reason: "behind_key", Behind: true}
 		if lost, ok := h.lost[t.key()]; ok {
 			r = lost
 		} else if waits, shut := h.waits(t, held); shut {
@@ -229,7 +229,7 @@ func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, behind ma
 			}
 			r = result(ctx, t, failure)
 		}
-		if r.Outcome == cursor.Pending && ordered {
+		if r.Outcome == store.Pending && ordered {
 			held[key] = true
 		}
 		r.Route, r.Seq, r.Fresh = t.route.ID, t.item.Seq, t.item.Fresh
@@ -287,31 +287,31 @@ func (h *handling) handle(ctx context.Context, tx pgx.Tx, t task) (err error) {
 }
 
 // result is what a handler's error comes to.
-func result(ctx context.Context, t task, failure error) cursor.Result {
+func result(ctx context.Context, t task, failure error) store.Result {
 	failed := t.item.Errors + 1
-	r := cursor.Result{Reason: "handler"}
+	r := store.Result{Reason: "handler"}
 	var permanent permanentError
 	var retry retryError
 	switch {
 	case failure == nil:
-		return cursor.Result{Outcome: cursor.Sent}
+		return store.Result{Outcome: store.Sent}
 	case errors.Is(failure, errForbidden), ctx.Err() != nil:
-		return cursor.Result{Outcome: cursor.Pending, Reason: "gate_closed"}
+		return store.Result{Outcome: store.Pending, Reason: "gate_closed"}
 	case errors.As(failure, &permanent):
-		r.Outcome = cursor.Failed
+		r.Outcome = store.Failed
 	case errors.As(failure, &retry):
-		r.Outcome, r.Delay = cursor.Pending, retry.after
+		r.Outcome, r.Delay = store.Pending, retry.after
 	default:
-		r.Outcome = cursor.Pending
+		r.Outcome = store.Pending
 	}
 	r.Detail = failure.Error()
 	policy, err := t.route.Retries()
 	if err != nil {
-		r.Outcome, r.Detail = cursor.Failed, "retry_policy: "+err.Error()
+		r.Outcome, r.Detail = store.Failed, "retry_policy: "+err.Error()
 	}
-	if r.Outcome == cursor.Pending {
+	if r.Outcome == store.Pending {
 		if policy.Exhausted(failed) {
-			r.Outcome = cursor.Failed
+			r.Outcome = store.Failed
 			r.Detail = fmt.Sprintf("%s (given up after %d attempts)", r.Detail, failed)
 		} else if retry.error == nil {
 			r.Delay = policy.Delay(failed)
@@ -320,7 +320,7 @@ func result(ctx context.Context, t task, failure error) cursor.Result {
 	return r
 }
 
-func received(i *cursor.Item) tidemark.Event {
+func received(i *store.Item) tidemark.Event {
 	return tidemark.Event{
 		ID: i.ID, Seq: i.Seq, CreatedAt: i.CreatedAt, OccurredAt: i.OccurredAt, Domain: i.Domain, Type: i.Type,
 		Payload: i.Payload, Key: i.Key, Stream: i.Stream, Lane: tidemark.Lane(i.Lane), Severity: tidemark.Severity(i.Severity),

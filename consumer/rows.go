@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 )
 
@@ -56,7 +56,7 @@ type rowsRegistration struct {
 func (c *Client) tables(ctx context.Context, owner string, look *worker.Looker) ([]*worker.Table, error) {
 	var tables []*worker.Table
 	for _, r := range c.rows {
-		shards, err := cursor.RegisterRows(ctx, c.pool, c.config.Worker+".rows", r.source)
+		shards, err := store.RegisterRows(ctx, c.pool, c.config.Worker+".rows", r.source)
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func (c *Client) tables(ctx context.Context, owner string, look *worker.Looker) 
 }
 
 // handle hands a page over as a whole; where that fails, its halves, earlier ones first.
-func (r rowsRegistration) handle(ctx context.Context, tx pgx.Tx, page []cursor.Row) (failed []cursor.FailedRow, splits int, err error) {
+func (r rowsRegistration) handle(ctx context.Context, tx pgx.Tx, page []store.Row) (failed []store.FailedRow, splits int, err error) {
 	rows := make([]Row, len(page))
 	for i, p := range page {
 		rows[i] = Row{ID: p.ID, Data: p.Row}
@@ -150,8 +150,8 @@ func (r rowsRegistration) call(ctx context.Context, tx pgx.Tx, rows []Row) (err 
 	return guarded(tx, func(tx pgx.Tx) error { return r.handler(ctx, tx, rows) })
 }
 
-func failedRow(row cursor.Row, failure error) cursor.FailedRow {
-	f := cursor.FailedRow{Row: row, Message: failure.Error()}
+func failedRow(row store.Row, failure error) store.FailedRow {
+	f := store.FailedRow{Row: row, Message: failure.Error()}
 	var permanent permanentError
 	var retry retryError
 	switch {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/consumer"
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/migrate"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -27,7 +27,7 @@ func TestRunChecksTheSchema(t *testing.T) {
 		"as built":           {`select`, ""},
 		"newer":              {fmt.Sprintf(newer, false), ""},
 		"newer and breaking": {fmt.Sprintf(newer, true), "migration 9999_of_later needs a newer version of the module"},
-		"older":              {fmt.Sprintf(`delete from tidemark.migration where version >= %d`, cursor.Migrations), "run: tidemark migrate up"},
+		"older":              {fmt.Sprintf(`delete from tidemark.migration where version >= %d`, store.Migrations), "run: tidemark migrate up"},
 		"nothing":            {`drop schema tidemark cascade`, "nothing is installed; run: tidemark migrate up"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark/internal/payload"
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -124,7 +124,7 @@ func TestIUCoreContracts(t *testing.T) {
 		{"iu_create_call", "title", "inbound route iu_create_call: the schema of iu/unit_created does not name title"},
 		{"iu_create_call", "unit_kind", ""},
 	} {
-		_, err := db.InboundRouteSet(t.Context(), c.route, postgres.Changes{"payload_columns": []string{c.column}}, "")
+		_, err := db.InboundRouteSet(t.Context(), c.route, store.Changes{"payload_columns": []string{c.column}}, "")
 		if (err != nil) != (c.problem != "") || err != nil && !strings.Contains(err.Error(), c.problem) {
 			t.Errorf("%s %s: %v", c.route, c.column, err)
 		}
@@ -160,7 +160,7 @@ func TestIUCoreFunctions(t *testing.T) {
 	payloadsFit(t, test)
 }
 
-func nothingFails(t *testing.T, db *postgres.DB) {
+func nothingFails(t *testing.T, db *store.DB) {
 	t.Helper()
 	checks, err := db.Verify(t.Context())
 	if err != nil {

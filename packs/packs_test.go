@@ -15,7 +15,7 @@ import (
 
 	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/payload"
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -23,25 +23,25 @@ func TestMain(m *testing.M) {
 	tidemarktest.Main(m, func() error { return goleak.Find() })
 }
 
-func installIUCore(t *testing.T, test *tidemarktest.DB) *postgres.DB {
+func installIUCore(t *testing.T, test *tidemarktest.DB) *store.DB {
 	t.Helper()
 	return install(t, test, "iu-core")
 }
 
-func install(t *testing.T, test *tidemarktest.DB, name string) *postgres.DB {
+func install(t *testing.T, test *tidemarktest.DB, name string) *store.DB {
 	t.Helper()
 	pack, found, err := Find(name)
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}
 	err = pgx.BeginFunc(t.Context(), test.Pool, func(tx pgx.Tx) error {
-		_, err := postgres.New(tx).InstallPack(t.Context(), pack.Name, pack.Version, pack.Checksum, pack.SQL)
+		_, err := store.New(tx).InstallPack(t.Context(), pack.Name, pack.Version, pack.Checksum, pack.SQL)
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return postgres.New(test.Pool)
+	return store.New(test.Pool)
 }
 
 // Requirement PK1, RO9: the vocabulary of S1 with a type for captured inserts, and routes that are off and in dry run.
@@ -109,23 +109,23 @@ func TestInstallAgainKeepsSwitches(t *testing.T) {
 	db := installIUCore(t, test)
 	for _, change := range []func() error{
 		func() error {
-			_, err := db.RouteSet(t.Context(), "iu_events", postgres.Changes{"enabled": true, "target_ref": "mine"}, "", false)
+			_, err := db.RouteSet(t.Context(), "iu_events", store.Changes{"enabled": true, "target_ref": "mine"}, "", false)
 			return err
 		},
 		func() error {
-			_, err := db.TypeSet(t.Context(), "iu", "comment_added", postgres.Changes{"enabled": false}, "")
+			_, err := db.TypeSet(t.Context(), "iu", "comment_added", store.Changes{"enabled": false}, "")
 			return err
 		},
 		func() error {
-			_, err := db.DomainSet(t.Context(), "iu", postgres.Changes{"description": "mine"}, "")
+			_, err := db.DomainSet(t.Context(), "iu", store.Changes{"description": "mine"}, "")
 			return err
 		},
 		func() error {
-			_, err := db.WorkerSet(t.Context(), "iu_outbound_default", postgres.Changes{"read_order": "strict"}, "", "")
+			_, err := db.WorkerSet(t.Context(), "iu_outbound_default", store.Changes{"read_order": "strict"}, "", "")
 			return err
 		},
 		func() error {
-			_, err := db.InboundRouteSet(t.Context(), "iu_sql_link_insert", postgres.Changes{"enabled": true, "payload_columns": []string{"unit_id"}}, "")
+			_, err := db.InboundRouteSet(t.Context(), "iu_sql_link_insert", store.Changes{"enabled": true, "payload_columns": []string{"unit_id"}}, "")
 			return err
 		},
 		func() error { return db.GateSet(t.Context(), "worker.iu_outbound_default.enabled", true, "") },

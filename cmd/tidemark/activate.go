@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/packs"
 )
 
@@ -54,7 +54,7 @@ func workersOf(args []string, name string) ([]string, error) {
 }
 
 func activate(ctx context.Context, s *session, workers []string, reason string) error {
-	before := map[string]postgres.Health{}
+	before := map[string]store.Health{}
 	for _, worker := range workers {
 		health, err := s.WorkerHealthOf(ctx, worker)
 		if err != nil {
@@ -72,8 +72,8 @@ func activate(ctx context.Context, s *session, workers []string, reason string) 
 	}
 
 	var done []step
-	err := s.inTx(ctx, func(db *postgres.DB) error {
-		var before []postgres.Gate
+	err := s.inTx(ctx, func(db *store.DB) error {
+		var before []store.Gate
 		var err error
 		if done, before, err = setGates(ctx, db, append(workerGates(workers), "routes.enabled"), true, reason); err != nil {
 			return err
@@ -145,7 +145,7 @@ func showRoutes(ctx context.Context, s *session, worker string) error {
 }
 
 // openGates names the workers, other than these, whose own gate is open.
-func openGates(gates []postgres.Gate, workers []string) (others []string) {
+func openGates(gates []store.Gate, workers []string) (others []string) {
 	for _, g := range gates {
 		name, ok := strings.CutPrefix(g.Gate, "worker.")
 		name = strings.TrimSuffix(name, ".enabled")
@@ -156,7 +156,7 @@ func openGates(gates []postgres.Gate, workers []string) (others []string) {
 	return others
 }
 
-func showResult(ctx context.Context, s *session, worker string, before postgres.Health) error {
+func showResult(ctx context.Context, s *session, worker string, before store.Health) error {
 	closed, err := s.ClosedGate(ctx, worker)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/migrate"
 )
 
@@ -27,16 +27,16 @@ type app struct {
 
 // session is a command at work: its database and where it writes.
 type session struct {
-	*postgres.DB
+	*store.DB
 	conn *pgx.Conn
 	*printer
 	in io.Reader
 }
 
 // inTx runs work in a transaction, READ COMMITTED whatever the database's default is.
-func (s *session) inTx(ctx context.Context, work func(*postgres.DB) error) error {
+func (s *session) inTx(ctx context.Context, work func(*store.DB) error) error {
 	return pgx.BeginTxFunc(ctx, s.conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		return work(postgres.New(tx))
+		return work(store.New(tx))
 	})
 }
 
@@ -68,7 +68,7 @@ func (a *app) withDatabase(do work) func(*cobra.Command, []string) error {
 			defer cancel()
 			_ = conn.Close(ctx)
 		}()
-		s := &session{DB: postgres.New(conn), conn: conn, printer: p, in: cmd.InOrStdin()}
+		s := &session{DB: store.New(conn), conn: conn, printer: p, in: cmd.InOrStdin()}
 		return s.lacksRole(cmd, do(cmd.Context(), s, args))
 	}
 }
@@ -128,7 +128,7 @@ func badAddress(err error) error {
 }
 
 // needOne is for commands that change nothing unless told what.
-func needOne(changes postgres.Changes) error {
+func needOne(changes store.Changes) error {
 	if len(changes) == 0 {
 		return usagef("nothing to change: give at least one flag beside --reason")
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/migrate"
 )
 
@@ -218,7 +218,7 @@ func (b *beater) try(ctx context.Context, status, payload string) (err error) {
 			return err
 		}
 	}
-	_, err = postgres.New(b.conn).HeartbeatWrite(ctx, b.executor, status, payload, b.job)
+	_, err = store.New(b.conn).HeartbeatWrite(ctx, b.executor, status, payload, b.job)
 	return err
 }
 

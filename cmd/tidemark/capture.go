@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newCapture(a *app) *cobra.Command {
@@ -61,7 +61,7 @@ it is off and in dry run unless told otherwise. Options that are not named stay.
 	flags.String("description", "", "for people")
 	reasonFlag(cmd, &reason)
 	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
-		changes := postgres.Changes{}
+		changes := store.Changes{}
 		for flag, column := range map[string]string{
 			"kind": "source_object_kind", "schema": "source_schema", "table": "source_table", "operation": "sql_event", "domain": "domain", "type": "type",
 			"idempotency-policy": "idempotency_policy", "description": "description",
@@ -103,7 +103,7 @@ it is off and in dry run unless told otherwise. Options that are not named stay.
 }
 
 // tableChange is what attach and detach do.
-type tableChange func(db *postgres.DB, ctx context.Context, dryRun bool) ([]postgres.CaptureStatement, error)
+type tableChange func(db *store.DB, ctx context.Context, dryRun bool) ([]store.CaptureStatement, error)
 
 func newCaptureAttach(a *app) *cobra.Command {
 	var reason string
@@ -114,7 +114,7 @@ func newCaptureAttach(a *app) *cobra.Command {
 		Long: `Put the triggers of capture on a table, for the operations that have inbound routes. Run it as the table's
 owner. The SQL is shown before it runs. It waits 3 seconds for a busy table, and tries 5 times.`,
 		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			return changeTable(ctx, s, "attached", args[0], reason, dryRun, func(db *postgres.DB, ctx context.Context, dry bool) ([]postgres.CaptureStatement, error) {
+			return changeTable(ctx, s, "attached", args[0], reason, dryRun, func(db *store.DB, ctx context.Context, dry bool) ([]store.CaptureStatement, error) {
 				return db.CaptureAttach(ctx, args[0], reason, dry, always)
 			})
 		}),
@@ -134,7 +134,7 @@ func newCaptureDetach(a *app) *cobra.Command {
 		Long: `Drop the triggers of capture from a table. Run it as the table's owner. To stop for a while turn the route
 off instead: that waits for nobody.`,
 		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			return changeTable(ctx, s, "detached", args[0], reason, dryRun, func(db *postgres.DB, ctx context.Context, dry bool) ([]postgres.CaptureStatement, error) {
+			return changeTable(ctx, s, "detached", args[0], reason, dryRun, func(db *store.DB, ctx context.Context, dry bool) ([]store.CaptureStatement, error) {
 				return db.CaptureDetach(ctx, args[0], reason, dry)
 			})
 		}),
@@ -172,9 +172,9 @@ func changeTable(ctx context.Context, s *session, done, table, reason string, dr
 	switch {
 	case s.json:
 		return s.object(struct {
-			Table      string                      `json:"table"`
-			DryRun     bool                        `json:"dry_run"`
-			Statements []postgres.CaptureStatement `json:"statements"`
+			Table      string                   `json:"table"`
+			DryRun     bool                     `json:"dry_run"`
+			Statements []store.CaptureStatement `json:"statements"`
 		}{table, dryRun, statements})
 	case dryRun:
 		return nil
@@ -214,7 +214,7 @@ func captureList(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	type c = postgres.Captured
+	type c = store.Captured
 	return rows(s.printer, "nothing is captured; make a route: tidemark capture route set CODE", all,
 		column[c]{"TABLE", func(c c) string { return c.SchemaName + "." + c.TableName }},
 		column[c]{"OPERATION", func(c c) string { return c.Operation }},
@@ -269,7 +269,7 @@ or --accept says that there will be none. What has no row any more, deleted rows
 			if err != nil {
 				return err
 			}
-			type r = postgres.Reconciled
+			type r = store.Reconciled
 			if err := rows(s.printer, "nothing is attached and enabled", all,
 				column[r]{"TABLE", func(r r) string { return r.Relation }},
 				column[r]{"STATUS", func(r r) string { return r.Status }},
@@ -305,7 +305,7 @@ func endGaps(ctx context.Context, s *session, table, reason string, accept bool)
 		return err
 	}
 	type ended struct {
-		postgres.Gap
+		store.Gap
 		Open bool `json:"open"`
 	}
 	all := make([]ended, len(gaps))

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // columnsOf says which columns flags set, by kind.
@@ -19,8 +19,8 @@ type columnsOf struct {
 }
 
 // changes is what the flags that were given say, by the names of the columns.
-func (c columnsOf) changes(flags *pflag.FlagSet) (postgres.Changes, error) {
-	changes := postgres.Changes{}
+func (c columnsOf) changes(flags *pflag.FlagSet) (store.Changes, error) {
+	changes := store.Changes{}
 	each := func(columns map[string]string, read func(flag string) any) {
 		for flag, column := range columns {
 			if flags.Changed(flag) {

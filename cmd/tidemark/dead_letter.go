@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newDeadLetter(a *app) *cobra.Command {
@@ -19,7 +19,7 @@ func newDeadLetter(a *app) *cobra.Command {
 
 // letterFlags choose dead letters.
 type letterFlags struct {
-	filter       postgres.LetterFilter
+	filter       store.LetterFilter
 	since, until string
 }
 
@@ -32,7 +32,7 @@ func (f *letterFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.until, "until", "", "last failed before this time")
 }
 
-func (f *letterFlags) read(s *session) (_ postgres.LetterFilter, err error) {
+func (f *letterFlags) read(s *session) (_ store.LetterFilter, err error) {
 	if f.filter.Limit < 0 {
 		return f.filter, usagef("--limit must not be negative")
 	}
@@ -62,7 +62,7 @@ func newDeadLetterList(a *app) *cobra.Command {
 	return cmd
 }
 
-func deadLetterList(ctx context.Context, s *session, f postgres.LetterFilter) error {
+func deadLetterList(ctx context.Context, s *session, f store.LetterFilter) error {
 	limit := f.Limit
 	if limit > 0 {
 		f.Limit++
@@ -75,7 +75,7 @@ func deadLetterList(ctx context.Context, s *session, f postgres.LetterFilter) er
 	if more {
 		letters = letters[:limit]
 	}
-	type l = postgres.DeadLetter
+	type l = store.DeadLetter
 	columns := []column[l]{
 		{"ID", func(l l) string { return number(l.ID) }},
 		{"ROUTE OR SOURCE", func(l l) string { return routeOrSource(l.RouteCode, l.Source) }},
@@ -113,7 +113,7 @@ func newDeadLetterShow(a *app) *cobra.Command {
 
 // letterDetails is the JSON of `dead-letter show`.
 type letterDetails struct {
-	postgres.DeadLetter
+	store.DeadLetter
 	EventSnapshot json.RawMessage `json:"event_snapshot"` // null: not for this role
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // replayBatch is how many letters a transaction replays: what one lost connection takes back.
@@ -55,15 +55,15 @@ func replayOne(ctx context.Context, s *session, arg string, dryRun bool) error {
 	if err != nil {
 		return err
 	}
-	var one postgres.Replay
-	err = s.inTx(ctx, func(db *postgres.DB) error {
+	var one store.Replay
+	err = s.inTx(ctx, func(db *store.DB) error {
 		one, err = db.DeadLetterReplay(ctx, id, dryRun)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := showReplays(s, []postgres.Replay{one}, dryRun); err != nil {
+	if err := showReplays(s, []store.Replay{one}, dryRun); err != nil {
 		return err
 	}
 	var tally replayTally
@@ -72,7 +72,7 @@ func replayOne(ctx context.Context, s *session, arg string, dryRun bool) error {
 }
 
 // replayMany replays in batches, each in the order of the events behind the one before.
-func replayMany(ctx context.Context, s *session, f postgres.LetterFilter, dryRun bool) error {
+func replayMany(ctx context.Context, s *session, f store.LetterFilter, dryRun bool) error {
 	limit := f.Limit
 	start, err := s.Clock(ctx)
 	if err != nil {
@@ -87,8 +87,8 @@ func replayMany(ctx context.Context, s *session, f postgres.LetterFilter, dryRun
 		if limit > 0 {
 			f.Limit = min(replayBatch, limit-tally.tried)
 		}
-		var batch []postgres.Replay
-		err := s.inTx(ctx, func(db *postgres.DB) (err error) {
+		var batch []store.Replay
+		err := s.inTx(ctx, func(db *store.DB) (err error) {
 			batch, err = db.DeadLetterReplayMany(ctx, f, dryRun)
 			return err
 		})
@@ -97,7 +97,7 @@ func replayMany(ctx context.Context, s *session, f postgres.LetterFilter, dryRun
 		}
 		shown := batch
 		if !s.json && !dryRun && tally.tried+len(batch) >= replayBatch {
-			shown = slices.DeleteFunc(slices.Clone(batch), func(r postgres.Replay) bool { return !staysOpen(r.Outcome) })
+			shown = slices.DeleteFunc(slices.Clone(batch), func(r store.Replay) bool { return !staysOpen(r.Outcome) })
 		}
 		if len(shown) > 0 || tally.tried+len(batch) == 0 {
 			if err := showReplays(s, shown, dryRun); err != nil {
@@ -121,8 +121,8 @@ func replayMany(ctx context.Context, s *session, f postgres.LetterFilter, dryRun
 	}
 }
 
-func showReplays(s *session, replays []postgres.Replay, dryRun bool) error {
-	type r = postgres.Replay
+func showReplays(s *session, replays []store.Replay, dryRun bool) error {
+	type r = store.Replay
 	outcome := "OUTCOME"
 	if dryRun {
 		outcome = "WOULD BE"
@@ -143,7 +143,7 @@ type replayTally struct {
 	outcomes map[string]int
 }
 
-func (t *replayTally) add(replays ...postgres.Replay) {
+func (t *replayTally) add(replays ...store.Replay) {
 	if t.outcomes == nil {
 		t.outcomes = map[string]int{}
 	}

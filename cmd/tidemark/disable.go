@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newDisable(a *app) *cobra.Command {
@@ -33,7 +33,7 @@ of all workers that the pack brings, in one transaction.`,
 
 func disable(ctx context.Context, s *session, workers []string, reason string) error {
 	var done []step
-	err := s.inTx(ctx, func(db *postgres.DB) error {
+	err := s.inTx(ctx, func(db *store.DB) error {
 		var err error
 		done, _, err = setGates(ctx, db, workerGates(workers), false, reason)
 		return err

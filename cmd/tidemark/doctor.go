@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newDoctor(a *app) *cobra.Command {
@@ -77,7 +77,7 @@ var tellsOf = map[string][]string{
 }
 
 // diagnose explains each finding, and each row that is not ok and that no finding tells of.
-func diagnose(p *printer, findings []postgres.Finding, health []postgres.QueueHealth) []problem {
+func diagnose(p *printer, findings []store.Finding, health []store.QueueHealth) []problem {
 	var all []problem
 	status := map[string]string{}
 	for _, h := range health {

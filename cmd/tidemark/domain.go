@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newDomain(a *app) *cobra.Command {
@@ -20,7 +20,7 @@ func newDomain(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				type d = postgres.Domain
+				type d = store.Domain
 				return rows(s.printer, "no domains; make one: tidemark domain set DOMAIN", domains,
 					column[d]{"DOMAIN", func(d d) string { return d.Domain }},
 					column[d]{"METADATA ONLY", func(d d) string { return yes(d.MetadataOnly) }},
@@ -47,7 +47,7 @@ func newDomainSet(a *app) *cobra.Command {
 	flags.StringVar(&description, "description", "", "for people")
 	reasonFlag(cmd, &reason)
 	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
-		changes := postgres.Changes{}
+		changes := store.Changes{}
 		if flags.Changed("metadata-only") {
 			changes["metadata_only"] = metadataOnly
 		}
@@ -76,7 +76,7 @@ func newDomainRevoke(a *app) *cobra.Command {
 		func(s *session) domainRight { return s.DomainRevoke })
 }
 
-type domainRight func(ctx context.Context, domain, role, reason string) (postgres.Domain, error)
+type domainRight func(ctx context.Context, domain, role, reason string) (store.Domain, error)
 
 func domainRights(a *app, use, flag, short string, right func(*session) domainRight) *cobra.Command {
 	var role, reason string
@@ -99,7 +99,7 @@ func domainRights(a *app, use, flag, short string, right func(*session) domainRi
 	return cmd
 }
 
-func domainShown(s *session, d postgres.Domain) error {
+func domainShown(s *session, d store.Domain) error {
 	if s.json {
 		return s.object(d)
 	}
@@ -109,7 +109,7 @@ func domainShown(s *session, d postgres.Domain) error {
 }
 
 // emitters says who may emit into a domain.
-func emitters(d postgres.Domain) string {
+func emitters(d store.Domain) string {
 	switch {
 	case !d.Restricted:
 		return "all"

@@ -16,7 +16,7 @@ import (
 	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/emit"
 	"github.com/tidemarkhq/tidemark/internal/intake"
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // A batch ends at batchLines lines or at batchBytes of payloads, whichever comes first.
@@ -173,7 +173,7 @@ func (e *lineEmitter) sendFitting(ctx context.Context, tx pgx.Tx, items []intake
 // with strict the database refuses the types that it does not know.
 func (e *lineEmitter) emit(ctx context.Context, tx pgx.Tx, items []intake.Item) (ids []*string, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) (err error) {
-		db := postgres.New(savepoint)
+		db := store.New(savepoint)
 		one, many := db.Emit, db.EmitMany
 		if e.strict {
 			one, many = db.EmitStrict, db.EmitManyStrict

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemarkhq/tidemark"
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newEvent(a *app) *cobra.Command {
@@ -19,7 +19,7 @@ func newEvent(a *app) *cobra.Command {
 }
 
 func newEventList(a *app) *cobra.Command {
-	var f postgres.EventFilter
+	var f store.EventFilter
 	var since, until string
 	cmd := needs("tidemark_reader", &cobra.Command{
 		Use:   "list",
@@ -46,7 +46,7 @@ func newEventList(a *app) *cobra.Command {
 	return cmd
 }
 
-func eventList(ctx context.Context, s *session, f postgres.EventFilter) error {
+func eventList(ctx context.Context, s *session, f store.EventFilter) error {
 	if f.Limit < 0 || f.BeforeSeq < 0 {
 		return usagef("--limit and --before must not be negative")
 	}
@@ -62,7 +62,7 @@ func eventList(ctx context.Context, s *session, f postgres.EventFilter) error {
 	if more {
 		events = events[:limit]
 	}
-	type e = postgres.StoredEvent
+	type e = store.StoredEvent
 	err = rows(s.printer, "no events", events,
 		column[e]{"SEQ", func(e e) string { return number(e.Seq) }},
 		column[e]{"EVENT", func(e e) string { return e.EventID }},
@@ -87,9 +87,9 @@ func newEventShow(a *app) *cobra.Command {
 
 // eventDetails is the JSON of `event show`.
 type eventDetails struct {
-	postgres.StoredEvent
-	Payload  json.RawMessage    `json:"payload"` // null: not for this role
-	Evidence []postgres.Attempt `json:"evidence"`
+	store.StoredEvent
+	Payload  json.RawMessage `json:"payload"` // null: not for this role
+	Evidence []store.Attempt `json:"evidence"`
 }
 
 func eventShow(ctx context.Context, s *session, args []string) error {
@@ -132,7 +132,7 @@ func eventShow(ctx context.Context, s *session, args []string) error {
 			return err
 		}
 	}
-	type e = postgres.Attempt
+	type e = store.Attempt
 	return rows(s.printer, "no worker has decided it yet", evidence,
 		column[e]{"WORKER", func(e e) string { return e.Worker }},
 		column[e]{"ROUTE", func(e e) string { return firstOf(text(e.RouteCode), "-") }},
@@ -143,7 +143,7 @@ func eventShow(ctx context.Context, s *session, args []string) error {
 		column[e]{"DETAIL", func(e e) string { return text(e.Detail) }})
 }
 
-func subject(e postgres.StoredEvent) string {
+func subject(e store.StoredEvent) string {
 	if e.SubjectTable != nil && e.SubjectRef != nil {
 		return *e.SubjectTable + " " + *e.SubjectRef
 	}

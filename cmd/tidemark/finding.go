@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newFinding(a *app) *cobra.Command {
@@ -41,8 +41,8 @@ func newFindingList(a *app) *cobra.Command {
 	return cmd
 }
 
-func findingTable(s *session, all []postgres.Finding) error {
-	type f = postgres.Finding
+func findingTable(s *session, all []store.Finding) error {
+	type f = store.Finding
 	return rows(s.printer, "no findings", all,
 		column[f]{"SEVERITY", func(f f) string { return f.Severity }},
 		column[f]{"ID", func(f f) string { return number(f.ID) }},
@@ -81,7 +81,7 @@ func newFindingShow(a *app) *cobra.Command {
 	})
 }
 
-func findingShow(s *session, f postgres.Finding) error {
+func findingShow(s *session, f store.Finding) error {
 	if s.json {
 		return s.object(f)
 	}

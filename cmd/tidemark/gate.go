@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newGate(a *app) *cobra.Command {
@@ -30,7 +30,7 @@ func gateList(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	type g = postgres.Gate
+	type g = store.Gate
 	return rows(s.printer, "no gates", gates,
 		column[g]{"GATE", func(g g) string { return g.Gate }},
 		column[g]{"STATE", func(g g) string { return openOrClosed(g.Open) }},
@@ -52,7 +52,7 @@ func newGateSet(a *app, name, short string, open bool) *cobra.Command {
 		Use:   name + " GATE",
 		Short: short,
 		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			err := s.inTx(ctx, func(db *postgres.DB) error {
+			err := s.inTx(ctx, func(db *store.DB) error {
 				if err := db.GateSet(ctx, args[0], open, reason); err != nil || !open {
 					return err
 				}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newHeartbeat(a *app) *cobra.Command {
@@ -34,7 +34,7 @@ func heartbeatList(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	type h = postgres.Heartbeat
+	type h = store.Heartbeat
 	return rows(s.printer, "no executors", all,
 		column[h]{"EXECUTOR", func(h h) string { return h.ExecutorID }},
 		column[h]{"KIND", func(h h) string { return h.Kind }},
@@ -51,7 +51,7 @@ func heartbeatList(ctx context.Context, s *session, _ []string) error {
 		column[h]{"BEATS", func(h h) string { return number(h.TicksTotal) }})
 }
 
-func heartbeatState(h postgres.Heartbeat) string {
+func heartbeatState(h store.Heartbeat) string {
 	if h.Excuse != nil {
 		return h.State + ": " + *h.Excuse
 	}
@@ -61,7 +61,7 @@ func heartbeatState(h postgres.Heartbeat) string {
 func whole(seconds int) string { return (time.Duration(seconds) * time.Second).String() }
 
 func newHeartbeatRegister(a *app) *cobra.Command {
-	var r postgres.Registration
+	var r store.Registration
 	cmd := needs("tidemark_admin", &cobra.Command{
 		Use:   "register EXECUTOR",
 		Short: "Register an executor, or change what is expected of it",
@@ -124,7 +124,7 @@ func newStaleCheck(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			type e = postgres.Silence
+			type e = store.Silence
 			return rows(s.printer, "nobody is silent", all,
 				column[e]{"EXECUTOR", func(e e) string { return e.ExecutorID }},
 				column[e]{"STATE", func(e e) string { return e.State }},
@@ -136,8 +136,8 @@ func newStaleCheck(a *app) *cobra.Command {
 	})
 }
 
-func staleCheck(ctx context.Context, s *session) (all []postgres.Silence, err error) {
-	return all, s.inTx(ctx, func(db *postgres.DB) error {
+func staleCheck(ctx context.Context, s *session) (all []store.Silence, err error) {
+	return all, s.inTx(ctx, func(db *store.DB) error {
 		all, err = db.StaleCheck(ctx)
 		return err
 	})

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newMaintain(a *app) *cobra.Command {
@@ -17,7 +17,7 @@ func newMaintain(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			type u = postgres.Upkeep
+			type u = store.Upkeep
 			return rows(s.printer, "nothing to do", done,
 				column[u]{"ACTION", func(u u) string { return u.Action }},
 				column[u]{"OBJECT", func(u u) string { return u.Object }},

@@ -5,18 +5,18 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // tellOutlook notes what a worker of the log is about to deliver, and to pass over, once no
 // gate holds it back; of one route, where it is named. It notes nothing where nothing waits.
-func tellOutlook(ctx context.Context, s *session, db *postgres.DB, worker, route string) error {
+func tellOutlook(ctx context.Context, s *session, db *store.DB, worker, route string) error {
 	all, err := db.WorkerOutlook(ctx, worker)
 	if err != nil || len(all) == 0 {
 		return err
 	}
 	var sent, passed, waiting []string
-	var missed postgres.Outlook
+	var missed store.Outlook
 	for _, r := range all[1:] {
 		if route != "" && *r.RouteCode != route {
 			continue
@@ -60,7 +60,7 @@ func tellOutlook(ctx context.Context, s *session, db *postgres.DB, worker, route
 }
 
 // atLeast is the number of events, which was not counted to the end.
-func atLeast(r postgres.Outlook) string {
+func atLeast(r store.Outlook) string {
 	if r.Complete {
 		return fmt.Sprint(r.Events)
 	}
@@ -68,7 +68,7 @@ func atLeast(r postgres.Outlook) string {
 }
 
 // tellOutlooks is tellOutlook for each worker of the log that the gate holds back.
-func tellOutlooks(ctx context.Context, s *session, db *postgres.DB, gate string) error {
+func tellOutlooks(ctx context.Context, s *session, db *store.DB, gate string) error {
 	workers, err := db.Workers(ctx)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemarkhq/tidemark"
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/packs"
 )
 
@@ -59,9 +59,9 @@ func packList(ctx context.Context, s *session, _ []string) error {
 		column[p]{"DESCRIPTION", func(p p) string { return p.Description }})
 }
 
-func packStates(known []packs.Pack, installed []postgres.Pack) []packState {
+func packStates(known []packs.Pack, installed []store.Pack) []packState {
 	var all []packState
-	there := map[string]postgres.Pack{}
+	there := map[string]store.Pack{}
 	for _, p := range installed {
 		there[p.Pack] = p
 	}
@@ -95,8 +95,8 @@ func packInstall(ctx context.Context, s *session, args []string) error {
 	if !found {
 		return unknownPack(args[0])
 	}
-	var installed postgres.Pack
-	err = s.inTx(ctx, func(db *postgres.DB) (err error) {
+	var installed store.Pack
+	err = s.inTx(ctx, func(db *store.DB) (err error) {
 		installed, err = db.InstallPack(ctx, pack.Name, pack.Version, pack.Checksum, s.roles(ctx, pack.SQL))
 		return err
 	})

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newPending(a *app) *cobra.Command {
@@ -15,7 +15,7 @@ func newPending(a *app) *cobra.Command {
 }
 
 func newPendingList(a *app) *cobra.Command {
-	var f postgres.PendingFilter
+	var f store.PendingFilter
 	cmd := needs("tidemark_reader", &cobra.Command{
 		Use:   "list",
 		Short: "List what waits, why and until when; what is due first first",
@@ -34,7 +34,7 @@ func newPendingList(a *app) *cobra.Command {
 	return cmd
 }
 
-func pendingList(ctx context.Context, s *session, f postgres.PendingFilter) error {
+func pendingList(ctx context.Context, s *session, f store.PendingFilter) error {
 	limit := f.Limit
 	if limit > 0 {
 		f.Limit++
@@ -47,7 +47,7 @@ func pendingList(ctx context.Context, s *session, f postgres.PendingFilter) erro
 	if more {
 		all = all[:limit]
 	}
-	type p = postgres.Pending
+	type p = store.PendingItem
 	err = rows(s.printer, "nothing waits", all,
 		column[p]{"WORKER", func(p p) string { return p.Worker }},
 		column[p]{"ROUTE OR SOURCE", func(p p) string { return routeOrSource(p.RouteCode, p.Source) }},
@@ -61,7 +61,7 @@ func pendingList(ctx context.Context, s *session, f postgres.PendingFilter) erro
 	return err
 }
 
-func nextAttempt(s *session, p postgres.Pending) string {
+func nextAttempt(s *session, p store.PendingItem) string {
 	switch {
 	case p.Held:
 		return "when its domain's gate is open"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/target"
 )
 
@@ -35,7 +35,7 @@ func newRouteList(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			type r = postgres.Route
+			type r = store.Route
 			return rows(s.printer, "no routes; make one: tidemark route set CODE", routes,
 				column[r]{"ROUTE", func(r r) string { return r.RouteCode }},
 				column[r]{"STATE", routeState},
@@ -50,7 +50,7 @@ func newRouteList(a *app) *cobra.Command {
 }
 
 // routeState is what the switches of a route come to.
-func routeState(r postgres.Route) string {
+func routeState(r store.Route) string {
 	switch {
 	case !r.Enabled:
 		return "off"
@@ -129,9 +129,9 @@ Names of secrets and connections are those of the daemon's configuration; a secr
 		if err != nil {
 			return err
 		}
-		var r postgres.Route
-		var counts []postgres.ReplayCount
-		err = s.inTx(ctx, func(db *postgres.DB) (err error) {
+		var r store.Route
+		var counts []store.ReplayCount
+		err = s.inTx(ctx, func(db *store.DB) (err error) {
 			if len(options) > 0 {
 				all, err := db.RouteOptions(ctx, args[0])
 				if err != nil {
@@ -169,12 +169,12 @@ Names of secrets and connections are those of the daemon's configuration; a secr
 }
 
 // backfill is the replay that a new route begins with. Nil: none.
-func backfill(route, from, reason string, now time.Time) (*postgres.ReplayAsk, error) {
+func backfill(route, from, reason string, now time.Time) (*store.ReplayAsk, error) {
 	starts, err := startOf(from, now)
 	if err != nil || starts == "now" {
 		return nil, err
 	}
-	ask := &postgres.ReplayAsk{Route: route, Reason: cmp.Or(reason, "where the route begins"), FromSeq: new(int64)}
+	ask := &store.ReplayAsk{Route: route, Reason: cmp.Or(reason, "where the route begins"), FromSeq: new(int64)}
 	if seq, err := strconv.ParseInt(starts, 10, 64); err == nil {
 		ask.FromSeq = &seq
 	} else if starts != "start" {
@@ -227,9 +227,9 @@ func newRouteSwitch(a *app, name, short string, enabled bool) *cobra.Command {
 		Use:   name + " CODE",
 		Short: short,
 		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			var r postgres.Route
-			err := s.inTx(ctx, func(db *postgres.DB) (err error) {
-				if r, err = db.RouteSet(ctx, args[0], postgres.Changes{"enabled": enabled}, reason, false); err != nil || !enabled {
+			var r store.Route
+			err := s.inTx(ctx, func(db *store.DB) (err error) {
+				if r, err = db.RouteSet(ctx, args[0], store.Changes{"enabled": enabled}, reason, false); err != nil || !enabled {
 					return err
 				}
 				return tellOutlook(ctx, s, db, r.Worker, r.RouteCode)
@@ -247,7 +247,7 @@ func newRouteSwitch(a *app, name, short string, enabled bool) *cobra.Command {
 	return cmd
 }
 
-func showRoute(s *session, r postgres.Route) error {
+func showRoute(s *session, r store.Route) error {
 	if s.json {
 		return s.object(r)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
@@ -42,7 +42,7 @@ members of tidemark_admin: the newest events of each type.`,
 			}
 			// One snapshot for the counts and the samples; and what writes fails.
 			options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-			err = pgx.BeginTxFunc(ctx, s.conn, options, func(tx pgx.Tx) error { return b.read(ctx, postgres.New(tx), args[0]) })
+			err = pgx.BeginTxFunc(ctx, s.conn, options, func(tx pgx.Tx) error { return b.read(ctx, store.New(tx), args[0]) })
 			if err != nil {
 				return err
 			}
@@ -60,15 +60,15 @@ members of tidemark_admin: the newest events of each type.`,
 
 // backtest is the JSON of `route backtest`.
 type backtest struct {
-	Route     postgres.Route           `json:"route"`
-	Since     time.Time                `json:"since"`
-	Until     *time.Time               `json:"until"`      // null: now
-	LogBegins *time.Time               `json:"log_begins"` // null: the log is empty
-	Domains   []string                 `json:"domains"`    // that the route's worker reads; null: all
-	Examined  int64                    `json:"examined"`
-	Claimed   int64                    `json:"claimed"`
-	Groups    []postgres.BacktestGroup `json:"groups"`
-	Samples   []sample                 `json:"samples"` // null: payloads are not for this role
+	Route     store.Route           `json:"route"`
+	Since     time.Time             `json:"since"`
+	Until     *time.Time            `json:"until"`      // null: now
+	LogBegins *time.Time            `json:"log_begins"` // null: the log is empty
+	Domains   []string              `json:"domains"`    // that the route's worker reads; null: all
+	Examined  int64                 `json:"examined"`
+	Claimed   int64                 `json:"claimed"`
+	Groups    []store.BacktestGroup `json:"groups"`
+	Samples   []sample              `json:"samples"` // null: payloads are not for this role
 
 	samples int
 }
@@ -86,7 +86,7 @@ type sample struct {
 	Problem     string            `json:"problem,omitempty"` // why there is no body
 }
 
-func (b *backtest) read(ctx context.Context, db *postgres.DB, code string) (err error) {
+func (b *backtest) read(ctx context.Context, db *store.DB, code string) (err error) {
 	if b.Route, err = db.Route(ctx, code); err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (b *backtest) read(ctx context.Context, db *postgres.DB, code string) (err 
 }
 
 // asDelivered is an event as the target of the route would get it.
-func asDelivered(r postgres.Route, event postgres.FullEvent) sample {
+func asDelivered(r store.Route, event store.FullEvent) sample {
 	s := sample{Seq: event.Seq, EventID: event.ID, CreatedAt: event.CreatedAt, Type: event.Domain + "/" + event.Type, Key: event.Key}
 	switch r.TargetKind {
 	case "notify":
@@ -158,7 +158,7 @@ func asDelivered(r postgres.Route, event postgres.FullEvent) sample {
 	return s
 }
 
-func encode(r postgres.Route, event postgres.FullEvent) (sink.Encoded, error) {
+func encode(r store.Route, event store.FullEvent) (sink.Encoded, error) {
 	var options struct {
 		Format string `json:"format"`
 	}
@@ -221,7 +221,7 @@ func (b *backtest) remark(s *session) {
 }
 
 func (b *backtest) table(s *session) error {
-	type g = postgres.BacktestGroup
+	type g = store.BacktestGroup
 	ofType := map[string]int64{}
 	var claimed []g
 	types := map[string]int{}

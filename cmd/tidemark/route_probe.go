@@ -12,7 +12,7 @@ import (
 
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/daemon"
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
@@ -71,9 +71,9 @@ Exit status: 0 the target took it, 1 it did not, or its answer is not known, 5 t
 }
 
 func testRoute(ctx context.Context, s *session, c config.Config, code, reason string) (tested, error) {
-	var begun postgres.RouteTest
+	var begun store.RouteTest
 	began := time.Now()
-	err := s.inTx(ctx, func(db *postgres.DB) (err error) {
+	err := s.inTx(ctx, func(db *store.DB) (err error) {
 		begun, err = db.RouteTest(ctx, code, reason)
 		return err
 	})

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newRouteReplay(a *app) *cobra.Command {
-	var ask postgres.ReplayAsk
+	var ask store.ReplayAsk
 	var since, until, rate string
 	var from, to, cancel int64
 	var progress bool
@@ -89,16 +89,16 @@ func perSecond(text string) (float64, error) {
 
 // routeReplay is the JSON of a replay that was asked for.
 type routeReplay struct {
-	Route    string                 `json:"route"`
-	Replay   *int64                 `json:"replay"` // null: a dry run, or nothing to look at
-	FirstSeq int64                  `json:"first_seq"`
-	LastSeq  int64                  `json:"last_seq"`
-	Events   int64                  `json:"events"`
-	Complete bool                   `json:"complete"`
-	Counts   []postgres.ReplayCount `json:"counts"`
+	Route    string              `json:"route"`
+	Replay   *int64              `json:"replay"` // null: a dry run, or nothing to look at
+	FirstSeq int64               `json:"first_seq"`
+	LastSeq  int64               `json:"last_seq"`
+	Events   int64               `json:"events"`
+	Complete bool                `json:"complete"`
+	Counts   []store.ReplayCount `json:"counts"`
 }
 
-func replayRoute(ctx context.Context, s *session, ask postgres.ReplayAsk) error {
+func replayRoute(ctx context.Context, s *session, ask store.ReplayAsk) error {
 	counts, err := s.RouteReplay(ctx, ask)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func replayRoute(ctx context.Context, s *session, ask postgres.ReplayAsk) error 
 		return s.object(all)
 	}
 	if len(all.Counts) > 0 {
-		type c = postgres.ReplayCount
+		type c = store.ReplayCount
 		err := rows(s.printer, "", all.Counts,
 			column[c]{"SO FAR", func(c c) string { return text(c.Former) }},
 			column[c]{"EVENTS", func(c c) string { return number(c.Events) }},
@@ -143,7 +143,7 @@ func replayRoute(ctx context.Context, s *session, ask postgres.ReplayAsk) error 
 	return nil
 }
 
-func afterReplay(c postgres.ReplayCount) string {
+func afterReplay(c store.ReplayCount) string {
 	switch {
 	case c.LeftOut != nil:
 		return "left out: " + leftOut[*c.LeftOut]
@@ -161,7 +161,7 @@ var leftOut = map[string]string{
 	"gone": "dropped by retention",
 }
 
-func replayWaits(j postgres.RouteReplayed) string {
+func replayWaits(j store.RouteReplayed) string {
 	waits := text(j.WaitsFor)
 	if strings.Contains(waits, " ") {
 		return waits
@@ -169,7 +169,7 @@ func replayWaits(j postgres.RouteReplayed) string {
 	return "closed by " + waits // a gate
 }
 
-func replayState(j postgres.RouteReplayed) string {
+func replayState(j store.RouteReplayed) string {
 	if j.WaitsFor != nil {
 		return j.State + ": " + replayWaits(j)
 	}
@@ -177,7 +177,7 @@ func replayState(j postgres.RouteReplayed) string {
 }
 
 // replaySent is how many of the events that go were delivered.
-func replaySent(j postgres.RouteReplayed) string {
+func replaySent(j store.RouteReplayed) string {
 	if j.Events == nil {
 		return number(j.Sent)
 	}
@@ -189,7 +189,7 @@ func listReplays(ctx context.Context, s *session, route string) error {
 	if err != nil {
 		return err
 	}
-	type j = postgres.RouteReplayed
+	type j = store.RouteReplayed
 	return rows(s.printer, "no replays", jobs,
 		column[j]{"ID", func(j j) string { return number(j.ID) }},
 		column[j]{"ROUTE", func(j j) string { return j.RouteCode }},

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // step is a step of a runbook that was taken.
@@ -44,7 +44,7 @@ func workerGates(workers []string) (gates []string) {
 }
 
 // setGates sets gates, and returns a step for each, and how all gates were before.
-func setGates(ctx context.Context, db *postgres.DB, gates []string, open bool, reason string) (done []step, before []postgres.Gate, err error) {
+func setGates(ctx context.Context, db *store.DB, gates []string, open bool, reason string) (done []step, before []store.Gate, err error) {
 	if before, err = db.Gates(ctx); err != nil {
 		return nil, nil, err
 	}

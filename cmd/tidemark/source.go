@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tidemarkhq/tidemark"
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newSource(a *app) *cobra.Command {
@@ -53,7 +53,7 @@ func newSourceList(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			type c = postgres.Source
+			type c = store.Source
 			return rows(s.printer, "no sources; make one: tidemark source add NAME SCHEMA.TABLE", all,
 				column[c]{"SOURCE", func(c c) string { return c.Source }},
 				column[c]{"TABLE", func(c c) string { return c.Table }},
@@ -103,7 +103,7 @@ warnings alone are 0.`,
 	return cmd
 }
 
-func showDoctor(s *session, checks []postgres.Check, err error) error {
+func showDoctor(s *session, checks []store.Check, err error) error {
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func showDoctor(s *session, checks []postgres.Check, err error) error {
 }
 
 // tableOf adds the name of the table to the columns of a definition.
-func tableOf(ctx context.Context, s *session, table string, changes postgres.Changes) error {
+func tableOf(ctx context.Context, s *session, table string, changes store.Changes) error {
 	name, err := s.TableName(ctx, table)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func tableOf(ctx context.Context, s *session, table string, changes postgres.Cha
 	return nil
 }
 
-func noteGuess(ctx context.Context, s *session, changes postgres.Changes) error {
+func noteGuess(ctx context.Context, s *session, changes store.Changes) error {
 	id, timestamp, err := s.SourceGuess(ctx, changes)
 	if err != nil {
 		return err
@@ -144,12 +144,12 @@ func noteGuess(ctx context.Context, s *session, changes postgres.Changes) error 
 	return nil
 }
 
-func sourceAdvise(ctx context.Context, s *session, changes postgres.Changes) error {
+func sourceAdvise(ctx context.Context, s *session, changes store.Changes) error {
 	advice, err := s.SourceAdvise(ctx, changes)
 	if err != nil {
 		return err
 	}
-	type c = postgres.Advice
+	type c = store.Advice
 	err = rows(s.printer, "no safeties", advice,
 		column[c]{"SAFETY", func(c c) string { return c.Safety }},
 		column[c]{"STATUS", func(c c) string { return c.Status }},
@@ -191,7 +191,7 @@ with what to do; what cannot be proved is told. The table stays as it is.`,
 		if err := tableOf(ctx, s, args[1], changes); err != nil {
 			return err
 		}
-		return s.inTx(ctx, func(db *postgres.DB) error {
+		return s.inTx(ctx, func(db *store.DB) error {
 			if _, err := db.Source(ctx, args[0]); !errors.Is(err, tidemark.ErrNotFound) {
 				if err == nil {
 					err = usagef("there is a source %s already; tidemark source set changes it", args[0])
@@ -224,7 +224,7 @@ func newSourceSet(a *app) *cobra.Command {
 		if err := needOne(changes); err != nil {
 			return err
 		}
-		return s.inTx(ctx, func(db *postgres.DB) error {
+		return s.inTx(ctx, func(db *store.DB) error {
 			if _, err := db.Source(ctx, args[0]); err != nil {
 				return err
 			}
@@ -240,8 +240,8 @@ func newSourceSet(a *app) *cobra.Command {
 
 // setSource stores a source that the doctor has looked at, and shows what it said but for
 // what is well.
-func setSource(ctx context.Context, s *session, db *postgres.DB, name string, changes postgres.Changes, reason string, checks []postgres.Check) error {
-	var ill []postgres.Check
+func setSource(ctx context.Context, s *session, db *store.DB, name string, changes store.Changes, reason string, checks []store.Check) error {
+	var ill []store.Check
 	for _, c := range checks {
 		if c.Status != "ok" {
 			ill = append(ill, c)

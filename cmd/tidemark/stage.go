@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newStage(a *app) *cobra.Command {
@@ -24,7 +24,7 @@ database: a copy that is restored elsewhere is disarmed, it can dry-run and it c
 				if err := needReason(reason); err != nil {
 					return err
 				}
-				err := s.inTx(ctx, func(db *postgres.DB) error {
+				err := s.inTx(ctx, func(db *store.DB) error {
 					if err := db.StageSet(ctx, args[0], reason); err != nil || args[0] != "live" {
 						return err
 					}
@@ -45,7 +45,7 @@ database: a copy that is restored elsewhere is disarmed, it can dry-run and it c
 	return cmd
 }
 
-func showStage(s *session, stage postgres.Stage) error {
+func showStage(s *session, stage store.Stage) error {
 	if s.json {
 		return s.object(stage)
 	}
@@ -54,7 +54,7 @@ func showStage(s *session, stage postgres.Stage) error {
 		fact{"by", stage.ChangedBy}, fact{"reason", stage.Reason})
 }
 
-func stageText(stage postgres.Stage) string {
+func stageText(stage store.Stage) string {
 	switch {
 	case stage.Stage == "live" && !stage.Armed:
 		return "live, but disarmed: it was made live as database " + text(stage.Database) + ", and this is another database or cluster"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // Exit statuses of status and doctor.
@@ -91,18 +91,18 @@ func watchStatus(ctx context.Context, s *session, every time.Duration) error {
 
 // overview is the JSON of `status`.
 type overview struct {
-	postgres.Server
-	Status string         `json:"status"` // the worst of all: ok, warn, unknown or bad
-	Stage  postgres.Stage `json:"stage"`
-	postgres.Counts
-	Gates   []postgres.Gate          `json:"gates"`
-	Workers []postgres.WorkerSummary `json:"workers"`
-	Routes  []postgres.RouteSummary  `json:"route_summaries"`
-	Replays []postgres.RouteReplayed `json:"replays"` // that are not over
-	Health  []postgres.QueueHealth   `json:"health"`
+	store.Server
+	Status string      `json:"status"` // the worst of all: ok, warn, unknown or bad
+	Stage  store.Stage `json:"stage"`
+	store.Counts
+	Gates   []store.Gate          `json:"gates"`
+	Workers []store.WorkerSummary `json:"workers"`
+	Routes  []store.RouteSummary  `json:"route_summaries"`
+	Replays []store.RouteReplayed `json:"replays"` // that are not over
+	Health  []store.QueueHealth   `json:"health"`
 	// The latest first.
-	Unregistered []postgres.UnregisteredEmits `json:"unregistered"`
-	Findings     []postgres.Finding           `json:"findings"`
+	Unregistered []store.UnregisteredEmits `json:"unregistered"`
+	Findings     []store.Finding           `json:"findings"`
 }
 
 func status(ctx context.Context, s *session) error {
@@ -154,7 +154,7 @@ func lookAround(ctx context.Context, s *session) (o overview, err error) {
 	return o, err
 }
 
-func worst(all []postgres.QueueHealth) string {
+func worst(all []store.QueueHealth) string {
 	place := map[string]int{"ok": 0, "warn": 1, "unknown": 2, "bad": 3}
 	found := "ok"
 	for _, h := range all {
@@ -166,7 +166,7 @@ func worst(all []postgres.QueueHealth) string {
 }
 
 // verdict is the exit status for how everything is.
-func verdict(all []postgres.QueueHealth) error {
+func verdict(all []store.QueueHealth) error {
 	number := map[string]int{}
 	for _, h := range all {
 		number[h.Status]++
@@ -217,7 +217,7 @@ func showOverview(s *session, o overview) error {
 }
 
 // unregisteredText tells of emits that stored nothing. Empty: there are none.
-func unregisteredText(s *session, all []postgres.UnregisteredEmits) string {
+func unregisteredText(s *session, all []store.UnregisteredEmits) string {
 	if len(all) == 0 {
 		return ""
 	}
@@ -236,7 +236,7 @@ func showWorkers(s *session, o overview) error {
 	if err := s.linef(""); err != nil {
 		return err
 	}
-	type w = postgres.WorkerSummary
+	type w = store.WorkerSummary
 	return rows(s.printer, "no workers", o.Workers,
 		column[w]{"WORKER", func(w w) string {
 			if w.Source == "outbox" && w.Shard == 0 {
@@ -272,7 +272,7 @@ func showRouteSummaries(s *session, o overview) error {
 	if err := s.linef(""); err != nil {
 		return err
 	}
-	type r = postgres.RouteSummary
+	type r = store.RouteSummary
 	return rows(s.printer, "", o.Routes,
 		column[r]{"ROUTE", func(r r) string { return r.RouteCode }},
 		column[r]{"STATE", func(r r) string { return r.State }},
@@ -293,7 +293,7 @@ func showRouteReplays(s *session, o overview) error {
 	if err := s.linef(""); err != nil {
 		return err
 	}
-	type j = postgres.RouteReplayed
+	type j = store.RouteReplayed
 	return rows(s.printer, "", o.Replays,
 		column[j]{"REPLAY", func(j j) string { return number(j.ID) }},
 		column[j]{"ROUTE", func(j j) string { return j.RouteCode }},
@@ -305,7 +305,7 @@ func showRouteReplays(s *session, o overview) error {
 
 // showUnhealthy is for what is not ok, but findings, which have a table of their own.
 func showUnhealthy(s *session, o overview) error {
-	var wrong []postgres.QueueHealth
+	var wrong []store.QueueHealth
 	for _, h := range o.Health {
 		if h.Status != "ok" && h.Kind != "finding" {
 			wrong = append(wrong, h)
@@ -317,7 +317,7 @@ func showUnhealthy(s *session, o overview) error {
 	if err := s.linef(""); err != nil {
 		return err
 	}
-	type h = postgres.QueueHealth
+	type h = store.QueueHealth
 	return rows(s.printer, "", wrong,
 		column[h]{"STATUS", func(h h) string { return h.Status }},
 		column[h]{"WHAT", func(h h) string { return h.Kind }},

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemarkhq/tidemark/internal/payload"
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newType(a *app) *cobra.Command {
@@ -29,7 +29,7 @@ func newTypeList(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			type e = postgres.EventType
+			type e = store.EventType
 			return rows(s.printer, "no event types; register one: tidemark type set DOMAIN TYPE", types,
 				column[e]{"DOMAIN", func(e e) string { return e.Domain }},
 				column[e]{"TYPE", func(e e) string { return e.Type }},
@@ -73,7 +73,7 @@ func newTypeSet(a *app) *cobra.Command {
 	flags.StringVar(&description, "description", "", "for people")
 	reasonFlag(cmd, &reason)
 	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
-		changes := postgres.Changes{}
+		changes := store.Changes{}
 		if flags.Changed("enabled") {
 			changes["enabled"] = enabled
 		}
@@ -117,7 +117,7 @@ func readSchema(s *session, name string) (document json.RawMessage, err error) {
 	return document, err
 }
 
-func showType(s *session, t postgres.EventType) error {
+func showType(s *session, t store.EventType) error {
 	if s.json {
 		return s.object(t)
 	}

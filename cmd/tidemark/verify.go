@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newVerify(a *app) *cobra.Command {
@@ -33,8 +33,8 @@ What was found is cut at 200 characters; -o json has it whole.`,
 const uncut = math.MaxInt
 
 // showChecks cuts what was found at most characters, in a table.
-func showChecks(s *session, checks []postgres.Check, most int) error {
-	type c = postgres.Check
+func showChecks(s *session, checks []store.Check, most int) error {
+	type c = store.Check
 	return rows(s.printer, "no checks", checks,
 		column[c]{"STATUS", func(c c) string { return c.Status }},
 		column[c]{"CHECK", func(c c) string { return c.Check }},
@@ -42,7 +42,7 @@ func showChecks(s *session, checks []postgres.Check, most int) error {
 		column[c]{"HINT", func(c c) string { return c.Hint }})
 }
 
-func failures(checks []postgres.Check) error {
+func failures(checks []store.Check) error {
 	failed := 0
 	for _, c := range checks {
 		if c.Status == "fail" {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newWorker(a *app) *cobra.Command {
@@ -26,8 +26,8 @@ func workerList(ctx context.Context, s *session, _ []string) error {
 	return workerTable(s, all)
 }
 
-func workerTable(s *session, all []postgres.Health) error {
-	type h = postgres.Health
+func workerTable(s *session, all []store.Health) error {
+	type h = store.Health
 	return rows(s.printer, "no workers", all,
 		column[h]{"WORKER", func(h h) string { return h.Worker }},
 		column[h]{"SOURCE", func(h h) string { return shardOf(h.Source, h.Shard) }},
@@ -49,7 +49,7 @@ func shardOf(source string, shard int) string {
 	return fmt.Sprintf("%s/%d", source, shard)
 }
 
-func workerStatus(h postgres.Health) string {
+func workerStatus(h store.Health) string {
 	if h.Gate != nil {
 		return h.Status + " by " + *h.Gate
 	}

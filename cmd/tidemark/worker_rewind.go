@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newWorkerRewind(a *app) *cobra.Command {
@@ -63,12 +63,12 @@ handler must not mind. --accept leaves the cursors of a source where they are, a
 
 // rewound is the JSON of a rewind of the log.
 type rewound struct {
-	Worker string             `json:"worker"`
-	Was    int64              `json:"was"`
-	Is     int64              `json:"is"`
-	DryRun bool               `json:"dry_run"`
-	Events int64              `json:"events"` // of the log in between
-	Routes []postgres.Rewound `json:"routes"`
+	Worker string          `json:"worker"`
+	Was    int64           `json:"was"`
+	Is     int64           `json:"is"`
+	DryRun bool            `json:"dry_run"`
+	Events int64           `json:"events"` // of the log in between
+	Routes []store.Rewound `json:"routes"`
 }
 
 func rewindLog(ctx context.Context, s *session, worker string, to int64, reason string, dryRun bool) error {
@@ -77,7 +77,7 @@ func rewindLog(ctx context.Context, s *session, worker string, to int64, reason 
 	if err != nil {
 		return err
 	}
-	all := rewound{Worker: worker, Is: to, DryRun: dryRun, Routes: []postgres.Rewound{}}
+	all := rewound{Worker: worker, Is: to, DryRun: dryRun, Routes: []store.Rewound{}}
 	complete := true
 	for _, r := range outlook {
 		all.Was, complete = r.Was, complete && r.Complete
@@ -108,7 +108,7 @@ func rewindLog(ctx context.Context, s *session, worker string, to int64, reason 
 }
 
 func showRewind(s *session, all rewound, complete bool) error {
-	type r = postgres.Rewound
+	type r = store.Rewound
 	var kept, due int64
 	for _, r := range all.Routes {
 		switch {
@@ -147,7 +147,7 @@ func showRewind(s *session, all rewound, complete bool) error {
 	return nil
 }
 
-func afterRewind(r postgres.Rewound) string {
+func afterRewind(r store.Rewound) string {
 	switch {
 	case *r.Decided:
 		return "stays, is not delivered again"

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newWorkerRun(a *app) *cobra.Command {
-	var f postgres.RunFilter
+	var f store.RunFilter
 	var batch, shard int
 	var untilEmpty bool
 	cmd := needs("tidemark_executor", &cobra.Command{
@@ -34,8 +34,8 @@ func newWorkerRun(a *app) *cobra.Command {
 			f.Shard = &shard
 		}
 		for {
-			var pass postgres.Pass
-			err := s.inTx(ctx, func(db *postgres.DB) (err error) {
+			var pass store.Pass
+			err := s.inTx(ctx, func(db *store.DB) (err error) {
 				pass, err = db.WorkerRun(ctx, args[0], f)
 				return err
 			})
@@ -53,7 +53,7 @@ func newWorkerRun(a *app) *cobra.Command {
 	return cmd
 }
 
-func showPass(s *session, p postgres.Pass) error {
+func showPass(s *session, p store.Pass) error {
 	switch {
 	case s.json:
 		return s.object(p.Summary)
@@ -71,7 +71,7 @@ func showPass(s *session, p postgres.Pass) error {
 	}
 }
 
-func passText(p postgres.Pass) string {
+func passText(p store.Pass) string {
 	switch p.Status {
 	case "closed":
 		return fmt.Sprintf("%s did not run: closed by %s", p.Worker, p.Gate)
@@ -102,7 +102,7 @@ func passText(p postgres.Pass) string {
 	return line
 }
 
-func tablePassText(p postgres.Pass) string {
+func tablePassText(p store.Pass) string {
 	name := p.Worker + " " + shardOf(p.Source, p.Shard)
 	switch p.Status {
 	case "ran":

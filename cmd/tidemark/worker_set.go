@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tidemarkhq/tidemark"
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 var workerColumns = columnsOf{
@@ -112,7 +112,7 @@ func behindText(behind *int64) string {
 	return ", and " + count(int(*behind), "event", "events") + " before"
 }
 
-func workerChanges(flags *pflag.FlagSet) (postgres.Changes, error) {
+func workerChanges(flags *pflag.FlagSet) (store.Changes, error) {
 	changes, err := workerColumns.changes(flags)
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func workerChanges(flags *pflag.FlagSet) (postgres.Changes, error) {
 }
 
 // showWorker tells what a worker is set to; what is for tables only of one of them.
-func showWorker(s *session, w postgres.Worker) error {
+func showWorker(s *session, w store.Worker) error {
 	facts := []fact{{"worker", w.Worker}, {"handler", strings.TrimSpace(w.Handler + " " + text(w.HandlerRef))}}
 	if w.Source == "outbox" {
 		facts = append(facts,

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func newWorkerShow(a *app) *cobra.Command {
@@ -20,9 +20,9 @@ func newWorkerShow(a *app) *cobra.Command {
 
 // workerDetails is the JSON of `worker show`.
 type workerDetails struct {
-	postgres.Worker
-	Log     *postgres.Health        `json:"log"`     // null for a worker of tables
-	Cursors []postgres.SourceCursor `json:"cursors"` // of a worker of tables
+	store.Worker
+	Log     *store.Health        `json:"log"`     // null for a worker of tables
+	Cursors []store.SourceCursor `json:"cursors"` // of a worker of tables
 }
 
 func workerShow(ctx context.Context, s *session, args []string) (err error) {
@@ -49,13 +49,13 @@ func workerShow(ctx context.Context, s *session, args []string) (err error) {
 		return err
 	}
 	if d.Log != nil {
-		return workerTable(s, []postgres.Health{*d.Log})
+		return workerTable(s, []store.Health{*d.Log})
 	}
 	return showCursors(s, d.Cursors)
 }
 
-func showCursors(s *session, all []postgres.SourceCursor) error {
-	type c = postgres.SourceCursor
+func showCursors(s *session, all []store.SourceCursor) error {
+	type c = store.SourceCursor
 	return rows(s.printer, "it has no source yet: tidemark worker attach NAME SOURCE", all,
 		column[c]{"SOURCE", func(c c) string { return c.Source }},
 		column[c]{"SHARD", func(c c) string { return number(c.Shard) }},
@@ -83,7 +83,7 @@ func watermark(ts *time.Time, id *string) string {
 }
 
 // cursorResult is what the last pass came to.
-func cursorResult(c postgres.SourceCursor) string {
+func cursorResult(c store.SourceCursor) string {
 	last, err := c.Last()
 	switch {
 	case err != nil:

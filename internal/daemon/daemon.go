@@ -22,9 +22,8 @@ import (
 
 	"github.com/tidemarkhq/tidemark/internal/admin"
 	"github.com/tidemarkhq/tidemark/internal/config"
-	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/internal/deliver"
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 	"github.com/tidemarkhq/tidemark/migrate"
 )
@@ -41,7 +40,7 @@ type Daemon struct {
 	config  config.Config
 	options Options
 	pool    *pgxpool.Pool
-	db      *postgres.DB
+	db      *store.DB
 	watch   *pgxpool.Pool // for watch.go alone
 	targets *targets
 	metrics *metrics
@@ -70,7 +69,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		return nil, err
 	}
 	d := &Daemon{
-		config: c, options: o, pool: pool, db: postgres.New(pool), watch: watch, targets: newTargets(c, o.Stdout),
+		config: c, options: o, pool: pool, db: store.New(pool), watch: watch, targets: newTargets(c, o.Stdout),
 		// A name that no other instance has ever had: the same daemon, started anew, must
 		// not be taken for itself.
 		owner:   c.Name + "/" + rand.Text()[:8],
@@ -109,7 +108,7 @@ func (d *Daemon) check(ctx context.Context) error {
 		return err
 	}
 	for _, name := range d.config.Workers {
-		i := slices.IndexFunc(all, func(w postgres.Worker) bool { return w.Worker == name })
+		i := slices.IndexFunc(all, func(w store.Worker) bool { return w.Worker == name })
 		switch {
 		case i < 0:
 			return fmt.Errorf("workers: there is no worker %q in the database", name)
@@ -293,7 +292,7 @@ func (d *Daemon) start(ctx context.Context, name string) {
 	})
 }
 
-func (d *Daemon) startTable(ctx context.Context, c cursor.TableCursor) {
+func (d *Daemon) startTable(ctx context.Context, c store.TableCursor) {
 	name := fmt.Sprintf("%s/%s/%d", c.Worker, c.Source, c.Shard)
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
@@ -105,12 +105,12 @@ func (m cursorMetrics) Settled(results int, took time.Duration) {
 
 // health asks the database at each scrape how its workers are, whoever runs them.
 type health struct {
-	db *postgres.DB
+	db *store.DB
 
 	behind, lag, holes, pending, dead, lastRun, unregistered *prometheus.Desc
 }
 
-func newHealth(db *postgres.DB) health {
+func newHealth(db *store.DB) health {
 	return health{
 		db:     db,
 		behind: prometheus.NewDesc("tidemark_worker_behind", "Numbers of the log that the worker has not passed yet. A table's rows are not counted.", ofCursor, nil),

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/config"
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
@@ -24,7 +24,7 @@ type Probe struct {
 // Send opens the target with what the configuration knows, as a daemon does, and delivers once. An error says that the
 // target cannot be opened, and holds no secret.
 func (p Probe) Send(ctx context.Context, c config.Config) (result sink.Result, took time.Duration, err error) {
-	var route cursor.Route
+	var route store.DeliveryRoute
 	var event struct {
 		tidemark.Event
 		EventID string    `json:"event_id"`

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // What notices silence must not fall silent with what it looks at: the two loops here
@@ -44,7 +44,7 @@ func (d *Daemon) beats(ctx context.Context) {
 }
 
 func (d *Daemon) say(ctx context.Context, status string) error {
-	return postgres.New(d.watch).HeartbeatDaemon(ctx, d.config.Name, status, d.facts())
+	return store.New(d.watch).HeartbeatDaemon(ctx, d.config.Name, status, d.facts())
 }
 
 func (d *Daemon) facts() map[string]any {
@@ -95,14 +95,14 @@ func (d *Daemon) lookForSilence(ctx context.Context) {
 	}
 }
 
-func (d *Daemon) staleCheck(ctx context.Context) (silent []postgres.Silence, err error) {
+func (d *Daemon) staleCheck(ctx context.Context) (silent []store.Silence, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkEvery)
 	defer cancel()
 	if told, err := d.look.Silence(ctx); err == nil {
 		return silent, json.Unmarshal(told, &silent)
 	}
 	return silent, pgx.BeginTxFunc(ctx, d.watch, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		silent, err = postgres.New(tx).StaleCheck(ctx)
+		silent, err = store.New(tx).StaleCheck(ctx)
 		return err
 	})
 }

@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"github.com/tidemarkhq/tidemark/internal/config"
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/target"
 	"github.com/tidemarkhq/tidemark/sink"
 	"github.com/tidemarkhq/tidemark/sink/webhook"
 )
 
-func (t *targets) webhook(route cursor.Route) (sink.Sink, error) {
+func (t *targets) webhook(route store.DeliveryRoute) (sink.Sink, error) {
 	var o struct {
 		Secret   string                   `json:"secret"`
 		Unsigned bool                     `json:"unsigned"`

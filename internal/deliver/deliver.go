@@ -12,13 +12,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
 // Opener opens the target of a route.
 type Opener interface {
-	Open(route cursor.Route) (sink.Sink, error)
+	Open(route store.DeliveryRoute) (sink.Sink, error)
 }
 
 // Permit is what the holder of the lease may do at this moment.
@@ -64,7 +64,7 @@ type Deliverer struct {
 
 // A route has a lane, or the reason why it has none.
 type route struct {
-	row       cursor.Route
+	row       store.DeliveryRoute
 	stale     bool // the lane is of an older row
 	unordered bool // its latest lane kept no order
 	lane      *lane
@@ -81,7 +81,7 @@ type broken struct {
 // New returns a Deliverer that knows no route yet.
 func New(opener Opener, permit Permit, observe Observer) *Deliverer {
 	return &Deliverer{
-		opener: opener, permit: permit, observe: observe, mostKeys: cursor.MaxKeys,
+		opener: opener, permit: permit, observe: observe, mostKeys: store.MaxKeys,
 		routes: map[int32]*route{}, notices: newNotices(), ready: make(chan struct{}, 1),
 	}
 }
@@ -89,7 +89,7 @@ func New(opener Opener, permit Permit, observe Observer) *Deliverer {
 // Begin is called with every claim, when nothing is under way: keys are those with events
 // pending. The results of an earlier lease are dropped: its successor has those events. The state of each route is reported
 // anew, since another instance may have reported a different one meanwhile.
-func (d *Deliverer) Begin(keys []cursor.Waiting) {
+func (d *Deliverer) Begin(keys []store.Waiting) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.notices = newNotices()
@@ -117,7 +117,7 @@ func (d *Deliverer) Crowded() bool {
 
 // Recount takes in keys with events pending, asked for after Crowded. Everything that the
 // Deliverer has handed out is settled, and no Act runs meanwhile.
-func (d *Deliverer) Recount(keys []cursor.Waiting) {
+func (d *Deliverer) Recount(keys []store.Waiting) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for id, counted := range d.count(keys) {
@@ -128,7 +128,7 @@ func (d *Deliverer) Recount(keys []cursor.Waiting) {
 }
 
 // count gives each known route, and each that is among the keys, what waits there.
-func (d *Deliverer) count(keys []cursor.Waiting) map[int32]*waiting {
+func (d *Deliverer) count(keys []store.Waiting) map[int32]*waiting {
 	counted := make(map[int32]*waiting, len(d.routes))
 	for id := range d.routes {
 		counted[id] = newWaiting(d.mostKeys)
@@ -174,7 +174,7 @@ func (d *Deliverer) Rooms() map[int32]int {
 // Act delivers the page's items and returns what came of them: one result for each fresh
 // event and route, and whatever else has ended. It returns when all of it has ended, or
 // when its patience has.
-func (d *Deliverer) Act(ctx context.Context, page *cursor.Page) []cursor.Result {
+func (d *Deliverer) Act(ctx context.Context, page *store.Page) []store.Result {
 	results, runs := d.assign(page)
 	over := make([]<-chan struct{}, 0, len(runs))
 	for l, jobs := range runs {
@@ -185,7 +185,7 @@ func (d *Deliverer) Act(ctx context.Context, page *cursor.Page) []cursor.Result 
 }
 
 // assign gives each item to the lanes of its routes. What has no lane is pending.
-func (d *Deliverer) assign(page *cursor.Page) (results []cursor.Result, runs map[*lane][]*job) {
+func (d *Deliverer) assign(page *store.Page) (results []store.Result, runs map[*lane][]*job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, row := range page.Routes {
@@ -195,7 +195,7 @@ func (d *Deliverer) assign(page *cursor.Page) (results []cursor.Result, runs map
 	}
 	runs = map[*lane][]*job{}
 	for i := range page.Items {
-		item := new(cursor.Item) // of its own: what is slow does not keep the rest of the page in memory
+		item := new(store.Item) // of its own: what is slow does not keep the rest of the page in memory
 		*item = page.Items[i]
 		for _, id := range item.Routes {
 			r := d.route(id)
@@ -206,19 +206,19 @@ func (d *Deliverer) assign(page *cursor.Page) (results []cursor.Result, runs map
 			case item.Fresh:
 				behind := r.row.Ordering == "key" && r.keys.has(item.Key)
 				r.keys.add(item.Key, 1)
-				results = append(results, cursor.Result{
-					Route: id, Seq: item.Seq, Fresh: true, Outcome: cursor.Pending, Reason: misconfigured, Delay: reopenAfter, Behind: behind,
+				results = append(results, store.Result{
+					Route: id, Seq: item.Seq, Fresh: true, Outcome: store.Pending, Reason: misconfigured, Delay: reopenAfter, Behind: behind,
 				})
 			}
 		}
 	}
 	for _, jobs := range runs {
-		slices.SortStableFunc(jobs, func(a, b *job) int { return cursor.LiveFirst(a.item, b.item) })
+		slices.SortStableFunc(jobs, func(a, b *job) int { return store.LiveFirst(a.item, b.item) })
 	}
 	return results, runs
 }
 
-func same(a, b cursor.Route) bool {
+func same(a, b store.DeliveryRoute) bool {
 	x, _ := json.Marshal(a) //nolint:errchkjson // texts and numbers
 	y, _ := json.Marshal(b) //nolint:errchkjson // texts and numbers
 	return string(x) == string(y)
@@ -279,7 +279,7 @@ func (d *Deliverer) openLane(r *route) (*lane, error) {
 }
 
 // takeRate takes the option that every kind of target has out of the others.
-func takeRate(row cursor.Route) (rest cursor.Route, perSecond float64, err error) {
+func takeRate(row store.DeliveryRoute) (rest store.DeliveryRoute, perSecond float64, err error) {
 	options := map[string]json.RawMessage{}
 	if len(row.Options) > 0 {
 		if err := json.Unmarshal(row.Options, &options); err != nil {
@@ -336,10 +336,10 @@ func (d *Deliverer) signal() {
 func (d *Deliverer) Ready() <-chan struct{} { return d.ready }
 
 // Collect returns what has ended since the last time. What has not is pending from then on.
-func (d *Deliverer) Collect() []cursor.Result {
+func (d *Deliverer) Collect() []store.Result {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var results []cursor.Result
+	var results []store.Result
 	for _, r := range d.routes {
 		d.notices.look(r)
 		if r.lane == nil {

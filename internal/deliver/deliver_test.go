@@ -10,7 +10,7 @@ import (
 
 	"github.com/sony/gobreaker/v2"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
@@ -26,9 +26,9 @@ func (always) Delivered(string, []sink.Result, time.Duration) {}
 // slow opens targets that take a second for each event, and notes what arrives.
 type slow struct{ arrived *[]int64 }
 
-func (s slow) Open(cursor.Route) (sink.Sink, error) { return s, nil }
-func (slow) Limits() sink.Limits                    { return sink.Limits{Batch: 1} }
-func (slow) Close() error                           { return nil }
+func (s slow) Open(store.DeliveryRoute) (sink.Sink, error) { return s, nil }
+func (slow) Limits() sink.Limits                           { return sink.Limits{Batch: 1} }
+func (slow) Close() error                                  { return nil }
 
 func (s slow) Deliver(_ context.Context, batch []sink.Delivery) []sink.Result {
 	*s.arrived = append(*s.arrived, batch[0].Event.Seq)
@@ -36,12 +36,12 @@ func (s slow) Deliver(_ context.Context, batch []sink.Delivery) []sink.Result {
 	return []sink.Result{{Outcome: sink.Delivered}}
 }
 
-func routeOfTest(id int32, ordering string) cursor.Route {
-	return cursor.Route{ID: id, Ordering: ordering, Timeout: 60, Concurrency: 1}
+func routeOfTest(id int32, ordering string) store.DeliveryRoute {
+	return store.DeliveryRoute{ID: id, Ordering: ordering, Timeout: 60, Concurrency: 1}
 }
 
-func freshItem(seq int64, key string, routes ...int32) cursor.Item {
-	return cursor.Item{Event: cursor.Event{Seq: seq, Key: key}, Routes: routes, Attempt: 1, Fresh: true}
+func freshItem(seq int64, key string, routes ...int32) store.Item {
+	return store.Item{Event: store.Event{Seq: seq, Key: key}, Routes: routes, Attempt: 1, Fresh: true}
 }
 
 // What a lane has under way, or not settled, the database does not know of: only the others
@@ -50,20 +50,20 @@ func TestRecountPassesOverWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := New(slow{&[]int64{}}, always{}, always{})
-		d.Begin([]cursor.Waiting{{Route: 1, Crowd: true}, {Route: 2, Crowd: true}})
+		d.Begin([]store.Waiting{{Route: 1, Crowd: true}, {Route: 2, Crowd: true}})
 		replay := freshItem(1, "a", 1)
 		replay.Fresh, replay.Replay = false, true
-		d.Act(t.Context(), &cursor.Page{Routes: []cursor.Route{routeOfTest(1, "key"), routeOfTest(2, "key")}, Items: []cursor.Item{replay, freshItem(2, "a", 2)}})
+		d.Act(t.Context(), &store.Page{Routes: []store.DeliveryRoute{routeOfTest(1, "key"), routeOfTest(2, "key")}, Items: []store.Item{replay, freshItem(2, "a", 2)}})
 		if !d.Crowded() {
 			t.Error("route 2 could be counted")
 		}
-		d.Recount([]cursor.Waiting{{Route: 1, Key: "b", Events: 1}, {Route: 2, Key: "a", Events: 1}})
+		d.Recount([]store.Waiting{{Route: 1, Key: "b", Events: 1}, {Route: 2, Key: "a", Events: 1}})
 		if !d.routes[1].keys.has("c") || d.routes[2].keys.has("c") || !d.routes[2].keys.has("a") {
 			t.Error("the route at work was counted, or the other was not")
 		}
 		d.Quiesce()
 		d.Collect()
-		d.Recount([]cursor.Waiting{{Route: 1, Key: "b", Events: 1}})
+		d.Recount([]store.Waiting{{Route: 1, Key: "b", Events: 1}})
 		if d.routes[1].keys.has("c") || d.Crowded() || d.Behind() != true {
 			t.Error("the route at rest was not counted")
 		}
@@ -77,8 +77,8 @@ func TestOrderingBeginsInMidLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := New(slow{&[]int64{}}, always{}, always{})
 		d.Begin(nil)
-		act := func(ordering string, items ...cursor.Item) []cursor.Result {
-			results := d.Act(t.Context(), &cursor.Page{Routes: []cursor.Route{routeOfTest(1, ordering)}, Items: items})
+		act := func(ordering string, items ...store.Item) []store.Result {
+			results := d.Act(t.Context(), &store.Page{Routes: []store.DeliveryRoute{routeOfTest(1, ordering)}, Items: items})
 			d.Quiesce()
 			return append(results, d.Collect()...)
 		}
@@ -87,7 +87,7 @@ func TestOrderingBeginsInMidLease(t *testing.T) {
 			t.Errorf("got %+v, want an event behind what may wait", results)
 		}
 		d.Recount(nil)
-		if results := act("key", freshItem(3, "b", 1)); slices.ContainsFunc(results, func(r cursor.Result) bool { return r.Behind }) {
+		if results := act("key", freshItem(3, "b", 1)); slices.ContainsFunc(results, func(r store.Result) bool { return r.Behind }) {
 			t.Errorf("got %+v", results)
 		}
 	})
@@ -102,7 +102,7 @@ func TestReplaysGoLast(t *testing.T) {
 		d.Begin(nil)
 		replay := freshItem(1, "a", 1)
 		replay.Fresh, replay.Replay = false, true
-		d.Act(t.Context(), &cursor.Page{Routes: []cursor.Route{routeOfTest(1, "key")}, Items: []cursor.Item{replay, freshItem(2, "a", 1), freshItem(3, "b", 1)}})
+		d.Act(t.Context(), &store.Page{Routes: []store.DeliveryRoute{routeOfTest(1, "key")}, Items: []store.Item{replay, freshItem(2, "a", 1), freshItem(3, "b", 1)}})
 		d.Quiesce()
 		if !slices.Equal(arrived, []int64{2, 3, 1}) {
 			t.Errorf("arrived %v", arrived)
@@ -120,9 +120,9 @@ type choosy struct {
 	batch         int
 }
 
-func (c *choosy) Open(cursor.Route) (sink.Sink, error) { return c, nil }
-func (c *choosy) Limits() sink.Limits                  { return sink.Limits{Batch: max(1, c.batch)} }
-func (*choosy) Close() error                           { return nil }
+func (c *choosy) Open(store.DeliveryRoute) (sink.Sink, error) { return c, nil }
+func (c *choosy) Limits() sink.Limits                         { return sink.Limits{Batch: max(1, c.batch)} }
+func (*choosy) Close() error                                  { return nil }
 
 func (c *choosy) Deliver(_ context.Context, batch []sink.Delivery) []sink.Result {
 	c.mu.Lock()
@@ -148,7 +148,7 @@ func (c *choosy) takes() (arrived []int64, offered int) {
 	return arrived, offered
 }
 
-func replaysOfTest(from, to int64) (items []cursor.Item) {
+func replaysOfTest(from, to int64) (items []store.Item) {
 	for seq := from; seq <= to; seq++ {
 		item := freshItem(seq, "a", 1)
 		item.Fresh, item.Replay = false, true
@@ -158,9 +158,9 @@ func replaysOfTest(from, to int64) (items []cursor.Item) {
 }
 
 // actsOn hands the items to route 1, to the end.
-func actsOn(t *testing.T, d *Deliverer, items ...cursor.Item) []cursor.Result {
+func actsOn(t *testing.T, d *Deliverer, items ...store.Item) []store.Result {
 	t.Helper()
-	results := d.Act(t.Context(), &cursor.Page{Routes: []cursor.Route{routeOfTest(1, "key")}, Items: items})
+	results := d.Act(t.Context(), &store.Page{Routes: []store.DeliveryRoute{routeOfTest(1, "key")}, Items: items})
 	d.Quiesce()
 	return append(results, d.Collect()...)
 }
@@ -199,7 +199,7 @@ func TestFailedReplaysAreLeftAlone(t *testing.T) {
 		}
 		for _, r := range results {
 			untried := r.Seq > breakerTrips
-			if r.Outcome != cursor.Pending || (r.Detail == "") != untried || untried && (r.Reason != breakerOpen || r.Delay != breakerRests || r.Behind) {
+			if r.Outcome != store.Pending || (r.Detail == "") != untried || untried && (r.Reason != breakerOpen || r.Delay != breakerRests || r.Behind) {
 				t.Errorf("replay %d: %+v", r.Seq, r)
 			}
 		}
@@ -254,9 +254,9 @@ func TestReplaysWaitWithLiveEvents(t *testing.T) {
 // poor is a target that cannot be reached, since this process has no file left for a connection.
 type poor struct{ offered int }
 
-func (p *poor) Open(cursor.Route) (sink.Sink, error) { return p, nil }
-func (*poor) Limits() sink.Limits                    { return sink.Limits{Batch: 1} }
-func (*poor) Close() error                           { return nil }
+func (p *poor) Open(store.DeliveryRoute) (sink.Sink, error) { return p, nil }
+func (*poor) Limits() sink.Limits                           { return sink.Limits{Batch: 1} }
+func (*poor) Close() error                                  { return nil }
 
 func (p *poor) Deliver(context.Context, []sink.Delivery) []sink.Result {
 	p.offered++
@@ -273,17 +273,17 @@ func TestLocalFaultIsNoAttempt(t *testing.T) {
 		d.Begin(nil)
 		route := routeOfTest(1, "none")
 		route.RetryPolicy = []byte(`{"max_attempts": 1}`)
-		var items []cursor.Item
+		var items []store.Item
 		for seq := range int64(20) {
 			items = append(items, freshItem(seq+1, "", 1))
 		}
 		waited := freshItem(30, "", 1)
 		waited.Fresh, waited.Errors = false, 1
-		results := d.Act(t.Context(), &cursor.Page{Routes: []cursor.Route{route}, Items: append(items, waited)})
+		results := d.Act(t.Context(), &store.Page{Routes: []store.DeliveryRoute{route}, Items: append(items, waited)})
 		d.Quiesce()
 		results = append(results, d.Collect()...)
 		for _, r := range results {
-			if r.Outcome != cursor.Pending || r.Detail != "" || r.Delay != breakerRests || r.Seq == 30 {
+			if r.Outcome != store.Pending || r.Detail != "" || r.Delay != breakerRests || r.Seq == 30 {
 				t.Errorf("event %d: %+v, want it pending as it was", r.Seq, r)
 			}
 		}

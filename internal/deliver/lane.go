@@ -12,8 +12,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/tidemarkhq/tidemark"
-	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/internal/failpoint"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
@@ -31,11 +31,11 @@ const (
 // other, those of different keys at once. It runs with one page at a time. What a page
 // cannot wait for goes on here, and is pending in the database meanwhile.
 type lane struct {
-	route   cursor.Route
+	route   store.DeliveryRoute
 	ordered bool
 	sink    sink.Sink
 	limits  sink.Limits
-	policy  cursor.RetryPolicy
+	policy  store.RetryPolicy
 	timeout time.Duration
 	breaker *breaker
 	limiter *rate.Limiter
@@ -48,17 +48,17 @@ type lane struct {
 	jobs    []*job        // of the run
 	began   time.Time
 	pace    int // events in a patience, by the last run
-	ended   []cursor.Result
+	ended   []store.Result
 	waiting *waiting
-	gone    string        // the target's last word, if it is gone
-	failure cursor.Result // the latest
+	gone    string       // the target's last word, if it is gone
+	failure store.Result // the latest
 }
 
 // A job is one event on its way.
 type job struct {
-	item   *cursor.Item
+	item   *store.Item
 	staged bool // no page waits for it any more: it is pending in the database
-	result *cursor.Result
+	result *store.Result
 }
 
 // key is the job's in the order of keys, which replays have no part in.
@@ -69,7 +69,7 @@ func (j *job) key() string {
 	return j.item.Key
 }
 
-func newLane(route cursor.Route, s sink.Sink, perSecond float64, permit Permit, observe Observer) (*lane, error) {
+func newLane(route store.DeliveryRoute, s sink.Sink, perSecond float64, permit Permit, observe Observer) (*lane, error) {
 	policy, err := route.Retries()
 	if err != nil {
 		return nil, fmt.Errorf("retry_policy: %w", err)
@@ -346,7 +346,7 @@ func (l *lane) deliver(ctx context.Context, deliveries []sink.Delivery) (results
 	return l.sink.Deliver(ctx, deliveries)
 }
 
-func (l *lane) delivery(item *cursor.Item) sink.Delivery {
+func (l *lane) delivery(item *store.Item) sink.Delivery {
 	return sink.Delivery{
 		Event: tidemark.Event{
 			ID: item.ID, Seq: item.Seq, CreatedAt: item.CreatedAt, OccurredAt: item.OccurredAt,
@@ -362,7 +362,7 @@ func (l *lane) delivery(item *cursor.Item) sink.Delivery {
 // conclude turns the sink's answer into what is recorded.
 func (l *lane) conclude(ctx context.Context, j *job, answer sink.Result, blocked map[string]bool) {
 	failed := j.item.Errors + 1
-	r := cursor.Result{Reason: answer.Code, Detail: answer.Detail}
+	r := store.Result{Reason: answer.Code, Detail: answer.Detail}
 	if r.Reason == "" {
 		r.Reason = "failed"
 	}
@@ -371,7 +371,7 @@ func (l *lane) conclude(ctx context.Context, j *job, answer sink.Result, blocked
 	}
 	switch {
 	case answer.Outcome == sink.Delivered:
-		r = cursor.Result{Outcome: cursor.Sent}
+		r = store.Result{Outcome: store.Sent}
 	case answer.Outcome == sink.Retry && ctx.Err() != nil:
 		l.untried(j, gateClosed, 0, blocked)
 		return
@@ -384,20 +384,20 @@ func (l *lane) conclude(ctx context.Context, j *job, answer sink.Result, blocked
 		return
 	case answer.Outcome == sink.Unknown && ctx.Err() != nil:
 		// We cut it off: tried, and no reason to give it up.
-		r.Outcome = cursor.Pending
+		r.Outcome = store.Pending
 	case answer.Outcome == sink.Permanent:
-		r.Outcome = cursor.Failed
+		r.Outcome = store.Failed
 	case l.policy.Exhausted(failed):
-		r.Outcome = cursor.Failed
+		r.Outcome = store.Failed
 		r.Detail = fmt.Sprintf("%s (given up after %d attempts)", r.Detail, failed)
 	default:
-		r.Outcome = cursor.Pending
+		r.Outcome = store.Pending
 		r.Delay = max(answer.After, l.policy.Delay(failed))
 	}
-	if answer.Outcome == sink.Unknown && r.Outcome != cursor.Sent {
+	if answer.Outcome == sink.Unknown && r.Outcome != store.Sent {
 		r.Detail = "outcome unknown: " + r.Detail
 	}
-	if r.Outcome == cursor.Pending {
+	if r.Outcome == store.Pending {
 		blocked[j.key()] = j.key() != ""
 	}
 	l.mu.Lock()
@@ -405,7 +405,7 @@ func (l *lane) conclude(ctx context.Context, j *job, answer sink.Result, blocked
 	if answer.Gone {
 		l.gone = r.Detail
 	}
-	if r.Outcome != cursor.Sent {
+	if r.Outcome != store.Sent {
 		l.failure = r
 	}
 	l.end(j, r)
@@ -429,17 +429,17 @@ func (l *lane) untried(j *job, reason string, delay time.Duration, blocked map[s
 	// What is pending in the database stays so as it is. A replay that the breaker holds back would be due again at once.
 	held := reason == behindKey || reason == breakerOpen && j.item.Replay
 	if (!j.item.Fresh || j.staged) && !held {
-		j.result = &cursor.Result{}
+		j.result = &store.Result{}
 		return
 	}
-	l.end(j, cursor.Result{Outcome: cursor.Pending, Reason: reason, Delay: delay, Behind: reason == behindKey})
+	l.end(j, store.Result{Outcome: store.Pending, Reason: reason, Delay: delay, Behind: reason == behindKey})
 }
 
 // end records what came of the job. The caller holds mu.
-func (l *lane) end(j *job, r cursor.Result) {
+func (l *lane) end(j *job, r store.Result) {
 	r.Route, r.Seq, r.Fresh = l.route.ID, j.item.Seq, j.item.Fresh && !j.staged
 	if l.ordered {
-		wasWaiting, waits := !r.Fresh, r.Outcome == cursor.Pending
+		wasWaiting, waits := !r.Fresh, r.Outcome == store.Pending
 		switch {
 		case waits && !wasWaiting:
 			l.waiting.add(j.key(), 1)
@@ -458,13 +458,13 @@ func (l *lane) stage(j *job, reason string, delay time.Duration) {
 		l.waiting.add(j.key(), 1)
 	}
 	j.staged = true
-	j.result = &cursor.Result{
-		Route: l.route.ID, Seq: j.item.Seq, Fresh: true, Outcome: cursor.Pending, Reason: reason, Delay: delay, Behind: behind,
+	j.result = &store.Result{
+		Route: l.route.ID, Seq: j.item.Seq, Fresh: true, Outcome: store.Pending, Reason: reason, Delay: delay, Behind: behind,
 	}
 }
 
 // handOver returns what has ended, and stages what has not: the page goes on without it.
-func (l *lane) handOver() []cursor.Result {
+func (l *lane) handOver() []store.Result {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ended := l.ended

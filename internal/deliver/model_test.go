@@ -15,7 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
@@ -73,7 +73,7 @@ func (w *world) Epoch() int64             { w.mu.Lock(); defer w.mu.Unlock(); re
 
 func (*world) Delivered(string, []sink.Result, time.Duration) {}
 
-func (w *world) Open(r cursor.Route) (sink.Sink, error) { return fickle{w, r.ID}, nil }
+func (w *world) Open(r store.DeliveryRoute) (sink.Sink, error) { return fickle{w, r.ID}, nil }
 
 // fickle answers anything, after any time, but each attempt of an event always the same.
 type fickle struct {
@@ -159,7 +159,7 @@ func (w *world) earlierPending(at place) bool {
 }
 
 // due is tidemark.pending_due.
-func (w *world) due(rooms map[int32]int) (items []cursor.Item) {
+func (w *world) due(rooms map[int32]int) (items []store.Item) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	taken := map[int32]int{}
@@ -188,8 +188,8 @@ func (w *world) due(rooms map[int32]int) (items []cursor.Item) {
 		for _, at := range run {
 			if taken[at.route]++; taken[at.route] <= room {
 				q := w.pending[at]
-				items = append(items, cursor.Item{
-					Event: cursor.Event{Seq: at.seq, Key: w.key(at.seq)}, Routes: []int32{at.route}, Attempt: q.tries + 1, Errors: q.errors, Replay: q.replay,
+				items = append(items, store.Item{
+					Event: store.Event{Seq: at.seq, Key: w.key(at.seq)}, Routes: []int32{at.route}, Attempt: q.tries + 1, Errors: q.errors, Replay: q.replay,
 				})
 				w.handed[at] = true
 			}
@@ -203,7 +203,7 @@ func (w *world) pass(emit []string, unsettled bool) {
 	if w.d.Crowded() {
 		w.d.Recount(w.keys())
 	}
-	page := &cursor.Page{Items: w.due(w.d.Rooms()), Routes: []cursor.Route{
+	page := &store.Page{Items: w.due(w.d.Rooms()), Routes: []store.DeliveryRoute{
 		{ID: ordered, Code: "ordered", Ordering: "key", Timeout: 1, Concurrency: 2, RetryPolicy: policyOfModel},
 		{ID: alsoOrdered, Code: "also", Ordering: "key", Timeout: 1, Concurrency: 1, RetryPolicy: policyOfModel},
 		{ID: unordered, Code: "unordered", Ordering: "none", Timeout: 1, Concurrency: 2, RetryPolicy: policyOfModel},
@@ -213,8 +213,8 @@ func (w *world) pass(emit []string, unsettled bool) {
 	w.mu.Unlock()
 	fresh := map[place]bool{}
 	for seq := int64(w.read + 1); seq <= int64(len(w.events)); seq++ {
-		page.Items = append(page.Items, cursor.Item{
-			Event: cursor.Event{Seq: seq, Key: w.key(seq)}, Routes: allRoutes, Attempt: 1, Fresh: true,
+		page.Items = append(page.Items, store.Item{
+			Event: store.Event{Seq: seq, Key: w.key(seq)}, Routes: allRoutes, Attempt: 1, Fresh: true,
 		})
 		for _, route := range allRoutes {
 			fresh[place{route, seq}], w.handed[place{route, seq}] = true, true
@@ -231,7 +231,7 @@ func (w *world) pass(emit []string, unsettled bool) {
 var policyOfModel = []byte(fmt.Sprintf(`{"max_attempts": %d, "base_seconds": 0.5, "max_seconds": 2, "jitter": 0}`, attemptsOfModel))
 
 // settle is tidemark.settle, and looks at what it is told.
-func (w *world) settle(fresh map[place]bool, results []cursor.Result) {
+func (w *world) settle(fresh map[place]bool, results []store.Result) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	released := map[place]bool{} // by route and an event of the key
@@ -252,14 +252,14 @@ func (w *world) settle(fresh map[place]bool, results []cursor.Result) {
 		if p == nil {
 			p = &row{}
 		}
-		if r.Fresh || r.Detail != "" || r.Outcome != cursor.Pending {
+		if r.Fresh || r.Detail != "" || r.Outcome != store.Pending {
 			p.tries++
 		}
 		if r.Detail != "" {
 			p.errors++
 		}
 		switch r.Outcome {
-		case cursor.Pending:
+		case store.Pending:
 			p.due = time.Time{}
 			if !r.Behind {
 				p.due = time.Now().Add(r.Delay)
@@ -267,10 +267,10 @@ func (w *world) settle(fresh map[place]bool, results []cursor.Result) {
 				released[at] = true
 			}
 			w.pending[at] = p
-		case cursor.Sent, cursor.Failed:
+		case store.Sent, store.Failed:
 			delete(w.pending, at)
 			released[at] = true
-			if r.Outcome == cursor.Failed {
+			if r.Outcome == store.Failed {
 				w.dead = append(w.dead, at)
 			}
 		}
@@ -293,7 +293,7 @@ func (w *world) release(of map[place]bool) {
 }
 
 // keys is tidemark.pending_keys.
-func (w *world) keys() (keys []cursor.Waiting) {
+func (w *world) keys() (keys []store.Waiting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, route := range allRoutes {
@@ -305,11 +305,11 @@ func (w *world) keys() (keys []cursor.Waiting) {
 			}
 		}
 		if len(counts) > mostKeysOfModel {
-			keys = append(keys, cursor.Waiting{Route: route, Crowd: true, Events: all})
+			keys = append(keys, store.Waiting{Route: route, Crowd: true, Events: all})
 			continue
 		}
 		for key, events := range counts {
-			keys = append(keys, cursor.Waiting{Route: route, Key: key, Events: events})
+			keys = append(keys, store.Waiting{Route: route, Key: key, Events: events})
 		}
 	}
 	return keys

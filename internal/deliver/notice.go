@@ -5,7 +5,7 @@ import (
 
 	"github.com/sony/gobreaker/v2"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // Notice is for an operator.
@@ -92,7 +92,7 @@ func (d *Deliverer) Gone() []Gone {
 
 // Report tells the database what is for operators: findings, and routes to switch off. What it cannot tell it tells the next
 // time, in the same order for a subject: a target that went down and came back must not end as down.
-func (d *Deliverer) Report(ctx context.Context, c *cursor.Cursor) {
+func (d *Deliverer) Report(ctx context.Context, c *store.Cursor) {
 	var kept []Notice
 	untold := map[Notice]bool{}
 	for _, n := range d.Notices() {

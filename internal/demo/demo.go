@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/migrate"
 	"github.com/tidemarkhq/tidemark/packs"
 )
@@ -59,7 +59,7 @@ type show struct {
 	server  *devpg.Server
 	url     string
 	conn    *pgx.Conn
-	db      *postgres.DB
+	db      *store.DB
 	log     tail // of the daemons
 
 	receiver *receiver
@@ -95,7 +95,7 @@ func (s *show) start(ctx context.Context) (err error) {
 	if s.conn, err = pgx.Connect(ctx, s.url); err != nil {
 		return err
 	}
-	s.db = postgres.New(s.conn)
+	s.db = store.New(s.conn)
 	if s.receiver, err = newReceiver(ctx); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (s *show) install(ctx context.Context) error {
 		return errors.Join(err, errors.New("pack iu-core is not in this build"))
 	}
 	if err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
-		_, err := postgres.New(tx).InstallPack(ctx, pack.Name, pack.Version, pack.Checksum, pack.SQL)
+		_, err := store.New(tx).InstallPack(ctx, pack.Name, pack.Version, pack.Checksum, pack.SQL)
 		return err
 	}); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (s *show) install(ctx context.Context) error {
 
 // mend replays what the poison event became, once the application can take it.
 func (s *show) mend(ctx context.Context) error {
-	letters, err := s.db.DeadLetters(ctx, postgres.LetterFilter{})
+	letters, err := s.db.DeadLetters(ctx, store.LetterFilter{})
 	if err != nil {
 		return err
 	}

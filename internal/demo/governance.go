@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/migrate"
 	"github.com/tidemarkhq/tidemark/packs"
 )
@@ -135,7 +135,7 @@ func (g *governance) install(ctx context.Context) error {
 		return errors.Join(err, errors.New("pack governance is not in this build"))
 	}
 	if err := pgx.BeginFunc(ctx, g.conn, func(tx pgx.Tx) error {
-		_, err := postgres.New(tx).InstallPack(ctx, pack.Name, pack.Version, pack.Checksum, pack.SQL)
+		_, err := store.New(tx).InstallPack(ctx, pack.Name, pack.Version, pack.Checksum, pack.SQL)
 		return err
 	}); err != nil {
 		return err

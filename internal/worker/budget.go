@@ -3,7 +3,7 @@ package worker
 import (
 	"time"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // A budget says how much to read and how long to wait: more and sooner under load, less
@@ -34,7 +34,7 @@ func newBudget(most int, pollMin, pollMax time.Duration) *budget {
 }
 
 // spent takes in how a pass went: what came of it, and how long of it its deliveries took.
-func (b *budget) spent(page *cursor.Page, results []cursor.Result, acted, took time.Duration) {
+func (b *budget) spent(page *store.Page, results []store.Result, acted, took time.Duration) {
 	bytes, put := page.Bytes(), 0
 	for i := range results {
 		if results[i].Fresh && (results[i].Reason == "busy" || results[i].Reason == "behind_key") {
@@ -55,8 +55,8 @@ func (b *budget) spent(page *cursor.Page, results []cursor.Result, acted, took t
 const openShare = 10
 
 // ask is for the next page, where the page before is known.
-func (b *budget) ask(known *cursor.Page) cursor.Ask {
-	ask := cursor.Ask{Limit: b.limit, Bytes: b.bytes, Withhold: b.alone}
+func (b *budget) ask(known *store.Page) store.Ask {
+	ask := store.Ask{Limit: b.limit, Bytes: b.bytes, Withhold: b.alone}
 	if known != nil {
 		ask.KnownRoutes = known.RoutesVersion
 	}
@@ -80,7 +80,7 @@ const (
 func (b *budget) tooMuch() { b.limit, b.bytes, b.alone = 1, 1, true }
 
 // read takes in how long reading the page took, of the lease.
-func (b *budget) read(page *cursor.Page, took, lease time.Duration) {
+func (b *budget) read(page *store.Page, took, lease time.Duration) {
 	bytes := page.Bytes()
 	switch {
 	case took > lease/slowRead && len(page.Items) > 1:

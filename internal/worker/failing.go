@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // failingAfter is how often in a row the same thing may fail before it is a finding; a read that takes a lease twice.
@@ -52,7 +52,7 @@ func (f *failing) failed(ctx context.Context, place string, err error) {
 	}
 	f.times++
 	// A read that takes as long as a lease each time is not repeated five times before it is told.
-	tell := f.times%failingAfter == 0 || f.times == 2 && place == "read" && cursor.TooMuch(err)
+	tell := f.times%failingAfter == 0 || f.times == 2 && place == "read" && store.TooMuch(err)
 	if tell {
 		f.why = fmt.Errorf("%s fails again and again: %s", place, words) // the message is for the log: it may quote a payload
 	}

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/internal/failpoint"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 const (
@@ -53,7 +53,7 @@ func (e anewError) Error() string {
 // from before the question to the database by our monotonic clock, so that no clock that
 // steps can make it longer.
 type lease struct {
-	cursor *cursor.Cursor
+	cursor *store.Cursor
 	ctx    context.Context //nolint:containedctx // the lease is what the context is about
 	cancel context.CancelCauseFunc
 	over   chan struct{} // closed when watch has returned
@@ -73,12 +73,12 @@ type lease struct {
 // claimer is a cursor whose lease can be asked for.
 type claimer interface {
 	Lease() time.Duration
-	Claim(ctx context.Context) (cursor.Claim, error)
+	Claim(ctx context.Context) (store.Claim, error)
 }
 
 // claim asks for the lease. The end of ctx does not take a question back: the database may have said yes already, and a
 // lease that was got must be given back, or another instance waits for its end.
-func claim(ctx context.Context, c claimer) (cursor.Claim, error) {
+func claim(ctx context.Context, c claimer) (store.Claim, error) {
 	asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Lease())
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWord, cancel) })()
@@ -86,7 +86,7 @@ func claim(ctx context.Context, c claimer) (cursor.Claim, error) {
 }
 
 // hold begins to watch over a lease that was claimed after began.
-func hold(ctx context.Context, c *cursor.Cursor, began time.Time, busy func() bool) *lease {
+func hold(ctx context.Context, c *store.Cursor, began time.Time, busy func() bool) *lease {
 	l := &lease{cursor: c, over: make(chan struct{}), until: began.Add(c.Lease()), live: map[int32]bool{}, changed: make(chan struct{})}
 	// The end of ctx ends reading; deliveries that are under way may come to their end.
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -167,7 +167,7 @@ func (l *lease) beat() error {
 	defer cancel()
 	gate, live, shut, err := l.cursor.Beat(ctx)
 	switch {
-	case cursor.Is(err, cursor.Fenced):
+	case store.Is(err, store.Fenced):
 		return errFenced
 	case err != nil:
 		return nil //nolint:nilerr // asked again until the lease is over
@@ -203,7 +203,7 @@ func (l *lease) shutBy(began time.Time, shut []string) {
 
 // read tells the lease what a read, asked at began, has found out: the gates are open and
 // these routes are live.
-func (l *lease) read(began time.Time, page *cursor.Page) {
+func (l *lease) read(began time.Time, page *store.Page) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if fresh := began.Add(freshFor); fresh.After(l.fresh) {

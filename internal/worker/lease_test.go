@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // far is a database behind a network: a question takes a while to arrive, and its answer to come
@@ -74,7 +74,7 @@ func TestLeaseEndsBeforeItsEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				f.until = began.Add(f.lease) // of the claim
-				l := hold(t.Context(), cursor.New(&f, "w", "o", f.lease), began, func() bool { return true })
+				l := hold(t.Context(), store.NewCursor(&f, "w", "o", f.lease), began, func() bool { return true })
 				<-l.ctx.Done()
 				if left := time.Until(f.until); left < margin/2 || left > margin+2*beatTime {
 					t.Errorf("deliveries are cut off %s before the end of the lease, want about %s", left, margin)

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // A Looker looks for work for everybody in a process who sleeps: one statement about once
@@ -18,7 +18,7 @@ import (
 // for the others. Who wants something else of the database now and then can have it done
 // by the same statement.
 type Looker struct {
-	db    cursor.Querier
+	db    store.Querier
 	owner string
 	lease time.Duration
 	every time.Duration
@@ -27,7 +27,7 @@ type Looker struct {
 
 	mu      sync.Mutex
 	asleep  map[*sleeper]struct{}
-	errands cursor.Errands
+	errands store.Errands
 	asked   []chan<- answer
 	looking bool
 	looked  time.Time
@@ -36,13 +36,13 @@ type Looker struct {
 }
 
 type answer struct {
-	seen cursor.Seen
+	seen store.Seen
 	err  error
 }
 
 // A sleeper is out of Looker.sleep, and goes back by Looker.leave.
 type sleeper struct {
-	cursor.Sleeper
+	store.Sleeper
 	woken  chan struct{}
 	rested func(began time.Time) // its lease was renewed by a look asked at began; nil: of no interest
 }
@@ -57,7 +57,7 @@ const (
 
 // NewLooker returns one for the workers of owner, with leases that long, that would else
 // look for themselves every poll. It does nothing before Run.
-func NewLooker(db cursor.Querier, owner string, lease, poll time.Duration, log *slog.Logger) *Looker {
+func NewLooker(db store.Querier, owner string, lease, poll time.Duration, log *slog.Logger) *Looker {
 	every := min(poll, lookAtLeast)
 	return &Looker{
 		// A little less than once a second: with what else a process asks, upkeep and the
@@ -84,7 +84,7 @@ func (l *Looker) Run(ctx context.Context) {
 }
 
 // sleep puts a cursor among those that are looked for.
-func (l *Looker) sleep(c cursor.Sleeper, rested func(began time.Time)) *sleeper {
+func (l *Looker) sleep(c store.Sleeper, rested func(began time.Time)) *sleeper {
 	s := &sleeper{Sleeper: c, woken: make(chan struct{}, 1), rested: rested}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +99,7 @@ func (l *Looker) leave(s *sleeper) {
 }
 
 // wait sleeps until there is something to do for the cursor, or ctx is done.
-func (l *Looker) wait(ctx context.Context, c cursor.Sleeper) {
+func (l *Looker) wait(ctx context.Context, c store.Sleeper) {
 	s := l.sleep(c, nil)
 	defer l.leave(s)
 	select {
@@ -111,20 +111,20 @@ func (l *Looker) wait(ctx context.Context, c cursor.Sleeper) {
 func (l *Looker) look(ctx context.Context) {
 	l.mu.Lock()
 	sleepers, errands, asked := slices.Collect(maps.Keys(l.asleep)), l.errands, l.asked
-	l.errands, l.asked = cursor.Errands{}, nil
+	l.errands, l.asked = store.Errands{}, nil
 	l.looking = len(sleepers)+len(asked) > 0
 	looking := l.looking
 	l.mu.Unlock()
 	if !looking {
 		return
 	}
-	cursors := make([]cursor.Sleeper, len(sleepers))
+	cursors := make([]store.Sleeper, len(sleepers))
 	for i, s := range sleepers {
 		cursors[i] = s.Sleeper
 	}
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, lookTime)
-	seen, err := cursor.Look(limited, l.db, l.owner, l.lease, cursors, errands)
+	seen, err := store.Look(limited, l.db, l.owner, l.lease, cursors, errands)
 	cancel()
 	l.ended(ctx, err, errands)
 	for _, c := range asked {
@@ -141,7 +141,7 @@ func (l *Looker) look(ctx context.Context) {
 	}
 }
 
-func (l *Looker) ended(ctx context.Context, err error, errands cursor.Errands) {
+func (l *Looker) ended(ctx context.Context, err error, errands store.Errands) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.looking, l.looked = false, time.Now()
@@ -157,13 +157,13 @@ func (l *Looker) ended(ctx context.Context, err error, errands cursor.Errands) {
 var errAlone = errors.New("looks go alone")
 
 // carry has something done by the next look.
-func (l *Looker) carry(ctx context.Context, guest bool, add func(*cursor.Errands)) (cursor.Seen, error) {
+func (l *Looker) carry(ctx context.Context, guest bool, add func(*store.Errands)) (store.Seen, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	l.mu.Lock()
 	if guest && time.Now().Before(l.alone) {
 		l.mu.Unlock()
-		return cursor.Seen{}, errAlone
+		return store.Seen{}, errAlone
 	}
 	told := make(chan answer, 1)
 	add(&l.errands)
@@ -180,15 +180,15 @@ func (l *Looker) carry(ctx context.Context, guest bool, add func(*cursor.Errands
 	case a := <-told:
 		return a.seen, a.err
 	case <-ctx.Done():
-		return cursor.Seen{}, ctx.Err()
+		return store.Seen{}, ctx.Err()
 	}
 }
 
 // Registry returns what there is to run.
-func (l *Looker) Registry(ctx context.Context) (cursor.Registry, error) {
-	seen, err := l.carry(ctx, false, func(e *cursor.Errands) { e.Registry = true })
+func (l *Looker) Registry(ctx context.Context) (store.Registry, error) {
+	seen, err := l.carry(ctx, false, func(e *store.Errands) { e.Registry = true })
 	if err != nil {
-		return cursor.Registry{}, err
+		return store.Registry{}, err
 	}
 	return *seen.Registry, nil
 }
@@ -196,13 +196,13 @@ func (l *Looker) Registry(ctx context.Context) (cursor.Registry, error) {
 // Beat beats for the daemon of this name. Whoever gets an error should do it by other
 // means: this one depends on all that a look does.
 func (l *Looker) Beat(ctx context.Context, name string, facts map[string]any) error {
-	_, err := l.carry(ctx, true, func(e *cursor.Errands) { e.Beat, e.Facts = name, facts })
+	_, err := l.carry(ctx, true, func(e *store.Errands) { e.Beat, e.Facts = name, facts })
 	return err
 }
 
 // Silence looks for who has fallen silent and returns rows of tidemark.stale_check. An
 // error is as for Beat.
 func (l *Looker) Silence(ctx context.Context) (json.RawMessage, error) {
-	seen, err := l.carry(ctx, true, func(e *cursor.Errands) { e.Silence = true })
+	seen, err := l.carry(ctx, true, func(e *store.Errands) { e.Silence = true })
 	return seen.Silence, err
 }

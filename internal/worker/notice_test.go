@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/internal/deliver"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 const openFindings = `select subject from tidemark.finding where kind = 'target_down' and closed_at is null order by 1`
@@ -38,19 +38,19 @@ func TestReportThatFails(t *testing.T) {
 	emit(t, db, "a1")
 	exec(t, db, `select tidemark.worker_finding('default', 'target_down', code, 'x') from unnest('{app,other}'::text[]) code`)
 
-	c := cursor.New(db.Pool, "default", "test", time.Minute)
+	c := store.NewCursor(db.Pool, "default", "test", time.Minute)
 	if claim, err := c.Claim(t.Context()); err != nil || claim.Status != "claimed" {
 		t.Fatal(claim, err)
 	}
 	d := deliver.New(ts, always{}, silent{})
 	t.Cleanup(func() { _ = d.Close() })
 	d.Begin(nil)
-	var routes []cursor.Route
+	var routes []store.DeliveryRoute
 	for _, code := range []string{"app", "other"} {
-		routes = append(routes, cursor.Route{ID: int32(len(routes) + 1), Code: code, TargetRef: code, Ordering: "none", Timeout: 60, Concurrency: 1})
+		routes = append(routes, store.DeliveryRoute{ID: int32(len(routes) + 1), Code: code, TargetRef: code, Ordering: "none", Timeout: 60, Concurrency: 1})
 	}
-	item := cursor.Item{Event: cursor.Event{Seq: 1}, Routes: []int32{1, 2}, Attempt: 1, Fresh: true}
-	d.Act(t.Context(), &cursor.Page{Routes: routes, Items: []cursor.Item{item}})
+	item := store.Item{Event: store.Event{Seq: 1}, Routes: []int32{1, 2}, Attempt: 1, Fresh: true}
+	d.Act(t.Context(), &store.Page{Routes: routes, Items: []store.Item{item}})
 	d.Quiesce()
 	d.Collect()
 
@@ -70,12 +70,12 @@ func TestReportThatFails(t *testing.T) {
 func TestReportOfAFencedInstance(t *testing.T) {
 	t.Parallel()
 	db, _ := setup(t, "")
-	old := cursor.New(db.Pool, "default", "old", time.Minute)
+	old := store.NewCursor(db.Pool, "default", "old", time.Minute)
 	if _, err := old.Claim(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, db, `update tidemark.heartbeat set lease_epoch = lease_epoch + 1 where executor_id = tidemark.executor_id('default', 'outbox', 0)`)
-	if err := old.HeldFinding(t.Context(), "target_down", "app", "late", ""); !cursor.Is(err, cursor.Fenced) {
+	if err := old.HeldFinding(t.Context(), "target_down", "app", "late", ""); !store.Is(err, store.Fenced) {
 		t.Errorf("error: %v", err)
 	}
 	if open := texts(t, db, openFindings); len(open) != 0 {

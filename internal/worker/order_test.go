@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
@@ -87,7 +87,7 @@ func TestCrowd(t *testing.T) {
 	db, ts := setup(t, `, "ordering": "key"`)
 	exec(t, db, `insert into tidemark.pending (worker_id, route_id, seq, key, next_attempt_at)
 		select w.id, r.id, -n, 'k' || n, clock_timestamp() + interval '1 hour' from tidemark.worker w, tidemark.outbound_route r, generate_series(1, $1::integer) n
-		where w.worker = 'default'`, cursor.MaxKeys+1)
+		where w.worker = 'default'`, store.MaxKeys+1)
 	run(t, db, ts)
 	emit := func(key string) {
 		t.Helper()

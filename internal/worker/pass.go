@@ -8,15 +8,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/internal/failpoint"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // work is the life of an event, from the claim of the cursor on: read, act, settle, and
 // again. It returns when the lease is over or ctx is done, with everything settled that
 // could be.
 func (w *Worker) work(ctx context.Context, l *lease) error {
-	var page, last *cursor.Page
+	var page, last *store.Page
 	for {
 		if page == nil {
 			var err error
@@ -95,7 +95,7 @@ const (
 )
 
 // read is one transaction, which makes durable what it returns before anything leaves.
-func (w *Worker) read(ctx context.Context, l *lease, known *cursor.Page) (*cursor.Page, error) {
+func (w *Worker) read(ctx context.Context, l *lease, known *store.Page) (*store.Page, error) {
 	for try := 0; ; try++ {
 		w.recountKeys(ctx)
 		ask := w.budget.ask(known)
@@ -109,11 +109,11 @@ func (w *Worker) read(ctx context.Context, l *lease, known *cursor.Page) (*curso
 				w.budget.read(page, time.Since(began), w.cursor.Lease())
 			}
 			return page, nil
-		case cursor.Is(err, cursor.Fenced):
+		case store.Is(err, store.Fenced):
 			return nil, errFenced
-		case cursor.Is(err, cursor.Edited):
-			return nil, cursor.ErrHeld
-		case cursor.TooMuch(err):
+		case store.Is(err, store.Edited):
+			return nil, store.ErrHeld
+		case store.TooMuch(err):
 			w.budget.tooMuch()
 		}
 		if err := w.cannotRead(ctx, l, try, err); err != nil {
@@ -133,7 +133,7 @@ func (w *Worker) cannotRead(ctx context.Context, l *lease, try int, err error) e
 
 // ask has a deadline, as every statement has: a connection that the network has forgotten
 // gives no answer, ever. What takes longer than the lease is of no use to anybody.
-func (w *Worker) ask(ctx context.Context, l *lease, ask cursor.Ask, known *cursor.Page) (*cursor.Page, error) {
+func (w *Worker) ask(ctx context.Context, l *lease, ask store.Ask, known *store.Page) (*store.Page, error) {
 	failpoint.Pause("read")
 	began := time.Now()
 	limited, cancel := w.limited(ctx, l)
@@ -161,13 +161,13 @@ func (w *Worker) limited(ctx context.Context, l *lease) (context.Context, func()
 
 // A readAhead is the page behind the one that is acted on, or why there is none.
 type readAhead struct {
-	page *cursor.Page
+	page *store.Page
 	took time.Duration
 	err  error
 }
 
 // readAhead reads the page behind this one.
-func (w *Worker) readAhead(ctx context.Context, l *lease, page *cursor.Page) <-chan readAhead {
+func (w *Worker) readAhead(ctx context.Context, l *lease, page *store.Page) <-chan readAhead {
 	ask := w.budget.ask(page)
 	// What this page makes pending is not settled yet.
 	ask.After, ask.NothingPending = page, true
@@ -184,11 +184,11 @@ func (w *Worker) readAhead(ctx context.Context, l *lease, page *cursor.Page) <-c
 }
 
 // take takes in what was read ahead. Nil: it is read again.
-func (w *Worker) take(ahead readAhead) *cursor.Page {
+func (w *Worker) take(ahead readAhead) *store.Page {
 	switch {
 	case ahead.err == nil:
 		w.budget.read(ahead.page, ahead.took, w.cursor.Lease())
-	case cursor.TooMuch(ahead.err):
+	case store.TooMuch(ahead.err):
 		w.budget.tooMuch()
 	}
 	return ahead.page
@@ -201,7 +201,7 @@ const settleTime = 5 * time.Second
 // cursor, in one transaction under the lease's epoch. It runs to its end even when the
 // worker is told to stop or its lease has run out: as long as nobody else has taken the
 // cursor the record is right, and without it everything would be delivered again.
-func (w *Worker) settle(ctx context.Context, l *lease, page *cursor.Page, results []cursor.Result) error {
+func (w *Worker) settle(ctx context.Context, l *lease, page *store.Page, results []store.Result) error {
 	if page != nil && len(results) == 0 && page.Inside == 0 && !w.cursor.Moves(page) && w.inTx == nil {
 		return nil
 	}
@@ -210,15 +210,15 @@ func (w *Worker) settle(ctx context.Context, l *lease, page *cursor.Page, result
 		began := time.Now()
 		err := w.settleOnce(unhurried, l, page, results)
 		switch {
-		case err == nil, errors.Is(err, cursor.ErrSettled):
+		case err == nil, errors.Is(err, store.ErrSettled):
 			w.cursor.Settled(page)
 			w.observe.Settled(len(results), time.Since(began))
 			return nil
-		case cursor.Is(err, cursor.Fenced):
+		case store.Is(err, store.Fenced):
 			return errFenced
 		case w.hard.Err() != nil, errors.As(err, &closedError{}):
 			return err
-		case !cursor.Transient(err):
+		case !store.Transient(err):
 			w.log.ErrorContext(ctx, "cannot settle", "error", err)
 			w.failing.failed(w.hard, "settle", err)
 			return err
@@ -233,7 +233,7 @@ func (w *Worker) settle(ctx context.Context, l *lease, page *cursor.Page, result
 	}
 }
 
-func (w *Worker) settleOnce(ctx context.Context, l *lease, page *cursor.Page, results []cursor.Result) error {
+func (w *Worker) settleOnce(ctx context.Context, l *lease, page *store.Page, results []store.Result) error {
 	if w.inTx == nil || page == nil || len(page.Items) == 0 {
 		patience := max(settleTime, w.cursor.Lease())
 		if page != nil {
@@ -258,7 +258,7 @@ func (w *Worker) settleOnce(ctx context.Context, l *lease, page *cursor.Page, re
 	})
 }
 
-func routes(page *cursor.Page) (ids []int32) {
+func routes(page *store.Page) (ids []int32) {
 	for i := range page.Items {
 		ids = append(ids, page.Items[i].Routes...)
 	}

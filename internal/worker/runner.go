@@ -10,23 +10,23 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // Handler acts on what was read, outside of any transaction. It is used from one
 // goroutine.
 type Handler interface {
 	// Begin is called with every claim: keys are those with events pending.
-	Begin(keys []cursor.Waiting)
+	Begin(keys []store.Waiting)
 	// Crowded: there were too many keys to know, and they may be counted again.
 	Crowded() bool
 	// Recount is Begin for those routes alone, in mid-lease.
-	Recount(keys []cursor.Waiting)
+	Recount(keys []store.Waiting)
 	// Act does something with the page's items, until ctx is done, and returns a result
 	// for each fresh item and route, and whatever else has ended since it last returned.
-	Act(ctx context.Context, page *cursor.Page) []cursor.Result
+	Act(ctx context.Context, page *store.Page) []store.Result
 	// Collect returns what has ended since.
-	Collect() []cursor.Result
+	Collect() []store.Result
 	// Rooms says how many pending items each route takes; those it does not name take 100.
 	Rooms() map[int32]int
 	// Ready is signalled when there is something to collect.
@@ -38,14 +38,14 @@ type Handler interface {
 	// Quiesce returns when nothing is under way any more.
 	Quiesce()
 	// Report says what is for operators, after each settle.
-	Report(ctx context.Context, c *cursor.Cursor)
+	Report(ctx context.Context, c *store.Cursor)
 }
 
 // Transactional is a handler whose effects commit with the cursor.
 type Transactional interface {
 	// Apply does something with the page's items in tx and returns a result for each
 	// item and route. An error takes the page back; it is read again.
-	Apply(ctx context.Context, tx pgx.Tx, c *cursor.Cursor, page *cursor.Page) ([]cursor.Result, error)
+	Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *store.Page) ([]store.Result, error)
 }
 
 // Observer is told what a worker does. It must not block.
@@ -58,7 +58,7 @@ type Observer interface {
 
 // Pool is a *pgxpool.Pool.
 type Pool interface {
-	cursor.Querier
+	store.Querier
 	Begin(ctx context.Context) (pgx.Tx, error)
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }
@@ -95,7 +95,7 @@ type Waker interface {
 
 // Worker runs passes under a lease, and waits for the lease while another instance has it.
 type Worker struct {
-	cursor  *cursor.Cursor
+	cursor  *store.Cursor
 	begin   Pool
 	budget  *budget
 	handler Handler
@@ -122,7 +122,7 @@ type Worker struct {
 // New returns a worker that does nothing yet.
 func New(pool Pool, o Options) *Worker {
 	w := &Worker{
-		cursor: cursor.New(pool, o.Worker, o.Owner, o.Lease), begin: pool,
+		cursor: store.NewCursor(pool, o.Worker, o.Owner, o.Lease), begin: pool,
 		budget: newBudget(o.MaxBatch, o.PollMin, o.PollMax), handler: o.Handler, inTx: o.InTx, permit: o.Permit,
 		wake: o.Wake, look: o.Look, observe: o.Observe, voice: voice{log: o.Log.With("worker", o.Worker)}, stop: o.StopTime,
 		unread: unreads{},
@@ -155,7 +155,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil && claim.Status != "claimed":
 			return nil
-		case cursor.Is(err, cursor.NotFound):
+		case store.Is(err, store.NotFound):
 			return err
 		case err != nil:
 			w.say(ctx, slog.LevelWarn, "cannot claim", "error", err)
@@ -219,7 +219,7 @@ func (w *Worker) tenure(ctx context.Context, began time.Time) {
 	}
 }
 
-func (w *Worker) waiting(ctx context.Context) ([]cursor.Waiting, error) {
+func (w *Worker) waiting(ctx context.Context) ([]store.Waiting, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.cursor.Lease())
 	defer cancel()
 	return w.cursor.Waiting(ctx)
@@ -355,8 +355,8 @@ func (w *Worker) doze(ctx context.Context, l *lease) error {
 	return until(ctx, w, l, s.woken)
 }
 
-func (w *Worker) sleeper(epoch int64) cursor.Sleeper {
-	return cursor.Sleeper{Worker: w.cursor.Name(), Source: "outbox", Epoch: epoch}
+func (w *Worker) sleeper(epoch int64) store.Sleeper {
+	return store.Sleeper{Worker: w.cursor.Name(), Source: "outbox", Epoch: epoch}
 }
 
 // until waits for one of the many things that end a wait.

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/internal/failpoint"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // TableOptions are what a worker of a table needs. All are required but Handle and Look.
@@ -26,8 +26,8 @@ type TableOptions struct {
 	PollMax        time.Duration
 	StopTime       time.Duration // for the pass under way when the worker is told to stop
 
-	Handle  cursor.Handle // nil: the handler is in the database
-	Look    *Looker       // nil: it looks for itself, also asleep
+	Handle  store.Handle // nil: the handler is in the database
+	Look    *Looker      // nil: it looks for itself, also asleep
 	Observe Observer
 	Log     *slog.Logger
 }
@@ -37,7 +37,7 @@ type TableOptions struct {
 // nothing to renew.
 type Table struct {
 	voice
-	cursor *cursor.Table
+	cursor *store.Table
 	o      TableOptions
 	page   int // rows at most, while Handle takes too long; 0: as the worker says
 
@@ -45,9 +45,9 @@ type Table struct {
 }
 
 // NewTable returns a worker that does nothing yet.
-func NewTable(pool cursor.Pool, o TableOptions) *Table {
+func NewTable(pool store.Pool, o TableOptions) *Table {
 	t := &Table{
-		cursor: cursor.NewTable(pool, o.Worker, o.Source, o.Shard, o.Owner, o.Lease), o: o,
+		cursor: store.NewTable(pool, o.Worker, o.Source, o.Shard, o.Owner, o.Lease), o: o,
 		voice: voice{log: o.Log.With("worker", o.Worker, "source", o.Source, "shard", o.Shard)},
 	}
 	t.failing.report = t.cursor.Failing
@@ -68,7 +68,7 @@ func (t *Table) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil && claim.Status != "claimed":
 			return nil
-		case cursor.Is(err, cursor.NotFound):
+		case store.Is(err, store.NotFound):
 			return err
 		case err != nil:
 			t.say(ctx, slog.LevelWarn, "cannot claim", "error", err)
@@ -83,7 +83,7 @@ func (t *Table) Run(ctx context.Context) error {
 			if err != nil && ctx.Err() == nil {
 				t.say(ctx, slog.LevelWarn, "lost the lease", "error", err)
 			}
-			if cursor.Is(err, cursor.Fenced) {
+			if store.Is(err, store.Fenced) {
 				t.conflict(hard)
 			} else {
 				t.release(hard)
@@ -102,8 +102,8 @@ func (t *Table) Run(ctx context.Context) error {
 	return nil
 }
 
-func (t *Table) sleeper(epoch int64) cursor.Sleeper {
-	return cursor.Sleeper{Worker: t.o.Worker, Source: t.o.Source, Shard: t.o.Shard, Epoch: epoch}
+func (t *Table) sleeper(epoch int64) store.Sleeper {
+	return store.Sleeper{Worker: t.o.Worker, Source: t.o.Source, Shard: t.o.Shard, Epoch: epoch}
 }
 
 func (t *Table) conflict(ctx context.Context) {
@@ -134,7 +134,7 @@ func (t *Table) work(ctx, hard context.Context) error {
 		switch {
 		case err == nil && pass.Status == "cut":
 			// The cursor knows how many rows the next page is to have, down to the one that is at fault.
-			tooSlow := &pgconn.PgError{Code: cursor.Timeout, Message: pass.Detail}
+			tooSlow := &pgconn.PgError{Code: store.Timeout, Message: pass.Detail}
 			t.say(ctx, slog.LevelWarn, "a page was cut off", "detail", pass.Detail)
 			t.failing.failed(ctx, "pass", tooSlow)
 			if !pass.More {
@@ -145,7 +145,7 @@ func (t *Table) work(ctx, hard context.Context) error {
 		case err == nil:
 			try, tooLong = 0, ""
 			t.failing.well(ctx)
-		case cursor.Is(err, cursor.Fenced):
+		case store.Is(err, store.Fenced):
 			return err
 		case t.timedOut(err) && t.page != 1:
 			// Fewer rows, down to the one that is at fault: each try takes as long as a page may.
@@ -159,7 +159,7 @@ func (t *Table) work(ctx, hard context.Context) error {
 		default:
 			t.say(ctx, slog.LevelWarn, "a pass failed", "error", err)
 			t.failing.failed(ctx, "pass", err)
-			if !cursor.Transient(err) {
+			if !store.Transient(err) {
 				return err // another instance may do better, and an operator sees who has the lease
 			}
 			sleep(ctx, pause(try))
@@ -199,7 +199,7 @@ func (t *Table) work(ctx, hard context.Context) error {
 }
 
 // pass runs one pass to its end, also when the worker is told to stop meanwhile.
-func (t *Table) pass(ctx context.Context, tooLong string) (cursor.Pass, error) {
+func (t *Table) pass(ctx context.Context, tooLong string) (store.TableResult, error) {
 	if t.o.Handle == nil {
 		// The server ends what takes too long, and narrows it down; the deadline is for connections that the network
 		// has forgotten.
@@ -211,9 +211,9 @@ func (t *Table) pass(ctx context.Context, tooLong string) (cursor.Pass, error) {
 	defer cancel()
 	handle := t.o.Handle
 	if tooLong != "" {
-		handle = func(_ context.Context, _ pgx.Tx, rows []cursor.Row) (failed []cursor.FailedRow, splits int, err error) {
+		handle = func(_ context.Context, _ pgx.Tx, rows []store.Row) (failed []store.FailedRow, splits int, err error) {
 			for _, r := range rows {
-				failed = append(failed, cursor.FailedRow{Row: r, Message: tooLong})
+				failed = append(failed, store.FailedRow{Row: r, Message: tooLong})
 			}
 			return failed, 0, nil
 		}
@@ -223,5 +223,5 @@ func (t *Table) pass(ctx context.Context, tooLong string) (cursor.Pass, error) {
 
 // timedOut: a function of this program is ended by its context, what it does in the database also by the server.
 func (t *Table) timedOut(err error) bool {
-	return t.o.Handle != nil && (cursor.Is(err, cursor.Timeout) || errors.Is(err, context.DeadlineExceeded))
+	return t.o.Handle != nil && (store.Is(err, store.Timeout) || errors.Is(err, context.DeadlineExceeded))
 }

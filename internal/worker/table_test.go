@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -36,7 +36,7 @@ func runTable(t *testing.T, db *tidemarktest.DB, timeout time.Duration) (stop fu
 	return stop
 }
 
-func runTableOn(t *testing.T, db *tidemarktest.DB, pool cursor.Pool, timeout time.Duration) (cancel, stop func()) {
+func runTableOn(t *testing.T, db *tidemarktest.DB, pool store.Pool, timeout time.Duration) (cancel, stop func()) {
 	t.Helper()
 	owner := fmt.Sprintf("test/%d", time.Now().UnixNano())
 	w := worker.NewTable(pool, worker.TableOptions{

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/internal/deliver"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 	"github.com/tidemarkhq/tidemark/sink"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -93,7 +93,7 @@ func (s *target) count() int {
 // targets opens them by name.
 type targets map[string]*target
 
-func (ts targets) Open(r cursor.Route) (sink.Sink, error) {
+func (ts targets) Open(r store.DeliveryRoute) (sink.Sink, error) {
 	if ts[r.TargetRef] == nil {
 		return nil, fmt.Errorf("there is no target %q", r.TargetRef)
 	}

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 const (
@@ -25,7 +25,7 @@ type itemID struct {
 	replay int32
 }
 
-func idOf(item *cursor.Item) itemID {
+func idOf(item *store.Item) itemID {
 	id := itemID{event: item.ID}
 	if item.Replay {
 		id.replay = item.Routes[0]
@@ -61,7 +61,7 @@ func (u *unread) failed(err error, bytes int64, now time.Time, lease time.Durati
 	case errors.Is(err, errLeaseOver):
 		u.leases++
 		return false // another lease is needed to give it up
-	case cursor.TooMuch(err):
+	case store.TooMuch(err):
 		u.tries++
 		return bytes > smallPayload && u.tries >= readTries && now.Sub(u.since) >= lease
 	default:
@@ -72,7 +72,7 @@ func (u *unread) failed(err error, bytes int64, now time.Time, lease time.Durati
 // unreads are those of a worker.
 type unreads map[itemID]*unread
 
-func (all unreads) of(item *cursor.Item) *unread {
+func (all unreads) of(item *store.Item) *unread {
 	u := all[idOf(item)]
 	if u == nil {
 		u = &unread{}
@@ -81,7 +81,7 @@ func (all unreads) of(item *cursor.Item) *unread {
 	return u
 }
 
-func (all unreads) forget(item *cursor.Item) { delete(all, idOf(item)) }
+func (all unreads) forget(item *store.Item) { delete(all, idOf(item)) }
 
 // forgetGivenUp is called when that is settled: a replay of it is asked for.
 func (all unreads) forgetGivenUp() {

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"pgregory.net/rapid"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // A question is one for a payload that did not come: how it ended, under which lease, when it was asked and answered.
@@ -23,7 +23,7 @@ type question struct {
 var (
 	errTooLate = fmt.Errorf("timeout: %w", context.DeadlineExceeded)
 	errCutOff  = fmt.Errorf("%w: %w", context.DeadlineExceeded, errLeaseOver)
-	canceled   = &pgconn.PgError{Code: cursor.Timeout} // by a statement_timeout, or an operator
+	canceled   = &pgconn.PgError{Code: store.Timeout} // by a statement_timeout, or an operator
 	noRoom     = &pgconn.PgError{Code: "53200"}
 	elsewhere  = &pgconn.PgError{Code: "57P01"} // the session was ended
 )
@@ -43,11 +43,11 @@ func givenUp(history []question, bytes int64, lease time.Duration) bool {
 		switch {
 		case errors.Is(q.why, errLeaseOver):
 			leases++
-		case q.epoch == last.epoch && cursor.TooMuch(q.why):
+		case q.epoch == last.epoch && store.TooMuch(q.why):
 			tries++
 		}
 	}
-	return leases >= cutOffs || !errors.Is(last.why, errLeaseOver) && cursor.TooMuch(last.why) && tries >= readTries && last.answered.Sub(first) >= lease
+	return leases >= cutOffs || !errors.Is(last.why, errLeaseOver) && store.TooMuch(last.why) && tries >= readTries && last.answered.Sub(first) >= lease
 }
 
 // An event is given up when its payload is large and has not come, twice, for as long as a lease takes, under one lease; or
@@ -58,7 +58,7 @@ func TestUnreadRule(t *testing.T) {
 		const lease = 10 * time.Second
 		bytes := rapid.SampledFrom([]int64{1, smallPayload, smallPayload + 1, 1 << 30}).Draw(t, "bytes")
 		all := unreads{}
-		item := &cursor.Item{Event: cursor.Event{ID: "a", Seq: 7}, Withheld: bytes}
+		item := &store.Item{Event: store.Event{ID: "a", Seq: 7}, Withheld: bytes}
 		now, epoch := time.Unix(0, 0), int64(1)
 		var history []question
 		for range rapid.IntRange(1, 40).Draw(t, "questions") {
@@ -100,8 +100,8 @@ func TestUnreadRule(t *testing.T) {
 func TestGivenUpIsForgotten(t *testing.T) {
 	t.Parallel()
 	all := unreads{}
-	item := &cursor.Item{Event: cursor.Event{ID: "a", Seq: 7}, Routes: []int32{1, 2}, Withheld: 1 << 20}
-	other := &cursor.Item{Event: cursor.Event{ID: "b", Seq: 8}, Routes: []int32{1}, Withheld: 1 << 20}
+	item := &store.Item{Event: store.Event{ID: "a", Seq: 7}, Routes: []int32{1, 2}, Withheld: 1 << 20}
+	other := &store.Item{Event: store.Event{ID: "b", Seq: 8}, Routes: []int32{1}, Withheld: 1 << 20}
 	all.of(item).given = true
 	all.of(other).leases = 3
 	all.of(item).under(9, time.Unix(0, 0))
@@ -118,12 +118,12 @@ func TestGivenUpIsForgotten(t *testing.T) {
 // one after a failover.
 func TestItemsAreToldApart(t *testing.T) {
 	t.Parallel()
-	event := cursor.Event{ID: "a", Seq: 7}
-	items := []*cursor.Item{
+	event := store.Event{ID: "a", Seq: 7}
+	items := []*store.Item{
 		{Event: event, Routes: []int32{1, 2}, Fresh: true},
 		{Event: event, Routes: []int32{1}, Replay: true},
 		{Event: event, Routes: []int32{2}, Replay: true},
-		{Event: cursor.Event{ID: "b", Seq: 7}, Routes: []int32{1, 2}, Fresh: true},
+		{Event: store.Event{ID: "b", Seq: 7}, Routes: []int32{1, 2}, Fresh: true},
 	}
 	all := unreads{}
 	for i, item := range items {
@@ -134,7 +134,7 @@ func TestItemsAreToldApart(t *testing.T) {
 			t.Errorf("%+v is taken for another one", item)
 		}
 	}
-	if pending := (&cursor.Item{Event: event, Routes: []int32{2}}); all.of(pending).leases != 1 {
+	if pending := (&store.Item{Event: event, Routes: []int32{2}}); all.of(pending).leases != 1 {
 		t.Error("a live event is the same when it is pending")
 	}
 }

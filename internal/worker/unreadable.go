@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // unreadable is the reason of an event that is given up, since its payload does not come within the lease.
@@ -20,7 +20,7 @@ var errSwitched = errors.New("a route must not be used any more, or it cannot be
 // lease is taken from the page and given up for each of its routes: it would be read again for ever, and nothing behind it.
 // That the server answers otherwise is certain: the page without the payloads came, and the lease is held. What the
 // switches said before is stale by the end.
-func (w *Worker) fill(ctx context.Context, l *lease, page *cursor.Page) (gone []cursor.Result, err error) {
+func (w *Worker) fill(ctx context.Context, l *lease, page *store.Page) (gone []store.Result, err error) {
 	began := time.Now()
 	withheld := false
 	for i := 0; i < len(page.Items); i++ {
@@ -54,7 +54,7 @@ func (w *Worker) fill(ctx context.Context, l *lease, page *cursor.Page) (gone []
 }
 
 // payload asks for the payload of an item. False: it does not come.
-func (w *Worker) payload(ctx context.Context, l *lease, item *cursor.Item) (bool, error) {
+func (w *Worker) payload(ctx context.Context, l *lease, item *store.Item) (bool, error) {
 	u := w.unread.of(item)
 	u.under(w.cursor.Epoch(), time.Now())
 	for try := 0; ; try++ {
@@ -68,9 +68,9 @@ func (w *Worker) payload(ctx context.Context, l *lease, item *cursor.Item) (bool
 		case err == nil:
 			w.unread.forget(item)
 			return true, nil
-		case cursor.Is(err, cursor.Fenced):
+		case store.Is(err, store.Fenced):
 			return false, errFenced
-		case errors.Is(err, cursor.ErrGone):
+		case errors.Is(err, store.ErrGone):
 			w.unread.forget(item)
 			return false, anewError{1, "are not in the log any more"}
 		}
@@ -85,7 +85,7 @@ func (w *Worker) payload(ctx context.Context, l *lease, item *cursor.Item) (bool
 }
 
 // giveUp is what becomes of an item that cannot be read: failed, on each route that may deliver it at this moment.
-func (w *Worker) giveUp(ctx context.Context, l *lease, item *cursor.Item) (results []cursor.Result, err error) {
+func (w *Worker) giveUp(ctx context.Context, l *lease, item *store.Item) (results []store.Result, err error) {
 	if err := l.beat(); err != nil {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ func (w *Worker) giveUp(ctx context.Context, l *lease, item *cursor.Item) (resul
 		if !l.allows(route) {
 			return nil, errSwitched
 		}
-		results = append(results, cursor.Result{
-			Route: route, Seq: item.Seq, Fresh: item.Fresh, Outcome: cursor.Failed, Reason: unreadable,
+		results = append(results, store.Result{
+			Route: route, Seq: item.Seq, Fresh: item.Fresh, Outcome: store.Failed, Reason: unreadable,
 			Detail: fmt.Sprintf("its payload of %d bytes, asked for alone, did not come within the lease of %s", item.Withheld, w.cursor.Lease()),
 		})
 	}
@@ -104,7 +104,7 @@ func (w *Worker) giveUp(ctx context.Context, l *lease, item *cursor.Item) (resul
 }
 
 // waited is how many of the results are of events that were pending: the handler may take their keys for waiting.
-func waited(results []cursor.Result) (n int64) {
+func waited(results []store.Result) (n int64) {
 	for i := range results {
 		if !results[i].Fresh {
 			n++

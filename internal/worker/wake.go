@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // A Bridge wakes the workers of a process by PostgreSQL's notifications, where the gate
@@ -71,9 +71,9 @@ func (b *Bridge) hold(ctx context.Context) {
 	defer cancel()
 	var err error
 	if want {
-		want, err = cursor.HoldWake(ctx, b.lock)
+		want, err = store.HoldWake(ctx, b.lock)
 	} else {
-		err = cursor.DropWake(ctx, b.lock)
+		err = store.DropWake(ctx, b.lock)
 	}
 	if err != nil {
 		_ = b.lock.Close(context.Background()) // Run makes another
@@ -109,7 +109,7 @@ func (b *Bridge) up(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = listen.Close(context.WithoutCancel(ctx)) }()
-	var told *cursor.Registry // nil: to be asked on the session itself
+	var told *store.Registry // nil: to be asked on the session itself
 	var asked time.Time
 	for listening := map[string]bool{}; ; {
 		if time.Since(asked) > bridgeAlive {
@@ -132,12 +132,12 @@ func (b *Bridge) up(ctx context.Context) error {
 }
 
 // look reads the gate, and listens to domains that are new.
-func (b *Bridge) look(ctx context.Context, listen *pgx.Conn, listening map[string]bool, told *cursor.Registry) (open bool, err error) {
+func (b *Bridge) look(ctx context.Context, listen *pgx.Conn, listening map[string]bool, told *store.Registry) (open bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, bridgeLook)
 	defer cancel()
 	if told == nil {
-		told = &cursor.Registry{}
-		if told.Bridge, told.Domains, err = cursor.Bridge(ctx, listen); err != nil {
+		told = &store.Registry{}
+		if told.Bridge, told.Domains, err = store.Bridge(ctx, listen); err != nil {
 			return false, err
 		}
 	}
@@ -146,7 +146,7 @@ func (b *Bridge) look(ctx context.Context, listen *pgx.Conn, listening map[strin
 	}
 	for _, d := range told.Domains {
 		if !listening[d] {
-			if err := cursor.Listen(ctx, listen, d); err != nil {
+			if err := store.Listen(ctx, listen, d); err != nil {
 				return false, err
 			}
 			listening[d] = true
@@ -177,7 +177,7 @@ func (b *Bridge) ready(ctx context.Context) error {
 }
 
 // registry is nil where nobody can tell.
-func (b *Bridge) registry(ctx context.Context) *cursor.Registry {
+func (b *Bridge) registry(ctx context.Context) *store.Registry {
 	if b.looker == nil {
 		return nil
 	}
@@ -189,11 +189,11 @@ func (b *Bridge) registry(ctx context.Context) *cursor.Registry {
 }
 
 // wait passes notifications on until there is news of the gate.
-func (b *Bridge) wait(ctx context.Context, conn *pgx.Conn) (*cursor.Registry, error) {
+func (b *Bridge) wait(ctx context.Context, conn *pgx.Conn) (*store.Registry, error) {
 	look, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Beside: the answer comes with the next look of the process, and signals come now.
-	news := make(chan *cursor.Registry, 1)
+	news := make(chan *store.Registry, 1)
 	go func() {
 		defer cancel()
 		sleep(look, bridgeLook)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -94,7 +94,7 @@ func TestWakeLockHeldByAStranger(t *testing.T) {
 	if _, err := sleeper.Exec(t.Context(), `set lock_timeout = '1ms'`); err != nil {
 		t.Fatal(err)
 	}
-	if held, err := cursor.HoldWake(t.Context(), sleeper); held || err != nil {
+	if held, err := store.HoldWake(t.Context(), sleeper); held || err != nil {
 		t.Errorf("held %t, %v: must try, and not wait", held, err)
 	}
 	w := run(t, db, ts, bridge(t, db), func(o *worker.Options) { o.PollMin, o.PollMax = 10*time.Millisecond, 100*time.Millisecond })

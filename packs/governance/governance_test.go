@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tidemarkhq/tidemark/internal/payload"
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -24,7 +24,7 @@ func TestInstall(t *testing.T) {
 		`select string_agg(worker, ' ' order by worker) from tidemark.worker where worker like 'gov%' and tidemark.closed_gate(worker) is not null`)
 	g.want(true, `select metadata_only from tidemark.domain where domain = 'governance'`)
 
-	types, err := postgres.New(test.Pool).EventTypes(t.Context(), "governance")
+	types, err := store.New(test.Pool).EventTypes(t.Context(), "governance")
 	if err != nil || len(types) != 20 {
 		t.Fatal(len(types), err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
-	"github.com/tidemarkhq/tidemark/internal/postgres"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/packs"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -38,7 +38,7 @@ func install(t *testing.T, test *tidemarktest.DB) {
 		t.Fatal(found, err)
 	}
 	if err := pgx.BeginFunc(t.Context(), test.Pool, func(tx pgx.Tx) error {
-		_, err := postgres.New(tx).InstallPack(t.Context(), pack.Name, pack.Version, pack.Checksum, pack.SQL)
+		_, err := store.New(tx).InstallPack(t.Context(), pack.Name, pack.Version, pack.Checksum, pack.SQL)
 		return err
 	}); err != nil {
 		t.Fatal(err)

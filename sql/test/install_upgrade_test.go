@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tidemarkhq/tidemark/internal/cursor"
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/migrate"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -301,7 +301,7 @@ func (u upgrade) rest() {
 	u.wantRows(`select concat_ws(' ', worker, domains) from tidemark.worker where worker in ('default', 'idle')`, "default", "idle {parcels}")
 	u.wantRows(`select concat_ws(' ', item_id, error_detail, attempts) from tidemark.dead_letter where source = 'counted' order by id`, "1 no such row 2", "6 no such row 2")
 	u.wantRows(`select count(distinct reason)::text from tidemark.audit where reason in ('in use', 'they lost them', 'obsolete', 'for later', 'upgraded')`, "5")
-	if made := one[int](u.session, `select max(version) from tidemark.migration`); made != cursor.Migrations {
-		u.t.Errorf("%d migrations have run, want %d", made, cursor.Migrations)
+	if made := one[int](u.session, `select max(version) from tidemark.migration`); made != store.Migrations {
+		u.t.Errorf("%d migrations have run, want %d", made, store.Migrations)
 	}
 }

@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// SQLSTATEs that a worker acts on.
+const (
+	NotFound = "TM004"
+	Fenced   = "TM011"
+	Edited   = "TM012" // the cursor was moved by hand
+)
+
+// Is reports whether the database refused with the code.
+func Is(err error, code string) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.Code == code
+}
+
+// Cursor is a worker's cursor, under a lease from Claim to Release.
+type Cursor struct {
+	db     Querier
+	worker string
+	owner  string
+	lease  time.Duration
+	epoch  int64
+
+	settles int64  // by this cursor and those who had it before
+	settled string // place of the page that was settled last
+}
+
+// NewCursor returns the cursor of a worker, not claimed yet. owner is a name for one instance
+// of one process.
+func NewCursor(db Querier, worker, owner string, lease time.Duration) *Cursor {
+	return &Cursor{db: db, worker: worker, owner: owner, lease: lease}
+}
+
+// Name is that of the worker.
+func (c *Cursor) Name() string { return c.worker }
+
+// Epoch is that of the lease; it rises with every claim.
+func (c *Cursor) Epoch() int64 { return c.epoch }
+
+// Lease is how long the lease runs from a claim or a beat.
+func (c *Cursor) Lease() time.Duration { return c.lease }
+
+// Claim is the answer to a claim.
+type Claim struct {
+	Status string // claimed, closed, held or busy
+	Detail string // closed: the gate. held: why. busy: who has it
+}
+
+// Claim calls tidemark.claim.
+func (c *Cursor) Claim(ctx context.Context) (Claim, error) {
+	var got Claim
+	var detail *string
+	var epoch, settles *int64
+	err := c.db.QueryRow(ctx, `select status, detail, epoch, settles from tidemark.claim($1, $2, $3::float8 * interval '1 second')`,
+		c.worker, c.owner, c.lease.Seconds()).Scan(&got.Status, &detail, &epoch, &settles)
+	if err != nil {
+		return Claim{}, err
+	}
+	if detail != nil {
+		got.Detail = *detail
+	}
+	if got.Status == "claimed" {
+		c.epoch, c.settles = *epoch, *settles
+		c.settled = ""
+	}
+	return got, nil
+}
+
+// Beat calls tidemark.beat: it renews the lease. gate is the one that is closed, empty
+// for none; live are the routes that may deliver, shut the domains whose gate is closed.
+func (c *Cursor) Beat(ctx context.Context) (gate string, live []int32, shut []string, err error) {
+	var closed *string
+	err = c.db.QueryRow(ctx, `select gate, live_routes, closed_domains from tidemark.beat($1, $2, $3::float8 * interval '1 second')`,
+		c.worker, c.epoch, c.lease.Seconds()).Scan(&closed, &live, &shut)
+	if closed != nil {
+		gate = *closed
+	}
+	return gate, live, shut, err
+}
+
+// Release calls tidemark.release.
+func (c *Cursor) Release(ctx context.Context) error {
+	return again(ctx, func() error {
+		_, err := c.db.Exec(ctx, `select tidemark.release($1, $2)`, c.worker, c.epoch)
+		return err
+	})
+}
+
+// again does once more what failed. Nobody comes back to a release, and connections that lay idle may be gone without
+// anybody knowing, several of them.
+func again(ctx context.Context, do func() error) (err error) {
+	for range 5 {
+		if err = do(); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return err
+}
+
+// Finding calls tidemark.worker_finding. An empty detail closes the finding. message is what an error said: it may quote a
+// payload, and readers do not see it.
+func (c *Cursor) Finding(ctx context.Context, kind, subject, detail, message string) error {
+	return c.finding(ctx, nil, kind, subject, detail, message)
+}
+
+// HeldFinding is Finding for what only the holder of the lease knows. The error is Fenced where the lease is another's by now.
+func (c *Cursor) HeldFinding(ctx context.Context, kind, subject, detail, message string) error {
+	return c.finding(ctx, &c.epoch, kind, subject, detail, message)
+}
+
+func (c *Cursor) finding(ctx context.Context, epoch *int64, kind, subject, detail, message string) error {
+	_, err := c.db.Exec(ctx, `select tidemark.worker_finding($1, $2, $3, nullif($4, ''), $5, nullif($6, ''))`,
+		c.worker, kind, subject, detail, epoch, message)
+	return err
+}
+
+// RouteGone calls tidemark.route_gone.
+func (c *Cursor) RouteGone(ctx context.Context, route int32, detail string) error {
+	_, err := c.db.Exec(ctx, `select tidemark.route_gone($1, $2, $3, $4)`, c.worker, c.epoch, route, detail)
+	return err
+}
+
+// MaxKeys is how many waiting keys a worker knows one by one. It takes every key of a route
+// that has more for one that waits.
+const MaxKeys = 100_000
+
+// Waiting is how many events of an ordering key are pending on a route, replays aside.
+type Waiting struct {
+	Route  int32
+	Key    string
+	Crowd  bool // the route has too many keys to name; Key is empty
+	Events int
+}
+
+// Waiting calls tidemark.pending_keys.
+func (c *Cursor) Waiting(ctx context.Context) ([]Waiting, error) {
+	rows, _ := c.db.Query(ctx, `select route_id, coalesce(key, ''), key is null, events from tidemark.pending_keys($1, $2)`, c.worker, MaxKeys)
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Waiting])
+}

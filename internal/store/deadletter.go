@@ -1,0 +1,114 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/tidemarkhq/tidemark"
+)
+
+// DeadLetter is an event that could not be routed or delivered, or a row of a source that
+// could not be handled.
+type DeadLetter struct {
+	ID               int64      `db:"id" json:"id"`
+	RouteCode        *string    `db:"route_code" json:"route_code"` // with Seq and EventID null for a row
+	Worker           string     `db:"worker" json:"worker"`
+	Seq              *int64     `db:"seq" json:"seq"`
+	EventID          *string    `db:"event_id" json:"event_id"`
+	Source           string     `db:"source" json:"source"` // outbox, or the row's
+	Shard            int        `db:"shard" json:"shard"`
+	ItemID           *string    `db:"item_id" json:"item_id"` // with ItemTS null for an event
+	ItemTS           *time.Time `db:"item_ts" json:"item_ts"`
+	ErrorCode        string     `db:"error_code" json:"error_code"`
+	ErrorDetail      *string    `db:"error_detail" json:"error_detail"`
+	Attempts         int        `db:"attempts" json:"attempts"`
+	FirstFailedAt    time.Time  `db:"first_failed_at" json:"first_failed_at"`
+	LastFailedAt     time.Time  `db:"last_failed_at" json:"last_failed_at"`
+	ResolvedAt       *time.Time `db:"resolved_at" json:"resolved_at"` // null: open
+	Resolution       *string    `db:"resolution" json:"resolution"`
+	ResolvedBy       *string    `db:"resolved_by" json:"resolved_by"`
+	ResolutionReason *string    `db:"resolution_reason" json:"resolution_reason"`
+	IdempotencyKey   string     `db:"idempotency_key" json:"idempotency_key"`
+}
+
+const deadLetter = `select l.id, r.route_code, w.worker, l.seq, l.event_id::text, l.source, l.shard, l.item_id,
+	l.item_ts, l.error_code, s.error_detail, l.attempts,
+	l.first_failed_at, l.last_failed_at, l.resolved_at, l.resolution, l.resolved_by, l.resolution_reason, l.idempotency_key
+from tidemark.dead_letter l
+left join tidemark.outbound_route r on r.id = l.route_id
+join tidemark.worker w on w.id = l.worker_id
+join tidemark.letter_detail s on s.id = l.id `
+
+// LetterFilter chooses dead letters. The zero value of a field chooses all.
+type LetterFilter struct {
+	Route, Code  string
+	Source       string    // outbox: events
+	Since, Until time.Time // last_failed_at in [Since, Until)
+	Resolved     bool      // the resolved ones too
+	Limit        int       // at most so many; 0: all
+	After        int64     // of replays: go on after this one; 0: from the first
+}
+
+// DeadLetters returns dead letters, those that failed last first.
+func (db *DB) DeadLetters(ctx context.Context, f LetterFilter) ([]DeadLetter, error) {
+	return list[DeadLetter](ctx, db, deadLetter+`
+		where ($1 = '' or r.route_code = $1) and ($2 = '' or l.error_code = $2)
+		  and ($3::timestamptz is null or l.last_failed_at >= $3) and ($4::timestamptz is null or l.last_failed_at < $4)
+		  and ($5 or l.resolved_at is null) and ($7 = '' or l.source = $7)
+		order by l.last_failed_at desc, l.id desc limit nullif($6::integer, 0)`,
+		f.Route, f.Code, instant(f.Since), instant(f.Until), f.Resolved, f.Limit, f.Source)
+}
+
+// DeadLetter returns one dead letter, or tidemark.ErrNotFound.
+func (db *DB) DeadLetter(ctx context.Context, id int64) (DeadLetter, error) {
+	l, err := one[DeadLetter](ctx, db, deadLetter+`where l.id = $1`, id)
+	return known(l, err, "dead letter "+strconv.FormatInt(id, 10), "Open ones: tidemark dead-letter list")
+}
+
+// DeadLetterSnapshot returns the event or row as the dead letter keeps it. Null: the role
+// that logged in may not read payloads.
+func (db *DB) DeadLetterSnapshot(ctx context.Context, id int64) (json.RawMessage, error) {
+	may, err := value[bool](ctx, db, `select has_column_privilege('tidemark.dead_letter', 'event_snapshot', 'select')`)
+	if err != nil || !may {
+		return nil, err
+	}
+	return value[json.RawMessage](ctx, db, `select l.event_snapshot from tidemark.dead_letter l where l.id = $1`, id)
+}
+
+// Replay is what a replay of a dead letter came to, or in a dry run would come to.
+type Replay struct {
+	ID        int64   `db:"id" json:"id"`
+	RouteCode *string `db:"route_code" json:"route_code"`
+	EventID   *string `db:"event_id" json:"event_id"`
+	Source    string  `db:"source" json:"source"`
+	ItemID    *string `db:"item_id" json:"item_id"`
+	AttemptNo int     `db:"attempt_no" json:"attempt_no"`
+	Outcome   string  `db:"outcome" json:"outcome"`
+	Reason    *string `db:"reason" json:"reason"`
+	Detail    *string `db:"detail" json:"detail"`
+}
+
+const replay = `select p.id, case when l.route_id is not null then p.route_code end as route_code, p.event_id::text, l.source, l.item_id, p.attempt_no, p.outcome::text, p.reason, p.detail
+from tidemark.dead_letter l join `
+
+// DeadLetterReplay calls tidemark.dead_letter_replay.
+func (db *DB) DeadLetterReplay(ctx context.Context, id int64, dryRun bool) (Replay, error) {
+	return one[Replay](ctx, db, replay+`tidemark.dead_letter_replay($1, $2) p on p.id = l.id`, id, dryRun)
+}
+
+// DeadLetterReplayMany calls tidemark.dead_letter_replay_many for the open letters that
+// f chooses. Its Limit is needed. The ID of the last one is After of the next call.
+func (db *DB) DeadLetterReplayMany(ctx context.Context, f LetterFilter, dryRun bool) ([]Replay, error) {
+	return list[Replay](ctx, db, replay+`tidemark.dead_letter_replay_many(
+			route => nullif($1, ''), error_code => nullif($2, ''), failed_since => $3, failed_until => $4,
+			max_letters => $5, dry_run => $6, source => nullif($7, ''), after => nullif($8, 0)) with ordinality p on p.id = l.id order by p.ordinality`,
+		f.Route, f.Code, instant(f.Since), instant(f.Until), f.Limit, dryRun, f.Source, f.After)
+}
+
+// DeadLetterDiscard calls tidemark.dead_letter_discard.
+func (db *DB) DeadLetterDiscard(ctx context.Context, id int64, reason string) error {
+	_, err := db.querier.Exec(ctx, `select tidemark.dead_letter_discard($1, $2)`, id, reason)
+	return tidemark.AsError(err)
+}

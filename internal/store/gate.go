@@ -1,0 +1,60 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Gate is a switch that a worker looks at before it routes. It is closed unless
+// somebody opened it.
+type Gate struct {
+	Gate      string     `db:"gate" json:"gate"`
+	Open      bool       `db:"open" json:"open"`
+	ChangedAt *time.Time `db:"changed_at" json:"changed_at"` // null: never
+	ChangedBy *string    `db:"changed_by" json:"changed_by"`
+	Reason    *string    `db:"reason" json:"reason"`
+}
+
+// Gates returns the master gate, the gates of domains that have one, and the gate of each worker.
+func (db *DB) Gates(ctx context.Context) ([]Gate, error) {
+	return list[Gate](ctx, db, `select g.gate, tidemark.gate_open(g.gate) as open, a.at as changed_at, a.actor as changed_by, a.reason
+		from (select 'routes.enabled' as gate, 0 as place
+		      union all select g, 3 from unnest(array['notify.bridge_enabled', 'notify.listeners_enabled']) g
+		      union all select s.key, 1 from tidemark.setting s where s.key like 'domain.%.enabled'
+		      union all select 'worker.' || w.worker || '.enabled', 2 from tidemark.worker w) g
+		left join (select distinct on (a.object) a.object, a.at, a.actor, a.reason from tidemark.audit a
+		           where a.object like 'setting %.enabled' order by a.object, a.id desc) a on a.object = 'setting ' || g.gate
+		order by g.place, g.gate`)
+}
+
+// GateSet calls tidemark.gate_set. An unknown gate is tidemark.ErrNotFound.
+func (db *DB) GateSet(ctx context.Context, gate string, open bool, reason string) error {
+	_, err := value[bool](ctx, db, `select tidemark.gate_set($1, $2, nullif($3, ''))`, gate, open, reason)
+	return err
+}
+
+// ClosedGate calls tidemark.closed_gate: what forbids the worker to run. Null: nothing.
+func (db *DB) ClosedGate(ctx context.Context, worker string) (gate *string, err error) {
+	return value[*string](ctx, db, `select tidemark.closed_gate($1)`, worker)
+}
+
+// Stage says whether routes may deliver.
+type Stage struct {
+	Stage     string    `db:"stage" json:"stage"` // dry_run or live
+	Armed     bool      `db:"armed" json:"armed"` // live, in this very cluster and database
+	Database  *string   `db:"database" json:"database"`
+	ChangedAt time.Time `db:"changed_at" json:"changed_at"`
+	ChangedBy string    `db:"changed_by" json:"changed_by"`
+	Reason    string    `db:"reason" json:"reason"`
+}
+
+// Stage returns the stage of the installation.
+func (db *DB) Stage(ctx context.Context) (Stage, error) {
+	return one[Stage](ctx, db, `select s.stage, tidemark.armed() as armed, s.database, s.changed_at, s.changed_by, s.reason from tidemark.stage s`)
+}
+
+// StageSet calls tidemark.stage_set.
+func (db *DB) StageSet(ctx context.Context, stage, reason string) error {
+	_, err := value[string](ctx, db, `select tidemark.stage_set($1, $2)`, stage, reason)
+	return err
+}

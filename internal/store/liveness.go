@@ -1,0 +1,199 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+)
+
+// Heartbeat is how an executor is, from tidemark.heartbeat_health.
+type Heartbeat struct {
+	ExecutorID       string          `db:"executor_id" json:"executor_id"`
+	Kind             string          `db:"kind" json:"kind"`
+	DomainScope      []string        `db:"domain_scope" json:"domain_scope"` // empty: all
+	State            string          `db:"state" json:"state"`               // alive, silent or quiet
+	Excuse           *string         `db:"excuse" json:"excuse"`             // why its silence is no alarm
+	AgeSeconds       int64           `db:"age_seconds" json:"age_seconds"`
+	CadenceSeconds   int             `db:"expected_cadence_seconds" json:"expected_cadence_seconds"`
+	ThresholdSeconds int             `db:"stale_threshold_seconds" json:"stale_threshold_seconds"`
+	LastStatus       string          `db:"last_status" json:"last_status"`
+	LastBeatAt       *time.Time      `db:"last_beat_at" json:"last_beat_at"`
+	TicksTotal       int64           `db:"ticks_total" json:"ticks_total"`
+	RegisteredAt     time.Time       `db:"registered_at" json:"registered_at"`
+	RegisteredBy     string          `db:"registered_by" json:"registered_by"`
+	Payload          json.RawMessage `db:"payload" json:"payload"`
+	Worker           *string         `db:"worker" json:"worker"`                 // whose cursor it is; null: of none
+	CurrentJobID     *string         `db:"current_job_id" json:"current_job_id"` // null: it works on none
+}
+
+const heartbeat = `select h.executor_id, h.kind, h.domain_scope, h.state, h.excuse, h.age_seconds, h.expected_cadence_seconds,
+	h.stale_threshold_seconds, h.last_status, h.last_beat_at, h.ticks_total, h.registered_at, h.registered_by, h.payload, h.worker, h.current_job_id
+from tidemark.heartbeat_health h `
+
+// Heartbeats returns how all executors are.
+func (db *DB) Heartbeats(ctx context.Context) ([]Heartbeat, error) {
+	return list[Heartbeat](ctx, db, heartbeat+`order by h.executor_id`)
+}
+
+// Registration is what tidemark.heartbeat_register takes.
+type Registration struct {
+	ExecutorID  string
+	Kind        string        // empty: as it is, and external_worker for a new one
+	DomainScope []string      // empty: all
+	Cadence     time.Duration // whole seconds
+	Threshold   time.Duration // 0: three times the cadence
+	Payload     string        // empty: {}
+	Reason      string
+}
+
+// HeartbeatRegister calls tidemark.heartbeat_register.
+func (db *DB) HeartbeatRegister(ctx context.Context, r Registration) (Heartbeat, error) {
+	_, err := value[string](ctx, db, `select r.executor_id from tidemark.heartbeat_register($1, nullif($2, ''), coalesce($3::text[], '{}'),
+		make_interval(secs => $4), make_interval(secs => nullif($5, 0)), coalesce(nullif($6, '')::jsonb, '{}'), nullif($7, '')) r`,
+		r.ExecutorID, r.Kind, r.DomainScope, r.Cadence.Seconds(), r.Threshold.Seconds(), r.Payload, r.Reason)
+	if err != nil {
+		return Heartbeat{}, err
+	}
+	return one[Heartbeat](ctx, db, heartbeat+`where h.executor_id = $1`, r.ExecutorID)
+}
+
+// HeartbeatDeregister calls tidemark.heartbeat_deregister.
+func (db *DB) HeartbeatDeregister(ctx context.Context, executor, reason string) error {
+	_, err := value[string](ctx, db, `select r.executor_id from tidemark.heartbeat_deregister($1, nullif($2, '')) r`, executor, reason)
+	return err
+}
+
+// HeartbeatWrite calls tidemark.heartbeat_write and returns the time of the beat. job is empty where the executor works on none.
+func (db *DB) HeartbeatWrite(ctx context.Context, executor, status, payload, job string) (time.Time, error) {
+	return value[time.Time](ctx, db, `select tidemark.heartbeat_write($1, $2, coalesce(nullif($3, '')::jsonb, '{}'), nullif($4, ''))`, executor, status, payload, job)
+}
+
+// HeartbeatDaemon calls tidemark.heartbeat_daemon.
+func (db *DB) HeartbeatDaemon(ctx context.Context, name, status string, payload map[string]any) error {
+	_, err := value[time.Time](ctx, db, `select tidemark.heartbeat_daemon($1, $2, $3)`, name, status, payload)
+	return err
+}
+
+// Silence is an executor that tidemark.stale_check found silent, or whose finding it closed.
+type Silence struct {
+	ExecutorID       string  `db:"executor_id" json:"executor_id"`
+	State            string  `db:"state" json:"state"` // silent, returned, quiet or gone
+	Severity         string  `db:"severity" json:"severity"`
+	AgeSeconds       *int64  `db:"age_seconds" json:"age_seconds"` // null: it is gone
+	CadenceSeconds   *int    `db:"expected_cadence_seconds" json:"expected_cadence_seconds"`
+	ThresholdSeconds *int    `db:"stale_threshold_seconds" json:"stale_threshold_seconds"`
+	LastStatus       *string `db:"last_status" json:"last_status"`
+	EventID          *string `db:"event_id" json:"event_id"` // null: it was told before
+}
+
+// StaleCheck calls tidemark.stale_check, which wants READ COMMITTED.
+func (db *DB) StaleCheck(ctx context.Context) ([]Silence, error) {
+	return list[Silence](ctx, db, `select s.executor_id, s.state, s.severity::text, s.age_seconds, s.expected_cadence_seconds,
+		s.stale_threshold_seconds, s.last_status, s.event_id::text from tidemark.stale_check() s`)
+}
+
+// QueueHealth is a row of tidemark.queue_health.
+type QueueHealth struct {
+	Kind       string          `db:"kind" json:"kind"`
+	Name       string          `db:"name" json:"name"`
+	Status     string          `db:"status" json:"status"` // ok, warn, bad or unknown
+	AgeSeconds *int64          `db:"age_seconds" json:"age_seconds"`
+	Count      *int64          `db:"count" json:"count"`
+	Numbers    json.RawMessage `db:"numbers" json:"numbers"`
+	Note       string          `db:"note" json:"note"`
+	Domain     *string         `db:"domain" json:"domain"` // several with commas; null: all, or none
+	LastSeenAt *time.Time      `db:"last_seen_at" json:"last_seen_at"`
+	StatusHint *string         `db:"status_hint" json:"status_hint"` // stale, fresh, quiet or open; mostly null
+}
+
+// QueueHealth returns how everything is.
+func (db *DB) QueueHealth(ctx context.Context) ([]QueueHealth, error) {
+	return list[QueueHealth](ctx, db, `select q.kind, q.name, q.status, q.age_seconds, q.count, q.numbers, q.note, q.domain, q.last_seen_at, q.status_hint
+		from tidemark.queue_health q order by q.kind, q.name`)
+}
+
+// WorkerSummary is how a cursor is doing, from tidemark.worker_summary.
+type WorkerSummary struct {
+	Worker               string     `db:"worker" json:"worker"`
+	Source               string     `db:"source" json:"source"`
+	Shard                int        `db:"shard" json:"shard"`
+	Status               string     `db:"status" json:"status"` // closed, never ran, blocked, behind, idle or unknown
+	Gate                 *string    `db:"gate" json:"gate"`
+	Events               *int64     `db:"events" json:"events"`   // behind; null: not the log
+	Seconds              *int64     `db:"seconds" json:"seconds"` // behind: age of the oldest that is not read; null: it cannot be told
+	Rate                 *float64   `db:"rate" json:"rate"`       // events a second; null: not known
+	Holes                int64      `db:"holes" json:"holes"`
+	Pending              int64      `db:"pending" json:"pending"`
+	OldestPendingSeconds *int64     `db:"oldest_pending_seconds" json:"oldest_pending_seconds"`
+	OpenDeadLetters      int64      `db:"open_dead_letters" json:"open_dead_letters"`
+	LastRunAt            *time.Time `db:"last_run_at" json:"last_run_at"`
+}
+
+// WorkerSummaries returns how all cursors are doing.
+func (db *DB) WorkerSummaries(ctx context.Context) ([]WorkerSummary, error) {
+	return list[WorkerSummary](ctx, db, `select w.worker, w.source, w.shard, w.status, w.gate, w.events, w.seconds, w.rate, w.holes, w.pending,
+		w.oldest_pending_seconds, w.open_dead_letters, w.last_run_at from tidemark.worker_summary w order by w.worker, w.source, w.shard`)
+}
+
+// RouteSummary is how a route is doing, from tidemark.route_summary.
+type RouteSummary struct {
+	RouteCode            string  `db:"route_code" json:"route_code"`
+	Worker               string  `db:"worker" json:"worker"`
+	TargetKind           string  `db:"target_kind" json:"target_kind"`
+	State                string  `db:"state" json:"state"` // off, dry run or live
+	Sent                 int64   `db:"sent" json:"sent"`   // of its newest evidence, as the next two
+	Retried              int64   `db:"retried" json:"retried"`
+	Dead                 int64   `db:"dead" json:"dead"`
+	Pending              int64   `db:"pending" json:"pending"`
+	Retrying             int64   `db:"retrying" json:"retrying"` // of the pending ones
+	OldestPendingSeconds *int64  `db:"oldest_pending_seconds" json:"oldest_pending_seconds"`
+	OpenDeadLetters      int64   `db:"open_dead_letters" json:"open_dead_letters"`
+	Breaker              *string `db:"breaker" json:"breaker"` // open or misconfigured
+}
+
+// RouteSummaries returns how all routes are doing.
+func (db *DB) RouteSummaries(ctx context.Context) ([]RouteSummary, error) {
+	return list[RouteSummary](ctx, db, `select r.route_code, r.worker, r.target_kind, r.state, r.sent, r.retried, r.dead, r.pending, r.retrying,
+		r.oldest_pending_seconds, r.open_dead_letters, r.breaker from tidemark.route_summary r order by r.route_code`)
+}
+
+// Finding is something that needs an operator.
+type Finding struct {
+	ID         int64      `db:"id" json:"id"`
+	Kind       string     `db:"kind" json:"kind"`
+	Subject    string     `db:"subject" json:"subject"`
+	Severity   string     `db:"severity" json:"severity"`
+	Detail     string     `db:"detail" json:"detail"`
+	OpenedAt   time.Time  `db:"opened_at" json:"opened_at"`
+	LastSeenAt time.Time  `db:"last_seen_at" json:"last_seen_at"`
+	ClosedAt   *time.Time `db:"closed_at" json:"closed_at"`
+	Count      int64      `db:"count" json:"count"`
+	AckedAt    *time.Time `db:"acked_at" json:"acked_at"`
+	AckedBy    *string    `db:"acked_by" json:"acked_by"`
+	AckNote    *string    `db:"ack_note" json:"ack_note"`
+}
+
+const finding = `select f.id, f.kind, f.subject, f.severity::text, d.detail, f.opened_at, f.last_seen_at, f.closed_at, f.count,
+	f.acked_at, f.acked_by, f.ack_note from tidemark.finding_detail d join `
+
+// OpenFindings returns the findings that are not over, worst first.
+func (db *DB) OpenFindings(ctx context.Context) ([]Finding, error) {
+	return list[Finding](ctx, db, finding+`tidemark.finding f using (id) where f.closed_at is null order by f.severity desc, f.opened_at`)
+}
+
+// ClosedFindings returns those that are over, newest first; limit 0: all.
+func (db *DB) ClosedFindings(ctx context.Context, limit int) ([]Finding, error) {
+	return list[Finding](ctx, db, finding+`tidemark.finding f using (id) where f.closed_at is not null order by f.closed_at desc limit nullif($1, 0)`, limit)
+}
+
+// Finding returns one finding, or tidemark.ErrNotFound.
+func (db *DB) Finding(ctx context.Context, id int64) (Finding, error) {
+	f, err := one[Finding](ctx, db, finding+`tidemark.finding f using (id) where f.id = $1`, id)
+	return known(f, err, "finding "+strconv.FormatInt(id, 10), "Findings: tidemark finding list")
+}
+
+// FindingAck calls tidemark.finding_ack.
+func (db *DB) FindingAck(ctx context.Context, id int64, note string) (Finding, error) {
+	return one[Finding](ctx, db, finding+`tidemark.finding_ack($1, $2) f using (id)`, id, note)
+}

@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Route is where events go. The columns of tidemark.outbound_route say what each
+// field means.
+type Route struct {
+	RouteCode     string          `db:"route_code" json:"route_code"`
+	Worker        string          `db:"worker" json:"worker"`
+	Domain        string          `db:"domain" json:"domain"`
+	Type          string          `db:"type" json:"type"`
+	Stream        *string         `db:"stream" json:"stream"`
+	KeyFilter     *string         `db:"key_filter" json:"key_filter"`
+	PayloadFilter json.RawMessage `db:"payload_filter" json:"payload_filter"`
+	TargetKind    string          `db:"target_kind" json:"target_kind"`
+	TargetRef     string          `db:"target_ref" json:"target_ref"`
+	Exclusive     bool            `db:"exclusive" json:"exclusive"`
+	Enabled       bool            `db:"enabled" json:"enabled"`
+	DryRun        bool            `db:"dry_run" json:"dry_run"`
+	FailClosed    bool            `db:"fail_closed" json:"fail_closed"`
+	Ordering      string          `db:"ordering" json:"ordering"`
+	RetryPolicy   json.RawMessage `db:"retry_policy" json:"retry_policy"`
+	Timeout       string          `db:"timeout" json:"timeout"` // interval
+	Concurrency   int             `db:"concurrency" json:"concurrency"`
+	Options       json.RawMessage `db:"options" json:"options"`
+	Description   string          `db:"description" json:"description"`
+}
+
+const route = `select r.route_code, r.worker, r.domain, r.type, r.stream, r.key_filter, r.payload_filter, r.target_kind, r.target_ref,
+	r.exclusive, r.enabled, r.dry_run, r.fail_closed, r.ordering, r.retry_policy, r.timeout::text, r.concurrency, r.options, r.description
+from `
+
+// Routes returns all routes, or those that the worker serves.
+func (db *DB) Routes(ctx context.Context, worker string) ([]Route, error) {
+	return list[Route](ctx, db, route+`tidemark.outbound_route r where $1 = '' or r.worker = $1 order by r.route_code`, worker)
+}
+
+// Route returns one route, or tidemark.ErrNotFound.
+func (db *DB) Route(ctx context.Context, code string) (Route, error) {
+	r, err := one[Route](ctx, db, route+`tidemark.outbound_route r where r.route_code = $1`, code)
+	return known(r, err, `route "`+code+`"`, "Routes: tidemark route list")
+}
+
+// RouteSet calls tidemark.route_set. Without mayCreate an unknown route is
+// tidemark.ErrNotFound.
+func (db *DB) RouteSet(ctx context.Context, code string, changes Changes, reason string, mayCreate bool) (Route, error) {
+	return one[Route](ctx, db, route+`tidemark.route_set($1, coalesce($2::jsonb, '{}'), nullif($3, ''), $4) r`, code, changes, reason, mayCreate)
+}
+
+// RouteOptions returns the options of a route, which until the end of the transaction
+// nobody else changes. A route that there is not has none.
+func (db *DB) RouteOptions(ctx context.Context, code string) (map[string]json.RawMessage, error) {
+	options, err := value[map[string]json.RawMessage](ctx, db, `select r.options from tidemark.outbound_route r where r.route_code = $1 for update`, code)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return map[string]json.RawMessage{}, nil
+	}
+	return options, err
+}
+
+// RouteTest is the beginning of a test of a route's target.
+type RouteTest struct {
+	EventID   string          `db:"event_id"`
+	Event     json.RawMessage `db:"event"`
+	Route     json.RawMessage `db:"route"`
+	Outcome   *string         `db:"outcome"` // of a target inside the database; null: it is to be sent
+	ErrorCode *string         `db:"error_code"`
+	Detail    *string         `db:"detail"`
+}
+
+// RouteTest calls tidemark.route_test.
+func (db *DB) RouteTest(ctx context.Context, code, reason string) (RouteTest, error) {
+	return one[RouteTest](ctx, db, `select t.event_id::text, t.event, t.route, t.outcome, t.error_code, t.detail from tidemark.route_test($1, nullif($2, '')) t`, code, reason)
+}
+
+// RouteTestNote calls tidemark.route_test_note.
+func (db *DB) RouteTestNote(ctx context.Context, code, event, outcome, errorCode, detail string, seconds float64, reason string) error {
+	_, err := value[any](ctx, db, `select tidemark.route_test_note($1, $2::uuid, $3, nullif($4, ''), nullif($5, ''), $6, $7)::text`,
+		code, event, outcome, errorCode, detail, seconds, reason)
+	return err
+}

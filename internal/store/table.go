@@ -1,0 +1,212 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Timeout is PostgreSQL's answer to a statement that took longer than it may.
+const Timeout = "57014"
+
+// Pool is a *pgxpool.Pool.
+type Pool interface {
+	Querier
+	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
+}
+
+// Table is a worker's cursor of one shard of a source that is a table, under a lease from
+// Claim to Release.
+type Table struct {
+	db     Pool
+	worker string
+	source string
+	shard  int
+	owner  string
+	lease  time.Duration
+	epoch  int64
+}
+
+// NewTable returns the cursor, not claimed yet.
+func NewTable(db Pool, worker, source string, shard int, owner string, lease time.Duration) *Table {
+	return &Table{db: db, worker: worker, source: source, shard: shard, owner: owner, lease: lease}
+}
+
+// Lease is how long the lease runs from a claim or a pass.
+func (t *Table) Lease() time.Duration { return t.lease }
+
+// Epoch is that of the lease; it rises with every claim.
+func (t *Table) Epoch() int64 { return t.epoch }
+
+// Claim calls tidemark.claim.
+func (t *Table) Claim(ctx context.Context) (Claim, error) {
+	var got Claim
+	var epoch *int64
+	err := t.db.QueryRow(ctx, `select status, coalesce(detail, ''), epoch from tidemark.claim($1, $2, $3::float8 * interval '1 second', $4, $5)`,
+		t.worker, t.owner, t.lease.Seconds(), t.source, t.shard).Scan(&got.Status, &got.Detail, &epoch)
+	if err == nil && epoch != nil {
+		t.epoch = *epoch
+	}
+	return got, err
+}
+
+// Release calls tidemark.release.
+func (t *Table) Release(ctx context.Context) error {
+	return again(ctx, func() error {
+		_, err := t.db.Exec(ctx, `select tidemark.release($1, $2, $3, $4)`, t.worker, t.epoch, t.source, t.shard)
+		return err
+	})
+}
+
+// Conflict reports, by tidemark.worker_finding, that this instance was fenced.
+func (t *Table) Conflict(ctx context.Context) error {
+	_, err := t.db.Exec(ctx, `select tidemark.worker_finding($1, 'cursor_lease_conflict', tidemark.executor_id($1, $2, $3),
+		'an instance was fenced: two own the cursor, or one was paused past its lease, or it was rewound')`, t.worker, t.source, t.shard)
+	return err
+}
+
+// Failing reports, by tidemark.worker_finding, what fails again and again, and what the error said; empty: nothing does.
+func (t *Table) Failing(ctx context.Context, detail, message string) error {
+	_, err := t.db.Exec(ctx, `select tidemark.worker_finding($1, 'worker_failing', tidemark.executor_id($1, $2, $3), nullif($4, ''),
+		message => nullif($5, ''))`, t.worker, t.source, t.shard, detail, message)
+	return err
+}
+
+// TableResult is what a pass over a table did.
+type TableResult struct {
+	Status    string // ran, cut, closed, held, throttled or waiting
+	Detail    string // why it did not run, or was cut off
+	Step      string // forward, sweep or retry
+	Rows      int    // examined
+	Taken     int    // handled
+	Failed    int
+	Phase     string
+	More      bool   // there is something to do at once
+	BlockedBy string `json:"blocked_by"`
+}
+
+// Pass calls tidemark.source_pass, as one round trip and one transaction. A page that takes longer than the timeout is
+// cut off: the next has fewer rows, down to the one that is at fault.
+func (t *Table) Pass(ctx context.Context, timeout time.Duration) (TableResult, error) {
+	var summary []byte
+	err := within(ctx, t.db, timeout, &summary,
+		`select tidemark.source_pass($1, $2, $3, $4, lease => $5::float8 * interval '1 second')`,
+		t.worker, t.source, t.shard, t.epoch, t.lease.Seconds())
+	if err != nil {
+		return TableResult{}, err
+	}
+	var pass TableResult
+	return pass, json.Unmarshal(summary, &pass)
+}
+
+// within is a statement with a result of one value that the server ends when it takes longer than timeout.
+func within(ctx context.Context, db Querier, timeout time.Duration, into any, sql string, args ...any) error {
+	// What is sent at once is one transaction, so the setting ends with it.
+	var batch pgx.Batch
+	batch.Queue(`select set_config('statement_timeout', $1, true)`, milliseconds(timeout))
+	batch.Queue(sql, args...)
+	results := db.SendBatch(ctx, &batch)
+	if _, err := results.Exec(); err != nil {
+		_ = results.Close()
+		return err
+	}
+	err := results.QueryRow().Scan(into)
+	if closed := results.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// Row is a row of a table.
+type Row struct {
+	ID   string
+	Time *time.Time
+	Row  json.RawMessage
+}
+
+// FailedRow is a row that was refused.
+type FailedRow struct {
+	Row
+	Message   string
+	Permanent bool
+	Delay     *time.Duration // nil: as the worker's retry_policy says
+}
+
+// Handle takes the rows of a page in tx and returns those that failed, and how often it
+// had to try.
+type Handle func(ctx context.Context, tx pgx.Tx, rows []Row) (failed []FailedRow, splits int, err error)
+
+// Apply is a pass whose rows go to a function of this program: what that writes in the
+// transaction commits with the cursor.
+func (t *Table) Apply(ctx context.Context, rows int, handle Handle) (pass TableResult, err error) {
+	err = pgx.BeginTxFunc(ctx, t.db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		began := time.Now()
+		var plan, read, refused, detail *string
+		var ids, items []string
+		var times []*time.Time
+		splits := 0
+		// An array of rows: what nests deeper than this program can decode is for the handler to refuse, not for the page.
+		err := tx.QueryRow(ctx, `select status, detail, plan, read, ids, times, items, refused::text, splits
+			from tidemark.source_open($1, $2, $3, $4, $5, $6::float8 * interval '1 second')`,
+			t.worker, t.source, t.shard, t.epoch, orNull(rows), t.lease.Seconds()).
+			Scan(&pass.Status, &detail, &plan, &read, &ids, &times, &items, &refused, &splits)
+		if err != nil {
+			return err
+		}
+		if pass.Status != "go" {
+			if detail != nil {
+				pass.Detail = *detail
+			}
+			return nil
+		}
+		page := make([]Row, len(ids))
+		for i, id := range ids {
+			page[i] = Row{ID: id, Time: times[i], Row: json.RawMessage(items[i])}
+		}
+		var failed []FailedRow
+		if len(page) > 0 {
+			tries := 0
+			if failed, tries, err = handle(ctx, tx, page); err != nil {
+				return err
+			}
+			splits += tries
+		}
+		pass, err = t.close(ctx, tx, *plan, *read, *refused, failed, splits, began)
+		return err
+	})
+	return pass, err
+}
+
+func (t *Table) close(ctx context.Context, tx pgx.Tx, plan, read, refused string, failed []FailedRow, splits int, began time.Time) (pass TableResult, err error) {
+	type column = []string
+	ids, rows, messages := make(column, len(failed)), make(column, len(failed)), make(column, len(failed))
+	times, permanent, delays := make([]*time.Time, len(failed)), make([]bool, len(failed)), make([]*float64, len(failed))
+	for i, f := range failed {
+		ids[i], rows[i], messages[i], times[i], permanent[i] = f.ID, string(f.Row.Row), f.Message, f.Time, f.Permanent
+		if f.Delay != nil {
+			seconds := f.Delay.Seconds()
+			delays[i] = &seconds
+		}
+	}
+	var summary []byte
+	err = tx.QueryRow(ctx, `select tidemark.source_close($1, $2::text::tidemark.source_plan, $3::text::tidemark.source_page, $12::text::tidemark.failed_row[] || array(
+		select row(f.id, f.ts, f.row::jsonb, 'handler', f.message, f.permanent, f.delay)::tidemark.failed_row
+		from unnest($4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::boolean[], $9::float8[]) f (id, ts, row, message, permanent, delay)), $10, $11)`,
+		t.epoch, plan, read, ids, times, rows, messages, permanent, delays, splits, began, refused).Scan(&summary)
+	if err != nil {
+		return TableResult{}, err
+	}
+	return pass, json.Unmarshal(summary, &pass)
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
+
+func orNull(rows int) *int {
+	if rows == 0 {
+		return nil
+	}
+	return &rows
+}

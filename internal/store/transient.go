@@ -1,0 +1,56 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// SQLSTATEs whose cause is the server's state and not the statement: tidemark.is_transient in Go. TestTransient holds
+// the two lists equal.
+var (
+	transientClasses = []string{"08", "25", "40", "53", "57", "58"}
+	transientCodes   = []string{"55P03", "XX001", "XX002", "TM009"}
+)
+
+// Transient reports whether the same statement may succeed later: the database is not there, or not now.
+func Transient(err error) bool {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return transientCode(refused.Code)
+	}
+	if errors.Is(err, context.Canceled) {
+		return false // by this process
+	}
+	var network net.Error
+	var connect *pgconn.ConnectError
+	return errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err) || // no answer in time
+		errors.As(err, &connect) || errors.As(err, &network) || // no connection, or it broke
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		pgconn.SafeToRetry(err) // closed before the statement was sent
+}
+
+// TooMuch reports whether the answer was more than could be had: it did not come in time, or the server has no room for
+// it. The same question for less may succeed.
+func TooMuch(err error) bool {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return slices.Contains([]string{Timeout, outOfMemory, limitExceeded}, refused.Code)
+	}
+	var connect *pgconn.ConnectError // then nothing was asked
+	return errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &connect)
+}
+
+// SQLSTATEs of a server that cannot make up its answer.
+const (
+	outOfMemory   = "53200"
+	limitExceeded = "54000"
+)
+
+func transientCode(code string) bool {
+	return len(code) == 5 && slices.Contains(transientClasses, code[:2]) || slices.Contains(transientCodes, code)
+}

@@ -1,0 +1,110 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidemarkhq/tidemark/internal/store"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// Go and SQL agree on every code that PostgreSQL or Tidemark can raise.
+func TestTransient(t *testing.T) {
+	t.Parallel()
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	var codes, want []string
+	for _, a := range "0123456789" + letters {
+		for _, b := range "0123456789" + letters {
+			codes = append(codes, string(a)+string(b)+"000")
+		}
+	}
+	classes := strings.Fields("00 01 02 03 08 09 0A 0B 0F 0L 0P 0Z 10 20 21 22 23 24 25 26 27 28 2B 2D 2F 34 38 39 3B 3D 3F 40 42 44 53 54 55 57 58 72 F0 HV P0 TM XX")
+	for _, class := range classes {
+		for _, c := range "0123456789P" {
+			for _, d := range "0123456789" {
+				for _, e := range "0123456789" + letters {
+					codes = append(codes, class+string(c)+string(d)+string(e))
+				}
+			}
+		}
+	}
+	for _, code := range codes {
+		if store.Transient(&pgconn.PgError{Code: code}) {
+			want = append(want, code)
+		}
+	}
+	rows, err := tidemarktest.NewDB(t).Connect(t).Query(t.Context(),
+		`select code from unnest($1::text[]) with ordinality c (code, n) where tidemark.is_transient(code) order by n`, codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if diff := cmp.Diff(want, got); diff != "" || err != nil || len(got) == 0 {
+		t.Errorf("of %d codes (-Go +SQL)\n%s%v", len(codes), diff, err)
+	}
+	for _, code := range []string{"", "0", "08", "080000", "08\x00"} {
+		if store.Transient(&pgconn.PgError{Code: code}) {
+			t.Errorf("%q is no SQLSTATE", code)
+		}
+	}
+}
+
+func TestTransientWithoutSQLState(t *testing.T) {
+	t.Parallel()
+	reset := &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+	for _, err := range []error{
+		context.DeadlineExceeded, reset, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, &net.DNSError{Err: "no such host"},
+		closed(t), unreachable(t),
+	} {
+		if wrapped := fmt.Errorf("settle: %w", err); !store.Transient(wrapped) {
+			t.Errorf("%v is transient", err)
+		}
+	}
+	for _, err := range []error{
+		nil, context.Canceled, errors.New("any other"), store.ErrHeld, store.ErrSettled, pgx.ErrNoRows, pgx.ErrTxCommitRollback,
+		fmt.Errorf("connect: %w", errors.Join(reset, &pgconn.PgError{Code: "28P01"})),
+	} {
+		if store.Transient(err) {
+			t.Errorf("%v is not transient", err)
+		}
+	}
+}
+
+// closed is what a statement gives on a connection that was closed.
+func closed(t *testing.T) error {
+	t.Helper()
+	conn := tidemarktest.NewDB(t).Connect(t)
+	if err := conn.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := conn.Exec(t.Context(), "select 1")
+	return err
+}
+
+// unreachable is what connecting gives where no server listens.
+func unreachable(t *testing.T) error {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), "postgres://x@"+address+"/x?sslmode=disable")
+	if err == nil {
+		_ = conn.Close(t.Context())
+	}
+	return err
+}

@@ -1,0 +1,225 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/tidemarkhq/tidemark"
+)
+
+// Pass is what a pass of a worker did. A worker of the log fills the fields before
+// TablePass, a worker of tables those in it and Worker, Status, Detail, Late and BlockedBy.
+type Pass struct {
+	Worker    string         `json:"worker"`
+	Status    string         `json:"status"` // ran, closed, held or busy; of tables also throttled, waiting
+	Gate      string         `json:"gate"`
+	Detail    string         `json:"detail"` // busy: who has the cursor; of tables why it did not run
+	Events    int            `json:"events"`
+	Late      int            `json:"late"`
+	Decided   map[string]int `json:"decided"` // outcome: pieces of evidence
+	Watermark int64          `json:"watermark"`
+	Fallbacks int            `json:"fallbacks"`
+	BlockedBy string         `json:"blocked_by"`
+	Staged    int            `json:"staged"` // events of replays that the pass staged
+
+	TablePass
+	Runs []Pass `json:"runs"` // of a worker with several cursors: each of them
+
+	Summary json.RawMessage `json:"-"` // all of this, as the database told it
+}
+
+// TablePass is what a pass over a source did.
+type TablePass struct {
+	Source      string          `json:"source"`
+	Shard       int             `json:"shard"`
+	Step        string          `json:"step"` // forward, sweep or retry
+	Rows        int             `json:"rows"` // examined
+	Taken       int             `json:"taken"`
+	Failed      int             `json:"failed"`
+	Coalesced   int             `json:"coalesced"`
+	Phase       string          `json:"phase"`
+	WatermarkTS *time.Time      `json:"watermark_ts"`
+	WatermarkID *string         `json:"watermark_id"`
+	More        bool            `json:"more"`
+	HeldBackBy  string          `json:"held_back_by"` // what newer rows wait for
+	Result      json.RawMessage `json:"result"`       // what the handler returned
+}
+
+// RouteWorkerRun calls tidemark.route_worker_run, which wants a READ COMMITTED
+// transaction of its own.
+func (db *DB) RouteWorkerRun(ctx context.Context, worker string, batchLimit int) (Pass, error) {
+	return pass(value[json.RawMessage](ctx, db, `select tidemark.route_worker_run($1, $2)`, worker, batchLimit))
+}
+
+// RunFilter chooses cursors of a worker. The zero value of a field chooses all.
+type RunFilter struct {
+	Source string
+	Shard  *int
+	Page   *int // events or rows at most; null: 5000, of tables the worker's page_size
+}
+
+// WorkerRun calls tidemark.worker_run, which wants a READ COMMITTED transaction of its own. It sets statement_timeout
+// where the session has none: nothing else ends a target that hangs.
+func (db *DB) WorkerRun(ctx context.Context, worker string, f RunFilter) (Pass, error) {
+	_, err := db.querier.Exec(ctx, `select set_config('statement_timeout', ceil((20 + 2 * extract(epoch from max(r.timeout))) * 1000)::text, true)
+		from tidemark.outbound_route r
+		where r.worker = $1 and r.enabled and not r.dry_run and tidemark.target_is_inside(r.target_kind)
+		having count(*) > 0 and current_setting('statement_timeout') = '0'`, worker)
+	if err != nil {
+		return Pass{}, tidemark.AsError(err)
+	}
+	return pass(value[json.RawMessage](ctx, db, `select tidemark.worker_run($1, nullif($2, ''), $3, $4)`,
+		worker, f.Source, f.Shard, f.Page))
+}
+
+func pass(summary json.RawMessage, err error) (Pass, error) {
+	if err != nil {
+		return Pass{}, err
+	}
+	p := Pass{Summary: summary}
+	return p, json.Unmarshal(summary, &p)
+}
+
+// Health is how a worker is doing, from tidemark.worker_health.
+type Health struct {
+	Worker          string          `db:"worker" json:"worker"`
+	Source          string          `db:"source" json:"source"`
+	Shard           int             `db:"shard" json:"shard"`
+	Status          string          `db:"status" json:"status"` // closed, behind, idle, held, blocked, never ran, unknown or no source
+	Gate            *string         `db:"gate" json:"gate"`
+	Watermark       *int64          `db:"watermark" json:"watermark"` // with LastSeq and Behind null for a table
+	LastSeq         *int64          `db:"last_seq" json:"last_seq"`
+	Behind          *int64          `db:"behind" json:"behind"`
+	BehindSeconds   *int64          `db:"behind_seconds" json:"behind_seconds"` // age of the oldest that is not read; null: it cannot be told
+	Holes           int64           `db:"holes" json:"holes"`
+	LastRunAt       *time.Time      `db:"last_run_at" json:"last_run_at"`
+	LastRunSummary  json.RawMessage `db:"last_run_summary" json:"last_run_summary"`
+	EventsSeen      int64           `db:"events_seen" json:"events_seen"`
+	AttemptsWritten int64           `db:"attempts_written" json:"attempts_written"`
+	DeadLettered    int64           `db:"dead_lettered" json:"dead_lettered"`
+	OpenDeadLetters int64           `db:"open_dead_letters" json:"open_dead_letters"`
+	Pending         int64           `db:"pending" json:"pending"`
+}
+
+const health = `select h.worker, h.source, h.shard, h.status, h.gate, h.watermark, h.last_seq, h.behind, h.behind_seconds, h.holes, h.last_run_at,
+	h.last_run_summary, h.events_seen, h.attempts_written, h.dead_lettered, h.open_dead_letters, h.pending
+from tidemark.worker_health h `
+
+// WorkerHealth returns how all workers are doing.
+func (db *DB) WorkerHealth(ctx context.Context) ([]Health, error) {
+	return list[Health](ctx, db, health+`order by h.worker, h.source, h.shard`)
+}
+
+// WorkerHealthOf returns how one worker is doing, of several cursors the first, or
+// tidemark.ErrNotFound. A worker of tables that reads none has the status "no source".
+func (db *DB) WorkerHealthOf(ctx context.Context, worker string) (Health, error) {
+	all, err := list[Health](ctx, db, health+`where h.worker = $1 order by h.source, h.shard limit 1`, worker)
+	if err != nil {
+		return Health{}, err
+	}
+	if len(all) == 0 {
+		w, err := db.Worker(ctx, worker)
+		return Health{Worker: w.Worker, Source: w.Source, Status: "no source"}, err
+	}
+	return all[0], nil
+}
+
+// Worker is the configuration of a worker. The columns of tidemark.worker say what each
+// field means; those from Shards on are for workers of tables.
+type Worker struct {
+	Worker              string          `db:"worker" json:"worker"`
+	Source              string          `db:"source" json:"source"`
+	Handler             string          `db:"handler" json:"handler"`
+	HandlerRef          *string         `db:"handler_ref" json:"handler_ref"`
+	PayloadColumns      []string        `db:"payload_columns" json:"payload_columns"`
+	Domains             []string        `db:"domains" json:"domains"` // null: all
+	ReadOrder           string          `db:"read_order" json:"read_order"`
+	HoleLimit           int             `db:"hole_limit" json:"hole_limit"`
+	Shards              int             `db:"shards" json:"shards"`
+	PageSize            int             `db:"page_size" json:"page_size"`
+	PageTimeout         string          `db:"page_timeout" json:"page_timeout"` // interval
+	RetryPolicy         json.RawMessage `db:"retry_policy" json:"retry_policy"`
+	CoalesceWindow      *string         `db:"coalesce_window" json:"coalesce_window"` // interval
+	StormFraction       *float64        `db:"storm_fraction" json:"storm_fraction"`
+	OffPeak             *string         `db:"off_peak" json:"off_peak"`
+	PeakPause           string          `db:"peak_pause" json:"peak_pause"` // interval
+	LockWaitLimit       *int            `db:"lock_wait_limit" json:"lock_wait_limit"`
+	ReplicationLagLimit *string         `db:"replication_lag_limit" json:"replication_lag_limit"` // interval
+	Description         string          `db:"description" json:"description"`
+}
+
+const worker = `select w.worker, w.source, w.handler, w.handler_ref, w.payload_columns, w.domains, w.read_order, w.hole_limit, w.shards,
+	w.page_size, w.page_timeout::text, w.retry_policy, w.coalesce_window::text, w.storm_fraction, w.off_peak, w.peak_pause::text,
+	w.lock_wait_limit, w.replication_lag_limit::text, w.description from `
+
+// WorkerSet calls tidemark.worker_set. starts is where a new worker of the log begins; empty: now.
+func (db *DB) WorkerSet(ctx context.Context, name string, changes Changes, reason, starts string) (Worker, error) {
+	return one[Worker](ctx, db, worker+`tidemark.worker_set($1, coalesce($2::jsonb, '{}'), nullif($3, ''), nullif($4, '')) w`, name, changes, reason, starts)
+}
+
+// Worker returns the configuration of a worker, or tidemark.ErrNotFound.
+func (db *DB) Worker(ctx context.Context, name string) (Worker, error) {
+	w, err := one[Worker](ctx, db, worker+`tidemark.worker w where w.worker = $1`, name)
+	return known(w, err, `worker "`+name+`"`, "Workers: tidemark worker list")
+}
+
+// Workers returns the configuration of all workers.
+func (db *DB) Workers(ctx context.Context) ([]Worker, error) {
+	return list[Worker](ctx, db, worker+`tidemark.worker w order by w.worker`)
+}
+
+// WorkerSourceAdd calls tidemark.worker_source_add, and returns how many cursors it made.
+func (db *DB) WorkerSourceAdd(ctx context.Context, worker, source, reason string) (made int, err error) {
+	return value[int](ctx, db, `select tidemark.worker_source_add($1, $2, nullif($3, ''))`, worker, source, reason)
+}
+
+// WorkerSourceRemove calls tidemark.worker_source_remove, and returns how many cursors are
+// gone.
+func (db *DB) WorkerSourceRemove(ctx context.Context, worker, source, reason string) (gone int, err error) {
+	return value[int](ctx, db, `select tidemark.worker_source_remove($1, $2, $3)`, worker, source, reason)
+}
+
+// Rewound is a row of what a rewind of the log comes to.
+type Rewound struct {
+	Was       int64   `db:"was" json:"-"`
+	RouteCode *string `db:"route_code" json:"route_code"` // null: no route claimed them
+	Outcome   *string `db:"outcome" json:"outcome"`
+	Events    int64   `db:"events" json:"events"`
+	Decided   *bool   `db:"decided" json:"decided"` // null: all events of the log in between
+	Complete  bool    `db:"complete" json:"-"`
+}
+
+// WorkerRewind calls tidemark.worker_rewind.
+func (db *DB) WorkerRewind(ctx context.Context, worker string, toSeq int64, reason string, dryRun bool) ([]Rewound, error) {
+	return list[Rewound](ctx, db, `select was, route_code, outcome::text, events, decided, complete
+		from tidemark.worker_rewind($1, $2, $3, $4)`, worker, toSeq, reason, dryRun)
+}
+
+// Outlook is what a worker of the log is about to do with events that it has not read yet.
+type Outlook struct {
+	RouteCode *string `db:"route_code" json:"route_code"` // null: all events
+	Becomes   *string `db:"becomes" json:"becomes"`       // pending, disabled or dry_run
+	Events    int64   `db:"events" json:"events"`
+	Waiting   int64   `db:"waiting" json:"waiting"` // deliveries that are pending already
+	FirstSeq  *int64  `db:"first_seq" json:"first_seq"`
+	LastSeq   *int64  `db:"last_seq" json:"last_seq"`
+	Complete  bool    `db:"complete" json:"complete"` // false: there may be more
+}
+
+// WorkerOutlook calls tidemark.worker_outlook. It is empty for a worker of tables.
+func (db *DB) WorkerOutlook(ctx context.Context, worker string) ([]Outlook, error) {
+	return list[Outlook](ctx, db, `select route_code, becomes::text, events, waiting, first_seq, last_seq, complete
+		from tidemark.worker_outlook($1)`, worker)
+}
+
+// SourceRewind calls tidemark.source_rewind, and returns how many cursors it moved. A zero
+// time and an empty id accept the place where they are.
+func (db *DB) SourceRewind(ctx context.Context, worker, source, reason string, toTime time.Time, toID string) (cursors int, err error) {
+	return value[int](ctx, db, `select tidemark.source_rewind($1, $2, $3, $4, nullif($5, ''))`, worker, source, reason, instant(toTime), toID)
+}
+
+// WorkerPause calls tidemark.worker_pause, and reports whether that changed anything.
+func (db *DB) WorkerPause(ctx context.Context, worker string, pause bool, reason string) (changed bool, err error) {
+	return value[bool](ctx, db, `select tidemark.worker_pause($1, $2, nullif($3, ''))`, worker, pause, reason)
+}
