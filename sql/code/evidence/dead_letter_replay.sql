@@ -11,8 +11,7 @@ declare
     route constant tidemark.outbound_route := (select r from tidemark.outbound_route r where r.id = letter.route_id);
     worker constant text := (select w.worker from tidemark.worker w where w.id = letter.worker_id);
     closed constant text[] := tidemark.closed_domains();
-    gate constant text := coalesce(
-        tidemark.closed_gate(worker), case when event.domain = any (closed) then 'domain.' || event.domain || '.enabled' end);
+    gate constant text := tidemark.closed_delivery(worker, event.domain);
     statement text;
     outcome tidemark.outcome;
     reason text;

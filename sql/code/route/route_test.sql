@@ -28,8 +28,7 @@ begin
             message = format('route %s: its target is a function of a Go program', route_test.route_code),
             hint = 'Only that program can call it.';
     end if;
-    closed := coalesce(tidemark.closed_gate(tested.worker),
-        case when tested.domain = any (tidemark.closed_domains()) then 'domain.' || tested.domain || '.enabled' end, case when not tidemark.armed() then 'stage' end);
+    closed := coalesce(tidemark.closed_delivery(tested.worker, tested.domain), case when not tidemark.armed() then 'stage' end);
     if closed is not null then
         raise exception using errcode = 'TM009',
             message = format('route %s is not tested: closed by %s', route_test.route_code, closed),
