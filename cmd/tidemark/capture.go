@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -254,7 +255,8 @@ func newCaptureReconcile(a *app) *cobra.Command {
 		Long: `Compare what the server counted on each attached table since the last call with its events, and a sample of
 rows with the events of their keys. The exit status is 1 where there is a gap: changes without events. A gap
 stays until --emit has made events of its rows, from the table as it is (their payload has "reconciled": true),
-or --accept says that there will be none. What has no row any more, deleted rows say, can only be accepted.`,
+or --accept says that there will be none. What has no row any more, deleted rows say, can only be accepted. A
+row that jsonb cannot hold (json with \u0000, say) stays in the gap until it is changed or accepted.`,
 		RunE: a.withSchema(func(ctx context.Context, s *session, _ []string) error {
 			if emit && accept {
 				return usagef("give --emit or --accept, not both")
@@ -316,13 +318,21 @@ func endGaps(ctx context.Context, s *session, table, reason string, accept bool)
 			err = s.CaptureGapAccept(ctx, g.ID, reason)
 		} else {
 			all[i].Emitted, err = s.CaptureGapEmit(ctx, g.ID, cmp.Or(reason, "emitted from the table as it is"))
-			all[i].Open = g.Others > 0
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", g.Name, err)
 		}
-		if all[i].Open {
-			left++
+	}
+	open, err := s.OpenGaps(ctx, table)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		for _, g := range open {
+			if g.ID == all[i].ID {
+				all[i].Open, all[i].Unreadable = true, g.Unreadable
+				left++
+			}
 		}
 	}
 	if err := rows(s.printer, "there is no open gap", all,
@@ -333,16 +343,28 @@ func endGaps(ctx context.Context, s *session, table, reason string, accept bool)
 			case accept:
 				return "accepted"
 			case e.Open:
-				return fmt.Sprintf("open: %s that no row shows", count(int(e.Others), "change", "changes"))
+				return "open: " + whyOpen(e.Gap)
 			}
 			return "emitted"
 		}}); err != nil {
 		return err
 	}
 	if left > 0 {
-		return hinted{errors.New("changes that no row shows have no events"), "Accept them: tidemark capture reconcile --accept --reason …"}
+		return hinted{errors.New("changes are left without events"), "Accept them: tidemark capture reconcile --accept --reason …"}
 	}
 	return nil
+}
+
+// whyOpen says what keeps a gap open whose rows were emitted.
+func whyOpen(g store.Gap) string {
+	var why []string
+	if g.Others > 0 {
+		why = append(why, count(int(g.Others), "change", "changes")+" that no row shows")
+	}
+	if len(g.Unreadable) > 0 {
+		why = append(why, "rows that jsonb cannot hold: "+strings.Join(g.Unreadable, ", "))
+	}
+	return strings.Join(why, "; ")
 }
 
 func newCaptureGuard(a *app) *cobra.Command {

@@ -102,11 +102,13 @@ type Gap struct {
 	Others  int64  `db:"others" json:"others"`
 	Sampled bool   `db:"sampled" json:"sampled"`
 	Emitted int64  `db:"emitted" json:"emitted"`
+
+	Unreadable []string `db:"unreadable" json:"unreadable"` // keys of rows that jsonb cannot hold, with SQLSTATEs
 }
 
 // OpenGaps returns the gaps that are open, of all tables or of the one with that quoted name.
 func (db *DB) OpenGaps(ctx context.Context, table string) ([]Gap, error) {
-	return list[Gap](ctx, db, `select g.id, g.name, g.rows, g.others, g.sampled, g.emitted from tidemark.capture_gap g
+	return list[Gap](ctx, db, `select g.id, g.name, g.rows, g.others, g.sampled, g.emitted, g.unreadable from tidemark.capture_gap g
 		where g.resolved_at is null and ($1 = '' or g.name = $1) order by g.name`, table)
 }
 

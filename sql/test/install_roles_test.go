@@ -76,7 +76,7 @@ var mayDo = map[string][]string{
 		`insert into tidemark.domain (domain) values ('d')`, `update tidemark.event_type set enabled = false`,
 		`insert into tidemark.forbidden_key (key) values ('iban')`, `delete from tidemark.forbidden_key where key = 'raw'`,
 		`insert into tidemark.setting (key, value) values ('k', 'v')`, `update tidemark.outbound_route set enabled = false`,
-		`select tidemark.heartbeat_register('x')`, `select tidemark.heartbeat_deregister('x')`, `select tidemark.finding_ack(1, 'x')`, `select tidemark.capture_gap_accept(1, 'x')`, `select * from tidemark.capture_gap_emit(1)`, `select tidemark.capture_gap_write(1, null, true, '')`,
+		`select tidemark.heartbeat_register('x')`, `select tidemark.heartbeat_deregister('x')`, `select tidemark.finding_ack(1, 'x')`, `select tidemark.capture_gap_accept(1, 'x')`, `select * from tidemark.capture_gap_emit(1)`, `select tidemark.capture_gap_write(1, null, true, '')`, `select tidemark.capture_gap_keep(1, '{}')`,
 		`update tidemark.worker set description = 'x'`, `insert into tidemark.heartbeat_kind (kind) values ('k')`,
 	},
 	"": {

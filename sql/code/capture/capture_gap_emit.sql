@@ -14,11 +14,22 @@ as $$
 #variable_conflict use_variable
 declare
     page constant integer := 1000;
-    gap constant tidemark.capture_gap := (select g from tidemark.capture_gap g where g.id = capture_gap_emit.id and g.resolved_at is null);
+    gap constant tidemark.capture_gap := (
+        select g from tidemark.capture_gap g where g.id = capture_gap_emit.id and g.resolved_at is null);
     route tidemark.inbound_route;
     part record;
     denied text;
-    found_rows jsonb;
+    looking text;
+    reading text;
+    found_rows record;
+    shown jsonb;
+    stack integer[];
+    first integer;
+    last integer;
+    here bigint;
+    kept_parts oid[] := '{}';
+    kept_places tid[] := '{}';
+    unreadable text[] := '{}';
 begin
     if gap.id is null then
         raise exception using errcode = 'TM004', message = format('there is no open gap %s', id),
@@ -34,27 +45,72 @@ begin
     select c.* into part from tidemark.capture_columns(gap.name::regclass, route.payload_columns) c;
     if part.missing is not null or part.key_json = 'null::jsonb' then
         raise exception using errcode = 'TM005',
-            message = case when part.missing is not null then format('inbound route %s: %s has no column %s that can be shown', route.route_code, gap.name, part.missing)
+            message = case when part.missing is not null
+                      then format('inbound route %s: %s has no column %s that can be shown', route.route_code, gap.name, part.missing)
                       else format('%s has no primary key: which of its rows have no event cannot be told', gap.name) end,
             hint = 'Change payload_columns, or accept the gap.';
     end if;
-    execute format($q$
-        select jsonb_agg(k.shown) from (
-            select jsonb_build_object('ref', %1$s, 'primary_key', %2$s) || case when $5 then jsonb_build_object('columns', %3$s) else '{}' end as shown
-            from (select x.xmin as written, %4$s from %5$s x) n
+    looking := format($q$
+        select coalesce(array_agg(k.part), '{}') as parts, coalesce(array_agg(k.place), '{}') as places, coalesce(array_agg(k.ref), '{}') as refs
+        from (
+            select n.part, n.place, %1$s as ref from (select x.xmin as written, x.tableoid as part, x.ctid as place, %2$s from %3$s x) n
             where not pg_visible_in_snapshot(tidemark.full_xid(n.written, $3), $1)
               and not exists (
                   select from tidemark.outbox o
                   where o.subject_table = $2 and o.subject_ref = %1$s and o.created_at > $4 - interval '1 day'
                     and not pg_visible_in_snapshot(tidemark.full_xid(o.xmin, $3), $1))
-            limit %6$s) k$q$,
-        part.key_text, part.key_json, part.shown, part.names, gap.name, page)
-    into found_rows using gap.snapshot, gap.name, pg_snapshot_xmax(pg_current_snapshot()), gap.since, cardinality(route.payload_columns) > 0;
-    complete := coalesce(jsonb_array_length(found_rows), 0) < page;
-    emitted := tidemark.capture_gap_write(gap.id, found_rows, complete, capture_gap_emit.reason);
+              and not exists (select from unnest($5, $6) b (part, place) where b.part = n.part and b.place = n.place)
+            limit %4$s) k$q$,
+        part.key_text, part.names, gap.name, page);
+    reading := format($q$
+        select coalesce(jsonb_agg(jsonb_build_object('ref', %1$s, 'primary_key', %2$s)
+                                  || case when $3 then jsonb_build_object('columns', %3$s) else '{}' end), '[]')
+        from unnest($1, $2) b (part, place)
+        cross join lateral (select %4$s from %5$s x where x.ctid = b.place and x.tableoid = b.part) n$q$,
+        part.key_text, part.key_json, part.shown, part.names, gap.name);
+
+    emitted := 0;
+    loop
+        execute looking into found_rows
+        using gap.snapshot, gap.name, pg_snapshot_xmax(pg_current_snapshot()), gap.since, kept_parts, kept_places;
+        here := 0;
+        stack := case when cardinality(found_rows.places) > 0 then array[1, cardinality(found_rows.places)] else '{}' end;
+        while cardinality(stack) > 0 loop
+            first := stack[cardinality(stack) - 1];
+            last := stack[cardinality(stack)];
+            stack := stack[: cardinality(stack) - 2];
+            begin
+                execute reading into shown
+                using found_rows.parts[first : last], found_rows.places[first : last], cardinality(route.payload_columns) > 0;
+            exception when others or assert_failure then
+                if tidemark.is_transient(sqlstate) then
+                    raise;
+                elsif first < last then
+                    -- Halves, down to the row that jsonb cannot hold.
+                    stack := stack || array[(first + last) / 2 + 1, last, first, (first + last) / 2];
+                else
+                    kept_parts := kept_parts || found_rows.parts[first];
+                    kept_places := kept_places || found_rows.places[first];
+                    unreadable := unreadable || format('%s (%s)', found_rows.refs[first], sqlstate);
+                    here := here + 1;
+                end if;
+                continue;
+            end;
+            here := here + jsonb_array_length(shown);
+            emitted := emitted + tidemark.capture_gap_write(gap.id, shown, false, capture_gap_emit.reason);
+        end loop;
+        -- A row that was written once more since it was found has another place, and is found by the next call.
+        complete := cardinality(found_rows.places) < page and here >= cardinality(found_rows.places);
+        exit when complete or emitted > 0 or here < cardinality(found_rows.places);
+    end loop;
+    if complete and cardinality(unreadable) > 0 then
+        perform tidemark.capture_gap_keep(gap.id, unreadable);
+    elsif complete then
+        perform tidemark.capture_gap_write(gap.id, null, true, capture_gap_emit.reason);
+    end if;
     return next;
 end
 $$;
 comment on function tidemark.capture_gap_emit(bigint, text) is
-'Emits up to 1000 rows of a gap''s table that were written since and have no event, as they are now: their payload has "reconciled": true, and the operation insert where inserts are captured, else update. complete: there were no more; then the gap is over, unless changes were counted that no row shows (others), which can only be accepted. Again, or twice at once: each row is emitted once. Needs SELECT on the table. Raises TM004, TM005, and what tidemark.emit raises for a row.';
+'Emits up to 1000 rows of a gap''s table that were written since and have no event, as they are now: their payload has "reconciled": true, and the operation insert where inserts are captured, else update. complete: there were no more; then the gap is over, unless changes were counted that no row shows (others), which can only be accepted, or jsonb cannot hold a row, which is left in the gap (unreadable) until it is changed or accepted. Again, or twice at once: each row is emitted once. Needs SELECT on the table. Raises TM004, TM005, and what tidemark.emit raises for a row.';
 grant execute on function tidemark.capture_gap_emit(bigint, text) to tidemark_admin;
