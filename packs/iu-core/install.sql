@@ -88,7 +88,7 @@ cross join lateral (values
     ('unit_enacted', 1, 'A unit came into force.', '{
         "type": "object", "required": ["unit_id"],
         "properties": {"unit_id": {"type": "string", "minLength": 1}, "version_id": {"type": "string", "minLength": 1}}}'),
-    -- Emitted with the ids at the top, or captured from unit_version: then what tidemark.capture writes.
+    -- Emitted with the ids at the top, or captured from unit_version: then what capture writes.
     ('version_applied', 1, 'A version of a unit was applied.', jsonb_build_object(
         'type', 'object', 'anyOf', jsonb '[{"required": ["unit_id", "version_id"]},
                                            {"required": ["schema", "table", "operation", "primary_key"]}]',
@@ -101,7 +101,7 @@ cross join lateral (values
     ('comment_added', 1, 'Somebody commented on a unit.', '{
         "type": "object", "required": ["unit_id", "comment_id"],
         "properties": {"unit_id": {"type": "string", "minLength": 1}, "comment_id": {"type": "string", "minLength": 1}}}'),
-    -- Captured: the payload is what tidemark.capture writes.
+    -- Captured: the payload is what capture writes.
     ('sql_link_changed', 1, 'A row of iu_sql_link was inserted, updated or deleted, or the table was truncated.', jsonb_build_object(
         'type', 'object', 'required', jsonb '["schema", "table", "operation", "primary_key"]', 'properties', captured))
 ) v (type, version, description, schema);

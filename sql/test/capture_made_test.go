@@ -8,7 +8,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// goesTheLongWay tells whether the statement makes tidemark.capture look up the table's columns.
+// goesTheLongWay tells whether the statement looks up the table's columns.
 func (s session) goesTheLongWay(statement string) bool {
 	s.t.Helper()
 	s.begin()
@@ -139,13 +139,13 @@ func TestCaptureFunctionInATriggerByHand(t *testing.T) {
 	s.wantRows(`select pg_get_userbyid(proowner) || ' ' || has_function_privilege('public', oid, 'execute') from pg_proc where proname = 'capture_1'`, "tidemark_owner false")
 }
 
-// A migration makes them anew, from the new tidemark.capture.
+// A migration makes them anew, from the new template.
 func TestMigrationMakesCaptureFunctionsAnew(t *testing.T) {
 	t.Parallel()
 	s := captured(t, "orders", `create table orders (id int primary key)`)
 	s.exec(`create or replace function tidemark.capture_1() returns trigger language plpgsql as 'begin return null; end'`)
 	s.exec(`insert into orders values (1)`)
-	s.exec(`update tidemark.code set checksum = '' where object = 'capture'`)
+	s.exec(`update tidemark.code set checksum = '' where object = 'capture_template'`)
 	if _, err := migrate.Up(t.Context(), s.conn); err != nil {
 		t.Fatal(err)
 	}

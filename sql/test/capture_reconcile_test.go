@@ -3,8 +3,6 @@ package test
 import (
 	"strings"
 	"testing"
-
-	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
 const reconcile = `select concat_ws(' ', relation, status, changes, events, captured, missing_keys) from tidemark.capture_reconcile()`
@@ -65,12 +63,12 @@ func TestMaintainSumsUpCaptured(t *testing.T) {
 // CA5.
 func TestCaptureGuard(t *testing.T) {
 	t.Parallel()
-	s := open(t, tidemarktest.NewDB(t), "superuser")
+	s := captured(t, "parcels", `create table parcels (id int primary key)`)
 	s.exec(`create table orders (id int primary key); create function other() returns trigger language plpgsql as 'begin return null; end'`)
-	stray := `create trigger mine after insert on orders for each statement execute function tidemark.capture()`
+	stray := `create trigger mine after insert on orders for each statement execute function tidemark.capture_1()`
 	s.refused("TM005", "capture guard needs a reason", `select tidemark.capture_guard(true, '')`)
 	s.exec(`select tidemark.capture_guard(true, 'why'); select tidemark.capture_guard(true, 'again')`)
-	s.refused("TM005", "trigger mine of public.orders calls tidemark.capture, and the table has no inbound route", stray)
+	s.refused("TM005", "trigger mine of public.orders calls tidemark.capture_1, and the table has no inbound route", stray)
 	s.exec(`create trigger theirs after insert on orders for each statement execute function other()`)
 	s.exec(`select tidemark.inbound_route_set('new', '{"source_schema": "public", "source_table": "orders", "sql_event": "insert", "domain": "app", "type": "insert"}')`)
 	s.exec(`select tidemark.capture_attach('orders', 'why'); delete from tidemark.inbound_route`)

@@ -138,7 +138,7 @@ var mutants = func() map[string]mutant {
 		},
 		{
 			name: "gatedcapture", by: "I3", tells: "capture asks the gate that stops deliveries",
-			sql: []edit{{"capture", "listeners boolean;\nbegin\n", "listeners boolean;\nbegin\n    if not tidemark.gate_open('routes.enabled') then return null; end if;\n"}}, scenes: []string{"gate-master"},
+			sql: []edit{{"capture_template", "listeners boolean;\nbegin\n", "listeners boolean;\nbegin\n    if not tidemark.gate_open('routes.enabled') then return null; end if;\n"}}, scenes: []string{"gate-master"},
 		},
 		{
 			name: "replayblocks", by: "I10", tells: "a live event waits behind a replay of its key",

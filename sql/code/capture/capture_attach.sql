@@ -102,5 +102,5 @@ begin
 end
 $$;
 comment on function tidemark.capture_attach(regclass, text, boolean, boolean) is
-'Puts triggers that call tidemark.capture, each with a statement made for the table, on a table of the caller''s, for each operation that has an inbound route, and returns the SQL, a row for each statement. dry_run (default false): returns it only. always (default false): they fire for replicated changes too. Gives up after 3 s of waiting for the table (55P03): call it again. Raises TM005 where the table cannot be attached, or is already; 42501 for another owner''s table.';
+'Puts triggers, each with a function made for the table (tidemark.capture_make), on a table of the caller''s, for each operation that has an inbound route, and returns the SQL, a row for each statement. dry_run (default false): returns it only. always (default false): they fire for replicated changes too. Gives up after 3 s of waiting for the table (55P03): call it again. Raises TM005 where the table cannot be attached, or is already; 42501 for another owner''s table.';
 grant execute on function tidemark.capture_attach(regclass, text, boolean, boolean) to tidemark_admin;

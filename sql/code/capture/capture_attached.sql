@@ -12,6 +12,6 @@ from pg_catalog.pg_trigger t
 join pg_catalog.pg_class c on c.oid = t.tgrelid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 join pg_catalog.pg_proc p on p.oid = t.tgfoid
-where not t.tgisinternal and p.pronamespace = 'tidemark'::regnamespace and p.proname ~ '^capture(_[0-9]+)?$';
-comment on view tidemark.capture_attached is 'Triggers of tables that call tidemark.capture, or what tidemark.capture_make made of it: the function, the operation, pg_trigger.tgenabled, and whether they are as tidemark.capture_attach makes them.';
+where not t.tgisinternal and p.pronamespace = 'tidemark'::regnamespace and p.proname ~ '^capture_[0-9]+$';
+comment on view tidemark.capture_attached is 'Triggers of tables that call a function of tidemark.capture_make: the function, the operation, pg_trigger.tgenabled, and whether they are as tidemark.capture_attach makes them.';
 grant select on tidemark.capture_attached to tidemark_reader, tidemark_executor;

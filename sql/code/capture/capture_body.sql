@@ -4,8 +4,8 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    written constant text := tidemark.capture_written(relation, route.sql_event, route.payload_columns, route.idempotency_policy);
-    general constant text := (select p.prosrc from pg_proc p where p.pronamespace = 'tidemark'::regnamespace and p.proname = 'capture');
+    written constant text := tidemark.capture_written(relation, route.sql_event, route.payload_columns,
+                                                      route.idempotency_policy);
     schema_name name;
     table_name name;
     own text := '';
@@ -14,8 +14,8 @@ begin
     from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = relation;
     if written is not null then
         own := format($own$
-    -- Made by tidemark.capture_make. What follows below is tidemark.capture, for when this does not fit: the table is
-    -- another than it was, the route is in dry run, …
+    -- Made by tidemark.capture_make. What follows below is the long way, for when this does not fit: the table is another
+    -- than it was, the route is in dry run, …
     if tg_relid = %3$s and tg_table_schema = %1$L and tg_table_name = %2$L and tg_op = %4$L then
         select r.id, r.route_code, r.domain, r.type, r.stream, t.unchecked, t.metadata_only, t.schema,
                r.payload_columns = %5$L and r.idempotency_policy = %6$L and r.domain = %11$L and r.type = %12$L and t.type is not null
@@ -23,7 +23,8 @@ begin
         into route
         from tidemark.inbound_route r
         left join tidemark.event_type t on t.domain = %11$L and t.type = %12$L and t.enabled
-        where r.source_object_kind = 'table' and r.source_schema = %1$L and r.source_table = %2$L and r.sql_event = %9$L and r.enabled%8$s;
+        where r.source_object_kind = 'table' and r.source_schema = %1$L and r.source_table = %2$L
+          and r.sql_event = %9$L and r.enabled%8$s;
         if not found then
             return null;
         end if;
@@ -34,13 +35,14 @@ begin
     end if;
 $own$,
             schema_name, table_name, relation::oid, upper(route.sql_event), route.payload_columns, route.idempotency_policy,
-            case route.sql_event when 'truncate' then 'true' else format('tidemark.capture_is_made(%s, %L)', relation::oid, tidemark.capture_fingerprint(relation)) end,
+            case route.sql_event when 'truncate' then 'true'
+                else format('tidemark.capture_is_made(%s, %L)', relation::oid, tidemark.capture_fingerprint(relation)) end,
             case route.sql_event when 'truncate' then '' when 'delete' then ' and exists (select from tidemark_old)'
                 else ' and exists (select from tidemark_new)' end,
             route.sql_event, written, route.domain, route.type);
     end if;
-    return regexp_replace(general, '\n    -- Here stands[^\n]*\n', replace(own, '\', '\\'));
+    return replace(tidemark.capture_template(), '{the table''s own statement}', own);
 end
 $$;
-comment on function tidemark.capture_body(regclass, tidemark.inbound_route) is 'tidemark.capture for one inbound route: with its statement written out, which PostgreSQL then plans once a session.';
+comment on function tidemark.capture_body(regclass, tidemark.inbound_route) is 'The body of the trigger function of one inbound route: tidemark.capture_template with the statement of its table, which PostgreSQL then plans once a session.';
 grant execute on function tidemark.capture_body(regclass, tidemark.inbound_route) to tidemark_reader;

@@ -98,7 +98,8 @@ as $$
         union all
         select 'function tidemark.' || c.object, 'fail', 'changed by hand since it was installed', 'tidemark migrate up'
         from tidemark.code c join pg_proc p on p.pronamespace = 'tidemark'::regnamespace and p.proname = c.object
-        where c.object in ('capture', 'capture_sql', 'capture_columns', 'capture_fits') and c.installed is distinct from md5(pg_get_functiondef(p.oid))
+        where c.object in ('capture_template', 'capture_sql', 'capture_columns', 'capture_fits')
+          and c.installed is distinct from md5(pg_get_functiondef(p.oid))
         union all
         select format('function tidemark.%I', s.function_name), 'warn',
                format('not what would be made now for %s of %I.%I: captures take the long way', s.operation, s.schema_name, s.table_name),

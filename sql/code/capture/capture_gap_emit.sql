@@ -3,7 +3,7 @@ create or replace function tidemark.capture_gap_emit(id bigint, reason text defa
 returns table (emitted bigint, complete boolean)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
--- As in tidemark.capture: a key reads the same.
+-- As tidemark.capture_make sets them: a key reads the same.
 set datestyle = 'ISO, YMD'
 set intervalstyle = 'postgres'
 set timezone = 'UTC'

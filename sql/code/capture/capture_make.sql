@@ -9,11 +9,9 @@ declare
     relation regclass;
     name text;
     body text;
-    -- Those of tidemark.capture, so that a key reads the same.
-    settings constant text := (
-        select string_agg(format('set %s = %L', split_part(c, '=', 1), substr(c, strpos(c, '=') + 1)), ' ')
-        from pg_proc p cross join unnest(p.proconfig) c
-        where p.oid = 'tidemark.capture'::regproc and c not like 'search_path=%');
+    -- A key reads the same, whichever session writes the row.
+    settings constant text := 'set datestyle = ''ISO, YMD'' set intervalstyle = ''postgres'' set timezone = ''UTC'' '
+        'set bytea_output = ''hex'' set extra_float_digits = 1';
 begin
     select r.* into route from tidemark.inbound_route r where r.route_code = capture_make.route_code;
     if route.source_object_kind <> 'table' then
@@ -45,7 +43,7 @@ begin
         'set search_path = pg_catalog, pg_temp %s set plan_cache_mode = force_generic_plan as %L', name, settings, body);
     execute format('revoke all on function tidemark.%I() from public', name);
     execute format('grant execute on function tidemark.%I() to tidemark_admin', name);
-    execute format('comment on function tidemark.%I() is %L', name, format('tidemark.capture for inbound route %s. Made by tidemark.capture_make.', route.route_code));
+    execute format('comment on function tidemark.%I() is %L', name, format('Captures for inbound route %s. Made by tidemark.capture_make.', route.route_code));
     return name;
 end
 $$;

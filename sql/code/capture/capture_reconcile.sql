@@ -3,7 +3,7 @@ create or replace function tidemark.capture_reconcile(sample integer default 100
 returns table (relation text, status text, changes bigint, events bigint, captured bigint, missing_keys text[], gap bigint, detail text)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
--- As in tidemark.capture: a key reads the same.
+-- As tidemark.capture_make sets them: a key reads the same.
 set datestyle = 'ISO, YMD'
 set intervalstyle = 'postgres'
 set timezone = 'UTC'

@@ -1,5 +1,5 @@
 -- public
--- What tidemark.capture is for tables, for functions and triggers of the application.
+-- What capture_attach is for tables, for functions and triggers of the application.
 create or replace function tidemark.inbound_emit(
     route_code text,
     payload jsonb default '{}',
@@ -50,7 +50,7 @@ begin
                 id := tidemark.emit(route.domain, route.type, payload, key, route.stream, subject_table => subject,
                                     subject_ref => subject_ref, idempotency_key => idempotency_key);
             exception when others then
-                -- As tidemark.capture has it.
+                -- As tidemark.capture_template has it.
                 if tidemark.is_transient(sqlstate) then
                     raise;
                 end if;

@@ -1,15 +1,13 @@
+-- The trigger function of a captured table, without its header: tidemark.capture_body writes the table's own statement in
+-- the place of {the table's own statement}. What follows that place is the long way, which serves every table.
+--
 -- Nothing is called, logged or tried again here: that is the worker's.
-create or replace function tidemark.capture()
-returns trigger
-language plpgsql volatile security definer
+create or replace function tidemark.capture_template()
+returns text
+language sql immutable
 set search_path = pg_catalog, pg_temp
--- A key reads the same, whoever writes the row.
-set datestyle = 'ISO, YMD'
-set intervalstyle = 'postgres'
-set timezone = 'UTC'
-set bytea_output = 'hex'
-set extra_float_digits = 1
-as $$
+as $function$
+    select $template$
 #variable_conflict use_variable
 declare
     at constant timestamptz := clock_timestamp();
@@ -24,15 +22,15 @@ declare
     asleep boolean := false;
     listeners boolean;
 begin
-    -- Here stands, in the function of a table, its own statement: tidemark.capture_make.
-    if n is null then
+{the table's own statement}    if n is null then
         select r.id, r.route_code, r.domain, r.type, r.stream, r.dry_run, r.fail_closed, r.idempotency_policy, r.payload_columns,
                t.type is not null as registered, t.unchecked, t.metadata_only, t.schema, a.as_attached
         into route
         from tidemark.inbound_route r
         left join tidemark.capture_attached a on a.relation = tg_relid and a.trigger_name = tg_name
         left join tidemark.event_type t on t.domain = r.domain and t.type = r.type and t.enabled
-        where r.source_object_kind = 'table' and r.source_schema = tg_table_schema and r.source_table = tg_table_name and r.sql_event = lower(tg_op) and r.enabled;
+        where r.source_object_kind = 'table' and r.source_schema = tg_table_schema and r.source_table = tg_table_name
+          and r.sql_event = lower(tg_op) and r.enabled;
         if not found then
             return null;
         end if;
@@ -40,13 +38,15 @@ begin
         -- A table or view of the session's own could pass for a transition table that there is not.
         if route.as_attached is distinct from true then
             raise exception using errcode = 'TM005',
-                message = format('%strigger %I of %I.%I is not as tidemark.capture_attach makes it', place, tg_name, tg_table_schema, tg_table_name),
+                message = format('%strigger %I of %I.%I is not as tidemark.capture_attach makes it', place, tg_name,
+                                 tg_table_schema, tg_table_name),
                 hint = 'Drop it, and attach the table: tidemark capture attach.';
         end if;
 
         select s.* into made
         from tidemark.capture_sql(tg_relid, lower(tg_op), route.payload_columns, route.idempotency_policy,
-            '$1 as at, $2 as head, $3 as route, $4 as place, $5 as domain, $6 as type, $7 as stream, $8 as unchecked, $9 as schema, $10 as metadata_only') s;
+            '$1 as at, $2 as head, $3 as route, $4 as place, $5 as domain, $6 as type, $7 as stream, $8 as unchecked, '
+            '$9 as schema, $10 as metadata_only') s;
         if route.dry_run then
             outcome := 'dry_run';
         elsif not route.registered then
@@ -54,17 +54,22 @@ begin
             why := format('%s/%s is not registered or not enabled', route.domain, route.type);
         elsif made.missing is not null then
             outcome := 'failed';
-            why := format('%I.%I has no column %s, which the contract names', tg_table_schema, tg_table_name, made.missing);
+            why := format('%I.%I has no column %s, which the contract names', tg_table_schema, tg_table_name,
+                          made.missing);
             if route.fail_closed then
                 raise exception using errcode = 'TM005', message = place || why,
                     hint = format('Set payload_columns of inbound route %s to columns that there are.', route.route_code);
             end if;
         elsif route.fail_closed and not made.may_fail then
-            execute made.written using at, head, route.id, place, route.domain, route.type, route.stream, route.unchecked, route.schema, route.metadata_only;
+            execute made.written
+            using at, head, route.id, place, route.domain, route.type, route.stream, route.unchecked, route.schema,
+                  route.metadata_only;
             get diagnostics n = row_count;
         else
             begin
-                execute made.written using at, head, route.id, place, route.domain, route.type, route.stream, route.unchecked, route.schema, route.metadata_only;
+                execute made.written
+            using at, head, route.id, place, route.domain, route.type, route.stream, route.unchecked, route.schema,
+                  route.metadata_only;
                 get diagnostics n = row_count;
             exception when others then
                 -- What is not the event's fault is the transaction's own: a conflict, a lock, a full disk.
@@ -73,7 +78,8 @@ begin
                 elsif route.fail_closed then
                     raise exception using errcode = case when sqlstate like 'TM%' then sqlstate else 'TM002' end,
                         message = case when sqlstate like 'TM%' then sqlerrm else place || sqlerrm end,
-                        hint = format('Change the row, or what inbound route %s shows of it (payload_columns).', route.route_code);
+                        hint = format('Change the row, or what inbound route %s shows of it (payload_columns).',
+                                      route.route_code);
                 end if;
                 outcome := 'failed';
                 -- Other messages may quote the row.
@@ -103,7 +109,8 @@ begin
     end if;
     return null;
 end
-$$;
-comment on function tidemark.capture() is
-'Trigger of tidemark.capture_attach: makes the rows that a statement changed events of the inbound route for the table and the operation, in the transaction. Gates do not matter to it: they stop deliveries, and what is captured waits in the log. No enabled route: nothing. Dry run, or a type that is not registered: a row in tidemark.captured. Raises TM002, TM003 or TM005 where the event cannot be written; then the statement fails, or, where the route is not fail_closed, goes on with a row in tidemark.captured. Source: S1 fn_iu_sql_link_inbound_capture.';
-grant execute on function tidemark.capture() to tidemark_admin;
+$template$
+$function$;
+comment on function tidemark.capture_template() is
+'The body of the trigger functions that tidemark.capture_make makes. Such a function makes the rows that a statement changed events of the inbound route for the table and the operation, in the transaction. Gates do not matter to it: they stop deliveries, and what is captured waits in the log. No enabled route: nothing. Dry run, or a type that is not registered: a row in tidemark.captured. Raises TM002, TM003 or TM005 where the event cannot be written; then the statement fails, or, where the route is not fail_closed, goes on with a row in tidemark.captured. Source: S1 fn_iu_sql_link_inbound_capture.';
+grant execute on function tidemark.capture_template() to tidemark_reader;
