@@ -14,38 +14,39 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// defaultTimeout is below that of supervisors, most of which wait for a second or more.
+// defaultTimeout is not above the timeout of most supervisors, which is a second or more.
 const defaultTimeout = time.Second
 
 // Check is a question about the daemon's health.
 type Check struct {
-	// Name in what is answered, unique among those of its kind. Needed.
+	// Name of the check in the answer, unique on its page. Required.
 	Name string
 
 	// Timeout is how long Run may take. Default: 1s.
 	Timeout time.Duration
 
-	// Advisory: a failure is shown and changes nothing. Default: it fails the whole.
+	// Advisory: a failure is shown, but the page still answers 200. Default: false, a
+	// failure makes the page answer 503.
 	Advisory bool
 
-	// Run is nil where all is well; the error is shown as it is. It may be called from
-	// several goroutines, but never again while one call has not returned. Needed.
+	// Run returns nil if all is well. Its error is shown as it is. The server never calls it
+	// again before the last call has returned. Required.
 	Run func(context.Context) error
 }
 
-// Live adds a check of /livez: whether the process must be started anew. It must depend
-// on nothing outside of the process, which starting anew cannot repair. One of the same
-// name is replaced.
+// Live adds a check to /livez: whether the process must be restarted. It must not depend
+// on anything outside the process, which a restart cannot repair. It replaces a check of
+// the same name.
 func (s *Server) Live(c Check) { s.live.add(c) }
 
-// Ready adds a check of /readyz: whether the daemon can do its work. One of the same name
-// is replaced.
+// Ready adds a check to /readyz: whether the daemon can do its work. It replaces a check of
+// the same name.
 func (s *Server) Ready(c Check) { s.ready.add(c) }
 
-// Remove takes the check of this name out of /readyz.
+// Remove removes the check of this name from /readyz.
 func (s *Server) Remove(name string) { s.ready.remove(name) }
 
-// checks are those of one page.
+// checks holds the checks of one page.
 type checks struct {
 	mu  sync.Mutex
 	all []*check
@@ -75,7 +76,7 @@ func (c *checks) remove(name string) {
 	c.all = slices.DeleteFunc(c.all, func(one *check) bool { return one.Name == name })
 }
 
-// answer is what a check came to.
+// answer is the result of one check.
 type answer struct {
 	Name     string `json:"name"`
 	OK       bool   `json:"ok"`
@@ -83,7 +84,7 @@ type answer struct {
 	Error    string `json:"error,omitempty"`
 }
 
-// report is the answer as a whole.
+// report is the result of all checks of a page.
 type report struct {
 	OK     bool     `json:"ok"`
 	Checks []answer `json:"checks"`
@@ -111,8 +112,8 @@ func (c *checks) run() report {
 	return r
 }
 
-// run gives up a call that does not obey its context. Such a call is joined and not
-// repeated by later ones: else each probe would leave one more behind.
+// run gives up on a call that ignores its context. Later probes join such a call instead of
+// making another: otherwise each probe would leave one more goroutine behind.
 func (c *check) run() error {
 	noAnswer := fmt.Errorf("no answer within %s", c.Timeout)
 	done := c.running.DoChan("", func() (_ any, err error) {
@@ -123,7 +124,7 @@ func (c *check) run() error {
 				err = fmt.Errorf("panic: %v", p)
 			}
 		}()
-		// What it reports may have been too late for something else.
+		// A deadline error without ctx being done comes from another deadline, and is reported as it is.
 		if err = c.Run(ctx); ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
 			return nil, noAnswer
 		}
@@ -151,7 +152,7 @@ func (c *checks) handler() http.Handler {
 			w.WriteHeader(status)
 			encoder := json.NewEncoder(w)
 			encoder.SetEscapeHTML(false)
-			_ = encoder.Encode(found) // a client that is gone
+			_ = encoder.Encode(found) // fails only if the client is gone
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -160,7 +161,7 @@ func (c *checks) handler() http.Handler {
 	})
 }
 
-// text is a line for each check and one for all; those that are fine only if verbose.
+// text returns a line for each check and a last line for all. Without verbose it lists only failures that count.
 func (r report) text(verbose bool) string {
 	var out strings.Builder
 	var failed []string

@@ -79,15 +79,15 @@ func TestLivenessIsNotReadiness(t *testing.T) {
 	s := setup(t, Options{})
 	s.Ready(Check{Name: "database", Run: failing("down")})
 	if status, _, _ := get(t, s, "/livez"); status != http.StatusOK {
-		t.Error("not ready is not alive")
+		t.Error("/livez fails because /readyz does")
 	}
 	s.Live(Check{Name: "loop", Run: failing("stuck")})
 	s.Ready(Check{Name: "database", Run: fine})
 	if status, _, _ := get(t, s, "/readyz?verbose"); status != http.StatusOK {
-		t.Error("a check cannot be replaced")
+		t.Error("the check was not replaced")
 	}
 	if status, _, _ := get(t, s, "/livez"); status != http.StatusServiceUnavailable {
-		t.Error("stuck is alive")
+		t.Error("/livez passes while its check fails")
 	}
 	s.Ready(Check{Name: "worker", Run: failing("down")})
 	s.Remove("worker")
@@ -96,7 +96,7 @@ func TestLivenessIsNotReadiness(t *testing.T) {
 	}
 }
 
-// Each waits for the other, so that neither ends if they do not run at once.
+// Each check waits for the other, so neither ends unless both run at the same time.
 func TestChecksRunAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

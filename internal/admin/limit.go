@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// maxConns is how many connections the server has at a time. Each takes a file of the process: without a limit, idle clients
-// could leave none for deliveries and for the database. The next ones wait in the system's queue.
+// maxConns is how many connections the server accepts at a time. Each takes a file descriptor of the process: without a
+// limit, idle clients could leave none for deliveries and the database. Further connections wait in the system's queue.
 const maxConns = 64
 
-// limited accepts no more connections than slots has room for.
+// limited accepts at most cap(slots) connections at a time.
 type limited struct {
 	net.Listener
 
@@ -37,7 +37,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	return &slotted{Conn: conn, release: sync.OnceFunc(func() { <-l.slots })}, nil
 }
 
-// Close also ends an Accept that waits for a slot.
+// Close closes the listener. It also ends an Accept that waits for a slot.
 func (l *limited) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()

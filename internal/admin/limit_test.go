@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// counting knows how many of its connections are open, and how many were at once.
+// counting counts its open connections, and the most at a time.
 type counting struct {
 	net.Listener
 
@@ -37,8 +37,8 @@ func (c counted) Close() error {
 	return c.Conn.Close()
 }
 
-// Clients that only hold connections take no more files of the daemon than maxConns; who comes later is answered once one
-// of them goes.
+// Idle clients take at most maxConns file descriptors of the daemon. A later client gets its answer once one of them
+// disconnects.
 func TestConnectionsAreLimited(t *testing.T) {
 	t.Parallel()
 	s, err := New(t.Context(), Options{Listen: "127.0.0.1:0"})
@@ -48,7 +48,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	l := s.listener.(*limited)
 	count := &counting{Listener: l.Listener}
 	l.Listener = count
-	s.http.ReadHeaderTimeout, s.http.ReadTimeout = time.Hour, time.Hour // or it would cut the idlers off
+	s.http.ReadHeaderTimeout, s.http.ReadTimeout = time.Hour, time.Hour // so that the server does not cut off the idle clients
 	served := make(chan error, 1)
 	go func() { served <- s.Serve() }()
 	defer func() {
@@ -91,7 +91,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	}
 }
 
-// A server whose connections are all taken stops nevertheless.
+// A server whose connection slots are all taken still stops.
 func TestShutdownWhileConnectionsWait(t *testing.T) {
 	t.Parallel()
 	inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -118,6 +118,6 @@ func TestShutdownWhileConnectionsWait(t *testing.T) {
 		t.Error(err)
 	}
 	if err := <-ended; err == nil {
-		t.Error("a connection was accepted by a listener that is closed")
+		t.Error("a closed listener accepted a connection")
 	}
 }

@@ -1,5 +1,5 @@
-// Package admin is the daemon's HTTP server for those who look after it: health for
-// supervisors, metrics, profiles. It asks nobody who they are and changes nothing.
+// Package admin is the daemon's HTTP server for its operators: health for supervisors,
+// metrics and profiles. It asks for no login, and its pages change nothing.
 package admin
 
 import (
@@ -23,27 +23,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Options are those of a [Server].
+// Options configure a [Server].
 type Options struct {
-	// Listen is HOST:PORT. Port 0 lets the system choose; see Addr.
+	// Listen is the address, HOST:PORT. With port 0 the system chooses a port; see Addr.
+	// Required.
 	Listen string
 
-	// Pprof serves /debug/pprof/, to clients on this host only, wherever the server
-	// listens: a profile of the heap has secrets in it. Default: false.
+	// Pprof serves /debug/pprof/, but only to clients on this host: a profile of the heap
+	// holds secrets. Default: false.
 	Pprof bool
 
 	// Version of the program, for tidemark_build_info. Default: "unknown".
 	Version string
 
-	// Registry has the metrics for /metrics; those of the Go runtime and of the process
-	// are added to it, unless it has them. Default: a new one.
+	// Registry holds the metrics for /metrics. New adds those of the Go runtime and of the
+	// process if they are missing. Default: a new registry.
 	Registry *prometheus.Registry
 
-	// Logger gets what goes wrong with requests. Default: slog.Default().
+	// Logger gets the errors of requests. Default: slog.Default().
 	Logger *slog.Logger
 }
 
-// Server serves /livez, /readyz, /metrics and, if told to, /debug/pprof/.
+// Server serves /livez, /readyz, /metrics and, with Options.Pprof, /debug/pprof/.
 type Server struct {
 	listener net.Listener
 	mux      *http.ServeMux
@@ -54,7 +55,7 @@ type Server struct {
 	live, ready checks
 }
 
-// listenError names the address and the setting. It does not wrap err: a network error is else taken for a lost
+// listenError names the address and the setting. It does not wrap err: the command would take a network error for a lost
 // connection to the database.
 func listenError(address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -68,10 +69,10 @@ func listenError(address string, err error) error {
 	return fmt.Errorf("admin.listen: cannot listen at %s: %s", address, err.Error())
 }
 
-// writeTimeout is how long an answer may take: a client that reads no more holds no connection for ever.
+// writeTimeout is how long an answer may take, so that a client that stops reading does not keep its connection for ever.
 const writeTimeout = 30 * time.Second
 
-// New listens. Requests are answered by Serve.
+// New begins to listen. Serve answers the requests.
 func New(ctx context.Context, o Options) (*Server, error) {
 	registry := o.Registry
 	if registry == nil {
@@ -91,7 +92,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		Handler:           s.guard(s.mux),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      writeTimeout, // a profile extends its own
+		WriteTimeout:      writeTimeout, // package pprof extends it for a profile
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          errorLog,
@@ -146,7 +147,7 @@ func (s *Server) profiles() {
 	s.mux.Handle("GET /debug/pprof/trace", local(pprof.Trace))
 }
 
-// Handle adds a page, before Serve. The pattern is one of http.ServeMux; / lists it.
+// Handle adds a page with a pattern of http.ServeMux. The index at / lists it. Call it before Serve.
 func (s *Server) Handle(pattern string, h http.Handler) {
 	s.mux.Handle(pattern, h)
 	s.pages = append(s.pages, pattern[strings.IndexByte(pattern, '/'):])
@@ -159,8 +160,9 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// guard keeps away pages of a browser that reach a loopback address by a name of theirs,
-// which was made to point to it: the browser thinks that it is their own server.
+// guard protects a server on loopback from DNS rebinding: a web page whose host name points to
+// 127.0.0.1 could read these pages, since the browser takes this server for the page's own. So
+// the host of a request must be an address or localhost.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.Loopback() && !local(r.Host) {
@@ -182,7 +184,7 @@ func local(host string) bool {
 	return err == nil || strings.EqualFold(host, "localhost")
 }
 
-// Serve answers requests until Shutdown, and then returns nil.
+// Serve answers requests until Shutdown is called, and then returns nil.
 func (s *Server) Serve() error {
 	err := s.http.Serve(s.listener)
 	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
@@ -191,21 +193,21 @@ func (s *Server) Serve() error {
 	return err
 }
 
-// Shutdown stops listening and waits for the requests under way, until ctx is done: then
-// it cuts them off. It may be called twice, and before Serve.
+// Shutdown stops listening and waits for the requests under way. When ctx is done it cuts
+// them off and returns an error. Shutdown may be called twice, and before Serve.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
-	s.stop.Do(func() { _ = s.listener.Close() }) // open still if Serve was never called
+	s.stop.Do(func() { _ = s.listener.Close() }) // still open if Serve was never called
 	if err != nil {
-		_ = s.http.Close() // the error of Shutdown says why
+		_ = s.http.Close() // err says why
 	}
 	return err
 }
 
-// Addr is where the server listens.
+// Addr returns the address at which the server listens.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Loopback tells whether only this host can reach the server.
+// Loopback reports whether only clients on this host can reach the server.
 func (s *Server) Loopback() bool {
 	at, ok := s.listener.Addr().(*net.TCPAddr)
 	return ok && at.IP.IsLoopback()

@@ -93,7 +93,7 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	ours := prometheus.NewCounter(prometheus.CounterOpts{Name: "tidemark_things_total", Help: "Things."})
-	// The daemon may have added these itself.
+	// The daemon may have registered these already.
 	registry.MustRegister(ours, collectors.NewGoCollector())
 	ours.Add(3)
 	_, _, body := get(t, setup(t, Options{Registry: registry, Version: "v1.2.3"}), "/metrics")
@@ -111,9 +111,9 @@ func TestProfiles(t *testing.T) {
 		if status, _, body := get(t, on, path); status != http.StatusOK {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
-		// The package net/http/pprof has put them into the default mux, too.
+		// Importing net/http/pprof also adds these pages to the default mux.
 		if status, _, _ := get(t, off, path); status != http.StatusNotFound {
-			t.Errorf("%s is on", path)
+			t.Errorf("%s is served without Pprof", path)
 		}
 		for client, want := range map[string]int{"192.0.2.1:5": http.StatusForbidden, "[2001:db8::1]:5": http.StatusForbidden, "[::1]:5": http.StatusOK, "[::ffff:127.0.0.1]:5": http.StatusOK, "@": http.StatusForbidden} {
 			w := httptest.NewRecorder()
@@ -162,12 +162,12 @@ func TestBadAddress(t *testing.T) {
 	for _, address := range []string{taken, "127.0.0.1", "127.0.0.1:99999"} {
 		if s, err := New(t.Context(), Options{Listen: address}); err == nil {
 			s.listener.Close()
-			t.Errorf("%s is fine", address)
+			t.Errorf("New accepts %s", address)
 		}
 	}
 }
 
-// slow makes a server with a page that answers when it is told to.
+// slow makes a server with a page that answers once leave is closed.
 func slow(t *testing.T) (s *Server, entered, leave chan struct{}) {
 	t.Helper()
 	s, err := New(t.Context(), Options{Listen: "127.0.0.1:0"})
@@ -210,7 +210,7 @@ func TestShutdownWaitsForRequests(t *testing.T) {
 	answer := ask(s)
 	<-entered
 	go func() { stopped <- s.Shutdown(context.Background()) }()
-	if err := <-served; err != nil { // it listens no more, and the request is under way
+	if err := <-served; err != nil { // it no longer listens, and the request is still under way
 		t.Error(err)
 	}
 	close(leave)
@@ -256,14 +256,14 @@ func TestShutdownBeforeServe(t *testing.T) {
 	}
 	if conn, err := net.Dial("tcp", s.Addr().String()); err == nil {
 		conn.Close()
-		t.Error("it listens still")
+		t.Error("the server still listens")
 	}
 	if err := s.Serve(); err != nil {
 		t.Error(err)
 	}
 }
 
-// A client that reads no more is cut off, and the page that it holds up ends.
+// The server cuts off a client that stops reading, and the page that waits for it ends.
 func TestSlowReaderIsCutOff(t *testing.T) {
 	t.Parallel()
 	s, err := New(t.Context(), Options{Listen: "127.0.0.1:0"})
@@ -296,7 +296,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(20 * time.Second):
-		t.Error("the page waits for a client that reads no more")
+		t.Error("the page still waits for a client that stopped reading")
 	}
 	_ = conn.Close()
 	if err := errors.Join(s.Shutdown(context.Background()), <-served); err != nil {

@@ -2,9 +2,9 @@
 // tests. It works without Docker and as root, and the server never outlives
 // the process that started it.
 //
-// Clients are trusted on loopback and on the socket, so whoever has an account
-// on the machine is superuser of the cluster while it runs: demos and tests
-// only.
+// The cluster trusts clients on loopback and on the socket: every user with an
+// account on the machine is a superuser of the cluster while it runs. Use it for
+// demos and tests only.
 package devpg
 
 import (
@@ -25,23 +25,25 @@ import (
 	"syscall"
 )
 
-// Options say what kind of cluster to start. The zero value is a fast one that
-// forgets its data when the operating system crashes.
+// Options configure a cluster. The zero value is a fast cluster that loses its
+// data when the operating system crashes.
 type Options struct {
-	// Dir is where the data directory ("data") is made, or found again from an
-	// earlier run, and stays. Empty: a temporary one that Stop removes; below
-	// $TMPDIR if that is set, else in memory unless Durable, else in /tmp.
+	// Dir is the directory of the data directory, "data". It is kept after Stop,
+	// and a later Start with the same Dir finds its data again. Default: a
+	// temporary directory that Stop removes, below $TMPDIR if that is set, else in
+	// memory unless Durable, else in /tmp.
 	Dir string
 
-	// BinDir holds postgres and initdb. Empty: $PG_BIN, then where systems put
-	// them, then $PATH, then fetched unless we are root.
+	// BinDir is the directory of postgres and initdb. Default: $PG_BIN, else the
+	// usual places of operating systems, else $PATH, else a download to the user's
+	// cache (not as root).
 	BinDir string
 
-	// Settings are written to postgresql.conf over the defaults of this package.
+	// Settings for postgresql.conf. They override the defaults of this package.
 	Settings map[string]string
 
-	// Durable turns fsync and full page writes on. Killing processes loses no
-	// committed data either way; what false does lose is paid at a power cut.
+	// Durable turns fsync and full page writes on. Default: false, and a power cut
+	// may lose committed data. A killed process loses none either way.
 	Durable bool
 }
 
@@ -51,19 +53,19 @@ type Server struct {
 	options Options
 	binDir  string
 	home    home
-	dirLock *os.File // on Options.Dir
+	dirLock *os.File // lock on Options.Dir
 	dataDir string
-	user    *syscall.Credential // nil: the server runs as ourselves
+	user    *syscall.Credential // nil: the server runs as this process's user
 	port    int
 
 	mu      sync.Mutex
 	run     *postmaster // nil before the first start and after Stop
-	logFrom int64       // where the log of this run begins
+	logFrom int64       // offset in the log file at which this run begins
 	stopped bool
 }
 
-// Start makes a cluster and returns when it answers. ctx bounds the start, not
-// the life of the server: that ends with Stop or with this process.
+// Start makes a cluster and returns when it accepts connections. ctx bounds the
+// start only: the server runs until Stop, or until this process ends.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{options: o}
 	if err := s.create(ctx); err != nil {
@@ -92,8 +94,8 @@ func (s *Server) create(ctx context.Context) (err error) {
 		if s.port, err = freePort(ctx); err != nil {
 			return err
 		}
-		// Whoever takes the port between our look and the server's bind costs
-		// one more attempt.
+		// Another process may take the port before the server binds to it: then
+		// try another port.
 		if err = s.launch(ctx); !isBusy(err) {
 			return err
 		}
@@ -108,7 +110,7 @@ func (s *Server) initdb(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // another OS user may have to pass
+		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the server's OS user must be able to enter it
 			return err
 		}
 		if err := reachable(dir, s.user); err != nil {
@@ -133,8 +135,8 @@ func (s *Server) initdb(ctx context.Context) error {
 	return s.configure()
 }
 
-// configure replaces postgresql.conf and not postgresql.auto.conf, so that
-// ALTER SYSTEM works as anywhere and survives a restart.
+// configure replaces postgresql.conf and leaves postgresql.auto.conf alone, so
+// that the effect of ALTER SYSTEM survives a restart.
 func (s *Server) configure() error {
 	durable := "off"
 	if s.options.Durable {
@@ -151,8 +153,8 @@ func (s *Server) configure() error {
 		"log_line_prefix":           "%m [%p] %d %a ",
 		"fsync":                     durable,
 		"full_page_writes":          durable,
-		// In the data directory: a killed server leaves nothing in /dev/shm, and
-		// the 64 MB that containers have there do not limit parallel queries.
+		// Shared memory is in the data directory: a killed server leaves nothing in
+		// /dev/shm, and a container's 64 MB there do not limit parallel queries.
 		"dynamic_shared_memory_type": "mmap",
 	}
 	if !s.options.Durable {
@@ -163,21 +165,22 @@ func (s *Server) configure() error {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		fmt.Fprintf(&conf, "%s = '%s'\n", name, strings.NewReplacer(`'`, `''`, `\`, `\\`).Replace(settings[name]))
 	}
-	return os.WriteFile(filepath.Join(s.dataDir, "postgresql.conf"), []byte(conf.String()), 0o644) //nolint:gosec // read by another OS user
+	return os.WriteFile(filepath.Join(s.dataDir, "postgresql.conf"), []byte(conf.String()), 0o644) //nolint:gosec // the server's OS user reads it
 }
 
 // command makes cmd run as the server's OS user, in a directory that this user
-// can enter, and without the PG* variables of our own environment.
+// can enter, and without the PG* variables of this process's environment.
 func (s *Server) command(cmd *exec.Cmd) *exec.Cmd {
 	cmd.Dir = s.home.dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LD_LIBRARY_PATH=" + os.Getenv("LD_LIBRARY_PATH"), "LC_ALL=C", "TZ=UTC"}
-	// A session of its own: Ctrl-C is for us, who then stop the server in order.
+	// A session of its own, so that Ctrl-C reaches only this process, which then
+	// stops the server in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.user, Setsid: true}
 	return cmd
 }
 
-// freePort picks below the ports that systems give to outgoing connections. One
-// of those could be taken by any client while the server is down for Restart.
+// freePort picks a port below the range for outgoing connections. Any client
+// could take a port of that range while the server is down for Restart.
 func freePort(ctx context.Context) (int, error) {
 	var listen net.ListenConfig
 	var err error
@@ -191,7 +194,7 @@ func freePort(ctx context.Context) (int, error) {
 	return 0, fmt.Errorf("no free port on 127.0.0.1: %w", err)
 }
 
-// URL is the address of a database for clients on this machine, by TCP.
+// URL returns the address of a database, by TCP on 127.0.0.1.
 func (s *Server) URL(database string) string {
 	u := url.URL{
 		Scheme: "postgres", User: url.User("postgres"), Path: "/" + database, RawQuery: "sslmode=disable",
@@ -200,31 +203,31 @@ func (s *Server) URL(database string) string {
 	return u.String()
 }
 
-// SocketURL is the address of a database through the unix socket.
+// SocketURL returns the address of a database, through the unix socket.
 func (s *Server) SocketURL(database string) string {
 	q := url.Values{"host": {s.SocketDir()}, "port": {strconv.Itoa(s.port)}, "sslmode": {"disable"}}
 	u := url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database, RawQuery: q.Encode()}
 	return u.String()
 }
 
-// Env is what psql, pgbench and other children need to find the server; append
-// it to os.Environ().
+// Env returns the environment variables with which psql and pgbench find the
+// server. Append them to os.Environ().
 func (s *Server) Env() []string {
 	return []string{"PGHOST=" + s.SocketDir(), "PGPORT=" + strconv.Itoa(s.port), "PGUSER=postgres", "PGDATABASE=postgres"}
 }
 
-// Port is the TCP port on 127.0.0.1; it stays the same over restarts.
+// Port returns the TCP port on 127.0.0.1. It stays the same over restarts.
 func (s *Server) Port() int { return s.port }
 
-// SocketDir holds the unix socket.
+// SocketDir returns the directory of the unix socket.
 func (s *Server) SocketDir() string { return s.home.socketDir() }
 
-// BinDir holds postgres and initdb, and psql and pgbench where the system's
-// packages provide them (fetched binaries do not).
+// BinDir returns the directory of postgres and initdb. It also holds psql and
+// pgbench if they come from the system's packages; a download lacks them.
 func (s *Server) BinDir() string { return s.binDir }
 
-// DataDir is the cluster's data directory.
+// DataDir returns the cluster's data directory.
 func (s *Server) DataDir() string { return s.dataDir }
 
-// Logs is everything the server has logged since Start.
+// Logs returns everything the server has logged since Start.
 func (s *Server) Logs() string { return s.logsFrom(0) }

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// helper is a process that starts a server, says which, and waits to be killed.
+// helper starts a server in a process of its own, prints its pid and its home, and waits to be killed.
 func helper() {
 	s, err := Start(context.Background(), Options{})
 	if err != nil {
@@ -104,7 +104,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("got %q after a restart", got)
 	}
 
-	// Somebody else kills the postmaster alone; its children still end.
+	// The test kills only the postmaster; its children end with it.
 	before := family(t, s)
 	p, err := os.FindProcess(s.Pid())
 	if err != nil {
@@ -227,13 +227,13 @@ func TestNewestBinariesWin(t *testing.T) {
 	}
 }
 
-// The server's parent is a thread, as Linux sees it, and Go ends a thread when
-// its locked goroutine returns.
+// For Linux the server's parent is a thread, and Go ends a thread when its locked
+// goroutine returns.
 func TestServerOutlivesTheThreadOfItsStart(t *testing.T) {
 	t.Parallel()
 	started := make(chan *Server)
 	go func() {
-		runtime.LockOSThread() // and never unlocked
+		runtime.LockOSThread() // never unlocked, so that the thread ends
 		s, err := Start(t.Context(), Options{})
 		if err != nil {
 			t.Error(err)
@@ -243,7 +243,7 @@ func TestServerOutlivesTheThreadOfItsStart(t *testing.T) {
 	s := <-started
 	t.Cleanup(func() { stop(t, s) })
 	pid := s.Pid()
-	for range 20 { // new threads come, the ended one is gone for certain
+	for range 20 { // makes new threads: by then the old one has ended
 		var got int
 		query(t, s.URL("postgres"), &got, "select 1")
 	}
@@ -258,8 +258,8 @@ func TestKilledProcessLeavesNoServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A base of its own: elsewhere sweep without an age could meet the home that
-	// another process has made and not yet locked.
+	// A base of its own: in a shared one, sweep with age 0 could remove the home
+	// that another process has made and not yet locked.
 	base, err := os.MkdirTemp("/tmp", "devpg-test-")
 	if err != nil {
 		t.Fatal(err)
@@ -316,7 +316,7 @@ func TestUnreachableDirectoryIsNamed(t *testing.T) {
 	}
 	if u == nil {
 		if err := reachable("/nowhere", u); err != nil {
-			t.Errorf("as ourselves nothing is asked: %v", err)
+			t.Errorf("a check without another user: %v", err)
 		}
 		return
 	}

@@ -20,8 +20,9 @@ import (
 
 const oldest = 15 // the oldest release of PostgreSQL that Tidemark supports
 
-// systemPaths are where packages put the server's programs, which are seldom in
-// PATH: Debian, PGDG's RPMs, Alpine, Homebrew on ARM and on Intel, Postgres.app.
+// systemPaths are the places where packages install the server's programs, which
+// are seldom in PATH: Debian, PGDG's RPMs, Alpine, Homebrew on ARM and on Intel,
+// Postgres.app.
 var systemPaths = []string{
 	"/usr/lib/postgresql/*/bin",
 	"/usr/pgsql-*/bin",
@@ -31,8 +32,8 @@ var systemPaths = []string{
 	"/Applications/Postgres.app/Contents/Versions/*/bin",
 }
 
-// binaries finds a directory with initdb and postgres. A directory that was
-// named, by the caller or by PG_BIN, is used or refused; nothing replaces it.
+// binaries finds a directory with initdb and postgres. If the caller or PG_BIN
+// names a directory that does not fit, binaries fails rather than search others.
 func binaries(named string) (string, error) {
 	if named != "" {
 		return named, usable(named)
@@ -49,7 +50,7 @@ func binaries(named string) (string, error) {
 func find(globs []string, fetch func() (string, error)) (string, error) {
 	var candidates []string
 	for _, glob := range globs {
-		dirs, _ := filepath.Glob(glob) // fails on a bad pattern only
+		dirs, _ := filepath.Glob(glob) // fails only on a bad pattern
 		slices.SortFunc(dirs, func(a, b string) int { return pathVersion(b) - pathVersion(a) })
 		candidates = append(candidates, dirs...)
 	}
@@ -83,8 +84,8 @@ func pathVersion(dir string) int {
 	return n
 }
 
-// usable reports why dir cannot serve, if it cannot. Client packages leave
-// directories without a server, old systems ones with a release too old.
+// usable returns nil if dir has a server of a supported release. A directory of a
+// client package has no server.
 func usable(dir string) error {
 	if _, err := exec.LookPath(filepath.Join(dir, "initdb")); err != nil {
 		return err
@@ -117,20 +118,20 @@ func fetch() (string, error) {
 	if err := os.MkdirAll(cache, 0o750); err != nil {
 		return "", err
 	}
-	// Unpacked beside and renamed, so that a process that dies here leaves no
-	// half of a server for the next.
+	// Unpack into another directory and rename it, so that a process that dies
+	// here does not leave half a server in the cache.
 	fresh, err := os.MkdirTemp(cache, "fetch-")
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(fresh)
 	unpacked := filepath.Join(fresh, "postgresql")
-	port, err := freePort(context.Background()) // the library wants one that is free
+	port, err := freePort(context.Background()) // the library insists on a free one
 	if err != nil {
 		return "", err
 	}
-	// The library cannot fetch without starting a server, and orphans it if we
-	// are killed meanwhile. An encoding that initdb refuses ends it before that.
+	// The library fetches only when it starts a server, which would outlive this
+	// process if it were killed. An encoding that initdb refuses prevents the start.
 	config := embeddedpostgres.DefaultConfig().Version(version).CachePath(fresh).RuntimePath(unpacked)
 	config = config.Encoding("none").Logger(io.Discard).Port(uint32(port)) //nolint:gosec // a port fits
 	err = embeddedpostgres.NewDatabase(config).Start()
@@ -139,7 +140,7 @@ func fetch() (string, error) {
 		return "", fmt.Errorf("fetching it failed: %w: %w", err, missing)
 	}
 	if err := os.Rename(unpacked, kept); err != nil && usable(filepath.Join(kept, "bin")) != nil {
-		return "", err // and not because another process was faster
+		return "", err // and no other process has put a server there
 	}
 	return filepath.Join(kept, "bin"), nil
 }

@@ -14,8 +14,8 @@ import (
 
 const homePrefix = "tidemark-pg-"
 
-// home is the server's temporary directory: the socket, the log, the lock that
-// says whose it is and, unless Options.Dir says otherwise, the data.
+// home is the server's temporary directory: the socket, the log, the lock of the
+// process that owns it and, without Options.Dir, the data.
 type home struct {
 	dir  string
 	lock *os.File
@@ -38,7 +38,7 @@ func newHome(owner *syscall.Credential, durable bool) (home, error) {
 		return home{}, err
 	}
 	h := home{dir: dir}
-	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // another OS user must pass
+	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // the server's OS user must be able to enter it
 		return h, err
 	}
 	if h.lock, err = lockDir(dir, os.O_CREATE); err != nil {
@@ -58,8 +58,7 @@ func (h home) remove() error {
 	return err
 }
 
-// lockDir takes the lock that a process holds on a directory until it ends,
-// however it ends.
+// lockDir locks a directory. The lock ends with the process, however it ends.
 func lockDir(dir string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), flags|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -71,10 +70,10 @@ func lockDir(dir string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// sweep removes what killed processes of this user left behind. A home younger
-// than age may not be locked yet.
+// sweep removes the homes that killed processes of this user left behind. It
+// skips homes younger than age, which their process may not have locked yet.
 func sweep(base string, age time.Duration) {
-	dirs, _ := filepath.Glob(filepath.Join(base, homePrefix+"*")) // fails on a bad pattern only
+	dirs, _ := filepath.Glob(filepath.Join(base, homePrefix+"*")) // fails only on a bad pattern
 	for _, dir := range dirs {
 		info, err := os.Lstat(dir)
 		if err != nil || !info.IsDir() || time.Since(info.ModTime()) < age {
@@ -84,27 +83,27 @@ func sweep(base string, age time.Duration) {
 			continue
 		}
 		if lock, err := lockDir(dir, 0); err == nil {
-			// A server that lives on here against all odds stops itself when its
-			// postmaster.pid is gone.
+			// If a server still runs here, it stops itself when its postmaster.pid
+			// is gone.
 			_ = errors.Join(os.RemoveAll(dir), lock.Close()) // the next sweep tries again
 		}
 	}
 }
 
-// tempBases are the temporary directories to try in turn. What may be lost at a
-// power cut may as well be in memory: a clone of a database creates 300 files,
-// which took 50 ms there and 200 ms on the disk of the same machine.
+// tempBases returns the temporary directories to try in turn. Data that need not
+// be durable goes to memory if there is enough: a clone of a database creates 300
+// files, in 50 ms there and in 200 ms on the disk of the same machine.
 func tempBases(durable bool) []string {
 	bases := []string{os.TempDir(), "/tmp", "/var/tmp"}
 	const memory, enough = "/dev/shm", 2 << 30 // containers often have 64 MB
-	if !durable && os.Getenv("TMPDIR") == "" && room(memory) > enough {
+	if !durable && os.Getenv("TMPDIR") == "" && freeBytes(memory) > enough {
 		bases = append([]string{memory}, bases...)
 	}
 	return bases
 }
 
-// firstUsable is the first directory that the server's user can enter and whose
-// path leaves room for a socket's name (103 bytes on macOS).
+// firstUsable returns the first directory that the server's user can enter and
+// whose path is short enough for that of a socket (103 bytes on macOS).
 func firstUsable(bases []string, owner *syscall.Credential) (string, error) {
 	var reasons error
 	for _, dir := range bases {
@@ -119,8 +118,8 @@ func firstUsable(bases []string, owner *syscall.Credential) (string, error) {
 	return "", reasons
 }
 
-// room is how many bytes are free in dir, 0 if there is no such directory.
-func room(dir string) uint64 {
+// freeBytes returns how many bytes are free in dir, 0 if dir does not exist.
+func freeBytes(dir string) uint64 {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {
 		return 0
@@ -128,8 +127,8 @@ func room(dir string) uint64 {
 	return uint64(fs.Bavail) * uint64(fs.Bsize) //nolint:gosec,unconvert // their types differ by system
 }
 
-// unprivileged is the user to run the server as: PostgreSQL refuses root, and
-// initdb wants a user with a passwd entry.
+// unprivileged returns the user to run the server as if this process is root:
+// PostgreSQL refuses root, and initdb needs a user with a passwd entry.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
@@ -146,11 +145,11 @@ func unprivileged() (*syscall.Credential, error) {
 		}
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil //nolint:gosec // macOS calls nobody -2
 	}
-	return nil, errors.New("PostgreSQL does not run as root, and this machine has neither a user postgres nor nobody to run it as")
+	return nil, errors.New("PostgreSQL does not run as root, and this machine has neither a user postgres nor a user nobody")
 }
 
-// reachable reports which directory on the way to path the server's user may
-// not enter: the home of root, most often.
+// reachable returns nil if the server's user can enter path and all directories
+// above it. The error names the first one that it cannot enter, often root's home.
 func reachable(path string, u *syscall.Credential) error {
 	if u == nil {
 		return nil

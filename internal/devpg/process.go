@@ -23,16 +23,17 @@ const (
 // postmaster is one run of the server.
 type postmaster struct {
 	pid    int
-	signal func(os.Signal) error // refuses once the pid may be another's
-	done   chan struct{}         // closed when it has ended
+	signal func(os.Signal) error // fails once the server has ended: the pid may be reused
+	done   chan struct{}         // closed when the server has ended
 }
 
 func spawn(cmd *exec.Cmd) (*postmaster, error) {
 	p := &postmaster{done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// Linux sends the parent's death signal when the thread that forked ends,
-		// and Go ends threads as it likes. This one is ours until the server ends.
+		// Linux sends the death signal when the thread that forked ends, and Go may
+		// end a thread at any time. So this goroutine keeps its thread until the
+		// server ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		dieWithParent(cmd.SysProcAttr)
@@ -43,7 +44,7 @@ func spawn(cmd *exec.Cmd) (*postmaster, error) {
 		p.pid, p.signal = cmd.Process.Pid, cmd.Process.Signal
 		release := watch(p.pid)
 		started <- nil
-		_ = cmd.Wait() // how it ended is in its log
+		_ = cmd.Wait() // the server's log says how it ended
 		release()
 		close(p.done)
 	}()
@@ -64,7 +65,7 @@ func (p *postmaster) running() bool {
 
 // ends sends sig and reports whether the server ended within d.
 func (p *postmaster) ends(sig syscall.Signal, d time.Duration) bool {
-	_ = p.signal(sig) // fails only if it has ended, which is what we ask
+	_ = p.signal(sig) // fails only if the server has ended
 	select {
 	case <-p.done:
 		return true
@@ -73,9 +74,9 @@ func (p *postmaster) ends(sig syscall.Signal, d time.Duration) bool {
 	}
 }
 
-// kill ends the postmaster and its children at once. It is stopped first: while
-// it runs it forks, and a child that we do not know of could keep the shared
-// memory that the next postmaster must find abandoned.
+// kill ends the postmaster and its children at once. It first stops the
+// postmaster, so that it forks no child after the list is made: a child that
+// survives keeps the shared memory, and the next postmaster refuses to start.
 func (p *postmaster) kill() error {
 	_ = p.signal(syscall.SIGSTOP)
 	var family []int
@@ -102,7 +103,7 @@ func (p *postmaster) kill() error {
 	return poll(stopTimeout, func() (bool, error) {
 		all, err := processes()
 		for _, pid := range family {
-			// A zombie is as good as gone: containers may have no init to reap it.
+			// A zombie counts as gone: a container may have no init to reap it.
 			if proc, ok := all[pid]; ok && proc.state != 'Z' {
 				return false, err
 			}
@@ -123,18 +124,18 @@ func poll(d time.Duration, done func() (bool, error)) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("processes of PostgreSQL are still there after %v", d)
+			return fmt.Errorf("processes of PostgreSQL still run after %v", d)
 		}
 	}
 }
 
-// startError is a failed start with what the server said about it.
+// startError is a failed start with the server's log.
 type startError struct{ reason, log string }
 
 func (e *startError) Error() string { return e.reason + "\n" + lastLines(e.log, 15) }
 
-// isBusy reports whether the start failed for what another process holds: the
-// port, or the shared memory of a killed server whose last child is still ending.
+// isBusy reports whether the start failed because another process holds the port,
+// or because a child of the killed server still holds the shared memory.
 func isBusy(err error) bool {
 	var e *startError
 	return errors.As(err, &e) &&
@@ -177,7 +178,7 @@ func (s *Server) launch(ctx context.Context) error {
 }
 
 // ready reads postmaster.pid, as pg_ctl does: its first line is the pid, the
-// eighth the state. A killed server's file is there until the new one writes its own.
+// eighth the state. The file of a killed server stays until the new one replaces it.
 func (s *Server) ready() bool {
 	b, err := os.ReadFile(filepath.Join(s.dataDir, "postmaster.pid"))
 	lines := strings.Split(string(b), "\n")
@@ -185,7 +186,7 @@ func (s *Server) ready() bool {
 		lines[0] == strconv.Itoa(s.run.pid) && strings.TrimSpace(lines[7]) == "ready"
 }
 
-// Pid is the postmaster's, or 0 while it is not running.
+// Pid returns the postmaster's pid, or 0 while it is not running.
 func (s *Server) Pid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,7 +270,7 @@ func (s *Server) removeSharedMemory() {
 }
 
 func (s *Server) logsFrom(offset int64) string {
-	b, _ := os.ReadFile(s.home.logFile()) // without a log there is nothing to say
+	b, _ := os.ReadFile(s.home.logFile()) // no log yet: empty
 	return string(b[min(offset, int64(len(b))):])
 }
 

@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// dieWithParent asks for SIGQUIT, PostgreSQL's immediate shutdown: unlike
-// SIGKILL it takes the children along and frees the shared memory.
+// dieWithParent makes Linux send SIGQUIT when the parent dies. That is PostgreSQL's
+// immediate shutdown: unlike SIGKILL it ends the children and frees the shared
+// memory.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGQUIT }
 
 func watch(int) (release func()) { return func() {} }
@@ -24,9 +25,9 @@ func processes() (map[int]process, error) {
 	for _, path := range stats {
 		b, err := os.ReadFile(path)
 		if err != nil {
-			continue // ended since
+			continue // the process has ended
 		}
-		// "pid (name) state ppid …", where the name may hold blanks and brackets.
+		// "pid (name) state ppid …", where the name may hold spaces and parentheses.
 		fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		parent, _ := strconv.Atoi(string(fields[1]))

@@ -11,9 +11,10 @@ import (
 
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// watch leaves a shell that reads from a pipe which ends with this process,
-// whatever ends it, and then shuts the server down. Best effort: there is an
-// instant between the start of the server and that of the shell.
+// watch starts a shell that reads from a pipe. The pipe ends with this process,
+// however it ends, and the shell then shuts the server down. Best effort: if this
+// process dies between the start of the server and that of the shell, the server
+// stays.
 func watch(pid int) (release func()) {
 	cmd := exec.Command("/bin/sh", "-c", `read -r _ || kill -QUIT "$1"`, "sh", strconv.Itoa(pid)) //nolint:noctx // lives as long as the server
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -25,7 +26,7 @@ func watch(pid int) (release func()) {
 		return func() {}
 	}
 	return func() {
-		_, _ = pipe.Write([]byte("\n")) // the server has ended: its pid may be another's by now
+		_, _ = pipe.Write([]byte("\n")) // the server has ended, and its pid may be reused: the shell must not kill it
 		_ = cmd.Wait()
 	}
 }

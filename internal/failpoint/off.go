@@ -1,11 +1,11 @@
 //go:build !failpoints
 
-// Package failpoint lets test/chaos pause a worker between any two of its steps, and run
-// it with a part of the rules left out. Without the build tag failpoints it is nothing.
+// Package failpoint lets test/chaos pause a worker between any two of its steps, and switch
+// off one of its rules. Without the build tag failpoints it does nothing.
 package failpoint
 
-// Pause may pause here.
+// Pause does nothing.
 func Pause(step string) {}
 
-// Bug reports whether the named rule is to be broken.
+// Bug returns false: all rules hold.
 func Bug(name string) bool { return false }

@@ -1,4 +1,4 @@
-// Package finite keeps times of the database within what JSON and RFC 3339 can write.
+// Package finite limits times from the database to the range that JSON and RFC 3339 can write.
 package finite
 
 import (
@@ -8,14 +8,14 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// PostgreSQL knows infinite times, and years before 1 and after 9999. The bounds are a day inside those
-// years, so that they hold in every time zone. tidemark.event_check and tidemark.source_query have the same.
+// PostgreSQL has infinite times, and years before 1 and after 9999. These bounds are a day inside the years 1 to 9999, so
+// that they hold in every time zone. tidemark.event_check and tidemark.source_query have the same bounds.
 var (
 	first = time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC)
 	last  = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 )
 
-// Time is t, or the nearest time that can be written.
+// Time returns t, or the nearest time that can be written.
 func Time(t time.Time) time.Time {
 	switch {
 	case t.Before(first):
@@ -26,7 +26,7 @@ func Time(t time.Time) time.Time {
 	return t
 }
 
-// Targets are the targets of a Scan, in which each *time.Time and **time.Time gets Time of what is stored.
+// Targets wraps the targets of a Scan, so that each *time.Time and **time.Time gets Time of the stored value.
 func Targets(targets []any) []any {
 	finite := make([]any, len(targets))
 	for i, target := range targets {
@@ -42,7 +42,7 @@ func Targets(targets []any) []any {
 	return finite
 }
 
-// scanner scans into one of its targets.
+// scanner scans into whichever of its two targets is set.
 type scanner struct {
 	required *time.Time
 	optional **time.Time

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { tidemarktest.Main(m) }
 
-// What PostgreSQL holds is scanned, as a time that JSON can write in any time zone.
+// Any time that PostgreSQL can store is scanned as a time that JSON can write in any time zone.
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

@@ -14,17 +14,18 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/strict"
 )
 
-// ErrAttribute is in the error for an attribute that an event has no place for.
+// ErrAttribute is wrapped by the error for an attribute that an event has no field for.
 var ErrAttribute = errors.New("has no place in an event and would be lost")
 
-// CloudEvents reads CloudEvents 1.0 in their JSON form. Its zero value is the
-// strictest one.
+// CloudEvents reads CloudEvents 1.0 in their JSON form. The zero value is the
+// strictest.
 type CloudEvents struct {
-	// Domain is for events without the extension attribute tidemarkdomain. Default:
-	// none, and an event without that attribute is refused.
+	// Domain is the domain of events without the extension attribute tidemarkdomain.
+	// Default: none, such an event is refused.
 	Domain string
-	// IgnoreAttributes drops attributes that an event has no place for, such as
-	// dataschema or tracestate. Default: an event that has one is refused.
+	// IgnoreAttributes drops attributes that an event has no field for, such as
+	// dataschema or tracestate. Default: false, an event with such an attribute is
+	// refused.
 	IgnoreAttributes bool
 }
 
@@ -33,12 +34,12 @@ var (
 	blank         = regexp.MustCompile(`[\s[:cntrl:]]`)
 )
 
-// Parse reads one event. Its parts go to:
+// Parse reads one event. The attributes go to these fields:
 //
-//	tidemarkdomain   domain, an extension attribute of ours; else Domain
+//	tidemarkdomain   domain; an extension attribute of Tidemark. Default: Domain
 //	type             type
 //	source, id       idempotency_key, with a space between: an id is unique
-//	                 within its source only
+//	                 only within its source
 //	source           actor
 //	subject          subject_ref
 //	time             occurred_at
@@ -87,7 +88,7 @@ func (c CloudEvents) Parse(document []byte) (tidemark.Event, error) {
 	}
 	switch {
 	case event.Domain == "":
-		return tidemark.Event{}, errors.New("names no domain: the attribute tidemarkdomain is missing, and no domain is given for all")
+		return tidemark.Event{}, errors.New("has no domain: the attribute tidemarkdomain is missing, and no default domain is set")
 	case blank.MatchString(event.Actor):
 		return tidemark.Event{}, fmt.Errorf("source is %s, must be a URI reference", strict.Short(event.Actor))
 	}
@@ -106,7 +107,7 @@ func (c CloudEvents) known(fields map[string]json.RawMessage) error {
 		switch {
 		case slices.Contains(mapped, name):
 		case !extensionName.MatchString(name):
-			return fmt.Errorf("has the attribute %s, and names of attributes are of a-z and 0-9", strict.Short(name))
+			return fmt.Errorf("has the attribute %s; names of attributes must consist of a-z and 0-9", strict.Short(name))
 		case !c.IgnoreAttributes:
 			return fmt.Errorf("attribute %s %w", strict.Short(name), ErrAttribute)
 		}
@@ -114,7 +115,7 @@ func (c CloudEvents) known(fields map[string]json.RawMessage) error {
 	return nil
 }
 
-// envelope checks what makes a CloudEvent one that Parse can read.
+// envelope checks the required attributes, the version and the content type.
 func envelope(fields map[string]json.RawMessage) error {
 	for _, name := range []string{"specversion", "id", "source", "type"} {
 		if fields[name] == nil {

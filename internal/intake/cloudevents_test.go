@@ -39,7 +39,7 @@ func TestCloudEvent(t *testing.T) {
 	}
 }
 
-// Two sources may use the same id: their events are two.
+// Events of two sources with the same id are two events.
 func TestCloudEventsOfTwoSourcesAreTwo(t *testing.T) {
 	t.Parallel()
 	keys := map[string]bool{}
@@ -67,14 +67,14 @@ func TestCloudEventRefuses(t *testing.T) {
 		"null source":        {`{"specversion":"1.0","id":"1","source":null,"type":"t"}`, `source is missing`},
 		"empty id":           {`{"specversion":"1.0","id":"","source":"/s","type":"t","tidemarkdomain":"d"}`, `id is empty; leave it out`},
 		"version 0.3":        {`{"specversion":"0.3","id":"1","source":"/s","type":"t"}`, `specversion is "0.3", must be 1.0`},
-		"no domain":          {`{"specversion":"1.0","id":"1","source":"/s","type":"t"}`, `names no domain: the attribute tidemarkdomain is missing, and no domain is given for all`},
+		"no domain":          {`{"specversion":"1.0","id":"1","source":"/s","type":"t"}`, `has no domain: the attribute tidemarkdomain is missing, and no default domain is set`},
 		"source with blanks": {`{"specversion":"1.0","id":"1","source":"a b","type":"t","tidemarkdomain":"d"}`, `source is "a b", must be a URI reference`},
 		"binary data":        {with(`,"data_base64":"AAEC"`), `data_base64: binary data cannot be a payload, which is a JSON object`},
 		"text data":          {with(`,"datacontenttype":"text/plain","data":"hi"`), `datacontenttype is "text/plain", must be application/json`},
 		"data a string":      {with(`,"data":"hi"`), `data is a string, must be an object`},
 		"extension":          {with(`,"knativeerrordest":"x"`), `attribute "knativeerrordest" has no place in an event and would be lost`},
 		"dataschema":         {with(`,"dataschema":"https://example.com/s"`), `attribute "dataschema" has no place in an event and would be lost`},
-		"bad attribute":      {with(`,"Data":{}`), `has the attribute "Data", and names of attributes are of a-z and 0-9`},
+		"bad attribute":      {with(`,"Data":{}`), `has the attribute "Data"; names of attributes must consist of a-z and 0-9`},
 		"time":               {with(`,"time":"soon"`), `time is "soon", must be a time such as 2026-01-31T12:00:00Z (RFC 3339)`},
 		"duplicate":          {with(`,"id":"2"`), `has the key "id" twice`},
 		"batch":              {`[` + with(``) + `]`, `is an array, must be an object`},

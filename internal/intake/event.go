@@ -14,9 +14,9 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/strict"
 )
 
-// ParseEvent reads an event in our own form, a JSON object whose fields are the
-// parameters of the SQL function tidemark.emit. Fields that are null are as if left
-// out; other fields, wrong types and empty texts are refused.
+// ParseEvent reads an event in Tidemark's own form: a JSON object whose fields are the
+// parameters of the SQL function tidemark.emit. A null field counts as absent. ParseEvent
+// refuses unknown fields, wrong types and empty texts.
 func ParseEvent(text []byte) (tidemark.Event, error) {
 	fields, err := object(text)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package intake reads events from untrusted text, strictly: what it cannot keep
-// whole it refuses, and says where and why.
+// Package intake reads events from untrusted text. It refuses every line that it
+// cannot keep completely, and says where and why.
 package intake
 
 import (
@@ -9,17 +9,17 @@ import (
 	"github.com/tidemarkhq/tidemark"
 )
 
-// MaxLine is the longest line, and the largest CloudEvent that stands on more
-// than one, in bytes without the newline.
+// MaxLine is the length of the longest line, and of the largest CloudEvent on
+// several lines, in bytes without the newline.
 const MaxLine = 1 << 20
 
-// Item is an event and the line, counted from 1, that it stood on.
+// Item is an event and its line, counted from 1.
 type Item struct {
 	Line  int
 	Event tidemark.Event
 }
 
-// LineError is a line that was refused. The reader can go on behind it.
+// LineError is a refused line. Reader.Next may be called again after it.
 type LineError struct {
 	Line int // counted from 1
 	Err  error
@@ -29,28 +29,27 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e
 
 func (e *LineError) Unwrap() error { return e.Err }
 
-// Reader gives the events of an input one by one. Lines of nothing but white space
-// are passed over.
+// Reader returns the events of an input one by one. It skips blank lines.
 type Reader struct {
 	lines *lines
 	parse func([]byte) (tidemark.Event, error)
-	// whole: the first event may stand on many lines, if it is the only one.
+	// whole: the input may be a single event on several lines.
 	whole bool
 }
 
-// NewReader reads the form of [ParseEvent], one event a line.
+// NewReader reads events in the form of [ParseEvent], one a line.
 func NewReader(r io.Reader) *Reader {
 	return &Reader{lines: newLines(r), parse: ParseEvent}
 }
 
-// NewCloudEvents reads the form of [CloudEvents.Parse]: one event a line, or a single
-// event on as many lines as it likes.
+// NewCloudEvents reads events in the form of [CloudEvents.Parse]: one a line, or a single
+// event on any number of lines.
 func NewCloudEvents(r io.Reader, c CloudEvents) *Reader {
 	return &Reader{lines: newLines(r), parse: c.Parse, whole: true}
 }
 
-// Next returns the next event; io.EOF where there is none; a *[LineError] for a line
-// that is refused, after which Next may be called again; or the error of the input.
+// Next returns the next event, io.EOF at the end, a *[LineError] for a refused line, after
+// which Next may be called again, or an error of the input.
 func (r *Reader) Next() (Item, error) {
 	text, number, err := r.lines.next()
 	if err != nil {

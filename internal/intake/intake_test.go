@@ -148,7 +148,7 @@ func TestReaderTakesTheLongestLine(t *testing.T) {
 
 func TestReaderTellsAnErrorOfItsInput(t *testing.T) {
 	t.Parallel()
-	broken := errors.New("the disk is gone")
+	broken := errors.New("the disk failed")
 	reader := intake.NewReader(io.MultiReader(strings.NewReader(`{"domain":"d","type":"t"}`+"\n{"), iotest.ErrReader(broken)))
 	if _, err := reader.Next(); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestReaderTellsAnErrorOfItsInput(t *testing.T) {
 	}
 }
 
-// readAll tells each event by its line and type, and each refused line by its error.
+// readAll returns the line and type of each event, and the error of each refused line.
 func readAll(t *testing.T, r *intake.Reader) (got []string) {
 	t.Helper()
 	for {
@@ -190,8 +190,8 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// checkReader holds a reader to its promises: it ends, it counts lines, what it gives
-// reads back as the same event, and what it refuses it refuses in one line.
+// checkReader checks that a reader ends and counts lines, that each event reads back as
+// the same event, and that each error is one line.
 func checkReader(t *testing.T, input []byte, r *intake.Reader) {
 	t.Helper()
 	most, last := bytes.Count(input, []byte("\n"))+1, 0

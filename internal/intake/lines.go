@@ -11,7 +11,7 @@ import (
 
 var errTooLong = fmt.Errorf("is longer than %d bytes", MaxLine)
 
-// lines splits an input, without ever holding more than MaxLine of it.
+// lines splits an input into lines. It never holds more than MaxLine bytes of it.
 type lines struct {
 	input  *bufio.Reader
 	number int
@@ -20,7 +20,7 @@ type lines struct {
 
 func newLines(r io.Reader) *lines { return &lines{input: bufio.NewReaderSize(r, 64<<10)} }
 
-// next returns the next line that is not blank, without its newline. The text is good
+// next returns the next line that is not blank, without its newline. The text is valid
 // until the next call.
 func (l *lines) next() (text []byte, number int, err error) {
 	for {
@@ -50,7 +50,7 @@ func (l *lines) line() ([]byte, error) {
 			continue
 		case err != nil && !errors.Is(err, io.EOF):
 			return nil, fmt.Errorf("line %d: %w", l.number, err)
-		case tooLong: // and read to its end, so that the next line is a line
+		case tooLong: // it was read to its end, so that the next call begins at a line
 			return nil, &LineError{Line: l.number, Err: errTooLong}
 		case ended || len(l.buffer) > 0:
 			return l.buffer, nil
@@ -60,8 +60,8 @@ func (l *lines) line() ([]byte, error) {
 	}
 }
 
-// join returns first together with all that follows, if only this makes it JSON;
-// else it returns first, and the next line is the one behind it.
+// join returns first and the rest of the input if these are JSON together and first alone
+// is not. Otherwise it returns first, and the next call of next returns the line after it.
 func (l *lines) join(first []byte) ([]byte, error) {
 	if json.Valid(first) {
 		return first, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/strict"
 )
 
-// object returns the fields of a JSON object, read strictly. Fields that are null are left out.
+// object returns the fields of a JSON object, without those that are null. It reads strictly.
 func object(text []byte) (map[string]json.RawMessage, error) {
 	if err := strict.Check(text); err != nil {
 		return nil, err

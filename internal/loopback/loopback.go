@@ -1,4 +1,4 @@
-// Package loopback keeps what must not be seen on the way on this host.
+// Package loopback keeps unencrypted passwords on this host.
 package loopback
 
 import (
@@ -7,8 +7,8 @@ import (
 	"net"
 )
 
-// Only closes a connection to another host, whatever name or server led there, and says so: a password would travel on it
-// without encryption.
+// Only closes a connection to another host, and returns an error: a password would travel on it without encryption. It
+// looks at the address of the connection, not at the name that led there.
 func Only(conn net.Conn) error {
 	if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
 		return nil

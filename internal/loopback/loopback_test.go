@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// conn is one to an address that need not be there.
+// conn is a connection to an address that need not exist.
 type conn struct {
 	net.Conn
 	to     string

@@ -27,7 +27,8 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// FuzzClean: whatever comes is one line of valid text, changes no terminal and no direction, and is not cleaned twice.
+// FuzzClean checks that the result is always one line of valid text without control or direction characters, and that
+// Clean leaves it as it is.
 func FuzzClean(f *testing.F) {
 	for _, seed := range []string{"", "a\nb", "\x1b]0;title\x07", "\u202e\u2066\u200f\u061c\u2028", "\xff\xfe", "漢字 · ünï"} {
 		f.Add(seed)

@@ -19,11 +19,11 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/strict"
 )
 
-// Schema is a JSON Schema that was compiled. Its methods may be called from several goroutines.
+// Schema is a compiled JSON Schema. Its methods may be called from several goroutines.
 type Schema struct{ compiled *jsonschema.Schema }
 
-// Compile compiles a JSON Schema: of draft 2020-12, or of the draft that it names. References to other documents are
-// refused, and nothing is ever fetched.
+// Compile compiles a JSON Schema: of draft 2020-12, or of the draft that it names. It refuses references to other
+// documents, and never fetches one.
 func Compile(text json.RawMessage) (*Schema, error) {
 	const name = "tidemark:///schema"
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
@@ -58,8 +58,8 @@ func notASchema(err error) error {
 	return fmt.Errorf("schema is not a JSON Schema: %s", oneline.Clean(err.Error()))
 }
 
-// Check tells whether payload fits the schema. The error names the first things that do not fit. The payload is read
-// strictly, so that what is checked is what jsonb stores: of a key that stands twice a checker may see another value.
+// Check returns nil if payload fits the schema. The error names the first three mismatches. Check reads the payload
+// strictly, so that it checks what jsonb stores: of a duplicate key, the two might see different values.
 func (s *Schema) Check(payload json.RawMessage) error {
 	if err := strict.Check(payload); err != nil {
 		return fmt.Errorf("payload %w", err)
@@ -79,15 +79,16 @@ func (s *Schema) Check(payload json.RawMessage) error {
 	return err
 }
 
-// What jsonb can hold of a number, and how many digits all numbers of a document may have when they are written out. The
-// checker calculates with all digits: 1e999999 takes it 80 ms, and a larger one makes it panic.
+// mostDigits and mostDecimals are the limits of a number in jsonb. mostWritten limits the digits of all numbers of a
+// document, written without exponents: the checker computes with all of them, takes 80 ms for 1e999999, and panics on a
+// larger number.
 const (
 	mostDigits   = 131072
 	mostDecimals = 16383
 	mostWritten  = 8 << 20
 )
 
-// numbers refuses what jsonb cannot hold of numbers, and more digits than are worth the time.
+// numbers refuses numbers that jsonb cannot store, and more than mostWritten digits in total.
 func numbers(value any, written *int) error {
 	switch value := value.(type) {
 	case map[string]any:
@@ -115,7 +116,7 @@ func numbers(value any, written *int) error {
 	return nil
 }
 
-// size is how many digits a JSON number has before and behind the point when it is written without an exponent.
+// size returns how many digits a JSON number has before and after the point when it is written without an exponent.
 func size(number string) (digits, decimals int) {
 	mantissa, power, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(number, "-")), "e")
 	whole, fraction, _ := strings.Cut(mantissa, ".")
@@ -126,7 +127,7 @@ func size(number string) (digits, decimals int) {
 	return max(len(whole)+exponent, 0), max(len(fraction)-exponent, 0)
 }
 
-// noLoader keeps a schema, which is data, from making us read a file or a URL.
+// noLoader refuses to load documents: a schema is data, and must not make this process read a file or a URL.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
@@ -135,8 +136,8 @@ func (noLoader) Load(url string) (any, error) {
 
 var english = message.NewPrinter(language.English)
 
-// lines tells each thing that does not fit, where it stands and why; the causes, not
-// the keywords that only gather them.
+// lines returns one line for each mismatch, with its place and reason. It reports the leaves of the tree of errors, since
+// the inner nodes only group them.
 func lines(e *jsonschema.ValidationError, most int) (found []string) {
 	if len(e.Causes) == 0 {
 		place := "payload"

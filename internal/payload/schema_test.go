@@ -42,7 +42,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// What the payload's author wrote cannot forge a line of ours or steer a terminal.
+// Text from a payload cannot start a new line of the error or control the terminal.
 func TestCheckIsOneLineOfText(t *testing.T) {
 	t.Parallel()
 	err := compiled(t, `{"additionalProperties": {"type": "string"}}`).Check(json.RawMessage(`{"\u001b[31mx\n": 1}`))
@@ -90,8 +90,8 @@ func TestCompileTakesOlderDrafts(t *testing.T) {
 	}
 }
 
-// What jsonb cannot hold of numbers is refused before anything calculates with it: the checker takes 80 ms for 1e999999, and panics
-// of a larger one.
+// Numbers that jsonb cannot store are refused before the checker computes with them: it takes 80 ms for 1e999999, and panics
+// on a larger one.
 func TestCheckOfLargeNumbers(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t, `{"properties": {"n": {"minimum": 1, "maximum": 1e9, "multipleOf": 0.5}}}`)
@@ -113,11 +113,11 @@ func TestCheckOfLargeNumbers(t *testing.T) {
 		}
 	}
 	if _, err := payload.Compile(json.RawMessage(`{"minimum": 1e99999999}`)); err == nil {
-		t.Error("a schema with such a number was taken")
+		t.Error("Compile accepted a schema with such a number")
 	}
 }
 
-// Of a key that stands twice a checker may see another value than jsonb keeps.
+// Of a duplicate key, the checker might see another value than jsonb keeps: so Check refuses duplicates.
 func TestCheckIsStrict(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t, `{}`)

@@ -1,4 +1,5 @@
-// Package strict reads JSON strictly: what PostgreSQL would refuse, or would keep in another way than encoding/json reads it.
+// Package strict checks JSON more strictly than encoding/json does: it refuses text that jsonb refuses, or reads in another
+// way.
 package strict
 
 import (
@@ -11,11 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how deep objects and arrays may stand in each other.
+// MaxDepth is how many levels of objects and arrays a text may have.
 const MaxDepth = 128
 
-// Check is strict where encoding/json is not: it refuses duplicate keys at any depth, invalid UTF-8, lone surrogates, and
-// what jsonb cannot hold.
+// Check refuses, in addition to invalid JSON, duplicate keys at any depth, invalid UTF-8, lone surrogates, \u0000 and more
+// than MaxDepth levels. The error is a predicate without a subject, such as `has the key "a" twice`.
 func Check(text []byte) error {
 	if !utf8.Valid(text) {
 		return errors.New("is not UTF-8")
@@ -42,8 +43,8 @@ func syntax(text []byte) error {
 	return err
 }
 
-// escapes refuses what can be written in JSON but is no text: a NUL, which PostgreSQL
-// cannot store, and half a surrogate pair, which encoding/json would replace.
+// escapes refuses two escapes that are valid JSON: NUL, which PostgreSQL cannot store, and half a surrogate pair, which
+// encoding/json would replace.
 func escapes(text []byte) error {
 	for {
 		i := bytes.IndexByte(text, '\\')
@@ -80,14 +81,14 @@ func escape(text []byte) (unit uint64, ok bool) {
 	return unit, err == nil
 }
 
-// level is an object or an array that the walk of keys is in.
+// level is an object or an array that encloses the current token.
 type level struct {
 	seen  map[string]bool // nil: an array
-	value bool            // in an object: what comes next is a value, not a key
+	value bool            // in an object: the next token is a value, not a key
 	key   string
 }
 
-// keys refuses duplicate keys, and text that is nested too deep for jsonb.
+// keys refuses duplicate keys, and more than MaxDepth levels.
 func keys(text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -122,7 +123,7 @@ func keys(text []byte) error {
 	}
 }
 
-// ended tells the innermost level that one of its values is over.
+// ended notes in the innermost level that a value has ended.
 func ended(path []level) {
 	if len(path) > 0 {
 		path[len(path)-1].value = false
@@ -139,7 +140,7 @@ func place(path []level, name string) string {
 	return Short(strings.Join(append(names, name), "."))
 }
 
-// Short quotes what another wrote, for a message of one line.
+// Short quotes foreign text for a message of one line, at most 60 characters of it.
 func Short(s string) string {
 	const most = 60
 	if r := []rune(s); len(r) > most {

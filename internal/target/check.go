@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Problem is what is wrong with a target. It repeats nothing that may be a secret.
+// Problem says what is wrong with a target. It never repeats a value that may be a secret.
 type Problem struct {
 	Text string
 	Hint string
@@ -19,8 +19,8 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Text }
 
-// Check says what is wrong with the kind, the reference or the options of a route's target. It is the mirror of
-// tidemark.target_problem, held to it by TestTargetsAgreeWithSQL. Nil: nothing.
+// Check returns the first problem of the kind, the reference or the options of a route's target, or nil. It mirrors
+// tidemark.target_problem; TestTargetsAgreeWithSQL compares the two.
 func Check(kind, ref string, options json.RawMessage) *Problem {
 	i := slices.IndexFunc(known.Kinds, func(k Kind) bool { return k.Kind == kind })
 	if i < 0 {
@@ -67,7 +67,7 @@ func optionsHint(kind string) string {
 	return fmt.Sprintf("Options of %s: %s.", kind, strings.Join(all, ", "))
 }
 
-// reference says what is wrong with target_ref.
+// reference returns the first problem of target_ref, or nil.
 func (k Kind) reference(ref string) *Problem {
 	hint := fmt.Sprintf("target_ref of %s is: %s, such as %s.", k.Kind, k.Ref, k.Example)
 	if !utf8.ValidString(ref) || strings.ContainsRune(ref, 0) {
@@ -82,7 +82,7 @@ func (k Kind) reference(ref string) *Problem {
 		return &Problem{fmt.Sprintf("target_ref has more than %d bytes", k.MaxBytes), hint}
 	}
 	if k.URL {
-		// Of the query and of the path. No name is encoded by now.
+		// Parameters of the query and of the path. The rules above have refused encoded names.
 		for _, part := range strings.FieldsFunc(ref, func(r rune) bool { return strings.ContainsRune("?&;", r) })[1:] {
 			name, _, _ := strings.Cut(part, "=")
 			if name = lower(name); known.SecretName.MatchString(name) {
@@ -122,7 +122,7 @@ func (k Kind) oneOf(given map[string]json.RawMessage) *Problem {
 	}
 }
 
-// check says what is wrong with the value of an option.
+// check returns the problem of an option's value, or nil.
 func (o Option) check(value json.RawMessage) *Problem {
 	if o.Type == "headers" {
 		return checkHeaders(value)
@@ -165,7 +165,7 @@ func (o Option) within(value json.RawMessage) bool {
 	if err := json.Unmarshal(value, &number); err != nil {
 		return false
 	}
-	// A number such as 1e999999999 would fill the memory.
+	// As a big.Rat, a number such as 1e999999999 would fill the memory.
 	if f, err := number.Float64(); err != nil || f < -1e9 || f > 1e9 || f != 0 && f > -1e-9 && f < 1e-9 {
 		return false
 	}
@@ -175,13 +175,13 @@ func (o Option) within(value json.RawMessage) bool {
 	return fine && n.Cmp(low) >= 0 && n.Cmp(high) <= 0 && (o.Type == "number" || n.IsInt())
 }
 
-// Header is a header that a route adds: a text, or the name of a secret.
+// Header is the value of a header that a route adds: a text, or the name of a secret.
 type Header struct {
 	Text   string
 	Secret string
 }
 
-// UnmarshalJSON reads what checkHeaders lets through.
+// UnmarshalJSON reads a value that checkHeaders accepts.
 func (h *Header) UnmarshalJSON(value []byte) error {
 	if text, isText := asText(value); isText {
 		*h = Header{Text: text}
@@ -195,7 +195,7 @@ func (h *Header) UnmarshalJSON(value []byte) error {
 	return err
 }
 
-// ReservedHeader tells whether a header is not for a user to set: one of the connection, of the request or of the event.
+// ReservedHeader reports whether users may not set the header, since the connection, the request or the envelope sets it.
 func ReservedHeader(name string) bool { return known.ReservedHeader.MatchString(lower(name)) }
 
 func checkHeaders(value json.RawMessage) *Problem {
@@ -231,7 +231,7 @@ func checkHeaders(value json.RawMessage) *Problem {
 	return nil
 }
 
-// namesSecret: the value is {"secret": "NAME"} and no more.
+// namesSecret reports whether the value is {"secret": "NAME"} and nothing else.
 func namesSecret(value json.RawMessage) bool {
 	var named map[string]json.RawMessage
 	if err := json.Unmarshal(value, &named); err != nil || len(named) != 1 {
@@ -252,7 +252,7 @@ func asText(value json.RawMessage) (text string, isText bool) {
 	return text, json.Unmarshal(value, &text) == nil
 }
 
-// lower is that of ASCII, as PostgreSQL's is by the collation C.
+// lower changes ASCII letters only, as PostgreSQL's lower does with the collation C.
 func lower(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' {
@@ -262,7 +262,7 @@ func lower(text string) string {
 	}, text)
 }
 
-// shown is as much of what was given as a problem repeats.
+// shown cuts a value to the length that a problem repeats.
 func shown(text string) string {
 	const most = 100
 	if r := []rune(text); len(r) > most {

@@ -1,5 +1,5 @@
-// Package target knows what a route may name: the kinds of targets, what the reference must be for each, and their
-// options. The one description of them is the JSON in sql/code/route/target_rules.sql, by which the database checks too.
+// Package target describes the targets that a route may name: their kinds, the form of target_ref for each, and their
+// options. The description is the JSON in sql/code/route/target_rules.sql, which the database checks routes with as well.
 package target
 
 import (
@@ -14,22 +14,22 @@ import (
 // Kind is a kind of target.
 type Kind struct {
 	Kind     string   `json:"kind"`
-	Ref      string   `json:"ref"`     // what target_ref is
-	Example  string   `json:"example"` // of target_ref
-	MaxBytes int      `json:"max_bytes"`
-	URL      bool     `json:"url"`    // target_ref is one, whose parameters must not be secrets
-	OneOf    []string `json:"one_of"` // options of which exactly one is needed
+	Ref      string   `json:"ref"`       // what target_ref is
+	Example  string   `json:"example"`   // an example of target_ref
+	MaxBytes int      `json:"max_bytes"` // limit of target_ref
+	URL      bool     `json:"url"`       // target_ref is a URL; its parameters must not be secrets
+	OneOf    []string `json:"one_of"`    // options of which a route needs exactly one
 	Rules    []Rule   `json:"rules"`
 }
 
-// Rule is one that target_ref has to obey.
+// Rule is a rule that target_ref must obey.
 type Rule struct {
 	Must    *Pattern `json:"must"`
 	Not     *Pattern `json:"not"`
 	Problem string   `json:"problem"`
 }
 
-// Option is one that routes to some kinds take.
+// Option is an option of routes to some kinds of targets.
 type Option struct {
 	Option  string      `json:"option"`
 	Kinds   []string    `json:"kinds"`
@@ -37,7 +37,7 @@ type Option struct {
 	Pattern *Pattern    `json:"pattern"`
 	Choices []string    `json:"choices"`
 	Min     json.Number `json:"min"`
-	Max     json.Number `json:"max"` // of a text its characters
+	Max     json.Number `json:"max"` // of a text: characters
 	Must    string      `json:"must"`
 	Default string      `json:"default"`
 	Meaning string      `json:"meaning"`
@@ -66,7 +66,7 @@ type rules struct {
 
 var known = read()
 
-// read panics on a description that cannot be read: it is part of the build, and the first test meets it.
+// read panics if the description cannot be read: it is part of the build, so the first test finds the mistake.
 func read() (r rules) {
 	file, err := sql.Files.ReadFile("code/route/target_rules.sql")
 	if err != nil {
@@ -82,10 +82,10 @@ func read() (r rules) {
 	return r
 }
 
-// Kinds are all kinds of targets.
+// Kinds returns all kinds of targets.
 func Kinds() []Kind { return known.Kinds }
 
-// Options are those that routes to the kind take.
+// Options returns the options of routes to the kind.
 func Options(kind string) []Option {
 	var all []Option
 	for _, o := range known.Options {
@@ -98,7 +98,7 @@ func Options(kind string) []Option {
 	return all
 }
 
-// Takes says what the option takes, in a word or two.
+// Takes describes the values of the option in a few words.
 func (o Option) Takes() string {
 	switch o.Type {
 	case "choice":
@@ -116,7 +116,7 @@ func (o Option) Takes() string {
 	}
 }
 
-// Table is the description in Markdown, for docs/daemon.md.
+// Table returns the description as Markdown tables, for docs/daemon.md.
 func Table() string {
 	var b strings.Builder
 	b.WriteString("| kind | `target_ref` | example |\n|---|---|---|\n")
@@ -130,7 +130,7 @@ func Table() string {
 	return b.String()
 }
 
-// Help is the description in lines for the command's help.
+// Help returns the description as text, for the command's help.
 func Help() string {
 	var b strings.Builder
 	b.WriteString("Kinds of targets, and what --target-ref is:\n")

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the table in docs/daemon.md")
 
-// docs/daemon.md has the table of kinds and options as it is.
+// The table of kinds and options in docs/daemon.md is up to date.
 func TestTargetTableIsUpToDate(t *testing.T) {
 	t.Parallel()
 	const page = "../../docs/daemon.md"
@@ -24,7 +24,7 @@ func TestTargetTableIsUpToDate(t *testing.T) {
 	before, rest, found := strings.Cut(string(text), begin)
 	_, after, ends := strings.Cut(rest, end)
 	if !found || !ends {
-		t.Fatalf("%s has no place for the table", page)
+		t.Fatalf("%s lacks the marks around the table", page)
 	}
 	want := before + begin + "\n" + target.Table() + "\n" + end + after
 	if *update {
@@ -36,7 +36,7 @@ func TestTargetTableIsUpToDate(t *testing.T) {
 	}
 }
 
-// Every option says what it takes; a kind that needs one of some has them.
+// Every kind and option is described completely, and each kind takes the options that it needs one of.
 func TestRulesAreWhole(t *testing.T) {
 	t.Parallel()
 	for _, k := range target.Kinds() {
@@ -62,8 +62,8 @@ func TestRulesAreWhole(t *testing.T) {
 	}
 }
 
-// FuzzOptions: no options make the check panic, and what it lets through is read whole: one way to sign, and no header of
-// credentials with a text.
+// FuzzOptions checks that no options make the check panic, and that the options it accepts can be read, choose one way to
+// sign, and put no credentials in plain text into a header.
 func FuzzOptions(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"secret": "a"}`, `{"unsigned": true, "headers": {"X-A": "b"}}`, `{"unsigned": true, "headers": {"Authorization": "Bearer hunter2"}}`,
@@ -77,7 +77,7 @@ func FuzzOptions(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind, ref, options string) {
 		if p := target.Check(kind, ref, []byte(options)); p != nil {
 			if p.Text == "" {
-				t.Errorf("%q: no problem is told", options)
+				t.Errorf("%q: the problem has no text", options)
 			}
 			return
 		}
