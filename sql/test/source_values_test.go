@@ -214,6 +214,53 @@ func TestSourceTimesAtTheEnds(t *testing.T) {
 	}
 }
 
+// A time without zone at the ends of a timestamp, which the clock of its zone moves out of the range, counts as infinite: the
+// row is taken as one with an infinite time is, or refused by itself, found again as it is then, and holds up no other.
+func TestSourceLocalTimesAtTheEnds(t *testing.T) {
+	t.Parallel()
+	const early, late = "4714-11-24 00:00 BC", "294276-12-31 23:59:59.999999"
+	for _, c := range []struct{ zone, at string }{
+		{"Asia/Tokyo", early}, {"Asia/Tokyo", late}, {"America/Bogota", early}, {"America/Bogota", late},
+		{"Asia/Tokyo", "infinity"}, {"Asia/Tokyo", "-infinity"}, {"UTC", early}, {"UTC", late},
+	} {
+		for _, safety := range []string{"sequence", "clock", "declared"} {
+			t.Run(c.zone+" "+c.at+" "+safety, func(t *testing.T) {
+				t.Parallel()
+				s := tailing{open(t, tidemarktest.NewDB(t), "worker")}
+				s.exec(fmt.Sprintf(`create table births (id bigint generated always as identity primary key, odd text,
+						born_at timestamp not null default (now() at time zone %[1]s));
+					create index on births (born_at, id);
+					create table taken (at bigint generated always as identity, id bigint);
+					create function take(rows births[]) returns void language plpgsql as $$ begin
+						if exists (select from unnest(rows) r where r.odd = 'no') then raise 'not this one'; end if;
+						insert into taken (id) select id from unnest(rows); end $$`, quoteLiteral(c.zone)))
+				s.source("births", fmt.Sprintf(`{"table": "public.births", "id_column": "id", "timestamp_column": "born_at", "time_zone": %q,
+					"margin": "1 microsecond", "safety": %q}`, c.zone, safety),
+					map[string]string{"declared": `{"sweep_window": "1 hour", "bucket": "30 days"}`}[safety])
+				s.worker("w", `{"handler": "sql", "handler_ref": "public.take"}`)
+				s.add("w")
+				s.exec(`insert into births (born_at, odd) select case when n in (3, 4) then $1 else timestamp '2026-01-01' - n * interval '1 s' end,
+					case when n = 3 then 'no' end from generate_series(1, 6) n`, c.at)
+				s.drain()
+				s.sweep()
+				s.exec(`insert into births (born_at) values ('2026-01-02')`)
+				s.want(`select x.unread from tidemark.worker_cursor c cross join lateral tidemark.cursor_unread(c) x where c.worker = 'w'`, "true")
+				s.drain()
+				s.sweep()
+				s.retried()
+				const took = `select string_agg(id::text, ' ' order by id) from taken`
+				s.want(took, "1 2 4 5 6 7")
+				s.want(`select l.item_id, l.attempts, l.error_code from tidemark.dead_letter l`, "3 3 P0001")
+				s.exec(`update births set odd = null where id = 3; select tidemark.dead_letter_replay(id) from tidemark.dead_letter`)
+				s.retried()
+				s.want(took, "1 2 3 4 5 6 7")
+				s.exec(`select tidemark.maintain()`)
+				s.want(findings)
+			})
+		}
+	}
+}
+
 // What else a column can hold fails nothing: each type at its edges, generated and dropped columns, as the payload of an event and
 // in the snapshot of a row that is refused.
 func TestSourceValuesOfEveryType(t *testing.T) {

@@ -26,6 +26,7 @@ declare
         select n from tidemark.source_unread n
         where n.worker = cursor.worker and n.source = cursor.source and n.shard = cursor.shard);
     clock constant timestamptz := clock_timestamp();
+    time_ record;
     name text;
     rel regclass;
     ahead boolean;
@@ -52,10 +53,10 @@ begin
                 execute format('select max(tidemark_row.%I)::bigint from %s', s.id_column, tidemark.source_row(s))
                 into upto_id;
             elsif ahead then
+                time_ := tidemark.source_time(s);
                 execute format(
-                    'select (%1$s%3$s) from %2$s where %1$s < ($1%3$s) order by %1$s desc limit 1',
-                    format('tidemark_row.%I', s.timestamp_column), tidemark.source_row(s),
-                    coalesce(' at time zone ' || quote_literal(s.time_zone), ''))
+                    'select %4$s from %2$s where %1$s < ($1%3$s) order by %1$s desc limit 1',
+                    time_.stored, tidemark.source_row(s), time_.zone, time_.at)
                 into upto_ts using clock;
             end if;
             looked := true;

@@ -8,8 +8,7 @@ as $$
 declare
     rel constant text := tidemark.source_row(definition);
     id constant text := format('tidemark_row.%I', definition.id_column) || case when definition.id_collate_c then ' collate "C"' else '' end;
-    ts constant text := 'tidemark_row.' || quote_ident(definition.timestamp_column);
-    zone constant text := coalesce(' at time zone ' || quote_literal(definition.time_zone), '');
+    time_ constant record := tidemark.source_time(definition);
 begin
     if definition.safety = 'sequence' then
         return format(
@@ -19,12 +18,13 @@ begin
         where %2$s >= lower(hole.span) and %2$s < upper(hole.span) order by %2$s limit 1) x limit 1)
     union all
     (select %3$s, %2$s::bigint from %1$s where %2$s > $2::bigint order by %2$s limit 1)) x limit 1',
-            rel, id, coalesce('(' || ts || zone || ')', 'null::timestamptz'));
+            rel, id, time_.at);
     end if;
     return format(
-        'select true, (%2$s%4$s), null::bigint from %1$s
+        'select true, %7$s, null::bigint from %1$s
 where (%2$s, %3$s) > (($1%4$s), $2::%5$s) and %2$s < ($3%4$s)%6$s order by %2$s, %3$s limit 1',
-        rel, ts, id, zone, definition.id_type, case when zone <> '' then format(' and (%s%s) < $3', ts, zone) else '' end);
+        rel, time_.stored, id, time_.zone, definition.id_type,
+        case when definition.time_zone is not null then format(' and %s < $3 and not %s', time_.at, time_.early) else '' end, time_.at);
 end
 $$;
 comment on function tidemark.source_ahead(tidemark.source) is 'The statement that names the first row that a pass forward over a source with the safety sequence, clock or declared would read, by its time and (safety sequence) number; no row: it would read nothing.';

@@ -26,8 +26,14 @@ declare
     -- Always qualified: a bare name in ORDER BY would be the output column of that name, in another type.
     id_ constant text := format('tidemark_row.%I', definition.id_column);
     id text := id_ || case when definition.id_collate_c then ' collate "C"' else '' end;
-    ts constant text := 'tidemark_row.' || quote_ident(definition.timestamp_column);
-    zone constant text := coalesce(' at time zone ' || quote_literal(definition.time_zone), '');
+    time_ constant record := tidemark.source_time(definition);
+    ts constant text := time_.stored;
+    zone constant text := time_.zone;
+    -- What JSON tells of it.
+    told constant text :=
+        'case when %1$s >= ''0001-01-02 00:00:00+00'' and %1$s < ''9999-12-31 00:00:00+00'' then %1$s end';
+    shown constant text := 'jsonb_build_object(''id'', e.id::text, ''ts'', to_char(' || format(told, 'e.ts')
+        || ' at time zone ''UTC'', ''YYYY-MM-DD"T"HH24:MI:SS.US"Z"''), ''row'', e.r)';
     after_ts constant text := '($1' || zone || ')';
     after_id constant text := '$2::' || definition.id_type;
     numbered constant boolean := definition.safety in ('sequence', 'capture');
@@ -48,7 +54,7 @@ declare
     noted text;
 begin
     columns := format('%s as r, %s as id, %s as ts, %s as fits, %s as xid, %s as g, %s as pos', whole, id_,
-        coalesce('(' || ts || zone || ')', 'null::timestamptz'), fits,
+        time_.at, fits,
         case when sweeping or swept and step = 'forward' then format('case when %1$s >= %2$s then %1$s - 4294967296 else %1$s end', wide, bound)
              else 'null::bigint' end,
         case when together then format('row(%s)', (select string_agg(format('tidemark_row.%I', g), ', ') from unnest(definition.group_key) g))
@@ -60,7 +66,7 @@ begin
         rel := format('tidemark.outbox o left join lateral (
         select %s from %s
         where %s = (case when o.subject_table = %L and o.payload ->> ''operation'' = ''insert'' then o.subject_ref end)::%s limit 1) x on true',
-            format('%s as r, %s as id, %s as ts, %s as fits, %s as g', whole, id_, coalesce('(' || ts || zone || ')', 'null::timestamptz'), fits,
+            format('%s as r, %s as id, %s as ts, %s as fits, %s as g', whole, id_, time_.at, fits,
                 case when together then format('row(%s)', (select string_agg(format('tidemark_row.%I', g), ', ') from unnest(definition.group_key) g)) else 'null' end),
             rel, id_, table_, definition.id_type);
         id := 'o.seq';
@@ -81,13 +87,14 @@ select x.*, false from (
             'select %s, false as late from %s where (%s, %s) > (%s, %s) and %3$s < ($3%7$s)%8$s order by %3$s, %4$s limit $4',
             columns, rel, ts, id, after_ts, after_id, zone,
             -- A local time that comes twice, when summer ends, may be the second one: it waits until that is over too.
-            case when zone <> '' then format(' and (%s%s) < $3', ts, zone) else '' end)
+            case when zone <> '' then format(' and %s < $3 and not %s', time_.at, time_.early) else '' end)
         when step = 'sweep' then format(
-            'select %s, false as late from %s where (%s, %s) > (%s, %s) and (%3$s, %4$s) <= (($9%7$s), $10::%8$s) order by %3$s, %4$s limit $4',
-            columns, rel, ts, id, after_ts, after_id, zone, definition.id_type)
+            'select %s, false as late from %s
+where (%s, %s) > (%s, %s) and (%3$s, %4$s) <= (($9%7$s), $10::%8$s)%9$s order by %3$s, %4$s limit $4',
+            columns, rel, ts, id, after_ts, after_id, zone, definition.id_type, case when zone <> '' then ' and not ' || time_.early else '' end)
         when segment then format(
             'select %s, false as late from %s where %s and ($2 is null or %s > %s) order by %s, %4$s limit $4',
-            columns, rel, case step when 'null' then ts || ' is null' else format('%s = %L', ts, step) end, id, after_id, ts)
+            columns, rel, case step when 'null' then ts || ' is null' when 'infinity' then time_.late else time_.early end, id, after_id, ts)
         when step = 'ids' then format(
             'select %s, false as late from %s where %s = any ($5::%s[]) order by %s',
             columns, rel, id_, definition.id_type,
@@ -107,7 +114,7 @@ where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
                  else 'coalesce(t.r, p.snapshot)' end,
             -- A number may have been given out again: that row is another, and is read in its turn.
             case when definition.safety = 'sequence' and definition.timestamp_column is not null
-                 then format(' and (%s%s) is not distinct from p.item_ts', ts, zone) else '' end)
+                 then format(' and (' || told || ') is not distinct from p.item_ts', time_.at) else '' end)
         end;
     if sweeping then
         fresh := format('e.fits and e.xid >= $7 and not exists (
@@ -133,8 +140,8 @@ select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) 
         case
             when act = 'ids' then 'to_jsonb(array_agg(e.id::text) filter (where e.takes))'
             when act = 'every' then 'to_jsonb(array_agg(e.id::text))'
-            when act in ('rows', 'kept', 'text') then 'jsonb_agg(jsonb_build_object(''id'', e.id::text, ''ts'', case when e.ts >= ''0001-01-02'' and e.ts < ''9999-12-31'' then to_char(e.ts at time zone ''UTC'', ''YYYY-MM-DD"T"HH24:MI:SS.US"Z"'') end, ''row'', e.r)) filter (where e.takes)'
-            when act = 'emit' then format('tidemark.source_emit($11, %L, $6, $13, jsonb_agg(jsonb_build_object(''id'', e.id::text, ''ts'', case when e.ts >= ''0001-01-02'' and e.ts < ''9999-12-31'' then to_char(e.ts at time zone ''UTC'', ''YYYY-MM-DD"T"HH24:MI:SS.US"Z"'') end, ''row'', e.r)) filter (where e.takes))', definition.source)
+            when act in ('rows', 'kept', 'text') then 'jsonb_agg(' || shown || ') filter (where e.takes)'
+            when act = 'emit' then format('tidemark.source_emit($11, %L, $6, $13, jsonb_agg(%s) filter (where e.takes))', definition.source, shown)
             else format('case when count(*) filter (where e.takes) > 0 then tidemark.source_call(%L, %L, %L, array_agg(e.r) filter (where e.takes)) end',
                 'select ' || replace(act, E'\x01', '$1'), tidemark.default_search_path(), current_setting('row_security')) end,
         case when step in ('retry', 'ids') then 'array_agg(e.id::text)' when noted is not null then 'array_agg(e.id::text) ' || noted else 'null::text[]' end,

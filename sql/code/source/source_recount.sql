@@ -12,7 +12,7 @@ declare
     origin constant timestamptz := '2000-01-01 00:00:00+00';
     -- Before it nothing is counted: a bucket or a window must not lead out of what a timestamp can be.
     oldest constant timestamptz := '0001-01-01 00:00:00+00';
-    ts constant text := format('(tidemark_row.%I%s)', coalesce(s.timestamp_column, s.id_column), coalesce(' at time zone ' || quote_literal(s.time_zone), ''));
+    time_ constant record := tidemark.source_time(s);
     rel constant text := tidemark.source_row(s);
     groups double precision;
     first timestamptz;
@@ -38,8 +38,7 @@ begin
     end if;
     upto := date_bin(s.bucket, c.watermark_ts - s.sweep_window, origin);
     perform tidemark.source_guard(plan.relation);
-    execute format('select min(%s) from %s where tidemark_row.%I >= ($1%s)', ts, rel, s.timestamp_column,
-                   coalesce(' at time zone ' || quote_literal(s.time_zone), ''))
+    execute format('select min(%s) from %s where %s >= ($1%s)', time_.at, rel, time_.stored, time_.zone)
     into first using greatest(coalesce(c.verified_through, '-infinity'), oldest);
     first := date_bin(s.bucket, first, origin);
     from_ := greatest(coalesce(c.verified_through, first), oldest);
@@ -51,9 +50,8 @@ begin
     begin
         execute format('select jsonb_object_agg(b.at, b.n) from (
             select date_bin(%L, %s, %L) as at, count(*) as n from %s
-            where tidemark_row.%I >= ($1%s) and tidemark_row.%5$I < ($2%6$s) and %s group by 1) b',
-            s.bucket, ts, origin, rel, s.timestamp_column, coalesce(' at time zone ' || quote_literal(s.time_zone), ''),
-            tidemark.source_fits(s, (plan.worker).shards, '$3'))
+            where %s >= ($1%s) and %5$s < ($2%6$s) and %s group by 1) b',
+            s.bucket, time_.at, origin, rel, time_.stored, time_.zone, tidemark.source_fits(s, (plan.worker).shards, '$3'))
         into counts using from_, upto, c.shard;
     exception when others or assert_failure then
         if tidemark.is_transient(sqlstate) or s.filter is null

@@ -41,8 +41,8 @@ begin
     if problem is null and s.timestamp_column is not null and c.metadata ? 'below' then
         execute format(
             'select tidemark_row.%1$I::text from %2$s where tidemark_row.%1$I = any ($1::%3$s[])
-                 and tidemark_row.%4$I%5$s is distinct from ($2 ->> tidemark_row.%1$I::text)::timestamptz limit 1',
-            s.id_column, tidemark.source_row(s), s.id_type, s.timestamp_column, coalesce(' at time zone ' || quote_literal(s.time_zone), ''))
+                 and %4$s is distinct from ($2 ->> tidemark_row.%1$I::text)::timestamptz limit 1',
+            s.id_column, tidemark.source_row(s), s.id_type, (tidemark.source_time(s)).at)
         into again using array(select jsonb_object_keys(c.metadata -> 'below')), c.metadata -> 'below';
         if again is not null then
             problem := format(

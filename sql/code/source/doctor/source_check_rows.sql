@@ -12,6 +12,7 @@ declare
     name constant text := format('%I.%I', definition.schema_name, definition.table_name);
     parts constant oid[] := array(select relation union select p.relid from pg_partition_tree(relation) p);
     stamp constant pg_attribute := (select a from pg_attribute a where a.attrelid = relation and a.attname = definition.timestamp_column);
+    time_ constant record := tidemark.source_time(definition);
     updated bigint;
     deleted bigint;
     triggers text;
@@ -51,15 +52,16 @@ begin
     "check" := 'timestamps'; status := 'ok'; hint := ''; detail := 'none is null, infinite or in the future';
     known := exists (select from pg_index i where i.indrelid = relation and i.indisvalid and i.indpred is null and i.indkey[0] = stamp.attnum);
     perform tidemark.source_guard(relation);
-    execute format('select array[exists (select from %2$s where tidemark_row.%1$I is null),
-                                 exists (select from %2$s where tidemark_row.%1$I in (''infinity'', ''-infinity'')),
-                                 exists (select from %2$s where tidemark_row.%1$I > %3$s and tidemark_row.%1$I <> ''infinity'')]',
-        definition.timestamp_column,
+    execute format('select array[exists (select from %2$s where %1$s is null),
+                                 exists (select from %2$s where %4$s or %5$s),
+                                 exists (select from %2$s where %1$s > %3$s and not %5$s)]',
+        time_.stored,
         -- Without an index only a thousand rows, wherever they are.
         case when known then tidemark.source_row(definition)
              else format('(select * from %s limit 1000) tidemark_row', tidemark.source_row(definition)) end,
         case when stamp.atttypid = 'timestamptz'::regtype then 'statement_timestamp() + interval ''1 minute'''
-             else format('(statement_timestamp() at time zone %L) + interval ''1 minute''', coalesce(definition.time_zone, 'UTC')) end) into seen;
+             else format('(statement_timestamp() at time zone %L) + interval ''1 minute''', coalesce(definition.time_zone, 'UTC')) end,
+        time_.early, time_.late) into seen;
     if seen[3] then
         status := case when definition.safety = 'clock' then 'fail' else 'warn' end;
         detail := 'there are timestamps in the future: the server did not set them, and rows with them wait until then';
