@@ -53,7 +53,7 @@ begin
     known := exists (select from pg_index i where i.indrelid = relation and i.indisvalid and i.indpred is null and i.indkey[0] = stamp.attnum);
     perform tidemark.source_guard(relation);
     execute format('select array[exists (select from %2$s where %1$s is null),
-                                 exists (select from %2$s where %4$s or %5$s),
+                                 exists (select from %2$s where %4$s)%6$s,
                                  exists (select from %2$s where %1$s > %3$s and not %5$s)]',
         time_.stored,
         -- Without an index only a thousand rows, wherever they are.
@@ -61,7 +61,9 @@ begin
              else format('(select * from %s limit 1000) tidemark_row', tidemark.source_row(definition)) end,
         case when stamp.atttypid = 'timestamptz'::regtype then 'statement_timestamp() + interval ''1 minute'''
              else format('(statement_timestamp() at time zone %L) + interval ''1 minute''', coalesce(definition.time_zone, 'UTC')) end,
-        time_.early, time_.late) into seen;
+        time_.early || case when known then '' else ' or ' || time_.late end, time_.late,
+        -- An index tells each of the two by itself.
+        case when known then format(' or exists (select from %s where %s)', tidemark.source_row(definition), time_.late) end) into seen;
     if seen[3] then
         status := case when definition.safety = 'clock' then 'fail' else 'warn' end;
         detail := 'there are timestamps in the future: the server did not set them, and rows with them wait until then';
