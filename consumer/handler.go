@@ -283,7 +283,7 @@ func (h *handling) handle(ctx context.Context, tx pgx.Tx, t task) (err error) {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return guarded(tx, func(tx pgx.Tx) error { return h.client.handlers[i].handler(ctx, tx, received(t.item)) })
+	return guarded(tx, func(tx pgx.Tx) error { return h.client.handlers[i].handler(ctx, tx, t.item.Event) })
 }
 
 // result is what a handler's error comes to.
@@ -318,12 +318,4 @@ func result(ctx context.Context, t task, failure error) store.Result {
 		}
 	}
 	return r
-}
-
-func received(i *store.Item) tidemark.Event {
-	return tidemark.Event{
-		ID: i.ID, Seq: i.Seq, CreatedAt: i.CreatedAt, OccurredAt: i.OccurredAt, Domain: i.Domain, Type: i.Type,
-		Payload: i.Payload, Key: i.Key, Stream: i.Stream, Lane: tidemark.Lane(i.Lane), Severity: tidemark.Severity(i.Severity),
-		SubjectTable: i.SubjectTable, SubjectRef: i.SubjectRef, IdempotencyKey: i.IdempotencyKey, Trace: i.Trace, Actor: i.Actor,
-	}
 }

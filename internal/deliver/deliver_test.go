@@ -10,6 +10,7 @@ import (
 
 	"github.com/sony/gobreaker/v2"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sink"
 )
@@ -41,7 +42,7 @@ func routeOfTest(id int32, ordering string) store.DeliveryRoute {
 }
 
 func freshItem(seq int64, key string, routes ...int32) store.Item {
-	return store.Item{Event: store.Event{Seq: seq, Key: key}, Routes: routes, Attempt: 1, Fresh: true}
+	return store.Item{Event: tidemark.Event{Seq: seq, Key: key}, Routes: routes, Attempt: 1, Fresh: true}
 }
 
 // What a lane has under way, or not settled, the database does not know of: only the others

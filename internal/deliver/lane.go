@@ -11,7 +11,6 @@ import (
 	"github.com/sony/gobreaker/v2"
 	"golang.org/x/time/rate"
 
-	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/failpoint"
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sink"
@@ -348,14 +347,7 @@ func (l *lane) deliver(ctx context.Context, deliveries []sink.Delivery) (results
 
 func (l *lane) delivery(item *store.Item) sink.Delivery {
 	return sink.Delivery{
-		Event: tidemark.Event{
-			ID: item.ID, Seq: item.Seq, CreatedAt: item.CreatedAt, OccurredAt: item.OccurredAt,
-			Domain: item.Domain, Type: item.Type, Payload: item.Payload, Key: item.Key, Stream: item.Stream,
-			Lane: tidemark.Lane(item.Lane), Severity: tidemark.Severity(item.Severity),
-			SubjectTable: item.SubjectTable, SubjectRef: item.SubjectRef, IdempotencyKey: item.IdempotencyKey,
-			Trace: item.Trace, Actor: item.Actor,
-		},
-		Route: l.route.Code, Attempt: item.Attempt, Epoch: l.permit.Epoch(), Replay: item.Replay,
+		Event: item.Event, Route: l.route.Code, Attempt: item.Attempt, Epoch: l.permit.Epoch(), Replay: item.Replay,
 	}
 }
 

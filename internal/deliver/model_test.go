@@ -15,6 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sink"
 )
@@ -189,7 +190,7 @@ func (w *world) due(rooms map[int32]int) (items []store.Item) {
 			if taken[at.route]++; taken[at.route] <= room {
 				q := w.pending[at]
 				items = append(items, store.Item{
-					Event: store.Event{Seq: at.seq, Key: w.key(at.seq)}, Routes: []int32{at.route}, Attempt: q.tries + 1, Errors: q.errors, Replay: q.replay,
+					Event: tidemark.Event{Seq: at.seq, Key: w.key(at.seq)}, Routes: []int32{at.route}, Attempt: q.tries + 1, Errors: q.errors, Replay: q.replay,
 				})
 				w.handed[at] = true
 			}
@@ -214,7 +215,7 @@ func (w *world) pass(emit []string, unsettled bool) {
 	fresh := map[place]bool{}
 	for seq := int64(w.read + 1); seq <= int64(len(w.events)); seq++ {
 		page.Items = append(page.Items, store.Item{
-			Event: store.Event{Seq: seq, Key: w.key(seq)}, Routes: allRoutes, Attempt: 1, Fresh: true,
+			Event: tidemark.Event{Seq: seq, Key: w.key(seq)}, Routes: allRoutes, Attempt: 1, Fresh: true,
 		})
 		for _, route := range allRoutes {
 			fresh[place{route, seq}], w.handed[place{route, seq}] = true, true

@@ -2,10 +2,7 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"time"
-
-	"github.com/tidemarkhq/tidemark"
 )
 
 // BacktestGroup is a row of tidemark.route_backtest: what a route would have done with
@@ -47,24 +44,4 @@ type LogReach struct {
 func (db *DB) LogReach(ctx context.Context, worker string) (LogReach, error) {
 	return one[LogReach](ctx, db, `select (select o.created_at from tidemark.outbox o order by o.seq limit 1) as begins, w.domains
 		from tidemark.worker w where w.worker = $1`, worker)
-}
-
-// FullEvent is an event with its payload, and as targets inside the database get it.
-type FullEvent struct {
-	tidemark.Event
-	Document json.RawMessage
-}
-
-// FullEvents returns the events with the numbers. Null: the role that logged in may not
-// read payloads.
-func (db *DB) FullEvents(ctx context.Context, seqs []int64) ([]FullEvent, error) {
-	may, err := value[bool](ctx, db, `select has_column_privilege('tidemark.outbox', 'payload', 'select')`)
-	if err != nil || !may {
-		return nil, err
-	}
-	return list[FullEvent](ctx, db, `select o.seq, o.event_id::text as id, o.created_at, o.occurred_at, o.lane::text, o.severity::text,
-		o.domain, o.type, coalesce(o.stream, '') as stream, coalesce(o.key, '') as key, coalesce(o.subject_table, '') as subject_table,
-		coalesce(o.subject_ref, '') as subject_ref, coalesce(o.idempotency_key, '') as idempotency_key, coalesce(o.trace, '') as trace,
-		o.actor, o.payload, tidemark.event_json(o) as document
-		from tidemark.outbox o where o.seq = any ($1) order by o.seq desc`, seqs)
 }

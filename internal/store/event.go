@@ -2,7 +2,12 @@ package store
 
 import (
 	"context"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -73,7 +78,7 @@ func (db *DB) row(ctx context.Context, sql string, args ...any) emit.Row {
 	return db.querier.QueryRow(ctx, sql, args...)
 }
 
-// StoredEvent is an event of the log without its payload, which not every role may read.
+// StoredEvent is an event of the log as a command prints it: without its payload, which not every role may read.
 type StoredEvent struct {
 	Seq            int64     `db:"seq" json:"seq"`
 	EventID        string    `db:"event_id" json:"event_id"`
@@ -96,6 +101,47 @@ type StoredEvent struct {
 const storedEvent = `select o.seq, o.event_id::text, o.created_at, o.occurred_at, o.lane::text, o.severity::text, o.domain, o.type,
 	o.stream, o.key, o.subject_table, o.subject_ref, o.idempotency_key, o.trace, o.actor, coalesce(o.emitted_by, o.actor) as emitted_by
 from tidemark.outbox o `
+
+// rawEvent are the columns that readEvent reads, in binary.
+const rawEvent = `seq, event_id, created_at, occurred_at, lane::text, severity::text, domain, type, stream, key, subject_table,
+	subject_ref, idempotency_key, trace, actor, payload`
+
+// readEvent reads an event by hand: at full speed this is most of what a worker does.
+func readEvent(raw [][]byte, payload bool) (tidemark.Event, error) {
+	if len(raw[0]) != 8 || len(raw[1]) != 16 || payload && len(raw[15]) < 1 {
+		return tidemark.Event{}, fmt.Errorf("event %x: not as tidemark.pass_read tells it", raw[0])
+	}
+	e := tidemark.Event{
+		Seq: int64(binary.BigEndian.Uint64(raw[0])), ID: uuid(raw[1]), //nolint:gosec // it was signed
+		CreatedAt: timestamp(raw[2]), OccurredAt: timestamp(raw[3]),
+		Lane: tidemark.Lane(raw[4]), Severity: tidemark.Severity(raw[5]), Domain: string(raw[6]), Type: string(raw[7]),
+		Stream: string(raw[8]), Key: string(raw[9]), SubjectTable: string(raw[10]), SubjectRef: string(raw[11]),
+		IdempotencyKey: string(raw[12]), Trace: string(raw[13]), Actor: string(raw[14]),
+	}
+	if payload {
+		e.Payload = slices.Clone(raw[15][1:]) // behind the version of the format
+	}
+	return e, nil
+}
+
+func uuid(raw []byte) string {
+	var text [36]byte
+	hex.Encode(text[0:8], raw[0:4])
+	hex.Encode(text[9:13], raw[4:6])
+	hex.Encode(text[14:18], raw[6:8])
+	hex.Encode(text[19:23], raw[8:10])
+	hex.Encode(text[24:36], raw[10:16])
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	return string(text[:])
+}
+
+var postgresEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+
+func timestamp(raw []byte) time.Time {
+	micros := int64(binary.BigEndian.Uint64(raw)) //nolint:gosec // it was signed
+	// Infinity is the greatest number: the sum must not overflow.
+	return finiteTime(time.UnixMicro(postgresEpoch + min(micros, math.MaxInt64-postgresEpoch)).UTC())
+}
 
 // EventFilter chooses events of the log. The zero value of a field chooses all.
 type EventFilter struct {
@@ -143,6 +189,26 @@ func (db *DB) EventPayload(ctx context.Context, seq int64) (json.RawMessage, err
 		return nil, err
 	}
 	return value[json.RawMessage](ctx, db, `select o.payload from tidemark.outbox o where o.seq = $1`, seq)
+}
+
+// FullEvent is an event with its payload, and as targets inside the database get it.
+type FullEvent struct {
+	tidemark.Event
+	Document json.RawMessage
+}
+
+// FullEvents returns the events with the numbers. Null: the role that logged in may not
+// read payloads.
+func (db *DB) FullEvents(ctx context.Context, seqs []int64) ([]FullEvent, error) {
+	may, err := value[bool](ctx, db, `select has_column_privilege('tidemark.outbox', 'payload', 'select')`)
+	if err != nil || !may {
+		return nil, err
+	}
+	return list[FullEvent](ctx, db, `select o.seq, o.event_id::text as id, o.created_at, o.occurred_at, o.lane::text, o.severity::text,
+		o.domain, o.type, coalesce(o.stream, '') as stream, coalesce(o.key, '') as key, coalesce(o.subject_table, '') as subject_table,
+		coalesce(o.subject_ref, '') as subject_ref, coalesce(o.idempotency_key, '') as idempotency_key, coalesce(o.trace, '') as trace,
+		o.actor, o.payload, tidemark.event_json(o) as document
+		from tidemark.outbox o where o.seq = any ($1) order by o.seq desc`, seqs)
 }
 
 // Attempt is a piece of evidence: what a worker decided for an event on a route, and

@@ -4,43 +4,21 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tidemarkhq/tidemark/internal/finite"
+	"github.com/tidemarkhq/tidemark"
 )
-
-// Event is a row of the log. Texts that are null there are empty.
-type Event struct {
-	Seq            int64
-	ID             string
-	CreatedAt      time.Time
-	OccurredAt     time.Time
-	Lane           string
-	Severity       string
-	Domain         string
-	Type           string
-	Stream         string
-	Key            string
-	SubjectTable   string
-	SubjectRef     string
-	IdempotencyKey string
-	Trace          string
-	Actor          string
-	Payload        json.RawMessage
-}
 
 // Item is an event that is to be delivered outside the database, by each of its routes.
 type Item struct {
-	Event
+	tidemark.Event
 	Routes  []int32
 	Attempt int  // the number that this attempt will have
 	Errors  int  // attempts that failed
@@ -120,9 +98,8 @@ type Ask struct {
 	Withhold bool
 }
 
-const readPage = `select gate, events, open, place, batch, evidence, routes, routes_version, route_ids, attempt_no, error_count, fresh, replay,
-	seq, event_id, created_at, occurred_at, lane::text, severity::text, domain, type, stream, key, subject_table, subject_ref,
-	idempotency_key, trace, actor, payload, missing, inside, withheld, array_to_string(closed, ',')
+const readPage = `select gate, events, open, place, batch, evidence, routes, routes_version, missing, inside, array_to_string(closed, ','),
+	route_ids, attempt_no, error_count, fresh, replay, withheld, ` + rawEvent + `
 from tidemark.pass_read($1, $2, $3, $4::text::tidemark.batch, $5, $6, $7, nullif($8::bigint, 0), not $9::boolean)`
 
 // Read calls tidemark.pass_read. Where it returns items, all of them are durable.
@@ -166,52 +143,47 @@ func (c *Cursor) Read(ctx context.Context, ask Ask) (*Page, error) {
 
 // head reads the columns that only the first row has.
 func head(raw [][]byte) (*Page, error) {
-	page := &Page{Gate: string(raw[0]), Open: len(raw[2]) == 1 && raw[2][0] == 1, place: string(raw[3]), batch: string(raw[4]), evidence: string(raw[5]), RoutesVersion: string(raw[7])}
+	page := &Page{
+		Gate: string(raw[0]), Open: len(raw[2]) == 1 && raw[2][0] == 1, RoutesVersion: string(raw[7]),
+		place: string(raw[3]), batch: string(raw[4]), evidence: string(raw[5]),
+	}
 	if raw[1] != nil {
 		page.Events = int(binary.BigEndian.Uint32(raw[1]))
-	}
-	if missing := raw[29]; missing != nil {
-		page.Missing = int64(binary.BigEndian.Uint64(missing)) //nolint:gosec // it was signed
-	}
-	if seconds := raw[30]; seconds != nil {
-		page.Inside = time.Duration(math.Float64frombits(binary.BigEndian.Uint64(seconds)) * float64(time.Second))
-	}
-	if names := raw[32]; len(names) > 0 {
-		page.Shut = strings.Split(string(names), ",") // no name of a domain has a comma
 	}
 	if raw[6] != nil {
 		if err := json.Unmarshal(raw[6][1:], &page.Routes); err != nil {
 			return nil, fmt.Errorf("routes: %w", err)
 		}
 	}
+	if missing := raw[8]; missing != nil {
+		page.Missing = int64(binary.BigEndian.Uint64(missing)) //nolint:gosec // it was signed
+	}
+	if seconds := raw[9]; seconds != nil {
+		page.Inside = time.Duration(math.Float64frombits(binary.BigEndian.Uint64(seconds)) * float64(time.Second))
+	}
+	if names := raw[10]; len(names) > 0 {
+		page.Shut = strings.Split(string(names), ",") // no name of a domain has a comma
+	}
 	return page, nil
 }
 
-// item reads a row by hand: at full speed this is most of what a worker does.
+// item reads the other columns, of a row that is an event.
 func item(raw [][]byte) (Item, error) {
-	e := raw[13:]
-	id := e[1]
-	withheld := e[18]
-	if len(id) != 16 || len(e[0]) != 8 || len(e[15]) < 1 && len(withheld) != 8 {
-		return Item{}, fmt.Errorf("event %x: not as tidemark.pass_read tells it", e[0])
+	withheld := raw[16]
+	event, err := readEvent(raw[17:], withheld == nil)
+	if err != nil {
+		return Item{}, err
 	}
 	it := Item{
-		Event: Event{
-			Seq: int64(binary.BigEndian.Uint64(e[0])), ID: uuid(id), CreatedAt: timestamp(e[2]), OccurredAt: timestamp(e[3]), //nolint:gosec // it was signed
-			Lane: string(e[4]), Severity: string(e[5]), Domain: string(e[6]), Type: string(e[7]), Stream: string(e[8]),
-			Key: string(e[9]), SubjectTable: string(e[10]), SubjectRef: string(e[11]), IdempotencyKey: string(e[12]),
-			Trace: string(e[13]), Actor: string(e[14]),
-		},
-		Routes:  int4s(raw[8]),
-		Attempt: int(binary.BigEndian.Uint32(raw[9])),
-		Errors:  int(binary.BigEndian.Uint32(raw[10])),
-		Fresh:   raw[11][0] == 1,
-		Replay:  raw[12][0] == 1,
+		Event:   event,
+		Routes:  int4s(raw[11]),
+		Attempt: int(binary.BigEndian.Uint32(raw[12])),
+		Errors:  int(binary.BigEndian.Uint32(raw[13])),
+		Fresh:   raw[14][0] == 1,
+		Replay:  raw[15][0] == 1,
 	}
 	if withheld != nil {
 		it.Withheld = int64(binary.BigEndian.Uint64(withheld)) //nolint:gosec // it was signed
-	} else {
-		it.Payload = slices.Clone(e[15][1:]) // behind the version of the format
 	}
 	return it, nil
 }
@@ -235,25 +207,6 @@ func (c *Cursor) Payload(ctx context.Context, item *Item) error {
 	}
 	item.Payload, item.Withheld = payload, 0
 	return nil
-}
-
-func uuid(raw []byte) string {
-	var text [36]byte
-	hex.Encode(text[0:8], raw[0:4])
-	hex.Encode(text[9:13], raw[4:6])
-	hex.Encode(text[14:18], raw[6:8])
-	hex.Encode(text[19:23], raw[8:10])
-	hex.Encode(text[24:36], raw[10:16])
-	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
-	return string(text[:])
-}
-
-var postgresEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
-
-func timestamp(raw []byte) time.Time {
-	micros := int64(binary.BigEndian.Uint64(raw)) //nolint:gosec // it was signed
-	// Infinity is the greatest number: the sum must not overflow.
-	return finite.Time(time.UnixMicro(postgresEpoch + min(micros, math.MaxInt64-postgresEpoch)).UTC())
 }
 
 // int4s reads an array of one dimension without nulls.

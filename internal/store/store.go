@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark"
-	"github.com/tidemarkhq/tidemark/internal/finite"
 )
 
 // Querier is a *pgx.Conn, a *pgxpool.Pool or a pgx.Tx.
@@ -35,7 +34,7 @@ func New(q Querier) *DB { return &DB{querier: q} }
 type finiteRows struct{ pgx.Rows }
 
 // Scan implements pgx.Rows.
-func (r finiteRows) Scan(targets ...any) error { return r.Rows.Scan(finite.Targets(targets)...) }
+func (r finiteRows) Scan(targets ...any) error { return r.Rows.Scan(finiteTargets(targets)...) }
 
 // list collects rows into structs, by the names in their db tags.
 func list[T any](ctx context.Context, db *DB, sql string, args ...any) ([]T, error) {
@@ -53,7 +52,7 @@ func one[T any](ctx context.Context, db *DB, sql string, args ...any) (T, error)
 
 // value is one for a single column.
 func value[T any](ctx context.Context, db *DB, sql string, args ...any) (v T, err error) {
-	err = db.querier.QueryRow(ctx, sql, args...).Scan(finite.Targets([]any{&v})...)
+	err = db.querier.QueryRow(ctx, sql, args...).Scan(finiteTargets([]any{&v})...)
 	return v, tidemark.AsError(err)
 }
 

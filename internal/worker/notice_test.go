@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/deliver"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
@@ -49,7 +50,7 @@ func TestReportThatFails(t *testing.T) {
 	for _, code := range []string{"app", "other"} {
 		routes = append(routes, store.DeliveryRoute{ID: int32(len(routes) + 1), Code: code, TargetRef: code, Ordering: "none", Timeout: 60, Concurrency: 1})
 	}
-	item := store.Item{Event: store.Event{Seq: 1}, Routes: []int32{1, 2}, Attempt: 1, Fresh: true}
+	item := store.Item{Event: tidemark.Event{Seq: 1}, Routes: []int32{1, 2}, Attempt: 1, Fresh: true}
 	d.Act(t.Context(), &store.Page{Routes: routes, Items: []store.Item{item}})
 	d.Quiesce()
 	d.Collect()

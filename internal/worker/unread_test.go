@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"pgregory.net/rapid"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
@@ -58,7 +59,7 @@ func TestUnreadRule(t *testing.T) {
 		const lease = 10 * time.Second
 		bytes := rapid.SampledFrom([]int64{1, smallPayload, smallPayload + 1, 1 << 30}).Draw(t, "bytes")
 		all := unreads{}
-		item := &store.Item{Event: store.Event{ID: "a", Seq: 7}, Withheld: bytes}
+		item := &store.Item{Event: tidemark.Event{ID: "a", Seq: 7}, Withheld: bytes}
 		now, epoch := time.Unix(0, 0), int64(1)
 		var history []question
 		for range rapid.IntRange(1, 40).Draw(t, "questions") {
@@ -100,8 +101,8 @@ func TestUnreadRule(t *testing.T) {
 func TestGivenUpIsForgotten(t *testing.T) {
 	t.Parallel()
 	all := unreads{}
-	item := &store.Item{Event: store.Event{ID: "a", Seq: 7}, Routes: []int32{1, 2}, Withheld: 1 << 20}
-	other := &store.Item{Event: store.Event{ID: "b", Seq: 8}, Routes: []int32{1}, Withheld: 1 << 20}
+	item := &store.Item{Event: tidemark.Event{ID: "a", Seq: 7}, Routes: []int32{1, 2}, Withheld: 1 << 20}
+	other := &store.Item{Event: tidemark.Event{ID: "b", Seq: 8}, Routes: []int32{1}, Withheld: 1 << 20}
 	all.of(item).given = true
 	all.of(other).leases = 3
 	all.of(item).under(9, time.Unix(0, 0))
@@ -118,12 +119,12 @@ func TestGivenUpIsForgotten(t *testing.T) {
 // one after a failover.
 func TestItemsAreToldApart(t *testing.T) {
 	t.Parallel()
-	event := store.Event{ID: "a", Seq: 7}
+	event := tidemark.Event{ID: "a", Seq: 7}
 	items := []*store.Item{
 		{Event: event, Routes: []int32{1, 2}, Fresh: true},
 		{Event: event, Routes: []int32{1}, Replay: true},
 		{Event: event, Routes: []int32{2}, Replay: true},
-		{Event: store.Event{ID: "b", Seq: 7}, Routes: []int32{1, 2}, Fresh: true},
+		{Event: tidemark.Event{ID: "b", Seq: 7}, Routes: []int32{1, 2}, Fresh: true},
 	}
 	all := unreads{}
 	for i, item := range items {

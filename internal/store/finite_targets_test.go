@@ -1,4 +1,4 @@
-package finite_test
+package store
 
 import (
 	"encoding/json"
@@ -7,14 +7,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tidemarkhq/tidemark/internal/finite"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-func TestMain(m *testing.M) { tidemarktest.Main(m) }
-
 // Any time that PostgreSQL can store is scanned as a time that JSON can write in any time zone.
-func TestTargets(t *testing.T) {
+func TestFiniteTargets(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
 	const first, last = "0001-01-02T00:00:00Z", "9999-12-31T00:00:00Z"
@@ -27,7 +24,7 @@ func TestTargets(t *testing.T) {
 			var optional, null *time.Time
 			var text string
 			err := db.Pool.QueryRow(t.Context(), `select $1::text::timestamptz, $1::text::timestamptz, null::timestamptz, 'x'`, mode, stored).
-				Scan(finite.Targets([]any{&required, &optional, &null, &text})...)
+				Scan(finiteTargets([]any{&required, &optional, &null, &text})...)
 			if err != nil || optional == nil || null != nil || text != "x" {
 				t.Errorf("%s: %v %v %q %v", stored, optional, null, text, err)
 				continue
@@ -43,7 +40,7 @@ func TestTargets(t *testing.T) {
 		}
 	}
 	var required time.Time
-	if err := db.Pool.QueryRow(t.Context(), `select null::timestamptz`).Scan(finite.Targets([]any{&required})...); err == nil {
+	if err := db.Pool.QueryRow(t.Context(), `select null::timestamptz`).Scan(finiteTargets([]any{&required})...); err == nil {
 		t.Error("null was scanned into a time")
 	}
 }

@@ -1,5 +1,4 @@
-// Package finite limits times from the database to the range that JSON and RFC 3339 can write.
-package finite
+package store
 
 import (
 	"errors"
@@ -8,26 +7,27 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// PostgreSQL has infinite times, and years before 1 and after 9999. These bounds are a day inside the years 1 to 9999, so
-// that they hold in every time zone. tidemark.event_check and tidemark.source_query have the same bounds.
+// PostgreSQL has infinite times, and years before 1 and after 9999, which JSON and RFC 3339 cannot write. These bounds are a
+// day inside the years 1 to 9999, so that they hold in every time zone. tidemark.event_check and tidemark.source_query have
+// the same bounds.
 var (
-	first = time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC)
-	last  = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+	firstTime = time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC)
+	lastTime  = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 )
 
-// Time returns t, or the nearest time that can be written.
-func Time(t time.Time) time.Time {
+// finiteTime returns t, or the nearest time that can be written.
+func finiteTime(t time.Time) time.Time {
 	switch {
-	case t.Before(first):
-		return first
-	case t.After(last):
-		return last
+	case t.Before(firstTime):
+		return firstTime
+	case t.After(lastTime):
+		return lastTime
 	}
 	return t
 }
 
-// Targets wraps the targets of a Scan, so that each *time.Time and **time.Time gets Time of the stored value.
-func Targets(targets []any) []any {
+// finiteTargets wraps the targets of a Scan, so that each *time.Time and **time.Time gets finiteTime of the stored value.
+func finiteTargets(targets []any) []any {
 	finite := make([]any, len(targets))
 	for i, target := range targets {
 		switch target := target.(type) {
@@ -50,12 +50,12 @@ type scanner struct {
 
 // ScanTimestamptz implements pgtype.TimestamptzScanner.
 func (s *scanner) ScanTimestamptz(v pgtype.Timestamptz) error {
-	t := Time(v.Time)
+	t := finiteTime(v.Time)
 	switch v.InfinityModifier {
 	case pgtype.Infinity:
-		t = last
+		t = lastTime
 	case pgtype.NegativeInfinity:
-		t = first
+		t = firstTime
 	case pgtype.Finite:
 	}
 	switch {
