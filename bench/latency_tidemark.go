@@ -141,7 +141,7 @@ func (silent) Delivered(string, []sink.Result, time.Duration) {}
 // opener opens the one target in this process.
 type opener struct{ handle func([]byte) }
 
-func (o opener) Open(store.DeliveryRoute) (sink.Sink, error) { return target{o.handle}, nil }
+func (o opener) Open(store.Route) (sink.Sink, error) { return target{o.handle}, nil }
 
 type target struct{ handle func([]byte) }
 

@@ -76,7 +76,7 @@ func RetryAfter(err error, d time.Duration) error {
 type handling struct {
 	client *Client
 	permit *worker.Permit
-	routes map[int32]store.DeliveryRoute
+	routes map[int32]store.Route
 	busy   atomic.Bool
 
 	// What came of handlers that took the connection with them (one that outlasts its
@@ -95,7 +95,7 @@ func (h *handling) Begin([]store.Waiting) {}
 
 func (h *handling) Act(_ context.Context, page *store.Page) []store.Result {
 	if h.routes == nil {
-		h.routes = map[int32]store.DeliveryRoute{}
+		h.routes = map[int32]store.Route{}
 	}
 	for _, r := range page.Routes {
 		h.routes[r.ID] = r
@@ -116,7 +116,7 @@ func (h *handling) Report(context.Context, *store.Cursor) {}
 // A task is one event for one handler.
 type task struct {
 	item  *store.Item
-	route store.DeliveryRoute
+	route store.Route
 }
 
 func (t task) key() taskKey { return taskKey{t.route.ID, t.item.Seq, t.item.Fresh} }
@@ -276,7 +276,7 @@ func (h *handling) handle(ctx context.Context, tx pgx.Tx, t task) (err error) {
 	if i < 0 {
 		return errors.New("this program has no handler for " + t.route.TargetRef)
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(t.route.Timeout*float64(time.Second)))
+	ctx, cancel := context.WithTimeout(ctx, t.route.TimeLimit())
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -123,7 +124,7 @@ func tablePassText(p store.Pass) string {
 		}
 	}
 	line += "; " + p.Phase
-	if place := watermark(p.WatermarkTS, p.WatermarkID); place != "" {
+	if place := watermark((*time.Time)(p.WatermarkTS), p.WatermarkID); place != "" {
 		line += "; watermark " + place
 	}
 	if len(p.Result) > 0 && string(p.Result) != "{}" {

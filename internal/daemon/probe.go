@@ -24,7 +24,7 @@ type Probe struct {
 // Send opens the target with what the configuration knows, as a daemon does, and delivers once. An error says that the
 // target cannot be opened, and holds no secret.
 func (p Probe) Send(ctx context.Context, c config.Config) (result sink.Result, took time.Duration, err error) {
-	var route store.DeliveryRoute
+	var route store.Route
 	var event struct {
 		tidemark.Event
 		EventID string    `json:"event_id"`
@@ -43,9 +43,9 @@ func (p Probe) Send(ctx context.Context, c config.Config) (result sink.Result, t
 	if err != nil {
 		return result, 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(route.Timeout*float64(time.Second)))
+	ctx, cancel := context.WithTimeout(ctx, route.TimeLimit())
 	defer cancel()
-	result, took = deliverOnce(ctx, target, sink.Delivery{Event: event.Event, Route: route.Code, Attempt: 1, Test: true})
+	result, took = deliverOnce(ctx, target, sink.Delivery{Event: event.Event, Route: route.RouteCode, Attempt: 1, Test: true})
 	return result, took, nil
 }
 

@@ -93,7 +93,7 @@ func (t *targets) reload(c config.Config) error {
 }
 
 // Open opens the target of a route. An error is one line for an operator, without secrets.
-func (t *targets) Open(route store.DeliveryRoute) (sink.Sink, error) {
+func (t *targets) Open(route store.Route) (sink.Sink, error) {
 	// The table refuses it; a restored dump may bring it all the same.
 	if p := target.Check(route.TargetKind, route.TargetRef, route.Options); p != nil {
 		return nil, p
@@ -125,7 +125,7 @@ func (t *targets) Open(route store.DeliveryRoute) (sink.Sink, error) {
 }
 
 // options reads the route's options, which target.Check has let through, into a struct.
-func options(route store.DeliveryRoute, into any) error {
+func options(route store.Route, into any) error {
 	if len(route.Options) == 0 {
 		return nil
 	}
@@ -170,7 +170,7 @@ type brokerOptions struct {
 	Format     string `json:"format"`
 }
 
-func (t *targets) openKafka(route store.DeliveryRoute) (sink.Sink, error) {
+func (t *targets) openKafka(route store.Route) (sink.Sink, error) {
 	var o brokerOptions
 	if err := options(route, &o); err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func (t *targets) openKafka(route store.DeliveryRoute) (sink.Sink, error) {
 	return join(t, t.kafka[name], s), nil
 }
 
-func (t *targets) openNATS(route store.DeliveryRoute) (sink.Sink, error) {
+func (t *targets) openNATS(route store.Route) (sink.Sink, error) {
 	var o brokerOptions
 	if err := options(route, &o); err != nil {
 		return nil, err

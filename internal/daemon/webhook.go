@@ -12,7 +12,7 @@ import (
 	"github.com/tidemarkhq/tidemark/sink/webhook"
 )
 
-func (t *targets) webhook(route store.DeliveryRoute) (sink.Sink, error) {
+func (t *targets) webhook(route store.Route) (sink.Sink, error) {
 	var o struct {
 		Secret   string                   `json:"secret"`
 		Unsigned bool                     `json:"unsigned"`

@@ -18,7 +18,7 @@ import (
 
 // Opener opens the target of a route.
 type Opener interface {
-	Open(route store.DeliveryRoute) (sink.Sink, error)
+	Open(route store.Route) (sink.Sink, error)
 }
 
 // Permit is what the holder of the lease may do at this moment.
@@ -64,7 +64,7 @@ type Deliverer struct {
 
 // A route has a lane, or the reason why it has none.
 type route struct {
-	row       store.DeliveryRoute
+	row       store.Route
 	stale     bool // the lane is of an older row
 	unordered bool // its latest lane kept no order
 	lane      *lane
@@ -218,10 +218,11 @@ func (d *Deliverer) assign(page *store.Page) (results []store.Result, runs map[*
 	return results, runs
 }
 
-func same(a, b store.DeliveryRoute) bool {
-	x, _ := json.Marshal(a) //nolint:errchkjson // texts and numbers
-	y, _ := json.Marshal(b) //nolint:errchkjson // texts and numbers
-	return string(x) == string(y)
+// same tells whether a lane of the one route can serve the other.
+func same(a, b store.Route) bool {
+	return a.RouteCode == b.RouteCode && a.TargetKind == b.TargetKind && a.TargetRef == b.TargetRef && a.Ordering == b.Ordering &&
+		a.Seconds == b.Seconds && a.Concurrency == b.Concurrency &&
+		string(a.RetryPolicy) == string(b.RetryPolicy) && string(a.Options) == string(b.Options)
 }
 
 // open returns the route's lane, as the route is now. Nil: it cannot be opened.
@@ -279,7 +280,7 @@ func (d *Deliverer) openLane(r *route) (*lane, error) {
 }
 
 // takeRate takes the option that every kind of target has out of the others.
-func takeRate(row store.DeliveryRoute) (rest store.DeliveryRoute, perSecond float64, err error) {
+func takeRate(row store.Route) (rest store.Route, perSecond float64, err error) {
 	options := map[string]json.RawMessage{}
 	if len(row.Options) > 0 {
 		if err := json.Unmarshal(row.Options, &options); err != nil {

@@ -27,9 +27,9 @@ func (always) Delivered(string, []sink.Result, time.Duration) {}
 // slow opens targets that take a second for each event, and notes what arrives.
 type slow struct{ arrived *[]int64 }
 
-func (s slow) Open(store.DeliveryRoute) (sink.Sink, error) { return s, nil }
-func (slow) Limits() sink.Limits                           { return sink.Limits{Batch: 1} }
-func (slow) Close() error                                  { return nil }
+func (s slow) Open(store.Route) (sink.Sink, error) { return s, nil }
+func (slow) Limits() sink.Limits                   { return sink.Limits{Batch: 1} }
+func (slow) Close() error                          { return nil }
 
 func (s slow) Deliver(_ context.Context, batch []sink.Delivery) []sink.Result {
 	*s.arrived = append(*s.arrived, batch[0].Event.Seq)
@@ -37,8 +37,8 @@ func (s slow) Deliver(_ context.Context, batch []sink.Delivery) []sink.Result {
 	return []sink.Result{{Outcome: sink.Delivered}}
 }
 
-func routeOfTest(id int32, ordering string) store.DeliveryRoute {
-	return store.DeliveryRoute{ID: id, Ordering: ordering, Timeout: 60, Concurrency: 1}
+func routeOfTest(id int32, ordering string) store.Route {
+	return store.Route{ID: id, Ordering: ordering, Seconds: 60, Concurrency: 1}
 }
 
 func freshItem(seq int64, key string, routes ...int32) store.Item {
@@ -54,7 +54,7 @@ func TestRecountPassesOverWhatIsUnderWay(t *testing.T) {
 		d.Begin([]store.Waiting{{Route: 1, Crowd: true}, {Route: 2, Crowd: true}})
 		replay := freshItem(1, "a", 1)
 		replay.Fresh, replay.Replay = false, true
-		d.Act(t.Context(), &store.Page{Routes: []store.DeliveryRoute{routeOfTest(1, "key"), routeOfTest(2, "key")}, Items: []store.Item{replay, freshItem(2, "a", 2)}})
+		d.Act(t.Context(), &store.Page{Routes: []store.Route{routeOfTest(1, "key"), routeOfTest(2, "key")}, Items: []store.Item{replay, freshItem(2, "a", 2)}})
 		if !d.Crowded() {
 			t.Error("route 2 could be counted")
 		}
@@ -79,7 +79,7 @@ func TestOrderingBeginsInMidLease(t *testing.T) {
 		d := New(slow{&[]int64{}}, always{}, always{})
 		d.Begin(nil)
 		act := func(ordering string, items ...store.Item) []store.Result {
-			results := d.Act(t.Context(), &store.Page{Routes: []store.DeliveryRoute{routeOfTest(1, ordering)}, Items: items})
+			results := d.Act(t.Context(), &store.Page{Routes: []store.Route{routeOfTest(1, ordering)}, Items: items})
 			d.Quiesce()
 			return append(results, d.Collect()...)
 		}
@@ -103,7 +103,7 @@ func TestReplaysGoLast(t *testing.T) {
 		d.Begin(nil)
 		replay := freshItem(1, "a", 1)
 		replay.Fresh, replay.Replay = false, true
-		d.Act(t.Context(), &store.Page{Routes: []store.DeliveryRoute{routeOfTest(1, "key")}, Items: []store.Item{replay, freshItem(2, "a", 1), freshItem(3, "b", 1)}})
+		d.Act(t.Context(), &store.Page{Routes: []store.Route{routeOfTest(1, "key")}, Items: []store.Item{replay, freshItem(2, "a", 1), freshItem(3, "b", 1)}})
 		d.Quiesce()
 		if !slices.Equal(arrived, []int64{2, 3, 1}) {
 			t.Errorf("arrived %v", arrived)
@@ -121,9 +121,9 @@ type choosy struct {
 	batch         int
 }
 
-func (c *choosy) Open(store.DeliveryRoute) (sink.Sink, error) { return c, nil }
-func (c *choosy) Limits() sink.Limits                         { return sink.Limits{Batch: max(1, c.batch)} }
-func (*choosy) Close() error                                  { return nil }
+func (c *choosy) Open(store.Route) (sink.Sink, error) { return c, nil }
+func (c *choosy) Limits() sink.Limits                 { return sink.Limits{Batch: max(1, c.batch)} }
+func (*choosy) Close() error                          { return nil }
 
 func (c *choosy) Deliver(_ context.Context, batch []sink.Delivery) []sink.Result {
 	c.mu.Lock()
@@ -161,7 +161,7 @@ func replaysOfTest(from, to int64) (items []store.Item) {
 // actsOn hands the items to route 1, to the end.
 func actsOn(t *testing.T, d *Deliverer, items ...store.Item) []store.Result {
 	t.Helper()
-	results := d.Act(t.Context(), &store.Page{Routes: []store.DeliveryRoute{routeOfTest(1, "key")}, Items: items})
+	results := d.Act(t.Context(), &store.Page{Routes: []store.Route{routeOfTest(1, "key")}, Items: items})
 	d.Quiesce()
 	return append(results, d.Collect()...)
 }
@@ -255,9 +255,9 @@ func TestReplaysWaitWithLiveEvents(t *testing.T) {
 // poor is a target that cannot be reached, since this process has no file left for a connection.
 type poor struct{ offered int }
 
-func (p *poor) Open(store.DeliveryRoute) (sink.Sink, error) { return p, nil }
-func (*poor) Limits() sink.Limits                           { return sink.Limits{Batch: 1} }
-func (*poor) Close() error                                  { return nil }
+func (p *poor) Open(store.Route) (sink.Sink, error) { return p, nil }
+func (*poor) Limits() sink.Limits                   { return sink.Limits{Batch: 1} }
+func (*poor) Close() error                          { return nil }
 
 func (p *poor) Deliver(context.Context, []sink.Delivery) []sink.Result {
 	p.offered++
@@ -280,7 +280,7 @@ func TestLocalFaultIsNoAttempt(t *testing.T) {
 		}
 		waited := freshItem(30, "", 1)
 		waited.Fresh, waited.Errors = false, 1
-		results := d.Act(t.Context(), &store.Page{Routes: []store.DeliveryRoute{route}, Items: append(items, waited)})
+		results := d.Act(t.Context(), &store.Page{Routes: []store.Route{route}, Items: append(items, waited)})
 		d.Quiesce()
 		results = append(results, d.Collect()...)
 		for _, r := range results {

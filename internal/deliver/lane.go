@@ -30,7 +30,7 @@ const (
 // other, those of different keys at once. It runs with one page at a time. What a page
 // cannot wait for goes on here, and is pending in the database meanwhile.
 type lane struct {
-	route   store.DeliveryRoute
+	route   store.Route
 	ordered bool
 	sink    sink.Sink
 	limits  sink.Limits
@@ -68,17 +68,17 @@ func (j *job) key() string {
 	return j.item.Key
 }
 
-func newLane(route store.DeliveryRoute, s sink.Sink, perSecond float64, permit Permit, observe Observer) (*lane, error) {
+func newLane(route store.Route, s sink.Sink, perSecond float64, permit Permit, observe Observer) (*lane, error) {
 	policy, err := route.Retries()
 	if err != nil {
 		return nil, fmt.Errorf("retry_policy: %w", err)
 	}
 	l := &lane{
 		route: route, ordered: route.Ordering == "key" && !failpoint.Bug("noparking"), sink: s, limits: s.Limits(), policy: policy,
-		timeout: time.Duration(route.Timeout * float64(time.Second)),
+		timeout: route.TimeLimit(),
 		permit:  permit, observe: observe,
 		limiter: rate.NewLimiter(rate.Inf, 0),
-		breaker: newBreaker(route.Code),
+		breaker: newBreaker(route.RouteCode),
 	}
 	if perSecond > 0 {
 		l.limiter = rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond)))
@@ -293,7 +293,7 @@ func (l *lane) send(ctx context.Context, batch []*job, blocked map[string]bool) 
 	results := l.deliver(limited, deliveries)
 	cancel()
 	done(verdict(ours, results))
-	l.observe.Delivered(l.route.Code, results, time.Since(began))
+	l.observe.Delivered(l.route.RouteCode, results, time.Since(began))
 	for i, j := range sending {
 		l.conclude(ours, j, results[i], blocked)
 	}
@@ -347,7 +347,7 @@ func (l *lane) deliver(ctx context.Context, deliveries []sink.Delivery) (results
 
 func (l *lane) delivery(item *store.Item) sink.Delivery {
 	return sink.Delivery{
-		Event: item.Event, Route: l.route.Code, Attempt: item.Attempt, Epoch: l.permit.Epoch(), Replay: item.Replay,
+		Event: item.Event, Route: l.route.RouteCode, Attempt: item.Attempt, Epoch: l.permit.Epoch(), Replay: item.Replay,
 	}
 }
 

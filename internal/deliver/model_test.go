@@ -74,7 +74,7 @@ func (w *world) Epoch() int64             { w.mu.Lock(); defer w.mu.Unlock(); re
 
 func (*world) Delivered(string, []sink.Result, time.Duration) {}
 
-func (w *world) Open(r store.DeliveryRoute) (sink.Sink, error) { return fickle{w, r.ID}, nil }
+func (w *world) Open(r store.Route) (sink.Sink, error) { return fickle{w, r.ID}, nil }
 
 // fickle answers anything, after any time, but each attempt of an event always the same.
 type fickle struct {
@@ -204,10 +204,10 @@ func (w *world) pass(emit []string, unsettled bool) {
 	if w.d.Crowded() {
 		w.d.Recount(w.keys())
 	}
-	page := &store.Page{Items: w.due(w.d.Rooms()), Routes: []store.DeliveryRoute{
-		{ID: ordered, Code: "ordered", Ordering: "key", Timeout: 1, Concurrency: 2, RetryPolicy: policyOfModel},
-		{ID: alsoOrdered, Code: "also", Ordering: "key", Timeout: 1, Concurrency: 1, RetryPolicy: policyOfModel},
-		{ID: unordered, Code: "unordered", Ordering: "none", Timeout: 1, Concurrency: 2, RetryPolicy: policyOfModel},
+	page := &store.Page{Items: w.due(w.d.Rooms()), Routes: []store.Route{
+		{ID: ordered, RouteCode: "ordered", Ordering: "key", Seconds: 1, Concurrency: 2, RetryPolicy: policyOfModel},
+		{ID: alsoOrdered, RouteCode: "also", Ordering: "key", Seconds: 1, Concurrency: 1, RetryPolicy: policyOfModel},
+		{ID: unordered, RouteCode: "unordered", Ordering: "none", Seconds: 1, Concurrency: 2, RetryPolicy: policyOfModel},
 	}}
 	w.mu.Lock()
 	w.events = append(w.events, emit...)

@@ -49,7 +49,7 @@ func (n *notices) close(kind, subject string) {
 
 // look notes how a route is now.
 func (n *notices) look(r *route) {
-	code := r.row.Code
+	code := r.row.RouteCode
 	switch {
 	case r.lane != nil:
 		n.close("route_misconfigured", code)

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -68,5 +70,21 @@ func (s *scanner) ScanTimestamptz(v pgtype.Timestamptz) error {
 	default:
 		*s.optional = nil
 	}
+	return nil
+}
+
+// Instant is a time in a JSON document of the database, finite.
+type Instant time.Time
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (i *Instant) UnmarshalJSON(text []byte) error {
+	var t time.Time
+	if err := json.Unmarshal(text, &t); err != nil {
+		t = lastTime // infinity, or a year of five digits
+		if bytes.Contains(text, []byte("-infinity")) || bytes.Contains(text, []byte("BC")) {
+			t = firstTime
+		}
+	}
+	*i = Instant(finiteTime(t))
 	return nil
 }

@@ -44,3 +44,26 @@ func TestFiniteTargets(t *testing.T) {
 		t.Error("null was scanned into a time")
 	}
 }
+
+// The summary of a pass is read, whatever time its watermark is.
+func TestInstant(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	const first, last = "0001-01-02T00:00:00Z", "9999-12-31T00:00:00Z"
+	for stored, want := range map[string]string{
+		"infinity": last, "-infinity": first, "20000-01-01 00:00:00+00": last, "4000-01-01 00:00:00+00 BC": first,
+		"9999-12-31 23:59:59+00": last, "2026-01-02 03:04:05.678901+00": "2026-01-02T03:04:05.678901Z",
+	} {
+		var summary []byte
+		if err := db.Pool.QueryRow(t.Context(), `select jsonb_build_object('watermark_ts', $1::text::timestamptz)`, stored).Scan(&summary); err != nil {
+			t.Fatal(err)
+		}
+		pass, err := readPass(summary, nil)
+		if err != nil || time.Time(*pass.WatermarkTS).UTC().Format(time.RFC3339Nano) != want {
+			t.Errorf("%s: got %v, %v", stored, pass.WatermarkTS, err)
+		}
+	}
+	if pass, err := readPass([]byte(`{"watermark_ts": null}`), nil); err != nil || pass.WatermarkTS != nil {
+		t.Errorf("null: got %v, %v", pass.WatermarkTS, err)
+	}
+}

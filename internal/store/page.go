@@ -40,26 +40,13 @@ func LiveFirst(a, b *Item) int {
 	return cmp.Compare(a.Seq, b.Seq)
 }
 
-// DeliveryRoute is a row of tidemark.outbound_route.
-type DeliveryRoute struct {
-	ID          int32           `json:"id"`
-	Code        string          `json:"route_code"`
-	TargetKind  string          `json:"target_kind"`
-	TargetRef   string          `json:"target_ref"`
-	Ordering    string          `json:"ordering"`
-	RetryPolicy json.RawMessage `json:"retry_policy"`
-	Timeout     float64         `json:"timeout_seconds"`
-	Concurrency int             `json:"concurrency"`
-	Options     json.RawMessage `json:"options"`
-}
-
 // Page is what was read at once.
 type Page struct {
 	Gate   string // the gate that is closed; then there is nothing else
 	Events int    // how many of the log it goes past
 	Open   bool   // numbers up to the highest one taken have not shown up yet
 	Items  []Item
-	Routes []DeliveryRoute // those of the items, if they are not as known
+	Routes []Route // those of the items, if they are not as known
 	// RoutesVersion names the state of the items' routes, for the next Read.
 	RoutesVersion string
 	// Missing is how many pending events were given up, since they are gone from the log.

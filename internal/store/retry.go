@@ -17,7 +17,7 @@ type RetryPolicy struct {
 
 // Retries reads the route's retry policy, which the database has checked
 // (tidemark.retry_policy_ok).
-func (r DeliveryRoute) Retries() (RetryPolicy, error) {
+func (r Route) Retries() (RetryPolicy, error) {
 	p := RetryPolicy{MaxAttempts: 10, BaseSeconds: 1, MaxSeconds: 3600, Jitter: 0.2}
 	if len(r.RetryPolicy) == 0 {
 		return p, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -11,6 +12,7 @@ import (
 // Route is where events go. The columns of tidemark.outbound_route say what each
 // field means.
 type Route struct {
+	ID            int32           `db:"-" json:"id,omitempty"` // workers alone get it
 	RouteCode     string          `db:"route_code" json:"route_code"`
 	Worker        string          `db:"worker" json:"worker"`
 	Domain        string          `db:"domain" json:"domain"`
@@ -26,11 +28,15 @@ type Route struct {
 	FailClosed    bool            `db:"fail_closed" json:"fail_closed"`
 	Ordering      string          `db:"ordering" json:"ordering"`
 	RetryPolicy   json.RawMessage `db:"retry_policy" json:"retry_policy"`
-	Timeout       string          `db:"timeout" json:"timeout"` // interval
+	Timeout       string          `db:"timeout" json:"timeout"`             // interval
+	Seconds       float64         `db:"-" json:"timeout_seconds,omitempty"` // the timeout; workers alone get it
 	Concurrency   int             `db:"concurrency" json:"concurrency"`
 	Options       json.RawMessage `db:"options" json:"options"`
 	Description   string          `db:"description" json:"description"`
 }
+
+// TimeLimit is how long one delivery of a worker's route may take.
+func (r Route) TimeLimit() time.Duration { return time.Duration(r.Seconds * float64(time.Second)) }
 
 const route = `select r.route_code, r.worker, r.domain, r.type, r.stream, r.key_filter, r.payload_filter, r.target_kind, r.target_ref,
 	r.exclusive, r.enabled, r.dry_run, r.fail_closed, r.ordering, r.retry_policy, r.timeout::text, r.concurrency, r.options, r.description

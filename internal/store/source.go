@@ -120,7 +120,7 @@ type SourceCursor struct {
 }
 
 // Last is what the cursor's last pass did. The zero value: there was none.
-func (c SourceCursor) Last() (Pass, error) { return pass(c.LastRunSummary, nil) }
+func (c SourceCursor) Last() (Pass, error) { return readPass(c.LastRunSummary, nil) }
 
 // SourceCursors returns the cursors that a worker has of sources.
 func (db *DB) SourceCursors(ctx context.Context, worker string) ([]SourceCursor, error) {

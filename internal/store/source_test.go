@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -70,7 +71,7 @@ func TestSources(t *testing.T) {
 	if err != nil || source.Table != `public."Births"` || source.Pending != 1 || source.Workers[0] != "w" {
 		t.Errorf("got %+v, %v", source, err)
 	}
-	if n, err := db.SourceRewind(t.Context(), "w", "births", "test", *pass.WatermarkTS, ""); n != 1 || err != nil {
+	if n, err := db.SourceRewind(t.Context(), "w", "births", "test", time.Time(*pass.WatermarkTS), ""); n != 1 || err != nil {
 		t.Errorf("got %d, %v", n, err)
 	}
 	if health, err := db.WorkerHealth(t.Context()); err != nil || len(health) != 2 || health[1].Watermark != nil || health[1].Behind != nil {

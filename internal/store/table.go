@@ -75,31 +75,17 @@ func (t *Table) Failing(ctx context.Context, detail, message string) error {
 	return err
 }
 
-// TableResult is what a pass over a table did.
-type TableResult struct {
-	Status    string // ran, cut, closed, held, throttled or waiting
-	Detail    string // why it did not run, or was cut off
-	Step      string // forward, sweep or retry
-	Rows      int    // examined
-	Taken     int    // handled
-	Failed    int
-	Phase     string
-	More      bool   // there is something to do at once
-	BlockedBy string `json:"blocked_by"`
-}
-
 // Pass calls tidemark.source_pass, as one round trip and one transaction. A page that takes longer than the timeout is
 // cut off: the next has fewer rows, down to the one that is at fault.
-func (t *Table) Pass(ctx context.Context, timeout time.Duration) (TableResult, error) {
+func (t *Table) Pass(ctx context.Context, timeout time.Duration) (Pass, error) {
 	var summary []byte
 	err := within(ctx, t.db, timeout, &summary,
 		`select tidemark.source_pass($1, $2, $3, $4, lease => $5::float8 * interval '1 second')`,
 		t.worker, t.source, t.shard, t.epoch, t.lease.Seconds())
 	if err != nil {
-		return TableResult{}, err
+		return Pass{}, err
 	}
-	var pass TableResult
-	return pass, json.Unmarshal(summary, &pass)
+	return readPass(summary, nil)
 }
 
 // within is a statement with a result of one value that the server ends when it takes longer than timeout.
@@ -141,7 +127,7 @@ type Handle func(ctx context.Context, tx pgx.Tx, rows []Row) (failed []FailedRow
 
 // Apply is a pass whose rows go to a function of this program: what that writes in the
 // transaction commits with the cursor.
-func (t *Table) Apply(ctx context.Context, rows int, handle Handle) (pass TableResult, err error) {
+func (t *Table) Apply(ctx context.Context, rows int, handle Handle) (pass Pass, err error) {
 	err = pgx.BeginTxFunc(ctx, t.db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		began := time.Now()
 		var plan, read, refused, detail *string
@@ -180,7 +166,7 @@ func (t *Table) Apply(ctx context.Context, rows int, handle Handle) (pass TableR
 	return pass, err
 }
 
-func (t *Table) close(ctx context.Context, tx pgx.Tx, plan, read, refused string, failed []FailedRow, splits int, began time.Time) (pass TableResult, err error) {
+func (t *Table) close(ctx context.Context, tx pgx.Tx, plan, read, refused string, failed []FailedRow, splits int, began time.Time) (pass Pass, err error) {
 	type column = []string
 	ids, rows, messages := make(column, len(failed)), make(column, len(failed)), make(column, len(failed))
 	times, permanent, delays := make([]*time.Time, len(failed)), make([]bool, len(failed)), make([]*float64, len(failed))
@@ -197,9 +183,9 @@ func (t *Table) close(ctx context.Context, tx pgx.Tx, plan, read, refused string
 		from unnest($4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::boolean[], $9::float8[]) f (id, ts, row, message, permanent, delay)), $10, $11)`,
 		t.epoch, plan, read, ids, times, rows, messages, permanent, delays, splits, began, refused).Scan(&summary)
 	if err != nil {
-		return TableResult{}, err
+		return Pass{}, err
 	}
-	return pass, json.Unmarshal(summary, &pass)
+	return readPass(summary, nil)
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }

@@ -12,7 +12,7 @@ import (
 // TablePass, a worker of tables those in it and Worker, Status, Detail, Late and BlockedBy.
 type Pass struct {
 	Worker    string         `json:"worker"`
-	Status    string         `json:"status"` // ran, closed, held or busy; of tables also throttled, waiting
+	Status    string         `json:"status"` // ran, closed, held or busy; of tables also cut, throttled, waiting
 	Gate      string         `json:"gate"`
 	Detail    string         `json:"detail"` // busy: who has the cursor; of tables why it did not run
 	Events    int            `json:"events"`
@@ -39,7 +39,7 @@ type TablePass struct {
 	Failed      int             `json:"failed"`
 	Coalesced   int             `json:"coalesced"`
 	Phase       string          `json:"phase"`
-	WatermarkTS *time.Time      `json:"watermark_ts"`
+	WatermarkTS *Instant        `json:"watermark_ts"`
 	WatermarkID *string         `json:"watermark_id"`
 	More        bool            `json:"more"`
 	HeldBackBy  string          `json:"held_back_by"` // what newer rows wait for
@@ -49,7 +49,7 @@ type TablePass struct {
 // RouteWorkerRun calls tidemark.route_worker_run, which wants a READ COMMITTED
 // transaction of its own.
 func (db *DB) RouteWorkerRun(ctx context.Context, worker string, batchLimit int) (Pass, error) {
-	return pass(value[json.RawMessage](ctx, db, `select tidemark.route_worker_run($1, $2)`, worker, batchLimit))
+	return readPass(value[json.RawMessage](ctx, db, `select tidemark.route_worker_run($1, $2)`, worker, batchLimit))
 }
 
 // RunFilter chooses cursors of a worker. The zero value of a field chooses all.
@@ -69,11 +69,12 @@ func (db *DB) WorkerRun(ctx context.Context, worker string, f RunFilter) (Pass, 
 	if err != nil {
 		return Pass{}, tidemark.AsError(err)
 	}
-	return pass(value[json.RawMessage](ctx, db, `select tidemark.worker_run($1, nullif($2, ''), $3, $4)`,
+	return readPass(value[json.RawMessage](ctx, db, `select tidemark.worker_run($1, nullif($2, ''), $3, $4)`,
 		worker, f.Source, f.Shard, f.Page))
 }
 
-func pass(summary json.RawMessage, err error) (Pass, error) {
+// readPass reads the summary that the functions of passes return.
+func readPass(summary json.RawMessage, err error) (Pass, error) {
 	if err != nil {
 		return Pass{}, err
 	}

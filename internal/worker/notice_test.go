@@ -46,9 +46,9 @@ func TestReportThatFails(t *testing.T) {
 	d := deliver.New(ts, always{}, silent{})
 	t.Cleanup(func() { _ = d.Close() })
 	d.Begin(nil)
-	var routes []store.DeliveryRoute
+	var routes []store.Route
 	for _, code := range []string{"app", "other"} {
-		routes = append(routes, store.DeliveryRoute{ID: int32(len(routes) + 1), Code: code, TargetRef: code, Ordering: "none", Timeout: 60, Concurrency: 1})
+		routes = append(routes, store.Route{ID: int32(len(routes) + 1), RouteCode: code, TargetRef: code, Ordering: "none", Seconds: 60, Concurrency: 1})
 	}
 	item := store.Item{Event: tidemark.Event{Seq: 1}, Routes: []int32{1, 2}, Attempt: 1, Fresh: true}
 	d.Act(t.Context(), &store.Page{Routes: routes, Items: []store.Item{item}})

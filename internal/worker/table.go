@@ -199,7 +199,7 @@ func (t *Table) work(ctx, hard context.Context) error {
 }
 
 // pass runs one pass to its end, also when the worker is told to stop meanwhile.
-func (t *Table) pass(ctx context.Context, tooLong string) (store.TableResult, error) {
+func (t *Table) pass(ctx context.Context, tooLong string) (store.Pass, error) {
 	if t.o.Handle == nil {
 		// The server ends what takes too long, and narrows it down; the deadline is for connections that the network
 		// has forgotten.

@@ -93,7 +93,7 @@ func (s *target) count() int {
 // targets opens them by name.
 type targets map[string]*target
 
-func (ts targets) Open(r store.DeliveryRoute) (sink.Sink, error) {
+func (ts targets) Open(r store.Route) (sink.Sink, error) {
 	if ts[r.TargetRef] == nil {
 		return nil, fmt.Errorf("there is no target %q", r.TargetRef)
 	}
