@@ -46,7 +46,7 @@ var unsound = []struct {
 	{"sequence: a plain watermark", sequenceTable, []edit{{"source_numbers", "c.holes := c.holes - seen + (passed - seen);", "c.holes := '{}';"}}, ""},
 	{"sequence: no fence", sequenceTable, []edit{{"fence_closed", "return not exists (", "return true or not exists ("}}, ""},
 	{"sequence: the fence is noted before the read", sequenceTable, []edit{
-		{"source_plan", "p.rows_limit :=", "perform set_config('machine.fence', tidemark.fence_now(tidemark.source_fence(s))::text, false); p.rows_limit :="},
+		{"source_plan", "p.rows_limit := least(coalesce(", "perform set_config('machine.fence', tidemark.fence_now(tidemark.source_fence(s))::text, false); p.rows_limit := least(coalesce("},
 		{"source_numbers", "tidemark.fence_now(tidemark.source_fence(plan.source)) end;", "current_setting('machine.fence')::text[] end;"},
 	}, "if not careful then"},
 	{"sequence: a full page of late rows drops the holes", sequenceTable, []edit{{"source_numbers", "plan.fence_closed and page.late < plan.rows_limit", "plan.fence_closed"}}, ""},
