@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tidemarkhq/tidemark/sql"
@@ -46,6 +47,13 @@ type Option struct {
 // Pattern is a regular expression that means the same in PostgreSQL.
 type Pattern struct{ *regexp.Regexp }
 
+// patterns are alternatives: a text matches where one of them does.
+type patterns []Pattern
+
+func (all patterns) MatchString(text string) bool {
+	return slices.ContainsFunc(all, func(p Pattern) bool { return p.MatchString(text) })
+}
+
 // UnmarshalText compiles the pattern.
 func (p *Pattern) UnmarshalText(text []byte) (err error) {
 	p.Regexp, err = regexp.Compile(string(text))
@@ -55,11 +63,11 @@ func (p *Pattern) UnmarshalText(text []byte) (err error) {
 type rules struct {
 	Name           Pattern  `json:"name"`
 	KeyPrefix      Pattern  `json:"key_prefix"`
-	SecretName     Pattern  `json:"secret_name"`
+	SecretName     patterns `json:"secret_name"`
 	SecretValue    Pattern  `json:"secret_value"`
 	HeaderName     Pattern  `json:"header_name"`
 	HeaderValue    Pattern  `json:"header_value"`
-	ReservedHeader Pattern  `json:"reserved_header"`
+	ReservedHeader patterns `json:"reserved_header"`
 	Kinds          []Kind   `json:"kinds"`
 	Options        []Option `json:"options"`
 }

@@ -1,6 +1,6 @@
 -- The pack governance (source document S2). What an operator may have changed since an earlier install stays. The
--- tables belong to tidemark_owner; the workers' functions run with the rights of the role that runs the workers, a member
--- of tidemark_executor.
+-- tables belong to tidemark_owner; the workers' functions run with the rights of the role that runs the workers, a
+-- member of tidemark_executor.
 
 set local search_path = pg_catalog, pg_temp;
 
@@ -8,10 +8,14 @@ do $$
 begin
     -- From PostgreSQL 16 on ADMIN alone makes a member, who cannot become the owner.
     if not has_database_privilege(current_database(), 'create')
-        or not pg_has_role('tidemark_owner', case when current_setting('server_version_num')::int >= 160000 then 'set' else 'member' end) then
+        or not pg_has_role('tidemark_owner',
+                           case when current_setting('server_version_num')::int >= 160000 then 'set'
+                                else 'member' end) then
         raise exception using errcode = '42501',
-            message = format('%s may not install the pack governance: it makes schemas that belong to tidemark_owner', current_user),
-            hint = format('Install it as the role that ran tidemark migrate up, or: grant create on database %I to %I; grant tidemark_owner to %2$I;',
+            message = format('%s may not install the pack governance: it makes schemas that belong to tidemark_owner',
+                             current_user),
+            hint = format('Install it as the role that ran tidemark migrate up, or: grant create on database %I to %I; '
+                          'grant tidemark_owner to %2$I;',
                           current_database(), current_user);
     end if;
     -- Back to it at the end.
@@ -22,5 +26,6 @@ $$;
 create schema if not exists governance authorization tidemark_owner;
 create schema if not exists source_names authorization tidemark_owner;
 set local role tidemark_owner;
-comment on schema governance is 'Candidates for governance, found in tables that are read and never written. Pack governance. Source: S2.';
+comment on schema governance is
+    'Candidates for governance, found in tables that are read and never written. Pack governance. Source: S2.';
 grant usage on schema governance to tidemark_admin, tidemark_executor, tidemark_reader;

@@ -1,12 +1,15 @@
 -- Tables. Their owner is tidemark_owner.
 
 create table if not exists governance.turn ();
-comment on table governance.turn is 'Has no rows. governance.judge locks it: pages of new candidates share it, marks and old verdicts have it alone.';
+comment on table governance.turn is
+    'Has no rows. governance.judge locks it: pages of new candidates share it, marks and old verdicts have it alone.';
 
 create table if not exists governance.ruleset (
-    ruleset_version text primary key constraint version_is_a_plain_name check (ruleset_version ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$'),
+    ruleset_version text primary key constraint version_is_a_plain_name check
+        (ruleset_version ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$'),
     is_current boolean not null default false,
-    stale_after interval not null default '30 days' constraint stale_after_is_a_minute_or_more check (stale_after >= interval '1 minute'),
+    stale_after interval not null default '30 days' constraint stale_after_is_a_minute_or_more check
+        (stale_after >= interval '1 minute'),
     input_rule text not null default 'governance.input_rule',
     verdict_rule text not null default 'governance.verdict_rule',
     description text not null default '',
@@ -14,12 +17,18 @@ create table if not exists governance.ruleset (
     created_by text not null default session_user
 );
 create unique index if not exists ruleset_current on governance.ruleset (is_current) where is_current;
-comment on table governance.ruleset is 'By which rules candidates are judged. One is current; candidates are kept for each.';
+comment on table governance.ruleset is
+    'By which rules candidates are judged. One is current; candidates are kept for each.';
 comment on column governance.ruleset.ruleset_version is 'Name: letters, digits, "_", ".", "-"; at most 63 characters.';
 comment on column governance.ruleset.is_current is 'True of one: the workers go by it.';
-comment on column governance.ruleset.stale_after is 'How long a verdict holds; an older one is made anew. Default 30 days, at least 1 minute.';
-comment on column governance.ruleset.input_rule is 'schema.function(governance.candidate) returns text: the input quality. It only reads. Default governance.input_rule.';
-comment on column governance.ruleset.verdict_rule is 'schema.function(governance.candidate, text) returns text: the verdict, given the input quality. It only reads. Default governance.verdict_rule.';
+comment on column governance.ruleset.stale_after is
+    'How long a verdict holds; an older one is made anew. Default 30 days, at least 1 minute.';
+comment on column governance.ruleset.input_rule is
+    'schema.function(governance.candidate) returns text: the input quality. It only reads. Default '
+    'governance.input_rule.';
+comment on column governance.ruleset.verdict_rule is
+    'schema.function(governance.candidate, text) returns text: the verdict, given the input quality. It only reads. '
+    'Default governance.verdict_rule.';
 comment on column governance.ruleset.description is 'What the ruleset is for, in words for operators.';
 comment on column governance.ruleset.created_at is 'When it was added.';
 comment on column governance.ruleset.created_by is 'The role that logged in to add it.';
@@ -33,16 +42,19 @@ create table if not exists governance.watched (
     entity_column text not null,
     address_column text
 );
-comment on table governance.watched is 'Which columns of a watched table name a candidate. Written by governance.watch.';
+comment on table governance.watched is
+    'Which columns of a watched table name a candidate. Written by governance.watch.';
 comment on column governance.watched.source is 'tidemark.source.source.';
 comment on column governance.watched.kind is 'birth: its rows make candidates. change: its rows say that one changed.';
 comment on column governance.watched.collection_column is 'Column with the name of the collection.';
 comment on column governance.watched.entity_column is 'Column with the code of the entity in it.';
-comment on column governance.watched.address_column is 'Column with the canonical address, used where it is not null; null: there is none.';
+comment on column governance.watched.address_column is
+    'Column with the canonical address, used where it is not null; null: there is none.';
 
 create table if not exists governance.candidate (
     id bigint generated always as identity (cache 1) unique,
-    candidate_key text collate "C" not null generated always as (coalesce(canonical_address, collection_name || ':' || entity_code)) stored,
+    candidate_key text collate "C" not null generated always as
+        (coalesce(canonical_address, collection_name || ':' || entity_code)) stored,
     ruleset_version text collate "C" not null,
     canonical_address text,
     collection_name text not null,
@@ -52,11 +64,15 @@ create table if not exists governance.candidate (
     scan_time timestamptz not null default clock_timestamp(),
     primary key (candidate_key, ruleset_version),
     -- 'a:b' with 'c' and 'a' with 'b:c' would be one candidate.
-    constraint collection_has_no_colon_unless_addressed check (canonical_address is not null or strpos(collection_name, ':') = 0)
+    constraint collection_has_no_colon_unless_addressed check
+        (canonical_address is not null or strpos(collection_name, ':') = 0)
 );
-comment on table governance.candidate is 'Candidates, one row per key and ruleset, added by the sweep and never changed. What is thought of them: governance.gated and governance.verdict. Source: S2 39.4.';
+comment on table governance.candidate is
+    'Candidates, one row per key and ruleset, added by the sweep and never changed. What is thought of them: '
+    'governance.gated and governance.verdict. Source: S2 39.4.';
 comment on column governance.candidate.id is 'Number, in the order of arrival: gov_input_gate goes by it.';
-comment on column governance.candidate.candidate_key is 'coalesce(canonical_address, collection_name || '':'' || entity_code).';
+comment on column governance.candidate.candidate_key is
+    'coalesce(canonical_address, collection_name || '':'' || entity_code).';
 comment on column governance.candidate.ruleset_version is 'Ruleset for which it is judged.';
 comment on column governance.candidate.canonical_address is 'Canonical address; null: none.';
 comment on column governance.candidate.collection_name is 'Collection that the entity is of.';
@@ -71,7 +87,8 @@ create table if not exists governance.gated (
     input_quality_state text not null,
     gated_at timestamptz not null default clock_timestamp()
 ) with (fillfactor = 95);
-comment on table governance.gated is 'Input quality of candidates, added by gov_input_gate; gov_candidate_scan goes by it. No row: pending.';
+comment on table governance.gated is
+    'Input quality of candidates, added by gov_input_gate; gov_candidate_scan goes by it. No row: pending.';
 comment on column governance.gated.candidate_id is 'governance.candidate.id.';
 comment on column governance.gated.seq is 'Number, in the order of arrival.';
 comment on column governance.gated.input_quality_state is 'What the ruleset''s input_rule says.';
@@ -88,7 +105,9 @@ comment on table governance.verdict is 'What gov_candidate_scan proposes. Nothin
 comment on column governance.verdict.candidate_id is 'governance.candidate.id.';
 comment on column governance.verdict.candidate_verdict is 'What the ruleset''s verdict_rule says.';
 comment on column governance.verdict.scanned_at is 'When it was last made.';
-comment on column governance.verdict.stale_after is 'When it is to be made anew: later than now, and moved on each time. gov_candidate_scan reads the rows whose time has come.';
+comment on column governance.verdict.stale_after is
+    'When it is to be made anew: later than now, and moved on each time. gov_candidate_scan reads the rows whose time '
+    'has come.';
 
 create table if not exists governance.mark (
     id bigint generated always as identity (cache 1) primary key,
@@ -99,10 +118,14 @@ create table if not exists governance.mark (
     marked_at timestamptz not null default clock_timestamp()
 );
 create index if not exists mark_candidate on governance.mark (candidate_id);
-comment on table governance.mark is 'Candidates that are dirty, and why: gov_candidate_scan takes them away in the transaction in which it judges anew.';
+comment on table governance.mark is
+    'Candidates that are dirty, and why: gov_candidate_scan takes them away in the transaction in which it judges '
+    'anew.';
 comment on column governance.mark.id is 'Number, in the order of arrival.';
 comment on column governance.mark.candidate_id is 'governance.candidate.id.';
-comment on column governance.mark.reason is 'changed (a row of a change log), reborn (another row of a birth table), stale (a verdict past its time, found by the audit), unscanned (no verdict, found by the audit).';
+comment on column governance.mark.reason is
+    'changed (a row of a change log), reborn (another row of a birth table), stale (a verdict past its time, found by '
+    'the audit), unscanned (no verdict, found by the audit).';
 comment on column governance.mark.source is 'Source of the row that says so; of the audit: the inventory.';
 comment on column governance.mark.item_id is 'Id of that row, as text.';
 comment on column governance.mark.marked_at is 'When.';
@@ -120,7 +143,8 @@ create table if not exists governance.snapshot (
     states jsonb not null default '{}',
     verdicts jsonb not null default '{}'
 );
-comment on table governance.snapshot is 'Full audits: what each found in the whole inventory. The latest one may be waiting or under way.';
+comment on table governance.snapshot is
+    'Full audits: what each found in the whole inventory. The latest one may be waiting or under way.';
 comment on column governance.snapshot.snapshot_ref is 'Number of the audit.';
 comment on column governance.snapshot.ruleset_version is 'Ruleset that was current when it began.';
 comment on column governance.snapshot.every is 'Time from its start to that of the next one.';
@@ -129,7 +153,8 @@ comment on column governance.snapshot.started_at is 'When it began; null: it wai
 comment on column governance.snapshot.ended_at is 'When it was through; null: it waits or is under way.';
 comment on column governance.snapshot.rows_seen is 'Rows of the inventory seen.';
 comment on column governance.snapshot.missing is 'Rows without a candidate: it was added.';
-comment on column governance.snapshot.dirty_marked is 'Candidates marked: their verdict was past its time, or there was none.';
+comment on column governance.snapshot.dirty_marked is
+    'Candidates marked: their verdict was past its time, or there was none.';
 comment on column governance.snapshot.states is 'Rows by input quality of their candidate.';
 comment on column governance.snapshot.verdicts is 'Rows by verdict of their candidate.';
 
@@ -142,7 +167,9 @@ create table if not exists governance.audit_step (
 );
 create unique index if not exists audit_step_due on governance.audit_step (due_at, id);
 create index if not exists audit_step_snapshot on governance.audit_step (snapshot_ref);
-comment on table governance.audit_step is 'The next step of the audit: one row. A step reads a page of the inventory, takes its own row away and adds that of the next, all in one transaction: an audit that is killed goes on where it was.';
+comment on table governance.audit_step is
+    'The next step of the audit: one row. A step reads a page of the inventory, takes its own row away and adds that '
+    'of the next, all in one transaction: an audit that is killed goes on where it was.';
 comment on column governance.audit_step.id is 'Number.';
 comment on column governance.audit_step.snapshot_ref is 'The audit.';
 comment on column governance.audit_step.source is 'Watched table of the kind birth that is read; null: the first one.';
@@ -157,9 +184,12 @@ create table if not exists governance.tally (
     items bigint not null,
     primary key (ruleset_version, stage, state, worker)
 ) with (fillfactor = 50);
-comment on table governance.tally is 'How many rows there are, kept in the transactions that add them, so that nobody has to count a large table. One row per worker: they do not wait for each other.';
+comment on table governance.tally is
+    'How many rows there are, kept in the transactions that add them, so that nobody has to count a large table. One '
+    'row per worker: they do not wait for each other.';
 comment on column governance.tally.ruleset_version is 'The ruleset.';
 comment on column governance.tally.stage is 'candidate, input (governance.gated), verdict or mark.';
 comment on column governance.tally.state is 'Input quality, verdict, or empty.';
 comment on column governance.tally.worker is 'Worker that made the change.';
-comment on column governance.tally.items is 'Added less taken away by this worker; of all workers together: what there is.';
+comment on column governance.tally.items is
+    'Added less taken away by this worker; of all workers together: what there is.';

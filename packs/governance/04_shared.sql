@@ -5,7 +5,8 @@ returns text[]
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-    select array['gov_backfill_sweep', 'gov_handoff_intake', 'gov_input_gate', 'gov_candidate_scan', 'gov_periodic_full_audit']
+    select array['gov_backfill_sweep', 'gov_handoff_intake', 'gov_input_gate', 'gov_candidate_scan',
+                 'gov_periodic_full_audit']
 $$;
 comment on function governance.worker_names() is 'The five workers of the pack.';
 
@@ -18,27 +19,34 @@ declare
     found_ governance.watched;
 begin
     select w.* into found_
-    from pg_type a join pg_type t on t.oid = a.typelem join pg_class c on c.oid = t.typrelid join pg_namespace n on n.oid = c.relnamespace
+    from pg_type a join pg_type t on t.oid = a.typelem join pg_class c on c.oid = t.typrelid
+    join pg_namespace n on n.oid = c.relnamespace
     join tidemark.source s on s.schema_name = n.nspname and s.table_name = c.relname
     join governance.watched w on w.source = s.source
     where a.oid = row_type order by w.source limit 1;
     if found_ is null then
-        raise exception using errcode = '42P01', message = format('governance does not watch the table of %s', row_type),
+        raise exception using errcode = '42P01',
+            message = format('governance does not watch the table of %s', row_type),
             hint = 'Attach it: select governance.watch(''schema.table'', ''birth'' or ''change'');';
     end if;
     return found_;
 end
 $$;
-comment on function governance.mapping(regtype) is 'Which columns of a watched table name the candidate; row_type: array of its rows. Raises 42P01 where it is not watched.';
+comment on function governance.mapping(regtype) is
+    'Which columns of a watched table name the candidate; row_type: array of its rows. Raises 42P01 where it is not '
+    'watched.';
 
 create or replace function governance.as_text(name text)
 returns text
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-    select format('nullif(format(''%%s'', r.%1$I), case when r.%1$I is null then '''' end)', name) where name is not null
+    select format('nullif(format(''%%s'', r.%1$I), case when r.%1$I is null then '''' end)', name)
+    where name is not null
 $$;
-comment on function governance.as_text(text) is 'A column of the row r as text, for a statement: by its output function, never by a cast, which the owner of its type may have made.';
+comment on function governance.as_text(text) is
+    'A column of the row r as text, for a statement: by its output function, never by a cast, which the owner of its '
+    'type may have made.';
 
 create or replace function governance.names(mapping governance.watched, id_column text)
 returns text
@@ -47,12 +55,16 @@ set search_path = pg_catalog, pg_temp
 as $$
     select format('coalesce(%1$s, case when strpos(%2$s, '':'') = 0 then %2$s || '':'' || %3$s end) collate "C" as k, '
                   '%1$s as address, %2$s as collection, %3$s as entity, %4$s as item',
-                  coalesce(governance.as_text(mapping.address_column), 'null::text'), governance.as_text(mapping.collection_column),
-                  governance.as_text(mapping.entity_column), governance.as_text(id_column))
+                  coalesce(governance.as_text(mapping.address_column), 'null::text'),
+                  governance.as_text(mapping.collection_column), governance.as_text(mapping.entity_column),
+                  governance.as_text(id_column))
 $$;
-comment on function governance.names(governance.watched, text) is 'Columns k (the candidate''s key; null: the row cannot be one), address, collection, entity and item of a watched row r, for a statement.';
+comment on function governance.names(governance.watched, text) is
+    'Columns k (the candidate''s key; null: the row cannot be one), address, collection, entity and item of a watched '
+    'row r, for a statement.';
 
-create or replace function governance.tally_add(worker text, ruleset_version text, stage text, states text[], items bigint[])
+create or replace function governance.tally_add(
+    worker text, ruleset_version text, stage text, states text[], items bigint[])
 returns void
 language sql volatile
 set search_path = pg_catalog, pg_temp
@@ -71,9 +83,11 @@ returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select exists (select from tidemark.event_type t where t.domain = 'governance' and t.type = tells.type and t.enabled)
+    select exists (select from tidemark.event_type t
+                   where t.domain = 'governance' and t.type = tells.type and t.enabled)
 $$;
-comment on function governance.tells(text) is 'True: events of this type are emitted. Those that come once a candidate are off as installed.';
+comment on function governance.tells(text) is
+    'True: events of this type are emitted. Those that come once a candidate are off as installed.';
 
 create or replace function governance.tell(type text, payloads jsonb)
 returns void
@@ -81,12 +95,15 @@ language sql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
     select count(*) from tidemark.emit_all((
-        select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object('domain', 'governance', 'type', tell.type, 'payload', p,
+        select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object('domain', 'governance', 'type', tell.type,
+                                                                       'payload', p,
             'key', coalesce(p -> 'candidate_key', p -> 'subject'), 'severity', p -> 'severity'))), '[]')
         from jsonb_array_elements(payloads) p
         where governance.tells(tell.type)), false, true)
 $$;
-comment on function governance.tell(text, jsonb) is 'Emits events of the domain governance, with these payloads, where the type is on. Workers may not emit anything else.';
+comment on function governance.tell(text, jsonb) is
+    'Emits events of the domain governance, with these payloads, where the type is on. Workers may not emit anything '
+    'else.';
 
 create or replace function governance.checkpoint(worker text, counts jsonb)
 returns jsonb
@@ -101,4 +118,5 @@ begin
 end
 $$;
 comment on function governance.checkpoint(text, jsonb) is
-'What a worker''s function returns of a page: it stands in last_run_summary.checkpoint until the next page that has rows. Source: S2 39.6.';
+    'What a worker''s function returns of a page: it stands in last_run_summary.checkpoint until the next page that '
+    'has rows. Source: S2 39.6.';

@@ -1,6 +1,6 @@
--- Workers. A page is to cost as many looks into an index as it has rows, and not more when there are more candidates. So
--- they are looked up one by one, "lateral … limit 1": what the planner expects of a table that nobody has analyzed yet
--- has cost a minute a page.
+-- Workers. A page is to cost as many looks into an index as it has rows, and not more when there are more candidates.
+-- So they are looked up one by one, "lateral … limit 1": what the planner expects of a table that nobody has analyzed
+-- yet has cost a minute a page.
 
 create or replace function governance.backfill(rows anyarray)
 returns jsonb
@@ -22,7 +22,8 @@ added as (
     insert into governance.candidate (ruleset_version, canonical_address, collection_name, entity_code, source, item_id)
     select $2, p.address, p.collection, p.entity, $3, p.item
     from page p left join lateral (
-        select true as there from governance.candidate c where c.candidate_key = p.k and c.ruleset_version = $2 limit 1) c on true
+        select true as there from governance.candidate c
+        where c.candidate_key = p.k and c.ruleset_version = $2 limit 1) c on true
     where c.there is null
     order by p.k
     on conflict (candidate_key, ruleset_version) do nothing
@@ -34,7 +35,8 @@ select count(*) from added', governance.names(mapping, id_column))
         'rows_seen', cardinality(rows), 'added', added, 'dirty_marked', 0, 'ruleset_version', version));
 end
 $$;
-comment on function governance.backfill(anyarray) is 'Handler of gov_backfill_sweep: adds a candidate for each row of a birth table that has none.';
+comment on function governance.backfill(anyarray) is
+    'Handler of gov_backfill_sweep: adds a candidate for each row of a birth table that has none.';
 
 create or replace function governance.intake(rows anyarray)
 returns jsonb
@@ -51,21 +53,26 @@ declare
     keys jsonb;
 begin
     -- A candidate that is not there yet needs no mark: it will be judged when it is, by what is true then. Nor does the
-    -- row that made it. A mark that waits already is no reason to leave one out: it may be under way with what was true before.
+    -- row that made it. A mark that waits already is no reason to leave one out: it may be under way with what was true
+    -- before.
     execute format('
 with page as (
-    select distinct on (p.k) p.* from (select %s, row_number() over () as n from unnest($1) r) p order by p.k, p.n desc),
+    select distinct on (p.k) p.* from (select %s, row_number() over () as n from unnest($1) r) p
+    order by p.k, p.n desc),
 hit as materialized (
     select p.k, p.item, c.id, $4 and c.source = $3 and c.item_id = p.item as own
     from page p left join lateral (
-        select c.id, c.source, c.item_id from governance.candidate c where c.candidate_key = p.k and c.ruleset_version = $2 limit 1) c on true),
+        select c.id, c.source, c.item_id from governance.candidate c
+        where c.candidate_key = p.k and c.ruleset_version = $2 limit 1) c on true),
 marked as (
     insert into governance.mark (candidate_id, reason, source, item_id)
-    select h.id, case when $4 then ''reborn'' else ''changed'' end, $3, h.item from hit h where h.id is not null and not h.own order by h.id
+    select h.id, case when $4 then ''reborn'' else ''changed'' end, $3, h.item from hit h
+    where h.id is not null and not h.own order by h.id
     returning 1)
 select count(*) filter (where h.id is null), (select count(*) from marked),
        case when governance.tells(''candidate_dirtied'')
-            then jsonb_agg(jsonb_build_object(''candidate_key'', h.k, ''ruleset_version'', $2)) filter (where h.id is not null and not h.own) end
+            then jsonb_agg(jsonb_build_object(''candidate_key'', h.k, ''ruleset_version'', $2))
+                 filter (where h.id is not null and not h.own) end
 from hit h', governance.names(mapping, id_column))
     into unknown, marked, keys using rows, version, mapping.source, birth;
     perform governance.tally_add('gov_handoff_intake', version, 'mark', array[''], array[marked]);
@@ -76,10 +83,13 @@ from hit h', governance.names(mapping, id_column))
         'rows_seen', cardinality(rows), 'dirty_marked', marked, 'unknown', unknown, 'ruleset_version', version,
         -- For the storm guard: of the groups that there are, these have been touched.
         'touched', marked, 'groups', (
-            select coalesce(sum(t.items), 0) from governance.tally t where t.ruleset_version = version and t.stage = 'candidate')));
+            select coalesce(sum(t.items), 0) from governance.tally t
+            where t.ruleset_version = version and t.stage = 'candidate')));
 end
 $$;
-comment on function governance.intake(anyarray) is 'Handler of gov_handoff_intake: marks the candidates that the rows of a watched table are about. unknown: they have none yet.';
+comment on function governance.intake(anyarray) is
+    'Handler of gov_handoff_intake: marks the candidates that the rows of a watched table are about. unknown: they '
+    'have none yet.';
 
 create or replace function governance.gate(rows governance.candidate[])
 returns jsonb
@@ -94,16 +104,20 @@ begin
 with gated as (
     insert into governance.gated (candidate_id, input_quality_state)
     select c.id, %s(c)
-    from unnest($1) c left join lateral (select true as there from governance.gated g where g.candidate_id = c.id limit 1) g on true
+    from unnest($1) c
+    left join lateral (select true as there from governance.gated g where g.candidate_id = c.id limit 1) g on true
     where c.ruleset_version = $2 and g.there is null
     order by c.id
     on conflict (candidate_id) do nothing
     returning input_quality_state)
 select array_agg(g.input_quality_state) from gated g', governance.rule_name(rules.input_rule))
     into states using rows, rules.ruleset_version;
-    perform governance.tally_add('gov_input_gate', rules.ruleset_version, 'input', states, array_fill(1::bigint, array[coalesce(cardinality(states), 0)]));
+    perform governance.tally_add('gov_input_gate', rules.ruleset_version, 'input', states,
+                                 array_fill(1::bigint, array[coalesce(cardinality(states), 0)]));
     return governance.checkpoint('gov_input_gate', jsonb_build_object(
-        'rows_seen', cardinality(rows), 'gated', coalesce(cardinality(states), 0), 'dirty_marked', 0, 'ruleset_version', rules.ruleset_version));
+        'rows_seen', cardinality(rows), 'gated', coalesce(cardinality(states), 0), 'dirty_marked', 0,
+        'ruleset_version', rules.ruleset_version));
 end
 $$;
-comment on function governance.gate(governance.candidate[]) is 'Handler of gov_input_gate: writes down the input quality of new candidates.';
+comment on function governance.gate(governance.candidate[]) is
+    'Handler of gov_input_gate: writes down the input quality of new candidates.';

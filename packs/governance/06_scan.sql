@@ -16,8 +16,8 @@ declare
 begin
     -- gov_candidate_scan has a cursor for new candidates, one for marks and one for old verdicts. Two of them that
     -- judge the same candidate at once could leave the verdict of the one that looked first. New candidates are in one
-    -- shard each and may be judged side by side; the rest waits for them, and they for it. Later statements see what was
-    -- committed meanwhile. Not an advisory lock, which any login could hold.
+    -- shard each and may be judged side by side; the rest waits for them, and they for it. Later statements see what
+    -- was committed meanwhile. Not an advisory lock, which any login could hold.
     if alone then
         lock table governance.turn in share row exclusive mode;
     else
@@ -31,7 +31,8 @@ with seen as materialized (
     select i.id, %s(c.c) as state, g.input_quality_state as old
     from unnest($1) i (id)
     cross join lateral (select c from governance.candidate c where c.id = i.id and c.ruleset_version = $2 limit 1) c
-    left join lateral (select g.input_quality_state from governance.gated g where g.candidate_id = i.id limit 1) g on true),
+    left join lateral (
+        select g.input_quality_state from governance.gated g where g.candidate_id = i.id limit 1) g on true),
 put as (
     insert into governance.gated (candidate_id, input_quality_state)
     select s.id, s.state from seen s where s.old is null order by s.id on conflict (candidate_id) do nothing
@@ -41,7 +42,8 @@ moved as (
     from seen s where s.id = g.candidate_id and s.old <> s.state
     returning g.input_quality_state as state, s.old)
 select array_agg(d.state), array_agg(d.n) from (
-    select p.input_quality_state as state, 1::bigint as n from put p union all select m.state, 1 from moved m union all select m.old, -1 from moved m) d',
+    select p.input_quality_state as state, 1::bigint as n from put p union all
+    select m.state, 1 from moved m union all select m.old, -1 from moved m) d',
         governance.rule_name(rules.input_rule))
     into states, items using ids, rules.ruleset_version;
     perform governance.tally_add('gov_candidate_scan', rules.ruleset_version, 'input', states, items);
@@ -49,23 +51,29 @@ select array_agg(d.state), array_agg(d.n) from (
     -- A verdict that stands is written again only when half of its time is over.
     execute format('
 with seen as materialized (
-    select i.id, (c.c).candidate_key as k, %s(c.c, g.input_quality_state) as verdict, v.candidate_verdict as old, v.stale_after
+    select i.id, (c.c).candidate_key as k, %s(c.c, g.input_quality_state) as verdict,
+           v.candidate_verdict as old, v.stale_after
     from unnest($1) i (id)
     cross join lateral (select c from governance.candidate c where c.id = i.id and c.ruleset_version = $2 limit 1) c
     cross join lateral (select g.input_quality_state from governance.gated g where g.candidate_id = i.id limit 1) g
-    left join lateral (select v.candidate_verdict, v.stale_after from governance.verdict v where v.candidate_id = i.id limit 1) v on true),
+    left join lateral (
+        select v.candidate_verdict, v.stale_after from governance.verdict v
+        where v.candidate_id = i.id limit 1) v on true),
 put as (
     insert into governance.verdict (candidate_id, candidate_verdict, stale_after)
     select s.id, s.verdict, clock_timestamp() + $3 from seen s where s.old is null order by s.id),
 moved as (
-    update governance.verdict v set candidate_verdict = s.verdict, scanned_at = clock_timestamp(), stale_after = clock_timestamp() + $3
+    update governance.verdict v
+    set candidate_verdict = s.verdict, scanned_at = clock_timestamp(), stale_after = clock_timestamp() + $3
     from seen s
     where s.id = v.candidate_id and (s.old is distinct from s.verdict or s.stale_after < clock_timestamp() + $3 / 2))
 select count(distinct s.id), count(d.n) filter (where d.n > 0), array_agg(d.state), array_agg(d.n),
        case when governance.tells(''verdict_proposed'')
-            then jsonb_agg(jsonb_build_object(''candidate_key'', s.k, ''verdict'', s.verdict, ''ruleset_version'', $2)) filter (where s.old is distinct from s.verdict and d.n > 0) end
+            then jsonb_agg(jsonb_build_object(''candidate_key'', s.k, ''verdict'', s.verdict, ''ruleset_version'', $2))
+                 filter (where s.old is distinct from s.verdict and d.n > 0) end
 from seen s left join lateral (
-    select s.verdict as state, 1::bigint as n union all select s.old, -1 where s.old is not null) d on s.old is distinct from s.verdict',
+    select s.verdict as state, 1::bigint as n union all
+    select s.old, -1 where s.old is not null) d on s.old is distinct from s.verdict',
         governance.rule_name(rules.verdict_rule))
     into judged, changed, states, items, news using ids, rules.ruleset_version, rules.stale_after;
     perform governance.tally_add('gov_candidate_scan', rules.ruleset_version, 'verdict', states, items);
@@ -74,7 +82,10 @@ from seen s left join lateral (
     end if;
 end
 $$;
-comment on function governance.judge(bigint[], boolean) is 'Makes the input quality and the verdict of candidates of the current ruleset anew. alone: they may not be new. judged: those that are of the current ruleset; changed: those with another verdict than before, or with their first.';
+comment on function governance.judge(bigint[], boolean) is
+    'Makes the input quality and the verdict of candidates of the current ruleset anew. alone: they may not be new. '
+    'judged: those that are of the current ruleset; changed: those with another verdict than before, or with their '
+    'first.';
 
 create or replace function governance.scanned(rows_seen bigint, judged bigint, changed bigint, cleared bigint)
 returns jsonb
@@ -85,7 +96,8 @@ as $$
         'rows_seen', rows_seen, 'judged', judged, 'changed', changed, 'cleared', cleared, 'dirty_marked', 0,
         'ruleset_version', (governance.current_ruleset()).ruleset_version))
 $$;
-comment on function governance.scanned(bigint, bigint, bigint, bigint) is 'What gov_candidate_scan returns of a page, whatever brought its rows.';
+comment on function governance.scanned(bigint, bigint, bigint, bigint) is
+    'What gov_candidate_scan returns of a page, whatever brought its rows.';
 
 create or replace function governance.scan(rows governance.gated[])
 returns jsonb
@@ -98,7 +110,8 @@ begin
     return governance.scanned(cardinality(rows), done.judged, done.changed, 0);
 end
 $$;
-comment on function governance.scan(governance.gated[]) is 'Handler of gov_candidate_scan: candidates that came through the gate get their first verdict.';
+comment on function governance.scan(governance.gated[]) is
+    'Handler of gov_candidate_scan: candidates that came through the gate get their first verdict.';
 
 create or replace function governance.scan(rows governance.mark[])
 returns jsonb
@@ -111,15 +124,19 @@ declare
 begin
     -- Only these: a mark that came meanwhile tells of something that may not have been seen.
     with gone as (
-        delete from governance.mark m where m.id = any (array(select r.id from unnest(rows) r)) returning m.candidate_id),
+        delete from governance.mark m where m.id = any (array(select r.id from unnest(rows) r))
+        returning m.candidate_id),
     counted as (
-        select c.ruleset_version, count(*) as n from gone g join governance.candidate c on c.id = g.candidate_id group by c.ruleset_version)
+        select c.ruleset_version, count(*) as n from gone g join governance.candidate c on c.id = g.candidate_id
+        group by c.ruleset_version)
     select coalesce(sum(t.n), 0) into cleared
-    from (select c.n, governance.tally_add('gov_candidate_scan', c.ruleset_version, 'mark', array[''], array[-c.n]) from counted c) t;
+    from (select c.n, governance.tally_add('gov_candidate_scan', c.ruleset_version, 'mark', array[''], array[-c.n])
+          from counted c) t;
     return governance.scanned(cardinality(rows), done.judged, done.changed, cleared);
 end
 $$;
-comment on function governance.scan(governance.mark[]) is 'Handler of gov_candidate_scan: candidates that are dirty are judged anew, and are clean in the same transaction.';
+comment on function governance.scan(governance.mark[]) is
+    'Handler of gov_candidate_scan: candidates that are dirty are judged anew, and are clean in the same transaction.';
 
 create or replace function governance.scan(rows governance.verdict[])
 returns jsonb
@@ -132,4 +149,5 @@ begin
     return governance.scanned(cardinality(rows), done.judged, done.changed, 0);
 end
 $$;
-comment on function governance.scan(governance.verdict[]) is 'Handler of gov_candidate_scan: verdicts whose time is over are made anew.';
+comment on function governance.scan(governance.verdict[]) is
+    'Handler of gov_candidate_scan: verdicts whose time is over are made anew.';

@@ -31,15 +31,21 @@ begin
     -- gov_backfill_sweep, and must not stop the audit.
     execute format('
 with page as materialized (
-    select %1$s, row_number() over (order by %2$s) as n from (select * from %3$s) r where %4$s and (%5$s) order by %2$s limit $3),
+    select %1$s, row_number() over (order by %2$s) as n from (select * from %3$s) r
+    where %4$s and (%5$s) order by %2$s limit $3),
 inventory as materialized (
     select p.*, c.id, c.scan_time, g.input_quality_state as state, v.candidate_verdict as verdict, v.stale_after,
-           p.k is null or c.id is null and (p.collection is null or p.entity is null or octet_length(p.k) > 2500) as refused
+           p.k is null
+           or c.id is null and (p.collection is null or p.entity is null or octet_length(p.k) > 2500) as refused
     from page p
     left join lateral (
-        select c.id, c.scan_time from governance.candidate c where c.candidate_key = p.k and c.ruleset_version = $2 limit 1) c on true
-    left join lateral (select g.input_quality_state from governance.gated g where g.candidate_id = c.id limit 1) g on true
-    left join lateral (select v.candidate_verdict, v.stale_after from governance.verdict v where v.candidate_id = c.id limit 1) v on true),
+        select c.id, c.scan_time from governance.candidate c
+        where c.candidate_key = p.k and c.ruleset_version = $2 limit 1) c on true
+    left join lateral (
+        select g.input_quality_state from governance.gated g where g.candidate_id = c.id limit 1) g on true
+    left join lateral (
+        select v.candidate_verdict, v.stale_after from governance.verdict v
+        where v.candidate_id = c.id limit 1) v on true),
 added as (
     insert into governance.candidate (ruleset_version, canonical_address, collection_name, entity_code, source, item_id)
     select distinct on (i.k) $2, i.address, i.collection, i.entity, $4, i.item from inventory i
@@ -49,26 +55,33 @@ added as (
     returning 1),
 marked as (
     insert into governance.mark (candidate_id, reason, source, item_id)
-    select distinct on (i.id) i.id, case when i.verdict is null then ''unscanned'' else ''stale'' end, $4, i.item from inventory i
-    where (i.verdict is null and i.scan_time < clock_timestamp() - interval ''1 hour'' or i.stale_after < clock_timestamp())
+    select distinct on (i.id) i.id, case when i.verdict is null then ''unscanned'' else ''stale'' end, $4, i.item
+    from inventory i
+    where (i.verdict is null and i.scan_time < clock_timestamp() - interval ''1 hour''
+           or i.stale_after < clock_timestamp())
       and not exists (select from governance.mark m where m.candidate_id = i.id)
     order by i.id
     returning 1)
 select count(*), (array_agg(i.item order by i.n desc))[1], (select count(*) from added),
        count(*) filter (where i.refused),
        (select count(*) from marked),
-       (select coalesce(jsonb_object_agg(x.s, x.n), ''{}'') from (select coalesce(y.state, ''pending'') as s, count(*) as n from inventory y group by 1) x),
-       (select coalesce(jsonb_object_agg(x.s, x.n), ''{}'') from (select coalesce(y.verdict, ''none'') as s, count(*) as n from inventory y group by 1) x)
+       (select coalesce(jsonb_object_agg(x.s, x.n), ''{}'')
+        from (select coalesce(y.state, ''pending'') as s, count(*) as n from inventory y group by 1) x),
+       (select coalesce(jsonb_object_agg(x.s, x.n), ''{}'')
+        from (select coalesce(y.verdict, ''none'') as s, count(*) as n from inventory y group by 1) x)
 from inventory i',
         governance.names(mapping, s.id_column), id, tidemark.source_row(s),
-        case when step.after_id is null then 'true' else format('%s > $1::%s', id, s.id_type) end, coalesce(s.filter, 'true'))
+        case when step.after_id is null then 'true' else format('%s > $1::%s', id, s.id_type) end,
+        coalesce(s.filter, 'true'))
     into rows_seen, last_id, missing, refused, dirty_marked, states, verdicts
     using step.after_id, version, page_rows, step.source;
     perform governance.tally_add('gov_periodic_full_audit', version, 'candidate', array[''], array[missing]);
     perform governance.tally_add('gov_periodic_full_audit', version, 'mark', array[''], array[dirty_marked]);
 end
 $$;
-comment on function governance.audit_page(governance.audit_step, integer) is 'A page of the inventory: adds candidates that are missing, and marks those whose verdict is past its time or that have none.';
+comment on function governance.audit_page(governance.audit_step, integer) is
+    'A page of the inventory: adds candidates that are missing, and marks those whose verdict is past its time or '
+    'that have none.';
 
 create or replace function governance.audit(rows governance.audit_step[])
 returns jsonb
@@ -91,7 +104,8 @@ begin
         where s.snapshot_ref = step.snapshot_ref returning s.* into of_;
 
         -- Also where the one that the step names is watched no longer.
-        next_source := (select min(w.source) from governance.watched w where w.kind = 'birth' and w.source >= coalesce(step.source, ''));
+        next_source := (select min(w.source) from governance.watched w
+                        where w.kind = 'birth' and w.source >= coalesce(step.source, ''));
         if next_source is distinct from step.source then
             step.source := next_source;
             step.after_id := null;
@@ -99,20 +113,25 @@ begin
         if step.source is not null then
             page := governance.audit_page(step, of_.page_rows);
             update governance.snapshot s
-            set rows_seen = s.rows_seen + page.rows_seen, missing = s.missing + page.missing, dirty_marked = s.dirty_marked + page.dirty_marked,
-                states = tidemark.jsonb_add(s.states, page.states), verdicts = tidemark.jsonb_add(s.verdicts, page.verdicts)
+            set rows_seen = s.rows_seen + page.rows_seen, missing = s.missing + page.missing,
+                dirty_marked = s.dirty_marked + page.dirty_marked, states = tidemark.jsonb_add(s.states, page.states),
+                verdicts = tidemark.jsonb_add(s.verdicts, page.verdicts)
             where s.snapshot_ref = step.snapshot_ref returning s.* into of_;
-            counts := tidemark.jsonb_add(counts, jsonb_build_object('rows_seen', page.rows_seen, 'missing', page.missing,
-                                                                    'refused', page.refused, 'dirty_marked', page.dirty_marked));
+            counts :=
+                tidemark.jsonb_add(counts, jsonb_build_object('rows_seen', page.rows_seen, 'missing', page.missing,
+                                                              'refused', page.refused,
+                                                              'dirty_marked', page.dirty_marked));
             if page.rows_seen >= of_.page_rows then
                 next_source := step.source;
                 step.after_id := page.last_id;
             else
-                next_source := (select min(w.source) from governance.watched w where w.kind = 'birth' and w.source > step.source);
+                next_source := (select min(w.source) from governance.watched w
+                                where w.kind = 'birth' and w.source > step.source);
                 step.after_id := null;
             end if;
         end if;
-        counts := counts || jsonb_build_object('snapshot_ref', of_.snapshot_ref, 'ruleset_version', of_.ruleset_version);
+        counts := counts || jsonb_build_object('snapshot_ref', of_.snapshot_ref,
+                                               'ruleset_version', of_.ruleset_version);
         if next_source is not null then
             -- Not by the clock: the step is due already, and this worker alone reads and writes steps.
             insert into governance.audit_step (snapshot_ref, source, after_id, due_at)
@@ -122,14 +141,17 @@ begin
 
         update governance.snapshot s set ended_at = clock_timestamp() where s.snapshot_ref = of_.snapshot_ref;
         perform governance.tell('audit_snapshot', jsonb_build_array(jsonb_build_object(
-            'snapshot_ref', of_.snapshot_ref, 'ruleset_version', of_.ruleset_version, 'rows_seen', of_.rows_seen, 'missing', of_.missing,
-            'dirty_marked', of_.dirty_marked, 'states', of_.states, 'verdicts', of_.verdicts)));
-        perform governance.audit_plan(greatest(of_.started_at + of_.every, clock_timestamp()), of_.every, of_.page_rows);
+            'snapshot_ref', of_.snapshot_ref, 'ruleset_version', of_.ruleset_version, 'rows_seen', of_.rows_seen,
+            'missing', of_.missing, 'dirty_marked', of_.dirty_marked, 'states', of_.states, 'verdicts', of_.verdicts)));
+        perform governance.audit_plan(greatest(of_.started_at + of_.every, clock_timestamp()), of_.every,
+                                      of_.page_rows);
     end loop;
     return governance.checkpoint('gov_periodic_full_audit', counts);
 end
 $$;
-comment on function governance.audit(governance.audit_step[]) is 'Handler of gov_periodic_full_audit: takes the step that is due and leaves the one after it; behind the last page that of the next audit.';
+comment on function governance.audit(governance.audit_step[]) is
+    'Handler of gov_periodic_full_audit: takes the step that is due and leaves the one after it; behind the last page '
+    'that of the next audit.';
 
 create or replace function governance.audit_plan(due_at timestamptz, every interval, page_rows integer)
 returns governance.snapshot
@@ -139,7 +161,8 @@ as $$
 declare
     planned governance.snapshot;
 begin
-    insert into governance.snapshot (every, page_rows) values (audit_plan.every, audit_plan.page_rows) returning * into planned;
+    insert into governance.snapshot (every, page_rows) values (audit_plan.every, audit_plan.page_rows)
+    returning * into planned;
     insert into governance.audit_step (snapshot_ref, due_at) values (planned.snapshot_ref, audit_plan.due_at);
     return planned;
 end
@@ -156,7 +179,8 @@ declare
 begin
     select s.* into open from governance.snapshot s where s.ended_at is null order by s.snapshot_ref limit 1 for update;
     if not found then
-        return governance.audit_plan(clock_timestamp(), coalesce(audit_start.every, '7 days'), coalesce(audit_start.page_rows, 5000));
+        return governance.audit_plan(clock_timestamp(), coalesce(audit_start.every, '7 days'),
+                                     coalesce(audit_start.page_rows, 5000));
     end if;
     update governance.snapshot s
     set every = coalesce(audit_start.every, s.every), page_rows = coalesce(audit_start.page_rows, s.page_rows)
@@ -169,4 +193,7 @@ begin
     return open;
 end
 $$;
-comment on function governance.audit_start(interval, integer) is 'Makes the next full audit due now; one that is under way goes on, also where its step was given up. every: time between the starts of two audits (default: as before, at first 7 days). page_rows: rows of the inventory per step (default: as before, at first 5000). Returns the audit.';
+comment on function governance.audit_start(interval, integer) is
+    'Makes the next full audit due now; one that is under way goes on, also where its step was given up. every: time '
+    'between the starts of two audits (default: as before, at first 7 days). page_rows: rows of the inventory per '
+    'step (default: as before, at first 5000). Returns the audit.';

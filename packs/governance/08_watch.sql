@@ -20,26 +20,35 @@ declare
     worker_ text;
 begin
     if watch.kind is null or watch.kind not in ('birth', 'change') then
-        raise exception using errcode = 'TM005', message = format('kind is %s, and must be birth or change', coalesce(watch.kind, 'null')),
+        raise exception using errcode = 'TM005',
+            message = format('kind is %s, and must be birth or change', coalesce(watch.kind, 'null')),
             hint = 'birth: its rows make candidates. change: its rows say that one changed.';
     end if;
-    select k into missing from jsonb_object_keys(watch.columns) k where k not in ('collection', 'entity', 'address') limit 1;
+    select k into missing from jsonb_object_keys(watch.columns) k
+    where k not in ('collection', 'entity', 'address') limit 1;
     if found then
-        raise exception using errcode = 'TM005', message = format('there is no part "%s" of a candidate''s name', missing),
+        raise exception using errcode = 'TM005',
+            message = format('there is no part "%s" of a candidate''s name', missing),
             hint = 'Parts: collection, entity, address.';
     end if;
-    select format('%I.%I', n.nspname, c.relname), coalesce(watch.source ->> 'source', case when c.oid = 'tidemark.outbox'::regclass then 'tidemark_outbox' else c.relname end) into name, source_
+    select format('%I.%I', n.nspname, c.relname),
+           coalesce(watch.source ->> 'source',
+                    case when c.oid = 'tidemark.outbox'::regclass then 'tidemark_outbox'
+                         else c.relname end) into name, source_
     from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = watch.relation;
     -- An address is optional: where none is named, the column of that name is used if there is one.
     if not named ? 'address' and exists (
-        select from pg_attribute a where a.attrelid = watch.relation and a.attname = 'canonical_address' and not a.attisdropped) then
+        select from pg_attribute a where a.attrelid = watch.relation and a.attname = 'canonical_address'
+                                     and not a.attisdropped) then
         named := named || '{"address": "canonical_address"}';
     end if;
     select string_agg(w.value, ', ' order by w.key) into missing from jsonb_each_text(named) w
     where w.value is not null
-      and not exists (select from pg_attribute a where a.attrelid = watch.relation and a.attname = w.value and a.attnum > 0 and not a.attisdropped);
+      and not exists (select from pg_attribute a where a.attrelid = watch.relation and a.attname = w.value
+                                                   and a.attnum > 0 and not a.attisdropped);
     if missing is not null or named ->> 'collection' is null or named ->> 'entity' is null then
-        raise exception using errcode = 'TM005', message = format('table %s has no column %s', name, coalesce(missing, 'named for collection or entity')),
+        raise exception using errcode = 'TM005',
+            message = format('table %s has no column %s', name, coalesce(missing, 'named for collection or entity')),
             hint = 'Name them: columns => ''{"collection": "…", "entity": "…", "address": "…"}''.';
     end if;
 
@@ -47,7 +56,8 @@ begin
     definition := jsonb_build_object('table', name, 'id_column', 'id', 'safety', 'sequence',
         'key_columns', jsonb_build_array(named ->> 'collection', named ->> 'entity'),
         'group_key', jsonb_build_array(named ->> 'collection', named ->> 'entity'))
-        || case when watch.relation = 'tidemark.outbox'::regclass then '{"id_column": "seq", "filter": "domain <> ''governance''"}' else '{}' end::jsonb
+        || case when watch.relation = 'tidemark.outbox'::regclass
+                     then '{"id_column": "seq", "filter": "domain <> ''governance''"}' else '{}' end::jsonb
         || (watch.source - 'source');
     return query select s.* from tidemark.source_set(source_, definition, watch.reason) s;
 
@@ -56,7 +66,8 @@ begin
     values (source_, watch.kind, named ->> 'collection', named ->> 'entity', named ->> 'address')
     on conflict (source) do update set kind = excluded.kind, collection_column = excluded.collection_column,
         entity_column = excluded.entity_column, address_column = excluded.address_column;
-    foreach worker_ in array case watch.kind when 'birth' then array['gov_backfill_sweep', 'gov_handoff_intake'] else array['gov_handoff_intake'] end loop
+    foreach worker_ in array case watch.kind when 'birth' then array['gov_backfill_sweep', 'gov_handoff_intake']
+                                  else array['gov_handoff_intake'] end loop
         if not exists (select from tidemark.worker_cursor c where c.worker = worker_ and c.source = source_) then
             perform tidemark.worker_source_add(worker_, source_, watch.reason);
         end if;
@@ -67,4 +78,9 @@ begin
 end
 $$;
 comment on function governance.watch(regclass, text, jsonb, jsonb, text) is
-'Makes the workers read a table, which is never written: grant select on it to the role that runs them. kind: birth (its rows make candidates) or change (its rows say that one changed). columns: which name the candidate, {"collection": "collection_name", "entity": "entity_code", "address": "canonical_address"} where it does not say otherwise; address may be null. source: name ("source", default: that of the table) and columns of tidemark.source; default id_column id, safety sequence. Returns the source. Raises TM005 naming what does not fit, and what tidemark.source_set raises.';
+    'Makes the workers read a table, which is never written: grant select on it to the role that runs them. kind: '
+    'birth (its rows make candidates) or change (its rows say that one changed). columns: which name the candidate, '
+    '{"collection": "collection_name", "entity": "entity_code", "address": "canonical_address"} where it does not say '
+    'otherwise; address may be null. source: name ("source", default: that of the table) and columns of '
+    'tidemark.source; default id_column id, safety sequence. Returns the source. Raises TM005 naming what does not '
+    'fit, and what tidemark.source_set raises.';

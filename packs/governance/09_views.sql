@@ -7,9 +7,11 @@ set search_path = pg_catalog, pg_temp
 as $$
     select sum(c.reltuples::numeric) filter (where c.reltuples >= 0)
     from pg_class c
-    where c.relkind = 'r' and c.oid = any (tidemark.relation_tree(to_regclass(format('%I.%I', schema_name, table_name))))
+    where c.relkind = 'r'
+      and c.oid = any (tidemark.relation_tree(to_regclass(format('%I.%I', schema_name, table_name))))
 $$;
-comment on function governance.rows_estimated(text, text) is 'How many rows a table had when ANALYZE ran last, with its partitions; null: it never did.';
+comment on function governance.rows_estimated(text, text) is
+    'How many rows a table had when ANALYZE ran last, with its partitions; null: it never did.';
 
 create or replace function governance.stale_count()
 returns bigint
@@ -24,7 +26,8 @@ as $$
             where c.worker = 'gov_candidate_scan' and c.source = 'governance_verdict')
         limit 10000) v
 $$;
-comment on function governance.stale_count() is 'How many verdicts are past their time and wait for gov_candidate_scan; 10000: or more.';
+comment on function governance.stale_count() is
+    'How many verdicts are past their time and wait for gov_candidate_scan; 10000: or more.';
 
 create or replace view governance.summary as
 select r.ruleset_version, r.is_current,
@@ -45,12 +48,16 @@ left join lateral (
           where y.ruleset_version = r.ruleset_version group by y.stage, y.state) x) t on true
 left join lateral (
     select s.snapshot_ref, s.ended_at from governance.snapshot s
-    where s.ruleset_version = r.ruleset_version and s.ended_at is not null order by s.snapshot_ref desc limit 1) a on true;
-comment on view governance.summary is 'Candidates per ruleset, by input quality and verdict; pending: not through the gate; dirty: marks that wait; the latest full audit. From counts: it reads no candidate.';
+    where s.ruleset_version = r.ruleset_version and s.ended_at is not null
+    order by s.snapshot_ref desc limit 1) a on true;
+comment on view governance.summary is
+    'Candidates per ruleset, by input quality and verdict; pending: not through the gate; dirty: marks that wait; the '
+    'latest full audit. From counts: it reads no candidate.';
 
 create or replace view governance.progress as
 select c.worker, c.source, c.shard, c.phase, c.watermark_ts, c.watermark_id,
-       case c.source when 'governance_audit_step' then (select coalesce(sum(x.rows_seen), 0)::bigint from governance.snapshot x)
+       case c.source when 'governance_audit_step'
+                          then (select coalesce(sum(x.rows_seen), 0)::bigint from governance.snapshot x)
                      else c.events_seen end as rows_seen,
        coalesce((k.of_ ->> 'batch_count')::bigint, 0) as batch_count,
        (k.of_ ->> 'dirty_marked')::bigint as dirty_marked,
@@ -83,11 +90,16 @@ cross join lateral (
            a.ended_at is not null
     from (select 1) one (row) left join lateral (
         -- The one under way, or the latest that is through.
-        select x.* from governance.snapshot x where x.started_at is not null order by x.snapshot_ref desc limit 1) a on true
+        select x.* from governance.snapshot x where x.started_at is not null
+        order by x.snapshot_ref desc limit 1) a on true
     where c.source = 'governance_audit_step') b
 where c.worker = any (governance.worker_names());
 comment on view governance.progress is
-'How far each worker has come in each source. rows_seen (of the audit: rows of the inventory), dlq and batch_count (pages that had rows): since the beginning. dirty_marked, snapshot_ref, ruleset_version, started_at, ended_at: of the latest page that had rows. batches_done, batches_total: full pages of a first sweep, or of the audit under way, by the size that ANALYZE found last (null: it never ran); after it they are equal. lag_seconds as in tidemark.cursor_lag. Source: S2 39.6, 39.7.';
+    'How far each worker has come in each source. rows_seen (of the audit: rows of the inventory), dlq and '
+    'batch_count (pages that had rows): since the beginning. dirty_marked, snapshot_ref, ruleset_version, started_at, '
+    'ended_at: of the latest page that had rows. batches_done, batches_total: full pages of a first sweep, or of the '
+    'audit under way, by the size that ANALYZE found last (null: it never ran); after it they are equal. lag_seconds '
+    'as in tidemark.cursor_lag. Source: S2 39.6, 39.7.';
 
 create or replace view governance.metrics as
 with p as materialized (select * from governance.progress)
@@ -102,7 +114,9 @@ select (select s.dirty from governance.summary s where s.is_current) as dirty_de
        sum(coalesce(p.batches_total, p.batches_done))::bigint as batches_total
 from p;
 comment on view governance.metrics is
-'What S2 39.7 has watched, one row: marks that wait (dirty_depth), verdicts past their time that wait (stale_count; 10000: or more), open dead letters (dlq_depth; 10000: or more), of the five workers'' cursors the longest lag and the oldest beat, and their batches done and total.';
+    'What S2 39.7 has watched, one row: marks that wait (dirty_depth), verdicts past their time that wait '
+    '(stale_count; 10000: or more), open dead letters (dlq_depth; 10000: or more), of the five workers'' cursors the '
+    'longest lag and the oldest beat, and their batches done and total.';
 
 create or replace function governance.find(candidate_key text, ruleset_version text default null)
 returns table (
@@ -113,11 +127,14 @@ set search_path = pg_catalog, pg_temp
 as $$
     select c.candidate_key, c.ruleset_version, c.collection_name, c.entity_code, c.canonical_address,
            coalesce(g.input_quality_state, 'pending'), v.candidate_verdict,
-           v.candidate_id is null or exists (select from governance.mark m where m.candidate_id = c.id), v.scanned_at, v.stale_after
+           v.candidate_id is null or exists (select from governance.mark m where m.candidate_id = c.id), v.scanned_at,
+           v.stale_after
     from governance.candidate c
     left join governance.gated g on g.candidate_id = c.id
     left join governance.verdict v on v.candidate_id = c.id
     where c.candidate_key = find.candidate_key
       and c.ruleset_version = coalesce(find.ruleset_version, (governance.current_ruleset()).ruleset_version)
 $$;
-comment on function governance.find(text, text) is 'The state of one candidate, by its key; ruleset_version: null (default): the current one. dirty: it is to be judged, for the first time or anew.';
+comment on function governance.find(text, text) is
+    'The state of one candidate, by its key; ruleset_version: null (default): the current one. dirty: it is to be '
+    'judged, for the first time or anew.';

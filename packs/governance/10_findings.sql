@@ -13,12 +13,14 @@ as $$
         when w.worker = 'gov_handoff_intake' and kind = 'dlq_overflow' then 'handoff_dlq_overflow'
         when w.worker = 'gov_candidate_scan' and kind = 'cursor_lag' then 'candidate_scan_lag'
         when kind = 'dlq_overflow' then 'cursor_dlq_overflow'
-        when kind in ('cursor_lag', 'cursor_dlq', 'cursor_silent_gap', 'cursor_lease_conflict', 'cursor_watermark_regression',
-                      'group_invalidation_storm') then kind end
+        when kind in ('cursor_lag', 'cursor_dlq', 'cursor_silent_gap', 'cursor_lease_conflict',
+                      'cursor_watermark_regression', 'group_invalidation_storm') then kind end
     from (select split_part(subject, '/', 1)) w (worker)
     where w.worker = any (governance.worker_names())
 $$;
-comment on function governance.finding_type(text, text) is 'The event type of a finding; null: it is none of the five workers'', or none that S2 names. subject: worker, or worker/source/shard.';
+comment on function governance.finding_type(text, text) is
+    'The event type of a finding; null: it is none of the five workers'', or none that S2 names. subject: worker, or '
+    'worker/source/shard.';
 
 create or replace function governance.finding_told()
 returns trigger
@@ -42,7 +44,8 @@ begin
     return null;
 end
 $$;
-comment on function governance.finding_told() is 'Trigger: emits a finding of the five workers as an event of the domain governance, where its type is enabled.';
+comment on function governance.finding_told() is
+    'Trigger: emits a finding of the five workers as an event of the domain governance, where its type is enabled.';
 
 create or replace trigger governance_finding_opened
 after insert on tidemark.finding
@@ -51,4 +54,5 @@ comment on trigger governance_finding_opened on tidemark.finding is 'Emits the f
 create or replace trigger governance_finding_rose
 after update of severity on tidemark.finding
 for each row when (new.closed_at is null and new.severity > old.severity) execute function governance.finding_told();
-comment on trigger governance_finding_rose on tidemark.finding is 'Emits a finding of the pack governance again where it has become worse.';
+comment on trigger governance_finding_rose on tidemark.finding is
+    'Emits a finding of the pack governance again where it has become worse.';

@@ -1,15 +1,18 @@
--- A way in from an event_outbox as S0 and S1 have it: a worker reads the old table, and emits what it finds. The table is
--- never written.
+-- A way in from an event_outbox as S0 and S1 have it: a worker reads the old table, and emits what it finds. The table
+-- is never written.
 
 create table if not exists governance.old_outbox (
     source text primary key references tidemark.source,
     columns jsonb not null,
     domains jsonb not null default '{}' constraint domains_is_an_object check (jsonb_typeof(domains) = 'object')
 );
-comment on table governance.old_outbox is 'Old event_outbox tables that are brought in, and which of their columns is what. Written by governance.bring_in.';
+comment on table governance.old_outbox is
+    'Old event_outbox tables that are brought in, and which of their columns is what. Written by governance.bring_in.';
 comment on column governance.old_outbox.source is 'tidemark.source.source.';
-comment on column governance.old_outbox.columns is 'Field of tidemark.emit → expression over the row r, made of the names of columns.';
-comment on column governance.old_outbox.domains is 'Domain there → domain here; null: its events are passed over. Others keep their name.';
+comment on column governance.old_outbox.columns is
+    'Field of tidemark.emit → expression over the row r, made of the names of columns.';
+comment on column governance.old_outbox.domains is
+    'Domain there → domain here; null: its events are passed over. Others keep their name.';
 
 create or replace function governance.old_events(rows anyarray)
 returns jsonb
@@ -28,25 +31,35 @@ begin
     join governance.old_outbox o on o.source = s.source
     where a.oid = pg_typeof(rows) order by o.source limit 1;
     if old is null then
-        raise exception using errcode = '42P01', message = format('governance brings in no table of %s', pg_typeof(rows)),
+        raise exception using errcode = '42P01',
+            message = format('governance brings in no table of %s', pg_typeof(rows)),
             hint = 'Attach it: select governance.bring_in(''schema.event_outbox'');';
     end if;
     execute format('
-select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(%s)) || jsonb_build_object(''payload'', %s) order by x.n), ''[]'')
+select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(%s)) || jsonb_build_object(''payload'', %s)
+                          order by x.n), ''[]'')
 from (select row_number() over () as n, r from unnest($1) r) x, lateral (select (x.r).*) r,
      lateral (select %s as domain) d
 where not coalesce($2 -> d.domain = ''null'', false)',
-        (select string_agg(format('%L, %s', c.key, case c.key when 'domain' then 'coalesce($2 ->> d.domain, d.domain)' else c.value end), ', ')
+        (select string_agg(format('%L, %s', c.key,
+                                  case c.key when 'domain' then 'coalesce($2 ->> d.domain, d.domain)' else c.value end),
+                           ', ')
          from jsonb_each_text(old.columns) c where c.key <> 'payload'),
         coalesce(old.columns ->> 'payload', '''{}''::jsonb'), old.columns ->> 'domain')
     into events using rows, old.domains;
-    -- As the role that runs the worker: what it may not emit it does not. A row that was brought in before is not again.
+    -- As the role that runs the worker: what it may not emit it does not. A row that was brought in before is not
+    -- again.
     select count(e.event_id) into emitted from tidemark.emit_many_strict(events) e;
-    return jsonb_build_object('rows_seen', cardinality(rows), 'emitted', emitted, 'there_already', jsonb_array_length(events) - emitted,
+    return jsonb_build_object('rows_seen', cardinality(rows), 'emitted', emitted,
+                              'there_already', jsonb_array_length(events) - emitted,
                               'passed_over', cardinality(rows) - jsonb_array_length(events));
 end
 $$;
-comment on function governance.old_events(anyarray) is 'Handler of the worker that governance.bring_in makes: emits the rows of an old event_outbox, with the rights of the role that runs the worker: in the order of written_at, then of id, but a row that failed comes when it is tried again, behind later ones of its subject. Each once: one that is read again after emit_key.retention is emitted again.';
+comment on function governance.old_events(anyarray) is
+    'Handler of the worker that governance.bring_in makes: emits the rows of an old event_outbox, with the rights of '
+    'the role that runs the worker: in the order of written_at, then of id, but a row that failed comes when it is '
+    'tried again, behind later ones of its subject. Each once: one that is read again after emit_key.retention is '
+    'emitted again.';
 
 create or replace function governance.bring_in(
     relation regclass,
@@ -64,7 +77,8 @@ declare
     named constant jsonb := jsonb_build_object(
         'id', 'id', 'domain', 'event_domain', 'type', 'event_type', 'stream', 'event_stream', 'lane', 'delivery_lane',
         'severity', 'event_severity', 'subject_table', 'event_subject_table', 'subject_ref', 'event_subject_ref',
-        'actor', 'actor_ref', 'payload', 'safe_payload', 'occurred_at', 'occurred_at', 'written_at', 'created_at') || bring_in.columns;
+        'actor', 'actor_ref', 'payload', 'safe_payload', 'occurred_at', 'occurred_at',
+        'written_at', 'created_at') || bring_in.columns;
     name text;
     source_ text;
     worker_ text;
@@ -77,37 +91,50 @@ begin
     from pg_class r join pg_namespace n on n.oid = r.relnamespace where r.oid = bring_in.relation;
     worker_ := source_;
     select k into wrong from jsonb_object_keys(bring_in.columns) k
-    where k not in ('id', 'domain', 'type', 'stream', 'lane', 'severity', 'subject_table', 'subject_ref', 'actor', 'payload',
-                    'occurred_at', 'written_at') limit 1;
+    where k not in ('id', 'domain', 'type', 'stream', 'lane', 'severity', 'subject_table', 'subject_ref', 'actor',
+                    'payload', 'occurred_at', 'written_at') limit 1;
     if found then
         raise exception using errcode = 'TM005', message = format('an event has no "%s"', wrong),
-            hint = 'Fields: id, domain, type, stream, lane, severity, subject_table, subject_ref, actor, payload, occurred_at, written_at.';
+            hint = 'Fields: id, domain, type, stream, lane, severity, subject_table, subject_ref, actor, payload, '
+                'occurred_at, written_at.';
     end if;
 
     for c in
         select f.key as field, f.value as column_name, t.typname, a.attname is not null as there,
                coalesce(t.typnamespace = 'pg_catalog'::regnamespace, false) as built_in
         from jsonb_each_text(named) f
-        left join pg_attribute a on a.attrelid = bring_in.relation and a.attname = f.value and a.attnum > 0 and not a.attisdropped
+        left join pg_attribute a on a.attrelid = bring_in.relation and a.attname = f.value and a.attnum > 0
+            and not a.attisdropped
         left join pg_type t on t.oid = a.atttypid
         order by f.key
     loop
-        if not c.there and (bring_in.columns ->> c.field is not null or c.field in ('id', 'domain', 'type', 'written_at')) then
-            raise exception using errcode = 'TM005', message = format('table %s has no column %s', name, coalesce(c.column_name, 'for ' || c.field)),
+        if not c.there
+            and (bring_in.columns ->> c.field is not null or c.field in ('id', 'domain', 'type', 'written_at')) then
+            raise exception using errcode = 'TM005',
+                message = format('table %s has no column %s', name, coalesce(c.column_name, 'for ' || c.field)),
                 hint = format('Name the column: columns => ''{"%s": "…"}''.', c.field);
         elsif c.field in ('payload', 'occurred_at', 'written_at') and c.there
-              and not (c.built_in and c.typname = any (case c.field when 'payload' then array['json', 'jsonb'] else array['timestamptz', 'timestamp'] end))
+              and not (c.built_in
+                       and c.typname = any (case c.field when 'payload' then array['json', 'jsonb']
+                                                 else array['timestamptz', 'timestamp'] end))
         then
-            raise exception using errcode = 'TM005', message = format('column %s of table %s is %s, and must be %s', c.column_name, name, c.typname,
-                                                                      case c.field when 'payload' then 'json or jsonb' else 'a timestamp' end);
+            raise exception using errcode = 'TM005',
+                message = format('column %s of table %s is %s, and must be %s', c.column_name, name, c.typname,
+                                 case c.field when 'payload' then 'json or jsonb' else 'a timestamp' end);
         end if;
         continue when not c.there or c.field = 'written_at';
         made := made || case c.field
             -- Its identity: whoever reads a row again emits nothing twice.
-            when 'id' then jsonb_build_object('idempotency_key', format('%L || %s', 'event_outbox/' || name || '/', governance.as_text(c.column_name)))
-            when 'payload' then jsonb_build_object('payload', format('coalesce(%s::jsonb, ''{}'')', governance.as_text(c.column_name)))
-            when 'occurred_at' then jsonb_build_object('occurred_at', case c.typname when 'timestamptz' then format('r.%I', c.column_name)
-                else format('r.%I at time zone %L', c.column_name, coalesce(bring_in.source ->> 'time_zone', 'UTC')) end)
+            when 'id'
+                 then jsonb_build_object('idempotency_key', format('%L || %s', 'event_outbox/' || name || '/',
+                                                                   governance.as_text(c.column_name)))
+            when 'payload'
+                 then jsonb_build_object('payload', format('coalesce(%s::jsonb, ''{}'')',
+                                                           governance.as_text(c.column_name)))
+            when 'occurred_at' then jsonb_build_object('occurred_at', case c.typname
+                when 'timestamptz' then format('r.%I', c.column_name)
+                else format('r.%I at time zone %L', c.column_name,
+                            coalesce(bring_in.source ->> 'time_zone', 'UTC')) end)
             else jsonb_build_object(c.field, governance.as_text(c.column_name)) end;
     end loop;
     -- Events of one subject have one key.
@@ -119,7 +146,9 @@ begin
     insert into governance.old_outbox (source, columns, domains) values (source_, made, bring_in.domains)
     on conflict (source) do update set columns = excluded.columns, domains = excluded.domains;
     if not exists (select from tidemark.worker w where w.worker = worker_) then
-        perform tidemark.worker_set(worker_, jsonb_build_object('source', 'table', 'handler', 'sql', 'handler_ref', 'governance.old_events',
+        perform tidemark.worker_set(worker_,
+                                    jsonb_build_object('source', 'table', 'handler', 'sql',
+                                                       'handler_ref', 'governance.old_events',
             'description', format('Brings the events of %s in.', name)), bring_in.reason);
     end if;
     if not exists (select from tidemark.worker_cursor k where k.worker = worker_ and k.source = source_) then
@@ -128,4 +157,9 @@ begin
 end
 $$;
 comment on function governance.bring_in(regclass, jsonb, jsonb, jsonb, text) is
-'Makes a worker, named as the table with _in, that emits the rows of an old event_outbox, which is never written. columns: where they are not called as in S0 and S1, {"domain": "event_domain", "payload": "safe_payload", "written_at": "created_at", …}. domains: {"system": "old_system"} renames a domain, null passes its events over. source: name ("source") and columns of tidemark.source; default safety clock. The role that runs the worker needs select on the table, tidemark_emitter, and grants for restricted domains; types are registered first. Returns the source. Raises TM005 naming what does not fit, and what tidemark.source_set raises.';
+    'Makes a worker, named as the table with _in, that emits the rows of an old event_outbox, which is never written. '
+    'columns: where they are not called as in S0 and S1, {"domain": "event_domain", "payload": "safe_payload", '
+    '"written_at": "created_at", …}. domains: {"system": "old_system"} renames a domain, null passes its events over. '
+    'source: name ("source") and columns of tidemark.source; default safety clock. The role that runs the worker '
+    'needs select on the table, tidemark_emitter, and grants for restricted domains; types are registered first. '
+    'Returns the source. Raises TM005 naming what does not fit, and what tidemark.source_set raises.';

@@ -1,23 +1,27 @@
 -- Vocabulary: the domain and its event types.
 
-select tidemark.domain_set('governance', '{"metadata_only": true, "restricted": true, "description": "Candidates of governance, and the workers that look after them."}',
+select tidemark.domain_set('governance', '{"metadata_only": true, "restricted": true, "description": "Candidates of '
+                                         'governance, and the workers that look after them."}',
                            'pack governance')
 where not exists (select from tidemark.domain d where d.domain = 'governance');
 
 -- Events that come once a candidate, or once a page, are off at first: a million rows would be a million events.
-select tidemark.type_set('governance', v.type, jsonb_build_object('version', 1, 'description', v.description, 'schema', v.schema)
-           || case when e.type is null and not v.enabled then '{"enabled": false}'::jsonb else '{}' end, 'pack governance')
+select tidemark.type_set('governance', v.type,
+                         jsonb_build_object('version', 1, 'description', v.description, 'schema', v.schema)
+           || case when e.type is null and not v.enabled then '{"enabled": false}'::jsonb else '{}' end,
+           'pack governance')
 from (
     select w.worker || '.heartbeat', 'Worker ' || w.worker || ' has done a page.', false, jsonb '{
         "type": "object", "required": ["rows_seen"],
-        "properties": {"rows_seen": {"type": "integer", "minimum": 0}, "dirty_marked": {"type": "integer", "minimum": 0},
+        "properties": {"rows_seen": {"type": "integer", "minimum": 0},
+                       "dirty_marked": {"type": "integer", "minimum": 0},
                        "ruleset_version": {"type": "string"}, "snapshot_ref": {"type": "integer"}}}'
     from unnest(governance.worker_names()) w (worker)
     union all
     select f.type, f.description, true, jsonb '{
         "type": "object", "required": ["subject"],
-        "properties": {"subject": {"type": "string", "minLength": 1}, "severity": {"type": "string"}, "finding_id": {"type": "integer"},
-                       "count": {"type": "integer"}}}'
+        "properties": {"subject": {"type": "string", "minLength": 1}, "severity": {"type": "string"},
+                       "finding_id": {"type": "integer"}, "count": {"type": "integer"}}}'
     from (values
         ('cursor_lag', 'A worker''s cursor is far behind.'),
         ('cursor_dlq', 'A row was dead-lettered.'),
@@ -37,11 +41,13 @@ from (
         "properties": {"candidate_key": {"type": "string", "minLength": 1}, "ruleset_version": {"type": "string"}}}'),
     ('verdict_proposed', 'A candidate has its first verdict, or another one than before.', false, '{
         "type": "object", "required": ["candidate_key", "ruleset_version", "verdict"],
-        "properties": {"candidate_key": {"type": "string", "minLength": 1}, "ruleset_version": {"type": "string"}, "verdict": {"type": "string"}}}'),
+        "properties": {"candidate_key": {"type": "string", "minLength": 1}, "ruleset_version": {"type": "string"},
+                       "verdict": {"type": "string"}}}'),
     ('audit_snapshot', 'A full audit is through.', true, '{
         "type": "object", "required": ["snapshot_ref", "rows_seen"],
-        "properties": {"snapshot_ref": {"type": "integer"}, "ruleset_version": {"type": "string"}, "rows_seen": {"type": "integer"},
-                       "missing": {"type": "integer"}, "dirty_marked": {"type": "integer"}, "states": {"type": "object"},
+        "properties": {"snapshot_ref": {"type": "integer"}, "ruleset_version": {"type": "string"},
+                       "rows_seen": {"type": "integer"}, "missing": {"type": "integer"},
+                       "dirty_marked": {"type": "integer"}, "states": {"type": "object"},
                        "verdicts": {"type": "object"}}}')
 ) v (type, description, enabled, schema)
 left join tidemark.event_type e on e.domain = 'governance' and e.type = v.type;

@@ -9,18 +9,20 @@ from (values
         "key_columns": ["candidate_id"], "description": "Candidates that came through the gate."}'),
     ('governance_mark', '{"table": "governance.mark", "id_column": "id", "safety": "sequence",
         "key_columns": ["candidate_id"], "description": "Candidates that are dirty."}'),
-    ('governance_verdict', '{"table": "governance.verdict", "id_column": "candidate_id", "timestamp_column": "stale_after",
-        "safety": "declared", "sweep_window": "1 hour", "key_columns": ["candidate_id"], "description": "Verdicts, when their time is over."}'),
+    ('governance_verdict', '{"table": "governance.verdict", "id_column": "candidate_id",
+        "timestamp_column": "stale_after", "safety": "declared", "sweep_window": "1 hour",
+        "key_columns": ["candidate_id"], "description": "Verdicts, when their time is over."}'),
     ('governance_audit_step', '{"table": "governance.audit_step", "id_column": "id", "timestamp_column": "due_at",
         "safety": "declared", "sweep_window": "1 hour", "description": "Steps of the full audit, when they are due."}')
 ) v (source, definition)
 where not exists (select from tidemark.source s where s.source = v.source);
 
--- The guards of S2 39.7, which names them and leaves their figures to the operator: by day a second between two passes, a
--- pause while others wait for locks or a standby is behind; the intake gathers changes of one candidate, and is slowed down
--- by a storm of them.
-select tidemark.worker_set(v.worker, jsonb '{"source": "table", "handler": "sql", "off_peak": "20:00-06:00 UTC", "peak_pause": "1 second",
-        "lock_wait_limit": 20, "replication_lag_limit": "30 seconds"}' || v.definition, 'pack governance')
+-- The guards of S2 39.7, which names them and leaves their figures to the operator: by day a second between two passes,
+-- a pause while others wait for locks or a standby is behind; the intake gathers changes of one candidate, and is
+-- slowed down by a storm of them.
+select tidemark.worker_set(v.worker, jsonb '{"source": "table", "handler": "sql", "off_peak": "20:00-06:00 UTC",
+        "peak_pause": "1 second", "lock_wait_limit": 20, "replication_lag_limit": "30 seconds"}' || v.definition,
+                           'pack governance')
 from (values
     ('gov_backfill_sweep', jsonb '{"handler_ref": "governance.backfill",
         "description": "Adds a candidate for each row of the birth tables."}'),

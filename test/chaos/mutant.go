@@ -148,7 +148,7 @@ var mutants = func() map[string]mutant {
 			name: "nonumbering", by: "I11", tells: "tables: a sequence that was restarted is not told from the one that was read",
 			sql: []edit{
 				{"source_problem", "cursor.metadata ->> 'numbering' is distinct from", "false and cursor.metadata ->> 'numbering' is distinct from"},
-				{"source_restarted", "elsif s.safety = 'sequence' and", "elsif false and s.safety = 'sequence' and"},
+				{"source_restarted", "elsif s.safety = 'sequence'", "elsif false and s.safety = 'sequence'"},
 			},
 			scenes: []string{"table-truncate"},
 		},

@@ -24,15 +24,18 @@ declare
 begin
     select c.*, n.nspname, k.relation as parent into mine
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
-    left join lateral (select p.relid::text as relation from pg_partition_ancestors(c.oid) with ordinality p (relid, ord)
+    left join lateral (select p.relid::text as relation
+                       from pg_partition_ancestors(c.oid) with ordinality p (relid, ord)
                        where c.relispartition order by p.ord desc limit 1) k on true
     where c.oid = capture_attach.relation;
     if mine.nspname in ('tidemark', 'pg_catalog', 'information_schema', 'pg_toast') then
-        problem := format('%s is not captured: it is a table of %s itself', name, case mine.nspname when 'tidemark' then 'Tidemark' else 'PostgreSQL' end);
+        problem := format('%s is not captured: it is a table of %s itself', name,
+                          case mine.nspname when 'tidemark' then 'Tidemark' else 'PostgreSQL' end);
         advice := 'Tidemark''s own changes are in tidemark.audit.';
     elsif mine.relkind in ('v', 'm', 'f', 'S', 'i', 'I', 'c', 't') then
-        problem := format('%s is %s, not a table', name, case mine.relkind when 'v' then 'a view' when 'm' then 'a materialized view'
-                                                         when 'f' then 'a foreign table' when 'S' then 'a sequence' else 'something else' end);
+        problem := format('%s is %s, not a table', name,
+                          case mine.relkind when 'v' then 'a view' when 'm' then 'a materialized view'
+                          when 'f' then 'a foreign table' when 'S' then 'a sequence' else 'something else' end);
         advice := 'Attach the tables below it.';
     elsif mine.relpersistence = 't' then
         problem := format('%s is a temporary table', name);
@@ -45,22 +48,28 @@ begin
         problem := format('must be owner of table %s', name);
         advice := format('Attach it as %I, who needs tidemark_admin for that.', mine.relowner::regrole::text);
     elsif not exists (select from tidemark.inbound_route r
-                      where r.source_object_kind = 'table' and r.source_schema = mine.nspname and r.source_table = mine.relname) then
+                      where r.source_object_kind = 'table' and r.source_schema = mine.nspname
+                        and r.source_table = mine.relname) then
         problem := format('%s has no inbound route', name);
         advice := format('Make one first: select tidemark.inbound_route_set(''CODE'', ''%s'');', jsonb_build_object(
-            'source_schema', mine.nspname, 'source_table', mine.relname, 'sql_event', 'insert', 'domain', '…', 'type', '…'));
+            'source_schema', mine.nspname, 'source_table', mine.relname, 'sql_event', 'insert', 'domain', '…',
+            'type', '…'));
     else
         select format('inbound route %s: %s has no column %s that can be shown', r.route_code, name, c.missing),
                'Virtual generated columns cannot be; change payload_columns.'
         into problem, advice
-        from tidemark.inbound_route r cross join lateral tidemark.capture_columns(capture_attach.relation, r.payload_columns) c
-        where r.source_object_kind = 'table' and r.source_schema = mine.nspname and r.source_table = mine.relname and c.missing is not null
+        from tidemark.inbound_route r
+        cross join lateral tidemark.capture_columns(capture_attach.relation, r.payload_columns) c
+        where r.source_object_kind = 'table' and r.source_schema = mine.nspname and r.source_table = mine.relname
+          and c.missing is not null
         order by r.route_code limit 1;
         if not found then
-            select format('trigger %I of %s is there already, and is not Tidemark''s', t.tgname, name), 'Rename it.' into problem, advice
+            select format('trigger %I of %s is there already, and is not Tidemark''s', t.tgname, name),
+                   'Rename it.' into problem, advice
             from pg_trigger t
             where t.tgrelid = capture_attach.relation and t.tgname like 'tidemark\_capture\_%'
-              and not exists (select from tidemark.capture_attached x where x.relation = t.tgrelid and x.trigger_name = t.tgname and x.as_attached)
+              and not exists (select from tidemark.capture_attached x
+                              where x.relation = t.tgrelid and x.trigger_name = t.tgname and x.as_attached)
             limit 1;
         end if;
     end if;
@@ -71,13 +80,16 @@ begin
     for operation, route, route_code in
         select r.sql_event, r.id, r.route_code from tidemark.inbound_route r
         where r.source_object_kind = 'table' and r.source_schema = mine.nspname and r.source_table = mine.relname
-          and not exists (select from tidemark.capture_attached t where t.relation = capture_attach.relation and t.operation = r.sql_event and t.as_attached)
+          and not exists (select from tidemark.capture_attached t
+                          where t.relation = capture_attach.relation and t.operation = r.sql_event and t.as_attached)
         order by array_position(array['insert', 'update', 'delete', 'truncate'], r.sql_event)
     loop
         statement := format('select tidemark.capture_make(%L)', route_code);
         return next;
         statements := statements || statement;
-        statement := format('create trigger tidemark_capture_%1$s after %1$s on %2$s%3$s for each statement execute function tidemark.capture_%4$s()',
+        statement :=
+            format('create trigger tidemark_capture_%1$s after %1$s on %2$s%3$s for each statement execute function '
+                   'tidemark.capture_%4$s()',
             operation, name, case operation
                 when 'insert' then ' referencing new table as tidemark_new'
                 when 'update' then ' referencing old table as tidemark_old new table as tidemark_new'
@@ -91,7 +103,8 @@ begin
         end if;
     end loop;
     if statements = '{}' then
-        raise exception using errcode = 'TM005', message = format('%s is attached already, for every operation that has an inbound route', name),
+        raise exception using errcode = 'TM005',
+            message = format('%s is attached already, for every operation that has an inbound route', name),
             hint = 'See: select * from tidemark.capture_list;';
     elsif not dry_run then
         perform tidemark.capture_record('capture_attach', capture_attach.relation, capture_attach.reason, statements);
@@ -102,5 +115,9 @@ begin
 end
 $$;
 comment on function tidemark.capture_attach(regclass, text, boolean, boolean) is
-'Puts triggers, each with a function made for the table (tidemark.capture_make), on a table of the caller''s, for each operation that has an inbound route, and returns the SQL, a row for each statement. dry_run (default false): returns it only. always (default false): they fire for replicated changes too. Gives up after 3 s of waiting for the table (55P03): call it again. Raises TM005 where the table cannot be attached, or is already; 42501 for another owner''s table.';
+    'Puts triggers, each with a function made for the table (tidemark.capture_make), on a table of the caller''s, for '
+    'each operation that has an inbound route, and returns the SQL, a row for each statement. dry_run (default '
+    'false): returns it only. always (default false): they fire for replicated changes too. Gives up after 3 s of '
+    'waiting for the table (55P03): call it again. Raises TM005 where the table cannot be attached, or is already; '
+    '42501 for another owner''s table.';
 grant execute on function tidemark.capture_attach(regclass, text, boolean, boolean) to tidemark_admin;

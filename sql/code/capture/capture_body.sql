@@ -34,9 +34,10 @@ begin
         end if;
     end if;
 $own$,
-            schema_name, table_name, relation::oid, upper(route.sql_event), route.payload_columns, route.idempotency_policy,
-            case route.sql_event when 'truncate' then 'true'
-                else format('tidemark.capture_is_made(%s, %L)', relation::oid, tidemark.capture_fingerprint(relation)) end,
+            schema_name, table_name, relation::oid, upper(route.sql_event), route.payload_columns,
+            route.idempotency_policy, case route.sql_event when 'truncate' then 'true'
+                else format('tidemark.capture_is_made(%s, %L)', relation::oid,
+                            tidemark.capture_fingerprint(relation)) end,
             case route.sql_event when 'truncate' then '' when 'delete' then ' and exists (select from tidemark_old)'
                 else ' and exists (select from tidemark_new)' end,
             route.sql_event, written, route.domain, route.type);
@@ -44,5 +45,7 @@ $own$,
     return replace(tidemark.capture_template(), '{the table''s own statement}', own);
 end
 $$;
-comment on function tidemark.capture_body(regclass, tidemark.inbound_route) is 'The body of the trigger function of one inbound route: tidemark.capture_template with the statement of its table, which PostgreSQL then plans once a session.';
+comment on function tidemark.capture_body(regclass, tidemark.inbound_route) is
+    'The body of the trigger function of one inbound route: tidemark.capture_template with the statement of its '
+    'table, which PostgreSQL then plans once a session.';
 grant execute on function tidemark.capture_body(regclass, tidemark.inbound_route) to tidemark_reader;

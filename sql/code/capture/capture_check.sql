@@ -5,12 +5,14 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
     with route as (
-        select r.*, format('%I.%I', r.source_schema, r.source_table) as name, c.oid as relation, c.relkind, c.relispartition,
-               a.relation is not null as attached, a.enabled as fires, a.as_attached, e.type is not null as registered, e.metadata_only
+        select r.*, format('%I.%I', r.source_schema, r.source_table) as name, c.oid as relation, c.relkind,
+               c.relispartition, a.relation is not null as attached, a.enabled as fires, a.as_attached,
+               e.type is not null as registered, e.metadata_only
         from tidemark.inbound_route r
         left join (pg_class c join pg_namespace n on n.oid = c.relnamespace)
             on n.nspname = r.source_schema and c.relname = r.source_table
-        left join tidemark.capture_attached a on r.source_object_kind = 'table' and a.relation = c.oid and a.operation = r.sql_event
+        left join tidemark.capture_attached a on r.source_object_kind = 'table' and a.relation = c.oid
+            and a.operation = r.sql_event
         left join tidemark.event_type e on e.domain = r.domain and e.type = r.type and e.enabled
     ), key as (
         select i.indrelid as relation, array_agg(a.attname::text) as columns
@@ -18,38 +20,45 @@ as $$
         where i.indisprimary group by 1
     ), found (object, status, problem, hint) as (
         -- A route may come before its table: a pack's does.
-        select 'route ' || r.route_code, case when r.enabled then 'fail' else 'warn' end, format('there is no table %s', r.name),
-               'Was it renamed? Change source_schema or source_table.'
+        select 'route ' || r.route_code, case when r.enabled then 'fail' else 'warn' end,
+               format('there is no table %s', r.name), 'Was it renamed? Change source_schema or source_table.'
         from route r where r.source_object_kind <> 'function' and r.relation is null
         union all
-        select 'route ' || r.route_code, case when r.enabled then 'fail' else 'warn' end, format('there is no function %s', r.name),
-               'Was it renamed? Change source_schema or source_table.'
+        select 'route ' || r.route_code, case when r.enabled then 'fail' else 'warn' end,
+               format('there is no function %s', r.name), 'Was it renamed? Change source_schema or source_table.'
         from route r
         where r.source_object_kind = 'function' and not exists (
             select from pg_proc p join pg_namespace n on n.oid = p.pronamespace
             where n.nspname = r.source_schema and p.proname = r.source_table)
         union all
         select 'route ' || r.route_code, case when r.enabled then 'fail' else 'warn' end,
-               format('%s has no trigger of the application''s that fires for %s: nothing calls tidemark.inbound_emit', r.name, r.sql_event),
+               format('%s has no trigger of the application''s that fires for %s: nothing calls tidemark.inbound_emit',
+                      r.name, r.sql_event),
                'Create it, or enable it.'
         from route r
         where r.source_object_kind = 'trigger' and r.relation is not null and not exists (
             select from pg_trigger t join pg_proc p on p.oid = t.tgfoid
             where t.tgrelid = r.relation and not t.tgisinternal and t.tgenabled in ('O', 'A')
               and p.pronamespace <> 'tidemark'::regnamespace
-              and t.tgtype & case r.sql_event when 'insert' then 4 when 'delete' then 8 when 'update' then 16 else 32 end <> 0)
+              and t.tgtype & case r.sql_event when 'insert' then 4 when 'delete' then 8 when 'update' then 16
+                                  else 32 end <> 0)
         union all
         select 'route ' || r.route_code, case when r.enabled then 'fail' else 'warn' end,
-               format('%s is %s, not a table', r.name, case r.relkind when 'v' then 'a view' when 'm' then 'a materialized view' when 'f' then 'a foreign table' else 'something else' end),
+               format('%s is %s, not a table', r.name,
+                      case r.relkind when 'v' then 'a view' when 'm' then 'a materialized view'
+                           when 'f' then 'a foreign table' else 'something else' end),
                'Capture the tables below it: change source_schema or source_table.'
         from route r where r.source_object_kind = 'table' and r.relkind not in ('r', 'p')
         union all
-        select 'route ' || r.route_code, 'fail', format('%s is not attached for %s: its changes leave nothing', r.name, r.sql_event),
+        select 'route ' || r.route_code, 'fail',
+               format('%s is not attached for %s: its changes leave nothing', r.name, r.sql_event),
                format('As its owner: tidemark capture attach %s --reason …', r.name)
         from route r
-        where r.source_object_kind = 'table' and r.enabled and r.relation is not null and r.relkind in ('r', 'p') and not r.attached
+        where r.source_object_kind = 'table' and r.enabled and r.relation is not null and r.relkind in ('r', 'p')
+          and not r.attached
         union all
-        select 'route ' || r.route_code, 'fail', format('%s has no column %s that can be shown', r.name, c.missing), 'Change payload_columns.'
+        select 'route ' || r.route_code, 'fail', format('%s has no column %s that can be shown', r.name, c.missing),
+               'Change payload_columns.'
         from route r cross join lateral tidemark.capture_columns(r.relation, r.payload_columns) c
         where r.source_object_kind = 'table' and r.relation is not null and c.missing is not null
         union all
@@ -59,7 +68,8 @@ as $$
         from route r where not r.registered
         union all
         select 'route ' || r.route_code, 'fail',
-               format('column %I of %s is a forbidden key, and domain %s is metadata-only: the events are refused', w.name, r.name, r.domain),
+               format('column %I of %s is a forbidden key, and domain %s is metadata-only: the events are refused',
+                      w.name, r.name, r.domain),
                'Take it out of payload_columns, or see tidemark.forbidden_key.'
         from route r left join key k on k.relation = r.relation
         cross join lateral unnest(r.payload_columns
@@ -75,26 +85,31 @@ as $$
         from (select distinct r.name, r.relation from route r where r.attached and r.sql_event <> 'truncate') x
         where not exists (select from key k where k.relation = x.relation)
         union all
-        select 'table ' || x.name, 'warn', 'other tables inherit from it: what is written to them by their own names is not captured', 'Attach these too.'
+        select 'table ' || x.name, 'warn', 'other tables inherit from it: what is written to them by their own names '
+                                           'is not captured', 'Attach these too.'
         from (select distinct r.name, r.relation from route r where r.attached and r.relkind = 'r') x
         where exists (select from pg_inherits i where i.inhparent = x.relation)
         union all
-        select 'table ' || x.name, 'warn', 'it is a partition: what is written by the name of its parent is not captured', 'Attach the parent.'
+        select 'table ' || x.name, 'warn',
+               'it is a partition: what is written by the name of its parent is not captured', 'Attach the parent.'
         from (select distinct r.name from route r where r.attached and r.relispartition) x
         union all
         select format('trigger %I of %I.%I', a.trigger_name, a.schema_name, a.table_name), 'fail',
                case when not a.as_attached then 'it is not as attach makes it: while its route is on, writers fail'
                     when a.enabled = 'D' then 'it is disabled: changes leave nothing'
                     else 'it fires for replicated changes only: others leave nothing' end,
-               case when a.as_attached then format('alter table %I.%I enable trigger %I', a.schema_name, a.table_name, a.trigger_name)
+               case when a.as_attached
+                         then format('alter table %I.%I enable trigger %I', a.schema_name, a.table_name, a.trigger_name)
                     else format('tidemark capture detach %I.%I, and attach it again', a.schema_name, a.table_name) end
         from tidemark.capture_attached a where not a.as_attached or a.enabled not in ('O', 'A')
         union all
         select format('trigger %I of %I.%I', a.trigger_name, a.schema_name, a.table_name), 'warn',
-               'it has no inbound route: it costs, and does nothing', format('tidemark capture detach %I.%I', a.schema_name, a.table_name)
+               'it has no inbound route: it costs, and does nothing',
+               format('tidemark capture detach %I.%I', a.schema_name, a.table_name)
         from tidemark.capture_attached a
         where not exists (
-            select from route r where r.source_object_kind = 'table' and r.relation = a.relation and r.sql_event = a.operation)
+            select from route r where r.source_object_kind = 'table' and r.relation = a.relation
+                                  and r.sql_event = a.operation)
         union all
         select 'function tidemark.' || c.object, 'fail', 'changed by hand since it was installed', 'tidemark migrate up'
         from tidemark.code c join pg_proc p on p.pronamespace = 'tidemark'::regnamespace and p.proname = c.object
@@ -102,11 +117,14 @@ as $$
           and c.installed is distinct from md5(pg_get_functiondef(p.oid))
         union all
         select format('function tidemark.%I', s.function_name), 'warn',
-               format('not what would be made now for %s of %I.%I: captures take the long way', s.operation, s.schema_name, s.table_name),
+               format('not what would be made now for %s of %I.%I: captures take the long way', s.operation,
+                      s.schema_name, s.table_name),
                'select tidemark.capture_refresh()'
         from tidemark.capture_stale s
     )
     select f.object, f.status, f.problem, f.hint from found f order by f.status, f.object, f.problem
 $$;
-comment on function tidemark.capture_check() is 'What is wrong with inbound routes and their triggers, a row each: status fail (changes are lost, writers fail, or events break the schema of their type) or warn. No row: nothing. Reads the catalogs only.';
+comment on function tidemark.capture_check() is
+    'What is wrong with inbound routes and their triggers, a row each: status fail (changes are lost, writers fail, '
+    'or events break the schema of their type) or warn. No row: nothing. Reads the catalogs only.';
 grant execute on function tidemark.capture_check() to tidemark_reader;

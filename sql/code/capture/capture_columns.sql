@@ -34,30 +34,43 @@ begin
             on i.indrelid = relation and i.indisprimary and k.ord <= i.indnkeyatts and k.attnum = a.attnum
         where a.attrelid = relation and a.attnum > 0 and not a.attisdropped
     ), expression as (
-        select a.*, format('format(''%%s'', n.c%s)', a.attnum) as text, format('%L, %s', a.name, format(a.json, 'n.c' || a.attnum)) as pair,
+        select a.*, format('format(''%%s'', n.c%s)', a.attnum) as text,
+               format('%L, %s', a.name, format(a.json, 'n.c' || a.attnum)) as pair,
                format('%L, %s', a.name, format(a.json, 'o.c' || a.attnum)) as old_pair,
                format('record_image_ne(row(n.c%1$s), row(o.c%1$s))', a.attnum) as differs
         from attribute a
     )
     select coalesce(string_agg(format('x.%I as c%s', e.name, e.attnum), ', ' order by e.attnum), '1 as c0'),
-           coalesce(case when count(e.in_key) > 1 then 'concat_ws('','', ' || string_agg(e.text, ', ' order by e.in_key) filter (where e.in_key > 0) || ')'
+           coalesce(case when count(e.in_key) > 1
+                              then 'concat_ws('','', '
+                                   || string_agg(e.text, ', ' order by e.in_key) filter (where e.in_key > 0) || ')'
                          else max(e.text) filter (where e.in_key > 0) end, 'null::text'),
-           coalesce('jsonb_build_object(' || string_agg(e.pair, ', ' order by e.in_key) filter (where e.in_key > 0) || ')', 'null::jsonb'),
-           coalesce('jsonb_build_object(' || string_agg(e.old_pair, ', ' order by e.in_key) filter (where e.in_key > 0) || ')', 'null::jsonb'),
+           coalesce('jsonb_build_object(' || string_agg(e.pair, ', ' order by e.in_key) filter (where e.in_key > 0)
+                    || ')', 'null::jsonb'),
+           coalesce('jsonb_build_object(' || string_agg(e.old_pair, ', ' order by e.in_key) filter (where e.in_key > 0)
+                    || ')', 'null::jsonb'),
            coalesce(string_agg(e.differs, ' or ') filter (where e.in_key > 0), 'false'),
-           'array_remove(array[' || coalesce(string_agg(format('case when %s then %L end', e.differs, e.name), ', ' order by e.attnum), '') || ']::text[], null)',
+           'array_remove(array['
+               || coalesce(string_agg(format('case when %s then %L end', e.differs, e.name), ', ' order by e.attnum),
+                           '') || ']::text[], null)',
            -- A function takes 100 arguments at most.
            coalesce((select string_agg('jsonb_build_object(' || x.pairs || ')', ' || ' order by x.chunk)
-                     from (select (s.in_contract - 1) / 50 as chunk, string_agg(s.pair, ', ' order by s.in_contract) as pairs
+                     from (select (s.in_contract - 1) / 50 as chunk,
+                                  string_agg(s.pair, ', ' order by s.in_contract) as pairs
                            from expression s where s.in_contract > 0 group by 1) x), 'null::jsonb'),
            coalesce(string_agg(format('coalesce(octet_length(format(''%%s'', n.c%s)), 0)::bigint', e.attnum), ' + ')
                     filter (where e.in_contract > 0 and e.of_any_length), '0'),
            coalesce(bool_or(e.is_json) filter (where e.in_contract > 0), false),
-           (select string_agg(quote_ident(w.name), ', ' order by w.ord) from unnest(contract) with ordinality w (name, ord)
+           (select string_agg(quote_ident(w.name), ', ' order by w.ord)
+            from unnest(contract) with ordinality w (name, ord)
             where not exists (select from attribute a where a.name = w.name and a.in_contract > 0))
     into names, key_text, key_json, old_key_json, key_changed, changed, shown, bytes, may_fail, missing
     from expression e;
 end
 $$;
-comment on function tidemark.capture_columns(regclass, text[]) is 'SQL over a row n of a transition table (and o, the row before), whose columns are named c and their number: the primary key as text and as JSON, which columns changed, the contract''s columns as JSON and their bytes. names: the columns of the table x under these names, which no variable can be taken for. may_fail: JSON among them may be unreadable. missing: columns of the contract that the table has not, or cannot show.';
+comment on function tidemark.capture_columns(regclass, text[]) is
+    'SQL over a row n of a transition table (and o, the row before), whose columns are named c and their number: the '
+    'primary key as text and as JSON, which columns changed, the contract''s columns as JSON and their bytes. names: '
+    'the columns of the table x under these names, which no variable can be taken for. may_fail: JSON among them may '
+    'be unreadable. missing: columns of the contract that the table has not, or cannot show.';
 grant execute on function tidemark.capture_columns(regclass, text[]) to tidemark_reader;

@@ -11,14 +11,16 @@ declare
 begin
     -- A trigger that does not fire, and may be back before anything compares: a few rows of the catalogs.
     for r in
-        select c.oid as relation, format('%I.%I', n.nspname, c.relname) as name, string_agg(i.sql_event, ', ' order by i.sql_event) as deaf
+        select c.oid as relation, format('%I.%I', n.nspname, c.relname) as name,
+               string_agg(i.sql_event, ', ' order by i.sql_event) as deaf
         from tidemark.inbound_route i
         join pg_namespace n on n.nspname = i.source_schema
         join pg_class c on c.relnamespace = n.oid and c.relname = i.source_table and c.relkind in ('r', 'p')
         where i.source_object_kind = 'table' and i.enabled and not i.dry_run and not exists (
             select from tidemark.capture_attached a
             where a.relation = c.oid and a.operation = i.sql_event and a.as_attached and a.enabled in ('O', 'A'))
-          and not exists (select from tidemark.capture_gap g where g.name = format('%I.%I', n.nspname, c.relname) and g.resolved_at is null)
+          and not exists (select from tidemark.capture_gap g
+                          where g.name = format('%I.%I', n.nspname, c.relname) and g.resolved_at is null)
         group by 1, 2
     loop
         gap.relation := r.relation;
@@ -33,7 +35,8 @@ begin
     end loop;
 
     for r in
-        select i.route_code, sum(c.rows) as changes, max(c.at) as last, (array_agg(c.reason order by c.at desc))[1] as reason
+        select i.route_code, sum(c.rows) as changes, max(c.at) as last,
+               (array_agg(c.reason order by c.at desc))[1] as reason
         from tidemark.captured c join tidemark.inbound_route i on i.id = c.route_id
         where c.at > clock_timestamp() - interval '1 hour'
           and (c.outcome = 'failed' or c.outcome = 'unregistered' and not exists (
@@ -45,7 +48,8 @@ begin
         if not exists (select from tidemark.finding f where f.kind = 'capture_unwritten' and f.subject = r.route_code
                        and f.closed_at is null and f.last_seen_at >= r.last) then
             perform tidemark.finding_open('capture_unwritten', r.route_code, 'high',
-                format('%s of the last hour became no event: %s', case r.changes when 1 then '1 change' else r.changes || ' changes' end, r.reason));
+                format('%s of the last hour became no event: %s',
+                       case r.changes when 1 then '1 change' else r.changes || ' changes' end, r.reason));
         end if;
     end loop;
     perform tidemark.finding_close(f.kind, f.subject)
@@ -53,4 +57,8 @@ begin
     where f.kind = 'capture_unwritten' and f.closed_at is null and f.subject <> all (unwritten);
 end
 $$;
-comment on function tidemark.capture_findings() is 'tidemark.maintain''s part for captures: the finding capture_unwritten for each inbound route of which changes became no event in the last hour (its type is not registered, or the event could not be written and the route does not fail closed). Not in the users'' transactions, which must not wait for each other. Also the finding capture_gap, with its gap, for each table whose enabled route has no trigger that fires.';
+comment on function tidemark.capture_findings() is
+    'tidemark.maintain''s part for captures: the finding capture_unwritten for each inbound route of which changes '
+    'became no event in the last hour (its type is not registered, or the event could not be written and the route '
+    'does not fail closed). Not in the users'' transactions, which must not wait for each other. Also the finding '
+    'capture_gap, with its gap, for each table whose enabled route has no trigger that fires.';

@@ -7,7 +7,9 @@ as $$
         (select string_agg(concat_ws(' ', a.attnum, a.atttypid, a.attgenerated, a.attname), ',' order by a.attnum)
          from pg_attribute a where a.attrelid = relation and a.attnum > 0 and not a.attisdropped),
         ';',
-        (select concat_ws(' ', i.indkey, i.indnkeyatts) from pg_index i where i.indrelid = relation and i.indisprimary)))
+        (select concat_ws(' ', i.indkey, i.indnkeyatts) from pg_index i
+         where i.indrelid = relation and i.indisprimary)))
 $$;
-comment on function tidemark.capture_fingerprint(oid) is 'Of what tidemark.capture_columns reads of a table: its columns and its primary key.';
+comment on function tidemark.capture_fingerprint(oid) is
+    'Of what tidemark.capture_columns reads of a table: its columns and its primary key.';
 grant execute on function tidemark.capture_fingerprint(oid) to tidemark_reader;

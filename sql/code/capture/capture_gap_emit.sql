@@ -46,14 +46,18 @@ begin
     if part.missing is not null or part.key_json = 'null::jsonb' then
         raise exception using errcode = 'TM005',
             message = case when part.missing is not null
-                      then format('inbound route %s: %s has no column %s that can be shown', route.route_code, gap.name, part.missing)
-                      else format('%s has no primary key: which of its rows have no event cannot be told', gap.name) end,
+                      then format('inbound route %s: %s has no column %s that can be shown', route.route_code, gap.name,
+                                  part.missing)
+                      else format('%s has no primary key: which of its rows have no event cannot be told',
+                                  gap.name) end,
             hint = 'Change payload_columns, or accept the gap.';
     end if;
     looking := format($q$
-        select coalesce(array_agg(k.part), '{}') as parts, coalesce(array_agg(k.place), '{}') as places, coalesce(array_agg(k.ref), '{}') as refs
+        select coalesce(array_agg(k.part), '{}') as parts, coalesce(array_agg(k.place), '{}') as places,
+               coalesce(array_agg(k.ref), '{}') as refs
         from (
-            select n.part, n.place, %1$s as ref from (select x.xmin as written, x.tableoid as part, x.ctid as place, %2$s from %3$s x) n
+            select n.part, n.place, %1$s as ref
+            from (select x.xmin as written, x.tableoid as part, x.ctid as place, %2$s from %3$s x) n
             where not pg_visible_in_snapshot(tidemark.full_xid(n.written, $3), $1)
               and not exists (
                   select from tidemark.outbox o
@@ -74,14 +78,16 @@ begin
         execute looking into found_rows
         using gap.snapshot, gap.name, pg_snapshot_xmax(pg_current_snapshot()), gap.since, kept_parts, kept_places;
         here := 0;
-        stack := case when cardinality(found_rows.places) > 0 then array[1, cardinality(found_rows.places)] else '{}' end;
+        stack := case when cardinality(found_rows.places) > 0 then array[1, cardinality(found_rows.places)]
+                      else '{}' end;
         while cardinality(stack) > 0 loop
             first := stack[cardinality(stack) - 1];
             last := stack[cardinality(stack)];
             stack := stack[: cardinality(stack) - 2];
             begin
                 execute reading into shown
-                using found_rows.parts[first : last], found_rows.places[first : last], cardinality(route.payload_columns) > 0;
+                using found_rows.parts[first : last], found_rows.places[first : last],
+                    cardinality(route.payload_columns) > 0;
             exception when others or assert_failure then
                 if tidemark.is_transient(sqlstate) then
                     raise;
@@ -112,5 +118,10 @@ begin
 end
 $$;
 comment on function tidemark.capture_gap_emit(bigint, text) is
-'Emits up to 1000 rows of a gap''s table that were written since and have no event, as they are now: their payload has "reconciled": true, and the operation insert where inserts are captured, else update. complete: there were no more; then the gap is over, unless changes were counted that no row shows (others), which can only be accepted, or jsonb cannot hold a row, which is left in the gap (unreadable) until it is changed or accepted. Again, or twice at once: each row is emitted once. Needs SELECT on the table. Raises TM004, TM005, and what tidemark.emit raises for a row.';
+    'Emits up to 1000 rows of a gap''s table that were written since and have no event, as they are now: their '
+    'payload has "reconciled": true, and the operation insert where inserts are captured, else update. complete: '
+    'there were no more; then the gap is over, unless changes were counted that no row shows (others), which can only '
+    'be accepted, or jsonb cannot hold a row, which is left in the gap (unreadable) until it is changed or accepted. '
+    'Again, or twice at once: each row is emitted once. Needs SELECT on the table. Raises TM004, TM005, and what '
+    'tidemark.emit raises for a row.';
 grant execute on function tidemark.capture_gap_emit(bigint, text) to tidemark_admin;

@@ -20,5 +20,6 @@ begin
 end
 $$;
 comment on function tidemark.capture_gap_keep(bigint, text[]) is
-'Behind tidemark.capture_gap_emit: what is left of an open gap are these rows, each named by its key and the SQLSTATE, which jsonb cannot hold.';
+    'Behind tidemark.capture_gap_emit: what is left of an open gap are these rows, each named by its key and the '
+    'SQLSTATE, which jsonb cannot hold.';
 grant execute on function tidemark.capture_gap_keep(bigint, text[]) to tidemark_admin;

@@ -10,7 +10,8 @@ declare
     emitted bigint := 0;
 begin
     -- Two at once: the second waits, and finds the rows emitted.
-    select g.* into gap from tidemark.capture_gap g where g.id = capture_gap_write.id and g.resolved_at is null for update;
+    select g.* into gap from tidemark.capture_gap g where g.id = capture_gap_write.id and g.resolved_at is null
+    for update;
     if not found then
         return 0;
     end if;
@@ -21,9 +22,11 @@ begin
             select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
                 'domain', route.domain, 'type', route.type, 'stream', route.stream, 'subject_table', gap.name,
                 'key', r ->> 'ref', 'subject_ref', r ->> 'ref',
-                'idempotency_key', format('tidemark:gap/%s/%s', gap.id, encode(sha256(convert_to(r ->> 'primary_key', 'UTF8')), 'hex'))))
+                'idempotency_key', format('tidemark:gap/%s/%s', gap.id,
+                                          encode(sha256(convert_to(r ->> 'primary_key', 'UTF8')), 'hex'))))
                 || jsonb_build_object('payload', jsonb_build_object(
-                    'schema', route.source_schema, 'table', route.source_table, 'operation', route.sql_event, 'reconciled', true)
+                    'schema', route.source_schema, 'table', route.source_table, 'operation', route.sql_event,
+                    'reconciled', true)
                     || (r - 'ref')) order by e.ord)
             from jsonb_array_elements(rows_) with ordinality e (r, ord)), true, true);
         update tidemark.capture_gap g set emitted = g.emitted + jsonb_array_length(rows_) where g.id = gap.id;
@@ -35,5 +38,6 @@ begin
 end
 $$;
 comment on function tidemark.capture_gap_write(bigint, jsonb, boolean, text) is
-'Behind tidemark.capture_gap_emit: emits rows ({"ref", "primary_key", "columns"}) of a gap''s table, each once for the gap; complete: there are no more, and the gap is over unless changes were counted that no row shows.';
+    'Behind tidemark.capture_gap_emit: emits rows ({"ref", "primary_key", "columns"}) of a gap''s table, each once '
+    'for the gap; complete: there are no more, and the gap is over unless changes were counted that no row shows.';
 grant execute on function tidemark.capture_gap_write(bigint, jsonb, boolean, text) to tidemark_admin;

@@ -6,7 +6,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     if not (select r.rolsuper from pg_roles r where r.rolname = current_user) then
-        raise exception using errcode = '42501', message = 'the guard is an event trigger, which only a superuser may make or drop',
+        raise exception using errcode = '42501',
+            message = 'the guard is an event trigger, which only a superuser may make or drop',
             hint = format('As a superuser: select tidemark.capture_guard(%L, ''why'');', capture_guard."on");
     end if;
     perform tidemark.capture_record('capture_guard', null, capture_guard.reason, array[capture_guard."on"::text]);
@@ -19,5 +20,7 @@ begin
 end
 $$;
 comment on function tidemark.capture_guard(boolean, text) is
-'Puts up (true) or takes down (false) the event trigger tidemark_capture_guard, which refuses triggers that call functions of Tidemark on tables without an inbound route. Raises 42501 for who is no superuser, TM005 without a reason.';
+    'Puts up (true) or takes down (false) the event trigger tidemark_capture_guard, which refuses triggers that call '
+    'functions of Tidemark on tables without an inbound route. Raises 42501 for who is no superuser, TM005 without a '
+    'reason.';
 grant execute on function tidemark.capture_guard(boolean, text) to tidemark_admin;

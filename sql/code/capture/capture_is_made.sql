@@ -11,6 +11,9 @@ as $$
        and not exists (
            select from pg_trigger t
            where t.tgrelid = relation and t.tgfoid::regproc::text ~ '^tidemark\.capture_'
-             and (t.tgtype & 67 <> 0 or t.tgnewtable is null and t.tgtype & 20 > 0 or t.tgoldtable is null and t.tgtype & 24 > 0))
+             and (t.tgtype & 67 <> 0 or t.tgnewtable is null and t.tgtype & 20 > 0 or t.tgoldtable is null
+                  and t.tgtype & 24 > 0))
 $$;
-comment on function tidemark.capture_is_made(oid, text) is 'Whether a function of tidemark.capture_make still fits its table: capture_fingerprint is the same, and no trigger is other than attached.';
+comment on function tidemark.capture_is_made(oid, text) is
+    'Whether a function of tidemark.capture_make still fits its table: capture_fingerprint is the same, and no '
+    'trigger is other than attached.';

@@ -16,14 +16,16 @@ begin
     select r.* into route from tidemark.inbound_route r where r.route_code = capture_make.route_code;
     if route.source_object_kind <> 'table' then
         raise exception using errcode = 'TM005',
-            message = format('inbound route %s is of a %s, not of a table', capture_make.route_code, route.source_object_kind),
+            message = format('inbound route %s is of a %s, not of a table', capture_make.route_code,
+                             route.source_object_kind),
             hint = 'It has no trigger of Tidemark''s: the application calls tidemark.inbound_emit.';
     end if;
     -- Not by to_regclass: the log's owner may not use the schema.
     relation := (select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
                  where n.nspname = route.source_schema and c.relname = route.source_table);
     if relation is null then
-        raise exception using errcode = 'TM004', message = format('there is no inbound route "%s", or not its table', capture_make.route_code);
+        raise exception using errcode = 'TM004',
+            message = format('there is no inbound route "%s", or not its table', capture_make.route_code);
     end if;
     name := format('capture_%s', route.id);
     -- Two at once would fail with "tuple concurrently updated". Captures and readers pass this mode by. Not an advisory
@@ -31,22 +33,28 @@ begin
     begin
         lock table tidemark.inbound_route in share update exclusive mode;
     exception when lock_not_available then
-        raise exception using errcode = 'lock_not_available', message = 'another session is making functions of captured tables',
+        raise exception using errcode = 'lock_not_available',
+            message = 'another session is making functions of captured tables',
             hint = 'Call it again. Who holds it: select * from tidemark.lock_blame(''tidemark.inbound_route'');';
     end;
     body := tidemark.capture_body(relation, route);
-    if exists (select from pg_proc p where p.pronamespace = 'tidemark'::regnamespace and p.proname = name and p.prosrc = body) then
+    if exists (select from pg_proc p where p.pronamespace = 'tidemark'::regnamespace and p.proname = name
+                                       and p.prosrc = body) then
         return null;
     end if;
     -- A plan for the values of each statement would be no better, and be made each time.
-    execute format('create or replace function tidemark.%I() returns trigger language plpgsql volatile security definer '
-        'set search_path = pg_catalog, pg_temp %s set plan_cache_mode = force_generic_plan as %L', name, settings, body);
+    execute format('create or replace function tidemark.%I() returns trigger language plpgsql volatile security '
+                   'definer set search_path = pg_catalog, pg_temp %s set plan_cache_mode = force_generic_plan as %L',
+                   name, settings, body);
     execute format('revoke all on function tidemark.%I() from public', name);
     execute format('grant execute on function tidemark.%I() to tidemark_admin', name);
-    execute format('comment on function tidemark.%I() is %L', name, format('Captures for inbound route %s. Made by tidemark.capture_make.', route.route_code));
+    execute format('comment on function tidemark.%I() is %L', name,
+                   format('Captures for inbound route %s. Made by tidemark.capture_make.', route.route_code));
     return name;
 end
 $$;
 comment on function tidemark.capture_make(text) is
-'Makes the trigger function tidemark.capture_<id> for an inbound route, as its table is now, and returns its name; null: it is so already. Called by tidemark.capture_attach, and by capture_refresh when table or route changed. Raises TM004 where there is no route or no table.';
+    'Makes the trigger function tidemark.capture_<id> for an inbound route, as its table is now, and returns its '
+    'name; null: it is so already. Called by tidemark.capture_attach, and by capture_refresh when table or route '
+    'changed. Raises TM004 where there is no route or no table.';
 grant execute on function tidemark.capture_make(text) to tidemark_admin;

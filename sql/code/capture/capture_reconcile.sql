@@ -1,6 +1,7 @@
 -- public
 create or replace function tidemark.capture_reconcile(sample integer default 1000)
-returns table (relation text, status text, changes bigint, events bigint, captured bigint, missing_keys text[], gap bigint, detail text)
+returns table (relation text, status text, changes bigint, events bigint, captured bigint, missing_keys text[],
+               gap bigint, detail text)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 -- As tidemark.capture_make sets them: a key reads the same.
@@ -24,31 +25,36 @@ declare
     found_gap tidemark.capture_gap;
 begin
     for one in
-        select c.oid as id, format('%I.%I', n.nspname, c.relname) as name, array_agg(r.id) as routes, array_agg(r.sql_event) as operations,
-               array_agg('inbound_route ' || r.route_code) as objects,
+        select c.oid as id, format('%I.%I', n.nspname, c.relname) as name, array_agg(r.id) as routes,
+               array_agg(r.sql_event) as operations, array_agg('inbound_route ' || r.route_code) as objects,
                string_agg(r.sql_event, ', ' order by r.sql_event) filter (where not r.dry_run and not exists (
                    select from tidemark.capture_attached a
-                   where a.relation = c.oid and a.operation = r.sql_event and a.as_attached and a.enabled in ('O', 'A'))) as deaf
+                   where a.relation = c.oid and a.operation = r.sql_event and a.as_attached
+                     and a.enabled in ('O', 'A'))) as deaf
         from tidemark.inbound_route r
         join pg_namespace n on n.nspname = r.source_schema
         join pg_class c on c.relnamespace = n.oid and c.relname = r.source_table and c.relkind in ('r', 'p')
         where r.source_object_kind = 'table' and r.enabled group by 1, 2 order by 2
     loop
         relation := one.name;
-        old := (select c from tidemark.capture_checkpoint c where c.name = one.name and c.relation <> one.id order by c.at desc limit 1);
+        old := (select c from tidemark.capture_checkpoint c where c.name = one.name and c.relation <> one.id
+                order by c.at desc limit 1);
         last := (select c from tidemark.capture_checkpoint c where c.relation = one.id);
         select one.id, at, pg_current_snapshot(), (select q.last_value from tidemark.outbox_seq_seq q),
-               coalesce(sum(s.n_tup_ins), 0), coalesce(sum(s.n_tup_upd), 0), coalesce(sum(s.n_tup_del), 0), d.xact_rollback, d.stats_reset, one.name
+               coalesce(sum(s.n_tup_ins), 0), coalesce(sum(s.n_tup_upd), 0), coalesce(sum(s.n_tup_del), 0),
+               d.xact_rollback, d.stats_reset, one.name
         into now_
         from pg_stat_database d
-        left join pg_stat_all_tables s on s.relid = one.id or s.relid in (select p.relid from pg_partition_tree(one.id) p)
+        left join pg_stat_all_tables s on s.relid = one.id
+            or s.relid in (select p.relid from pg_partition_tree(one.id) p)
         where d.datname = current_database() group by d.xact_rollback, d.stats_reset;
         changes := null; events := null; captured := null; missing_keys := null;
         found_gap := null; looked := 0; detail := null;
 
         if last.relation is null and old.relation is not null then
             status := 'gap';
-            detail := format('it is another table than the one that was captured until %s', date_trunc('second', old.at));
+            detail :=
+                format('it is another table than the one that was captured until %s', date_trunc('second', old.at));
         elsif last.relation is null then
             status := 'first';
             detail := 'nothing to compare with yet';
@@ -59,11 +65,14 @@ begin
         else
             events := (select count(*) from tidemark.outbox o
                        where o.subject_table = relation and o.created_at > last.at - interval '1 day'
-                         and not pg_visible_in_snapshot(tidemark.full_xid(o.xmin, pg_snapshot_xmax(now_.snapshot)), last.snapshot)
-                         and o.payload ->> 'operation' = any (one.operations) and o.payload ->> 'operation' <> 'truncate');
+                         and not pg_visible_in_snapshot(tidemark.full_xid(o.xmin, pg_snapshot_xmax(now_.snapshot)),
+                                                        last.snapshot)
+                         and o.payload ->> 'operation' = any (one.operations)
+                         and o.payload ->> 'operation' <> 'truncate');
             -- Of the hour in which the last call was, a sum may be of before or after it: better none is called a gap.
             captured := (select coalesce(sum(c.rows), 0) from tidemark.captured c
-                         where c.route_id = any (one.routes) and (c.at >= last.at or c.at = date_trunc('hour', last.at)));
+                         where c.route_id = any (one.routes)
+                           and (c.at >= last.at or c.at = date_trunc('hour', last.at)));
             changes := case when 'insert' = any (one.operations) then now_.inserted - last.inserted else 0 end
                      + case when 'update' = any (one.operations) then now_.updated - last.updated else 0 end
                      + case when 'delete' = any (one.operations) then now_.deleted - last.deleted else 0 end;
@@ -86,22 +95,27 @@ begin
                         select coalesce(array_agg(k.key order by k.key), '{}'), (select count(*) from k)
                         from k where not exists (
                             select from tidemark.outbox o
-                            where o.subject_table = $3 and o.subject_ref = k.key and o.created_at > $4 - interval '1 day'
+                            where o.subject_table = $3 and o.subject_ref = k.key
+                              and o.created_at > $4 - interval '1 day'
                               and not pg_visible_in_snapshot(tidemark.full_xid(o.xmin, $5), $1))$q$,
                         part.key_text, part.names, relation)
-                    into missing_keys, looked using last.snapshot, sample, relation, last.at, pg_snapshot_xmax(now_.snapshot);
+                    into missing_keys, looked using last.snapshot, sample, relation, last.at,
+                        pg_snapshot_xmax(now_.snapshot);
                 end if;
             exception when insufficient_privilege then
                 detail := coalesce(denied, 'its keys cannot be read: grant select to this role') || '; ';
             end;
 
-            detail := coalesce(detail, '') || format('%s changes counted by the server since %s, %s events, %s without event on record',
-                                                     changes, date_trunc('second', last.at), events, captured);
+            detail := coalesce(detail, '')
+                || format('%s changes counted by the server since %s, %s events, %s without event on record',
+                          changes, date_trunc('second', last.at), events, captured);
             if cardinality(missing_keys) > 0 then
                 status := 'gap';
                 detail := detail || format('; rows without event (an update that changes nothing counts too): %s%s',
-                                           array_to_string(missing_keys[1:10], ' '), case when cardinality(missing_keys) > 10 then ' …' else '' end);
-            elsif last.stats_reset is distinct from now_.stats_reset or now_.inserted < last.inserted or now_.updated < last.updated
+                                           array_to_string(missing_keys[1:10], ' '),
+                                           case when cardinality(missing_keys) > 10 then ' …' else '' end);
+            elsif last.stats_reset is distinct from now_.stats_reset or now_.inserted < last.inserted
+                or now_.updated < last.updated
                   or now_.deleted < last.deleted then
                 status := 'unknown';
                 changes := null;
@@ -131,8 +145,9 @@ begin
             found_gap.rows := cardinality(missing_keys);
             found_gap.sampled := looked >= sample;
             -- What the server counted beyond rows, where nothing else explains it.
-            found_gap.others := case when looked < sample and now_.rollbacks = last.rollbacks and not 'update' = any (one.operations)
-                                     then greatest(changes - events - captured - coalesce(cardinality(missing_keys), 0), 0) end;
+            found_gap.others :=
+                case when looked < sample and now_.rollbacks = last.rollbacks and not 'update' = any (one.operations)
+                     then greatest(changes - events - captured - coalesce(cardinality(missing_keys), 0), 0) end;
             found_gap.detail := detail;
         end if;
         gap := tidemark.capture_reconciled(now_, found_gap);
@@ -146,5 +161,11 @@ begin
 end
 $$;
 comment on function tidemark.capture_reconcile(integer) is
-'Compares what the server counted on each table with an enabled inbound route since the last call with the events and with tidemark.captured, and up to sample (default 1000) rows written since then with the events of their keys, where the role may read the table. status: ok; gap (with the number of its row in tidemark.capture_gap, which stays open, as the finding capture_gap does, until tidemark.capture_gap_emit or capture_gap_accept), also where an enabled route''s trigger is missing or disabled or another table has taken the name; unclear (the server counts more, which rolled back work explains as well); unknown (statistics reset, routes changed); first. Transactions of more than a day are taken for gaps.';
+    'Compares what the server counted on each table with an enabled inbound route since the last call with the events '
+    'and with tidemark.captured, and up to sample (default 1000) rows written since then with the events of their '
+    'keys, where the role may read the table. status: ok; gap (with the number of its row in tidemark.capture_gap, '
+    'which stays open, as the finding capture_gap does, until tidemark.capture_gap_emit or capture_gap_accept), also '
+    'where an enabled route''s trigger is missing or disabled or another table has taken the name; unclear (the '
+    'server counts more, which rolled back work explains as well); unknown (statistics reset, routes changed); first. '
+    'Transactions of more than a day are taken for gaps.';
 grant execute on function tidemark.capture_reconcile(integer) to tidemark_admin;

@@ -12,5 +12,8 @@ begin
     return (select g.id from tidemark.capture_gap g where g.name = checkpoint.name and g.resolved_at is null);
 end
 $$;
-comment on function tidemark.capture_reconciled(tidemark.capture_checkpoint, tidemark.capture_gap) is 'Keeps where a tidemark.capture_reconcile ended, and what it found missing (gap; null: nothing). Returns the number of the table''s open gap.';
-grant execute on function tidemark.capture_reconciled(tidemark.capture_checkpoint, tidemark.capture_gap) to tidemark_admin;
+comment on function tidemark.capture_reconciled(tidemark.capture_checkpoint, tidemark.capture_gap) is
+    'Keeps where a tidemark.capture_reconcile ended, and what it found missing (gap; null: nothing). Returns the '
+    'number of the table''s open gap.';
+grant execute on function tidemark.capture_reconciled(tidemark.capture_checkpoint, tidemark.capture_gap)
+    to tidemark_admin;

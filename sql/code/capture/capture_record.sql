@@ -5,14 +5,19 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     if coalesce(btrim(capture_record.reason), '') = '' then
-        raise exception using errcode = 'TM005', message = format('%s needs a reason', replace(capture_record.action, '_', ' ')),
+        raise exception using errcode = 'TM005',
+            message = format('%s needs a reason', replace(capture_record.action, '_', ' ')),
             hint = 'It is recorded in tidemark.audit, with who and when.';
     elsif capture_record.action not in ('capture_attach', 'capture_detach', 'capture_guard') then
-        raise exception using errcode = 'TM005', message = format('there is no action "%s" of capture', capture_record.action);
+        raise exception using errcode = 'TM005',
+            message = format('there is no action "%s" of capture', capture_record.action);
     end if;
     insert into tidemark.audit (action, object, reason, after)
-    values (capture_record.action, coalesce(capture_record.relation::text, 'database'), capture_record.reason, to_jsonb(capture_record.statements));
+    values (capture_record.action, coalesce(capture_record.relation::text, 'database'), capture_record.reason,
+            to_jsonb(capture_record.statements));
 end
 $$;
-comment on function tidemark.capture_record(text, regclass, text, text[]) is 'Puts on record what was done to a table of others, and why: capture_attach, capture_detach, capture_guard. Raises TM005 without a reason.';
+comment on function tidemark.capture_record(text, regclass, text, text[]) is
+    'Puts on record what was done to a table of others, and why: capture_attach, capture_detach, capture_guard. '
+    'Raises TM005 without a reason.';
 grant execute on function tidemark.capture_record(text, regclass, text, text[]) to tidemark_admin;

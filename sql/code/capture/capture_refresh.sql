@@ -10,7 +10,8 @@ begin
     return query
     select m.name from tidemark.capture_stale s cross join lateral tidemark.capture_make(s.route_code) m (name)
     where m.name is not null;
-    if not exists (select from pg_proc p where p.pronamespace = 'tidemark'::regnamespace and p.proname ~ '^capture_[0-9]+$'
+    if not exists (select from pg_proc p where p.pronamespace = 'tidemark'::regnamespace
+                                           and p.proname ~ '^capture_[0-9]+$'
                    and not exists (select from pg_trigger t where t.tgfoid = p.oid)) then
         return;
     end if;
@@ -18,12 +19,15 @@ begin
     lock table tidemark.inbound_route in share update exclusive mode;
     for name in
         select p.proname from pg_proc p
-        where p.pronamespace = 'tidemark'::regnamespace and p.proname ~ '^capture_[0-9]+$' and not exists (select from pg_trigger t where t.tgfoid = p.oid)
+        where p.pronamespace = 'tidemark'::regnamespace and p.proname ~ '^capture_[0-9]+$'
+          and not exists (select from pg_trigger t where t.tgfoid = p.oid)
     loop
         execute format('drop function tidemark.%I()', name);
     end loop;
 end
 $$;
 comment on function tidemark.capture_refresh() is
-'Makes the functions of attached tables anew where the table, the route or Tidemark changed, and drops those that no trigger calls; returns what it made. Until then captures go a longer way, twenty times as dear, with the same result. Called by tidemark.maintain, by inbound_route_set and by a migration.';
+    'Makes the functions of attached tables anew where the table, the route or Tidemark changed, and drops those that '
+    'no trigger calls; returns what it made. Until then captures go a longer way, twenty times as dear, with the same '
+    'result. Called by tidemark.maintain, by inbound_route_set and by a migration.';
 grant execute on function tidemark.capture_refresh() to tidemark_admin;

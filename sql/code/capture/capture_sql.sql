@@ -21,12 +21,14 @@ declare
     changes text;
     payload text;
     event text;
-    checks constant text := $checks$(g.unchecked or tidemark.payload_check(g.domain, g.type, c.payload, g.schema, g.metadata_only, g.place))
+    checks constant text := $checks$(g.unchecked
+             or tidemark.payload_check(g.domain, g.type, c.payload, g.schema, g.metadata_only, g.place))
         and (tidemark.event_is_small(c.payload, c.ref, g.stream, null, c.ref, null, null, null)
              or tidemark.event_check(g.place, c.payload, c.ref, g.stream, null, c.ref, null, null, null))$checks$;
 begin
     select c.*, n.nspname, k.relname into part
-    from pg_class k join pg_namespace n on n.oid = k.relnamespace cross join tidemark.capture_columns(relation, contract) c
+    from pg_class k join pg_namespace n on n.oid = k.relnamespace
+    cross join tidemark.capture_columns(relation, contract) c
     where k.oid = relation;
     may_fail := part.may_fail;
     missing := part.missing;
@@ -42,19 +44,24 @@ begin
         when 'update' then format(
             ' from (select row_number() over () as ord, %1$s from tidemark_new x) n'
             ' full join (select row_number() over () as ord, %1$s from tidemark_old x) o on o.ord = n.ord'
-            ' cross join lateral (select %2$s as changed offset 0) u where u.changed <> ''{}''', part.names, part.changed)
+            ' cross join lateral (select %2$s as changed offset 0) u where u.changed <> ''{}''', part.names,
+            part.changed)
         else '' end;
     counted := 'select count(*)' || changes;
 
     -- Set into a constant, at half the cost of building it anew for each row.
-    payload := format('jsonb %L', jsonb_build_object('schema', part.nspname, 'table', part.relname, 'operation', operation, 'primary_key', null));
+    payload :=
+        format('jsonb %L',
+               jsonb_build_object('schema', part.nspname, 'table', part.relname, 'operation', operation,
+                                  'primary_key', null));
     if operation <> 'truncate' and part.key_json <> 'null::jsonb' then
         payload := format('jsonb_set(%s, ''{primary_key}'', %s)', payload, part.key_json);
     end if;
     if operation = 'update' then
         payload := format('jsonb_set(%s, ''{changed}'', to_jsonb(u.changed))', payload);
         if part.key_changed <> 'false' then
-            payload := format('%s || case when %s then jsonb_build_object(''old_primary_key'', %s) else ''{}'' end', payload, part.key_changed, part.old_key_json);
+            payload := format('%s || case when %s then jsonb_build_object(''old_primary_key'', %s) else ''{}'' end',
+                              payload, part.key_changed, part.old_key_json);
         end if;
     end if;
     if cardinality(contract) > 0 then
@@ -62,40 +69,43 @@ begin
             payload, part.bytes, part.shown);
     end if;
     -- With the id, which is volatile: outside it would be a further step of the plan.
-    event := format('(select overlay(gen_random_uuid()::text placing g.head from 1 for 15)::uuid as id, %s as ref, %s as payload%s%s offset 0) c', case operation when 'truncate' then 'null::text' else part.key_text end,
+    event := format('(select overlay(gen_random_uuid()::text placing g.head from 1 for 15)::uuid as id, %s as ref, %s '
+                    'as payload%s%s offset 0) c',
+                    case operation when 'truncate' then 'null::text' else part.key_text end,
         payload, case operation when 'update' then ', n.ord' end, changes);
 
     -- One statement for all rows, which takes the lock on the log before the first number, as emit does.
-    written := 'insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, stream, key, subject_table, subject_ref, idempotency_key, actor, payload) ';
+    written := 'insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, stream, '
+               'key, subject_table, subject_ref, idempotency_key, actor, payload) ';
     if policy = 'transaction' then
-        -- The key is of this transaction alone, so that no other waits for it, and begins as no emitter's can. The id of a
-        -- transaction comes again in a restored copy: hence its time. Of the primary key as JSON, since two keys may read
-        -- the same as text.
+        -- The key is of this transaction alone, so that no other waits for it, and begins as no emitter's can. The id
+        -- of a transaction comes again in a restored copy: hence its time. Of the primary key as JSON, since two keys
+        -- may read the same as text.
         written := format(
             'with event as materialized ('
             'select g.*, c.*, row_number() over (%5$s) as n,'
-            ' case when c.ref is not null then format(''tidemark:capture/%%s/%%s.%%s/%%s'', g.route, pg_current_xact_id(),'
-            ' (extract(epoch from transaction_timestamp()) * 1000000)::bigint,'
-            ' encode(sha256(convert_to(c.payload ->> ''primary_key'', ''UTF8'')), ''hex'')) end as once'
-            ' from (select %1$s) g cross join lateral %2$s where %6$s'
-            '), claimed as ('
-            'insert into tidemark.emit_key as k (domain, idempotency_key, event_id, created_at, own)'
-            ' select e.domain, e.once, e.id, e.at, true from event e where e.once is not null order by e.n on conflict do nothing returning k.event_id'
-            ') %3$s'
-            'select e.id, e.at, e.at, ''immediate'', ''info'', e.domain, e.type, e.stream, e.ref, %4$L, e.ref, e.once, (select tidemark.writer()), e.payload from event e'
-            ' where e.once is null or e.id in (select k.event_id from claimed k) or tidemark.own_key_check(e.domain, e.once, e.place)'
-            ' order by e.n',
+            ' case when c.ref is not null then format(''tidemark:capture/%%s/%%s.%%s/%%s'', g.route, '
+            'pg_current_xact_id(), (extract(epoch from transaction_timestamp()) * 1000000)::bigint, '
+            'encode(sha256(convert_to(c.payload ->> ''primary_key'', ''UTF8'')), ''hex'')) end as once from (select '
+            '%1$s) g cross join lateral %2$s where %6$s), claimed as (insert into tidemark.emit_key as k (domain, '
+            'idempotency_key, event_id, created_at, own) select e.domain, e.once, e.id, e.at, true from event e where '
+            'e.once is not null order by e.n on conflict do nothing returning k.event_id) %3$sselect e.id, e.at, e.at, '
+            '''immediate'', ''info'', e.domain, e.type, e.stream, e.ref, %4$L, e.ref, e.once, (select '
+            'tidemark.writer()), e.payload from event e where e.once is null or e.id in (select k.event_id from '
+            'claimed k) or tidemark.own_key_check(e.domain, e.once, e.place) order by e.n',
             given, event, written, subject, case operation when 'update' then 'order by c.ord' end, checks);
     else
         written := format(
             '%3$s'
-            'select c.id, g.at, g.at, ''immediate'', ''info'', g.domain, g.type, g.stream, c.ref, %4$L, c.ref, null, (select tidemark.writer()), c.payload'
-            ' from (select %1$s) g cross join lateral %2$s'
-            ' where %6$s%5$s',
+            'select c.id, g.at, g.at, ''immediate'', ''info'', g.domain, g.type, g.stream, c.ref, %4$L, c.ref, null, '
+            '(select tidemark.writer()), c.payload from (select %1$s) g cross join lateral %2$s where %6$s%5$s',
             given, event, written, subject, case operation when 'update' then ' order by c.ord' end, checks);
     end if;
 end
 $$;
 comment on function tidemark.capture_sql(regclass, text, text[], text, text) is
-'SQL for the trigger of a table, which reads its transition tables. counted: how many rows were changed. written: inserts their events. given: a list of expressions named at, head (tidemark.event_uuid_time), route (its id), place (begins messages), domain, type, stream, unchecked, schema and metadata_only. may_fail: JSON in the contract may be unreadable. missing: columns of the contract that the table has not, or cannot show.';
+    'SQL for the trigger of a table, which reads its transition tables. counted: how many rows were changed. written: '
+    'inserts their events. given: a list of expressions named at, head (tidemark.event_uuid_time), route (its id), '
+    'place (begins messages), domain, type, stream, unchecked, schema and metadata_only. may_fail: JSON in the '
+    'contract may be unreadable. missing: columns of the contract that the table has not, or cannot show.';
 grant execute on function tidemark.capture_sql(regclass, text, text[], text, text) to tidemark_reader;

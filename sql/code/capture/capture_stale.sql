@@ -1,9 +1,12 @@
 create or replace view tidemark.capture_stale as
 select r.route_code, a.function_name, r.sql_event as operation, a.schema_name, a.table_name
 from tidemark.inbound_route r
-join tidemark.capture_attached a on a.schema_name = r.source_schema and a.table_name = r.source_table and a.operation = r.sql_event
+join tidemark.capture_attached a on a.schema_name = r.source_schema and a.table_name = r.source_table
+    and a.operation = r.sql_event
     and a.function_name = 'capture_' || r.id
 join pg_catalog.pg_proc p on p.pronamespace = 'tidemark'::regnamespace and p.proname = a.function_name
 where r.source_object_kind = 'table' and p.prosrc <> tidemark.capture_body(a.relation, r);
-comment on view tidemark.capture_stale is 'Functions that tidemark.capture_make made, and would make otherwise now: the table, the route or Tidemark changed since. Captures go the long way meanwhile, with the same result.';
+comment on view tidemark.capture_stale is
+    'Functions that tidemark.capture_make made, and would make otherwise now: the table, the route or Tidemark '
+    'changed since. Captures go the long way meanwhile, with the same result.';
 grant select on tidemark.capture_stale to tidemark_reader;

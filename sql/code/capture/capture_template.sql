@@ -1,5 +1,5 @@
--- The trigger function of a captured table, without its header: tidemark.capture_body writes the table's own statement in
--- the place of {the table's own statement}. What follows that place is the long way, which serves every table.
+-- The trigger function of a captured table, without its header: tidemark.capture_body writes the table's own statement
+-- in the place of {the table's own statement}. What follows that place is the long way, which serves every table.
 --
 -- Nothing is called, logged or tried again here: that is the worker's.
 create or replace function tidemark.capture_template()
@@ -23,8 +23,9 @@ declare
     listeners boolean;
 begin
 {the table's own statement}    if n is null then
-        select r.id, r.route_code, r.domain, r.type, r.stream, r.dry_run, r.fail_closed, r.idempotency_policy, r.payload_columns,
-               t.type is not null as registered, t.unchecked, t.metadata_only, t.schema, a.as_attached
+        select r.id, r.route_code, r.domain, r.type, r.stream, r.dry_run, r.fail_closed, r.idempotency_policy,
+               r.payload_columns, t.type is not null as registered, t.unchecked, t.metadata_only, t.schema,
+               a.as_attached
         into route
         from tidemark.inbound_route r
         left join tidemark.capture_attached a on a.relation = tg_relid and a.trigger_name = tg_name
@@ -58,7 +59,8 @@ begin
                           made.missing);
             if route.fail_closed then
                 raise exception using errcode = 'TM005', message = place || why,
-                    hint = format('Set payload_columns of inbound route %s to columns that there are.', route.route_code);
+                    hint = format('Set payload_columns of inbound route %s to columns that there are.',
+                                  route.route_code);
             end if;
         elsif route.fail_closed and not made.may_fail then
             execute made.written
@@ -112,5 +114,10 @@ end
 $template$
 $function$;
 comment on function tidemark.capture_template() is
-'The body of the trigger functions that tidemark.capture_make makes. Such a function makes the rows that a statement changed events of the inbound route for the table and the operation, in the transaction. Gates do not matter to it: they stop deliveries, and what is captured waits in the log. No enabled route: nothing. Dry run, or a type that is not registered: a row in tidemark.captured. Raises TM002, TM003 or TM005 where the event cannot be written; then the statement fails, or, where the route is not fail_closed, goes on with a row in tidemark.captured. Source: S1 fn_iu_sql_link_inbound_capture.';
+    'The body of the trigger functions that tidemark.capture_make makes. Such a function makes the rows that a '
+    'statement changed events of the inbound route for the table and the operation, in the transaction. Gates do not '
+    'matter to it: they stop deliveries, and what is captured waits in the log. No enabled route: nothing. Dry run, '
+    'or a type that is not registered: a row in tidemark.captured. Raises TM002, TM003 or TM005 where the event '
+    'cannot be written; then the statement fails, or, where the route is not fail_closed, goes on with a row in '
+    'tidemark.captured. Source: S1 fn_iu_sql_link_inbound_capture.';
 grant execute on function tidemark.capture_template() to tidemark_reader;

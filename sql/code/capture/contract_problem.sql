@@ -4,15 +4,20 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
     -- Captured columns stand in "columns"; what tidemark.inbound_emit is given stands at the top.
-    select format('the schema of %s/%s does not name %s', route.domain, route.type, string_agg(quote_ident(p.name), ', ' order by p.name))
+    select format('the schema of %s/%s does not name %s', route.domain, route.type,
+                  string_agg(quote_ident(p.name), ', ' order by p.name))
     from tidemark.event_type t
     cross join lateral (
-        select case route.source_object_kind when 'table' then t.schema #> '{properties,columns}' else t.schema end) s (of_)
+        select case route.source_object_kind when 'table' then t.schema #> '{properties,columns}'
+                    else t.schema end) s (of_)
     cross join lateral unnest(route.payload_columns) p (name)
     where t.domain = route.domain and t.type = route.type and s.of_ -> 'additionalProperties' = 'false'
       and not s.of_ ? 'patternProperties' and not s.of_ ? '$ref'
       and not coalesce(s.of_ -> 'properties', '{}') ? p.name
     group by t.domain, t.type
 $$;
-comment on function tidemark.contract_problem(tidemark.inbound_route) is 'Which columns of an inbound route''s contract the schema of its event type does not name, where it is closed (additionalProperties false). Null: none. SQL does not look inside "columns" at emit, so this is where content is kept out of a captured payload.';
+comment on function tidemark.contract_problem(tidemark.inbound_route) is
+    'Which columns of an inbound route''s contract the schema of its event type does not name, where it is closed '
+    '(additionalProperties false). Null: none. SQL does not look inside "columns" at emit, so this is where content '
+    'is kept out of a captured payload.';
 grant execute on function tidemark.contract_problem(tidemark.inbound_route) to tidemark_reader;

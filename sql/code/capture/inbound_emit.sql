@@ -41,7 +41,8 @@ begin
         -- The contract: what it does not name is left out, be it content.
         payload := coalesce((select jsonb_object_agg(f.key, f.value) from jsonb_each(payload) f
                              where f.key = any (route.payload_columns)), '{}');
-        subject := case route.source_object_kind when 'trigger' then format('%I.%I', route.source_schema, route.source_table) end;
+        subject := case route.source_object_kind
+            when 'trigger' then format('%I.%I', route.source_schema, route.source_table) end;
         if route.fail_closed then
             id := tidemark.emit(route.domain, route.type, payload, key, route.stream, subject_table => subject,
                                 subject_ref => subject_ref, idempotency_key => idempotency_key);
@@ -67,5 +68,10 @@ begin
 end
 $$;
 comment on function tidemark.inbound_emit(text, jsonb, text, text, text) is
-'Called by a function or a trigger of the application that has an inbound route of its kind: emits the route''s event in the caller''s transaction and returns its id. The payload keeps the fields that the route''s payload_columns name, and no other. Null, and no error: the route is unknown or off; or, with a row in tidemark.captured, it is in dry run or its type is not registered. Raises as tidemark.emit does where the event cannot be written (a route that is not fail_closed: a row in tidemark.captured instead), and TM005 for the route of a table. Source: S1 fn_iu_outbound_on_version, fn_iu_create.';
+    'Called by a function or a trigger of the application that has an inbound route of its kind: emits the route''s '
+    'event in the caller''s transaction and returns its id. The payload keeps the fields that the route''s '
+    'payload_columns name, and no other. Null, and no error: the route is unknown or off; or, with a row in '
+    'tidemark.captured, it is in dry run or its type is not registered. Raises as tidemark.emit does where the event '
+    'cannot be written (a route that is not fail_closed: a row in tidemark.captured instead), and TM005 for the route '
+    'of a table. Source: S1 fn_iu_outbound_on_version, fn_iu_create.';
 grant execute on function tidemark.inbound_emit(text, jsonb, text, text, text) to tidemark_emitter;

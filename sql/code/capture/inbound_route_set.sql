@@ -15,12 +15,15 @@ declare
     problem text;
 begin
     perform set_config('tidemark.reason', coalesce(inbound_route_set.reason, ''), true);
-    perform tidemark.changes_check('inbound route', inbound_route_set.changes, 'tidemark.inbound_route', array['id', 'route_code']);
+    perform tidemark.changes_check('inbound route', inbound_route_set.changes, 'tidemark.inbound_route',
+                                   array['id', 'route_code']);
 
-    select r.* into route from tidemark.inbound_route r where r.route_code = inbound_route_set.route_code for no key update;
+    select r.* into route from tidemark.inbound_route r
+    where r.route_code = inbound_route_set.route_code for no key update;
     if not found then
         if not may_create then
-            raise exception using errcode = 'TM004', message = format('there is no inbound route "%s"', inbound_route_set.route_code),
+            raise exception using errcode = 'TM004',
+                message = format('there is no inbound route "%s"', inbound_route_set.route_code),
                 hint = 'Inbound routes: select route_code from tidemark.inbound_route;';
         end if;
         foreach field in array array['source_schema', 'source_table', 'sql_event', 'domain', 'type'] loop
@@ -30,31 +33,39 @@ begin
                     hint = 'A new inbound route needs source_schema, source_table, sql_event, domain and type.';
             end if;
         end loop;
-        insert into tidemark.inbound_route as r (route_code, source_object_kind, source_schema, source_table, sql_event, domain, type)
-        values (inbound_route_set.route_code, coalesce(changes ->> 'source_object_kind', 'table'), changes ->> 'source_schema',
-                changes ->> 'source_table', changes ->> 'sql_event', changes ->> 'domain', changes ->> 'type')
+        insert into tidemark.inbound_route as r (route_code, source_object_kind, source_schema, source_table, sql_event,
+                                                 domain, type)
+        values (inbound_route_set.route_code, coalesce(changes ->> 'source_object_kind', 'table'),
+                changes ->> 'source_schema', changes ->> 'source_table', changes ->> 'sql_event', changes ->> 'domain',
+                changes ->> 'type')
         returning r.* into route;
     end if;
 
     route := jsonb_populate_record(route, changes);
     -- A route that breaks the schema already, which came after it, can still be switched off.
-    problem := case when changes ?| array['payload_columns', 'domain', 'type', 'source_object_kind'] then tidemark.contract_problem(route) end;
+    problem := case when changes ?| array['payload_columns', 'domain', 'type', 'source_object_kind']
+                         then tidemark.contract_problem(route) end;
     if problem is not null then
-        raise exception using errcode = 'TM005', message = format('inbound route %s: %s', inbound_route_set.route_code, problem),
+        raise exception using errcode = 'TM005',
+            message = format('inbound route %s: %s', inbound_route_set.route_code, problem),
             hint = 'Leave them out of payload_columns, or give the type a schema that names them.';
     end if;
     return query
     update tidemark.inbound_route r
-    set (source_object_kind, source_schema, source_table, sql_event, domain, type, stream, enabled, dry_run, fail_closed,
-         idempotency_policy, payload_columns, description)
-      = row(route.source_object_kind, route.source_schema, route.source_table, route.sql_event, route.domain, route.type,
-            route.stream, route.enabled, route.dry_run, route.fail_closed, route.idempotency_policy, route.payload_columns,
-            route.description)
+    set (source_object_kind, source_schema, source_table, sql_event, domain, type, stream, enabled, dry_run,
+         fail_closed, idempotency_policy, payload_columns, description)
+      = row(route.source_object_kind, route.source_schema, route.source_table, route.sql_event, route.domain,
+            route.type, route.stream, route.enabled, route.dry_run, route.fail_closed, route.idempotency_policy,
+            route.payload_columns, route.description)
     where r.id = route.id
     returning r.*;
     perform tidemark.capture_make(s.route_code) from tidemark.capture_stale s where s.route_code = route.route_code;
 end
 $$;
 comment on function tidemark.inbound_route_set(text, jsonb, text, boolean) is
-'Creates an inbound route or changes the named columns of it: tidemark.inbound_route_set(''orders-new'', ''{"source_schema": "public", "source_table": "orders", "sql_event": "insert", "domain": "shop", "type": "order.placed"}''). Returns the row. With may_create false an unknown route raises TM004. Raises TM005 for an unknown column and for a contract that the closed schema of the type does not name, TM008 for enabled and live in an installation that is not.';
+    'Creates an inbound route or changes the named columns of it: tidemark.inbound_route_set(''orders-new'', '
+    '''{"source_schema": "public", "source_table": "orders", "sql_event": "insert", "domain": "shop", "type": '
+    '"order.placed"}''). Returns the row. With may_create false an unknown route raises TM004. Raises TM005 for an '
+    'unknown column and for a contract that the closed schema of the type does not name, TM008 for enabled and live '
+    'in an installation that is not.';
 grant execute on function tidemark.inbound_route_set(text, jsonb, text, boolean) to tidemark_admin;

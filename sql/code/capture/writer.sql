@@ -1,5 +1,5 @@
--- A capture must not fail the statement of a subscription's apply worker, which from PostgreSQL 16 on runs triggers as the
--- table's owner: it would be tried again for ever. Captures decide nothing by the login, they only record it.
+-- A capture must not fail the statement of a subscription's apply worker, which from PostgreSQL 16 on runs triggers as
+-- the table's owner: it would be tried again for ever. Captures decide nothing by the login, they only record it.
 create or replace function tidemark.writer()
 returns text
 language plpgsql volatile
@@ -11,4 +11,6 @@ exception when insufficient_privilege or sqlstate 'TM015' then
     return '(unknown)';
 end
 $$;
-comment on function tidemark.writer() is 'The login whose statement is captured (tidemark.login). (unknown): PostgreSQL runs a table owner''s code in the session of another role, such as that of a subscription.';
+comment on function tidemark.writer() is
+    'The login whose statement is captured (tidemark.login). (unknown): PostgreSQL runs a table owner''s code in the '
+    'session of another role, such as that of a subscription.';

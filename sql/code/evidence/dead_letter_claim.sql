@@ -27,5 +27,7 @@ begin
     return letter;
 end
 $$;
-comment on function tidemark.dead_letter_claim(bigint) is 'Locks an open dead letter for this transaction. Raises TM004 (unknown) and TM013 (resolved, or a replay is pending).';
+comment on function tidemark.dead_letter_claim(bigint) is
+    'Locks an open dead letter for this transaction. Raises TM004 (unknown) and TM013 (resolved, or a replay is '
+    'pending).';
 grant execute on function tidemark.dead_letter_claim(bigint) to tidemark_executor;

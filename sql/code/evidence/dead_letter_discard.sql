@@ -19,5 +19,7 @@ begin
     values ('dead_letter_discard', 'dead_letter ' || letter.id, dead_letter_discard.reason);
 end
 $$;
-comment on function tidemark.dead_letter_discard(bigint, text) is 'Resolves a dead letter that will never be delivered. It stays on record, with who and why. Raises TM004, TM005 (no reason), TM013.';
+comment on function tidemark.dead_letter_discard(bigint, text) is
+    'Resolves a dead letter that will never be delivered. It stays on record, with who and why. Raises TM004, TM005 '
+    '(no reason), TM013.';
 grant execute on function tidemark.dead_letter_discard(bigint, text) to tidemark_admin;

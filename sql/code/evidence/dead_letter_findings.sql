@@ -5,7 +5,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     bound constant bigint := coalesce((
-        select s.value::bigint from tidemark.setting s where s.key = 'dead_letter.overflow' and s.value ~ '^[0-9]{1,9}$'), 1000);
+        select s.value::bigint from tidemark.setting s
+        where s.key = 'dead_letter.overflow' and s.value ~ '^[0-9]{1,9}$'), 1000);
     open constant bigint := (
         select count(*) from (
             select from tidemark.dead_letter l
@@ -19,4 +20,7 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.dead_letter_findings(text, integer, text, bigint) is 'Opens the finding cursor_dlq on subject: the worker that reads the log, or worker/source/shard of the cursor of a table; and dlq_overflow on the worker, where more of its dead letters are open than the setting dead_letter.overflow (default 1000). tidemark.maintain closes them.';
+comment on function tidemark.dead_letter_findings(text, integer, text, bigint) is
+    'Opens the finding cursor_dlq on subject: the worker that reads the log, or worker/source/shard of the cursor of '
+    'a table; and dlq_overflow on the worker, where more of its dead letters are open than the setting '
+    'dead_letter.overflow (default 1000). tidemark.maintain closes them.';

@@ -26,7 +26,8 @@ begin
 
     if letter.source = 'outbox' and (letter.event_id is null or event.seq is null) then
         raise exception using errcode = 'TM004',
-            message = format('dead letter %s cannot be replayed: there is no event %s in the log any more', letter.id, letter.seq),
+            message = format('dead letter %s cannot be replayed: there is no event %s in the log any more', letter.id,
+                             letter.seq),
             hint = 'If the event is known from elsewhere, emit it again; then discard the letter.';
     end if;
     if letter.source <> 'outbox' then
@@ -34,7 +35,8 @@ begin
         if not dead_letter_replay.dry_run then
             attempt_no := tidemark.dead_letter_requeue(letter.id);
         end if;
-        return row(letter.id, letter.source, null, attempt_no, 'pending', null, 'worker ' || worker || ' tries it next')::tidemark.replay;
+        return row(letter.id, letter.source, null, attempt_no, 'pending', null,
+                   'worker ' || worker || ' tries it next')::tidemark.replay;
     end if;
 
     select d.outcome, d.reason into outcome, reason
@@ -61,7 +63,8 @@ begin
             statement := tidemark.delivery_statement(route, 'select $2');
             select c.* into reason, detail
             from tidemark.target_call(
-                statement, null, case when letter.payload_in_log then tidemark.event_json(event) else letter.event_snapshot end,
+                statement, null,
+                case when letter.payload_in_log then tidemark.event_json(event) else letter.event_snapshot end,
                 tidemark.default_search_path(), route.timeout) c;
         exception when undefined_function or undefined_table or invalid_parameter_value or feature_not_supported then
             get stacked diagnostics reason = returned_sqlstate, detail = message_text;
@@ -82,5 +85,10 @@ begin
 end
 $$;
 comment on function tidemark.dead_letter_replay(bigint, boolean) is
-'Tries one dead letter again, as a fresh attempt, from its snapshot (its payload from the log, where that is left there) and with the route as it is now; it is resolved when the outcome is sent or dry_run (the route is in dry run). With dry_run nothing is written or delivered, and the answer is what would happen: pending where it would be delivered. A row of a source is left to its worker, which tries it once more: pending. Raises TM004 (no such letter, or its event is gone from the log, which it needs), TM009 (a gate is closed), TM013 (resolved already, or its delivery is pending). Source: S0 fn_iu_route_dead_letter_replay.';
+    'Tries one dead letter again, as a fresh attempt, from its snapshot (its payload from the log, where that is left '
+    'there) and with the route as it is now; it is resolved when the outcome is sent or dry_run (the route is in dry '
+    'run). With dry_run nothing is written or delivered, and the answer is what would happen: pending where it would '
+    'be delivered. A row of a source is left to its worker, which tries it once more: pending. Raises TM004 (no such '
+    'letter, or its event is gone from the log, which it needs), TM009 (a gate is closed), TM013 (resolved already, '
+    'or its delivery is pending). Source: S0 fn_iu_route_dead_letter_replay.';
 grant execute on function tidemark.dead_letter_replay(bigint, boolean) to tidemark_executor;

@@ -34,7 +34,8 @@ begin
         into after_seq, after_route, after_ts
         from tidemark.dead_letter l where l.id = dead_letter_replay_many.after;
         if not found then
-            raise exception using errcode = 'TM004', message = format('there is no dead letter %s to go on after', after),
+            raise exception using errcode = 'TM004',
+                message = format('there is no dead letter %s to go on after', after),
                 hint = 'after is the id of the last row of the call before.';
         end if;
     end if;
@@ -61,6 +62,12 @@ begin
     cross join lateral tidemark.dead_letter_replay(l.id, dead_letter_replay_many.dry_run) p;
 end
 $$;
-comment on function tidemark.dead_letter_replay_many(text, text, timestamptz, timestamptz, integer, boolean, text, bigint) is
-'tidemark.dead_letter_replay for every open dead letter of the route, or of the source, with the error code, that last failed in [failed_since, failed_until); null: any. In the order of the events, at most max_letters (default 1000), in one transaction. For the next part, call it again with after, the id of the last row, in a transaction of its own: while it returns max_letters rows, there may be more. A letter that failed again lies before that place, and is not tried twice. Raises TM004, TM005, and what tidemark.dead_letter_replay raises.';
-grant execute on function tidemark.dead_letter_replay_many(text, text, timestamptz, timestamptz, integer, boolean, text, bigint) to tidemark_executor;
+comment on function tidemark.dead_letter_replay_many(text, text, timestamptz, timestamptz, integer, boolean, text,
+                                                     bigint) is
+    'tidemark.dead_letter_replay for every open dead letter of the route, or of the source, with the error code, that '
+    'last failed in [failed_since, failed_until); null: any. In the order of the events, at most max_letters (default '
+    '1000), in one transaction. For the next part, call it again with after, the id of the last row, in a transaction '
+    'of its own: while it returns max_letters rows, there may be more. A letter that failed again lies before that '
+    'place, and is not tried twice. Raises TM004, TM005, and what tidemark.dead_letter_replay raises.';
+grant execute on function tidemark.dead_letter_replay_many(text, text, timestamptz, timestamptz, integer, boolean, text,
+                                                           bigint) to tidemark_executor;

@@ -7,13 +7,16 @@ as $$
 declare
     letter constant tidemark.dead_letter := tidemark.dead_letter_claim(dead_letter_requeue.id);
 begin
-    insert into tidemark.pending_row as p (worker_id, source, shard, item_id, item_ts, snapshot, error_count, last_error, next_attempt_at, dead_letter_id)
-    values (letter.worker_id, letter.source, letter.shard, letter.item_id, letter.item_ts, letter.event_snapshot, letter.attempts,
-            concat_ws(': ', letter.error_code, letter.error_detail), clock_timestamp(), letter.id)
+    insert into tidemark.pending_row as p (worker_id, source, shard, item_id, item_ts, snapshot, error_count,
+                                           last_error, next_attempt_at, dead_letter_id)
+    values (letter.worker_id, letter.source, letter.shard, letter.item_id, letter.item_ts, letter.event_snapshot,
+            letter.attempts, concat_ws(': ', letter.error_code, letter.error_detail), clock_timestamp(), letter.id)
     on conflict (worker_id, source, shard, item_id) do update
     set next_attempt_at = excluded.next_attempt_at, dead_letter_id = excluded.dead_letter_id;
     return letter.attempts + 1;
 end
 $$;
-comment on function tidemark.dead_letter_requeue(bigint) is 'Lets the worker of a dead-lettered row try it once more. Returns the number that this attempt will have. Raises TM004, TM013.';
+comment on function tidemark.dead_letter_requeue(bigint) is
+    'Lets the worker of a dead-lettered row try it once more. Returns the number that this attempt will have. Raises '
+    'TM004, TM013.';
 grant execute on function tidemark.dead_letter_requeue(bigint) to tidemark_executor;

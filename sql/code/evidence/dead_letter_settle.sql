@@ -29,5 +29,7 @@ begin
     return letter.attempts;
 end
 $$;
-comment on function tidemark.dead_letter_settle(bigint, tidemark.outcome, text, text) is 'Records a replay: a fresh attempt, whose number it returns, and the dead letter resolved on sent or dry_run, failed again, or pending.';
+comment on function tidemark.dead_letter_settle(bigint, tidemark.outcome, text, text) is
+    'Records a replay: a fresh attempt, whose number it returns, and the dead letter resolved on sent or dry_run, '
+    'failed again, or pending.';
 grant execute on function tidemark.dead_letter_settle(bigint, tidemark.outcome, text, text) to tidemark_executor;

@@ -5,8 +5,8 @@ returns table (worker text, route_code text, attempt_no integer, outcome tidemar
 language sql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select w.worker, r.route_code, e.attempt_no, e.outcome, e.reason, tidemark.error_shown(e.reason, e.detail, l.login), e.decided_at,
-           tidemark.attempt_key(w.worker, r.route_code, o.event_id)
+    select w.worker, r.route_code, e.attempt_no, e.outcome, e.reason, tidemark.error_shown(e.reason, e.detail, l.login),
+           e.decided_at, tidemark.attempt_key(w.worker, r.route_code, o.event_id)
     from (select tidemark.login() as login offset 0) l
     cross join (
         select d.worker_id, d.route_id, 1 as attempt_no, d.outcome, d.reason, null as detail, d.decided_at
@@ -21,5 +21,6 @@ as $$
     left join tidemark.outbox o on o.seq = event_evidence.seq
     order by w.worker, r.route_code, e.attempt_no
 $$;
-comment on function tidemark.event_evidence(bigint) is 'The rows of tidemark.route_attempt for one event, given by its number.';
+comment on function tidemark.event_evidence(bigint) is
+    'The rows of tidemark.route_attempt for one event, given by its number.';
 grant execute on function tidemark.event_evidence(bigint) to tidemark_reader, tidemark_executor;

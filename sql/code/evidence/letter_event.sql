@@ -16,5 +16,7 @@ begin
     return event;
 end
 $$;
-comment on function tidemark.letter_event(tidemark.dead_letter) is 'The event of a dead letter: from its snapshot, or from the log where its payload is left there; null where it is gone.';
+comment on function tidemark.letter_event(tidemark.dead_letter) is
+    'The event of a dead letter: from its snapshot, or from the log where its payload is left there; null where it is '
+    'gone.';
 grant execute on function tidemark.letter_event(tidemark.dead_letter) to tidemark_executor;

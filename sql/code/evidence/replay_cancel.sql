@@ -23,9 +23,12 @@ begin
     set cancelled_at = clock_timestamp(), cancelled_by = tidemark.login(), finished_at = clock_timestamp()
     where j.id = job.id;
     insert into tidemark.audit (action, object, reason, after)
-    values ('replay_cancel', 'replay ' || job.id, replay_cancel.reason, jsonb_build_object('passed_seq', job.passed_seq, 'staged', job.staged));
+    values ('replay_cancel', 'replay ' || job.id, replay_cancel.reason,
+            jsonb_build_object('passed_seq', job.passed_seq, 'staged', job.staged));
     return (select count(*) from tidemark.pending p where p.replay_id = job.id);
 end
 $$;
-comment on function tidemark.replay_cancel(bigint, text) is 'Ends a replay where it is. Returns how many of its events are staged already: they still go, at most 1000, or five seconds of its rate; switch the route off to stop them too. Raises TM004, TM005, TM013 (it is over).';
+comment on function tidemark.replay_cancel(bigint, text) is
+    'Ends a replay where it is. Returns how many of its events are staged already: they still go, at most 1000, or '
+    'five seconds of its rate; switch the route off to stop them too. Raises TM004, TM005, TM013 (it is over).';
 grant execute on function tidemark.replay_cancel(bigint, text) to tidemark_admin;

@@ -19,7 +19,8 @@ declare
 begin
     return query
     with event as materialized (
-        select o.seq, o.key, tidemark.route_matches(replay_page.route, o) and (w.domains is null or o.domain = any (w.domains)) as claimed
+        select o.seq, o.key, tidemark.route_matches(replay_page.route, o)
+                                 and (w.domains is null or o.domain = any (w.domains)) as claimed
         from tidemark.outbox o
         where o.seq > after and o.seq <= upto and (replay_page.key is null or o.key = replay_page.key)
     ), tried as materialized (
@@ -40,7 +41,8 @@ begin
                    when open @> e.seq then 'open'
                    when not e.claimed then 'no_match'
                    when exists (select from tidemark.pending p
-                                where p.worker_id = w.id and p.route_id = (replay_page.route).id and p.seq = e.seq) then 'pending'
+                                where p.worker_id = w.id and p.route_id = (replay_page.route).id
+                                  and p.seq = e.seq) then 'pending'
                    when l.is_open then 'dead_letter'
                    when l.resolution = 'discarded' and t.outcome = 'failed' then 'discarded'
                    when coalesce(t.outcome, d.outcome)::text <> all (replay_page.outcomes)
@@ -58,4 +60,8 @@ begin
     order by j.seq;
 end
 $$;
-comment on function tidemark.replay_page(tidemark.outbound_route, bigint, bigint, text, text[]) is 'What a replay on the route would do with the events numbered after to upto (and of the key): each with its latest outcome on the route (none: no evidence), the number that its next attempt has, and why it is left out: open (its worker has still to read it), no_match (the route does not claim it any more), pending, dead_letter (an open one), discarded, outcome (not among outcomes). Null: it is sent.';
+comment on function tidemark.replay_page(tidemark.outbound_route, bigint, bigint, text, text[]) is
+    'What a replay on the route would do with the events numbered after to upto (and of the key): each with its '
+    'latest outcome on the route (none: no evidence), the number that its next attempt has, and why it is left out: '
+    'open (its worker has still to read it), no_match (the route does not claim it any more), pending, dead_letter '
+    '(an open one), discarded, outcome (not among outcomes). Null: it is sent.';

@@ -1,5 +1,5 @@
--- One step of the replays of a worker, in its pass. The position of a replay moves in the transaction that stages, so that
--- a crash neither loses nor repeats a step; evidence of what is staged is written with it.
+-- One step of the replays of a worker, in its pass. The position of a replay moves in the transaction that stages, so
+-- that a crash neither loses nor repeats a step; evidence of what is staged is written with it.
 create or replace function tidemark.replay_stage(worker text)
 returns integer
 language plpgsql volatile security definer
@@ -45,7 +45,8 @@ begin
             -- By events and not by numbers: a gap costs nothing.
             upto := coalesce((
                 select o.seq from tidemark.outbox o
-                where o.seq > job.passed_seq and o.seq <= least(job.last_seq, mark) order by o.seq offset look - 1 limit 1),
+                where o.seq > job.passed_seq and o.seq <= least(job.last_seq, mark)
+                order by o.seq offset look - 1 limit 1),
                 least(job.last_seq, mark));
             -- Five seconds ahead, so that a cancelled replay is soon over.
             taken := case when job.rate is null then room
@@ -56,15 +57,18 @@ begin
                 select p.*, count(*) filter (where p.left_out is null) over (order by p.seq) as n
                 from tidemark.replay_page(route, job.passed_seq, upto, job.key, job.outcomes) p
             ), last as (
-                select case when max(l.n) >= taken then min(l.seq) filter (where l.n = taken) else upto end as seq from looked l
+                select case when max(l.n) >= taken then min(l.seq) filter (where l.n = taken) else upto end as seq
+                from looked l
             ), sent as (
                 select l.* from looked l, last where l.left_out is null and l.seq <= last.seq
             ), recorded as (
                 insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason)
                 select s.seq, worker_id, route.id, s.attempt_no, 'pending', 'replay' from sent s
             ), put as (
-                insert into tidemark.pending (worker_id, route_id, seq, domain, attempt_no, key, next_attempt_at, replay, replay_id)
-                select worker_id, route.id, s.seq, (select o.domain from tidemark.outbox o where o.seq = s.seq), s.attempt_no, s.event_key,
+                insert into tidemark.pending (worker_id, route_id, seq, domain, attempt_no, key, next_attempt_at,
+                                              replay, replay_id)
+                select worker_id, route.id, s.seq, (select o.domain from tidemark.outbox o where o.seq = s.seq),
+                       s.attempt_no, s.event_key,
                        at + (s.n - 1) * make_interval(secs => coalesce(1 / job.rate, 0.000001)), true, job.id
                 from sent s
                 returning 1)
@@ -87,10 +91,13 @@ begin
             finished_at = case when job.passed_seq >= job.last_seq
                 and not exists (select from tidemark.pending p where p.replay_id = job.id) then clock_timestamp() end
         where j.id = job.id
-          and (j.passed_seq, j.staged, job.passed_seq >= job.last_seq) is distinct from (job.passed_seq, job.staged, false);
+          and (j.passed_seq, j.staged, job.passed_seq >= job.last_seq)
+              is distinct from (job.passed_seq, job.staged, false);
     end loop;
     return staged;
 end
 $$;
-comment on function tidemark.replay_stage(text) is 'Goes on with the replays of the worker''s live routes: stages their next events as pending, at most 1000 of a replay and five seconds of its rate ahead, with an attempt on record for each. Returns how many.';
+comment on function tidemark.replay_stage(text) is
+    'Goes on with the replays of the worker''s live routes: stages their next events as pending, at most 1000 of a '
+    'replay and five seconds of its rate ahead, with an attempt on record for each. Returns how many.';
 grant execute on function tidemark.replay_stage(text) to tidemark_executor;

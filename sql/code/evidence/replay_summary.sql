@@ -4,8 +4,8 @@ select j.id, r.route_code, w.worker,
        case when j.cancelled_at is not null then 'cancelled' when j.finished_at is not null then 'finished'
             when s.waits_for is not null then 'waiting' else 'running' end as state,
        case when j.finished_at is null then s.waits_for end as waits_for,
-       j.first_seq, j.last_seq, j.passed_seq, j.key, j.outcomes, j.rate, j.events, j.staged, j.sent, j.failed, j.left_out,
-       j.requested_at, j.requested_by, j.reason, j.finished_at
+       j.first_seq, j.last_seq, j.passed_seq, j.key, j.outcomes, j.rate, j.events, j.staged, j.sent, j.failed,
+       j.left_out, j.requested_at, j.requested_by, j.reason, j.finished_at
 from tidemark.replay_job j
 join tidemark.outbound_route r on r.id = j.route_id
 join tidemark.worker w on w.id = j.worker_id
@@ -15,12 +15,18 @@ cross join lateral (select case
     when r.dry_run then 'the route is in dry run'
     else coalesce(
         tidemark.closed_gate(w.worker),
-        (select case h.state when 'silent' then 'its worker is silent for ' || h.age_seconds || ' s' else 'its worker was never run' end
+        (select case h.state when 'silent' then 'its worker is silent for ' || h.age_seconds || ' s'
+                     else 'its worker was never run' end
          from tidemark.heartbeat_health h
-         where h.executor_id = tidemark.executor_id(w.worker, 'outbox', 0) and (h.state = 'silent' or h.excuse = 'never run')),
+         where h.executor_id = tidemark.executor_id(w.worker, 'outbox', 0)
+           and (h.state = 'silent' or h.excuse = 'never run')),
         (select 'its target is down' from tidemark.finding f
          where f.kind = 'target_down' and f.subject = r.route_code and f.closed_at is null),
         (select format('event %s failed %s times, and is tried again', p.seq, p.error_count) from tidemark.pending p
          where p.replay_id = j.id and p.error_count > 0 order by p.seq limit 1)) end as waits_for) s;
-comment on view tidemark.replay_summary is 'Replays on routes: state (running, waiting, finished, cancelled) and what it waits for: a gate, the route''s switches, a worker that does not run, a target that is down or refuses an event; how far it has come (passed_seq from first_seq to last_seq), how many go (events), how many are staged and of these sent and failed (dead-lettered), and left out by reason.';
+comment on view tidemark.replay_summary is
+    'Replays on routes: state (running, waiting, finished, cancelled) and what it waits for: a gate, the route''s '
+    'switches, a worker that does not run, a target that is down or refuses an event; how far it has come (passed_seq '
+    'from first_seq to last_seq), how many go (events), how many are staged and of these sent and failed '
+    '(dead-lettered), and left out by reason.';
 grant select on tidemark.replay_summary to tidemark_reader, tidemark_executor;

@@ -10,7 +10,8 @@ create or replace function tidemark.route_replay(
     outcomes text[] default null,
     rate double precision default null,
     dry_run boolean default false)
-returns table (id bigint, first_seq bigint, last_seq bigint, former text, left_out text, events bigint, complete boolean)
+returns table (id bigint, first_seq bigint, last_seq bigint, former text, left_out text, events bigint,
+               complete boolean)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -37,14 +38,18 @@ begin
         raise exception using errcode = 'TM004', message = format('there is no route "%s"', route_replay.route),
             hint = 'Routes: select route_code from tidemark.outbound_route;';
     elsif (since is null) = (from_seq is null) or until is not null and to_seq is not null then
-        raise exception using errcode = 'TM005', message = 'a replay has one beginning, since or from_seq, and at most one end, until or to_seq';
+        raise exception using errcode = 'TM005',
+            message = 'a replay has one beginning, since or from_seq, and at most one end, until or to_seq';
     elsif not coalesce(dry_run, false) and coalesce(btrim(route_replay.reason), '') = '' then
         raise exception using errcode = 'TM005', message = 'a route is not replayed without a reason',
             hint = 'Or ask for a dry run.';
     elsif rate <= 0 or rate > 1000000 then
-        raise exception using errcode = 'TM005', message = format('rate is %s events per second, and must be above 0', rate);
+        raise exception using errcode = 'TM005',
+            message = format('rate is %s events per second, and must be above 0', rate);
     elsif not (outcomes <@ array['sent', 'disabled', 'dry_run', 'skipped', 'failed', 'pending', 'none']) then
-        raise exception using errcode = 'TM005', message = format('outcomes %s: there are sent, disabled, dry_run, skipped, failed, pending and none', outcomes);
+        raise exception using errcode = 'TM005',
+            message = format('outcomes %s: there are sent, disabled, dry_run, skipped, failed, pending and none',
+                             outcomes);
     end if;
     -- What lies above the watermark comes anyway.
     mark := (select c.watermark_id::bigint from tidemark.worker_cursor c
@@ -71,12 +76,14 @@ begin
         at := upto;
     end loop;
     complete := at >= high;
-    total := coalesce((select sum((c.value #>> '{}')::bigint) from jsonb_each(counts) c where right(c.key, 1) = '/'), 0);
+    total := coalesce((select sum((c.value #>> '{}')::bigint) from jsonb_each(counts) c where right(c.key, 1) = '/'),
+                      0);
 
     if not coalesce(dry_run, false) and first_seq <= high then
-        insert into tidemark.replay_job as j (route_id, worker_id, first_seq, last_seq, passed_seq, key, outcomes, rate, events, reason)
-        select route_.id, w.id, first_seq, high, first_seq - 1, route_replay.key, route_replay.outcomes, route_replay.rate,
-               case when complete then total end, route_replay.reason
+        insert into tidemark.replay_job as j (route_id, worker_id, first_seq, last_seq, passed_seq, key, outcomes, rate,
+                                              events, reason)
+        select route_.id, w.id, first_seq, high, first_seq - 1, route_replay.key, route_replay.outcomes,
+               route_replay.rate, case when complete then total end, route_replay.reason
         from tidemark.worker w where w.worker = route_.worker
         returning j.id into job;
         insert into tidemark.audit (action, object, reason, after)
@@ -91,14 +98,25 @@ begin
         return next;
     end if;
     return query
-    select job, route_replay.first_seq, route_replay.last_seq, split_part(c.key, '/', 1), nullif(split_part(c.key, '/', 2), ''),
-           (c.value #>> '{}')::bigint, route_replay.complete
+    select job, route_replay.first_seq, route_replay.last_seq, split_part(c.key, '/', 1),
+           nullif(split_part(c.key, '/', 2), ''), (c.value #>> '{}')::bigint, route_replay.complete
     from jsonb_each(counts) c order by 5 nulls first, 4;
     former := null; left_out := null;
     events := total;
     return next;
 end
 $$;
-comment on function tidemark.route_replay(text, text, timestamptz, timestamptz, bigint, bigint, text, text[], double precision, boolean) is
-'Sends events on a route again, or for the first time where it is newer than they are: those from since or from_seq to until or to_seq, at most to the watermark of its worker (what lies above comes anyway), of the key, with one of the outcomes on this route so far (sent, disabled, dry_run, skipped, failed, pending; none: no evidence). Each is a new attempt on record, marked as a replay, in the order of numbers, at most rate a second; live events of the key are not held up. The passes of the worker do it step by step: while a gate is closed, or the route is off or in dry run, it waits. Returns what was counted before anything moved: by the latest outcome (former), how many go, and how many are left out and why (pending, dead_letter: an open one, discarded, no_match, open, outcome; gone: numbers that retention has dropped); the last row (former null) has the sum that goes. complete false: only the first million events of the span were looked at; all are replayed. dry_run: it only counts. Progress: tidemark.replay_summary. Raises TM004, TM005.';
-grant execute on function tidemark.route_replay(text, text, timestamptz, timestamptz, bigint, bigint, text, text[], double precision, boolean) to tidemark_admin;
+comment on function tidemark.route_replay(text, text, timestamptz, timestamptz, bigint, bigint, text, text[],
+                                          double precision, boolean) is
+    'Sends events on a route again, or for the first time where it is newer than they are: those from since or '
+    'from_seq to until or to_seq, at most to the watermark of its worker (what lies above comes anyway), of the key, '
+    'with one of the outcomes on this route so far (sent, disabled, dry_run, skipped, failed, pending; none: no '
+    'evidence). Each is a new attempt on record, marked as a replay, in the order of numbers, at most rate a second; '
+    'live events of the key are not held up. The passes of the worker do it step by step: while a gate is closed, or '
+    'the route is off or in dry run, it waits. Returns what was counted before anything moved: by the latest outcome '
+    '(former), how many go, and how many are left out and why (pending, dead_letter: an open one, discarded, '
+    'no_match, open, outcome; gone: numbers that retention has dropped); the last row (former null) has the sum that '
+    'goes. complete false: only the first million events of the span were looked at; all are replayed. dry_run: it '
+    'only counts. Progress: tidemark.replay_summary. Raises TM004, TM005.';
+grant execute on function tidemark.route_replay(text, text, timestamptz, timestamptz, bigint, bigint, text, text[],
+                                                double precision, boolean) to tidemark_admin;

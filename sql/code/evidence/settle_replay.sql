@@ -1,4 +1,5 @@
-create or replace function tidemark.settle_replay(id bigint, attempt_no integer, outcome tidemark.outcome, reason text, detail text)
+create or replace function tidemark.settle_replay(
+    id bigint, attempt_no integer, outcome tidemark.outcome, reason text, detail text)
 returns void
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -15,4 +16,5 @@ begin
     where l.id = settle_replay.id;
 end
 $$;
-comment on function tidemark.settle_replay(bigint, integer, tidemark.outcome, text, text) is 'What a replay outside the database came to: the dead letter is resolved (sent) or has failed again.';
+comment on function tidemark.settle_replay(bigint, integer, tidemark.outcome, text, text) is
+    'What a replay outside the database came to: the dead letter is resolved (sent) or has failed again.';

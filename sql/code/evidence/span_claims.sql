@@ -33,4 +33,6 @@ begin
 end
 $$;
 comment on function tidemark.span_claims(text, bigint, bigint, integer, boolean) is
-'How many of the events above after_seq, up to to_seq (null: the end of the log), the worker''s routes claim: first (route_id null) how many there are, at most most, then each route that claims some; with undecided only those that the route has no evidence for.';
+    'How many of the events above after_seq, up to to_seq (null: the end of the log), the worker''s routes claim: '
+    'first (route_id null) how many there are, at most most, then each route that claims some; with undecided only '
+    'those that the route has no evidence for.';

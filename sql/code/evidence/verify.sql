@@ -5,7 +5,8 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
     with number as (
-        select q.last_value - (not q.is_called)::integer as last, coalesce((select min(o.seq) from tidemark.outbox o), q.last_value + 1) as first
+        select q.last_value - (not q.is_called)::integer as last,
+               coalesce((select min(o.seq) from tidemark.outbox o), q.last_value + 1) as first
         from tidemark.outbox_seq_seq q
     ), cursor as (
         select c.*, w.id, w.domains, c.watermark_id::bigint as mark
@@ -32,7 +33,8 @@ as $$
         where not (c.status = 'warn' and starts_with(c.object, 'route '))
     ), doctor as materialized (
         -- Who verifies may see less of a table than who runs its worker. A standby is no place to run it from.
-        select s.source, c."check", case when c."check" = 'row security' then 'warn' else c.status end as status, c.detail
+        select s.source, c."check", case when c."check" = 'row security' then 'warn' else c.status end as status,
+               c.detail
         from tidemark.source s cross join lateral tidemark.source_check(s) c
         where c.status <> 'ok' and c."check" <> 'primary'
     ), told as (
@@ -43,7 +45,8 @@ as $$
         cross join (values ('source_changed'), ('source_misconfigured')) f (kind)
         where d.status = 'fail'
         union all
-        select 'capture_unwritten', substr(c.object, 7) from capture c where c.status = 'fail' and starts_with(c.object, 'route ')
+        select 'capture_unwritten', substr(c.object, 7) from capture c
+        where c.status = 'fail' and starts_with(c.object, 'route ')
     ), torn as materialized (
         -- The log and its evidence are partitioned alike.
         select p.first_seq, p.end_seq, string_agg(t.name || '_p' || p.first_seq, ', ' order by t.name desc) as left_
@@ -57,30 +60,37 @@ as $$
     ), problem ("check", bad, detail, hint) as (
         select 'W1 objects', 'fail',
                (select string_agg(c.object, ', ' order by c.object) from tidemark.code c
-                where not exists (select from pg_proc p where p.pronamespace = 'tidemark'::regnamespace and p.proname = c.object)
-                  and not exists (select from pg_class v where v.relnamespace = 'tidemark'::regnamespace and v.relname = c.object)
+                where not exists (select from pg_proc p
+                                  where p.pronamespace = 'tidemark'::regnamespace and p.proname = c.object)
+                  and not exists (select from pg_class v
+                                  where v.relnamespace = 'tidemark'::regnamespace and v.relname = c.object)
                   and not exists (select from pg_trigger t join pg_class r on r.oid = t.tgrelid
-                                  where r.relnamespace = 'tidemark'::regnamespace and t.tgname = c.object)) || ' missing',
+                                  where r.relnamespace = 'tidemark'::regnamespace
+                                    and t.tgname = c.object)) || ' missing',
                'tidemark migrate up'
         union all
         select 'W2 gates', 'warn',
                (select string_agg(format('%s closed by %s', c.worker, c.gate), '; ')
                 from (
-                    select c.worker, g.gate from cursor c cross join lateral tidemark.closed_gate(c.worker) g (gate) where g.gate is not null
+                    select c.worker, g.gate from cursor c cross join lateral tidemark.closed_gate(c.worker) g (gate)
+                    where g.gate is not null
                     union all
-                    select 'deliveries of domain ' || d, 'domain.' || d || '.enabled' from unnest(tidemark.closed_domains()) d) c (worker, gate)),
+                    select 'deliveries of domain ' || d, 'domain.' || d || '.enabled'
+                    from unnest(tidemark.closed_domains()) d) c (worker, gate)),
                'tidemark gate open GATE'
         union all
         select 'W3 workers', 'fail',
                (select string_agg(w.worker, ', ') from tidemark.worker w
                 where w.source = 'outbox' and (
                     not exists (select from tidemark.worker_cursor c where c.worker = w.worker)
-                    or not exists (select from tidemark.heartbeat h where h.executor_id = tidemark.executor_id(w.worker, 'outbox', 0))))
+                    or not exists (select from tidemark.heartbeat h
+                                   where h.executor_id = tidemark.executor_id(w.worker, 'outbox', 0))))
                || ' without cursor or heartbeat',
                'tidemark worker set NAME'
         union all
         select 'W4 cursor within the log', 'fail',
-               (select string_agg(format('%s at %s, last number %s', c.worker, c.mark, n.last), '; ') from cursor c, number n
+               (select string_agg(format('%s at %s, last number %s', c.worker, c.mark, n.last), '; ')
+                from cursor c, number n
                 where c.mark > n.last),
                'The log was restored from an older state than the cursor: rewind the worker.'
         union all
@@ -96,7 +106,8 @@ as $$
         select 'W6 event without evidence', 'fail',
                (select string_agg(format('worker %s: %s', d.worker, left(d.missing::text, 200)), '; ')
                 from (select c.worker,
-                             coalesce((select range_agg(l.seqs) from logged l where c.domains is null or l.domain = any (c.domains)), '{}')
+                             coalesce((select range_agg(l.seqs) from logged l
+                                       where c.domains is null or l.domain = any (c.domains)), '{}')
                              * int8multirange(int8range(c.begins_after + 1, greatest(c.mark, c.begins_after) + 1))
                              - c.holes - c.fenced
                              - coalesce((select v.seqs from covered v where v.worker_id = c.id), '{}') as missing
@@ -155,32 +166,39 @@ as $$
                     -- A warning was read when the source was made: its name will do.
                     select d.source, d.source || ': ' || concat_ws(', ',
                         string_agg(d."check" || ': ' || d.detail, ', ') filter (where d.status = 'fail'),
-                        'cannot be proved or will cost: ' || string_agg(d."check", ', ') filter (where d.status = 'warn')) as detail
+                        'cannot be proved or will cost: '
+                        || string_agg(d."check", ', ') filter (where d.status = 'warn')) as detail
                     from doctor d group by 1) s),
                'tidemark source check NAME'
         union all
         select 'captures', (select case when bool_or(c.status = 'fail') then 'fail' else 'warn' end from capture c),
-               (select string_agg(c.object || ': ' || c.problem, '; ' order by c.status, c.object, c.problem) from capture c),
+               (select string_agg(c.object || ': ' || c.problem, '; ' order by c.status, c.object, c.problem)
+                from capture c),
                'tidemark capture check'
         union all
         select 'pending', (select case when g.n > 0 then 'fail' else 'warn' end from gone g),
                (select nullif(concat_ws('; ', nullif(count(*), 0) || ' deliveries wait for the daemon',
-                                        (select nullif(g.n, 0) || ' of events that are not in the log any more' from gone g)), '')
+                                        (select nullif(g.n, 0) || ' of events that are not in the log any more'
+                                         from gone g)), '')
                 from tidemark.pending p where p.next_attempt_at < clock_timestamp() - interval '1 minute'),
-               (select case when g.n > 0 then 'A pass makes them dead letters (event_missing), and delivers what waits behind them.'
+               (select case when g.n > 0 then 'A pass makes them dead letters (event_missing), and delivers what waits '
+                                              'behind them.'
                             else 'Targets outside the database are served by the daemon.' end from gone g)
         union all
         select 'partitions', case when exists (select from torn) then 'fail' else 'warn' end,
                case when exists (select from torn)
-                         then (select string_agg(format('of numbers %s to %s only %s is left', t.first_seq, t.end_seq - 1, t.left_), '; '
+                         then (select string_agg(format('of numbers %s to %s only %s is left', t.first_seq,
+                                                        t.end_seq - 1, t.left_), '; '
                                                  order by t.first_seq) from torn t)
                     when exists (select from tidemark.outbox o
                                  where o.seq >= (select max(p.end_seq) from tidemark.partitions('tidemark.outbox') p))
                          then 'events have no partition of their own'
-                    when not exists (select from tidemark.partitions('tidemark.outbox') p, number n where p.first_seq > n.last)
+                    when not exists (select from tidemark.partitions('tidemark.outbox') p, number n
+                                     where p.first_seq > n.last)
                          then 'no empty partition is left ahead' end,
                case when exists (select from torn)
-                         then 'Dropped by hand? tidemark.maintain() drops, by outbox.retention. Restore what is gone, or drop what is left.'
+                         then 'Dropped by hand? tidemark.maintain() drops, by outbox.retention. Restore what is gone, '
+                              'or drop what is left.'
                     else 'select * from tidemark.maintain();' end
         union all
         select 'privileges', 'fail',
@@ -196,17 +214,20 @@ as $$
         union all
         select 'triggers', 'fail',
                (select string_agg(t.tgname, ', ') from pg_trigger t join pg_class c on c.oid = t.tgrelid
-                where c.relnamespace = 'tidemark'::regnamespace and not t.tgisinternal and t.tgenabled = 'D') || ' disabled',
+                where c.relnamespace = 'tidemark'::regnamespace and not t.tgisinternal
+                  and t.tgenabled = 'D') || ' disabled',
                'alter table … enable trigger …'
         union all
         select 'heartbeats', 'warn',
-               (select string_agg(format('%s silent since %s', h.executor_id, date_trunc('second', h.last_beat_at)), '; ')
+               (select string_agg(format('%s silent since %s', h.executor_id, date_trunc('second', h.last_beat_at)),
+                                  '; ')
                 from tidemark.heartbeat_health h where h.state = 'silent'),
                'Is it still run? tidemark doctor'
         union all
         select 'statistics of other sessions', 'warn',
                case when not pg_has_role('tidemark_owner', 'pg_read_all_stats', 'usage')
-                    then 'tidemark_owner cannot read them: tables cannot be sources with safety clock, and blame lacks ages'
+                    then 'tidemark_owner cannot read them: tables cannot be sources with safety clock, and blame lacks '
+                         'ages'
                          || (select coalesce('; replication_lag_limit sees no standby: '
                                              || string_agg(w.worker, ', ' order by w.worker), '')
                              from tidemark.worker w where w.replication_lag_limit is not null) end,
@@ -214,25 +235,35 @@ as $$
         union all
         select 'roles', 'warn',
                nullif(concat_ws('; ',
-                   (select 'a right here is one in ' || string_agg(distinct d.datname::text, ', ' order by d.datname::text)
+                   (select 'a right here is one in '
+                           || string_agg(distinct d.datname::text, ', ' order by d.datname::text)
                     from pg_shdepend s join pg_database d on d.oid = s.dbid
-                    where s.refclassid = 'pg_authid'::regclass and s.refobjid = to_regrole('tidemark_owner') and s.deptype = 'o'
+                    where s.refclassid = 'pg_authid'::regclass and s.refobjid = to_regrole('tidemark_owner')
+                      and s.deptype = 'o'
                       and s.classid = 'pg_namespace'::regclass and d.datname <> current_database()),
-                   (select string_agg(format('%s runs as the superuser %s', h.executor_id, h.payload ->> 'superuser'), '; ' order by h.executor_id)
-                    from tidemark.heartbeat h where h.executor_id like 'daemon/%' and h.payload ? 'superuser' and h.last_status <> 'stopped'),
+                   (select string_agg(format('%s runs as the superuser %s', h.executor_id, h.payload ->> 'superuser'),
+                                      '; ' order by h.executor_id)
+                    from tidemark.heartbeat h
+                    where h.executor_id like 'daemon/%' and h.payload ? 'superuser' and h.last_status <> 'stopped'),
                    (select 'tidemark_owner ' || concat_ws(' and ', case when r.rolsuper then 'is a superuser' end,
                                                           case when r.rolcanlogin then 'can log in' end)
                     from pg_roles r where r.rolname = 'tidemark_owner' and (r.rolsuper or r.rolcanlogin))), ''),
-               'See docs/roles.md: a daemon wants a login of its own; a prefix gives a database roles of its own; alter role tidemark_owner nologin nosuperuser;'
+               'See docs/roles.md: a daemon wants a login of its own; a prefix gives a database roles of its own; '
+               'alter role tidemark_owner nologin nosuperuser;'
         union all
         select 'findings', 'warn',
                (select string_agg(format('%s %s: %s', f.kind, f.subject, f.detail), '; ') from tidemark.finding f
-                where f.closed_at is null and not exists (select from told t where t.kind = f.kind and t.subject = f.subject)),
+                where f.closed_at is null
+                  and not exists (select from told t where t.kind = f.kind and t.subject = f.subject)),
                'select * from tidemark.finding where closed_at is null;'
     )
     select p."check", case when p.detail is null then 'ok' else p.bad end, coalesce(p.detail, ''),
            case when p.detail is null then '' else p.hint end
     from problem p
 $$;
-comment on function tidemark.verify() is 'Read-only checks of the whole installation, one row each: status ok, warn or fail, what was found, and what to do. Reads the log and its evidence once, and looks at each source and capture as tidemark.source_check and tidemark.capture_check do: for operators, not for a tight loop. What one of them fails is not listed again as a finding. Source: S0 070_route_worker_verification, W1 to W9.';
+comment on function tidemark.verify() is
+    'Read-only checks of the whole installation, one row each: status ok, warn or fail, what was found, and what to '
+    'do. Reads the log and its evidence once, and looks at each source and capture as tidemark.source_check and '
+    'tidemark.capture_check do: for operators, not for a tight loop. What one of them fails is not listed again as a '
+    'finding. Source: S0 070_route_worker_verification, W1 to W9.';
 grant execute on function tidemark.verify() to tidemark_reader;

@@ -11,5 +11,7 @@ begin
        and bound.system_identifier = (select c.system_identifier from pg_control_system() c);
 end
 $$;
-comment on function tidemark.armed() is 'True: the stage is live, and was made live in this very cluster and database. A copy restored elsewhere is not armed: it can dry-run, it cannot deliver.';
+comment on function tidemark.armed() is
+    'True: the stage is live, and was made live in this very cluster and database. A copy restored elsewhere is not '
+    'armed: it can dry-run, it cannot deliver.';
 grant execute on function tidemark.armed() to tidemark_reader, tidemark_executor;

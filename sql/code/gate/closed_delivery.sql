@@ -6,8 +6,11 @@ as $$
 begin
     return coalesce(
         tidemark.closed_gate(closed_delivery.worker),
-        case when closed_delivery.domain = any (tidemark.closed_domains()) then 'domain.' || closed_delivery.domain || '.enabled' end);
+        case when closed_delivery.domain = any (tidemark.closed_domains())
+                  then 'domain.' || closed_delivery.domain || '.enabled' end);
 end
 $$;
-comment on function tidemark.closed_delivery(text, text) is 'What forbids the worker to deliver an event of this domain: a gate of the worker (tidemark.closed_gate) or of the domain. Null: nothing.';
+comment on function tidemark.closed_delivery(text, text) is
+    'What forbids the worker to deliver an event of this domain: a gate of the worker (tidemark.closed_gate) or of '
+    'the domain. Null: nothing.';
 grant execute on function tidemark.closed_delivery(text, text) to tidemark_reader, tidemark_executor;

@@ -9,5 +9,7 @@ begin
         where s.key like 'domain.%.enabled' and s.value <> 'true'), '{}');
 end
 $$;
-comment on function tidemark.closed_domains() is 'Domains whose gate, domain.<name>.enabled, is closed: nothing of theirs is delivered. A domain without such a setting has no gate of its own.';
+comment on function tidemark.closed_domains() is
+    'Domains whose gate, domain.<name>.enabled, is closed: nothing of theirs is delivered. A domain without such a '
+    'setting has no gate of its own.';
 grant execute on function tidemark.closed_domains() to tidemark_reader, tidemark_executor;

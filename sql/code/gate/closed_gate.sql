@@ -10,7 +10,8 @@ begin
         return 'routes.enabled';
     elsif not tidemark.gate_open('worker.' || closed_gate.worker || '.enabled') then
         return 'worker.' || closed_gate.worker || '.enabled';
-    elsif exists (select from tidemark.worker_cursor c where c.worker = closed_gate.worker and c.paused_at is not null) then
+    elsif exists (select from tidemark.worker_cursor c
+                  where c.worker = closed_gate.worker and c.paused_at is not null) then
         return 'paused';
     end if;
     -- Only then: who looks for silence must not wait for an operator's lock on the workers.
@@ -30,5 +31,8 @@ begin
     end;
 end
 $$;
-comment on function tidemark.closed_gate(text) is 'What forbids the worker to run: routes.enabled, worker.<name>.enabled, paused, domain.<name>.enabled (where the gates of all the domains that it decides are closed), or stage (it has an enabled live route and this installation is not armed). Null: nothing.';
+comment on function tidemark.closed_gate(text) is
+    'What forbids the worker to run: routes.enabled, worker.<name>.enabled, paused, domain.<name>.enabled (where the '
+    'gates of all the domains that it decides are closed), or stage (it has an enabled live route and this '
+    'installation is not armed). Null: nothing.';
 grant execute on function tidemark.closed_gate(text) to tidemark_reader, tidemark_executor;

@@ -12,5 +12,8 @@ begin
         (select 'domain.' || d || '.enabled' from unnest(tidemark.closed_domains()) d where d <> all (closed) limit 1));
 end
 $$;
-comment on function tidemark.closed_switch(text, integer[], text[]) is 'What forbids the worker, by now, to deliver on these routes: a gate (tidemark.closed_gate), a route that is off or in dry run, or the gate of a domain that is not among closed, whose events are not delivered anyway. Null: nothing.';
+comment on function tidemark.closed_switch(text, integer[], text[]) is
+    'What forbids the worker, by now, to deliver on these routes: a gate (tidemark.closed_gate), a route that is off '
+    'or in dry run, or the gate of a domain that is not among closed, whose events are not delivered anyway. Null: '
+    'nothing.';
 grant execute on function tidemark.closed_switch(text, integer[], text[]) to tidemark_executor;

@@ -8,5 +8,7 @@ begin
     return exists (select from tidemark.setting s where s.key = gate and s.value = 'true');
 end
 $$;
-comment on function tidemark.gate_open(text) is 'True: the gate (routes.enabled, worker.<name>.enabled, notify.bridge_enabled) is open. A gate that is absent is closed; of domains see tidemark.closed_domains. Source: S0 fn_iu_core_routes_enabled.';
+comment on function tidemark.gate_open(text) is
+    'True: the gate (routes.enabled, worker.<name>.enabled, notify.bridge_enabled) is open. A gate that is absent is '
+    'closed; of domains see tidemark.closed_domains. Source: S0 fn_iu_core_routes_enabled.';
 grant execute on function tidemark.gate_open(text) to tidemark_reader, tidemark_executor;

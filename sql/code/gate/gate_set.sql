@@ -10,11 +10,12 @@ begin
         and not exists (select from tidemark.domain d where 'domain.' || d.domain || '.enabled' = gate)
     then
         raise exception using errcode = 'TM004', message = format('there is no gate "%s"', gate),
-            hint = 'Gates: routes.enabled, notify.bridge_enabled, notify.listeners_enabled, worker.<name>.enabled of each worker in tidemark.worker, '
-                'and domain.<name>.enabled of each domain in tidemark.domain.';
+            hint = 'Gates: routes.enabled, notify.bridge_enabled, notify.listeners_enabled, worker.<name>.enabled of '
+                'each worker in tidemark.worker, and domain.<name>.enabled of each domain in tidemark.domain.';
     end if;
     if open is null then
-        raise exception using errcode = 'TM005', message = format('gate %s is to be null, which is neither open nor closed', gate),
+        raise exception using errcode = 'TM005',
+            message = format('gate %s is to be null, which is neither open nor closed', gate),
             hint = 'true opens it, false closes it.';
     end if;
     perform set_config('tidemark.reason', coalesce(reason, ''), true);
@@ -24,5 +25,8 @@ begin
     return open;
 end
 $$;
-comment on function tidemark.gate_set(text, boolean, text) is 'Opens or closes a gate: routes.enabled, worker.<name>.enabled, domain.<name>.enabled, notify.bridge_enabled or notify.listeners_enabled. A domain has a gate from the first time that one is set. Obeyed by every worker within a second. Raises TM004 for an unknown gate, TM005 for null.';
+comment on function tidemark.gate_set(text, boolean, text) is
+    'Opens or closes a gate: routes.enabled, worker.<name>.enabled, domain.<name>.enabled, notify.bridge_enabled or '
+    'notify.listeners_enabled. A domain has a gate from the first time that one is set. Obeyed by every worker within '
+    'a second. Raises TM004 for an unknown gate, TM005 for null.';
 grant execute on function tidemark.gate_set(text, boolean, text) to tidemark_admin;

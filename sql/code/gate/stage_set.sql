@@ -18,12 +18,14 @@ begin
 
     perform set_config('tidemark.reason', stage_set.reason, true);
     update tidemark.stage
-    set stage = stage_set.stage, changed_at = clock_timestamp(), changed_by = tidemark.login(), reason = stage_set.reason,
-        (system_identifier, database) = (
+    set stage = stage_set.stage, changed_at = clock_timestamp(), changed_by = tidemark.login(),
+        reason = stage_set.reason, (system_identifier, database) = (
             select c.system_identifier, current_database() from pg_control_system() c
             where stage_set.stage = 'live');
     return stage_set.stage;
 end
 $$;
-comment on function tidemark.stage_set(text, text) is 'Sets the stage: live (binds this cluster and database, so that routes may deliver) or dry_run. Recorded with who, when and why. Raises TM005 for another stage or an empty reason.';
+comment on function tidemark.stage_set(text, text) is
+    'Sets the stage: live (binds this cluster and database, so that routes may deliver) or dry_run. Recorded with '
+    'who, when and why. Raises TM005 for another stage or an empty reason.';
 grant execute on function tidemark.stage_set(text, text) to tidemark_admin;

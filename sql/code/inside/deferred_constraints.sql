@@ -7,5 +7,6 @@ as $$
     from pg_constraint c join pg_namespace n on n.oid = c.connamespace
     where c.condeferred
 $$;
-comment on function tidemark.deferred_constraints() is 'The constraints that wait for the commit unless they are told otherwise; null: there are none.';
+comment on function tidemark.deferred_constraints() is
+    'The constraints that wait for the commit unless they are told otherwise; null: there are none.';
 grant execute on function tidemark.deferred_constraints() to tidemark_executor;

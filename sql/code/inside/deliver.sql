@@ -159,7 +159,15 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[], integer[], bigint[], text, text[], timestamptz) is
-'Delivers events to a target inside the database, in this transaction, with search_path path: left_over, which were pending, with their suspects and failed attempts, then fresh, each in rising order. An event that makes its target raise is failed, the others are sent; fallbacks counts the statements that failed on the way. Begins nothing more after until, when one is done. A statement that takes too long ends the pass for this route: its events are suspects, which are tried with fewer next time, down to the one that is failed, or waits, by the route''s retry policy, where it was a lock; what comes behind is pending (busy). Raises TM009 where a gate or the route was closed meanwhile; an error that is not the event''s fault (tidemark.is_transient) is raised on.';
-grant execute on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[], integer[], bigint[], text, text[], timestamptz)
+comment on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[], integer[], bigint[], text, text[],
+                                     timestamptz) is
+    'Delivers events to a target inside the database, in this transaction, with search_path path: left_over, which '
+    'were pending, with their suspects and failed attempts, then fresh, each in rising order. An event that makes its '
+    'target raise is failed, the others are sent; fallbacks counts the statements that failed on the way. Begins '
+    'nothing more after until, when one is done. A statement that takes too long ends the pass for this route: its '
+    'events are suspects, which are tried with fewer next time, down to the one that is failed, or waits, by the '
+    'route''s retry policy, where it was a lock; what comes behind is pending (busy). Raises TM009 where a gate or '
+    'the route was closed meanwhile; an error that is not the event''s fault (tidemark.is_transient) is raised on.';
+grant execute on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[], integer[], bigint[], text,
+                                           text[], timestamptz)
     to tidemark_executor;

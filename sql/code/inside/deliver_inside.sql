@@ -52,8 +52,10 @@ begin
             -- Those of this batch that wait for their domain are pending only once it is settled.
             behind := behind + coalesce((
                 select range_agg(int8range(o.seq, o.seq + 1))
-                from (select s.key, min(s.seq) as seq from tidemark.events(tidemark.multirange_numbers(shut)) s group by s.key) first
-                join tidemark.events(tidemark.multirange_numbers(fresh)) o on o.key = first.key and o.seq > first.seq), '{}');
+                from (select s.key, min(s.seq) as seq from tidemark.events(tidemark.multirange_numbers(shut)) s
+                      group by s.key) first
+                join tidemark.events(tidemark.multirange_numbers(fresh)) o on o.key = first.key
+                    and o.seq > first.seq), '{}');
         end if;
         if not isempty(behind) then
             results := results || row(route.id, true, 'pending',
@@ -69,5 +71,9 @@ begin
     end loop;
 end
 $$;
-comment on function tidemark.deliver_inside(text, tidemark.evidence[], interval, text[]) is 'Delivers what is pending on the worker''s routes to targets inside the database, in this transaction; begins nothing more when share is over, which the routes have in equal parts. Nothing of the domains closed is delivered. settled is the evidence without what was, results what came of it and of events that were left over. Raises what tidemark.deliver raises.';
+comment on function tidemark.deliver_inside(text, tidemark.evidence[], interval, text[]) is
+    'Delivers what is pending on the worker''s routes to targets inside the database, in this transaction; begins '
+    'nothing more when share is over, which the routes have in equal parts. Nothing of the domains closed is '
+    'delivered. settled is the evidence without what was, results what came of it and of events that were left over. '
+    'Raises what tidemark.deliver raises.';
 grant execute on function tidemark.deliver_inside(text, tidemark.evidence[], interval, text[]) to tidemark_executor;

@@ -26,7 +26,8 @@ begin
     when 'river' then
         problem := (tidemark.target_problem(route.target_kind, route.target_ref, route.options)).problem;
         if problem is not null then
-            raise exception using errcode = 'invalid_parameter_value', message = format('route %s: %s', route.route_code, problem);
+            raise exception using errcode = 'invalid_parameter_value',
+                message = format('route %s: %s', route.route_code, problem);
         end if;
         if tidemark.river_table(route.options) is null then
             raise exception using errcode = 'undefined_table',
@@ -43,10 +44,15 @@ begin
                       jsonb_build_object('tidemark_route', route.route_code), source);
     else
         raise exception using errcode = 'feature_not_supported',
-            message = format('route %s: delivery to %s is not built into this function', route.route_code, route.target_kind);
+            message = format('route %s: delivery to %s is not built into this function', route.route_code,
+                             route.target_kind);
     end case;
     return format('select %s from (%s) e (event)', call, source);
 end
 $$;
-comment on function tidemark.delivery_statement(tidemark.outbound_route, text) is 'The statement that delivers the events which the query source yields (one jsonb column) to the route''s target inside the database. Raises undefined_function where an SQL target does not exist, undefined_table where River''s does not, invalid_parameter_value for options that river does not take, feature_not_supported for any other kind.';
+comment on function tidemark.delivery_statement(tidemark.outbound_route, text) is
+    'The statement that delivers the events which the query source yields (one jsonb column) to the route''s target '
+    'inside the database. Raises undefined_function where an SQL target does not exist, undefined_table where '
+    'River''s does not, invalid_parameter_value for options that river does not take, feature_not_supported for any '
+    'other kind.';
 grant execute on function tidemark.delivery_statement(tidemark.outbound_route, text) to tidemark_executor;

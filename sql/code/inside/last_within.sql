@@ -12,7 +12,8 @@ declare
     last bigint;
     n bigint;
 begin
-    -- Sizes as stored cost no look at the payloads. They are the real ones where nothing is compressed, as small events never are.
+    -- Sizes as stored cost no look at the payloads. They are the real ones where nothing is compressed, as small events
+    -- never are.
     select sum(s.stored), sum(s.packed) into stored, packed
     from unnest(seqs) r
     cross join lateral (
@@ -32,4 +33,6 @@ begin
     return null;
 end
 $$;
-comment on function tidemark.last_within(int8multirange, bigint) is 'The number of the last of these events, in their order, that fits into max_bytes of payload with those before it; the first one always does. Null: all do.';
+comment on function tidemark.last_within(int8multirange, bigint) is
+    'The number of the last of these events, in their order, that fits into max_bytes of payload with those before '
+    'it; the first one always does. Null: all do.';

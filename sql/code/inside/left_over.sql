@@ -37,5 +37,8 @@ begin
         select from unnest(numbers) n where not exists (select from tidemark.outbox o where o.seq = n));
 end
 $$;
-comment on function tidemark.left_over(tidemark.outbound_route) is 'What earlier passes have left over of a route to a target inside the database, and is due, but for domains whose gate is closed: numbers, the first 5,000 (more: that many), with their suspects and failed attempts; gone: some have no event in the log any more.';
+comment on function tidemark.left_over(tidemark.outbound_route) is
+    'What earlier passes have left over of a route to a target inside the database, and is due, but for domains whose '
+    'gate is closed: numbers, the first 5,000 (more: that many), with their suspects and failed attempts; gone: some '
+    'have no event in the log any more.';
 grant execute on function tidemark.left_over(tidemark.outbound_route) to tidemark_executor;

@@ -12,5 +12,9 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.river_wake(jsonb) is 'Signals River''s clients when this transaction commits that a queue has jobs which may run, where the gate notify.bridge_enabled is open: on <schema>.river_insert the name of the queue, both from a route''s options. Once for each queue and transaction, however often it is called. Whom the signal does not reach finds the jobs at its next poll.';
+comment on function tidemark.river_wake(jsonb) is
+    'Signals River''s clients when this transaction commits that a queue has jobs which may run, where the gate '
+    'notify.bridge_enabled is open: on <schema>.river_insert the name of the queue, both from a route''s options. '
+    'Once for each queue and transaction, however often it is called. Whom the signal does not reach finds the jobs '
+    'at its next poll.';
 grant execute on function tidemark.river_wake(jsonb) to tidemark_executor;

@@ -39,5 +39,9 @@ exception when others or assert_failure or query_canceled then
 end
 $$;
 comment on function tidemark.target_call(text, bigint[], jsonb, text, interval) is
-'Runs a delivery statement ($1: numbers, $2: snapshot) with search_path path, and what it deferred to the commit; no lock is waited for longer than timeout. code is the SQLSTATE with which it failed, of which nothing remains then; null: it went well. late: it took too long, by statement_timeout (57014: the rest of the client''s statement has no timer) or by timeout (55P03). Another error that is not the event''s fault (tidemark.is_transient) is raised on.';
+    'Runs a delivery statement ($1: numbers, $2: snapshot) with search_path path, and what it deferred to the commit; '
+    'no lock is waited for longer than timeout. code is the SQLSTATE with which it failed, of which nothing remains '
+    'then; null: it went well. late: it took too long, by statement_timeout (57014: the rest of the client''s '
+    'statement has no timer) or by timeout (55P03). Another error that is not the event''s fault '
+    '(tidemark.is_transient) is raised on.';
 grant execute on function tidemark.target_call(text, bigint[], jsonb, text, interval) to tidemark_executor;

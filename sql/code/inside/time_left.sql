@@ -11,5 +11,7 @@ begin
     return case when whole > interval '0' then whole * 0.9 - (clock_timestamp() - statement_timestamp()) end;
 end
 $$;
-comment on function tidemark.time_left() is 'How long the statement that the client sent may still run, with a tenth of its statement_timeout kept back. Not above 0: the timer has fired or is about to, and fires no second time. Null: there is no statement_timeout.';
+comment on function tidemark.time_left() is
+    'How long the statement that the client sent may still run, with a tenth of its statement_timeout kept back. Not '
+    'above 0: the timer has fired or is about to, and fires no second time. Null: there is no statement_timeout.';
 grant execute on function tidemark.time_left() to tidemark_executor;

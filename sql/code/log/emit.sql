@@ -88,11 +88,21 @@ begin
     if asleep or listeners then
         perform tidemark.wake(array[emit.domain], case when listeners then jsonb_build_object(
             'layer', 'event', 'event_id', id, 'event_domain', emit.domain, 'event_type', emit.type,
-            'lane', coalesce(emit.lane, 'immediate'), 'occurred_at', coalesce(emit.occurred_at, at)) end, coalesce(listeners, false));
+            'lane', coalesce(emit.lane, 'immediate'), 'occurred_at', coalesce(emit.occurred_at, at)) end,
+                              coalesce(listeners, false));
     end if;
     return id;
 end
 $$;
-comment on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text, text, text, text, timestamptz) is
-'Emits one event in the caller''s transaction and returns its id. Null: the type is not registered or not enabled, and nothing was stored but a trace (tidemark.unregistered_emits). Call tidemark.emit_strict, which raises then, unless a missing type must not fail the caller. The id of an earlier event: its (domain, idempotency_key) was the same, and nothing was stored. Raises TM002 (payload is no object or breaks its schema), TM003 (forbidden key in a metadata-only domain) and TM005 (a text over 1024 bytes, a payload over the setting emit.payload_limit, an idempotency_key that begins with "tidemark:", an occurred_at that is infinite or not of the years 1 to 9999), TM014 (the domain is restricted to other roles), TM015 (in a maintenance command). Source: S1 fn_iu_emit_event.';
-grant execute on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text, text, text, text, timestamptz) to tidemark_emitter;
+comment on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text, text,
+                                  text, text, timestamptz) is
+    'Emits one event in the caller''s transaction and returns its id. Null: the type is not registered or not '
+    'enabled, and nothing was stored but a trace (tidemark.unregistered_emits). Call tidemark.emit_strict, which '
+    'raises then, unless a missing type must not fail the caller. The id of an earlier event: its (domain, '
+    'idempotency_key) was the same, and nothing was stored. Raises TM002 (payload is no object or breaks its schema), '
+    'TM003 (forbidden key in a metadata-only domain) and TM005 (a text over 1024 bytes, a payload over the setting '
+    'emit.payload_limit, an idempotency_key that begins with "tidemark:", an occurred_at that is infinite or not of '
+    'the years 1 to 9999), TM014 (the domain is restricted to other roles), TM015 (in a maintenance command). Source: '
+    'S1 fn_iu_emit_event.';
+grant execute on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text,
+                                        text, text, text, timestamptz) to tidemark_emitter;

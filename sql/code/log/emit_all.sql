@@ -59,8 +59,8 @@ begin
         where e.event ->> 'idempotency_key' is not null;
     end if;
 
-    perform tidemark.event_check(format('event %s: ', e.ord), e.payload, e.key, e.stream, e.subject_table, e.subject_ref,
-                                 e.trace, e.actor, e.occurred_at)
+    perform tidemark.event_check(format('event %s: ', e.ord), e.payload, e.key, e.stream, e.subject_table,
+                                 e.subject_ref, e.trace, e.actor, e.occurred_at)
     from rows from (jsonb_to_recordset(events) as (
             payload jsonb, key text, stream text, subject_table text, subject_ref text, trace text, actor text,
             occurred_at timestamptz)) with ordinality
@@ -134,7 +134,8 @@ begin
 
     if not own and current_setting('transaction_isolation') not like 'read %' then
         perform tidemark.registry_check(d.domain, d.type)
-        from (select distinct e.event ->> 'domain' as domain, e.event ->> 'type' as type from jsonb_array_elements(events) e (event)) d;
+        from (select distinct e.event ->> 'domain' as domain, e.event ->> 'type' as type
+              from jsonb_array_elements(events) e (event)) d;
     end if;
 
     -- As in emit: behind the numbers.
@@ -168,4 +169,6 @@ begin
 end
 $$;
 comment on function tidemark.emit_all(jsonb, boolean, boolean) is
-'Behind tidemark.emit_many, emit_many_strict, source_emit, system_event and functions of packs, for their owner alone. strict: raises TM001 for a type that is not registered or not enabled. own: the idempotency keys are Tidemark''s own, "tidemark:…", and restricted domains are open.';
+    'Behind tidemark.emit_many, emit_many_strict, source_emit, system_event and functions of packs, for their owner '
+    'alone. strict: raises TM001 for a type that is not registered or not enabled. own: the idempotency keys are '
+    'Tidemark''s own, "tidemark:…", and restricted domains are open.';

@@ -23,10 +23,12 @@ begin
        or exists (select from tidemark.event_type t where t.domain = k.domain and t.type = k.type and t.enabled);
 
     select sum(k.emits), max(k.last_at),
-           string_agg(format('%s/%s by %s (%s)', k.domain, k.type, k.role, k.emits), ', ' order by k.last_at desc, k.domain, k.type, k.role) filter (where k.place <= 5)
+           string_agg(format('%s/%s by %s (%s)', k.domain, k.type, k.role, k.emits),
+                      ', ' order by k.last_at desc, k.domain, k.type, k.role) filter (where k.place <= 5)
            || case when count(*) > 5 then format(', and %s more', count(*) - 5) else '' end
     into emits, last, told
-    from (select u.*, row_number() over (order by u.last_at desc, u.domain, u.type, u.role) as place from tidemark.unregistered_type u) k;
+    from (select u.*, row_number() over (order by u.last_at desc, u.domain, u.type, u.role) as place
+          from tidemark.unregistered_type u) k;
     if told is null then
         perform tidemark.finding_close('emit_unregistered', 'emit');
     -- Counted once for what is new.
@@ -39,4 +41,6 @@ begin
 end
 $$;
 comment on function tidemark.emit_findings() is
-'tidemark.maintain''s part for emits of types that are not registered or not enabled: sums up tidemark.emit_unregistered by name (tidemark.unregistered_emits) and opens the finding emit_unregistered; it closes when each type is enabled, or a day after its last emit.';
+    'tidemark.maintain''s part for emits of types that are not registered or not enabled: sums up '
+    'tidemark.emit_unregistered by name (tidemark.unregistered_emits) and opens the finding emit_unregistered; it '
+    'closes when each type is enabled, or a day after its last emit.';

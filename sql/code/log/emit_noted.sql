@@ -8,8 +8,10 @@ begin
     -- maintain may never be called.
     if pg_relation_size('tidemark.emit_unregistered') < 8388608 then
         insert into tidemark.emit_unregistered (at, domain, type, role, emits)
-        values (clock_timestamp(), left(coalesce(emit_noted.domain, ''), 63), left(coalesce(emit_noted.type, ''), 128), tidemark.login(), emit_noted.emits);
+        values (clock_timestamp(), left(coalesce(emit_noted.domain, ''), 63),
+                                       left(coalesce(emit_noted.type, ''), 128), tidemark.login(), emit_noted.emits);
     end if;
 end
 $$;
-comment on function tidemark.emit_noted(text, text, bigint) is 'Leaves a trace of emits of a type that is not registered or not enabled, in tidemark.emit_unregistered.';
+comment on function tidemark.emit_noted(text, text, bigint) is
+    'Leaves a trace of emits of a type that is not registered or not enabled, in tidemark.emit_unregistered.';

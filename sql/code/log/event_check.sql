@@ -41,10 +41,12 @@ begin
         payload_limit := tidemark.payload_limit();
         if payload_bytes > payload_limit then
             raise exception using errcode = 'TM005',
-                message = format('%spayload has %s bytes, and must have at most %s', place, payload_bytes, payload_limit),
+                message = format('%spayload has %s bytes, and must have at most %s', place, payload_bytes,
+                                 payload_limit),
                 hint = 'Send a reference to what is large, or raise the setting emit.payload_limit.';
         end if;
-        -- What is nearly as deep as a session's stack takes can be stored, and not be read where the stack is fuller: in a pass.
+        -- What is nearly as deep as a session's stack takes can be stored, and not be read where the stack is fuller:
+        -- in a pass.
         if jsonb_path_exists(payload, 'strict $.**{500}') then
             raise exception using errcode = 'TM005',
                 message = format('%spayload nests deeper than 500 levels', place),
@@ -55,4 +57,6 @@ begin
 end
 $$;
 comment on function tidemark.event_check(text, jsonb, text, text, text, text, text, text, timestamptz) is
-'True, or raises TM005: an occurred_at that is infinite or not of the years 1 to 9999, a text member over 1024 bytes, a payload whose JSON text is over the setting emit.payload_limit, or that nests deeper than 500 levels. place begins the message. The rule for emit, emit_many and capture.';
+    'True, or raises TM005: an occurred_at that is infinite or not of the years 1 to 9999, a text member over 1024 '
+    'bytes, a payload whose JSON text is over the setting emit.payload_limit, or that nests deeper than 500 levels. '
+    'place begins the message. The rule for emit, emit_many and capture.';

@@ -10,4 +10,5 @@ as $$
            event.domain, event.type, event.stream, event.key, event.subject_table, event.subject_ref,
            event.idempotency_key, event.trace, event.actor, event.emitted_by
 $$;
-comment on function tidemark.event_head(tidemark.outbox) is 'What tidemark.pass_read hands out of an event beside its payload.';
+comment on function tidemark.event_head(tidemark.outbox) is
+    'What tidemark.pass_read hands out of an event beside its payload.';

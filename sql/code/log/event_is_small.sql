@@ -13,9 +13,11 @@ language sql stable parallel safe
 as $$
     -- The text of a large payload is made once, by event_check.
     select coalesce(pg_catalog.pg_column_size(payload), 0) <= 1000
-       and pg_catalog.octet_length(pg_catalog.concat(payload, key, stream, subject_table, subject_ref, trace, actor)) <= 1000
+       and pg_catalog.octet_length(pg_catalog.concat(payload, key, stream, subject_table, subject_ref, trace,
+                                                     actor)) <= 1000
        and (occurred_at is null
-            or occurred_at >= timestamptz '0001-01-02 00:00:00+00' and occurred_at < timestamptz '9999-12-31 00:00:00+00')
+            or occurred_at >= timestamptz '0001-01-02 00:00:00+00'
+            and occurred_at < timestamptz '9999-12-31 00:00:00+00')
 $$;
 comment on function tidemark.event_is_small(jsonb, text, text, text, text, text, text, timestamptz) is
-'True: tidemark.event_check has nothing against the event. False: it has to be asked.';
+    'True: tidemark.event_check has nothing against the event. False: it has to be asked.';

@@ -8,5 +8,6 @@ as $$
       and o.created_at < tidemark.uuid_time(event_seq.event_id) + interval '1 millisecond'
       and o.event_id = event_seq.event_id
 $$;
-comment on function tidemark.event_seq(uuid) is 'Number of the event in the log, found through the time in its id; null: not in the log (any more).';
+comment on function tidemark.event_seq(uuid) is
+    'Number of the event in the log, found through the time in its id; null: not in the log (any more).';
 grant execute on function tidemark.event_seq(uuid) to tidemark_reader, tidemark_executor;

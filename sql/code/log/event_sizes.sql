@@ -13,5 +13,6 @@ begin
         order by n.place);
 end
 $$;
-comment on function tidemark.event_sizes(bigint[]) is 'How many bytes the payloads of these events have (tidemark.payload_bytes), in this order.';
+comment on function tidemark.event_sizes(bigint[]) is
+    'How many bytes the payloads of these events have (tidemark.payload_bytes), in this order.';
 grant execute on function tidemark.event_sizes(bigint[]) to tidemark_executor;

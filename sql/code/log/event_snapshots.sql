@@ -17,10 +17,12 @@ begin
         select e.seq, e.event_id, to_jsonb(e)
         from unnest(tidemark.multirange_numbers(seqs)) n
         cross join lateral (
-            select o.seq, o.event_id, o.created_at, o.occurred_at, o.lane, o.severity, o.domain, o.type, o.stream, o.key,
-                   o.subject_table, o.subject_ref, o.idempotency_key, o.trace, o.actor, o.emitted_by
+            select o.seq, o.event_id, o.created_at, o.occurred_at, o.lane, o.severity, o.domain, o.type, o.stream,
+                   o.key, o.subject_table, o.subject_ref, o.idempotency_key, o.trace, o.actor, o.emitted_by
             from tidemark.outbox o where o.seq = n limit 1) e;
     end if;
 end
 $$;
-comment on function tidemark.event_snapshots(int8multirange, boolean) is 'What dead letters of these events keep: the event as tidemark.event_json shows it; without payloads, all of it but the payload, which is not read.';
+comment on function tidemark.event_snapshots(int8multirange, boolean) is
+    'What dead letters of these events keep: the event as tidemark.event_json shows it; without payloads, all of it '
+    'but the payload, which is not read.';

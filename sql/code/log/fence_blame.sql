@@ -4,7 +4,8 @@ language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
     select string_agg(b.who, '; ' order by b.since nulls last) from (
-        select format('pid %s, application "%s", user %s, in its transaction for %s', a.pid, a.application_name, a.usename,
+        select format('pid %s, application "%s", user %s, in its transaction for %s', a.pid, a.application_name,
+                      a.usename,
                       coalesce(date_trunc('second', clock_timestamp() - a.xact_start)::text, 'unknown')) as who,
                a.xact_start as since
         from pg_locks l join pg_stat_activity a on a.pid = l.pid
@@ -18,4 +19,6 @@ as $$
         where p.database = current_database()
         order by 2 nulls last limit 5) b
 $$;
-comment on function tidemark.fence_blame(text[], regclass) is 'Who keeps the fence from closing: pid, application, user and age of the oldest five, prepared transactions by gid. Null: nobody any more.';
+comment on function tidemark.fence_blame(text[], regclass) is
+    'Who keeps the fence from closing: pid, application, user and age of the oldest five, prepared transactions by '
+    'gid. Null: nobody any more.';

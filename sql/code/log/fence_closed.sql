@@ -15,4 +15,6 @@ begin
           and (l.virtualtransaction = any (fence) or l.pid is null));
 end
 $$;
-comment on function tidemark.fence_closed(text[], regclass) is 'True: no member of the fence holds the lock of the table (default the log) any more, and no prepared transaction does: what they wrote is visible to the next statement, or was rolled back.';
+comment on function tidemark.fence_closed(text[], regclass) is
+    'True: no member of the fence holds the lock of the table (default the log) any more, and no prepared transaction '
+    'does: what they wrote is visible to the next statement, or was rolled back.';

@@ -12,4 +12,6 @@ begin
       and l.mode = 'RowExclusiveLock');
 end
 $$;
-comment on function tidemark.fence_now(regclass) is 'Virtual transaction ids of everyone who holds RowExclusiveLock on the table (default the log) or a part of it, and so may own a number that is not visible yet.';
+comment on function tidemark.fence_now(regclass) is
+    'Virtual transaction ids of everyone who holds RowExclusiveLock on the table (default the log) or a part of it, '
+    'and so may own a number that is not visible yet.';

@@ -12,5 +12,7 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.flush_on_commit() is 'This transaction''s commit waits for the disk, and for the standby where one is waited for, whatever the session''s default is.';
+comment on function tidemark.flush_on_commit() is
+    'This transaction''s commit waits for the disk, and for the standby where one is waited for, whatever the '
+    'session''s default is.';
 grant execute on function tidemark.flush_on_commit() to tidemark_executor;

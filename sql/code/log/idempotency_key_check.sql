@@ -8,15 +8,18 @@ begin
     -- stored already.
     if starts_with(idempotency_key, 'tidemark:') then
         raise exception using errcode = 'TM005',
-            message = format('%sidempotency_key begins with "tidemark:", which is for keys that Tidemark makes itself', place),
+            message = format('%sidempotency_key begins with "tidemark:", which is for keys that Tidemark makes itself',
+                             place),
             hint = 'Use another prefix.';
     end if;
     -- An index entry has room for some 2,700 bytes, and the domain stands in it too.
     if octet_length(idempotency_key) > 1024 then
         raise exception using errcode = 'TM005',
-            message = format('%sidempotency_key has %s bytes, and must have at most 1024', place, octet_length(idempotency_key)),
+            message = format('%sidempotency_key has %s bytes, and must have at most 1024', place,
+                             octet_length(idempotency_key)),
             hint = 'Use a digest of it.';
     end if;
 end
 $$;
-comment on function tidemark.idempotency_key_check(text, text) is 'Raises TM005 for an idempotency key that begins with "tidemark:" or is over 1024 bytes; place begins the message.';
+comment on function tidemark.idempotency_key_check(text, text) is
+    'Raises TM005 for an idempotency key that begins with "tidemark:" or is over 1024 bytes; place begins the message.';

@@ -9,12 +9,14 @@ begin
         hint = 'Events leave by retention: select * from tidemark.maintain();';
 end
 $$;
-comment on function tidemark.log_is_append_only() is 'Trigger: raises TM010. A cursor would silently miss what an update, delete or truncate did.';
+comment on function tidemark.log_is_append_only() is
+    'Trigger: raises TM010. A cursor would silently miss what an update, delete or truncate did.';
 
 create or replace trigger outbox_append_only
 before update or delete on tidemark.outbox
 for each row execute function tidemark.log_is_append_only();
-comment on trigger outbox_append_only on tidemark.outbox is 'Rows of the log are never changed. Row-level, since that is what every partition inherits.';
+comment on trigger outbox_append_only on tidemark.outbox is
+    'Rows of the log are never changed. Row-level, since that is what every partition inherits.';
 
 create or replace trigger outbox_no_truncate
 before truncate on tidemark.outbox

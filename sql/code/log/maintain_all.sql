@@ -8,10 +8,14 @@ as $$
 #variable_conflict use_column
 declare
     -- A setting that somebody removed has its default.
-    size constant bigint := greatest(coalesce((select s.value::bigint from tidemark.setting s where s.key = 'outbox.partition_events'), 1000000), 1000);
-    wanted constant integer := greatest(coalesce((select s.value::integer from tidemark.setting s where s.key = 'outbox.partitions_ahead'), 2), 1);
-    retention constant interval := coalesce((select s.value::interval from tidemark.setting s where s.key = 'outbox.retention'), '30 days');
-    key_retention constant interval := coalesce((select s.value::interval from tidemark.setting s where s.key = 'emit_key.retention'), '30 days');
+    size constant bigint := greatest(1000, coalesce(
+        (select s.value::bigint from tidemark.setting s where s.key = 'outbox.partition_events'), 1000000));
+    wanted constant integer := greatest(1, coalesce(
+        (select s.value::integer from tidemark.setting s where s.key = 'outbox.partitions_ahead'), 2));
+    retention constant interval :=
+        coalesce((select s.value::interval from tidemark.setting s where s.key = 'outbox.retention'), '30 days');
+    key_retention constant interval :=
+        coalesce((select s.value::interval from tidemark.setting s where s.key = 'emit_key.retention'), '30 days');
     -- More numbers than are taken while partitions are made.
     within_reach constant bigint := 100000;
     last_number bigint;
@@ -41,7 +45,8 @@ begin
             last_number := (select q.last_value from tidemark.outbox_seq_seq q);
             perform tidemark.partition_absorb(end_of_all, last_number + 1);
             return query select 'absorbed', format('outbox_p%s', end_of_all),
-                format('numbers %s to %s had no partition of their own: call maintain more often', end_of_all, last_number);
+                format('numbers %s to %s had no partition of their own: call maintain more often', end_of_all,
+                       last_number);
             end_of_all := last_number + 1;
         exception when lock_not_available then
             return query select 'kept', 'outbox_rest', 'the log is busy; will be absorbed by another call';
@@ -50,13 +55,15 @@ begin
     end if;
 
     begin
-        -- A writer that has been routed to the rest must not find its number in a new partition: PostgreSQL would fail its
-        -- statement (23514). Where numbers may reach the new partition while it is made, no writer may be under way.
+        -- A writer that has been routed to the rest must not find its number in a new partition: PostgreSQL would fail
+        -- its statement (23514). Where numbers may reach the new partition while it is made, no writer may be under
+        -- way.
         if end_of_all - last_number < within_reach then
             lock table tidemark.outbox in share row exclusive mode;
             last_number := (select q.last_value - (not q.is_called)::integer from tidemark.outbox_seq_seq q);
         end if;
-        while (select count(*) from tidemark.partitions('tidemark.outbox') p where p.first_seq > last_number) < wanted loop
+        while (select count(*) from tidemark.partitions('tidemark.outbox') p
+               where p.first_seq > last_number) < wanted loop
             perform tidemark.partition_add(end_of_all, end_of_all + size);
             return query select 'created', format('outbox_p%s', end_of_all),
                 format('for numbers %s to %s', end_of_all, end_of_all + size - 1);
@@ -69,12 +76,14 @@ begin
 
     -- The lowest number that somebody may still read.
     select k.seq, k.who into needed, needed_by from (
-        select least(c.watermark_id::bigint + 1, lower(c.holes), lower(c.fenced)) as seq, 'the cursor of worker ' || c.worker as who
+        select least(c.watermark_id::bigint + 1, lower(c.holes), lower(c.fenced)) as seq,
+               'the cursor of worker ' || c.worker as who
         from tidemark.worker_cursor c where c.source = 'outbox'
         union all
-        -- The log as a table like others, or what a table's capture has written to it.
-        -- The case is what keeps ids of other sources, which may be anything, from being taken for numbers before the join.
-        select case when s.safety in ('capture', 'sequence') then least(c.watermark_id::bigint + 1, lower(c.holes), lower(c.fenced)) end,
+        -- The log as a table like others, or what a table's capture has written to it. The case is what keeps ids of
+        -- other sources, which may be anything, from being taken for numbers before the join.
+        select case when s.safety in ('capture', 'sequence')
+                         then least(c.watermark_id::bigint + 1, lower(c.holes), lower(c.fenced)) end,
                'the cursor of worker ' || c.worker
         from tidemark.worker_cursor c join tidemark.source s on s.source = c.source
         where s.safety = 'capture' or s.safety = 'sequence' and s.schema_name = 'tidemark' and s.table_name = 'outbox'
@@ -116,14 +125,16 @@ begin
         where e.created_at < clock_timestamp() - key_retention order by e.created_at limit 10000));
     get diagnostics n = row_count;
     if n > 0 then
-        return query select 'forgot', 'emit_key', format('%s idempotency keys older than %s%s', n, key_retention,
-                                                         case when n = 10000 then ', more are left for another call' else '' end);
+        return query select 'forgot', 'emit_key',
+            format('%s idempotency keys older than %s%s', n, key_retention,
+                   case when n = 10000 then ', more are left for another call' else '' end);
     end if;
 
     with old as (
         delete from tidemark.captured c
         where c.id = any (array(select o.id from tidemark.captured o
-                                where o.statements = 1 and o.at < date_trunc('hour', clock_timestamp()) - interval '1 hour'
+                                where o.statements = 1
+                                  and o.at < date_trunc('hour', clock_timestamp()) - interval '1 hour'
                                   and o.at <> date_trunc('hour', o.at)
                                 order by o.at limit 10000))
         returning c.*
@@ -144,7 +155,8 @@ begin
         return query select 'postponed', 'captures', 'an operator is at it; will be made by another call';
     end;
     delete from tidemark.captured c
-    where c.at < clock_timestamp() - coalesce((select s.value::interval from tidemark.setting s where s.key = 'captured.retention'), '30 days');
+    where c.at < clock_timestamp() - coalesce((select s.value::interval from tidemark.setting s
+                                               where s.key = 'captured.retention'), '30 days');
     get diagnostics n = row_count;
     if n > 0 then
         return query select 'forgot', 'captured', format('%s rows past captured.retention', n);
@@ -167,7 +179,8 @@ begin
     delete from tidemark.finding f
     where f.id = any (array(
         select o.id from tidemark.finding o
-        where o.closed_at < clock_timestamp() - tidemark.interval_setting('finding.retention', '90 days') order by o.closed_at limit 10000));
+        where o.closed_at < clock_timestamp() - tidemark.interval_setting('finding.retention', '90 days')
+        order by o.closed_at limit 10000));
     get diagnostics n = row_count;
     if n > 0 then
         return query select 'forgot', 'finding', format('%s closed findings past the setting finding.retention', n);
@@ -175,7 +188,8 @@ begin
 
     return query
     delete from tidemark.heartbeat h
-    where h.executor_id like 'daemon/%' and h.last_status = 'stopped' and h.last_beat_at < clock_timestamp() - interval '1 day'
+    where h.executor_id like 'daemon/%' and h.last_status = 'stopped'
+      and h.last_beat_at < clock_timestamp() - interval '1 day'
     returning 'forgot', 'heartbeat ' || h.executor_id, 'stopped a day ago';
 
     perform tidemark.cursor_sample_take();

@@ -7,7 +7,8 @@ as $$
 begin
     -- Another's claim must not make a row's event look stored already.
     if exists (select from tidemark.emit_key k
-               where k.domain = own_key_check.domain and k.idempotency_key = own_key_check.idempotency_key and not k.own) then
+               where k.domain = own_key_check.domain and k.idempotency_key = own_key_check.idempotency_key
+                 and not k.own) then
         raise exception using errcode = 'TM005',
             message = format('%sthe key "%s" of domain %s in tidemark.emit_key is not Tidemark''s own', place,
                              own_key_check.idempotency_key, own_key_check.domain),
@@ -16,4 +17,6 @@ begin
     return false;
 end
 $$;
-comment on function tidemark.own_key_check(text, text, text) is 'Of a key of Tidemark''s own that was claimed before: false, there is no new event; raises TM005 where an emitter had claimed it. place begins the message.';
+comment on function tidemark.own_key_check(text, text, text) is
+    'Of a key of Tidemark''s own that was claimed before: false, there is no new event; raises TM005 where an emitter '
+    'had claimed it. place begins the message.';

@@ -18,11 +18,14 @@ begin
         execute format('create table tidemark.%I partition of tidemark.%I default', rest, parent);
         -- The rest of the evidence also holds replays of events whose own partition is gone. Few, and they
         -- stay there; the log has none.
-        execute format('with stay as (delete from tidemark.%1$I where %2$I < %3$s returning *) insert into tidemark.%4$I overriding system value select * from stay',
+        execute format('with stay as (delete from tidemark.%1$I where %2$I < %3$s returning *) insert into '
+                       'tidemark.%4$I overriding system value select * from stay',
                        ranged, number, first_seq, rest);
         execute format('alter table tidemark.%I attach partition tidemark.%I for values from (%s) to (%s)',
                        parent, ranged, first_seq, end_seq);
     end loop;
 end
 $$;
-comment on function tidemark.partition_absorb(bigint, bigint) is 'Turns the partitions that took the rest into the ones for the numbers from first_seq to before end_seq, and makes new, empty ones for the rest. Stops writers for a moment.';
+comment on function tidemark.partition_absorb(bigint, bigint) is
+    'Turns the partitions that took the rest into the ones for the numbers from first_seq to before end_seq, and '
+    'makes new, empty ones for the rest. Stops writers for a moment.';

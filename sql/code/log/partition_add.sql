@@ -9,11 +9,13 @@ begin
     foreach parent in array array['outbox', 'decision', 'attempt'] loop
         -- Made first and attached then: that locks the parent in a mode that lets writers go on, where
         -- create table … partition of would stop them.
-        execute format('create table tidemark.%I (like tidemark.%I including defaults including constraints including storage including compression)',
+        execute format('create table tidemark.%I (like tidemark.%I including defaults including constraints including '
+                       'storage including compression)',
                        parent || '_p' || first_seq, parent);
         execute format('alter table tidemark.%I attach partition tidemark.%I for values from (%s) to (%s)',
                        parent, parent || '_p' || first_seq, first_seq, end_seq);
     end loop;
 end
 $$;
-comment on function tidemark.partition_add(bigint, bigint) is 'Adds the partition for the numbers from first_seq to before end_seq to the log and its evidence.';
+comment on function tidemark.partition_add(bigint, bigint) is
+    'Adds the partition for the numbers from first_seq to before end_seq to the log and its evidence.';

@@ -11,5 +11,7 @@ as $$
     where i.inhparent = parent
     order by 2 nulls last
 $$;
-comment on function tidemark.partitions(regclass) is 'Partitions of a table, in order, each with the first number that it holds and the one after its last; both null for the partition that takes the rest.';
+comment on function tidemark.partitions(regclass) is
+    'Partitions of a table, in order, each with the first number that it holds and the one after its last; both null '
+    'for the partition that takes the rest.';
 grant execute on function tidemark.partitions(regclass) to tidemark_reader;

@@ -1,5 +1,5 @@
--- Inlined where it is used, so it has no search_path. A payload that is stored as it is, as small ones are, is not looked
--- at; with nothing added to it, one that is compressed is what it is.
+-- Inlined where it is used, so it has no search_path. A payload that is stored as it is, as small ones are, is not
+-- looked at; with nothing added to it, one that is compressed is what it is.
 create or replace function tidemark.payload_bytes(payload jsonb)
 returns bigint
 language sql stable parallel safe
@@ -7,4 +7,5 @@ as $$
     select case when pg_catalog.pg_column_compression(payload) is null then pg_catalog.pg_column_size(payload)
                 else pg_catalog.pg_column_size(payload operator(pg_catalog.||) '{}') end
 $$;
-comment on function tidemark.payload_bytes(jsonb) is 'Bytes that a stored payload has for those who read it: without compression.';
+comment on function tidemark.payload_bytes(jsonb) is
+    'Bytes that a stored payload has for those who read it: without compression.';

@@ -1,4 +1,5 @@
-create or replace function tidemark.payload_check(domain text, type text, payload jsonb, schema jsonb, metadata_only boolean, place text)
+create or replace function tidemark.payload_check(
+    domain text, type text, payload jsonb, schema jsonb, metadata_only boolean, place text)
 returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -17,10 +18,12 @@ begin
         if problem is not null then
             raise exception using errcode = 'TM003',
                 message = format('%s%s/%s: payload holds the forbidden key "%s"', place, domain, type, problem),
-                hint = format('Domain %s is metadata-only: send a reference instead, or see tidemark.forbidden_key.', domain);
+                hint = format('Domain %s is metadata-only: send a reference instead, or see tidemark.forbidden_key.',
+                              domain);
         end if;
     end if;
     return true;
 end
 $$;
-comment on function tidemark.payload_check(text, text, jsonb, jsonb, boolean, text) is 'True, or raises: TM002 for a payload that breaks its schema, TM003 for a forbidden key; place begins the message.';
+comment on function tidemark.payload_check(text, text, jsonb, jsonb, boolean, text) is
+    'True, or raises: TM002 for a payload that breaks its schema, TM003 for a forbidden key; place begins the message.';

@@ -45,7 +45,8 @@ begin
     -- A payload that is to hold ids and nothing else is refused by whatever way it comes.
     if schema -> 'additionalProperties' = 'false' and not schema ? 'patternProperties' then
         select k.key into name from jsonb_object_keys(payload) k (key)
-        where jsonb_typeof(schema -> 'properties') is distinct from 'object' or not schema -> 'properties' ? k.key limit 1;
+        where jsonb_typeof(schema -> 'properties') is distinct from 'object' or not schema -> 'properties' ? k.key
+        limit 1;
         if found then
             return format('payload has the key "%s", and its schema allows no other than it names', name);
         end if;
@@ -54,5 +55,8 @@ begin
     return null;
 end
 $$;
-comment on function tidemark.payload_error(jsonb, jsonb) is 'What is wrong with a payload by the part of a JSON Schema that SQL checks: that it is an object, "type", "required", the "type" of each of "properties", and "additionalProperties": false without "patternProperties"; nothing beside "$ref". Null: nothing. The rest: tidemark.schema_unchecked.';
+comment on function tidemark.payload_error(jsonb, jsonb) is
+    'What is wrong with a payload by the part of a JSON Schema that SQL checks: that it is an object, "type", '
+    '"required", the "type" of each of "properties", and "additionalProperties": false without "patternProperties"; '
+    'nothing beside "$ref". Null: nothing. The rest: tidemark.schema_unchecked.';
 grant execute on function tidemark.payload_error(jsonb, jsonb) to tidemark_reader;

@@ -7,8 +7,11 @@ declare
     value constant text := (select s.value from tidemark.setting s where s.key = 'emit.payload_limit');
 begin
     -- An unreadable setting must not fail every emit, nor lift the limit.
-    return case when value ~ '^[0-9]{1,15}$' then nullif(greatest(value::bigint, case when value::bigint > 0 then 1000 else 0 end), 0)
+    return case when value ~ '^[0-9]{1,15}$'
+                     then nullif(greatest(value::bigint, case when value::bigint > 0 then 1000 else 0 end), 0)
                 else 1000000 end;
 end
 $$;
-comment on function tidemark.payload_limit() is 'Bytes of JSON text that a payload may have: the setting emit.payload_limit, 1000000 where it is missing or unreadable, at least 1000. Null: no limit (0).';
+comment on function tidemark.payload_limit() is
+    'Bytes of JSON text that a payload may have: the setting emit.payload_limit, 1000000 where it is missing or '
+    'unreadable, at least 1000. Null: no limit (0).';

@@ -14,9 +14,10 @@ begin
     return (
         select e.event_id
         from tidemark.emit_all(jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
-            'domain', 'system', 'type', system_event.type, 'key', system_event.subject_ref, 'stream', system_event.stream,
-            'severity', system_event.severity, 'subject_table', system_event.subject_table,
-            'subject_ref', system_event.subject_ref, 'actor', 'tidemark')) || jsonb_build_object('payload', system_event.payload)),
+            'domain', 'system', 'type', system_event.type, 'key', system_event.subject_ref,
+            'stream', system_event.stream, 'severity', system_event.severity,
+            'subject_table', system_event.subject_table, 'subject_ref', system_event.subject_ref,
+            'actor', 'tidemark')) || jsonb_build_object('payload', system_event.payload)),
             false, true) e);
 exception when others then
     -- A schema or a forbidden key that somebody gave the type must not take back what the event is about.
@@ -24,4 +25,6 @@ exception when others then
     return null;
 end
 $$;
-comment on function tidemark.system_event(text, tidemark.severity, text, text, jsonb, text) is 'Emits an event of the domain system and returns its id. Null: its type is not registered or not enabled, or emit refused it, which is a warning: it never fails what it is about.';
+comment on function tidemark.system_event(text, tidemark.severity, text, text, jsonb, text) is
+    'Emits an event of the domain system and returns its id. Null: its type is not registered or not enabled, or emit '
+    'refused it, which is a warning: it never fails what it is about.';

@@ -23,5 +23,6 @@ where not exists (select from tidemark.event_type e where e.domain = t.domain an
 group by t.domain, t.type, t.role
 having max(t.last_at) >= clock_timestamp() - interval '1 day';
 comment on view tidemark.unregistered_emits is
-'Types that were emitted within a day and are not registered, or not enabled, by role: tidemark.unregistered_type with what tidemark.maintain has not summed up yet. At most 1,000 rows.';
+    'Types that were emitted within a day and are not registered, or not enabled, by role: tidemark.unregistered_type '
+    'with what tidemark.maintain has not summed up yet. At most 1,000 rows.';
 grant select on tidemark.unregistered_emits to tidemark_reader, tidemark_executor;

@@ -15,7 +15,9 @@ begin
     return null;
 end
 $$;
-comment on function tidemark.audit_change() is 'Trigger: records who changed a configuration row, what it was and is, and why (setting tidemark.reason). Its argument names the column that identifies the row.';
+comment on function tidemark.audit_change() is
+    'Trigger: records who changed a configuration row, what it was and is, and why (setting tidemark.reason). Its '
+    'argument names the column that identifies the row.';
 
 create or replace trigger domain_audit
 after insert or update or delete on tidemark.domain

@@ -17,10 +17,12 @@ begin
         order by a.attnum);
     select k into unknown from jsonb_object_keys(changes) k where k <> all (columns) limit 1;
     if found then
-        raise exception using errcode = 'TM005', message = format('a %s has no column "%s" that can be set', what, unknown),
+        raise exception using errcode = 'TM005',
+            message = format('a %s has no column "%s" that can be set', what, unknown),
             hint = 'Columns: ' || array_to_string(columns, ', ') || '.';
     end if;
 end
 $$;
-comment on function tidemark.changes_check(text, jsonb, regclass, text[]) is 'Raises TM005 where changes is no object or names a column that the relation has not or that is fixed.';
+comment on function tidemark.changes_check(text, jsonb, regclass, text[]) is
+    'Raises TM005 where changes is no object or names a column that the relation has not or that is fixed.';
 grant execute on function tidemark.changes_check(text, jsonb, regclass, text[]) to tidemark_admin;

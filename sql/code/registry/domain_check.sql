@@ -19,4 +19,6 @@ begin
             else format('As an operator: select tidemark.domain_grant(%L, %L);', domain_check.domain, login) end;
 end
 $$;
-comment on function tidemark.domain_check(text, text, name) is 'True, or raises TM014: the login (tidemark.login) may not emit into a restricted domain. place begins the message.';
+comment on function tidemark.domain_check(text, text, name) is
+    'True, or raises TM014: the login (tidemark.login) may not emit into a restricted domain. place begins the '
+    'message.';

@@ -18,13 +18,18 @@ begin
         raise exception using errcode = 'TM005', message = format('there is no role "%s"', domain_grant.role),
             hint = 'Roles: select rolname from pg_roles;';
     end if;
-    insert into tidemark.domain_emitter (domain, role) values (domain_grant.domain, domain_grant.role) on conflict do nothing;
+    insert into tidemark.domain_emitter (domain, role) values (domain_grant.domain, domain_grant.role)
+    on conflict do nothing;
     if found then
         insert into tidemark.audit (action, object, reason, after)
-        values ('domain_grant', 'domain ' || domain_grant.domain, domain_grant.reason, jsonb_build_object('role', domain_grant.role));
+        values ('domain_grant', 'domain ' || domain_grant.domain, domain_grant.reason,
+                jsonb_build_object('role', domain_grant.role));
     end if;
     return query update tidemark.domain d set restricted = true where d.domain = domain_grant.domain returning d.*;
 end
 $$;
-comment on function tidemark.domain_grant(text, text, text) is 'Lets a role (a login, or a role with logins as members) emit into a domain, which is restricted to such roles from then on. The role needs tidemark_emitter as well. Raises TM004 (unknown domain), TM005 (unknown role, domain system).';
+comment on function tidemark.domain_grant(text, text, text) is
+    'Lets a role (a login, or a role with logins as members) emit into a domain, which is restricted to such roles '
+    'from then on. The role needs tidemark_emitter as well. Raises TM004 (unknown domain), TM005 (unknown role, '
+    'domain system).';
 grant execute on function tidemark.domain_grant(text, text, text) to tidemark_admin;

@@ -10,12 +10,16 @@ declare
 begin
     perform set_config('tidemark.reason', coalesce(domain_set.reason, ''), true);
     perform tidemark.changes_check('domain', domain_set.changes, 'tidemark.domain', array['domain']);
-    insert into tidemark.domain (domain, restricted) values (domain_set.domain, domain_set.domain = 'system') on conflict do nothing;
-    row_ := (select jsonb_populate_record(d, changes) from tidemark.domain d where d.domain = domain_set.domain for update);
+    insert into tidemark.domain (domain, restricted) values (domain_set.domain, domain_set.domain = 'system')
+    on conflict do nothing;
+    row_ := (select jsonb_populate_record(d, changes) from tidemark.domain d
+             where d.domain = domain_set.domain for update);
     return query
-    update tidemark.domain d set metadata_only = row_.metadata_only, restricted = row_.restricted, description = row_.description
+    update tidemark.domain d set metadata_only = row_.metadata_only, restricted = row_.restricted,
+                                 description = row_.description
     where d.domain = domain_set.domain returning d.*;
 end
 $$;
-comment on function tidemark.domain_set(text, jsonb, text) is 'Creates a domain or changes the named columns of it. Returns the row. Raises TM005 for an unknown column.';
+comment on function tidemark.domain_set(text, jsonb, text) is
+    'Creates a domain or changes the named columns of it. Returns the row. Raises TM005 for an unknown column.';
 grant execute on function tidemark.domain_set(text, jsonb, text) to tidemark_admin;

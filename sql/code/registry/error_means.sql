@@ -19,5 +19,7 @@ as $$
         else 'the message is for operators'
     end
 $$;
-comment on function tidemark.error_means(text) is 'What an SQLSTATE means, in words of Tidemark''s, for roles that may not see the message of the error: it may quote a payload.';
+comment on function tidemark.error_means(text) is
+    'What an SQLSTATE means, in words of Tidemark''s, for roles that may not see the message of the error: it may '
+    'quote a payload.';
 grant execute on function tidemark.error_means(text) to tidemark_reader, tidemark_executor;

@@ -18,7 +18,8 @@ begin
     return new;
 end
 $$;
-comment on function tidemark.event_type_check() is 'Trigger: raises TM005 for a new schema that is none (tidemark.schema_problem).';
+comment on function tidemark.event_type_check() is
+    'Trigger: raises TM005 for a new schema that is none (tidemark.schema_problem).';
 
 create or replace trigger event_type_schema
 before insert or update of schema on tidemark.event_type

@@ -7,5 +7,8 @@ as $$
     join tidemark.forbidden_key f on p.plain ~* f.pattern
     order by f.key limit 1
 $$;
-comment on function tidemark.forbidden_key_in(jsonb) is 'A key of tidemark.forbidden_key that the document holds at any depth, in any letter case, with or without separators, in any form of Unicode''s that reads the same (tidemark.plain_text), also inside encoded JSON. Null: none. Letters of other alphabets that look alike are others.';
+comment on function tidemark.forbidden_key_in(jsonb) is
+    'A key of tidemark.forbidden_key that the document holds at any depth, in any letter case, with or without '
+    'separators, in any form of Unicode''s that reads the same (tidemark.plain_text), also inside encoded JSON. Null: '
+    'none. Letters of other alphabets that look alike are others.';
 grant execute on function tidemark.forbidden_key_in(jsonb) to tidemark_reader;

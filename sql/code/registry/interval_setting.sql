@@ -9,5 +9,6 @@ exception when data_exception then
     return fallback;
 end
 $$;
-comment on function tidemark.interval_setting(text, interval) is 'The setting as an interval; fallback where it is missing or is none.';
+comment on function tidemark.interval_setting(text, interval) is
+    'The setting as an interval; fallback where it is missing or is none.';
 grant execute on function tidemark.interval_setting(text, interval) to tidemark_reader, tidemark_executor;

@@ -2,7 +2,11 @@ create or replace function tidemark.is_transient(sqlstate_ text)
 returns boolean
 language sql immutable parallel safe
 as $$
-    select pg_catalog.left(sqlstate_, 2) in ('08', '25', '40', '53', '57', '58') or sqlstate_ in ('55P03', 'XX001', 'XX002', 'TM009')
+    select pg_catalog.left(sqlstate_, 2) in ('08', '25', '40', '53', '57', '58')
+        or sqlstate_ in ('55P03', 'XX001', 'XX002', 'TM009')
 $$;
-comment on function tidemark.is_transient(text) is 'True: the error is the surroundings'' fault, not the event''s: connection, transaction state, deadlock, resources, shutdown, system, damaged data, lock timeout, and a gate that was closed. The pass is given up whole and repeated; nothing is dead-lettered.';
+comment on function tidemark.is_transient(text) is
+    'True: the error is the surroundings'' fault, not the event''s: connection, transaction state, deadlock, '
+    'resources, shutdown, system, damaged data, lock timeout, and a gate that was closed. The pass is given up whole '
+    'and repeated; nothing is dead-lettered.';
 grant execute on function tidemark.is_transient(text) to tidemark_executor;

@@ -14,5 +14,6 @@ begin
         from jsonb_each(other) o);
 end
 $$;
-comment on function tidemark.jsonb_add(jsonb, jsonb) is 'Two objects as one: numbers that both have are added, of the rest the second one counts.';
+comment on function tidemark.jsonb_add(jsonb, jsonb) is
+    'Two objects as one: numbers that both have are added, of the rest the second one counts.';
 grant execute on function tidemark.jsonb_add(jsonb, jsonb) to tidemark_executor;

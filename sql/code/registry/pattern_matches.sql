@@ -6,5 +6,6 @@ as $$
                 then pg_catalog.starts_with(value, pg_catalog.left(pattern, -1))
                 else pattern = value end
 $$;
-comment on function tidemark.pattern_matches(text, text) is 'True: the value is the pattern, or begins with what stands before the pattern''s final "*".';
+comment on function tidemark.pattern_matches(text, text) is
+    'True: the value is the pattern, or begins with what stands before the pattern''s final "*".';
 grant execute on function tidemark.pattern_matches(text, text) to tidemark_reader, tidemark_executor;

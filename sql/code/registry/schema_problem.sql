@@ -16,7 +16,8 @@ begin
     end if;
 
     select p.place || ' is not a schema' into problem
-    from (select '/properties/' || e.key as place, e.value as body from jsonb_each(coalesce(schema -> 'properties', '{}')) e) p
+    from (select '/properties/' || e.key as place, e.value as body
+          from jsonb_each(coalesce(schema -> 'properties', '{}')) e) p
     where jsonb_typeof(p.body) not in ('object', 'boolean')
     order by 1 limit 1;
     if problem is not null then
@@ -35,5 +36,7 @@ begin
     return problem;
 end
 $$;
-comment on function tidemark.schema_problem(jsonb) is 'Why a document can be no JSON Schema, as far as SQL looks at schemas: "type", "required", "properties". Null: nothing.';
+comment on function tidemark.schema_problem(jsonb) is
+    'Why a document can be no JSON Schema, as far as SQL looks at schemas: "type", "required", "properties". Null: '
+    'nothing.';
 grant execute on function tidemark.schema_problem(jsonb) to tidemark_reader;

@@ -1,6 +1,6 @@
 -- public
--- The counterpart of tidemark.payload_error: what that does not look at. A name here that is none of JSON Schema's is an
--- annotation that no checker looks at, or a typing error that is worth being seen.
+-- The counterpart of tidemark.payload_error: what that does not look at. A name here that is none of JSON Schema's is
+-- an annotation that no checker looks at, or a typing error that is worth being seen.
 create or replace function tidemark.schema_unchecked(schema jsonb)
 returns text[]
 language sql immutable parallel safe
@@ -10,7 +10,8 @@ as $$
         select '', schema, array['type', 'required', 'properties']
         union all
         select '/properties/' || replace(replace(p.key, '~', '~0'), '/', '~1'), p.value, array['type']
-        from jsonb_each(case when not schema ? '$ref' and jsonb_typeof(schema -> 'properties') = 'object' then schema -> 'properties'
+        from jsonb_each(case when not schema ? '$ref' and jsonb_typeof(schema -> 'properties') = 'object'
+                                  then schema -> 'properties'
                         else '{}' end) p
     )
     select array(
@@ -23,14 +24,17 @@ as $$
             where (o.name <> all (p.checked) or p.body ? '$ref')
               and not (o.name = 'additionalProperties' and p.place = '' and p.body -> 'additionalProperties' = 'false'
                        and not p.body ? 'patternProperties' and not p.body ? '$ref')
-              and o.name <> all (array['$schema', '$id', 'id', '$anchor', '$dynamicAnchor', '$recursiveAnchor', '$vocabulary',
-                                       '$comment', '$defs', 'definitions', 'title', 'description', 'default', 'examples',
-                                       'deprecated', 'readOnly', 'writeOnly', 'contentEncoding', 'contentMediaType',
-                                       'contentSchema'])
+              and o.name <> all (array['$schema', '$id', 'id', '$anchor', '$dynamicAnchor', '$recursiveAnchor',
+                                       '$vocabulary', '$comment', '$defs', 'definitions', 'title', 'description',
+                                       'default', 'examples', 'deprecated', 'readOnly', 'writeOnly', 'contentEncoding',
+                                       'contentMediaType', 'contentSchema'])
             union all
             select '' where p.body = 'false'
         ) k (name)
         order by 1)
 $$;
-comment on function tidemark.schema_unchecked(jsonb) is 'Which keywords of a JSON Schema SQL does not check in payloads, as JSON pointers: SQL checks "type", "required", the "type" of each of "properties" and "additionalProperties": false (tidemark.payload_error). Go programs and the command check all. Empty: SQL checks the whole schema.';
+comment on function tidemark.schema_unchecked(jsonb) is
+    'Which keywords of a JSON Schema SQL does not check in payloads, as JSON pointers: SQL checks "type", "required", '
+    'the "type" of each of "properties" and "additionalProperties": false (tidemark.payload_error). Go programs and '
+    'the command check all. Empty: SQL checks the whole schema.';
 grant execute on function tidemark.schema_unchecked(jsonb) to tidemark_reader;

@@ -6,12 +6,15 @@ as $$
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
         raise exception using errcode = 'TM006',
-            message = format('%s cannot run in a transaction that is %s', who, current_setting('transaction_isolation')),
+            message = format('%s cannot run in a transaction that is %s', who,
+                             current_setting('transaction_isolation')),
             hint = 'Use READ COMMITTED: ' || why;
     end if;
     if pg_is_in_recovery() then
-        raise exception using errcode = 'TM007', message = format('%s cannot run on a standby', who), hint = 'Connect to the primary.';
+        raise exception using errcode = 'TM007', message = format('%s cannot run on a standby', who),
+            hint = 'Connect to the primary.';
     end if;
 end
 $$;
-comment on function tidemark.session_check(text, text) is 'Raises TM006 where the transaction is not read committed, which who needs (why), and TM007 on a standby.';
+comment on function tidemark.session_check(text, text) is
+    'Raises TM006 where the transaction is not read committed, which who needs (why), and TM007 on a standby.';

@@ -8,7 +8,9 @@ begin
     return new;
 end
 $$;
-comment on function tidemark.signed() is 'Trigger: the column that its argument names has the role that logged in (tidemark.login), whatever was given. Where it cannot be told, the statement fails.';
+comment on function tidemark.signed() is
+    'Trigger: the column that its argument names has the role that logged in (tidemark.login), whatever was given. '
+    'Where it cannot be told, the statement fails.';
 
 create or replace trigger audit_signed
 before insert on tidemark.audit

@@ -1,5 +1,5 @@
--- A filter sees an enum as text (tidemark.source_row), so that no code of the table's owner runs. Its labels have no order there, and
--- a text that is no label is no error: such rows are passed over in silence.
+-- A filter sees an enum as text (tidemark.source_row), so that no code of the table's owner runs. Its labels have no
+-- order there, and a text that is no label is no error: such rows are passed over in silence.
 create or replace function tidemark.filter_enum_problem(filter text, relation oid)
 returns text
 language plpgsql stable
@@ -14,7 +14,8 @@ begin
             select a.attname as name, coalesce(nullif(t.typbasetype, 0), t.oid) as type,
                    -- As a name is written: in quotes, or without where it has no need of them.
                    case when a.attname ~ '^[a-z_][a-z0-9_]*$' then format('(?:\m%1$s\M|"%1$s")', a.attname)
-                        else '"' || regexp_replace(replace(a.attname, '"', '""'), '([][\\.*+?(){}|^$-])', '\\\1', 'g') || '"'
+                        else '"' || regexp_replace(replace(a.attname, '"', '""'), '([][\\.*+?(){}|^$-])', '\\\1', 'g')
+                             || '"'
                    end as pattern
             from pg_attribute a join pg_type t on t.oid = a.atttypid
             where a.attrelid = relation and a.attnum > 0 and not a.attisdropped
@@ -36,5 +37,7 @@ begin
         select string_agg(format('the enum %I %s', p.name, p.text), '; ' order by p.name, p.text) from problem p);
 end
 $$;
-comment on function tidemark.filter_enum_problem(text, oid) is 'What a filter makes of an enum of the table that the enum''s own operators would not: it compares labels by their spelling, or with a text that is no label. Null: nothing that shows.';
+comment on function tidemark.filter_enum_problem(text, oid) is
+    'What a filter makes of an enum of the table that the enum''s own operators would not: it compares labels by '
+    'their spelling, or with a text that is no label. Null: nothing that shows.';
 grant execute on function tidemark.filter_enum_problem(text, oid) to tidemark_reader, tidemark_executor;

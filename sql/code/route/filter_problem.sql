@@ -36,5 +36,8 @@ begin
     return case when cardinality(opened) > 0 then format('does not close a "%s"', opened[cardinality(opened)]) end;
 end
 $$;
-comment on function tidemark.filter_problem(text) is 'What keeps a text from being one condition that can be put between parentheses: comments, literals that end elsewhere by another setting, brackets that do not match, a query. Null: nothing. Whether it compiles is another question.';
+comment on function tidemark.filter_problem(text) is
+    'What keeps a text from being one condition that can be put between parentheses: comments, literals that end '
+    'elsewhere by another setting, brackets that do not match, a query. Null: nothing. Whether it compiles is another '
+    'question.';
 grant execute on function tidemark.filter_problem(text) to tidemark_reader, tidemark_executor;

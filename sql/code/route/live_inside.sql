@@ -14,5 +14,6 @@ begin
         order by r.id);
 end
 $$;
-comment on function tidemark.live_inside(text, tidemark.evidence[]) is 'The worker''s routes with something to deliver inside the database: from this evidence, or left over.';
+comment on function tidemark.live_inside(text, tidemark.evidence[]) is
+    'The worker''s routes with something to deliver inside the database: from this evidence, or left over.';
 grant execute on function tidemark.live_inside(text, tidemark.evidence[]) to tidemark_executor;

@@ -49,10 +49,12 @@ begin
             message = format('a backtest is of the past: since %s is not in it', coalesce(since::text, 'null'));
     end if;
     if until <= since then
-        raise exception using errcode = 'TM005', message = format('a backtest until %s does not begin at %s', until, since);
+        raise exception using errcode = 'TM005',
+            message = format('a backtest until %s does not begin at %s', until, since);
     end if;
     if samples is null or samples not between 0 and 100 then
-        raise exception using errcode = 'TM005', message = format('samples is %s, must be 0 to 100', coalesce(samples::text, 'null'));
+        raise exception using errcode = 'TM005',
+            message = format('samples is %s, must be 0 to 100', coalesce(samples::text, 'null'));
     end if;
 
     domains := (select w.domains from tidemark.worker w where w.worker = route.worker);
@@ -90,7 +92,8 @@ begin
                                   jsonb_build_object('domain', g.domain, 'type', g.type, 'stream', g.stream)),
             array(select jsonb_populate_record(r, '{"key_filter": null, "payload_filter": null}') from unnest(rivals) r
                   where r.key_filter is null and r.payload_filter is null or r.id = any (g.matched))
-            || jsonb_populate_record(route, '{"enabled": true, "dry_run": false, "key_filter": null, "payload_filter": null}'),
+            || jsonb_populate_record(route,
+                                     '{"enabled": true, "dry_run": false, "key_filter": null, "payload_filter": null}'),
             row(true, true, true, null)::tidemark.gates) d
         cross join lateral (
             select d.outcome, d.reason, null::text as detail where d.outcome <> 'pending' or no_target is null
@@ -100,13 +103,15 @@ begin
     ), judged as materialized (
         select c.*, r.ruling, r.outcome, r.reason, r.detail
         from claimed c
-        join ruled r on r.domain = c.domain and r.type = c.type and r.matched = c.matched and r.stream is not distinct from c.stream
+        join ruled r on r.domain = c.domain and r.type = c.type and r.matched = c.matched
+            and r.stream is not distinct from c.stream
     ), summed as (
         select j.ruling, j.outcome, j.reason, j.detail, j.domain, j.type, count(*) as events,
                min(j.created_at) as first_at, max(j.created_at) as last_at, count(distinct j.key) as keys,
                count(*) - count(j.key) as without_key, sum(j.bytes) as payload_bytes, max(j.bytes) as largest_payload
         from judged j
-        group by grouping sets ((j.ruling, j.outcome, j.reason, j.detail), (j.ruling, j.outcome, j.reason, j.detail, j.domain, j.type))
+        group by grouping sets ((j.ruling, j.outcome, j.reason, j.detail),
+                                (j.ruling, j.outcome, j.reason, j.detail, j.domain, j.type))
     ), peak as (
         select m.ruling, m.domain, m.type, max(m.events) as events,
                (array_agg(m.minute order by m.events desc, m.minute))[1] as minute
@@ -123,14 +128,15 @@ begin
         where n.place <= samples
         group by n.ruling, n.domain, n.type
     )
-    select s.outcome, s.reason, s.detail, route.target_kind, route.target_ref, s.domain, s.type, s.events, s.first_at, s.last_at,
-           s.keys, s.without_key, s.payload_bytes, s.largest_payload, p.minute, p.events, coalesce(n.newest, '{}')
+    select s.outcome, s.reason, s.detail, route.target_kind, route.target_ref, s.domain, s.type, s.events, s.first_at,
+           s.last_at, s.keys, s.without_key, s.payload_bytes, s.largest_payload, p.minute, p.events,
+           coalesce(n.newest, '{}')
     from summed s
     join peak p on p.ruling = s.ruling and p.domain is not distinct from s.domain and p.type is not distinct from s.type
     left join sample n on n.ruling = s.ruling and n.domain = s.domain and n.type = s.type
     union all
-    select null, null, null, route.target_kind, route.target_ref, o.domain, o.type, count(*), min(o.created_at), max(o.created_at),
-           null, null, null, null, null, null, '{}'
+    select null, null, null, route.target_kind, route.target_ref, o.domain, o.type, count(*), min(o.created_at),
+           max(o.created_at), null, null, null, null, null, null, '{}'
     from tidemark.outbox o
     where o.created_at >= since and o.created_at < coalesce(until, 'infinity')
       and (domains is null or o.domain = any (domains)) and not tidemark.route_matches(route, o)
@@ -139,5 +145,11 @@ begin
 end
 $$;
 comment on function tidemark.route_backtest(text, timestamptz, timestamptz, integer) is
-'What the route would have done with the events created from since to until (null: now), had it been enabled and live, all gates open, beside the other routes as they are; of a worker with domains, with events of these. Writes nothing. Per outcome a row for all types together (domain and type null) and one per type, with the numbers of the newest samples events; outcome null: events that the route does not claim. pending is what would be delivered: what the target itself would say is not known, only whether it is there. keys are distinct ordering keys; payload_bytes and largest_payload count the payloads as JSON text; busiest_minute had busiest_events. Raises TM004, TM005.';
+    'What the route would have done with the events created from since to until (null: now), had it been enabled and '
+    'live, all gates open, beside the other routes as they are; of a worker with domains, with events of these. '
+    'Writes nothing. Per outcome a row for all types together (domain and type null) and one per type, with the '
+    'numbers of the newest samples events; outcome null: events that the route does not claim. pending is what would '
+    'be delivered: what the target itself would say is not known, only whether it is there. keys are distinct '
+    'ordering keys; payload_bytes and largest_payload count the payloads as JSON text; busiest_minute had '
+    'busiest_events. Raises TM004, TM005.';
 grant execute on function tidemark.route_backtest(text, timestamptz, timestamptz, integer) to tidemark_reader;

@@ -18,5 +18,7 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.route_gone(text, bigint, integer, text) is 'Switches a route off whose target answered that it is gone for good (HTTP 410), and opens the finding route_gone. What is pending on it stays. Raises TM011.';
+comment on function tidemark.route_gone(text, bigint, integer, text) is
+    'Switches a route off whose target answered that it is gone for good (HTTP 410), and opens the finding '
+    'route_gone. What is pending on it stays. Raises TM011.';
 grant execute on function tidemark.route_gone(text, bigint, integer, text) to tidemark_executor;

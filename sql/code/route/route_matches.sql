@@ -9,5 +9,7 @@ as $$
         and (route.key_filter is null or tidemark.pattern_matches(route.key_filter, event.key))
         and (route.payload_filter is null or event.payload operator(pg_catalog.@>) route.payload_filter), false)
 $$;
-comment on function tidemark.route_matches(tidemark.outbound_route, tidemark.outbox) is 'True: the route claims the event, by domain, type, stream, key and payload. Switches play no part.';
-grant execute on function tidemark.route_matches(tidemark.outbound_route, tidemark.outbox) to tidemark_reader, tidemark_executor;
+comment on function tidemark.route_matches(tidemark.outbound_route, tidemark.outbox) is
+    'True: the route claims the event, by domain, type, stream, key and payload. Switches play no part.';
+grant execute on function tidemark.route_matches(tidemark.outbound_route, tidemark.outbox)
+    to tidemark_reader, tidemark_executor;

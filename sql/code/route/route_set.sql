@@ -44,7 +44,8 @@ begin
     if not tidemark.retry_policy_ok(route.retry_policy) then
         raise exception using errcode = 'TM005',
             message = format('route %s: retry_policy %s cannot be read', route.route_code, route.retry_policy),
-            hint = 'An object with any of max_attempts (1 to 100), base_seconds, max_seconds, jitter (0 to 1); or null.';
+            hint = 'An object with any of max_attempts (1 to 100), base_seconds, max_seconds, jitter (0 to 1); or '
+                'null.';
     end if;
     return query
     update tidemark.outbound_route r
@@ -58,5 +59,9 @@ begin
 end
 $$;
 comment on function tidemark.route_set(text, jsonb, text, boolean) is
-'Creates a route or changes the named columns of it: tidemark.route_set(''orders'', ''{"domain": "shop", "type": "order.*", "target_kind": "sql", "target_ref": "app.on_order"}''). Returns the row. With may_create false an unknown route raises TM004. Raises TM005 for an unknown column, an unreadable retry policy, or a kind, a reference or options that tidemark.target_rules does not know, TM008 for enabled and live in an installation that is not.';
+    'Creates a route or changes the named columns of it: tidemark.route_set(''orders'', ''{"domain": "shop", "type": '
+    '"order.*", "target_kind": "sql", "target_ref": "app.on_order"}''). Returns the row. With may_create false an '
+    'unknown route raises TM004. Raises TM005 for an unknown column, an unreadable retry policy, or a kind, a '
+    'reference or options that tidemark.target_rules does not know, TM008 for enabled and live in an installation '
+    'that is not.';
 grant execute on function tidemark.route_set(text, jsonb, text, boolean) to tidemark_admin;

@@ -15,7 +15,8 @@ begin
     return new;
 end
 $$;
-comment on function tidemark.route_stage_check() is 'Trigger: raises TM008 where a route would become enabled and live in an installation that is not armed.';
+comment on function tidemark.route_stage_check() is
+    'Trigger: raises TM008 where a route would become enabled and live in an installation that is not armed.';
 
 create or replace trigger inbound_route_stage
 before insert or update on tidemark.inbound_route
@@ -25,4 +26,5 @@ comment on trigger inbound_route_stage on tidemark.inbound_route is 'No route is
 create or replace trigger outbound_route_stage
 before insert or update on tidemark.outbound_route
 for each row execute function tidemark.route_stage_check();
-comment on trigger outbound_route_stage on tidemark.outbound_route is 'No route is enabled and live before the stage is.';
+comment on trigger outbound_route_stage on tidemark.outbound_route is
+    'No route is enabled and live before the stage is.';

@@ -6,8 +6,11 @@ select r.route_code, r.worker, r.target_kind,
        p.pending, p.retrying,
        floor(extract(epoch from clock_timestamp() - f.created_at))::bigint as oldest_pending_seconds,
        l.open as open_dead_letters,
-       case when exists (select from tidemark.finding t where t.kind = 'target_down' and t.subject = r.route_code and t.closed_at is null) then 'open'
-            when exists (select from tidemark.finding t where t.kind = 'route_misconfigured' and t.subject = r.route_code and t.closed_at is null) then 'misconfigured'
+       case when exists (select from tidemark.finding t
+                         where t.kind = 'target_down' and t.subject = r.route_code and t.closed_at is null) then 'open'
+            when exists (select from tidemark.finding t
+                         where t.kind = 'route_misconfigured' and t.subject = r.route_code
+                           and t.closed_at is null) then 'misconfigured'
        end as breaker
 from tidemark.outbound_route r
 join tidemark.worker w on w.worker = r.worker
@@ -16,17 +19,25 @@ cross join lateral (
     from (select d.outcome, d.events from tidemark.decision d
           where d.worker_id = w.id and d.route_id = r.id order by d.last_seq desc limit 100) d) d
 cross join lateral (
-    select count(*) filter (where a.outcome = 'sent') as sent, count(*) filter (where a.outcome = 'pending' and a.detail is not null) as retried,
+    select count(*) filter (where a.outcome = 'sent') as sent,
+           count(*) filter (where a.outcome = 'pending' and a.detail is not null) as retried,
            count(*) filter (where a.outcome = 'failed') as failed
     from (select a.outcome, a.detail from tidemark.attempt a
           where a.worker_id = w.id and a.route_id = r.id order by a.seq desc limit 1000) a) a
 cross join lateral (
     select count(*) as pending, count(*) filter (where p.error_count > 0) as retrying
-    from (select p.error_count from tidemark.pending p where p.route_id = r.id order by p.replay, p.next_attempt_at limit 10000) p) p
+    from (select p.error_count from tidemark.pending p where p.route_id = r.id
+          order by p.replay, p.next_attempt_at limit 10000) p) p
 left join lateral (
-    select p.created_at from tidemark.pending p where p.worker_id = w.id and p.route_id = r.id order by p.seq limit 1) f on true
+    select p.created_at from tidemark.pending p where p.worker_id = w.id and p.route_id = r.id
+    order by p.seq limit 1) f on true
 cross join lateral (
     select count(*) as open
-    from (select from tidemark.dead_letter l where l.route_id = r.id and l.resolved_at is null order by l.last_failed_at limit 10000) l) l;
-comment on view tidemark.route_summary is 'How each route is doing: sent, retried and dead over its newest evidence (100 batches and 1000 single attempts), so that no growing table is read; pending, retrying (of these, tried before) and open_dead_letters, counted up to 10000; how long the first pending event has waited; breaker: open (finding target_down), misconfigured, or null.';
+    from (select from tidemark.dead_letter l where l.route_id = r.id and l.resolved_at is null
+          order by l.last_failed_at limit 10000) l) l;
+comment on view tidemark.route_summary is
+    'How each route is doing: sent, retried and dead over its newest evidence (100 batches and 1000 single attempts), '
+    'so that no growing table is read; pending, retrying (of these, tried before) and open_dead_letters, counted up '
+    'to 10000; how long the first pending event has waited; breaker: open (finding target_down), misconfigured, or '
+    'null.';
 grant select on tidemark.route_summary to tidemark_reader, tidemark_executor;

@@ -21,7 +21,9 @@ begin
     return new;
 end
 $$;
-comment on function tidemark.route_target_check() is 'Trigger: raises TM005 where kind, reference or options of a route''s target are not as tidemark.target_rules says: when they change, and when the route is switched on or goes live.';
+comment on function tidemark.route_target_check() is
+    'Trigger: raises TM005 where kind, reference or options of a route''s target are not as tidemark.target_rules '
+    'says: when they change, and when the route is switched on or goes live.';
 
 create or replace trigger outbound_route_target
 before insert or update on tidemark.outbound_route

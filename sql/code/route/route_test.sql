@@ -28,7 +28,8 @@ begin
             message = format('route %s: its target is a function of a Go program', route_test.route_code),
             hint = 'Only that program can call it.';
     end if;
-    closed := coalesce(tidemark.closed_delivery(tested.worker, tested.domain), case when not tidemark.armed() then 'stage' end);
+    closed := coalesce(tidemark.closed_delivery(tested.worker, tested.domain),
+                       case when not tidemark.armed() then 'stage' end);
     if closed is not null then
         raise exception using errcode = 'TM009',
             message = format('route %s is not tested: closed by %s', route_test.route_code, closed),
@@ -39,8 +40,9 @@ begin
     event_id := gen_random_uuid();
     -- No type of the application's: a receiver that does not know the mark takes it for none of its events.
     made := row(0, event_id, clock_timestamp(), clock_timestamp(), 'immediate', 'info',
-                case when tested.domain = '*' then 'tidemark' else tested.domain end, 'tidemark.test', null, null, null, null, null, null,
-                tidemark.login(), jsonb_build_object('test', true, 'route', tested.route_code), null)::tidemark.outbox;
+                case when tested.domain = '*' then 'tidemark' else tested.domain end, 'tidemark.test', null, null, null,
+                null, null, null, tidemark.login(), jsonb_build_object('test', true, 'route', tested.route_code),
+                null)::tidemark.outbox;
     event := tidemark.event_json(made) || '{"test": true}';
     route := to_jsonb(tested) || jsonb_build_object('timeout_seconds', extract(epoch from tested.timeout));
     perform tidemark.route_test_note(tested.route_code, event_id, 'begun', null, null, null, route_test.reason);
@@ -50,7 +52,8 @@ begin
 
     begin
         select c.code, c.message into failed from tidemark.target_call(
-            tidemark.delivery_statement(tested, 'select $2'), null, event, tidemark.default_search_path(), tested.timeout) c;
+            tidemark.delivery_statement(tested, 'select $2'), null, event, tidemark.default_search_path(),
+            tested.timeout) c;
         if failed.code is null then
             raise exception using errcode = 'UNDO0';
         end if;
@@ -67,5 +70,10 @@ begin
 end
 $$;
 comment on function tidemark.route_test(text, text) is
-'Begins a test of a route''s target with an event that is marked as a test (type tidemark.test, payload {"test": true}) and is not in the log; the route may be off or in dry run. A target inside the database is called at once, with the caller''s rights, and all that it did is taken back: outcome accepted or failed. For another the outcome is null: the caller sends the event once this is committed (tidemark route test) and calls tidemark.route_test_note. On record in tidemark.audit. Raises TM004, TM005 (a target of a Go program), TM009 (a gate is closed, the worker is paused, or the installation is not live).';
+    'Begins a test of a route''s target with an event that is marked as a test (type tidemark.test, payload {"test": '
+    'true}) and is not in the log; the route may be off or in dry run. A target inside the database is called at '
+    'once, with the caller''s rights, and all that it did is taken back: outcome accepted or failed. For another the '
+    'outcome is null: the caller sends the event once this is committed (tidemark route test) and calls '
+    'tidemark.route_test_note. On record in tidemark.audit. Raises TM004, TM005 (a target of a Go program), TM009 (a '
+    'gate is closed, the worker is paused, or the installation is not live).';
 grant execute on function tidemark.route_test(text, text) to tidemark_admin;

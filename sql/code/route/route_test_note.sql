@@ -26,5 +26,9 @@ begin
         'detail', left(route_test_note.detail, 1000), 'seconds', route_test_note.seconds)));
 end
 $$;
-comment on function tidemark.route_test_note(text, uuid, text, text, text, double precision, text) is 'Puts on record in tidemark.audit (action route_test) that a test of a route began or what came of it: begun, delivered, accepted (a target inside the database took it, and it was taken back), failed or unknown. Raises TM004, TM005.';
-grant execute on function tidemark.route_test_note(text, uuid, text, text, text, double precision, text) to tidemark_admin;
+comment on function tidemark.route_test_note(text, uuid, text, text, text, double precision, text) is
+    'Puts on record in tidemark.audit (action route_test) that a test of a route began or what came of it: begun, '
+    'delivered, accepted (a target inside the database took it, and it was taken back), failed or unknown. Raises '
+    'TM004, TM005.';
+grant execute on function tidemark.route_test_note(text, uuid, text, text, text, double precision, text)
+    to tidemark_admin;

@@ -19,5 +19,6 @@ begin
           and p.prokind = 'f' and p.proargtypes = array['jsonb'::regtype::oid]::oidvector);
 end
 $$;
-comment on function tidemark.sql_target(text) is 'The function that an SQL target names, schema.function taking one jsonb. Null: there is none.';
+comment on function tidemark.sql_target(text) is
+    'The function that an SQL target names, schema.function taking one jsonb. Null: there is none.';
 grant execute on function tidemark.sql_target(text) to tidemark_reader, tidemark_executor;

@@ -24,7 +24,8 @@ begin
         problem := case
             when header.key collate "C" !~ (rules ->> 'header_name')
                 then 'option "headers" has a name that is no name of a header'
-            when name ~ (rules ->> 'reserved_header') then format('header %s is reserved', header.key)
+            when name ~ any (array(select jsonb_array_elements_text(rules -> 'reserved_header')))
+                then format('header %s is reserved', header.key)
             when name = any (seen) then format('header %s is there twice', header.key)
             when jsonb_typeof(header.value) = 'object' and header.value ? 'secret'
                 and (select count(*) from jsonb_object_keys(header.value)) = 1
@@ -32,7 +33,8 @@ begin
                 and header.value ->> 'secret' collate "C" ~ (rules ->> 'name')
                 and header.value ->> 'secret' collate "C" !~ (rules ->> 'key_prefix') then null
             when plain is null then format('header %s must be a text or {"secret": "NAME"}', header.key)
-            when name ~ (rules ->> 'secret_name') or lower(plain collate "C") ~ (rules ->> 'secret_value')
+            when name ~ any (array(select jsonb_array_elements_text(rules -> 'secret_name')))
+                or lower(plain collate "C") ~ (rules ->> 'secret_value')
                 then format('header %s holds a secret in plain text', header.key)
             when plain collate "C" !~ (rules ->> 'header_value')
                 then format('header %s has a control character in its value', header.key)
@@ -49,5 +51,7 @@ begin
     hint := null;
 end
 $$;
-comment on function tidemark.target_headers_problem(jsonb, jsonb) is 'Part of tidemark.target_problem: what is wrong with the option headers; null: nothing. Values are not repeated.';
-grant execute on function tidemark.target_headers_problem(jsonb, jsonb) to tidemark_reader, tidemark_executor, tidemark_admin;
+comment on function tidemark.target_headers_problem(jsonb, jsonb) is
+    'Part of tidemark.target_problem: what is wrong with the option headers; null: nothing. Values are not repeated.';
+grant execute on function tidemark.target_headers_problem(jsonb, jsonb)
+    to tidemark_reader, tidemark_executor, tidemark_admin;

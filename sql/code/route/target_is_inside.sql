@@ -7,5 +7,6 @@ begin
     return target_kind in ('sql', 'notify', 'river');
 end
 $$;
-comment on function tidemark.target_is_inside(text) is 'True: targets of this kind are served in the transaction of the pass; others are staged as pending.';
+comment on function tidemark.target_is_inside(text) is
+    'True: targets of this kind are served in the transaction of the pass; others are staged as pending.';
 grant execute on function tidemark.target_is_inside(text) to tidemark_executor;

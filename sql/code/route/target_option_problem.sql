@@ -39,10 +39,13 @@ begin
     end case;
     if not good then
         problem := case when rule ->> 'type' = 'secret' then format('option "%s" must be %s', rule ->> 'option', must)
-                        else format('option "%s" is %s, must be %s', rule ->> 'option', left(value::text, 100), must) end;
+                        else format('option "%s" is %s, must be %s', rule ->> 'option',
+                                    left(value::text, 100), must) end;
         hint := format('%s: %s.', rule ->> 'option', rule ->> 'meaning');
     end if;
 end
 $$;
-comment on function tidemark.target_option_problem(jsonb, jsonb, jsonb) is 'Part of tidemark.target_problem: what is wrong with the value of one option, by its rule; null: nothing.';
-grant execute on function tidemark.target_option_problem(jsonb, jsonb, jsonb) to tidemark_reader, tidemark_executor, tidemark_admin;
+comment on function tidemark.target_option_problem(jsonb, jsonb, jsonb) is
+    'Part of tidemark.target_problem: what is wrong with the value of one option, by its rule; null: nothing.';
+grant execute on function tidemark.target_option_problem(jsonb, jsonb, jsonb)
+    to tidemark_reader, tidemark_executor, tidemark_admin;

@@ -38,7 +38,9 @@ begin
         -- Of the query and of the path. No name is encoded by now.
         select lower(split_part(p.part, '=', 1) collate "C") into chosen
         from regexp_split_to_table(target_ref, '[?&;]') with ordinality p (part, n)
-        where p.n > 1 and lower(split_part(p.part, '=', 1) collate "C") ~ (rules ->> 'secret_name') order by p.n limit 1;
+        where p.n > 1 and lower(split_part(p.part, '=', 1) collate "C")
+                          ~ any (array(select jsonb_array_elements_text(rules -> 'secret_name')))
+        order by p.n limit 1;
         if found then
             problem := format('target_ref holds a secret in plain text, the parameter %s', left(chosen, 100));
             hint := 'Readers and the audit see target_ref. Send it as a header: the option headers, '
@@ -80,5 +82,9 @@ begin
     hint := null;
 end
 $$;
-comment on function tidemark.target_problem(text, text, jsonb) is 'What is wrong with the kind, the reference or the options of a route''s target, by tidemark.target_rules, with a hint; null: nothing. Neither repeats what may be a secret. What the daemon''s configuration has, it does not know.';
-grant execute on function tidemark.target_problem(text, text, jsonb) to tidemark_reader, tidemark_executor, tidemark_admin;
+comment on function tidemark.target_problem(text, text, jsonb) is
+    'What is wrong with the kind, the reference or the options of a route''s target, by tidemark.target_rules, with a '
+    'hint; null: nothing. Neither repeats what may be a secret. What the daemon''s configuration has, it does not '
+    'know.';
+grant execute on function tidemark.target_problem(text, text, jsonb)
+    to tidemark_reader, tidemark_executor, tidemark_admin;

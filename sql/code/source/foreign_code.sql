@@ -1,6 +1,6 @@
--- To plan any statement over a table PostgreSQL evaluates what is constant in the expressions of its indexes, statistics,
--- checks (of partitions) and partition keys, after it has inlined their functions: with the rights of the role that
--- reads. A function's owner who can act as that role gains nothing by it.
+-- To plan any statement over a table PostgreSQL evaluates what is constant in the expressions of its indexes,
+-- statistics, checks (of partitions) and partition keys, after it has inlined their functions: with the rights of the
+-- role that reads. A function's owner who can act as that role gains nothing by it.
 create or replace function tidemark.foreign_code(relation oid)
 returns text
 language plpgsql stable
@@ -10,17 +10,20 @@ begin
     return nullif(concat_ws(', ', (
         with part (class, id, what) as (
             select 'pg_class'::regclass, i.indexrelid, 'index ' || i.indexrelid::regclass
-            from pg_index i where i.indrelid = any (tidemark.relation_tree(foreign_code.relation)) and (i.indexprs is not null or i.indpred is not null)
+            from pg_index i where i.indrelid = any (tidemark.relation_tree(foreign_code.relation))
+                              and (i.indexprs is not null or i.indpred is not null)
             union all
             select 'pg_statistic_ext'::regclass, s.oid, format('statistics %I.%I', n.nspname, s.stxname)
             from pg_statistic_ext s join pg_namespace n on n.oid = s.stxnamespace
             where s.stxrelid = any (tidemark.relation_tree(foreign_code.relation)) and s.stxexprs is not null
             union all
             select 'pg_constraint'::regclass, c.oid, format('constraint %I', c.conname)
-            from pg_constraint c where c.conrelid = any (tidemark.relation_tree(foreign_code.relation)) and c.contype = 'c'
+            from pg_constraint c where c.conrelid = any (tidemark.relation_tree(foreign_code.relation))
+                                   and c.contype = 'c'
             union all
             select 'pg_class'::regclass, p.partrelid, 'the partition key of ' || p.partrelid::regclass
-            from pg_partitioned_table p where p.partrelid = any (tidemark.relation_tree(foreign_code.relation)) and p.partexprs is not null
+            from pg_partitioned_table p where p.partrelid = any (tidemark.relation_tree(foreign_code.relation))
+                                          and p.partexprs is not null
             union all
             select 'pg_attrdef'::regclass, d.oid, format('column %I', a.attname)
             from pg_attribute a join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
@@ -28,7 +31,8 @@ begin
         )
         select string_agg(distinct format('%s calls %s of %s', p.what, f.oid::regprocedure, f.proowner::regrole), ', ')
         from part p
-        join pg_depend d on d.classid = p.class and d.objid = p.id and d.refclassid = any (array['pg_proc', 'pg_operator']::regclass[])
+        join pg_depend d on d.classid = p.class and d.objid = p.id
+            and d.refclassid = any (array['pg_proc', 'pg_operator']::regclass[])
         left join pg_operator o on d.refclassid = 'pg_operator'::regclass and o.oid = d.refobjid
         join pg_proc f on f.oid = case when o.oid is null then d.refobjid else o.oprcode end
         where not pg_has_role(f.proowner, current_user, 'member')), (
@@ -39,5 +43,9 @@ begin
           and not pg_has_role(c.relowner, current_user, 'member'))), '');
 end
 $$;
-comment on function tidemark.foreign_code(oid) is 'What of a table, its partitions and children would run code of another role with the rights of the caller as soon as the caller reads it: expressions of indexes, statistics, checks and partition keys whose functions are owned by a role that is no superuser and no member of the caller''s; or is a foreign table of such a role. Null: nothing.';
+comment on function tidemark.foreign_code(oid) is
+    'What of a table, its partitions and children would run code of another role with the rights of the caller as '
+    'soon as the caller reads it: expressions of indexes, statistics, checks and partition keys whose functions are '
+    'owned by a role that is no superuser and no member of the caller''s; or is a foreign table of such a role. Null: '
+    'nothing.';
 grant execute on function tidemark.foreign_code(oid) to tidemark_reader, tidemark_executor;

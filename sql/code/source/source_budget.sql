@@ -1,7 +1,7 @@
 -- Not a security definer: it reads the table as the worker does.
 --
--- A page ends where its rows are more than batch.max_bytes, and has one row at least. The sizes are those of the columns one
--- by one: the size of a whole row would fetch what is stored out of line.
+-- A page ends where its rows are more than batch.max_bytes, and has one row at least. The sizes are those of the
+-- columns one by one: the size of a whole row would fetch what is stored out of line.
 create or replace function tidemark.source_budget(plan tidemark.source_plan)
 returns integer
 language plpgsql volatile
@@ -31,15 +31,20 @@ begin
         when a.attlen > 0 then a.attlen::text
         -- What is compressed is larger for the handler; of these types the server knows by how much.
         when a.atttypid = any (array['text', 'character varying', 'bytea']::regtype[])
-            then format('coalesce(octet_length(tidemark.as_is(tidemark_row.%I, null::%s)), 0)', a.attname, format_type(a.atttypid, null))
+            then format('coalesce(octet_length(tidemark.as_is(tidemark_row.%I, null::%s)), 0)', a.attname,
+                        format_type(a.atttypid, null))
         when a.attstorage in ('x', 'm') then format('coalesce(4 * pg_column_size(tidemark_row.%I), 0)', a.attname)
-        else format('coalesce(pg_column_size(tidemark_row.%I), 0)', a.attname) end || '::bigint', ' + ' order by a.attnum)
+        else format('coalesce(pg_column_size(tidemark_row.%I), 0)', a.attname) end || '::bigint',
+                      ' + ' order by a.attnum)
     into sizes
     from pg_attribute a where a.attrelid = plan.relation and a.attnum > 0 and not a.attisdropped;
     fits := tidemark.source_read(plan, format(E'\x02%s\x02(%s)', max_bytes, sizes));
     -- A few more than there were, should rows have come since.
-    return case when fits.examined < fits.taken then greatest(1, fits.examined) else least(rows_limit, fits.taken + 16) end;
+    return case when fits.examined < fits.taken then greatest(1, fits.examined)
+                else least(rows_limit, fits.taken + 16) end;
 end
 $$;
-comment on function tidemark.source_budget(tidemark.source_plan) is 'How many rows the next page of a source may have: at most the rows_limit of the plan, at least one, and as many as fit into the setting batch.max_bytes.';
+comment on function tidemark.source_budget(tidemark.source_plan) is
+    'How many rows the next page of a source may have: at most the rows_limit of the plan, at least one, and as many '
+    'as fit into the setting batch.max_bytes.';
 grant execute on function tidemark.source_budget(tidemark.source_plan) to tidemark_executor;

@@ -1,5 +1,5 @@
--- Not a security definer: the handler runs with the rights of the role that runs the worker. A statement of its own, so that
--- no name in the statement that reads the table is looked up along the handler's path.
+-- Not a security definer: the handler runs with the rights of the role that runs the worker. A statement of its own, so
+-- that no name in the statement that reads the table is looked up along the handler's path.
 create or replace function tidemark.source_call(statement text, path text, row_security text, rows anyarray)
 returns jsonb
 language plpgsql volatile
@@ -14,5 +14,6 @@ begin
     return result;
 end
 $$;
-comment on function tidemark.source_call(text, text, text, anyarray) is 'Calls a worker''s SQL function with rows ($1 of the statement), with the search_path and row_security given.';
+comment on function tidemark.source_call(text, text, text, anyarray) is
+    'Calls a worker''s SQL function with rows ($1 of the statement), with the search_path and row_security given.';
 grant execute on function tidemark.source_call(text, text, text, anyarray) to tidemark_executor;

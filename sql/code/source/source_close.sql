@@ -17,10 +17,13 @@ begin
     if gate is not null then
         raise exception using errcode = 'TM009', message = gate;
     end if;
-    return tidemark.source_settle(source_close.plan, source_close.epoch, source_close.read, source_close.failed, splits, began,
-                                  tidemark.source_recount(source_close.plan, source_close.read));
+    return tidemark.source_settle(source_close.plan, source_close.epoch, source_close.read, source_close.failed, splits,
+                                  began, tidemark.source_recount(source_close.plan, source_close.read));
 end
 $$;
-comment on function tidemark.source_close(bigint, tidemark.source_plan, tidemark.source_page, tidemark.failed_row[], integer, timestamptz) is
-'The second half: records what became of the page and moves the cursor. Returns the summary of the pass. Raises TM009 (a gate was closed meanwhile), TM011.';
-grant execute on function tidemark.source_close(bigint, tidemark.source_plan, tidemark.source_page, tidemark.failed_row[], integer, timestamptz) to tidemark_executor;
+comment on function tidemark.source_close(bigint, tidemark.source_plan, tidemark.source_page, tidemark.failed_row[],
+                                          integer, timestamptz) is
+    'The second half: records what became of the page and moves the cursor. Returns the summary of the pass. Raises '
+    'TM009 (a gate was closed meanwhile), TM011.';
+grant execute on function tidemark.source_close(bigint, tidemark.source_plan, tidemark.source_page,
+                                                tidemark.failed_row[], integer, timestamptz) to tidemark_executor;

@@ -33,12 +33,17 @@ begin
                    c.worker, current_setting('statement_timeout'), cuts,
                    case suspects when 1 then '1 row' else 'at most ' || suspects || ' rows' end), source_cut.message);
     end if;
-    return jsonb_build_object('worker', c.worker, 'source', c.source, 'shard', c.shard, 'status', 'cut', 'step', plan.step,
-        'detail', format('the page took longer than %s and was taken back; the next has %s', current_setting('statement_timeout'),
+    return jsonb_build_object('worker', c.worker, 'source', c.source, 'shard', c.shard, 'status', 'cut',
+                              'step', plan.step,
+        'detail', format('the page took longer than %s and was taken back; the next has %s',
+                         current_setting('statement_timeout'),
                          case part when 1 then '1 row' else 'at most ' || part || ' rows' end),
         'rows', 0, 'phase', c.phase, 'more', suspects > 1 or coalesce(source_cut.examined = 1, false));
 end
 $$;
 comment on function tidemark.source_cut(tidemark.source_plan, bigint, integer, text) is
-'After a page that the statement_timeout ended, and that was taken back: notes in the cursor that one of its rows (examined; null: as many as it may have had) may hang, so that the next page of the step is a 32nd of it; five times in a row without a page that went well are the finding worker_failing. Returns the summary of the pass, status cut. Raises TM011.';
+    'After a page that the statement_timeout ended, and that was taken back: notes in the cursor that one of its rows '
+    '(examined; null: as many as it may have had) may hang, so that the next page of the step is a 32nd of it; five '
+    'times in a row without a page that went well are the finding worker_failing. Returns the summary of the pass, '
+    'status cut. Raises TM011.';
 grant execute on function tidemark.source_cut(tidemark.source_plan, bigint, integer, text) to tidemark_executor;

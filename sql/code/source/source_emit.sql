@@ -1,4 +1,5 @@
-create or replace function tidemark.source_emit(worker_id integer, source text, shard integer, epoch bigint, rows_ jsonb)
+create or replace function tidemark.source_emit(
+    worker_id integer, source text, shard integer, epoch bigint, rows_ jsonb)
 returns jsonb
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -24,12 +25,17 @@ begin
             'key', coalesce((select string_agg(r -> 'row' ->> k, ',') from unnest(s.key_columns) k), r ->> 'id'),
             'idempotency_key', format('tidemark:source/%s/%s/%s', w.worker, s.source,
                 case when octet_length(r ->> 'id') <= 512 then r ->> 'id'
-                     else 'sha256/' || encode(sha256(convert_to(r ->> 'id', 'UTF8')), 'hex') end), 'occurred_at', r ->> 'ts'))
+                     else 'sha256/' || encode(sha256(convert_to(r ->> 'id', 'UTF8')), 'hex') end),
+            'occurred_at', r ->> 'ts'))
             || jsonb_build_object('payload', jsonb_build_object('id', r -> 'row' -> s.id_column)
                || coalesce((select jsonb_object_agg(k, r -> 'row' -> k) from unnest(shown) k), '{}')) order by e.ord)
         from jsonb_array_elements(rows_) with ordinality e (r, ord)), true, true);
     return jsonb_build_object('emitted', emitted);
 end
 $$;
-comment on function tidemark.source_emit(integer, text, integer, bigint, jsonb) is 'Makes an event of each row ({"id", "ts", "row"}): its payload shows the id, the source''s key columns and the worker''s payload_columns, its key is that of the row. Needs the epoch of the lease. Raises TM011 where it is over, TM001 for a type that is not registered, and what tidemark.emit_many raises. The idempotency key of an event is "tidemark:source/WORKER/SOURCE/ID", which no emitter can write.';
+comment on function tidemark.source_emit(integer, text, integer, bigint, jsonb) is
+    'Makes an event of each row ({"id", "ts", "row"}): its payload shows the id, the source''s key columns and the '
+    'worker''s payload_columns, its key is that of the row. Needs the epoch of the lease. Raises TM011 where it is '
+    'over, TM001 for a type that is not registered, and what tidemark.emit_many raises. The idempotency key of an '
+    'event is "tidemark:source/WORKER/SOURCE/ID", which no emitter can write.';
 grant execute on function tidemark.source_emit(integer, text, integer, bigint, jsonb) to tidemark_executor;

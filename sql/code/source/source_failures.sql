@@ -1,4 +1,5 @@
-create or replace function tidemark.source_failures(plan tidemark.source_plan, page tidemark.source_page, failed tidemark.failed_row[])
+create or replace function tidemark.source_failures(
+    plan tidemark.source_plan, page tidemark.source_page, failed tidemark.failed_row[])
 returns bigint
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -26,17 +27,22 @@ begin
         return 0;
     end if;
 
-    insert into tidemark.pending_row as p (worker_id, source, shard, item_id, item_ts, snapshot, last_error, next_attempt_at)
+    insert into tidemark.pending_row as p (worker_id, source, shard, item_id, item_ts, snapshot, last_error,
+                                           next_attempt_at)
     select w.id, s.source, (plan.cursor).shard, f.item_id, f.item_ts, f.snapshot, f.code || ': ' || f.message, at
     from unnest(failed) f
     on conflict (worker_id, source, shard, item_id) do update
     set error_count = p.error_count + 1, last_error = excluded.last_error;
 
     with due as (
-        select p.*, f.code, f.message, case when not f.permanent then coalesce(make_interval(secs => f.delay), tidemark.retry_delay(w.retry_policy, p.error_count)) end as delay,
+        select p.*, f.code, f.message,
+               case when not f.permanent
+                         then coalesce(make_interval(secs => f.delay),
+                                       tidemark.retry_delay(w.retry_policy, p.error_count)) end as delay,
                p.error_count >= coalesce((w.retry_policy ->> 'max_attempts')::integer, 10) as last_one
         from unnest(failed) f
-        join tidemark.pending_row p on p.worker_id = w.id and p.source = s.source and p.shard = (plan.cursor).shard and p.item_id = f.item_id
+        join tidemark.pending_row p on p.worker_id = w.id and p.source = s.source and p.shard = (plan.cursor).shard
+            and p.item_id = f.item_id
     ), again as (
         update tidemark.pending_row p set next_attempt_at = at + d.delay
         from due d
@@ -47,21 +53,25 @@ begin
         where p.worker_id = d.worker_id and p.source = d.source and p.shard = d.shard and p.item_id = d.item_id
           and (d.delay is null or d.last_one or d.dead_letter_id is not null)
         returning p.*, d.code, d.message)
-    insert into tidemark.dead_letter as l (idempotency_key, worker_id, source, shard, item_id, item_ts, event_snapshot, error_code, error_detail,
+    insert into tidemark.dead_letter as l (idempotency_key, worker_id, source, shard, item_id, item_ts, event_snapshot,
+                                           error_code, error_detail,
                                       attempts, first_failed_at, last_failed_at)
-    select format('tm:%s:%s:%s', w.worker, s.source, g.item_id), w.id, s.source, g.shard, g.item_id, g.item_ts, g.snapshot, g.code, g.message,
-           g.error_count, g.created_at, at
+    select format('tm:%s:%s:%s', w.worker, s.source, g.item_id), w.id, s.source, g.shard, g.item_id, g.item_ts,
+           g.snapshot, g.code, g.message, g.error_count, g.created_at, at
     from given_up g
     -- A replay that failed, or a row that was read again after a rewind: the letter is open (again).
     on conflict (idempotency_key) do update
-    set error_code = excluded.error_code, error_detail = excluded.error_detail, last_failed_at = excluded.last_failed_at,
-        attempts = l.attempts + 1, event_snapshot = excluded.event_snapshot,
+    set error_code = excluded.error_code, error_detail = excluded.error_detail,
+        last_failed_at = excluded.last_failed_at, attempts = l.attempts + 1, event_snapshot = excluded.event_snapshot,
         resolved_at = null, resolution = null, resolved_by = null, resolution_reason = null;
     get diagnostics dead = row_count;
     if dead > 0 then
-        perform tidemark.dead_letter_findings(w.worker, w.id, tidemark.executor_id(w.worker, s.source, (plan.cursor).shard), dead);
+        perform tidemark.dead_letter_findings(w.worker, w.id,
+                                              tidemark.executor_id(w.worker, s.source, (plan.cursor).shard), dead);
     end if;
     return dead;
 end
 $$;
-comment on function tidemark.source_failures(tidemark.source_plan, tidemark.source_page, tidemark.failed_row[]) is 'Rows that failed wait for another attempt, or are dead-lettered after the last; rows that were tried again and went well are done. Returns how many were dead-lettered.';
+comment on function tidemark.source_failures(tidemark.source_plan, tidemark.source_page, tidemark.failed_row[]) is
+    'Rows that failed wait for another attempt, or are dead-lettered after the last; rows that were tried again and '
+    'went well are done. Returns how many were dead-lettered.';

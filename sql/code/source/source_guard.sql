@@ -1,6 +1,6 @@
--- Ask right before each statement over a table of somebody else, and again after a handler, which may take long: its owner can make
--- an index or statistics beside a reader. What she makes between this and the plan of that statement is all that is left
--- to her.
+-- Ask right before each statement over a table of somebody else, and again after a handler, which may take long: its
+-- owner can make an index or statistics beside a reader. What she makes between this and the plan of that statement is
+-- all that is left to her.
 create or replace function tidemark.source_guard(relation regclass)
 returns void
 language plpgsql volatile
@@ -14,5 +14,6 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.source_guard(regclass) is 'Raises 42501 where the caller must not read the table (tidemark.source_denied).';
+comment on function tidemark.source_guard(regclass) is
+    'Raises 42501 where the caller must not read the table (tidemark.source_denied).';
 grant execute on function tidemark.source_guard(regclass) to tidemark_reader, tidemark_executor;

@@ -1,11 +1,12 @@
 -- Rows of the safety clock carry the server's time of the transaction's start or a later one. So what is older than
 -- the oldest transaction under way, and than the clock was before we looked for that, is complete:
 --
--- 1. The clock first, then the activity: tidemark.oldest_transaction. A transaction that begins after that writes a later
---    time. The server shows a transaction a moment after it took its time: the margin is for that.
--- 2. The data in a later statement, whose snapshot has every transaction that ended before 1. In one statement with 1, a
---    transaction that ends in between is in neither: measured, one row in a hundred is lost.
--- 3. A prepared transaction is not in the activity any more. Its locks are: while one holds the table, nothing can be said.
+-- 1. The clock first, then the activity: tidemark.oldest_transaction. A transaction that begins after that writes a
+--    later time. The server shows a transaction a moment after it took its time: the margin is for that.
+-- 2. The data in a later statement, whose snapshot has every transaction that ended before 1. In one statement with 1,
+--    a transaction that ends in between is in neither: measured, one row in a hundred is lost.
+-- 3. A prepared transaction is not in the activity any more. Its locks are: while one holds the table, nothing can be
+--    said.
 -- 4. What cannot be seen must not be taken for absent: where others' transactions are hidden (a right is missing, or
 --    track_activities is off), nothing can be said.
 create or replace function tidemark.source_horizon(
@@ -49,5 +50,9 @@ begin
     horizon := seen.oldest - margin;
 end
 $$;
-comment on function tidemark.source_horizon(tidemark.source, regclass) is 'Up to where (exclusive) the rows of a source are complete for the statements after this one: the clock, or the start of the oldest transaction of this database, less the margin. blame: who keeps it back by more than 10 s. held: a prepared transaction has the table. hidden: other sessions'' transactions cannot be seen. For the safety declared the clock less the margin.';
+comment on function tidemark.source_horizon(tidemark.source, regclass) is
+    'Up to where (exclusive) the rows of a source are complete for the statements after this one: the clock, or the '
+    'start of the oldest transaction of this database, less the margin. blame: who keeps it back by more than 10 s. '
+    'held: a prepared transaction has the table. hidden: other sessions'' transactions cannot be seen. For the safety '
+    'declared the clock less the margin.';
 grant execute on function tidemark.source_horizon(tidemark.source, regclass) to tidemark_executor;

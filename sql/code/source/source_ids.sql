@@ -1,7 +1,8 @@
 -- Not a security definer: the table is read with the rights of the role that runs the worker.
 --
--- Nothing of a row but its ids, its time and the filter is looked at here. So what fails is the filter, and it is asked of
--- halves of the page, down to the rows for which it fails. These count as rows of the source: they are read, and refused.
+-- Nothing of a row but its ids, its time and the filter is looked at here. So what fails is the filter, and it is asked
+-- of halves of the page, down to the rows for which it fails. These count as rows of the source: they are read, and
+-- refused.
 create or replace function tidemark.source_ids(
     plan tidemark.source_plan,
     out page tidemark.source_page,
@@ -39,11 +40,15 @@ begin
     page := tidemark.source_read(every, 'ids');
     -- No attempt would end otherwise until the row or the filter is another.
     failed := array(
-        select row(f.item_id, f.item_ts, f.snapshot, f.code, 'the filter of the source fails: ' || f.message, true, null)::tidemark.failed_row
+        select row(f.item_id, f.item_ts, f.snapshot, f.code, 'the filter of the source fails: ' || f.message, true,
+                   null)::tidemark.failed_row
         from unnest(failed) f where page.result ? f.item_id);
     page.result := to_jsonb(array(select i from jsonb_array_elements_text(page.result) with ordinality r (i, ord)
                                   where i <> all (unfit) order by ord));
 end
 $$;
-comment on function tidemark.source_ids(tidemark.source_plan) is 'The ids of the page that the plan names, for tidemark.source_split; failed: rows for which the filter of the source raises an error, which are of the page and not among the ids; splits: how often it was read anew for these.';
+comment on function tidemark.source_ids(tidemark.source_plan) is
+    'The ids of the page that the plan names, for tidemark.source_split; failed: rows for which the filter of the '
+    'source raises an error, which are of the page and not among the ids; splits: how often it was read anew for '
+    'these.';
 grant execute on function tidemark.source_ids(tidemark.source_plan) to tidemark_executor;

@@ -10,7 +10,8 @@ as $$
     select string_agg('jsonb_build_object(' || x.pairs || ')', ' || ' order by x.chunk)
     from (
         select a.attnum / 50 as chunk, string_agg(format('%L, ' || case
-                   when source_json.as_text then 'nullif(format(''%%s'', tidemark_row.%I), case when tidemark_row.%2$I is null then '''' end)'
+                   when source_json.as_text then 'nullif(format(''%%s'', tidemark_row.%I), case when tidemark_row.%2$I '
+                                                 'is null then '''' end)'
                    else 'tidemark_row.%I' end, a.attname, a.attname), ', ' order by a.attnum) as pairs
         from pg_class c
         join pg_namespace n on n.oid = c.relnamespace
@@ -18,5 +19,7 @@ as $$
         where n.nspname = definition.schema_name and c.relname = definition.table_name
           and (source_json.columns is null or a.attname = any (source_json.columns)) group by 1) x
 $$;
-comment on function tidemark.source_json(tidemark.source, text[], boolean) is 'The row of tidemark.source_row as JSON: an expression. columns: these only (null: all); as_text: each as its text.';
+comment on function tidemark.source_json(tidemark.source, text[], boolean) is
+    'The row of tidemark.source_row as JSON: an expression. columns: these only (null: all); as_text: each as its '
+    'text.';
 grant execute on function tidemark.source_json(tidemark.source, text[], boolean) to tidemark_reader, tidemark_executor;

@@ -1,7 +1,7 @@
 -- Not a security definer: the table is read with the rights of the role that runs the worker.
 --
--- Which column is at fault only reading tells: a json holds what jsonb cannot, a value may be too large, a virtual column's
--- expression may fail. So the columns are tried in halves.
+-- Which column is at fault only reading tells: a json holds what jsonb cannot, a value may be too large, a virtual
+-- column's expression may fail. So the columns are tried in halves.
 create or replace function tidemark.source_kept(plan tidemark.source_plan, id text)
 returns jsonb
 language plpgsql volatile
@@ -10,7 +10,8 @@ as $$
 #variable_conflict use_column
 declare
     columns_ constant text[] := array(select a.attname::text from pg_attribute a
-                                      where a.attrelid = plan.relation and a.attnum > 0 and not a.attisdropped order by a.attnum);
+                                      where a.attrelid = plan.relation and a.attnum > 0 and not a.attisdropped
+                                      order by a.attnum);
     stack integer[] := array[1, cardinality(columns_)];
     first integer;
     last integer;
@@ -51,8 +52,12 @@ begin
         end;
     end loop;
     -- No column has an empty name.
-    return item || jsonb_build_object('row', kept || case when unheld = '{}' then '{}' else jsonb_build_object('', unheld) end);
+    return item
+           || jsonb_build_object('row', kept || case when unheld = '{}' then '{}'
+                                                     else jsonb_build_object('', unheld) end);
 end
 $$;
-comment on function tidemark.source_kept(tidemark.source_plan, text) is 'A row of a source as jsonb ({"id", "ts", "row"}) that need not fit into it: a column that does not is its text, or missing, and is named, with the SQLSTATE, by the member "" of the row. Null: the row is gone.';
+comment on function tidemark.source_kept(tidemark.source_plan, text) is
+    'A row of a source as jsonb ({"id", "ts", "row"}) that need not fit into it: a column that does not is its text, '
+    'or missing, and is named, with the SQLSTATE, by the member "" of the row. Null: the row is gone.';
 grant execute on function tidemark.source_kept(tidemark.source_plan, text) to tidemark_executor;

@@ -1,5 +1,6 @@
 -- As tidemark.read_outbox tells it, with the same reasons.
-create or replace function tidemark.source_numbers(plan tidemark.source_plan, page tidemark.source_page, cursor tidemark.worker_cursor)
+create or replace function tidemark.source_numbers(
+    plan tidemark.source_plan, page tidemark.source_page, cursor tidemark.worker_cursor)
 returns tidemark.worker_cursor
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -22,7 +23,8 @@ begin
         c.fenced := c.holes;
         c.holes := '{}';
         -- After the read, in a later statement: whoever began in between is in it.
-        c.fence := case when isempty(c.fenced) then '{}' else tidemark.fence_now(tidemark.source_fence(plan.source)) end;
+        c.fence := case when isempty(c.fenced) then '{}'
+                        else tidemark.fence_now(tidemark.source_fence(plan.source)) end;
     end if;
     if (plan.source).safety = 'sequence' and (plan.source).timestamp_column is not null then
         -- The last ones that were read, for tidemark.source_restarted.
@@ -38,4 +40,6 @@ begin
     return c;
 end
 $$;
-comment on function tidemark.source_numbers(tidemark.source_plan, tidemark.source_page, tidemark.worker_cursor) is 'The cursor of a source with the safety sequence behind a page: watermark, and the numbers below it that had not shown up.';
+comment on function tidemark.source_numbers(tidemark.source_plan, tidemark.source_page, tidemark.worker_cursor) is
+    'The cursor of a source with the safety sequence behind a page: watermark, and the numbers below it that had not '
+    'shown up.';

@@ -6,5 +6,6 @@ as $$
     -- One row of 1,000 is found with two more time-outs.
     select least(greatest(1, suspects / 32), 50000)::integer
 $$;
-comment on function tidemark.source_part(bigint) is 'How many rows are handed over at once where one of so many may hang.';
+comment on function tidemark.source_part(bigint) is
+    'How many rows are handed over at once where one of so many may hang.';
 grant execute on function tidemark.source_part(bigint) to tidemark_executor;

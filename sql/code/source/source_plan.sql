@@ -1,6 +1,7 @@
 -- What a pass over a source begins with, under the lease: may it run, is the table still what it was, up to where are
 -- its rows complete, and what is next. Everything that the reading rests on is looked at here, in statements before it.
-create or replace function tidemark.source_plan(worker text, source text, shard integer, epoch bigint, page integer, lease interval)
+create or replace function tidemark.source_plan(
+    worker text, source text, shard integer, epoch bigint, page integer, lease interval)
 returns tidemark.source_plan
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -55,7 +56,8 @@ begin
     -- Whoever edits a watermark by hand skips rows, or handles them twice, and leaves no trace of it.
     if c.decided_through is distinct from tidemark.source_place(c.watermark_ts, c.watermark_id) then
         return tidemark.source_hold(p, 'cursor_watermark_regression',
-            format('the watermark is %s, and was left at %s: it was edited by hand, or restored. Accept a place with tidemark.source_rewind',
+            format('the watermark is %s, and was left at %s: it was edited by hand, or restored. Accept a place with '
+                   'tidemark.source_rewind',
                    tidemark.source_place(c.watermark_ts, c.watermark_id), c.decided_through));
     end if;
 
@@ -64,7 +66,8 @@ begin
     else
         bound := tidemark.source_horizon(s, p.relation);
         if bound.hidden is not null then
-            return tidemark.source_hold(p, 'source_unreadable', bound.hidden || ': as superuser, grant pg_read_all_stats to tidemark_owner, and leave track_activities on');
+            return tidemark.source_hold(p, 'source_unreadable', bound.hidden
+                || ': as superuser, grant pg_read_all_stats to tidemark_owner, and leave track_activities on');
         elsif bound.held is not null then
             p.status := 'waiting';
             p.detail := 'kept by ' || bound.held;
@@ -80,10 +83,13 @@ begin
         end if;
         if c.metadata ? 'clock_back' then
             return tidemark.source_hold(p, 'source_clock_back', format(
-                'the clock of the server stepped back to %s, behind the horizon of an earlier pass: rows written since may lie behind the '
-                'watermark. Rewind to that time with tidemark.source_rewind, or accept the place as it is', c.metadata ->> 'clock_back'));
+                'the clock of the server stepped back to %s, behind the horizon of an earlier pass: rows written since '
+                'may lie behind the watermark. Rewind to that time with tidemark.source_rewind, or accept the place as '
+                'it is', c.metadata ->> 'clock_back'));
         elsif back > interval '0' then
-            return tidemark.source_hold(p, 'source_clock_back', 'the clock of the server stepped back: the sweep will find what is written meanwhile');
+            return tidemark.source_hold(p, 'source_clock_back',
+                                        'the clock of the server stepped back: the sweep will find what is written '
+                                        'meanwhile');
         end if;
         p.horizon := bound.horizon;
         p.detail := bound.blame;
@@ -92,20 +98,26 @@ begin
     p.step := case
         when c.last_run_summary ->> 'step' is distinct from 'retry' and exists (
             select from tidemark.pending_row q
-            where q.worker_id = w.id and q.source = s.source and q.shard = c.shard and q.next_attempt_at <= clock_timestamp())
+            where q.worker_id = w.id and q.source = s.source and q.shard = c.shard
+              and q.next_attempt_at <= clock_timestamp())
             then 'retry'
         when s.safety in ('clock', 'declared') and c.phase <> 'seeding' and c.last_run_summary ->> 'step' = 'forward'
-            and (c.sweep ? 'next_xmin' or coalesce((c.sweep ->> 'done_at')::timestamptz, '-infinity') < clock_timestamp() - s.sweep_every)
+            and (c.sweep ? 'next_xmin'
+                 or coalesce((c.sweep ->> 'done_at')::timestamptz, '-infinity') < clock_timestamp() - s.sweep_every)
             then 'sweep'
         else 'forward' end;
     p.suspects := (c.metadata -> 'suspects' -> p.step ->> 'left')::integer;
     p.rows_limit := least(p.rows_limit, (c.metadata -> 'suspects' -> p.step ->> 'rows')::integer);
     if p.step = 'sweep' and not p.sweep ? 'next_xmin' then
         -- Taken before its first read: rows of transactions below it are visible to every read of this sweep.
-        p.sweep := p.sweep || jsonb_build_object('next_xmin', pg_snapshot_xmin(pg_current_snapshot())::text, 'next_mark', c.watermark_ts, 'segment', 'null');
+        p.sweep := p.sweep || jsonb_build_object('next_xmin', pg_snapshot_xmin(pg_current_snapshot())::text,
+                                                 'next_mark', c.watermark_ts, 'segment', 'null');
     end if;
     return p;
 end
 $$;
-comment on function tidemark.source_plan(text, text, integer, bigint, integer, interval) is 'What the owner of the lease epoch is to do next with a source, at most page rows of it (null: the worker''s page_size). Renews the lease, where one is given. Where the worker must not go on it opens a finding. Raises TM011.';
+comment on function tidemark.source_plan(text, text, integer, bigint, integer, interval) is
+    'What the owner of the lease epoch is to do next with a source, at most page rows of it (null: the worker''s '
+    'page_size). Renews the lease, where one is given. Where the worker must not go on it opens a finding. Raises '
+    'TM011.';
 grant execute on function tidemark.source_plan(text, text, integer, bigint, integer, interval) to tidemark_executor;

@@ -14,17 +14,22 @@ declare
 begin
     finding := 'source_changed';
     problem := coalesce(shape.problem, case
-        when shape.id_type <> source.id_type then format('column %I is %s now, not %s', source.id_column, shape.id_type, source.id_type)
-        when shape.id_collate_c <> source.id_collate_c then format('the collation of column %I has changed', source.id_column)
+        when shape.id_type <> source.id_type
+             then format('column %I is %s now, not %s', source.id_column, shape.id_type, source.id_type)
+        when shape.id_collate_c <> source.id_collate_c
+             then format('the collation of column %I has changed', source.id_column)
         when shape.timestamp_type <> source.timestamp_type
-            then format('column %I is %s now, not %s', source.timestamp_column, shape.timestamp_type, source.timestamp_type)
+            then format('column %I is %s now, not %s', source.timestamp_column, shape.timestamp_type,
+                        source.timestamp_type)
         when cursor.metadata ->> 'home' <> tidemark.source_home(shape.relation)
-            then 'the table is another one than that which was read: dropped and made anew, or in a database that was restored. '
-                 'Accept the place, or rewind, with tidemark.source_rewind'
-        when source.safety = 'sequence' and cursor.metadata ->> 'numbering' is distinct from tidemark.source_numbering(source, shape.relation)
-            then format('the sequence of %I was restarted (truncate … restart identity, alter … restart), altered or replaced: numbers at or '
-                 'below the watermark %s may be given out again, and would be passed over. Read from where they begin again: '
-                 'tidemark worker rewind %s --source %s --to-id N; or go on, where only its options were altered: --accept',
+            then 'the table is another one than that which was read: dropped and made anew, or in a database that was '
+                 'restored. Accept the place, or rewind, with tidemark.source_rewind'
+        when source.safety = 'sequence'
+             and cursor.metadata ->> 'numbering' is distinct from tidemark.source_numbering(source, shape.relation)
+            then format('the sequence of %I was restarted (truncate … restart identity, alter … restart), altered or '
+                        'replaced: numbers at or below the watermark %s may be given out again, and would be passed '
+                        'over. Read from where they begin again: tidemark worker rewind %s --source %s --to-id N; or '
+                        'go on, where only its options were altered: --accept',
                  source.id_column, cursor.watermark_id, cursor.worker, cursor.source) end);
     if problem is not null then
         return;
@@ -34,4 +39,6 @@ begin
     select h.call, h.problem into call, problem from tidemark.source_handler(worker, relation) h;
 end
 $$;
-comment on function tidemark.source_problem(tidemark.worker, tidemark.source, tidemark.worker_cursor) is 'What keeps a worker from reading a source, and the kind of its finding: the table is not what it was, or the worker''s handler cannot be called. problem null: nothing; then relation is the table and call calls the handler.';
+comment on function tidemark.source_problem(tidemark.worker, tidemark.source, tidemark.worker_cursor) is
+    'What keeps a worker from reading a source, and the kind of its finding: the table is not what it was, or the '
+    'worker''s handler cannot be called. problem null: nothing; then relation is the table and call calls the handler.';

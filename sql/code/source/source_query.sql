@@ -1,7 +1,7 @@
 -- The one statement that is made for a table of somebody else: it reads a page and hands it to the handler. Parameters,
--- in the types of the cursor: $1, $2 behind what to begin (timestamp, id), $3 the horizon, $4 how many rows, $5 ids, $6 the
--- shard, $7 and $12 the transactions from which on a sweep looks at rows and the ledger keeps them, $8 holes, $9, $10
--- where a sweep ends, $11 the worker's id, $13 the epoch of the lease.
+-- in the types of the cursor: $1, $2 behind what to begin (timestamp, id), $3 the horizon, $4 how many rows, $5 ids, $6
+-- the shard, $7 and $12 the transactions from which on a sweep looks at rows and the ledger keeps them, $8 holes, $9,
+-- $10 where a sweep ends, $11 the worker's id, $13 the epoch of the lease.
 create or replace function tidemark.source_query(
     definition tidemark.source,
     shards integer,
@@ -55,9 +55,12 @@ declare
 begin
     columns := format('%s as r, %s as id, %s as ts, %s as fits, %s as xid, %s as g, %s as pos', whole, id_,
         time_.at, fits,
-        case when sweeping or swept and step = 'forward' then format('case when %1$s >= %2$s then %1$s - 4294967296 else %1$s end', wide, bound)
+        case when sweeping or swept and step = 'forward'
+                  then format('case when %1$s >= %2$s then %1$s - 4294967296 else %1$s end', wide, bound)
              else 'null::bigint' end,
-        case when together then format('row(%s)', (select string_agg(format('tidemark_row.%I', g), ', ') from unnest(definition.group_key) g))
+        case when together
+                  then format('row(%s)', (select string_agg(format('tidemark_row.%I', g), ', ')
+                                          from unnest(definition.group_key) g))
              else 'null' end, case when definition.safety = 'sequence' then id_ || '::bigint' else id_ end);
     if definition.safety = 'capture' and step = 'forward' then
         -- The log says which rows there are to read; by id, since they are spread over the table. A row that is gone by
@@ -65,9 +68,14 @@ begin
         columns := 'x.r, x.id, x.ts, coalesce(x.fits, false) as fits, null::bigint as xid, x.g, o.seq as pos';
         rel := format('tidemark.outbox o left join lateral (
         select %s from %s
-        where %s = (case when o.subject_table = %L and o.payload ->> ''operation'' = ''insert'' then o.subject_ref end)::%s limit 1) x on true',
+        where %s = (case when o.subject_table = %L and o.payload ->> ''operation'' = ''insert''
+                    then o.subject_ref end)::%s
+        limit 1) x on true',
             format('%s as r, %s as id, %s as ts, %s as fits, %s as g', whole, id_, time_.at, fits,
-                case when together then format('row(%s)', (select string_agg(format('tidemark_row.%I', g), ', ') from unnest(definition.group_key) g)) else 'null' end),
+                case when together
+                          then format('row(%s)',
+                                      (select string_agg(format('tidemark_row.%I', g), ', ')
+                                       from unnest(definition.group_key) g)) else 'null' end),
             rel, id_, table_, definition.id_type);
         id := 'o.seq';
     end if;
@@ -84,23 +92,28 @@ select x.*, false from (
     select %1$s from %2$s where %3$s > $2::bigint order by %3$s limit greatest(0, $4 - (select count(*) from late))) x',
             columns, rel, id)
         when step = 'forward' then format(
-            'select %s, false as late from %s where (%s, %s) > (%s, %s) and %3$s < ($3%7$s)%8$s order by %3$s, %4$s limit $4',
+            'select %s, false as late from %s where (%s, %s) > (%s, %s) and %3$s < ($3%7$s)%8$s order by %3$s, %4$s '
+            'limit $4',
             columns, rel, ts, id, after_ts, after_id, zone,
             -- A local time that comes twice, when summer ends, may be the second one: it waits until that is over too.
             case when zone <> '' then format(' and %s < $3 and not %s', time_.at, time_.early) else '' end)
         when step = 'sweep' then format(
             'select %s, false as late from %s
 where (%s, %s) > (%s, %s) and (%3$s, %4$s) <= (($9%7$s), $10::%8$s)%9$s order by %3$s, %4$s limit $4',
-            columns, rel, ts, id, after_ts, after_id, zone, definition.id_type, case when zone <> '' then ' and not ' || time_.early else '' end)
+            columns, rel, ts, id, after_ts, after_id, zone, definition.id_type,
+            case when zone <> '' then ' and not ' || time_.early else '' end)
         when segment then format(
             'select %s, false as late from %s where %s and ($2 is null or %s > %s) order by %s, %4$s limit $4',
-            columns, rel, case step when 'null' then ts || ' is null' when 'infinity' then time_.late else time_.early end, id, after_id, ts)
+            columns, rel, case step when 'null' then ts || ' is null' when 'infinity' then time_.late
+                               else time_.early end, id, after_id, ts)
         when step = 'ids' then format(
             'select %s, false as late from %s where %s = any ($5::%s[]) order by %s',
             columns, rel, id_, definition.id_type,
             -- As the page has them.
-            case definition.safety when 'sequence' then id when 'capture' then format('array_position($5, %s::text)', id_)
-                                   else concat_ws(', ', ts, id) end)
+            case definition.safety
+                when 'sequence' then id
+                when 'capture' then format('array_position($5, %s::text)', id_)
+                else concat_ws(', ', ts, id) end)
         -- limit 1: a join that reads the whole table would make JSON of rows that are not asked for.
         when step = 'retry' then format(
             'select %6$s as r, p.item_id as id, p.item_ts as ts, true as fits,
@@ -109,8 +122,10 @@ from tidemark.source_due($11, %4$L, $6, $4) p
 left join lateral (select true as there, %5$s as r from %2$s where %3$s = p.item_id::%1$s%7$s limit 1) t on true
 where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
             definition.id_type, rel, id_, definition.source, whole,
-            case when typed then 'case when t.there then t.r else tidemark.source_rebuild(t.r, tidemark.source_whole(p.snapshot)) end'
-                 when act in ('rows', 'emit') then format('coalesce(t.r, tidemark.source_whole(p.snapshot, %L::text[]))', columns_)
+            case when typed then 'case when t.there then t.r else tidemark.source_rebuild(t.r, '
+                                 'tidemark.source_whole(p.snapshot)) end'
+                 when act in ('rows', 'emit')
+                      then format('coalesce(t.r, tidemark.source_whole(p.snapshot, %L::text[]))', columns_)
                  else 'coalesce(t.r, p.snapshot)' end,
             -- A number may have been given out again: that row is another, and is read in its turn.
             case when definition.safety = 'sequence' and definition.timestamp_column is not null
@@ -118,42 +133,60 @@ where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
         end;
     if sweeping then
         fresh := format('e.fits and e.xid >= $7 and not exists (
-    select from tidemark.source_ledger l where l.worker_id = $11 and l.source = %L and l.shard = $6 and l.item_id = e.id::text)', definition.source);
+    select from tidemark.source_ledger l
+    where l.worker_id = $11 and l.source = %L and l.shard = $6 and l.item_id = e.id::text)', definition.source);
     end if;
     page := format('select e.*, %s as fresh from (%s) e', fresh, page);
     page := format('select e.*, e.fresh%s as takes from (%s) e',
-        case when together then ' and row_number() over (partition by e.fresh, e.g order by ' || backwards || ') = 1' else '' end, page);
+        case when together then ' and row_number() over (partition by e.fresh, e.g order by ' || backwards || ') = 1'
+             else '' end, page);
     if together then
         page := page || ' order by ' || forwards;
     end if;
 
     if act like E'\x02%' then
         return format('select (count(*) filter (where b.bytes <= %s))::integer, count(*)::integer
-from (select sum(e.r) over (rows between unbounded preceding and current row) as bytes from (%s) e) b', split_part(act, E'\x02', 2), page);
+from (select sum(e.r) over (rows between unbounded preceding and current row) as bytes from (%s) e) b',
+            split_part(act, E'\x02', 2), page);
     end if;
     noted := case when sweeping or swept and step = 'forward' then 'filter (where e.fresh and e.xid >= $12)' end;
     return format('with e as %s(%s)
-select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) filter (where e.fresh))::integer, max(e.ts),
-    (array_agg(e.pos))[count(*)::integer]::text, (count(*) filter (where e.late))::integer, %s, %s, %s, %s, %s, %s from e',
+select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) filter (where e.fresh))::integer,
+    max(e.ts), (array_agg(e.pos))[count(*)::integer]::text, (count(*) filter (where e.late))::integer,
+    %s, %s, %s, %s, %s, %s from e',
         case when sweeping then 'materialized ' else '' end, page,
         case when step = 'forward' and numbered then 'array_agg(e.pos)' else 'null::bigint[]' end,
         case
             when act = 'ids' then 'to_jsonb(array_agg(e.id::text) filter (where e.takes))'
             when act = 'every' then 'to_jsonb(array_agg(e.id::text))'
             when act in ('rows', 'kept', 'text') then 'jsonb_agg(' || shown || ') filter (where e.takes)'
-            when act = 'emit' then format('tidemark.source_emit($11, %L, $6, $13, jsonb_agg(%s) filter (where e.takes))', definition.source, shown)
-            else format('case when count(*) filter (where e.takes) > 0 then tidemark.source_call(%L, %L, %L, array_agg(e.r) filter (where e.takes)) end',
-                'select ' || replace(act, E'\x01', '$1'), tidemark.default_search_path(), current_setting('row_security')) end,
-        case when step in ('retry', 'ids') then 'array_agg(e.id::text)' when noted is not null then 'array_agg(e.id::text) ' || noted else 'null::text[]' end,
+            when act = 'emit'
+                 then format('tidemark.source_emit($11, %L, $6, $13, jsonb_agg(%s) filter (where e.takes))',
+                             definition.source, shown)
+            else format('case when count(*) filter (where e.takes) > 0 then tidemark.source_call(%L, %L, %L, '
+                        'array_agg(e.r) filter (where e.takes)) end',
+                'select ' || replace(act, E'\x01', '$1'), tidemark.default_search_path(),
+                current_setting('row_security')) end,
+        case when step in ('retry', 'ids') then 'array_agg(e.id::text)'
+             when noted is not null then 'array_agg(e.id::text) ' || noted else 'null::text[]' end,
         case when noted is not null then 'array_agg(e.xid::text) ' || noted else 'null::text[]' end,
         case when swept and step in ('forward', 'sweep') then format(
             '(select jsonb_object_agg(b.at, b.n) from (
     select date_bin(%L, f.ts, %L) as at, count(*) as n from e f where f.fresh and f.ts >= %L group by 1) b)',
             -- As in tidemark.source_recount.
             definition.bucket, '2000-01-01 00:00:00+00', '0001-01-01 00:00:00+00') else 'null::jsonb' end,
-        case when step = 'forward' and definition.safety = 'sequence' and definition.timestamp_column is not null then 'array_agg(e.ts)'
+        case when step = 'forward' and definition.safety = 'sequence' and definition.timestamp_column is not null
+                  then 'array_agg(e.ts)'
              else 'null::timestamptz[]' end);
 end
 $$;
-comment on function tidemark.source_query(tidemark.source, integer, text, text, boolean, text[]) is 'The statement that reads a page of a source and hands it on: step forward, sweep, null, -infinity, infinity (rows without a usable timestamp, by id), ids or retry; act: the call of an SQL function (its argument left open by tidemark.source_handler), emit, rows (as JSON), kept (the same, but of a row that is gone its snapshot, whole or not), text (kept, with the text of each column), ids, every (the ids also of rows that are not to be handed over), or, between two characters 2 and behind them, a number of bytes and the size of a row: how many rows of the page fit, and how many there are. columns_: JSON shows these columns only (null: all). Yields the columns of a tidemark.source_page. Every name is quoted; values are parameters.';
-grant execute on function tidemark.source_query(tidemark.source, integer, text, text, boolean, text[]) to tidemark_reader, tidemark_executor;
+comment on function tidemark.source_query(tidemark.source, integer, text, text, boolean, text[]) is
+    'The statement that reads a page of a source and hands it on: step forward, sweep, null, -infinity, infinity '
+    '(rows without a usable timestamp, by id), ids or retry; act: the call of an SQL function (its argument left open '
+    'by tidemark.source_handler), emit, rows (as JSON), kept (the same, but of a row that is gone its snapshot, whole '
+    'or not), text (kept, with the text of each column), ids, every (the ids also of rows that are not to be handed '
+    'over), or, between two characters 2 and behind them, a number of bytes and the size of a row: how many rows of '
+    'the page fit, and how many there are. columns_: JSON shows these columns only (null: all). Yields the columns of '
+    'a tidemark.source_page. Every name is quoted; values are parameters.';
+grant execute on function tidemark.source_query(tidemark.source, integer, text, text, boolean, text[])
+    to tidemark_reader, tidemark_executor;

@@ -1,6 +1,6 @@
--- Not a security definer: the table is read, and the handler called, with the rights of the role that runs the worker. The
--- page is read with this search_path, so that no operator or function of another schema is taken for a built-in one;
--- the handler has the role's own.
+-- Not a security definer: the table is read, and the handler called, with the rights of the role that runs the worker.
+-- The page is read with this search_path, so that no operator or function of another schema is taken for a built-in
+-- one; the handler has the role's own.
 create or replace function tidemark.source_read(
     plan tidemark.source_plan,
     act text,
@@ -17,7 +17,8 @@ declare
     step constant text := case
         when plan.step = 'retry' then 'retry'
         when source_read.ids is not null then 'ids'
-        when plan.step = 'sweep' then case plan.sweep ->> 'segment' when 'window' then 'sweep' else plan.sweep ->> 'segment' end
+        when plan.step = 'sweep'
+             then case plan.sweep ->> 'segment' when 'window' then 'sweep' else plan.sweep ->> 'segment' end
         else plan.step end;
     from_ts timestamptz := c.watermark_ts;
     from_id text := c.watermark_id;
@@ -41,14 +42,17 @@ begin
     statement := tidemark.source_query(s, (plan.worker).shards, step, act,
         (plan.worker).coalesce_window is not null and cardinality(s.group_key) > 0,
         -- An event shows no other column: what is in these is no reason to refuse the row.
-        case act when 'emit' then s.key_columns || (plan.worker).payload_columns || s.id_column else source_read.columns_ end);
+        case act when 'emit' then s.key_columns || (plan.worker).payload_columns || s.id_column
+             else source_read.columns_ end);
     perform tidemark.source_guard(plan.relation);
     perform set_config('row_security', 'off', true);
     execute statement into page
     using coalesce(from_ts, '-infinity'), from_id, plan.horizon, rows_limit, source_read.ids, c.shard,
-          case when step = 'sweep' then coalesce((plan.sweep ->> 'xmin')::bigint, 0) else coalesce((plan.sweep ->> 'segment_xmin')::bigint, 0) end,
+          case when step = 'sweep' then coalesce((plan.sweep ->> 'xmin')::bigint, 0)
+               else coalesce((plan.sweep ->> 'segment_xmin')::bigint, 0) end,
           c.holes + c.fenced, c.watermark_ts, c.watermark_id, (plan.worker).id,
-          case when plan.step = 'sweep' then (plan.sweep ->> 'next_xmin')::bigint else coalesce((plan.sweep ->> 'xmin')::bigint, 0) end, plan.epoch;
+          case when plan.step = 'sweep' then (plan.sweep ->> 'next_xmin')::bigint
+               else coalesce((plan.sweep ->> 'xmin')::bigint, 0) end, plan.epoch;
     perform set_config('row_security', row_security, true);
     if act not in ('ids', 'every', 'rows', 'kept', 'text') then
         -- What a handler has deferred to the commit would fail there: nobody could tell for which row.
@@ -61,5 +65,7 @@ begin
     return page;
 end
 $$;
-comment on function tidemark.source_read(tidemark.source_plan, text, text[], text[]) is 'Reads the page that the plan names, and in the same statement hands it on: act as in tidemark.source_query. With ids only these rows of it; JSON shows the columns_ only (null: all; of an emit worker those of its events).';
+comment on function tidemark.source_read(tidemark.source_plan, text, text[], text[]) is
+    'Reads the page that the plan names, and in the same statement hands it on: act as in tidemark.source_query. With '
+    'ids only these rows of it; JSON shows the columns_ only (null: all; of an emit worker those of its events).';
 grant execute on function tidemark.source_read(tidemark.source_plan, text, text[], text[]) to tidemark_executor;

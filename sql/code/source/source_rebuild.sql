@@ -10,18 +10,23 @@ begin
     from pg_type r join pg_attribute a on a.attrelid = r.typrelid and a.attnum > 0 and not a.attisdropped
     join pg_type t on t.oid = a.atttypid
     left join pg_type e on e.oid = t.typelem and t.typsubscript = 'array_subscript_handler'::regproc
-    where r.oid = pg_typeof(source_rebuild.type)::oid and coalesce(e.oid, t.oid) >= 16384 and coalesce(e.typtype, t.typtype) <> 'e'
+    where r.oid = pg_typeof(source_rebuild.type)::oid and coalesce(e.oid, t.oid) >= 16384
+      and coalesce(e.typtype, t.typtype) <> 'e'
       -- Its owner may as well do what it checks.
       and not (t.typtype = 'd' and t.typbasetype < 16384 and pg_has_role(t.typowner, current_user, 'member'))
     order by a.attnum limit 1;
     if found then
         raise exception using errcode = 'TM005',
-            message = format('the row is gone, and is not made again from its snapshot: column %s is of type %s, whose checks would run as the worker',
+            message = format('the row is gone, and is not made again from its snapshot: column %s is of type %s, whose '
+                             'checks would run as the worker',
                              bad.attname, bad.type),
             hint = 'Discard the dead letter, or handle rows of this table as JSON (a Go handler, or emit).';
     end if;
     return jsonb_populate_record(source_rebuild.type, source_rebuild.snapshot);
 end
 $$;
-comment on function tidemark.source_rebuild(anyelement, jsonb) is 'A row that is gone, from its snapshot. type: a null of the row''s type. Raises TM005 where a column''s type is neither built in nor an enum: to make a value of a domain runs its checks, which only the domain of a role that may act as the caller''s is trusted with.';
+comment on function tidemark.source_rebuild(anyelement, jsonb) is
+    'A row that is gone, from its snapshot. type: a null of the row''s type. Raises TM005 where a column''s type is '
+    'neither built in nor an enum: to make a value of a domain runs its checks, which only the domain of a role that '
+    'may act as the caller''s is trusted with.';
 grant execute on function tidemark.source_rebuild(anyelement, jsonb) to tidemark_executor;

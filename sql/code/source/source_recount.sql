@@ -51,7 +51,8 @@ begin
         execute format('select jsonb_object_agg(b.at, b.n) from (
             select date_bin(%L, %s, %L) as at, count(*) as n from %s
             where %s >= ($1%s) and %5$s < ($2%6$s) and %s group by 1) b',
-            s.bucket, time_.at, origin, rel, time_.stored, time_.zone, tidemark.source_fits(s, (plan.worker).shards, '$3'))
+            s.bucket, time_.at, origin, rel, time_.stored, time_.zone,
+            tidemark.source_fits(s, (plan.worker).shards, '$3'))
         into counts using from_, upto, c.shard;
     exception when others or assert_failure then
         if tidemark.is_transient(sqlstate) or s.filter is null
@@ -63,5 +64,8 @@ begin
     return coalesce(told, '{}') || jsonb_build_object('from', from_, 'upto', upto, 'counts', coalesce(counts, '{}'));
 end
 $$;
-comment on function tidemark.source_recount(tidemark.source_plan, tidemark.source_page) is 'At the end of a sweep: how many rows the table has in the time buckets behind the window that were not verified yet, at most 500 of them; uncounted: the SQLSTATE with which the filter fails for one of them. For a worker with a storm guard: how many groups there are, as the planner estimates it. Null: nothing.';
+comment on function tidemark.source_recount(tidemark.source_plan, tidemark.source_page) is
+    'At the end of a sweep: how many rows the table has in the time buckets behind the window that were not verified '
+    'yet, at most 500 of them; uncounted: the SQLSTATE with which the filter fails for one of them. For a worker with '
+    'a storm guard: how many groups there are, as the planner estimates it. Null: nothing.';
 grant execute on function tidemark.source_recount(tidemark.source_plan, tidemark.source_page) to tidemark_executor;

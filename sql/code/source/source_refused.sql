@@ -30,11 +30,16 @@ begin
     return array(
         select row(f.id, (r ->> 'ts')::timestamptz, r -> 'row', f.code,
             -- What the server says of a value may quote it.
-            coalesce((select 'the row cannot be read as jsonb: column ' || string_agg(quote_ident(u.key), ', ' order by u.key)
-                      from jsonb_each_text(r -> 'row' -> '') u where u.value = f.code), f.message), false, null)::tidemark.failed_row
+            coalesce((select 'the row cannot be read as jsonb: column '
+                             || string_agg(quote_ident(u.key), ', ' order by u.key)
+                      from jsonb_each_text(r -> 'row' -> '') u
+                      where u.value = f.code), f.message), false, null)::tidemark.failed_row
         from unnest(items) r
-        join unnest(source_refused.ids, source_refused.codes, source_refused.messages) f (id, code, message) on f.id = r ->> 'id');
+        join unnest(source_refused.ids, source_refused.codes,
+                    source_refused.messages) f (id, code, message) on f.id = r ->> 'id');
 end
 $$;
-comment on function tidemark.source_refused(tidemark.source_plan, text[], text[], text[]) is 'Rows of a page that failed by themselves, each with its snapshot, with SQLSTATEs and messages; a column that cannot be read as jsonb, for the same reason, is named in place of the message. Rows that are gone are left out.';
+comment on function tidemark.source_refused(tidemark.source_plan, text[], text[], text[]) is
+    'Rows of a page that failed by themselves, each with its snapshot, with SQLSTATEs and messages; a column that '
+    'cannot be read as jsonb, for the same reason, is named in place of the message. Rows that are gone are left out.';
 grant execute on function tidemark.source_refused(tidemark.source_plan, text[], text[], text[]) to tidemark_executor;

@@ -18,14 +18,18 @@ begin
         raise exception using errcode = 'TM004', message = format('there is no source "%s"', source_remove.source),
             hint = 'Sources: select source from tidemark.source;';
     end if;
-    select string_agg(distinct c.worker, ', ') into readers from tidemark.worker_cursor c where c.source = source_remove.source;
+    select string_agg(distinct c.worker, ', ') into readers from tidemark.worker_cursor c
+    where c.source = source_remove.source;
     if readers is not null then
         raise exception using errcode = 'TM005',
             message = format('source %s is not removed: it is read by %s', source_remove.source, readers),
-            hint = 'Take it from the worker first: select tidemark.worker_source_remove(''worker'', ''source'', ''why'');';
+            hint = 'Take it from the worker first: select tidemark.worker_source_remove(''worker'', ''source'', '
+                '''why'');';
     end if;
     delete from tidemark.source s where s.source = source_remove.source;
 end
 $$;
-comment on function tidemark.source_remove(text, text) is 'Removes a source that no worker has a cursor of; nothing else goes, least of all its table. Raises TM004, TM005 (no reason, or workers read it: they are named).';
+comment on function tidemark.source_remove(text, text) is
+    'Removes a source that no worker has a cursor of; nothing else goes, least of all its table. Raises TM004, TM005 '
+    '(no reason, or workers read it: they are named).';
 grant execute on function tidemark.source_remove(text, text) to tidemark_admin;

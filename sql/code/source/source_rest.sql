@@ -5,14 +5,17 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     c constant tidemark.worker_cursor := plan.cursor;
-    summary constant jsonb := jsonb_build_object('worker', c.worker, 'source', c.source, 'shard', c.shard, 'status', plan.status,
+    summary constant jsonb :=
+        jsonb_build_object('worker', c.worker, 'source', c.source, 'shard', c.shard, 'status', plan.status,
         'detail', plan.detail, 'rows', 0, 'phase', c.phase, 'more', false);
 begin
-    update tidemark.heartbeat h set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1, last_status = plan.status
+    update tidemark.heartbeat h set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1,
+                                    last_status = plan.status
     where h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard);
     if plan.status = 'held' then
         update tidemark.worker_cursor x set last_run_at = clock_timestamp(),
-            last_run_summary = summary || jsonb_strip_nulls(jsonb_build_object('checkpoint', x.last_run_summary -> 'checkpoint'))
+            last_run_summary = summary
+                || jsonb_strip_nulls(jsonb_build_object('checkpoint', x.last_run_summary -> 'checkpoint'))
         where x.worker = c.worker and x.source = c.source and x.shard = c.shard;
     end if;
     return summary;

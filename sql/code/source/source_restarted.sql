@@ -1,10 +1,11 @@
 -- Not a security definer: it reads the table, and looks at its sequence, as the role that runs the worker does.
 --
--- After setval the sequence is the same one, and once it has passed the watermark again its value tells nothing. The rows
--- do: each number below the watermark was given out a second time, also those of the rows that were read last, whose
--- times were noted. Not their transactions: an update changes these too. And a number that had no row, since its
+-- After setval the sequence is the same one, and once it has passed the watermark again its value tells nothing. The
+-- rows do: each number below the watermark was given out a second time, also those of the rows that were read last,
+-- whose times were noted. Not their transactions: an update changes these too. And a number that had no row, since its
 -- transaction rolled back or the row was deleted, gets one only when it is given out again.
-create or replace function tidemark.source_restarted(plan tidemark.source_plan, out problem text, out gone int8multirange)
+create or replace function tidemark.source_restarted(
+    plan tidemark.source_plan, out problem text, out gone int8multirange)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 set row_security = off
@@ -29,7 +30,8 @@ begin
                    where n.nspname = s.schema_name and c.relname = s.table_name and c.oid = plan.relation) then
         problem := 'the table is another one than that which was read: it was exchanged just now';
         return;
-    elsif s.safety = 'sequence' and c.metadata ->> 'numbering' is distinct from tidemark.source_numbering(s, plan.relation) then
+    elsif s.safety = 'sequence'
+        and c.metadata ->> 'numbering' is distinct from tidemark.source_numbering(s, plan.relation) then
         problem := 'the sequence was restarted, altered or replaced just now: its numbers may be given out again';
         return;
     end if;
@@ -46,25 +48,32 @@ begin
         into again using array(select jsonb_object_keys(c.metadata -> 'below')), c.metadata -> 'below';
         if again is not null then
             problem := format(
-                'the row %s is another than that which was read, or its %I was changed: was the sequence set back (setval)? Rows at or '
-                'below the watermark %s are passed over. Find the lowest number that was given out again, and read from there: '
-                'tidemark worker rewind %s --source %s --to-id N; or go on: --accept', again, s.timestamp_column, c.watermark_id, c.worker, c.source);
+                'the row %s is another than that which was read, or its %I was changed: was the sequence set back '
+                '(setval)? Rows at or below the watermark %s are passed over. Find the lowest number that was given '
+                'out again, and read from there: tidemark worker rewind %s --source %s --to-id N; or go on: --accept',
+                again, s.timestamp_column, c.watermark_id, c.worker, c.source);
         end if;
     end if;
     perform tidemark.source_guard(plan.relation);
     execute format(
-        'select coalesce(range_agg(int8range(tidemark_row.%1$I::bigint, tidemark_row.%1$I::bigint + 1)), ''{}'') from %2$s
-             where tidemark_row.%1$I > $1 and tidemark_row.%1$I <= $2', s.id_column, tidemark.source_row(s))
+        'select coalesce(range_agg(int8range(tidemark_row.%1$I::bigint, tidemark_row.%1$I::bigint + 1)), ''{}'')
+         from %2$s where tidemark_row.%1$I > $1 and tidemark_row.%1$I <= $2', s.id_column, tidemark.source_row(s))
     into present using low, mark;
     if problem is null and present && (c.metadata ->> 'gone')::int8multirange then
         problem := format(
-            'the row %s is there, and was not when the reading had passed its number: was the sequence set back (setval), or did rows come '
-            'with numbers of their own, or back with a partition? Rows at or below the watermark %s are passed over. Find the lowest '
-            'number that was given out again, and read from there: tidemark worker rewind %s --source %s --to-id N; or go on: --accept',
+            'the row %s is there, and was not when the reading had passed its number: was the sequence set back '
+            '(setval), or did rows come with numbers of their own, or back with a partition? Rows at or below the '
+            'watermark %s are passed over. Find the lowest number that was given out again, and read from there: '
+            'tidemark worker rewind %s --source %s --to-id N; or go on: --accept',
             lower(present * (c.metadata ->> 'gone')::int8multirange), mark, c.worker, c.source);
     end if;
     gone := near - present - c.holes - c.fenced;
 end
 $$;
-comment on function tidemark.source_restarted(tidemark.source_plan) is 'What has changed about a source since the plan looked at it, after this has locked the table for reading: it is another one, it must not be read (tidemark.source_denied), or, with the safety sequence, numbers at or below the watermark were, or are going to be, given out again, so that their rows would be passed over. problem null: nothing shows it. gone: which of the 256 numbers up to the watermark have no row and can get none, for the next time. Ask before a page is read, whatever the step. Raises what reading the table raises.';
+comment on function tidemark.source_restarted(tidemark.source_plan) is
+    'What has changed about a source since the plan looked at it, after this has locked the table for reading: it is '
+    'another one, it must not be read (tidemark.source_denied), or, with the safety sequence, numbers at or below the '
+    'watermark were, or are going to be, given out again, so that their rows would be passed over. problem null: '
+    'nothing shows it. gone: which of the 256 numbers up to the watermark have no row and can get none, for the next '
+    'time. Ask before a page is read, whatever the step. Raises what reading the table raises.';
 grant execute on function tidemark.source_restarted(tidemark.source_plan) to tidemark_executor;

@@ -20,10 +20,14 @@ declare
 begin
     if coalesce(btrim(source_rewind.reason), '') = '' then
         raise exception using errcode = 'TM005', message = 'a cursor is not rewound without a reason';
-    elsif s.safety in ('sequence', 'capture') and (source_rewind.to_ts is not null or source_rewind.to_id !~ '^-?[0-9]{1,18}$') then
-        raise exception using errcode = 'TM005', message = format('source %s goes by its id alone: rewind it to a number', s.source);
-    elsif s.safety not in ('sequence', 'capture') and source_rewind.to_ts is null and source_rewind.to_id is not null then
-        raise exception using errcode = 'TM005', message = format('source %s goes by its timestamp: rewind it to a time', s.source);
+    elsif s.safety in ('sequence', 'capture')
+        and (source_rewind.to_ts is not null or source_rewind.to_id !~ '^-?[0-9]{1,18}$') then
+        raise exception using errcode = 'TM005',
+            message = format('source %s goes by its id alone: rewind it to a number', s.source);
+    elsif s.safety not in ('sequence', 'capture') and source_rewind.to_ts is null
+        and source_rewind.to_id is not null then
+        raise exception using errcode = 'TM005',
+            message = format('source %s goes by its timestamp: rewind it to a time', s.source);
     end if;
     if s.sweep_window is not null and isfinite(place_ts) then
         -- Rows are counted by whole buckets.
@@ -39,10 +43,12 @@ begin
         where x.worker = source_rewind.worker and x.source = source_rewind.source order by x.shard for update
     loop
         done := done + 1;
-        if s.safety in ('sequence', 'capture') and source_rewind.to_id::bigint > c.watermark_id::bigint or place_ts > c.watermark_ts then
+        if s.safety in ('sequence', 'capture') and source_rewind.to_id::bigint > c.watermark_id::bigint
+            or place_ts > c.watermark_ts then
             raise exception using errcode = 'TM005',
-                message = format('worker %s, source %s, shard %s is at %s: it can be rewound, not moved forwards to %s', c.worker, c.source,
-                                 c.shard, coalesce(c.watermark_ts::text, c.watermark_id), coalesce(source_rewind.to_ts::text, to_id));
+                message = format('worker %s, source %s, shard %s is at %s: it can be rewound, not moved forwards to %s',
+                                 c.worker, c.source, c.shard, coalesce(c.watermark_ts::text, c.watermark_id),
+                                 coalesce(source_rewind.to_ts::text, to_id));
         end if;
         if s.safety in ('sequence', 'capture') and to_id is not null then
             c.watermark_id := source_rewind.to_id;
@@ -54,7 +60,8 @@ begin
             c.watermark_id := null;
             c.verified_through := least(c.verified_through, place_ts);
             delete from tidemark.source_count k
-            where k.worker_id = (select w.id from tidemark.worker w where w.worker = c.worker) and k.source = c.source and k.shard = c.shard
+            where k.worker_id = (select w.id from tidemark.worker w where w.worker = c.worker) and k.source = c.source
+              and k.shard = c.shard
               and k.bucket >= place_ts;
         end if;
         c.sweep := c.sweep - 'next_xmin' - 'next_mark' - 'segment' - 'id' - 'ts';
@@ -64,21 +71,29 @@ begin
                 'segment_xmin', pg_snapshot_xmin(pg_current_snapshot())::text, 'mark', c.watermark_ts);
         end if;
         update tidemark.worker_cursor x
-        set watermark_ts = c.watermark_ts, watermark_id = c.watermark_id, decided_through = tidemark.source_place(c.watermark_ts, c.watermark_id),
+        set watermark_ts = c.watermark_ts, watermark_id = c.watermark_id,
+            decided_through = tidemark.source_place(c.watermark_ts, c.watermark_id),
             holes = c.holes, fenced = c.fenced, verified_through = c.verified_through, horizon = null,
             sweep = c.sweep, metadata = c.metadata - 'clock_back' - 'below' - 'gone' - 'suspects'
-                || jsonb_build_object('home', home, 'numbering', tidemark.source_numbering(s, relation)), updated_at = clock_timestamp()
+                || jsonb_build_object('home', home, 'numbering', tidemark.source_numbering(s, relation)),
+                updated_at = clock_timestamp()
         where x.worker = c.worker and x.source = c.source and x.shard = c.shard;
         insert into tidemark.audit (action, object, reason, before, after)
-        values ('source_rewind', 'worker_cursor ' || tidemark.executor_id(c.worker, c.source, c.shard), source_rewind.reason,
-                (select jsonb_build_object('place', c.decided_through)), jsonb_build_object('watermark_ts', c.watermark_ts, 'watermark_id', c.watermark_id));
+        values ('source_rewind', 'worker_cursor ' || tidemark.executor_id(c.worker, c.source, c.shard),
+                source_rewind.reason, (select jsonb_build_object('place', c.decided_through)),
+                jsonb_build_object('watermark_ts', c.watermark_ts, 'watermark_id', c.watermark_id));
     end loop;
     if done = 0 then
-        raise exception using errcode = 'TM004', message = format('worker %s has no cursor of source %s', source_rewind.worker, source_rewind.source),
+        raise exception using errcode = 'TM004',
+            message = format('worker %s has no cursor of source %s', source_rewind.worker, source_rewind.source),
             hint = 'select worker, source, shard from tidemark.worker_cursor;';
     end if;
     return done;
 end
 $$;
-comment on function tidemark.source_rewind(text, text, text, timestamptz, text) is 'Moves a worker''s cursors of a source back: to a time (rows of that moment and later are read again; with a sweep from the beginning of its bucket), or for the safety sequence behind the number to_id. With neither it accepts the place where the cursors are, after a finding that held them. What is read again is handed over again: handlers must not mind. Waits for a pass under way. Returns how many cursors. Raises TM004, TM005.';
+comment on function tidemark.source_rewind(text, text, text, timestamptz, text) is
+    'Moves a worker''s cursors of a source back: to a time (rows of that moment and later are read again; with a '
+    'sweep from the beginning of its bucket), or for the safety sequence behind the number to_id. With neither it '
+    'accepts the place where the cursors are, after a finding that held them. What is read again is handed over '
+    'again: handlers must not mind. Waits for a pass under way. Returns how many cursors. Raises TM004, TM005.';
 grant execute on function tidemark.source_rewind(text, text, text, timestamptz, text) to tidemark_admin;

@@ -1,6 +1,6 @@
 -- The table's owner may alter a column, its type and the type's casts at any time. So each expression here is safe
--- whatever the column has become: a built-in type is asserted (tidemark.as_is), a domain is asked for its name before it
--- is reduced to its base type, anything else is written by its output function, which only a superuser can make.
+-- whatever the column has become: a built-in type is asserted (tidemark.as_is), a domain is asked for its name before
+-- it is reduced to its base type, anything else is written by its output function, which only a superuser can make.
 create or replace function tidemark.source_row(definition tidemark.source, whole text default null)
 returns text
 language plpgsql stable
@@ -14,8 +14,10 @@ begin
                when t.typtype <> 'd' and t.oid < 16384
                    then format('tidemark.as_is(tidemark_row.%I, null::%s)', a.attname, format_type(t.oid, null))
                when t.typtype = 'd' and b.typtype <> 'd' and b.oid < 16384
-                   then format('case when pg_typeof(tidemark_row.%1$I) = %2$s::regtype then tidemark_row.%1$I::%3$s else %4$s::%3$s end',
-                               a.attname, t.oid, format('pg_catalog.%I', b.typname), o.written) -- char and bit by themselves are of length 1
+                   then format('case when pg_typeof(tidemark_row.%1$I) = %2$s::regtype then tidemark_row.%1$I::%3$s '
+                               'else %4$s::%3$s end',
+                               a.attname, t.oid, format('pg_catalog.%I', b.typname),
+                               o.written) -- char and bit by themselves are of length 1
                when t.typsubscript = 'array_subscript_handler'::regproc then o.written || '::text[]'
                else o.written end, a.attname), ', ' order by a.attnum)
     into columns
@@ -24,11 +26,16 @@ begin
     join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
     join pg_type t on t.oid = a.atttypid
     left join pg_type b on b.oid = t.typbasetype
-    cross join lateral format('nullif(format(''%%s'', tidemark_row.%1$I), case when tidemark_row.%1$I is null then '''' end)', a.attname) o (written)
+    cross join lateral format('nullif(format(''%%s'', tidemark_row.%1$I), case when tidemark_row.%1$I is null then '
+                              ''''' end)', a.attname) o (written)
     where n.nspname = definition.schema_name and c.relname = definition.table_name;
     return format('(select tidemark_row.xmin as xmin, %s%s from %I.%I tidemark_row) tidemark_row',
-                  whole || ' as tidemark_whole, ', coalesce(columns, '*'), definition.schema_name, definition.table_name);
+                  whole || ' as tidemark_whole, ', coalesce(columns, '*'), definition.schema_name,
+                  definition.table_name);
 end
 $$;
-comment on function tidemark.source_row(tidemark.source, text) is 'The table of a source, for the FROM of a statement, under the name tidemark_row, without code of its owner''s: its columns are of built-in types (a domain is its base type, an array of another type text[], anything else text), and xmin. whole: an expression over the table''s own columns, tidemark_whole of the result.';
+comment on function tidemark.source_row(tidemark.source, text) is
+    'The table of a source, for the FROM of a statement, under the name tidemark_row, without code of its owner''s: '
+    'its columns are of built-in types (a domain is its base type, an array of another type text[], anything else '
+    'text), and xmin. whole: an expression over the table''s own columns, tidemark_whole of the result.';
 grant execute on function tidemark.source_row(tidemark.source, text) to tidemark_reader, tidemark_executor;

@@ -14,5 +14,7 @@ as $$
     from pg_attribute a left join pg_attrdef f on f.adrelid = a.attrelid and f.adnum = a.attnum
     where a.attrelid = source_sequence.relation and a.attname = source_sequence.id_column
 $$;
-comment on function tidemark.source_sequence(oid, text) is 'The sequence from which a column takes its numbers: by its identity, or by a default that is nextval and nothing else. Null: none.';
+comment on function tidemark.source_sequence(oid, text) is
+    'The sequence from which a column takes its numbers: by its identity, or by a default that is nextval and nothing '
+    'else. Null: none.';
 grant execute on function tidemark.source_sequence(oid, text) to tidemark_reader, tidemark_executor;

@@ -15,13 +15,17 @@ begin
     perform tidemark.changes_check('source', source_set.changes - 'table', 'tidemark.source',
         array['source', 'id_type', 'id_collate_c', 'timestamp_type', 'created_at', 'created_by']);
     if definition.source is null then
-        if not changes ?& array['table', 'id_column', 'safety'] and not changes ?& array['schema_name', 'table_name', 'id_column', 'safety'] then
-            raise exception using errcode = 'TM005', message = format('source %s is new and needs table, id_column and safety', source_set.source),
-                hint = 'select tidemark.source_set(''births'', ''{"table": "public.birth_registry", "id_column": "id", "timestamp_column": "born_at", "safety": "clock"}'');';
+        if not changes ?& array['table', 'id_column', 'safety']
+            and not changes ?& array['schema_name', 'table_name', 'id_column', 'safety'] then
+            raise exception using errcode = 'TM005',
+                message = format('source %s is new and needs table, id_column and safety', source_set.source),
+                hint = 'select tidemark.source_set(''births'', ''{"table": "public.birth_registry", "id_column": "id", '
+                    '"timestamp_column": "born_at", "safety": "clock"}'');';
         end if;
         definition := jsonb_populate_record(null::tidemark.source, jsonb_build_object(
-            'source', source_set.source, 'id_collate_c', false, 'key_columns', '{}'::text[], 'group_key', '{}'::text[], 'margin', '1 second', 'sweep_every', '1 minute',
-            'bucket', '1 hour', 'description', '', 'created_at', clock_timestamp(), 'created_by', tidemark.login()));
+            'source', source_set.source, 'id_collate_c', false, 'key_columns', '{}'::text[], 'group_key', '{}'::text[],
+            'margin', '1 second', 'sweep_every', '1 minute', 'bucket', '1 hour', 'description', '',
+            'created_at', clock_timestamp(), 'created_by', tidemark.login()));
     end if;
     definition := jsonb_populate_record(definition, changes - 'table');
     if changes ? 'table' then
@@ -31,20 +35,25 @@ begin
             name := '{}';
         end;
         if cardinality(name) <> 2 then
-            raise exception using errcode = 'TM005', message = format('table is %s, and must be schema.table', changes -> 'table'),
+            raise exception using errcode = 'TM005',
+                message = format('table is %s, and must be schema.table', changes -> 'table'),
                 hint = 'Quote what is in capitals: "Shop"."Orders".';
         end if;
         definition.schema_name := name[1];
         definition.table_name := name[2];
     end if;
     definition := tidemark.source_types(definition);
-    select c."check", c.detail, c.hint into bad from tidemark.source_check(definition) c where c.status = 'fail' limit 1;
+    select c."check", c.detail, c.hint into bad from tidemark.source_check(definition) c
+    where c.status = 'fail' limit 1;
     if found then
-        raise exception using errcode = 'TM005', message = format('source %s: %s', source_set.source, bad.detail), hint = bad.hint;
+        raise exception using errcode = 'TM005', message = format('source %s: %s', source_set.source, bad.detail),
+            hint = bad.hint;
     end if;
     return query select * from tidemark.source_write(definition, source_set.reason);
 end
 $$;
 comment on function tidemark.source_set(text, jsonb, text) is
-'Makes a table a source, or changes the named columns of one ("table": "schema.table" names the table): types are read from the catalog, and what the safety cannot hold on is refused (tidemark.source_check). Returns the row. Raises TM005.';
+    'Makes a table a source, or changes the named columns of one ("table": "schema.table" names the table): types are '
+    'read from the catalog, and what the safety cannot hold on is refused (tidemark.source_check). Returns the row. '
+    'Raises TM005.';
 grant execute on function tidemark.source_set(text, jsonb, text) to tidemark_admin;

@@ -31,7 +31,8 @@ begin
         or plan.step = 'forward' and s.safety not in ('sequence', 'capture') and page.last_ts < c.watermark_ts
     then
         raise exception using errcode = 'TM012',
-            message = format('a page that ends at %s was to be settled behind the watermark %s', tidemark.source_place(page.last_ts, page.last_id), c.decided_through),
+            message = format('a page that ends at %s was to be settled behind the watermark %s',
+                             tidemark.source_place(page.last_ts, page.last_id), c.decided_through),
             hint = 'Nothing of it was recorded.';
     end if;
 
@@ -39,7 +40,8 @@ begin
     if c.last_run_summary ->> 'status' = 'held' then
         update tidemark.finding f set closed_at = clock_timestamp()
         where f.subject = tidemark.executor_id(c.worker, c.source, c.shard) and f.closed_at is null
-          and f.kind in ('source_changed', 'source_misconfigured', 'source_unreadable', 'source_clock_back', 'cursor_watermark_regression');
+          and f.kind in ('source_changed', 'source_misconfigured', 'source_unreadable', 'source_clock_back',
+                         'cursor_watermark_regression');
     end if;
     if plan.suspects is not null then
         if (c.metadata -> 'suspects' -> plan.step ->> 'cuts')::integer >= 5 then
@@ -50,7 +52,8 @@ begin
     -- Before the end of a sweep compares them with the table.
     if page.counts is not null then
         insert into tidemark.source_count as k (worker_id, source, shard, bucket, items)
-        select w.id, s.source, (plan.cursor).shard, b.key::timestamptz, b.value::bigint from jsonb_each_text(page.counts) b order by 4
+        select w.id, s.source, (plan.cursor).shard, b.key::timestamptz, b.value::bigint
+        from jsonb_each_text(page.counts) b order by 4
         on conflict (worker_id, source, shard, bucket) do update set items = k.items + excluded.items;
     end if;
     dead := tidemark.source_failures(plan, page, failed);
@@ -58,9 +61,11 @@ begin
     when 'forward' then
         if s.safety in ('sequence', 'capture') then
             c := tidemark.source_numbers(plan, page, c);
-            c.metadata := c.metadata || case when plan.gone is null then '{}' else jsonb_build_object('gone', plan.gone::text) end;
+            c.metadata := c.metadata || case when plan.gone is null then '{}'
+                                             else jsonb_build_object('gone', plan.gone::text) end;
             if not isempty(c.fenced) and (select count(*) from unnest(c.holes + c.fenced)) >= w.hole_limit then
-                blocked_by := coalesce(tidemark.fence_blame(c.fence, tidemark.source_fence(s)), 'a transaction that has just ended');
+                blocked_by := coalesce(tidemark.fence_blame(c.fence, tidemark.source_fence(s)),
+                                       'a transaction that has just ended');
             end if;
         elsif page.examined > 0 then
             c.watermark_ts := page.last_ts;
@@ -69,7 +74,8 @@ begin
         c.horizon := greatest(c.horizon, plan.horizon);
         if not full_ and c.phase = 'seeding' then
             c.phase := 'reconciling';
-        elsif not full_ and c.phase = 'reconciling' and s.safety in ('sequence', 'capture') and isempty(c.holes + c.fenced) then
+        elsif not full_ and c.phase = 'reconciling' and s.safety in ('sequence', 'capture')
+            and isempty(c.holes + c.fenced) then
             c.phase := 'incremental';
         end if;
     when 'sweep' then
@@ -91,27 +97,32 @@ begin
     end if;
     c.metadata := tidemark.source_storm(plan, page, c.metadata, recount, plan.step = 'forward' and not full_);
 
-    -- What the handler returned last stands until it returns something again: neither a pass without rows nor a page whose
-    -- rows have all failed wipes it out.
+    -- What the handler returned last stands until it returns something again: neither a pass without rows nor a page
+    -- whose rows have all failed wipes it out.
     checkpoint := c.last_run_summary -> 'checkpoint';
     if page.taken > 0 then
-        checkpoint := case jsonb_typeof(page.result) when 'object' then page.result else coalesce(checkpoint, '{}') end || jsonb_build_object(
-            'batch_count', coalesce((checkpoint ->> 'batch_count')::bigint, 0) + 1, 'started_at', began, 'ended_at', clock_timestamp());
+        checkpoint := case jsonb_typeof(page.result) when 'object' then page.result else coalesce(checkpoint, '{}') end
+            || jsonb_build_object(
+            'batch_count', coalesce((checkpoint ->> 'batch_count')::bigint, 0) + 1, 'started_at', began,
+            'ended_at', clock_timestamp());
     end if;
 
     more := full_ or plan.step = 'retry' or c.phase <> (plan.cursor).phase or c.sweep ? 'next_xmin'
         or plan.step = 'forward' and s.safety in ('clock', 'declared') and c.phase = 'reconciling';
     summary := jsonb_strip_nulls(jsonb_build_object(
-        'worker', w.worker, 'source', s.source, 'shard', c.shard, 'status', 'ran', 'step', plan.step, 'rows', page.examined,
-        'taken', page.taken - cardinality(failed), 'failed', cardinality(failed), 'dead_lettered', dead, 'late', page.late,
-        'coalesced', page.fresh - page.taken, 'splits', splits, 'phase', c.phase, 'watermark_ts', c.watermark_ts, 'watermark_id', c.watermark_id,
-        'blocked_by', blocked_by, 'held_back_by', plan.detail, 'result', page.result, 'more', more, 'started_at', began, 'ended_at', clock_timestamp()));
+        'worker', w.worker, 'source', s.source, 'shard', c.shard, 'status', 'ran', 'step', plan.step,
+        'rows', page.examined, 'taken', page.taken - cardinality(failed), 'failed', cardinality(failed),
+        'dead_lettered', dead, 'late', page.late, 'coalesced', page.fresh - page.taken, 'splits', splits,
+        'phase', c.phase, 'watermark_ts', c.watermark_ts, 'watermark_id', c.watermark_id,
+        'blocked_by', blocked_by, 'held_back_by', plan.detail, 'result', page.result, 'more', more, 'started_at', began,
+        'ended_at', clock_timestamp()));
     update tidemark.worker_cursor x
     set watermark_ts = c.watermark_ts, watermark_id = c.watermark_id,
         decided_through = tidemark.source_place(c.watermark_ts, c.watermark_id),
         holes = c.holes, fenced = c.fenced, fence = c.fence, horizon = c.horizon, sweep = c.sweep,
         verified_through = c.verified_through, phase = c.phase, metadata = c.metadata,
-        last_run_at = clock_timestamp(), last_run_summary = summary || jsonb_strip_nulls(jsonb_build_object('checkpoint', checkpoint)),
+        last_run_at = clock_timestamp(),
+        last_run_summary = summary || jsonb_strip_nulls(jsonb_build_object('checkpoint', checkpoint)),
         events_seen = x.events_seen + case plan.step when 'retry' then 0 else page.fresh end,
         attempts_written = x.attempts_written + page.taken,
         dead_lettered = x.dead_lettered + dead, updated_at = clock_timestamp()
@@ -121,6 +132,12 @@ begin
     return summary;
 end
 $$;
-comment on function tidemark.source_settle(tidemark.source_plan, bigint, tidemark.source_page, tidemark.failed_row[], integer, timestamptz, jsonb) is
-'Records what became of a page of a source and moves the cursor, in the transaction in which it was handled. Returns the summary of the pass, which last_run_summary keeps with the checkpoint: what the handler returned last, when the latest page that had rows began and ended, and batch_count, how many such pages there were. Raises TM011 where the epoch is over, TM012 where the cursor would go back.';
-grant execute on function tidemark.source_settle(tidemark.source_plan, bigint, tidemark.source_page, tidemark.failed_row[], integer, timestamptz, jsonb) to tidemark_executor;
+comment on function tidemark.source_settle(tidemark.source_plan, bigint, tidemark.source_page, tidemark.failed_row[],
+                                           integer, timestamptz, jsonb) is
+    'Records what became of a page of a source and moves the cursor, in the transaction in which it was handled. '
+    'Returns the summary of the pass, which last_run_summary keeps with the checkpoint: what the handler returned '
+    'last, when the latest page that had rows began and ended, and batch_count, how many such pages there were. '
+    'Raises TM011 where the epoch is over, TM012 where the cursor would go back.';
+grant execute on function tidemark.source_settle(tidemark.source_plan, bigint, tidemark.source_page,
+                                                 tidemark.failed_row[], integer, timestamptz,
+                                                 jsonb) to tidemark_executor;

@@ -22,9 +22,11 @@ begin
     end if;
 
     select string_agg(format('%I', w.name), ', ') into missing
-    from unnest(array[definition.id_column, definition.timestamp_column] || definition.key_columns || definition.group_key) w (name)
+    from unnest(array[definition.id_column, definition.timestamp_column] || definition.key_columns
+                || definition.group_key) w (name)
     where w.name is not null and not exists (
-        select from pg_attribute a where a.attrelid = relation and a.attname = w.name and a.attnum > 0 and not a.attisdropped);
+        select from pg_attribute a where a.attrelid = relation and a.attname = w.name and a.attnum > 0
+                                     and not a.attisdropped);
     if missing is not null then
         problem := format('table %s has no column %s', name, missing);
         return;
@@ -32,15 +34,18 @@ begin
 
     -- 0: no text; 950 and 951: "C" and "POSIX"; 100: the database's own.
     select format_type(a.atttypid, null), a.attcollation not in (0, 950, 951) and not (a.attcollation = 100 and exists (
-        select from pg_database d where d.datname = current_database() and d.datcollate in ('C', 'POSIX') and d.datlocprovider = 'c'))
+        select from pg_database d where d.datname = current_database() and d.datcollate in ('C', 'POSIX')
+                                    and d.datlocprovider = 'c'))
     into id_type, id_collate_c
     from pg_attribute a where a.attrelid = relation and a.attname = definition.id_column;
     if id_type not in ('smallint', 'integer', 'bigint', 'uuid', 'text', 'character varying', 'numeric') then
-        problem := format('column %s.%I is %s: an id is smallint, integer, bigint, uuid, text, character varying or numeric',
-                          name, definition.id_column, id_type);
+        problem :=
+            format('column %s.%I is %s: an id is smallint, integer, bigint, uuid, text, character varying or numeric',
+                   name, definition.id_column, id_type);
         return;
     elsif definition.safety = 'sequence' and id_type not in ('smallint', 'integer', 'bigint') then
-        problem := format('column %s.%I is %s: the safety sequence needs an integer', name, definition.id_column, id_type);
+        problem :=
+            format('column %s.%I is %s: the safety sequence needs an integer', name, definition.id_column, id_type);
         return;
     end if;
 
@@ -51,14 +56,19 @@ begin
             problem := format('column %s.%I is %s: a timestamp is timestamp with or without time zone',
                               name, definition.timestamp_column, timestamp_type);
         elsif timestamp_type ~ 'without' and definition.time_zone is null then
-            problem := format('column %s.%I is without time zone: say by time_zone which one its writers mean', name, definition.timestamp_column);
+            problem := format('column %s.%I is without time zone: say by time_zone which one its writers mean', name,
+                              definition.timestamp_column);
         elsif timestamp_type !~ 'without' and definition.time_zone is not null then
-            problem := format('column %s.%I has a time zone of its own: time_zone must be null', name, definition.timestamp_column);
-        elsif definition.time_zone is not null and not exists (select from pg_timezone_names z where z.name = definition.time_zone) then
+            problem := format('column %s.%I has a time zone of its own: time_zone must be null', name,
+                              definition.timestamp_column);
+        elsif definition.time_zone is not null
+            and not exists (select from pg_timezone_names z where z.name = definition.time_zone) then
             problem := format('there is no time zone "%s"', definition.time_zone);
         end if;
     end if;
 end
 $$;
-comment on function tidemark.source_shape(tidemark.source) is 'The source''s table and the types of its columns as the catalog has them now; problem says what is missing or unfit, null: nothing.';
+comment on function tidemark.source_shape(tidemark.source) is
+    'The source''s table and the types of its columns as the catalog has them now; problem says what is missing or '
+    'unfit, null: nothing.';
 grant execute on function tidemark.source_shape(tidemark.source) to tidemark_reader, tidemark_executor;

@@ -31,15 +31,19 @@ begin
         begin
             part := tidemark.source_read(plan, act, ids[first : last]);
             -- How many groups there are is no more for the page being halved.
-            result := tidemark.jsonb_add(case jsonb_typeof(result) when 'object' then result - 'groups' else result end, part.result);
+            result := tidemark.jsonb_add(case jsonb_typeof(result) when 'object' then result - 'groups' else result end,
+                                         part.result);
         exception when others or assert_failure or query_canceled then
             get stacked diagnostics code = returned_sqlstate, message = message_text;
-            -- An operator's cancel has the same code as the timer, and comes earlier. A row is to blame that was alone, and
-            -- had its time or was cut off alone before. No other part is tried: the timer fires once in a statement.
+            -- An operator's cancel has the same code as the timer, and comes earlier. A row is to blame that was alone,
+            -- and had its time or was cut off alone before. No other part is tried: the timer fires once in a
+            -- statement.
             late := cardinality(ids) = 1 and code = '57014' and tidemark.time_left() <= interval '0'
-                and (plan.suspects = 1 or clock_timestamp() - began >= current_setting('statement_timeout')::interval / 3);
+                and (plan.suspects = 1
+                     or clock_timestamp() - began >= current_setting('statement_timeout')::interval / 3);
             if coalesce(late, false) then
-                message := format('it took longer than %s: %s', current_setting('statement_timeout')::interval, message);
+                message :=
+                    format('it took longer than %s: %s', current_setting('statement_timeout')::interval, message);
             elsif tidemark.is_transient(code) or tidemark.source_is_misconfigured(code) then
                 raise;
             end if;
@@ -59,5 +63,8 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.source_split(tidemark.source_plan, text, text[]) is 'Hands the rows ids of a page to the handler, all together; where that fails, their halves, down to the rows that fail alone. A single row that the statement_timeout ends has failed with 57014; more rows raise it on. result sums what the handler returned, of groups the latest.';
+comment on function tidemark.source_split(tidemark.source_plan, text, text[]) is
+    'Hands the rows ids of a page to the handler, all together; where that fails, their halves, down to the rows that '
+    'fail alone. A single row that the statement_timeout ends has failed with 57014; more rows raise it on. result '
+    'sums what the handler returned, of groups the latest.';
 grant execute on function tidemark.source_split(tidemark.source_plan, text, text[]) to tidemark_executor;

@@ -19,14 +19,16 @@ declare
     burst constant numeric := coalesce((metadata ->> 'burst')::numeric, 0) + case jsonb_typeof(told -> 'touched')
         when 'number' then (told ->> 'touched')::numeric else page.taken end;
     guarded constant boolean := w.storm_fraction is not null and (plan.cursor).phase <> 'seeding';
-    -- It was throttled since it last caught up: not again before it has, or what comes meanwhile would keep it so for good.
+    -- It was throttled since it last caught up: not again before it has, or what comes meanwhile would keep it so for
+    -- good.
     throttled constant boolean := metadata ? 'storm_until' and metadata ? 'burst';
 begin
     if guarded and throttled and not caught_up then
         return metadata;
     elsif guarded and not throttled and burst >= 10 and burst > w.storm_fraction::numeric * groups then
         perform tidemark.finding_open('group_invalidation_storm', executor, 'high',
-            format('%s touches of about %s groups at once, more than %s of them', burst, round(groups), w.storm_fraction));
+            format('%s touches of about %s groups at once, more than %s of them', burst, round(groups),
+                   w.storm_fraction));
         metadata := metadata || jsonb_build_object('storm_until',
             clock_timestamp() + greatest(w.coalesce_window, interval '10 seconds'));
     elsif metadata ? 'storm_until' then
@@ -34,8 +36,14 @@ begin
         perform tidemark.finding_close('group_invalidation_storm', executor);
     end if;
     -- What was there before the worker came is history, and no storm.
-    return case when caught_up or not guarded then metadata - 'burst' else metadata || jsonb_build_object('burst', burst) end;
+    return case when caught_up or not guarded then metadata - 'burst'
+                else metadata || jsonb_build_object('burst', burst) end;
 end
 $$;
 comment on function tidemark.source_storm(tidemark.source_plan, tidemark.source_page, jsonb, jsonb, boolean) is
-'The storm guard: where more than the worker''s storm_fraction of all groups were touched since it last caught up (caught_up: now), the finding group_invalidation_storm opens and the worker waits once for its coalesce_window, 10 s at least; then it goes on at full speed, and the finding closes when it has caught up, or when the guard is taken off. It counts touches, not distinct groups: the rows of each page, or what the handler returns as touched; a group in two pages counts twice. How many groups there are: as the handler returns it (groups), else as the planner knows. Not while the cursor is seeding. Returns the metadata of the cursor.';
+    'The storm guard: where more than the worker''s storm_fraction of all groups were touched since it last caught up '
+    '(caught_up: now), the finding group_invalidation_storm opens and the worker waits once for its coalesce_window, '
+    '10 s at least; then it goes on at full speed, and the finding closes when it has caught up, or when the guard is '
+    'taken off. It counts touches, not distinct groups: the rows of each page, or what the handler returns as '
+    'touched; a group in two pages counts twice. How many groups there are: as the handler returns it (groups), else '
+    'as the planner knows. Not while the cursor is seeding. Returns the metadata of the cursor.';

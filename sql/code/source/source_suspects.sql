@@ -1,6 +1,7 @@
 -- A handler that is slow and well keeps the size that it takes: a page grows while it needs less than a quarter of the
 -- time.
-create or replace function tidemark.source_suspects(plan tidemark.source_plan, page tidemark.source_page, metadata jsonb, took interval)
+create or replace function tidemark.source_suspects(
+    plan tidemark.source_plan, page tidemark.source_page, metadata jsonb, took interval)
 returns jsonb
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -8,7 +9,8 @@ as $$
 declare
     whole constant interval := current_setting('statement_timeout')::interval;
     -- A page that is not full was the last one: no suspect is left.
-    remaining constant integer := case when page.examined >= plan.rows_limit then plan.suspects - page.examined else 0 end;
+    remaining constant integer :=
+        case when page.examined >= plan.rows_limit then plan.suspects - page.examined else 0 end;
     part constant integer := plan.rows_limit * case when remaining <= 0 and took < whole / 4 then 4 else 1 end;
     others constant jsonb := coalesce(source_suspects.metadata -> 'suspects', '{}') - plan.step;
 begin
@@ -21,4 +23,6 @@ begin
 end
 $$;
 comment on function tidemark.source_suspects(tidemark.source_plan, tidemark.source_page, jsonb, interval) is
-'The metadata of a cursor behind a page of suspects (tidemark.source_cut) that took so long: how many are left, and how many the next page has; without them when all were seen and the pages have grown to the worker''s page_size.';
+    'The metadata of a cursor behind a page of suspects (tidemark.source_cut) that took so long: how many are left, '
+    'and how many the next page has; without them when all were seen and the pages have grown to the worker''s '
+    'page_size.';

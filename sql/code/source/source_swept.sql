@@ -36,13 +36,14 @@ begin
     end if;
     if recount ? 'uncounted' then
         perform tidemark.finding_open('source_count_mismatch', executor, 'high', format(
-            'rows behind sweep_window cannot be counted: the filter of source %s fails for one of them (SQLSTATE %s). Write the filter so '
-            'that it fails for none', s.source, recount ->> 'uncounted'));
+            'rows behind sweep_window cannot be counted: the filter of source %s fails for one of them (SQLSTATE %s). '
+            'Write the filter so that it fails for none', s.source, recount ->> 'uncounted'));
     elsif recount ? 'upto' then
         select b.at, b.there, b.handled into wrong
         from (
             select coalesce(k.bucket, r.at) as at, coalesce(r.there, 0) as there, coalesce(k.items, 0) as handled
-            from (select t.key::timestamptz as at, t.value::bigint as there from jsonb_each_text(recount -> 'counts') t) r
+            from (select t.key::timestamptz as at, t.value::bigint as there
+                  from jsonb_each_text(recount -> 'counts') t) r
             full join (
                 select k.bucket, k.items from tidemark.source_count k
                 where k.worker_id = (plan.worker).id and k.source = s.source and k.shard = c.shard
@@ -52,17 +53,21 @@ begin
         order by b.at limit 1;
         if found then
             perform tidemark.finding_open('source_count_mismatch', executor, 'high', format(
-                'from %s on for %s the table has %s rows, and %s were handled: rows appeared later than sweep_window allows. '
-                'Handle them by a rewind to that time with tidemark.source_rewind', wrong.at, s.bucket, wrong.there, wrong.handled));
+                'from %s on for %s the table has %s rows, and %s were handled: rows appeared later than sweep_window '
+                'allows. Handle them by a rewind to that time with tidemark.source_rewind', wrong.at, s.bucket,
+                wrong.there, wrong.handled));
             c.verified_through := wrong.at;
         else
             perform tidemark.finding_close('source_count_mismatch', executor);
             c.verified_through := (recount ->> 'upto')::timestamptz;
         end if;
         delete from tidemark.source_count k
-        where k.worker_id = (plan.worker).id and k.source = s.source and k.shard = c.shard and k.bucket < c.verified_through;
+        where k.worker_id = (plan.worker).id and k.source = s.source and k.shard = c.shard
+          and k.bucket < c.verified_through;
     end if;
     return c;
 end
 $$;
-comment on function tidemark.source_swept(tidemark.source_plan, tidemark.source_page, tidemark.worker_cursor, jsonb) is 'The cursor behind a page of a sweep. At its end the ledger is pruned, and verified_through moves up to the first bucket in which the table has more rows than were handled.';
+comment on function tidemark.source_swept(tidemark.source_plan, tidemark.source_page, tidemark.worker_cursor, jsonb) is
+    'The cursor behind a page of a sweep. At its end the ledger is pruned, and verified_through moves up to the first '
+    'bucket in which the table has more rows than were handled.';

@@ -12,7 +12,8 @@ declare
     lag interval;
 begin
     if worker.storm_fraction is not null and (cursor.metadata ->> 'storm_until')::timestamptz > now_ then
-        return 'after a storm of changes, until ' || date_trunc('second', (cursor.metadata ->> 'storm_until')::timestamptz);
+        return 'after a storm of changes, until '
+               || date_trunc('second', (cursor.metadata ->> 'storm_until')::timestamptz);
     end if;
     if worker.off_peak is not null and cursor.last_run_at > now_ - worker.peak_pause then
         at := (now_ at time zone split_part(worker.off_peak, ' ', 2))::time;
@@ -28,7 +29,8 @@ begin
         select count(distinct l.pid) into waiting from pg_locks l join pg_stat_activity a on a.pid = l.pid
         where not l.granted and a.datname = current_database() and l.pid <> pg_backend_pid();
         if waiting > worker.lock_wait_limit then
-            return format('%s sessions wait for locks, more than %s%s', waiting, worker.lock_wait_limit, ', kept so by ' || tidemark.lock_blame());
+            return format('%s sessions wait for locks, more than %s%s', waiting, worker.lock_wait_limit,
+                          ', kept so by ' || tidemark.lock_blame());
         end if;
     end if;
     if worker.replication_lag_limit is not null then
@@ -40,4 +42,6 @@ begin
     return null;
 end
 $$;
-comment on function tidemark.source_throttle(tidemark.worker, tidemark.worker_cursor) is 'Why a worker of tables should wait now: a storm, the hours, locks that others wait for, standbys that are behind. Null: nothing.';
+comment on function tidemark.source_throttle(tidemark.worker, tidemark.worker_cursor) is
+    'Why a worker of tables should wait now: a storm, the hours, locks that others wait for, standbys that are '
+    'behind. Null: nothing.';

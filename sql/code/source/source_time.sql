@@ -1,4 +1,5 @@
--- A day from both ends of what a timestamp can be: no zone's clock leads from within them out of what a timestamptz can be.
+-- A day from both ends of what a timestamp can be: no zone's clock leads from within them out of what a timestamptz can
+-- be.
 create or replace function tidemark.source_time(
     definition tidemark.source,
     out stored text,
@@ -21,9 +22,14 @@ begin
     else
         early := stored || ' < ''4714-11-25 00:00:00 BC''';
         late := stored || ' >= ''294276-12-31 00:00:00''';
-        at := format('(case when %s then ''-infinity'' when %s then ''infinity'' else %s%s end)', early, late, stored, zone);
+        at := format('(case when %s then ''-infinity'' when %s then ''infinity'' else %s%s end)', early, late, stored,
+                     zone);
     end if;
 end
 $$;
-comment on function tidemark.source_time(tidemark.source) is 'The time of a row of tidemark.source_row, as SQL. stored: the column; zone: what makes its type of a timestamptz, and a timestamptz of it; at: the row''s timestamptz, which fails for no row: a time without zone in the first or last day of what a timestamp can be is infinite; early, late: whether it is -infinity or infinity, as an index can tell. Without a timestamp_column at is null, and the others are null but zone.';
+comment on function tidemark.source_time(tidemark.source) is
+    'The time of a row of tidemark.source_row, as SQL. stored: the column; zone: what makes its type of a '
+    'timestamptz, and a timestamptz of it; at: the row''s timestamptz, which fails for no row: a time without zone in '
+    'the first or last day of what a timestamp can be is infinite; early, late: whether it is -infinity or infinity, '
+    'as an index can tell. Without a timestamp_column at is null, and the others are null but zone.';
 grant execute on function tidemark.source_time(tidemark.source) to tidemark_reader, tidemark_executor;

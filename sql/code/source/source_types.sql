@@ -15,5 +15,6 @@ begin
     return definition;
 end
 $$;
-comment on function tidemark.source_types(tidemark.source) is 'The source with the types that the catalog has. Raises TM005 naming the table or column that is missing or unfit.';
+comment on function tidemark.source_types(tidemark.source) is
+    'The source with the types that the catalog has. Raises TM005 naming the table or column that is missing or unfit.';
 grant execute on function tidemark.source_types(tidemark.source) to tidemark_admin;

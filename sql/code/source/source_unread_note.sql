@@ -35,5 +35,8 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.source_unread_note(text, text, integer, boolean, timestamptz, bigint, bigint, timestamptz) is 'Notes what tidemark.cursor_unread saw of a cursor. Does nothing while another call notes the same.';
-grant execute on function tidemark.source_unread_note(text, text, integer, boolean, timestamptz, bigint, bigint, timestamptz) to tidemark_executor;
+comment on function tidemark.source_unread_note(text, text, integer, boolean, timestamptz, bigint, bigint,
+                                                timestamptz) is
+    'Notes what tidemark.cursor_unread saw of a cursor. Does nothing while another call notes the same.';
+grant execute on function tidemark.source_unread_note(text, text, integer, boolean, timestamptz, bigint, bigint,
+                                                      timestamptz) to tidemark_executor;

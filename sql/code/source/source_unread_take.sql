@@ -8,7 +8,8 @@ declare
     c tidemark.worker_cursor;
     u record;
 begin
-    for c in select x.* from tidemark.worker_cursor x where x.source <> 'outbox' order by x.worker, x.source, x.shard loop
+    for c in select x.* from tidemark.worker_cursor x where x.source <> 'outbox'
+             order by x.worker, x.source, x.shard loop
         u := tidemark.cursor_unread(c);
         if u.looked then
             perform tidemark.source_unread_note(c.worker, c.source, c.shard, u.unread, u.since, u.first_id, u.upto_id,
@@ -17,5 +18,6 @@ begin
     end loop;
 end
 $$;
-comment on function tidemark.source_unread_take() is 'Notes of each cursor of a table that the caller may read whether it has rows to read, for tidemark.cursor_unread.';
+comment on function tidemark.source_unread_take() is
+    'Notes of each cursor of a table that the caller may read whether it has rows to read, for tidemark.cursor_unread.';
 grant execute on function tidemark.source_unread_take() to tidemark_executor;

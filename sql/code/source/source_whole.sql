@@ -15,5 +15,7 @@ begin
     return snapshot;
 end
 $$;
-comment on function tidemark.source_whole(jsonb, text[]) is 'A snapshot of a row of a source, to be handed over in the place of the row. Raises TM005 where it could not hold one of the columns_ (null: any).';
+comment on function tidemark.source_whole(jsonb, text[]) is
+    'A snapshot of a row of a source, to be handed over in the place of the row. Raises TM005 where it could not hold '
+    'one of the columns_ (null: any).';
 grant execute on function tidemark.source_whole(jsonb, text[]) to tidemark_executor;

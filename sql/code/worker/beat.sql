@@ -22,5 +22,8 @@ begin
     closed_domains := tidemark.closed_domains();
 end
 $$;
-comment on function tidemark.beat(text, bigint, interval) is 'Renews the lease and says what may still be delivered: gate names what is closed (null: nothing), live_routes are the routes that are enabled and not in dry run, closed_domains the domains whose gate is closed. Raises TM011 where the epoch is not the lease''s any more.';
+comment on function tidemark.beat(text, bigint, interval) is
+    'Renews the lease and says what may still be delivered: gate names what is closed (null: nothing), live_routes '
+    'are the routes that are enabled and not in dry run, closed_domains the domains whose gate is closed. Raises '
+    'TM011 where the epoch is not the lease''s any more.';
 grant execute on function tidemark.beat(text, bigint, interval) to tidemark_executor;

@@ -23,5 +23,7 @@ begin
               and not p.replay and p.seq <> all (behind_key.ahead)));
 end
 $$;
-comment on function tidemark.behind_key(tidemark.outbound_route, bigint[], bigint[]) is 'Which of these events, given in rising order, have to wait on a route that keeps the order of a key, since one of their key is pending that is not among those that go ahead of them.';
+comment on function tidemark.behind_key(tidemark.outbound_route, bigint[], bigint[]) is
+    'Which of these events, given in rising order, have to wait on a route that keeps the order of a key, since one '
+    'of their key is pending that is not among those that go ahead of them.';
 grant execute on function tidemark.behind_key(tidemark.outbound_route, bigint[], bigint[]) to tidemark_executor;

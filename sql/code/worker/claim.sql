@@ -29,7 +29,8 @@ begin
                 else 'Sources of workers: select worker, source, shard from tidemark.worker_cursor;' end;
     end if;
     if claim.lease not between interval '1 second' and interval '1 hour' then
-        raise exception using errcode = 'TM005', message = format('lease is %s, and must be from 1 second to 1 hour', claim.lease);
+        raise exception using errcode = 'TM005',
+            message = format('lease is %s, and must be from 1 second to 1 hour', claim.lease);
     end if;
     perform tidemark.flush_on_commit();
 
@@ -72,5 +73,11 @@ begin
     returning h.lease_epoch into epoch;
 end
 $$;
-comment on function tidemark.claim(text, text, interval, text, integer) is 'Takes the worker''s cursor: for this transaction, or with owner and lease (1 second to 1 hour) until the lease ends. owner names one instance of one process, and nobody else. status claimed: go on, epoch fences every older owner. closed: detail names the gate, nothing was taken. held: the watermark of the log was edited by hand, detail says how, nothing was taken; the finding cursor_watermark_regression is open until the place is accepted (tidemark.worker_rewind). busy: detail says who has it. Beats where it is not busy. Raises TM004 (unknown worker), TM005, TM006 (isolation level), TM007 (standby).';
+comment on function tidemark.claim(text, text, interval, text, integer) is
+    'Takes the worker''s cursor: for this transaction, or with owner and lease (1 second to 1 hour) until the lease '
+    'ends. owner names one instance of one process, and nobody else. status claimed: go on, epoch fences every older '
+    'owner. closed: detail names the gate, nothing was taken. held: the watermark of the log was edited by hand, '
+    'detail says how, nothing was taken; the finding cursor_watermark_regression is open until the place is accepted '
+    '(tidemark.worker_rewind). busy: detail says who has it. Beats where it is not busy. Raises TM004 (unknown '
+    'worker), TM005, TM006 (isolation level), TM007 (standby).';
 grant execute on function tidemark.claim(text, text, interval, text, integer) to tidemark_executor;

@@ -4,9 +4,11 @@ language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
     delete from tidemark.cursor_sample s
-    where not exists (select from tidemark.worker_cursor c where c.worker = s.worker and c.source = s.source and c.shard = s.shard);
+    where not exists (select from tidemark.worker_cursor c
+                      where c.worker = s.worker and c.source = s.source and c.shard = s.shard);
     delete from tidemark.source_unread n
-    where not exists (select from tidemark.worker_cursor c where c.worker = n.worker and c.source = n.source and c.shard = n.shard);
+    where not exists (select from tidemark.worker_cursor c
+                      where c.worker = n.worker and c.source = n.source and c.shard = n.shard);
     insert into tidemark.cursor_sample as s (worker, source, shard, older_at, older_seen, newer_at, newer_seen)
     select c.worker, c.source, c.shard, clock_timestamp(), c.events_seen, clock_timestamp(), c.events_seen
     from tidemark.worker_cursor c
@@ -15,4 +17,5 @@ as $$
     -- Several daemons call this: the rate shall count from some time ago all the same.
     where s.newer_at not between excluded.newer_at - interval '50 seconds' and excluded.newer_at
 $$;
-comment on function tidemark.cursor_sample_take() is 'Notes how many events each cursor has seen, once in 50 seconds at most.';
+comment on function tidemark.cursor_sample_take() is
+    'Notes how many events each cursor has seen, once in 50 seconds at most.';

@@ -54,5 +54,9 @@ begin
 end
 $$;
 comment on function tidemark.decide(text, tidemark.outbox, tidemark.outbound_route[], tidemark.gates) is
-'What the worker decides for an event: one row per route of its that claims the event, or one row with route_id 0 and skipped where none does; no row while a gate is closed. pending: to be delivered, with the reason domain_closed once the gate of its domain is open. failed (skipped where the route does not fail closed) has a reason: unknown_target_kind, bad_retry_policy, ambiguous_route.';
-grant execute on function tidemark.decide(text, tidemark.outbox, tidemark.outbound_route[], tidemark.gates) to tidemark_reader, tidemark_executor;
+    'What the worker decides for an event: one row per route of its that claims the event, or one row with route_id 0 '
+    'and skipped where none does; no row while a gate is closed. pending: to be delivered, with the reason '
+    'domain_closed once the gate of its domain is open. failed (skipped where the route does not fail closed) has a '
+    'reason: unknown_target_kind, bad_retry_policy, ambiguous_route.';
+grant execute on function tidemark.decide(text, tidemark.outbox, tidemark.outbound_route[], tidemark.gates)
+    to tidemark_reader, tidemark_executor;

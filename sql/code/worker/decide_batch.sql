@@ -11,9 +11,11 @@ declare
     worker_id constant integer := (select w.id from tidemark.worker w where w.worker = decide_batch.worker);
     -- To ask every route of a long list for every group costs their product. A route plays a part only for what it
     -- matches: one of an exact domain and type for the groups of that alone.
-    possible constant tidemark.outbound_route[] := case when cardinality(batch.routes) <= 16 then batch.routes else array(
+    possible constant tidemark.outbound_route[] :=
+        case when cardinality(batch.routes) <= 16 then batch.routes else array(
         select r from unnest(batch.routes) r
-        where r.domain = '*' or right(r.type, 1) = '*' or (r.domain, r.type) in (select g.domain, g.type from unnest(batch.groups) g)) end;
+        where r.domain = '*' or right(r.type, 1) = '*'
+          or (r.domain, r.type) in (select g.domain, g.type from unnest(batch.groups) g)) end;
     filtered constant boolean := exists (
         select from unnest(possible) r where r.key_filter is not null or r.payload_filter is not null);
     many constant boolean := cardinality(possible) > 16 and cardinality(batch.groups) > 4;
@@ -30,8 +32,10 @@ begin
         from unnest(batch.groups) with ordinality g (domain, type, stream, matched, events, seqs, n)
         left join (
             select r.domain, r.type, array_agg(r) as routes from unnest(possible) r
-            where many and r.domain <> '*' and right(r.type, 1) <> '*' group by r.domain, r.type) e on e.domain = g.domain and e.type = g.type
-        cross join lateral (select case when many then patterns || coalesce(e.routes, '{}') else possible end as routes) c
+            where many and r.domain <> '*' and right(r.type, 1) <> '*'
+            group by r.domain, r.type) e on e.domain = g.domain and e.type = g.type
+        cross join lateral (select case when many then patterns || coalesce(e.routes, '{}')
+                                        else possible end as routes) c
         cross join lateral (
             select case when not filtered then c.routes else array(
                 select jsonb_populate_record(r, '{"key_filter": null, "payload_filter": null}')
@@ -58,5 +62,7 @@ begin
     return coalesce(evidence, '{}');
 end
 $$;
-comment on function tidemark.decide_batch(text, tidemark.batch) is 'tidemark.decide for a whole batch: one element per route, outcome and reason, with the numbers of its events. After a rewind without what is already decided.';
+comment on function tidemark.decide_batch(text, tidemark.batch) is
+    'tidemark.decide for a whole batch: one element per route, outcome and reason, with the numbers of its events. '
+    'After a rewind without what is already decided.';
 grant execute on function tidemark.decide_batch(text, tidemark.batch) to tidemark_executor;

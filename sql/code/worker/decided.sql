@@ -14,5 +14,7 @@ begin
           and a.seq between decided.first_seq and decided.last_seq) d);
 end
 $$;
-comment on function tidemark.decided(integer, integer, bigint, bigint) is 'Numbers in the span that the worker has already decided for the route; for route_id 0 those it has decided at all. Only a cursor that was rewound asks.';
+comment on function tidemark.decided(integer, integer, bigint, bigint) is
+    'Numbers in the span that the worker has already decided for the route; for route_id 0 those it has decided at '
+    'all. Only a cursor that was rewound asks.';
 grant execute on function tidemark.decided(integer, integer, bigint, bigint) to tidemark_executor;

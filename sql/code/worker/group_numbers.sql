@@ -22,5 +22,6 @@ begin
     return numbers;
 end
 $$;
-comment on function tidemark.group_numbers(tidemark.batch, integer[]) is 'Numbers of the events in those groups of the batch that have these positions.';
+comment on function tidemark.group_numbers(tidemark.batch, integer[]) is
+    'Numbers of the events in those groups of the batch that have these positions.';
 grant execute on function tidemark.group_numbers(tidemark.batch, integer[]) to tidemark_executor;

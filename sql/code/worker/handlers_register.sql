@@ -11,7 +11,8 @@ begin
     perform set_config('tidemark.reason', 'registered by a Go program', true);
     if exists (select from tidemark.worker w where w.worker = handlers_register.worker and w.handler <> 'go') then
         raise exception using errcode = 'TM005',
-            message = format('worker %s delivers by routes: a Go program needs a worker of its own', handlers_register.worker),
+            message = format('worker %s delivers by routes: a Go program needs a worker of its own',
+                             handlers_register.worker),
             hint = 'Give the program another worker name.';
     end if;
     insert into tidemark.worker as w (worker, handler, description)
@@ -22,10 +23,12 @@ begin
             raise exception using errcode = 'TM005', message = format('"%s" is no pattern', p),
                 hint = 'Write DOMAIN/TYPE, where TYPE is exact, a prefix such as order.*, or *; DOMAIN may be * too.';
         end if;
-        code := handlers_register.worker || '.' || regexp_replace(replace(replace(p, '*', 'all'), '/', '.'), '[^A-Za-z0-9_.-]', '-', 'g');
+        code := handlers_register.worker || '.'
+            || regexp_replace(replace(replace(p, '*', 'all'), '/', '.'), '[^A-Za-z0-9_.-]', '-', 'g');
         insert into tidemark.outbound_route (route_code, worker, domain, type, target_kind, target_ref, description)
-        select case when length(code) <= 63 then code else left(code, 54) || '-' || left(md5(p), 8) end, handlers_register.worker,
-               split_part(p, '/', 1), substr(p, strpos(p, '/') + 1), 'go', p, 'Function of a Go program.'
+        select case when length(code) <= 63 then code else left(code, 54) || '-' || left(md5(p), 8) end,
+               handlers_register.worker, split_part(p, '/', 1), substr(p, strpos(p, '/') + 1), 'go', p,
+               'Function of a Go program.'
         where not exists (select from tidemark.outbound_route r
                           where r.worker = handlers_register.worker and r.target_kind = 'go' and r.target_ref = p);
     end loop;
@@ -35,5 +38,9 @@ begin
     order by r.id;
 end
 $$;
-comment on function tidemark.handlers_register(text, text[], text) is 'Makes the worker of a Go program, its cursor at starts (as of tidemark.worker_set; a worker that has begun goes on where it is), and a route for each of its patterns (DOMAIN/TYPE), off and in dry run as every new one. What is there already stays as it is. Returns the routes. Raises TM005 for a pattern that is none, and for a worker that delivers by routes.';
+comment on function tidemark.handlers_register(text, text[], text) is
+    'Makes the worker of a Go program, its cursor at starts (as of tidemark.worker_set; a worker that has begun goes '
+    'on where it is), and a route for each of its patterns (DOMAIN/TYPE), off and in dry run as every new one. What '
+    'is there already stays as it is. Returns the routes. Raises TM005 for a pattern that is none, and for a worker '
+    'that delivers by routes.';
 grant execute on function tidemark.handlers_register(text, text[], text) to tidemark_executor;

@@ -3,6 +3,8 @@ returns boolean
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select exists (select from tidemark.worker_cursor c where c.worker || '/' || c.source || '/' || c.shard = executor_id)
+    select exists (select from tidemark.worker_cursor c
+                   where c.worker || '/' || c.source || '/' || c.shard = executor_id)
 $$;
-comment on function tidemark.is_cursor(text) is 'True: the executor is worker/source/shard of a cursor, and beats by its passes.';
+comment on function tidemark.is_cursor(text) is
+    'True: the executor is worker/source/shard of a cursor, and beats by its passes.';

@@ -1,4 +1,5 @@
-create or replace function tidemark.lease_check(worker text, epoch bigint, source text default 'outbox', shard integer default 0)
+create or replace function tidemark.lease_check(
+    worker text, epoch bigint, source text default 'outbox', shard integer default 0)
 returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -7,14 +8,17 @@ begin
     -- The fence against an owner that was paused or replaced: compare, and keep the row locked to the end of
     -- this transaction, so that nobody can take over between this check and the commit.
     perform from tidemark.heartbeat h
-    where h.executor_id = tidemark.executor_id(lease_check.worker, lease_check.source, lease_check.shard) and h.lease_epoch = lease_check.epoch
+    where h.executor_id = tidemark.executor_id(lease_check.worker, lease_check.source, lease_check.shard)
+      and h.lease_epoch = lease_check.epoch
     for update;
     if not found then
         raise exception using errcode = 'TM011',
-            message = format('worker %s: epoch %s is over, another instance has taken the cursor', lease_check.worker, epoch),
+            message = format('worker %s: epoch %s is over, another instance has taken the cursor', lease_check.worker,
+                             epoch),
             hint = 'Nothing was written. The other instance has these events.';
     end if;
 end
 $$;
-comment on function tidemark.lease_check(text, bigint, text, integer) is 'Locks the worker''s lease for this transaction. Raises TM011 where the epoch is not the lease''s any more.';
+comment on function tidemark.lease_check(text, bigint, text, integer) is
+    'Locks the worker''s lease for this transaction. Raises TM011 where the epoch is not the lease''s any more.';
 grant execute on function tidemark.lease_check(text, bigint, text, integer) to tidemark_executor;

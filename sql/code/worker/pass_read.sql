@@ -11,10 +11,10 @@ create or replace function tidemark.pass_read(
 returns table (
     gate text, events integer, open boolean, place text, batch text, evidence text, routes jsonb, routes_version text,
     route_ids integer[], attempt_no integer, error_count integer, fresh boolean, replay boolean,
-    seq bigint, event_id uuid, created_at timestamptz, occurred_at timestamptz, lane tidemark.lane, severity tidemark.severity,
-    domain text, type text, stream text, key text, subject_table text, subject_ref text, idempotency_key text, trace text,
-    actor text, emitted_by text, payload jsonb, missing bigint, inside double precision, withheld bigint,
-    closed text[])
+    seq bigint, event_id uuid, created_at timestamptz, occurred_at timestamptz, lane tidemark.lane,
+    severity tidemark.severity, domain text, type text, stream text, key text, subject_table text, subject_ref text,
+    idempotency_key text, trace text, actor text, emitted_by text, payload jsonb, missing bigint,
+    inside double precision, withheld bigint, closed text[])
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -95,7 +95,8 @@ begin
                 from tidemark.outbound_route r where r.id = any (needed));
             if routes_version is distinct from known_routes then
                 routes := (
-                    select jsonb_agg(to_jsonb(r) || jsonb_build_object('timeout_seconds', extract(epoch from r.timeout)) order by r.id)
+                    select jsonb_agg(to_jsonb(r) || jsonb_build_object('timeout_seconds', extract(epoch from r.timeout))
+                                     order by r.id)
                     from tidemark.outbound_route r where r.id = any (needed));
             end if;
         end if;
@@ -119,7 +120,8 @@ begin
     end if;
 
     -- The head row's columns are not repeated.
-    gate := null; events := null; open := null; place := null; batch := null; evidence := null; routes := null; missing := null;
+    gate := null; events := null; open := null; place := null; batch := null; evidence := null; routes := null;
+    missing := null;
     inside := null; closed := null;
     numbers := (select range_agg(e.seqs) from unnest(outside) e);
     if not payloads then
@@ -128,7 +130,8 @@ begin
                i.routes, i.attempt_no, i.errors, i.fresh, i.replay,
                e.*
         from (
-            select n as seq, array(select e.route_id from unnest(outside) e where e.seqs @> n order by e.route_id) as routes,
+            select n as seq,
+                   array(select e.route_id from unnest(outside) e where e.seqs @> n order by e.route_id) as routes,
                    1 as attempt_no, 0 as errors, true as fresh, false as replay, null::bigint as letter
             from unnest(tidemark.multirange_numbers(numbers)) n
             union all
@@ -137,12 +140,14 @@ begin
         left join tidemark.dead_letter l on l.id = i.letter
         -- Their heads alone: a whole row would fetch the payload.
         cross join lateral (
-            select h.*, null::jsonb, null::bigint, null::double precision, tidemark.payload_bytes(o.payload), null::text[]
+            select h.*, null::jsonb, null::bigint, null::double precision, tidemark.payload_bytes(o.payload),
+                   null::text[]
             from tidemark.outbox o cross join lateral tidemark.event_head(o) h
             where coalesce(l.payload_in_log, true) and o.seq = i.seq and o.event_id = coalesce(l.event_id, o.event_id)
             union all
             select h.*, null, null, null, tidemark.payload_bytes(l.event_snapshot), null
-            from jsonb_populate_record(null::tidemark.outbox, l.event_snapshot) s cross join lateral tidemark.event_head(s) h
+            from jsonb_populate_record(null::tidemark.outbox, l.event_snapshot) s
+            cross join lateral tidemark.event_head(s) h
             where not l.payload_in_log) e
         order by i.fresh desc, i.seq;
         return;
@@ -160,7 +165,8 @@ begin
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                array(select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id),
                1, 0, true, false, h.*, o.payload, null::bigint, null::double precision, null::bigint, null::text[]
-        from tidemark.events(tidemark.multirange_numbers(numbers)) o cross join lateral tidemark.event_head(o) h; -- in order
+        from tidemark.events(tidemark.multirange_numbers(numbers)) o
+        cross join lateral tidemark.event_head(o) h; -- in order
     end if;
     if due is null then
         return;
@@ -185,6 +191,22 @@ begin
     where o.seq is not null;
 end
 $$;
-comment on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint, boolean) is
-'The start of a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after the batch after, decides them, and adds what is pending and due, both within the setting batch.max_bytes of payload, half of it each where there is both (at least one event each). The first row has the gate that is closed (null: none), whether numbers up to the highest one taken are open still, where the batch leaves the cursor (for comparing), the batch and the evidence to hand to tidemark.pass_settle, the routes that are needed, unless their version is known_routes, how many that were pending it dead-lettered, since their events are gone from the log (missing), and how many seconds the settle may take, where it has something to deliver inside the database (inside; null: nothing), and the domains whose gate is closed (closed), whose events are not to be delivered. The other rows are what is to be delivered outside the database: an event with its routes, fresh or pending (fresh false), or one that an operator sends again (replay). Goes on with the replays on its routes (tidemark.replay_stage). rooms are routes that take at most room_of pending events; others take 100; null: nothing that is pending. most_bytes bounds the page where that is less than the setting (null: it does not). With payloads false the payloads are left out, and withheld says how many bytes each has: tidemark.pass_payload gives them one by one. Commit before anything leaves. Raises TM011, and TM012 where the watermark was edited by hand.';
-grant execute on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint, boolean) to tidemark_executor;
+comment on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint,
+                                       boolean) is
+    'The start of a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after '
+    'the batch after, decides them, and adds what is pending and due, both within the setting batch.max_bytes of '
+    'payload, half of it each where there is both (at least one event each). The first row has the gate that is '
+    'closed (null: none), whether numbers up to the highest one taken are open still, where the batch leaves the '
+    'cursor (for comparing), the batch and the evidence to hand to tidemark.pass_settle, the routes that are needed, '
+    'unless their version is known_routes, how many that were pending it dead-lettered, since their events are gone '
+    'from the log (missing), and how many seconds the settle may take, where it has something to deliver inside the '
+    'database (inside; null: nothing), and the domains whose gate is closed (closed), whose events are not to be '
+    'delivered. The other rows are what is to be delivered outside the database: an event with its routes, fresh or '
+    'pending (fresh false), or one that an operator sends again (replay). Goes on with the replays on its routes '
+    '(tidemark.replay_stage). rooms are routes that take at most room_of pending events; others take 100; null: '
+    'nothing that is pending. most_bytes bounds the page where that is less than the setting (null: it does not). '
+    'With payloads false the payloads are left out, and withheld says how many bytes each has: tidemark.pass_payload '
+    'gives them one by one. Commit before anything leaves. Raises TM011, and TM012 where the watermark was edited by '
+    'hand.';
+grant execute on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint,
+                                             boolean) to tidemark_executor;

@@ -29,7 +29,8 @@ begin
     elsif batch.watermark < at_.watermark_id::bigint then
         -- Nobody but a rewind moves a cursor back, and a rewind ends the epoch.
         perform tidemark.worker_finding(pass_settle.worker, 'cursor_watermark_regression', pass_settle.worker,
-            format('a batch that ends at %s was to be settled behind the watermark %s: the cursor was held, nothing of it was recorded',
+            format('a batch that ends at %s was to be settled behind the watermark %s: the cursor was held, nothing of '
+                   'it was recorded',
                    batch.watermark, at_.watermark_id));
         return '{"status": "held"}';
     end if;
@@ -39,7 +40,8 @@ begin
     -- Without a batch a worker puts down what ended beside it, as it stops: nothing new is begun.
     if cardinality(live) > 0 and not (batch is null) then
         begin
-            delivered := tidemark.deliver_inside(pass_settle.worker, evidence, interval '800 milliseconds', batch.closed);
+            delivered :=
+                tidemark.deliver_inside(pass_settle.worker, evidence, interval '800 milliseconds', batch.closed);
             gate := tidemark.closed_switch(pass_settle.worker, live, batch.closed);
             if gate is not null then
                 raise exception using errcode = 'TM009', message = gate;
@@ -51,18 +53,27 @@ begin
             -- What went outside before the gate closed has to be recorded all the same; the rest is left over.
             evidence := array(
                 select case when e.outcome = 'pending' and e.reason is distinct from 'domain_closed'
-                           then row(e.route_id, e.outcome, 'gate_closed', null, e.events, e.seqs)::tidemark.evidence else e end
+                           then row(e.route_id, e.outcome, 'gate_closed', null, e.events, e.seqs)::tidemark.evidence
+                            else e end
                 from unnest(pass_settle.evidence) e);
         end;
     end if;
 
     if not (batch is null) then
-        summary := tidemark.pass_summary(pass_settle.worker, batch, pass_settle.evidence, pass_settle.results, fallbacks);
+        summary :=
+            tidemark.pass_summary(pass_settle.worker, batch, pass_settle.evidence, pass_settle.results, fallbacks);
     end if;
-    perform tidemark.settle(pass_settle.worker, pass_settle.epoch, batch, pass_settle.evidence, pass_settle.results, summary, settle_no);
+    perform tidemark.settle(pass_settle.worker, pass_settle.epoch, batch, pass_settle.evidence, pass_settle.results,
+                            summary, settle_no);
     return summary;
 end
 $$;
-comment on function tidemark.pass_settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], bigint) is
-'The end of a pass whose deliveries went outside the database: delivers what goes inside, in this transaction, and writes what became of everything (tidemark.settle). Where a gate closed meanwhile, what goes inside is left pending. settle_no is one more than that of the settle before: one that comes twice does nothing the second time (status settled already). Returns the summary of the pass; null without a batch. Raises TM011 where the epoch is not the lease''s any more.';
-grant execute on function tidemark.pass_settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], bigint) to tidemark_executor;
+comment on function tidemark.pass_settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[],
+                                         bigint) is
+    'The end of a pass whose deliveries went outside the database: delivers what goes inside, in this transaction, '
+    'and writes what became of everything (tidemark.settle). Where a gate closed meanwhile, what goes inside is left '
+    'pending. settle_no is one more than that of the settle before: one that comes twice does nothing the second time '
+    '(status settled already). Returns the summary of the pass; null without a batch. Raises TM011 where the epoch is '
+    'not the lease''s any more.';
+grant execute on function tidemark.pass_settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[],
+                                               bigint) to tidemark_executor;

@@ -16,11 +16,14 @@ begin
             from (
                 select f.outcome, f.events from unnest(evidence) f
                 union all
-                select r.outcome, (select sum(upper(s) - lower(s)) from unnest(r.seqs) s) from unnest(results) r where r.fresh) e
+                select r.outcome, (select sum(upper(s) - lower(s)) from unnest(r.seqs) s) from unnest(results) r
+                where r.fresh) e
             group by e.outcome) d), '{}'),
         'watermark', batch.watermark, 'fallbacks', fallbacks)
         || case when batch.blocked_by is null then '{}' else jsonb_build_object('blocked_by', batch.blocked_by) end;
 end
 $$;
-comment on function tidemark.pass_summary(text, tidemark.batch, tidemark.evidence[], tidemark.result[], integer) is 'What a pass did, as route_worker_run returns it and worker_cursor.last_run_summary keeps it.';
-grant execute on function tidemark.pass_summary(text, tidemark.batch, tidemark.evidence[], tidemark.result[], integer) to tidemark_executor;
+comment on function tidemark.pass_summary(text, tidemark.batch, tidemark.evidence[], tidemark.result[], integer) is
+    'What a pass did, as route_worker_run returns it and worker_cursor.last_run_summary keeps it.';
+grant execute on function tidemark.pass_summary(text, tidemark.batch, tidemark.evidence[], tidemark.result[], integer)
+    to tidemark_executor;

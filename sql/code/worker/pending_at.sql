@@ -17,4 +17,5 @@ begin
             where p.worker_id = pending_at.worker_id and p.route_id = pending_at.route_id and p.seq = n limit 1) q);
 end
 $$;
-comment on function tidemark.pending_at(integer, integer, int8multirange) is 'Where the pending rows of these events are, for statements of this transaction only.';
+comment on function tidemark.pending_at(integer, integer, int8multirange) is
+    'Where the pending rows of these events are, for statements of this transaction only.';

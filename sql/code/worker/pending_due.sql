@@ -12,8 +12,8 @@ declare
     -- How far it looks past what tidemark.pending_hold has not put aside yet: that takes as many away in each pass.
     past constant integer := case when cardinality(closed) > 0 then 5000 else 0 end;
 begin
-    -- By the indexes alone, in their order, and no further than there is room: a table that was small when this was planned, or
-    -- last analyzed, seems cheap to sort, and each pass would read all that is pending.
+    -- By the indexes alone, in their order, and no further than there is room: a table that was small when this was
+    -- planned, or last analyzed, seems cheap to sort, and each pass would read all that is pending.
     return array(
         select p
         from tidemark.outbound_route r
@@ -24,12 +24,14 @@ begin
                 select f.p, row_number() over () as place from (
                     select o.p from (
                         select p, p.next_attempt_at as at from tidemark.pending p
-                        where p.route_id = r.id and p.next_attempt_at <= clock_timestamp() and p.worker_id = pending_due.worker_id
+                        where p.route_id = r.id and p.next_attempt_at <= clock_timestamp()
+                          and p.worker_id = pending_due.worker_id
                           and not p.replay
                           -- The first of its key, where order is kept, whatever is due.
                           and not (r.ordering = 'key' and p.key is not null and exists (
                               select from tidemark.pending e
-                              where e.worker_id = p.worker_id and e.route_id = p.route_id and e.key = p.key and e.seq < p.seq
+                              where e.worker_id = p.worker_id and e.route_id = p.route_id and e.key = p.key
+                                and e.seq < p.seq
                                 and not e.replay))
                         order by p.next_attempt_at limit room.n + past) o
                     where ((o.p).domain = any (closed)) is not true order by o.at limit room.n) f
@@ -44,7 +46,8 @@ begin
                             select n.p, count(*) filter (where n.waits) over (order by (n.p).seq) as held
                             from (
                                 select q as p, q.held or q.domain = any (closed)
-                                    or q.next_attempt_at > clock_timestamp() and q.next_attempt_at <> 'infinity' as waits
+                                    or q.next_attempt_at > clock_timestamp()
+                                                   and q.next_attempt_at <> 'infinity' as waits
                                 from tidemark.pending q
                                 where r.ordering = 'key' and room.n > 1
                                   and q.worker_id = pending_due.worker_id and q.route_id = r.id and q.key = (f.p).key
@@ -58,12 +61,17 @@ begin
             select a.p from (
                 select o.p from (
                     select a as p, a.next_attempt_at as at from tidemark.pending a
-                    where a.route_id = r.id and a.next_attempt_at <= clock_timestamp() and a.worker_id = pending_due.worker_id
+                    where a.route_id = r.id and a.next_attempt_at <= clock_timestamp()
+                      and a.worker_id = pending_due.worker_id
                       and a.replay
                     order by a.next_attempt_at limit room.n + past) o
                 where ((o.p).domain = any (closed)) is not true
                 order by o.at limit greatest(room.n - (select count(*) from live), room.n / 10)) a) due (p)
-        where r.worker = pending_due.worker and r.enabled and not r.dry_run and not tidemark.target_is_inside(r.target_kind));
+        where r.worker = pending_due.worker and r.enabled and not r.dry_run
+          and not tidemark.target_is_inside(r.target_kind));
 end
 $$;
-comment on function tidemark.pending_due(text, integer, integer[], integer[]) is 'What is pending on the worker''s live routes and due, of domains whose gate is open, live events first: at most 100 a route, or room_of for those in rooms; among them up to 50 that wait behind an event of a key. Replays get the room that is left, and at least a tenth.';
+comment on function tidemark.pending_due(text, integer, integer[], integer[]) is
+    'What is pending on the worker''s live routes and due, of domains whose gate is open, live events first: at most '
+    '100 a route, or room_of for those in rooms; among them up to 50 that wait behind an event of a key. Replays get '
+    'the room that is left, and at least a tenth.';

@@ -1,4 +1,5 @@
--- What is due and must not be delivered would stand in the way of what may be: it is put aside, in the pass that meets it.
+-- What is due and must not be delivered would stand in the way of what may be: it is put aside, in the pass that meets
+-- it.
 create or replace function tidemark.pending_hold(worker text, closed text[])
 returns void
 language plpgsql volatile security definer
@@ -19,7 +20,8 @@ declare
              where p.worker_id = worker_ and p.domain = c.domain and not p.held and p.next_attempt_at <= at limit 1)
             union all
             (select from tidemark.pending p
-             where p.worker_id = worker_ and p.domain = c.domain and not p.held and p.next_attempt_at = 'infinity' limit 1)) p);
+             where p.worker_id = worker_ and p.domain = c.domain and not p.held and p.next_attempt_at = 'infinity'
+             limit 1)) p);
     ordered constant integer[] := array(
         select r.id from tidemark.outbound_route r where r.worker = pending_hold.worker and r.ordering = 'key');
     free text[];
@@ -30,7 +32,8 @@ begin
         free := array(
             select d.domain from tidemark.domain d
             where d.domain <> all (closed)
-              and exists (select from tidemark.pending p where p.worker_id = worker_ and p.held and p.domain = d.domain));
+              and exists (select from tidemark.pending p
+                          where p.worker_id = worker_ and p.held and p.domain = d.domain));
     end if;
     if not hold and coalesce(cardinality(free), 0) = 0 then
         return;
@@ -39,8 +42,8 @@ begin
     perform from tidemark.heartbeat h
     where h.executor_id = tidemark.executor_id(pending_hold.worker, 'outbox', 0) for update;
     if hold then
-        -- What is due goes first, since it is in the way. The rest is held by later passes; until then tidemark.pending_due and
-        -- tidemark.left_over pass over it.
+        -- What is due goes first, since it is in the way. The rest is held by later passes; until then
+        -- tidemark.pending_due and tidemark.left_over pass over it.
         update tidemark.pending p
         set held = true, next_attempt_at = 'infinity'
         where p.ctid = any (array(
@@ -60,7 +63,8 @@ begin
     with freed as (
         update tidemark.pending p
         set held = false,
-            next_attempt_at = case when p.key is not null and not p.replay and p.route_id = any (ordered) then 'infinity' else at end
+            next_attempt_at = case when p.key is not null and not p.replay and p.route_id = any (ordered)
+                                        then 'infinity' else at end
         where p.ctid = any (array(
             select f.ctid from unnest(free) d (domain)
             cross join lateral (
@@ -75,5 +79,7 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.pending_hold(text, text[]) is 'Puts aside (held), at most 5,000 a call, what is due on the worker''s routes of domains whose gate is closed, and makes due again, at most 5,000 a call, what was put aside of domains whose gate is open.';
+comment on function tidemark.pending_hold(text, text[]) is
+    'Puts aside (held), at most 5,000 a call, what is due on the worker''s routes of domains whose gate is closed, '
+    'and makes due again, at most 5,000 a call, what was put aside of domains whose gate is open.';
 grant execute on function tidemark.pending_hold(text, text[]) to tidemark_executor;

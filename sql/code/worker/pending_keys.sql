@@ -31,5 +31,9 @@ begin
     from sized s left join counted c on c.id = s.id and s.events <= most and s.keys_so_far <= max_keys;
 end
 $$;
-comment on function tidemark.pending_keys(text, integer) is 'Ordering keys with events pending on a route, and how many, at most max_keys of them in all: what an owner of the cursor has to know before it delivers in order. A route that has too many of them, or more than ten times as many events, has one row with key null and a number of events that is a lower bound. Replays do not count: they are outside the order of keys.';
+comment on function tidemark.pending_keys(text, integer) is
+    'Ordering keys with events pending on a route, and how many, at most max_keys of them in all: what an owner of '
+    'the cursor has to know before it delivers in order. A route that has too many of them, or more than ten times as '
+    'many events, has one row with key null and a number of events that is a lower bound. Replays do not count: they '
+    'are outside the order of keys.';
 grant execute on function tidemark.pending_keys(text, integer) to tidemark_executor;

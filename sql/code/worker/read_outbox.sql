@@ -70,7 +70,8 @@ declare
 begin
     if mark > c.decided_through::bigint then
         raise exception using errcode = 'TM012',
-            message = format('worker %s: the watermark is %s, and events were decided through %s: it was edited by hand, or restored',
+            message = format('worker %s: the watermark is %s, and events were decided through %s: it was edited by '
+                             'hand, or restored',
                              read_outbox.worker, mark, c.decided_through),
             hint = 'Accept a place with tidemark.worker_rewind.';
     end if;
@@ -112,7 +113,8 @@ begin
             cross join lateral (
                 select o.seq, o.domain, o.type, o.stream,
                        case when cardinality(filtered) > 0 then array(
-                           select r.id from unnest(filtered) r where tidemark.route_matches(r, o) order by r.id) end as matched
+                           select r.id from unnest(filtered) r where tidemark.route_matches(r, o)
+                           order by r.id) end as matched
                 from tidemark.outbox o
                 where o.seq >= lower(hole.span) and o.seq < upper(hole.span)
                 order by o.seq limit batch_limit) o
@@ -120,7 +122,8 @@ begin
         ), forward as (
             select o.seq, o.domain, o.type, o.stream,
                    case when cardinality(filtered) > 0 then array(
-                       select r.id from unnest(filtered) r where tidemark.route_matches(r, o) order by r.id) end as matched
+                       select r.id from unnest(filtered) r where tidemark.route_matches(r, o)
+                       order by r.id) end as matched
             from tidemark.outbox o
             where o.seq > mark
             -- Lower numbers first: what a full batch of late events leaves no room for is read next time.
@@ -160,7 +163,8 @@ begin
             b.watermark := lower(missing) - 1;
             b.groups := array(
                 select row(g.domain, g.type, g.stream, g.matched,
-                           (select sum(upper(r) - lower(r)) from unnest(g.seqs * int8multirange(int8range(null, b.watermark + 1))) r),
+                           (select sum(upper(r) - lower(r))
+                            from unnest(g.seqs * int8multirange(int8range(null, b.watermark + 1))) r),
                            g.seqs * int8multirange(int8range(null, b.watermark + 1)))::tidemark.event_group
                 from unnest(b.groups) g
                 where g.seqs && int8range(null, b.watermark + 1));
@@ -186,5 +190,8 @@ begin
     return b;
 end
 $$;
-comment on function tidemark.read_outbox(text, integer, tidemark.batch) is 'Reads the next batch of the log after the worker''s cursor, at most batch_limit events: those that have appeared in its holes, then those above its watermark. With after, from where that batch will leave the cursor. Writes nothing; tidemark.settle moves the cursor. Raises TM012 where the watermark was edited by hand.';
+comment on function tidemark.read_outbox(text, integer, tidemark.batch) is
+    'Reads the next batch of the log after the worker''s cursor, at most batch_limit events: those that have appeared '
+    'in its holes, then those above its watermark. With after, from where that batch will leave the cursor. Writes '
+    'nothing; tidemark.settle moves the cursor. Raises TM012 where the watermark was edited by hand.';
 grant execute on function tidemark.read_outbox(text, integer, tidemark.batch) to tidemark_executor;

@@ -22,4 +22,5 @@ begin
         where first.next_attempt_at = 'infinity' and not first.held));
 end
 $$;
-comment on function tidemark.release_keys(integer, integer[], text[]) is 'Of each key (given with its route), the first pending event need not wait any longer: none is before it.';
+comment on function tidemark.release_keys(integer, integer[], text[]) is
+    'Of each key (given with its route), the first pending event need not wait any longer: none is before it.';

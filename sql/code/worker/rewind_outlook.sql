@@ -43,7 +43,8 @@ begin
     ), read as (
         select c.events as n from claims c where c.route_id is null
     )
-    select at_, r.route_code, case when not r.enabled then 'disabled' when r.dry_run then 'dry_run' else 'pending' end::tidemark.outcome,
+    select at_, r.route_code,
+           case when not r.enabled then 'disabled' when r.dry_run then 'dry_run' else 'pending' end::tidemark.outcome,
            c.events, false, read.n < most
     from claims c join tidemark.outbound_route r on r.id = c.route_id, read
     union all
@@ -51,4 +52,5 @@ begin
     order by 2 nulls last, 3;
 end
 $$;
-comment on function tidemark.rewind_outlook(text, bigint) is 'What a rewind of the worker to the number would come to, as rows of tidemark.worker_rewind.';
+comment on function tidemark.rewind_outlook(text, bigint) is
+    'What a rewind of the worker to the number would come to, as rows of tidemark.worker_rewind.';

@@ -18,7 +18,8 @@ declare
 begin
     if route_worker_run.batch_limit is null or route_worker_run.batch_limit not between 1 and 50000 then
         raise exception using errcode = 'TM005',
-            message = format('batch_limit is %s, and must be from 1 to 50000', coalesce(route_worker_run.batch_limit::text, 'null')),
+            message = format('batch_limit is %s, and must be from 1 to 50000',
+                             coalesce(route_worker_run.batch_limit::text, 'null')),
             hint = 'The default, 5000, suits most.';
     end if;
     if exists (select from tidemark.worker w where w.worker = route_worker_run.worker and w.handler <> 'route') then
@@ -50,8 +51,10 @@ begin
 
     begin
         delivered := tidemark.deliver_inside(route_worker_run.worker, evidence, interval '10 seconds', batch.closed);
-        summary := tidemark.pass_summary(route_worker_run.worker, batch, delivered.settled, delivered.results, delivered.fallbacks);
-        perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, delivered.settled, delivered.results, summary);
+        summary := tidemark.pass_summary(route_worker_run.worker, batch, delivered.settled, delivered.results,
+                                         delivered.fallbacks);
+        perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, delivered.settled, delivered.results,
+                                summary);
 
         -- The last look at the switches comes after the last delivery: what a slow target did after they
         -- were closed is taken back with everything else.
@@ -67,5 +70,11 @@ begin
 end
 $$;
 comment on function tidemark.route_worker_run(text, integer) is
-'One pass of a worker: claims its cursor, reads at most batch_limit (1 to 50000, default 5000) events, decides, delivers to targets inside the database, stages what must go outside as pending, writes the evidence and moves the cursor, all in the caller''s transaction. Deliveries inside begin for 10 seconds at most; a target that hangs is ended by statement_timeout alone, which the caller sets. Call it as a transaction of its own, again while status is ran and events is batch_limit, or staged (events of replays that it staged) is not 0. Returns {"status": "ran"|"closed"|"held"|"busy", …}; closed names the gate, held says why it must not go on, busy who has it. Raises TM004, TM005, TM006, TM007. Source: S0 fn_iu_route_worker_run.';
+    'One pass of a worker: claims its cursor, reads at most batch_limit (1 to 50000, default 5000) events, decides, '
+    'delivers to targets inside the database, stages what must go outside as pending, writes the evidence and moves '
+    'the cursor, all in the caller''s transaction. Deliveries inside begin for 10 seconds at most; a target that '
+    'hangs is ended by statement_timeout alone, which the caller sets. Call it as a transaction of its own, again '
+    'while status is ran and events is batch_limit, or staged (events of replays that it staged) is not 0. Returns '
+    '{"status": "ran"|"closed"|"held"|"busy", …}; closed names the gate, held says why it must not go on, busy who '
+    'has it. Raises TM004, TM005, TM006, TM007. Source: S0 fn_iu_route_worker_run.';
 grant execute on function tidemark.route_worker_run(text, integer) to tidemark_executor;

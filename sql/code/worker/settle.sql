@@ -54,7 +54,8 @@ begin
         where r.outcome = 'failed' and r.reason = 'unreadable';
     end if;
     if batch is null then
-        update tidemark.worker_cursor c set settles = coalesce(settle_no, c.settles), dead_lettered = dead_lettered + dead
+        update tidemark.worker_cursor c set settles = coalesce(settle_no, c.settles),
+                                            dead_lettered = dead_lettered + dead
         where c.worker = settle.worker and c.source = 'outbox' and c.shard = 0;
         return;
     end if;
@@ -80,6 +81,10 @@ begin
     where c.worker = settle.worker and c.source = 'outbox' and c.shard = 0;
 end
 $$;
-comment on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], jsonb, bigint) is
-'Writes what became of a batch (evidence, results of deliveries, pending, dead letters) and moves the cursor, in one transaction. batch null: only of what was pending. settle_no is kept as worker_cursor.settles. Raises TM011 where the epoch is not the cursor''s any more.';
-grant execute on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], jsonb, bigint) to tidemark_executor;
+comment on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], jsonb,
+                                    bigint) is
+    'Writes what became of a batch (evidence, results of deliveries, pending, dead letters) and moves the cursor, in '
+    'one transaction. batch null: only of what was pending. settle_no is kept as worker_cursor.settles. Raises TM011 '
+    'where the epoch is not the cursor''s any more.';
+grant execute on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], jsonb,
+                                          bigint) to tidemark_executor;

@@ -28,15 +28,17 @@ begin
     where r.outcome = 'failed' or r.detail is not null;
 
     with staged as (
-        insert into tidemark.pending (worker_id, route_id, seq, domain, key, held, next_attempt_at, error_count, last_error, suspects)
+        insert into tidemark.pending (worker_id, route_id, seq, domain, key, held, next_attempt_at, error_count,
+                                      last_error, suspects)
         select worker_id, r.route_id, o.seq, o.domain, o.key, r.reason is not distinct from 'domain_closed',
-               -- Where order is kept, what was not tried waits until it is the first of its key: tidemark.pending_due would
-               -- have to pass over the others each time.
+               -- Where order is kept, what was not tried waits until it is the first of its key: tidemark.pending_due
+               -- would have to pass over the others each time.
                case when r.delay is null or r.reason = 'domain_closed'
                         or r.delay = 0 and o.key is not null and r.route_id = any (ordered) then 'infinity'
                     else at + make_interval(secs => r.delay) end,
                (r.detail is not null)::integer, coalesce(r.reason || ': ' || r.detail, r.reason),
-               case when r.reason = 'suspect' and r.detail is null then (select sum(upper(s) - lower(s)) from unnest(r.seqs) s) end
+               case when r.reason = 'suspect' and r.detail is null
+                         then (select sum(upper(s) - lower(s)) from unnest(r.seqs) s) end
         from unnest(outcomes) r cross join lateral tidemark.events(tidemark.multirange_numbers(r.seqs)) o
         where r.outcome = 'pending'
         returning route_id, key, next_attempt_at, held)
@@ -46,10 +48,10 @@ begin
         perform tidemark.release_keys(worker_id, routes, keys);
     end if;
 
-    insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot, payload_in_log,
-                                      error_code, error_detail, first_failed_at, last_failed_at)
-    select tidemark.attempt_key(settle_fresh.worker, r.route_code, e.event_id), worker_id, f.route_id, e.seq, e.event_id,
-           e.snapshot, f.reason = 'unreadable', f.reason, f.detail, at, at
+    insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot,
+                                      payload_in_log, error_code, error_detail, first_failed_at, last_failed_at)
+    select tidemark.attempt_key(settle_fresh.worker, r.route_code, e.event_id), worker_id, f.route_id, e.seq,
+           e.event_id, e.snapshot, f.reason = 'unreadable', f.reason, f.detail, at, at
     from unnest(outcomes) f
     join tidemark.outbound_route r on r.id = f.route_id
     cross join lateral tidemark.event_snapshots(f.seqs, f.reason is distinct from 'unreadable') e
@@ -58,4 +60,6 @@ begin
     return dead;
 end
 $$;
-comment on function tidemark.settle_fresh(text, integer, tidemark.evidence[], tidemark.result[]) is 'tidemark.settle''s part for events at their first attempt that failed or wait. Returns how many were dead-lettered.';
+comment on function tidemark.settle_fresh(text, integer, tidemark.evidence[], tidemark.result[]) is
+    'tidemark.settle''s part for events at their first attempt that failed or wait. Returns how many were '
+    'dead-lettered.';

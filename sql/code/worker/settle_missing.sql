@@ -24,9 +24,11 @@ begin
             select q.ctid from tidemark.pending q join tidemark.outbound_route r on r.id = q.route_id
             left join tidemark.dead_letter l on l.id = q.dead_letter_id
             where q.worker_id = worker_
-              -- A replay has its letter's snapshot, unless that is without the payload; a target inside the database needs the log.
+              -- A replay has its letter's snapshot, unless that is without the payload; a target inside the database
+              -- needs the log.
               and (q.dead_letter_id is null or l.payload_in_log or tidemark.target_is_inside(r.target_kind))
-              and not exists (select from tidemark.outbox o where o.seq = q.seq and o.event_id = coalesce(l.event_id, o.event_id))
+              and not exists (select from tidemark.outbox o
+                              where o.seq = q.seq and o.event_id = coalesce(l.event_id, o.event_id))
             limit 10000))
         returning p as row_)
     select array_agg(l.row_ order by (l.row_).seq, (l.row_).route_id) into gone from left_ l;
@@ -35,7 +37,8 @@ begin
     end if;
 
     insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
-    select g.seq, worker_, g.route_id, g.attempt_no + 1, 'failed', 'event_missing', 'the event is not in the log any more'
+    select g.seq, worker_, g.route_id, g.attempt_no + 1, 'failed', 'event_missing',
+           'the event is not in the log any more'
     from unnest(gone) g;
 
     update tidemark.replay_job j
@@ -45,11 +48,12 @@ begin
     from (select g.replay_id, count(*) as n from unnest(gone) g where g.replay_id is not null group by 1) k
     where j.id = k.replay_id;
 
-    perform tidemark.settle_replay(g.dead_letter_id, g.attempt_no + 1, 'failed', 'event_missing', 'the event is not in the log any more')
+    perform tidemark.settle_replay(g.dead_letter_id, g.attempt_no + 1, 'failed', 'event_missing',
+                                   'the event is not in the log any more')
     from unnest(gone) g where g.dead_letter_id is not null;
 
-    insert into tidemark.dead_letter as l (idempotency_key, worker_id, route_id, seq, event_snapshot, error_code, error_detail,
-                                           attempts, first_failed_at, last_failed_at)
+    insert into tidemark.dead_letter as l (idempotency_key, worker_id, route_id, seq, event_snapshot, error_code,
+                                           error_detail, attempts, first_failed_at, last_failed_at)
     select format('tm:%s:%s:seq-%s', settle_missing.worker, r.route_code, g.seq), worker_, g.route_id, g.seq,
            jsonb_build_object('seq', g.seq, 'route', r.route_code, 'key', g.key, 'pending_since', g.created_at,
                               'attempts', g.attempt_no, 'last_error', g.last_error),
@@ -76,5 +80,7 @@ begin
 end
 $$;
 comment on function tidemark.settle_missing(text) is
-'Dead-letters, as event_missing, what is pending on the worker''s routes and has no event in the log any more, since a partition was dropped by hand: at most 10,000 a call. What waited behind it goes on. Returns how many were pending.';
+    'Dead-letters, as event_missing, what is pending on the worker''s routes and has no event in the log any more, '
+    'since a partition was dropped by hand: at most 10,000 a call. What waited behind it goes on. Returns how many '
+    'were pending.';
 grant execute on function tidemark.settle_missing(text) to tidemark_executor;

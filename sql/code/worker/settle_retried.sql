@@ -25,7 +25,8 @@ begin
         if r.outcome = 'pending' and r.detail is null then
             -- Not tried after all (a closed gate, an open breaker, an earlier event of its key): no attempt.
             update tidemark.pending p
-            set next_attempt_at = due, held = false, suspects = case when r.reason = 'suspect' then cardinality(rows_) else p.suspects end
+            set next_attempt_at = due, held = false,
+                suspects = case when r.reason = 'suspect' then cardinality(rows_) else p.suspects end
             where p.ctid = any (rows_);
             continue;
         elsif r.outcome = 'pending' then
@@ -62,10 +63,12 @@ begin
         from unnest(done) d where d.dead_letter_id is not null;
 
         if r.outcome = 'failed' then
-            insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot, payload_in_log,
-                                              error_code, error_detail, attempts, first_failed_at, last_failed_at)
-            select tidemark.attempt_key(settle_retried.worker, o.route_code, e.event_id), worker_id, o.id, e.seq, e.event_id,
-                   e.snapshot, r.reason = 'unreadable', r.reason, r.detail, d.attempt_no + 1, d.created_at, at
+            insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot,
+                                              payload_in_log, error_code, error_detail, attempts, first_failed_at,
+                                              last_failed_at)
+            select tidemark.attempt_key(settle_retried.worker, o.route_code, e.event_id), worker_id, o.id, e.seq,
+                   e.event_id, e.snapshot, r.reason = 'unreadable', r.reason, r.detail, d.attempt_no + 1, d.created_at,
+                   at
             from unnest(done) d
             cross join lateral tidemark.event_snapshots(
                 int8multirange(int8range(d.seq, d.seq + 1)), r.reason is distinct from 'unreadable') e
@@ -88,4 +91,6 @@ begin
     return dead;
 end
 $$;
-comment on function tidemark.settle_retried(text, integer, tidemark.result[]) is 'tidemark.settle''s part for events that were pending: done, dead, or to be tried again. Returns how many were dead-lettered.';
+comment on function tidemark.settle_retried(text, integer, tidemark.result[]) is
+    'tidemark.settle''s part for events that were pending: done, dead, or to be tried again. Returns how many were '
+    'dead-lettered.';

@@ -3,7 +3,9 @@ create or replace view tidemark.waiting as
 select w.worker, 'outbox' as source, r.route_code, 0 as shard, p.seq::text as item, p.error_count,
        case when strpos(p.last_error, ': ') = 0 then p.last_error
             else split_part(p.last_error, ': ', 1) || ': '
-            || tidemark.error_shown(split_part(p.last_error, ': ', 1), substr(p.last_error, strpos(p.last_error, ': ') + 2), current_user) end collate "default" as last_error,
+                 || tidemark.error_shown(split_part(p.last_error, ': ', 1),
+                                         substr(p.last_error, strpos(p.last_error, ': ') + 2),
+                                         current_user) end collate "default" as last_error,
        p.next_attempt_at,
        p.dead_letter_id, p.created_at, p.held
 from tidemark.pending p
@@ -13,9 +15,13 @@ union all
 select w.worker, p.source, null, p.shard, p.item_id, p.error_count,
        case when strpos(p.last_error, ': ') = 0 then p.last_error
             else split_part(p.last_error, ': ', 1) || ': '
-            || tidemark.error_shown(split_part(p.last_error, ': ', 1), substr(p.last_error, strpos(p.last_error, ': ') + 2), current_user) end collate "default" as last_error,
+                 || tidemark.error_shown(split_part(p.last_error, ': ', 1),
+                                         substr(p.last_error, strpos(p.last_error, ': ') + 2),
+                                         current_user) end collate "default" as last_error,
        p.next_attempt_at, p.dead_letter_id, p.created_at, false
 from tidemark.pending_row p
 join tidemark.worker w on w.id = p.worker_id;
-comment on view tidemark.waiting is 'What waits to be tried: events (source outbox, item: the number) and rows of sources (item: the id), why, and not before when; infinity: behind an earlier event of its key or, held, until the gate of its domain is open.';
+comment on view tidemark.waiting is
+    'What waits to be tried: events (source outbox, item: the number) and rows of sources (item: the id), why, and '
+    'not before when; infinity: behind an earlier event of its key or, held, until the gate of its domain is open.';
 grant select on tidemark.waiting to tidemark_reader, tidemark_executor;

@@ -8,7 +8,8 @@ declare
     c tidemark.worker_cursor;
     made boolean;
 begin
-    if exists (select from tidemark.worker_cursor k where k.worker = worker_cursor_make.worker and k.source = 'outbox') then
+    if exists (select from tidemark.worker_cursor k
+               where k.worker = worker_cursor_make.worker and k.source = 'outbox') then
         return false;
     end if;
     c := tidemark.worker_start(coalesce(worker_cursor_make.starts, 'now'));
@@ -21,4 +22,6 @@ begin
     return made;
 end
 $$;
-comment on function tidemark.worker_cursor_make(text, text) is 'Makes the cursor of a worker of the log, where it has none, beginning at starts (tidemark.worker_start; null: now), and its heartbeat. False: it has one.';
+comment on function tidemark.worker_cursor_make(text, text) is
+    'Makes the cursor of a worker of the log, where it has none, beginning at starts (tidemark.worker_start; null: '
+    'now), and its heartbeat. False: it has one.';

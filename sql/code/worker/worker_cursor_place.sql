@@ -8,8 +8,8 @@ declare
     ran boolean;
     c tidemark.worker_cursor;
 begin
-    -- A first pass that is under way began elsewhere: its epoch ends. First the heartbeat, then the cursor: the order in
-    -- which a pass takes them.
+    -- A first pass that is under way began elsewhere: its epoch ends. First the heartbeat, then the cursor: the order
+    -- in which a pass takes them.
     update tidemark.heartbeat h set lease_epoch = lease_epoch + 1, lease_until = null, lease_owner = null
     where h.executor_id = tidemark.executor_id(worker_cursor_place.worker, 'outbox', 0);
     select k.last_run_at is not null into ran from tidemark.worker_cursor k
@@ -21,9 +21,11 @@ begin
     end if;
     c := tidemark.worker_start(worker_cursor_place.starts);
     update tidemark.worker_cursor k
-    set watermark_id = c.watermark_id, decided_through = c.decided_through, begins_after = c.begins_after, holes = c.holes,
-        fenced = c.fenced, fence = c.fence, updated_at = clock_timestamp()
+    set watermark_id = c.watermark_id, decided_through = c.decided_through, begins_after = c.begins_after,
+        holes = c.holes, fenced = c.fenced, fence = c.fence, updated_at = clock_timestamp()
     where k.worker = worker_cursor_place.worker and k.source = 'outbox';
 end
 $$;
-comment on function tidemark.worker_cursor_place(text, text) is 'Moves the cursor of a worker of the log that has made no pass yet to where it is to begin (tidemark.worker_start). Raises TM005 where it has made one.';
+comment on function tidemark.worker_cursor_place(text, text) is
+    'Moves the cursor of a worker of the log that has made no pass yet to where it is to begin '
+    '(tidemark.worker_start). Raises TM005 where it has made one.';

@@ -11,27 +11,32 @@ declare
 begin
     -- Of the login, since here the current user is the owner. Members of the owner are as good as operators.
     if not pg_has_role(login, 'tidemark_admin', 'member') and not pg_has_role(login, 'tidemark_owner', 'member')
-        and not exists (select from tidemark.worker w where w.worker = worker_cursors_make.worker and w.handler = 'go') then
-        raise exception using errcode = 'insufficient_privilege', message = 'only members of tidemark_admin give a worker its sources',
+        and not exists (select from tidemark.worker w
+                        where w.worker = worker_cursors_make.worker and w.handler = 'go') then
+        raise exception using errcode = 'insufficient_privilege',
+            message = 'only members of tidemark_admin give a worker its sources',
             hint = 'A Go program may for its own worker.';
     end if;
     -- A source that is removed at this moment has no cursor yet.
     perform from tidemark.source s where s.source = worker_cursors_make.source for key share;
     if not found then
-        raise exception using errcode = 'TM004', message = format('there is no source "%s"', worker_cursors_make.source),
+        raise exception using errcode = 'TM004',
+            message = format('there is no source "%s"', worker_cursors_make.source),
             hint = 'Sources: select source from tidemark.source;';
     end if;
     insert into tidemark.worker_cursor (worker, source, shard, watermark_id, decided_through, phase, sweep, metadata)
     select worker_cursors_make.worker, worker_cursors_make.source, n, worker_cursors_make.first,
            tidemark.source_place(null, worker_cursors_make.first), 'seeding',
            jsonb_build_object('xmin', pg_snapshot_xmin(pg_current_snapshot())::text, 'mark', clock_timestamp()),
-           (select jsonb_build_object('home', tidemark.source_home(t.relation), 'numbering', tidemark.source_numbering(s, t.relation))
+           (select jsonb_build_object('home', tidemark.source_home(t.relation),
+                                      'numbering', tidemark.source_numbering(s, t.relation))
             from tidemark.source s cross join tidemark.source_shape(s) t where s.source = worker_cursors_make.source)
     from generate_series(0, shards - 1) n
     on conflict do nothing;
     get diagnostics made = row_count;
     insert into tidemark.heartbeat (executor_id)
-    select tidemark.executor_id(worker_cursors_make.worker, worker_cursors_make.source, n) from generate_series(0, shards - 1) n
+    select tidemark.executor_id(worker_cursors_make.worker, worker_cursors_make.source, n)
+    from generate_series(0, shards - 1) n
     on conflict do nothing;
     if made > 0 then
         insert into tidemark.audit (action, object, reason, after)
@@ -41,5 +46,6 @@ begin
     return made;
 end
 $$;
-comment on function tidemark.worker_cursors_make(text, text, text, text) is 'Makes the cursors and heartbeats of a worker for a source; first is where they begin. Returns how many it made.';
+comment on function tidemark.worker_cursors_make(text, text, text, text) is
+    'Makes the cursors and heartbeats of a worker for a source; first is where they begin. Returns how many it made.';
 grant execute on function tidemark.worker_cursors_make(text, text, text, text) to tidemark_executor;

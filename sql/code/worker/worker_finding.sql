@@ -13,12 +13,14 @@ as $$
 declare
     lease text;
 begin
-    if worker_finding.kind is null or worker_finding.kind not in ('cursor_lease_conflict', 'cursor_watermark_regression', 'route_misconfigured', 'target_down',
-                                                              'worker_failing') then
+    if worker_finding.kind is null
+        or worker_finding.kind not in ('cursor_lease_conflict', 'cursor_watermark_regression', 'route_misconfigured',
+                                       'target_down', 'worker_failing') then
         raise exception using errcode = 'TM005', message = format('a worker cannot report "%s"', worker_finding.kind);
     end if;
-    -- Nobody waits here for an operator's open transaction, which may have the route (dry_run) or the finding (ack): the worker
-    -- would read nothing meanwhile. It tells again after its next pass. The order is that of a change of the route.
+    -- Nobody waits here for an operator's open transaction, which may have the route (dry_run) or the finding (ack):
+    -- the worker would read nothing meanwhile. It tells again after its next pass. The order is that of a change of the
+    -- route.
     if worker_finding.kind in ('target_down', 'route_misconfigured') and worker_finding.detail is not null then
         -- Nothing is told of a route that was switched off meanwhile.
         perform from tidemark.outbound_route r
@@ -30,7 +32,8 @@ begin
     end if;
     if worker_finding.kind in ('target_down', 'route_misconfigured', 'worker_failing') then
         perform from tidemark.finding f
-        where f.kind = worker_finding.kind and f.subject = worker_finding.subject and f.closed_at is null for update nowait;
+        where f.kind = worker_finding.kind and f.subject = worker_finding.subject and f.closed_at is null
+        for update nowait;
     end if;
     -- An instance that was paused may speak after the one that took over.
     if epoch is not null then
@@ -41,8 +44,10 @@ begin
     else
         if worker_finding.kind = 'cursor_lease_conflict' then
             -- Its subject is the worker, or one cursor of it.
-            select format(', told by pid %s, application "%s", user %s; %s', pg_backend_pid(), current_setting('application_name'), tidemark.login(),
-                          coalesce(format('the lease is of %s, epoch %s, until %s', h.lease_owner, h.lease_epoch, date_trunc('second', h.lease_until)),
+            select format(', told by pid %s, application "%s", user %s; %s', pg_backend_pid(),
+                          current_setting('application_name'), tidemark.login(),
+                          coalesce(format('the lease is of %s, epoch %s, until %s', h.lease_owner, h.lease_epoch,
+                                          date_trunc('second', h.lease_until)),
                                    'nobody has the lease now')) into lease
             from tidemark.heartbeat h
             where h.executor_id in (worker_finding.subject, tidemark.executor_id(worker_finding.subject, 'outbox', 0));
@@ -53,5 +58,9 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.worker_finding(text, text, text, text, bigint, text) is 'What a worker reports about itself or a route: cursor_lease_conflict, cursor_watermark_regression, route_misconfigured, target_down or worker_failing. detail null: it is over. epoch: what is said is true only while the lease is of that epoch (TM011: it is not any more); null: at any time. Of a lease conflict it adds who tells, and who has the lease. message: what an error said, which may quote a payload (tidemark.finding_detail).';
+comment on function tidemark.worker_finding(text, text, text, text, bigint, text) is
+    'What a worker reports about itself or a route: cursor_lease_conflict, cursor_watermark_regression, '
+    'route_misconfigured, target_down or worker_failing. detail null: it is over. epoch: what is said is true only '
+    'while the lease is of that epoch (TM011: it is not any more); null: at any time. Of a lease conflict it adds who '
+    'tells, and who has the lease. message: what an error said, which may quote a payload (tidemark.finding_detail).';
 grant execute on function tidemark.worker_finding(text, text, text, text, bigint, text) to tidemark_executor;

@@ -41,7 +41,8 @@ begin
         left join claims c on c.route_id = r.id
         cross join lateral (
             select count(*) as n from (
-                select from tidemark.pending p where p.route_id = r.id order by p.replay, p.next_attempt_at limit most) p) p
+                select from tidemark.pending p where p.route_id = r.id
+                order by p.replay, p.next_attempt_at limit most) p) p
         where r.worker = worker_outlook.worker
     )
     select null::text, null::tidemark.outcome, read.n, (select coalesce(sum(t.waiting), 0)::bigint from route t),
@@ -55,5 +56,10 @@ begin
 end
 $$;
 comment on function tidemark.worker_outlook(text, integer) is
-'What a worker of the log is about to do with the events above its watermark, were its gates open: first (route_code null) how many there are, then for each route how many it claims and what they become: pending (delivered), disabled or dry_run (recorded, and not delivered later unless tidemark.route_replay sends them). waiting: deliveries of the route that wait already. Looks at the first most events (1 to 1000000, default 10000), and counts as many deliveries; complete false: there may be more. No row for a worker of tables. Raises TM004, TM005.';
+    'What a worker of the log is about to do with the events above its watermark, were its gates open: first '
+    '(route_code null) how many there are, then for each route how many it claims and what they become: pending '
+    '(delivered), disabled or dry_run (recorded, and not delivered later unless tidemark.route_replay sends them). '
+    'waiting: deliveries of the route that wait already. Looks at the first most events (1 to 1000000, default '
+    '10000), and counts as many deliveries; complete false: there may be more. No row for a worker of tables. Raises '
+    'TM004, TM005.';
 grant execute on function tidemark.worker_outlook(text, integer) to tidemark_reader, tidemark_executor;

@@ -27,5 +27,7 @@ begin
     return changed;
 end
 $$;
-comment on function tidemark.worker_pause(text, boolean, text) is 'Pauses a worker where it stands (true) or lets it go on (false). Obeyed within a second, as a gate; the gates stay as they are. True: it changed. Raises TM004, TM005.';
+comment on function tidemark.worker_pause(text, boolean, text) is
+    'Pauses a worker where it stands (true) or lets it go on (false). Obeyed within a second, as a gate; the gates '
+    'stay as they are. True: it changed. Raises TM004, TM005.';
 grant execute on function tidemark.worker_pause(text, boolean, text) to tidemark_admin;

@@ -1,5 +1,6 @@
 -- public
-create or replace function tidemark.worker_rewind(worker text, to_seq bigint, reason text, dry_run boolean default false)
+create or replace function tidemark.worker_rewind(
+    worker text, to_seq bigint, reason text, dry_run boolean default false)
 returns table (was bigint, route_code text, outcome tidemark.outcome, events bigint, decided boolean, complete boolean)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -25,8 +26,8 @@ begin
     end if;
     if to_seq is null or to_seq not between 0 and was then
         raise exception using errcode = 'TM005',
-            message = format('worker %s is at %s: it can be rewound to 0 to %s, not to %s', worker_rewind.worker, was, was,
-                             coalesce(to_seq::text, 'null'));
+            message = format('worker %s is at %s: it can be rewound to 0 to %s, not to %s', worker_rewind.worker, was,
+                             was, coalesce(to_seq::text, 'null'));
     end if;
     -- Counted before it moves.
     return query select * from tidemark.rewind_outlook(worker_rewind.worker, to_seq);
@@ -49,5 +50,11 @@ begin
 end
 $$;
 comment on function tidemark.worker_rewind(text, bigint, text, boolean) is
-'Moves a worker''s cursor back to the event numbered to_seq, and returns what that comes to, counted before it moved; with dry_run it only counts. What was decided stays decided: rows with decided true (of each route and latest outcome; route_code null: no route claimed them) are not delivered again, tidemark.route_replay does that. Rows with decided false are events that a route has no evidence for: they come to the outcome (pending: delivered). The row with decided null has the events of the log in between. was is the watermark before. complete false: only the first million of these events were looked at for what is undecided. Waits for a pass under way. Raises TM004, TM005.';
+    'Moves a worker''s cursor back to the event numbered to_seq, and returns what that comes to, counted before it '
+    'moved; with dry_run it only counts. What was decided stays decided: rows with decided true (of each route and '
+    'latest outcome; route_code null: no route claimed them) are not delivered again, tidemark.route_replay does '
+    'that. Rows with decided false are events that a route has no evidence for: they come to the outcome (pending: '
+    'delivered). The row with decided null has the events of the log in between. was is the watermark before. '
+    'complete false: only the first million of these events were looked at for what is undecided. Waits for a pass '
+    'under way. Raises TM004, TM005.';
 grant execute on function tidemark.worker_rewind(text, bigint, text, boolean) to tidemark_admin;

@@ -18,7 +18,8 @@ declare
     more boolean := false;
 begin
     if worker_run.page not between 1 and 50000 then
-        raise exception using errcode = 'TM005', message = format('page is %s, and must be from 1 to 50000', worker_run.page);
+        raise exception using errcode = 'TM005',
+            message = format('page is %s, and must be from 1 to 50000', worker_run.page);
     end if;
     if kind = 'outbox' then
         return tidemark.route_worker_run(worker_run.worker, coalesce(worker_run.page, 5000));
@@ -38,15 +39,16 @@ begin
         claimed := tidemark.claim(worker_run.worker, null, null, c.source, c.shard);
         summary := case when claimed.status = 'claimed'
             then tidemark.source_pass(worker_run.worker, c.source, c.shard, claimed.epoch, worker_run.page)
-            else jsonb_build_object('worker', worker_run.worker, 'source', c.source, 'shard', c.shard, 'status', claimed.status,
-                                    'detail', claimed.detail, 'rows', 0, 'more', false) end;
+            else jsonb_build_object('worker', worker_run.worker, 'source', c.source, 'shard', c.shard,
+                                    'status', claimed.status, 'detail', claimed.detail, 'rows', 0, 'more', false) end;
         runs := runs || summary;
     end loop;
     if cardinality(runs) = 0 then
         raise exception using errcode = 'TM004',
             message = case when kind is null then format('there is no worker "%s"', worker_run.worker)
                 else format('worker %s has no cursor of %s', worker_run.worker,
-                            coalesce('source ' || worker_run.source, 'any source') || coalesce(', shard ' || worker_run.shard, '')) end,
+                            coalesce('source ' || worker_run.source, 'any source')
+                            || coalesce(', shard ' || worker_run.shard, '')) end,
             hint = case when kind is null then 'Workers: select worker from tidemark.worker;'
                 else 'Give it one: select tidemark.worker_source_add(worker, source, reason);' end;
     elsif cardinality(runs) = 1 then
@@ -58,5 +60,11 @@ begin
 end
 $$;
 comment on function tidemark.worker_run(text, text, integer, integer) is
-'One pass of a worker of any kind, in the caller''s transaction: of the outbox tidemark.route_worker_run; of tables a page (rows at most page, default the worker''s page_size) of each of its cursors, or of those of one source or shard. Call it as a transaction of its own, again while more is true. A page that the caller''s statement_timeout ends is taken back (cut), and the next has fewer rows, down to the one that hangs: that one has failed (57014); without a statement_timeout nothing ends a handler that hangs. Returns {"worker", "source", "shard", "status": "ran"|"cut"|"closed"|"held"|"throttled"|"waiting"|"busy", "detail", "step", "rows", "taken", "failed", …}; of several cursors their runs. Raises TM004, TM005, TM006, TM007.';
+    'One pass of a worker of any kind, in the caller''s transaction: of the outbox tidemark.route_worker_run; of '
+    'tables a page (rows at most page, default the worker''s page_size) of each of its cursors, or of those of one '
+    'source or shard. Call it as a transaction of its own, again while more is true. A page that the caller''s '
+    'statement_timeout ends is taken back (cut), and the next has fewer rows, down to the one that hangs: that one '
+    'has failed (57014); without a statement_timeout nothing ends a handler that hangs. Returns {"worker", "source", '
+    '"shard", "status": "ran"|"cut"|"closed"|"held"|"throttled"|"waiting"|"busy", "detail", "step", "rows", "taken", '
+    '"failed", …}; of several cursors their runs. Raises TM004, TM005, TM006, TM007.';
 grant execute on function tidemark.worker_run(text, text, integer, integer) to tidemark_executor;

@@ -16,26 +16,35 @@ begin
     perform tidemark.changes_check('worker', worker_set.changes, 'tidemark.worker', array['id', 'worker']);
     insert into tidemark.worker (worker, source, handler, handler_ref)
     select worker_set.worker, coalesce(changes ->> 'source', 'outbox'),
-           coalesce(changes ->> 'handler', case changes ->> 'source' when 'table' then 'sql' else 'route' end), changes ->> 'handler_ref'
+           coalesce(changes ->> 'handler', case changes ->> 'source' when 'table' then 'sql' else 'route' end),
+           changes ->> 'handler_ref'
     where not exists (select from tidemark.worker w where w.worker = worker_set.worker)
     on conflict do nothing;
     select w.* into row_ from tidemark.worker w where w.worker = worker_set.worker for update;
-    if (changes ? 'source' and changes ->> 'source' is distinct from row_.source) or (changes ? 'handler' and changes ->> 'handler' is distinct from row_.handler) then
+    if (changes ? 'source' and changes ->> 'source' is distinct from row_.source)
+        or (changes ? 'handler' and changes ->> 'handler' is distinct from row_.handler) then
         raise exception using errcode = 'TM005',
-            message = format('worker %s reads %s for %s, and cannot become another kind', row_.worker, row_.source, row_.handler),
+            message = format('worker %s reads %s for %s, and cannot become another kind', row_.worker, row_.source,
+                             row_.handler),
             hint = 'Make another worker.';
     elsif (changes ->> 'shards')::integer <> row_.shards and exists (
         select from tidemark.worker_cursor c where c.worker = row_.worker and c.source <> 'outbox')
     then
-        raise exception using errcode = 'TM005', message = format('worker %s has cursors for %s shards', row_.worker, row_.shards),
+        raise exception using errcode = 'TM005',
+            message = format('worker %s has cursors for %s shards', row_.worker, row_.shards),
             hint = 'Set shards before the first source is added, or make another worker.';
     elsif not tidemark.retry_policy_ok(nullif(changes -> 'retry_policy', 'null')) then
-        raise exception using errcode = 'TM005', message = format('worker %s: retry_policy %s cannot be read', row_.worker, changes -> 'retry_policy'),
-            hint = 'An object with any of max_attempts (1 to 100), base_seconds, max_seconds, jitter (0 to 1); or null.';
+        raise exception using errcode = 'TM005',
+            message = format('worker %s: retry_policy %s cannot be read', row_.worker, changes -> 'retry_policy'),
+            hint = 'An object with any of max_attempts (1 to 100), base_seconds, max_seconds, jitter (0 to 1); or '
+                'null.';
     end if;
     row_ := jsonb_populate_record(row_, changes - 'source' - 'handler');
-    if row_.off_peak is not null and not exists (select from pg_timezone_names z where z.name = split_part(row_.off_peak, ' ', 2)) then
-        raise exception using errcode = 'TM005', message = format('worker %s: off_peak is %s, and there is no time zone "%s"', row_.worker, row_.off_peak, split_part(row_.off_peak, ' ', 2)),
+    if row_.off_peak is not null
+        and not exists (select from pg_timezone_names z where z.name = split_part(row_.off_peak, ' ', 2)) then
+        raise exception using errcode = 'TM005',
+            message = format('worker %s: off_peak is %s, and there is no time zone "%s"', row_.worker, row_.off_peak,
+                             split_part(row_.off_peak, ' ', 2)),
             hint = 'For example 22:00-06:00 Europe/Berlin.';
     end if;
     if row_.source = 'outbox' then
@@ -43,19 +52,26 @@ begin
             perform tidemark.worker_cursor_place(row_.worker, worker_set.starts);
         end if;
     elsif worker_set.starts is not null then
-        raise exception using errcode = 'TM005', message = format('worker %s reads tables, each from its beginning', row_.worker);
+        raise exception using errcode = 'TM005',
+            message = format('worker %s reads tables, each from its beginning', row_.worker);
     end if;
     update tidemark.heartbeat h set domain_scope = coalesce(row_.domains, '{}')
     where h.executor_id = tidemark.executor_id(row_.worker, 'outbox', 0);
     return query
     update tidemark.worker w
-    set (handler_ref, payload_columns, domains, read_order, hole_limit, shards, page_size, page_timeout, retry_policy, coalesce_window,
-         storm_fraction, off_peak, peak_pause, lock_wait_limit, replication_lag_limit, description)
-      = row(row_.handler_ref, row_.payload_columns, row_.domains, row_.read_order, row_.hole_limit, row_.shards, row_.page_size,
-            row_.page_timeout, row_.retry_policy, row_.coalesce_window, row_.storm_fraction, row_.off_peak, row_.peak_pause,
-            row_.lock_wait_limit, row_.replication_lag_limit, row_.description)
+    set (handler_ref, payload_columns, domains, read_order, hole_limit, shards, page_size, page_timeout, retry_policy,
+         coalesce_window, storm_fraction, off_peak, peak_pause, lock_wait_limit, replication_lag_limit, description)
+      = row(row_.handler_ref, row_.payload_columns, row_.domains, row_.read_order, row_.hole_limit, row_.shards,
+            row_.page_size, row_.page_timeout, row_.retry_policy, row_.coalesce_window, row_.storm_fraction,
+            row_.off_peak, row_.peak_pause, row_.lock_wait_limit, row_.replication_lag_limit, row_.description)
     where w.worker = worker_set.worker returning w.*;
 end
 $$;
-comment on function tidemark.worker_set(text, jsonb, text, text) is 'Creates a worker, with its heartbeat and its cursor, or changes the named columns of it. starts is where the cursor of a new one begins, or of one that has made no pass yet: now (the default: with the next event), start (of the log, what retention has left of it), the number of the first event, or a time. With {"source": "table", "handler": …} a worker of tables, which gets its cursors by tidemark.worker_source_add. Its gate stays as it is: closed for a new one. Returns the row. Raises TM005 for an unknown column, another source or handler than it has, an unreadable retry policy, a start of a worker that has begun.';
+comment on function tidemark.worker_set(text, jsonb, text, text) is
+    'Creates a worker, with its heartbeat and its cursor, or changes the named columns of it. starts is where the '
+    'cursor of a new one begins, or of one that has made no pass yet: now (the default: with the next event), start '
+    '(of the log, what retention has left of it), the number of the first event, or a time. With {"source": "table", '
+    '"handler": …} a worker of tables, which gets its cursors by tidemark.worker_source_add. Its gate stays as it is: '
+    'closed for a new one. Returns the row. Raises TM005 for an unknown column, another source or handler than it '
+    'has, an unreadable retry policy, a start of a worker that has begun.';
 grant execute on function tidemark.worker_set(text, jsonb, text, text) to tidemark_admin;

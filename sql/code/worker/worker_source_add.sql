@@ -18,23 +18,27 @@ begin
             hint = 'Workers: select worker from tidemark.worker;';
     elsif w.source <> 'table' then
         raise exception using errcode = 'TM005', message = format('worker %s reads the outbox', w.worker),
-            hint = 'A worker of tables: select tidemark.worker_set(''name'', ''{"source": "table", "handler": "sql", "handler_ref": "schema.function"}'');';
+            hint = 'A worker of tables: select tidemark.worker_set(''name'', ''{"source": "table", "handler": "sql", '
+                '"handler_ref": "schema.function"}'');';
     elsif s.source is null then
         raise exception using errcode = 'TM004', message = format('there is no source "%s"', worker_source_add.source),
             hint = 'Sources: select source from tidemark.source;';
     elsif w.coalesce_window is not null and cardinality(s.group_key) = 0 then
-        raise exception using errcode = 'TM005', message = format('worker %s coalesces, and source %s has no group_key', w.worker, s.source);
+        raise exception using errcode = 'TM005',
+            message = format('worker %s coalesces, and source %s has no group_key', w.worker, s.source);
     end if;
     shape := tidemark.source_shape(s);
     if w.shards > 1 and exists (
         select from pg_attribute a
         where a.attrelid = shape.relation
           and a.attname = any (case when cardinality(s.key_columns) > 0 then s.key_columns else array[s.id_column] end)
-          and format_type(a.atttypid, null) not in ('smallint', 'integer', 'bigint', 'numeric', 'uuid', 'text', 'character varying', 'boolean'))
+          and format_type(a.atttypid, null) not in ('smallint', 'integer', 'bigint', 'numeric', 'uuid', 'text',
+                                                    'character varying', 'boolean'))
     then
         -- Another type's text depends on settings of the session, and its row would change the shard with them.
         raise exception using errcode = 'TM005',
-            message = format('worker %s has shards, and key_columns of source %s are not all integers, numeric, uuid, text or boolean', w.worker, s.source),
+            message = format('worker %s has shards, and key_columns of source %s are not all integers, numeric, uuid, '
+                             'text or boolean', w.worker, s.source),
             hint = 'Set key_columns to others, or use one shard.';
     end if;
     if s.safety = 'capture' then
@@ -50,5 +54,7 @@ begin
     return tidemark.worker_cursors_make(w.worker, s.source, first, worker_source_add.reason);
 end
 $$;
-comment on function tidemark.worker_source_add(text, text, text) is 'Gives a worker of tables a cursor of the source for each of its shards, at the beginning of the table. Returns how many it made. Raises TM004, TM005.';
+comment on function tidemark.worker_source_add(text, text, text) is
+    'Gives a worker of tables a cursor of the source for each of its shards, at the beginning of the table. Returns '
+    'how many it made. Raises TM004, TM005.';
 grant execute on function tidemark.worker_source_add(text, text, text) to tidemark_executor;

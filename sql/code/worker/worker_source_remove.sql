@@ -13,34 +13,45 @@ begin
     if coalesce(btrim(worker_source_remove.reason), '') = '' then
         raise exception using errcode = 'TM005', message = 'a source is not taken from a worker without a reason';
     elsif worker_source_remove.source = 'outbox' then
-        raise exception using errcode = 'TM005', message = format('worker %s reads the log, and nothing else', worker_source_remove.worker);
+        raise exception using errcode = 'TM005',
+            message = format('worker %s reads the log, and nothing else', worker_source_remove.worker);
     end if;
     -- Waits for a pass under way, in the order in which a pass takes its rows.
-    perform from tidemark.heartbeat h join tidemark.worker_cursor c on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
+    perform from tidemark.heartbeat h
+    join tidemark.worker_cursor c on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
     where c.worker = worker_source_remove.worker and c.source = worker_source_remove.source for update of h;
-    select count(*) into waiting from tidemark.pending_row p where p.worker_id = id and p.source = worker_source_remove.source;
+    select count(*) into waiting from tidemark.pending_row p
+    where p.worker_id = id and p.source = worker_source_remove.source;
     if waiting > 0 then
         raise exception using errcode = 'TM005',
-            message = format('worker %s has %s rows of source %s that failed and wait', worker_source_remove.worker, waiting, worker_source_remove.source),
+            message = format('worker %s has %s rows of source %s that failed and wait', worker_source_remove.worker,
+                             waiting, worker_source_remove.source),
             hint = 'See them with tidemark pending list; they end as handled or as dead letters.';
     end if;
     insert into tidemark.audit (action, object, reason, before)
-    select 'worker_source_remove', 'worker_cursor ' || tidemark.executor_id(c.worker, c.source, c.shard), worker_source_remove.reason, to_jsonb(c)
-    from tidemark.worker_cursor c where c.worker = worker_source_remove.worker and c.source = worker_source_remove.source;
+    select 'worker_source_remove', 'worker_cursor ' || tidemark.executor_id(c.worker, c.source, c.shard),
+           worker_source_remove.reason, to_jsonb(c)
+    from tidemark.worker_cursor c where c.worker = worker_source_remove.worker
+                                    and c.source = worker_source_remove.source;
     delete from tidemark.source_ledger l where l.worker_id = id and l.source = worker_source_remove.source;
     delete from tidemark.source_count k where k.worker_id = id and k.source = worker_source_remove.source;
     delete from tidemark.heartbeat h using tidemark.worker_cursor c
     where c.worker = worker_source_remove.worker and c.source = worker_source_remove.source
       and h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard);
-    delete from tidemark.worker_cursor c where c.worker = worker_source_remove.worker and c.source = worker_source_remove.source;
+    delete from tidemark.worker_cursor c where c.worker = worker_source_remove.worker
+                                           and c.source = worker_source_remove.source;
     get diagnostics removed = row_count;
     if removed = 0 then
         raise exception using errcode = 'TM004',
-            message = format('worker %s has no cursor of source %s', worker_source_remove.worker, worker_source_remove.source),
+            message = format('worker %s has no cursor of source %s', worker_source_remove.worker,
+                             worker_source_remove.source),
             hint = 'select worker, source, shard from tidemark.worker_cursor;';
     end if;
     return removed;
 end
 $$;
-comment on function tidemark.worker_source_remove(text, text, text) is 'Takes a source from a worker: its cursors are gone, what they were is in tidemark.audit. Given it again, the worker begins at the beginning. Waits for a pass under way. Returns how many cursors. Raises TM004, TM005 (no reason, or rows that failed still wait).';
+comment on function tidemark.worker_source_remove(text, text, text) is
+    'Takes a source from a worker: its cursors are gone, what they were is in tidemark.audit. Given it again, the '
+    'worker begins at the beginning. Waits for a pass under way. Returns how many cursors. Raises TM004, TM005 (no '
+    'reason, or rows that failed still wait).';
 grant execute on function tidemark.worker_source_remove(text, text, text) to tidemark_admin;

@@ -71,4 +71,7 @@ begin
     return c;
 end
 $$;
-comment on function tidemark.worker_start(text) is 'Where a cursor of the log that is made now begins, in its columns watermark_id, decided_through, begins_after, fenced and fence: now, start, the number of the first event to read, or a time: the first event of then or later. Raises TM005.';
+comment on function tidemark.worker_start(text) is
+    'Where a cursor of the log that is made now begins, in its columns watermark_id, decided_through, begins_after, '
+    'fenced and fence: now, start, the number of the first event to read, or a time: the first event of then or '
+    'later. Raises TM005.';

@@ -1,6 +1,6 @@
 -- public
--- The doctor, in the order in which it looks: the table, its columns, what the safety rests on, how pages are
--- found, who may read, and what the rows look like. What is not there, or must not be read, is not looked at any further.
+-- The doctor, in the order in which it looks: the table, its columns, what the safety rests on, how pages are found,
+-- who may read, and what the rows look like. What is not there, or must not be read, is not looked at any further.
 create or replace function tidemark.source_check(definition tidemark.source)
 returns table ("check" text, status text, detail text, hint text)
 language plpgsql volatile
@@ -18,14 +18,16 @@ begin
     definition.key_columns := coalesce(definition.key_columns, '{}');
     definition.group_key := coalesce(definition.group_key, '{}');
 
-    for "check", status, detail, hint in select t."check", t.status, t.detail, t.hint from tidemark.source_check_table(definition, relation) t loop
+    for "check", status, detail, hint in select t."check", t.status, t.detail, t.hint
+                                         from tidemark.source_check_table(definition, relation) t loop
         failed := failed or status = 'fail';
         return next;
     end loop;
     if failed then
         return;
     end if;
-    for "check", status, detail, hint in select c."check", c.status, c.detail, c.hint from tidemark.source_check_columns(definition, relation) c loop
+    for "check", status, detail, hint in select c."check", c.status, c.detail, c.hint
+                                         from tidemark.source_check_columns(definition, relation) c loop
         failed := failed or status = 'fail';
         return next;
     end loop;
@@ -51,5 +53,8 @@ begin
     return query select * from tidemark.source_check_rows(definition, relation);
 end
 $$;
-comment on function tidemark.source_check(tidemark.source) is 'The doctor: looks in the catalog, and in a few rows, for what the source''s safety rests on. A row per check: status ok, warn (cannot be proved, or will cost) or fail (cannot hold); detail says what was found, hint what to run. definition need not be stored, nor its types be filled in. Only reads, with the rights of the caller.';
+comment on function tidemark.source_check(tidemark.source) is
+    'The doctor: looks in the catalog, and in a few rows, for what the source''s safety rests on. A row per check: '
+    'status ok, warn (cannot be proved, or will cost) or fail (cannot hold); detail says what was found, hint what to '
+    'run. definition need not be stored, nor its types be filled in. Only reads, with the rights of the caller.';
 grant execute on function tidemark.source_check(tidemark.source) to tidemark_reader, tidemark_executor;

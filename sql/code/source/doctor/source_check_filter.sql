@@ -17,7 +17,8 @@ begin
     if problem is not null then
         status := 'fail';
         detail := format('the filter %s: %s', problem, definition.filter);
-        hint := 'A row is passed over once and for good: the filter is one condition over the columns of the row, without comments.';
+        hint := 'A row is passed over once and for good: the filter is one condition over the columns of the row, '
+                'without comments.';
         return next;
         return;
     end if;
@@ -44,10 +45,12 @@ begin
     exception when others then
         status := 'fail';
         detail := format('the filter does not compile: %s', sqlerrm);
-        hint := 'It is one condition over the columns, such as: kind = ''order'' and amount > 0. Functions and types outside of pg_catalog want their schema.';
+        hint := 'It is one condition over the columns, such as: kind = ''order'' and amount > 0. Functions and types '
+                'outside of pg_catalog want their schema.';
     end;
     return next;
 end
 $$;
-comment on function tidemark.source_check_filter(tidemark.source, oid) is 'Part of tidemark.source_check: that the filter is one condition over the row.';
+comment on function tidemark.source_check_filter(tidemark.source, oid) is
+    'Part of tidemark.source_check: that the filter is one condition over the row.';
 grant execute on function tidemark.source_check_filter(tidemark.source, oid) to tidemark_reader, tidemark_executor;

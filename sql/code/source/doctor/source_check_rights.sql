@@ -10,22 +10,28 @@ declare
     class constant pg_class := (select c from pg_class c where c.oid = relation);
 begin
     "check" := 'rights'; status := 'ok'; hint := ''; detail := 'tidemark_executor may read it';
-    if not has_schema_privilege('tidemark_executor', class.relnamespace, 'usage') or not has_table_privilege('tidemark_executor', relation, 'select') then
+    if not has_schema_privilege('tidemark_executor', class.relnamespace, 'usage')
+        or not has_table_privilege('tidemark_executor', relation, 'select') then
         status := 'warn';
         detail := 'tidemark_executor may not read it: whoever runs the worker needs the right';
         hint := concat_ws(' ',
             case when not has_schema_privilege('tidemark_executor', class.relnamespace, 'usage')
                 then format('grant usage on schema %I to tidemark_executor;', definition.schema_name) end,
-            case when not has_table_privilege('tidemark_executor', relation, 'select') then format('grant select on %s to tidemark_executor;', name) end);
+            case when not has_table_privilege('tidemark_executor', relation, 'select')
+                      then format('grant select on %s to tidemark_executor;', name) end);
     end if;
     return next;
 
     "check" := 'row security'; status := 'ok'; hint := ''; detail := 'off: whoever may read sees all rows';
     if class.relrowsecurity then
         status := case when row_security_active(relation) then 'fail' else 'warn' end;
-        detail := case when row_security_active(relation) then format('on, and %s would not see all rows: those that are hidden would be passed over', current_user)
+        detail :=
+            case when row_security_active(relation)
+                      then format('on, and %s would not see all rows: those that are hidden would be passed over',
+                                  current_user)
             else 'on: a worker that is run by a role to which it applies would not see all rows, and is held' end;
-        hint := format('Run the worker as the owner of %s%s, or as a role with bypassrls.', name, case when class.relforcerowsecurity then ' without force row level security' else '' end);
+        hint := format('Run the worker as the owner of %s%s, or as a role with bypassrls.', name,
+                       case when class.relforcerowsecurity then ' without force row level security' else '' end);
     end if;
     return next;
 
@@ -39,5 +45,6 @@ begin
     return next;
 end
 $$;
-comment on function tidemark.source_check_rights(tidemark.source, oid) is 'Part of tidemark.source_check: who may read the table, and all of it.';
+comment on function tidemark.source_check_rights(tidemark.source, oid) is
+    'Part of tidemark.source_check: who may read the table, and all of it.';
 grant execute on function tidemark.source_check_rights(tidemark.source, oid) to tidemark_reader, tidemark_executor;

@@ -10,8 +10,10 @@ as $$
 declare
     name constant text := format('%I.%I', definition.schema_name, definition.table_name);
     parts constant oid[] := array(select relation union select p.relid from pg_partition_tree(relation) p);
-    id constant pg_attribute := (select a from pg_attribute a where a.attrelid = relation and a.attname = definition.id_column);
-    expression constant text := (select pg_get_expr(d.adbin, d.adrelid) from pg_attrdef d where d.adrelid = relation and d.adnum = id.attnum);
+    id constant pg_attribute := (select a from pg_attribute a
+                                 where a.attrelid = relation and a.attname = definition.id_column);
+    expression constant text := (select pg_get_expr(d.adbin, d.adrelid) from pg_attrdef d
+                                 where d.adrelid = relation and d.adnum = id.attnum);
     sequence regclass;
     settings pg_sequence;
     others text;
@@ -22,9 +24,10 @@ begin
     "check" := 'sequence';
     if sequence is null then
         status := 'fail';
-        detail := format('%s.%I has %s: its numbers come from somewhere that cannot be watched', name, definition.id_column,
-                         coalesce('the default ' || expression, 'no default'));
-        hint := format('alter table %s alter column %I add generated always as identity; or another safety.', name, definition.id_column);
+        detail := format('%s.%I has %s: its numbers come from somewhere that cannot be watched', name,
+                         definition.id_column, coalesce('the default ' || expression, 'no default'));
+        hint := format('alter table %s alter column %I add generated always as identity; or another safety.', name,
+                       definition.id_column);
         return next;
         return;
     end if;
@@ -35,10 +38,14 @@ begin
     if settings.seqcache <> 1 or settings.seqincrement <> 1 or settings.seqcycle then
         status := 'fail';
         detail := format('%s has %s', sequence, concat_ws(', ',
-            case when settings.seqcache <> 1 then format('cache %s: sessions keep numbers in reserve and use them out of order', settings.seqcache) end,
-            case when settings.seqincrement <> 1 then format('increment %s: every number between is waited for', settings.seqincrement) end,
+            case when settings.seqcache <> 1
+                      then format('cache %s: sessions keep numbers in reserve and use them out of order',
+                                  settings.seqcache) end,
+            case when settings.seqincrement <> 1
+                      then format('increment %s: every number between is waited for', settings.seqincrement) end,
             case when settings.seqcycle then 'cycle: its numbers come again' end));
-        hint := format('alter sequence %s cache 1 increment 1 no cycle; then end the sessions that still keep numbers.', sequence);
+        hint := format('alter sequence %s cache 1 increment 1 no cycle; then end the sessions that still keep numbers.',
+                       sequence);
     end if;
     return next;
 
@@ -47,9 +54,10 @@ begin
         definition.timestamp_column := (tidemark.source_guess(definition)).timestamp_column;
         "check" := 'numbers given out again';
         status := case when definition.timestamp_column is null then 'ok' else 'warn' end;
-        detail := 'there is no timestamp_column: a sequence that is set back (setval), and has passed what was read by the next pass, is only '
-            'noticed where it gives out a number that had no row';
-        hint := coalesce('Give the source the timestamp_column ' || quote_ident(definition.timestamp_column) || '.', '');
+        detail := 'there is no timestamp_column: a sequence that is set back (setval), and has passed what was read by '
+                  'the next pass, is only noticed where it gives out a number that had no row';
+        hint := coalesce('Give the source the timestamp_column ' || quote_ident(definition.timestamp_column) || '.',
+                         '');
         return next;
         hint := '';
         definition.timestamp_column := null;
@@ -63,7 +71,8 @@ begin
           and (f.adrelid <> all (parts) or a.attname <> definition.id_column));
     "check" := 'sequence is its own';
     status := case when others is null then 'ok' else 'fail' end;
-    detail := case when others is null then 'no other column takes its numbers' else format('%s also numbers %s', sequence, others) end;
+    detail := case when others is null then 'no other column takes its numbers'
+                   else format('%s also numbers %s', sequence, others) end;
     hint := case when others is null then '' else 'Give each column a sequence of its own.' end;
     return next;
 
@@ -84,42 +93,55 @@ begin
     others := (
         select string_agg(p.oid::regprocedure::text, ', ' order by p.oid::regprocedure::text) from (
             select p.oid from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-            where p.prosrc ~* 'nextval' and strpos(p.prosrc, (select c.relname from pg_class c where c.oid = sequence)) > 0
+            where p.prosrc ~* 'nextval'
+              and strpos(p.prosrc, (select c.relname from pg_class c where c.oid = sequence)) > 0
               and n.nspname <> 'pg_catalog' limit 5) p);
     if id.attidentity = 'a' and others is null then
         status := 'ok';
-        detail := 'generated always: only insert … overriding system value, COPY and whoever may use the sequence can give numbers of their own';
+        detail := 'generated always: only insert … overriding system value, COPY and whoever may use the sequence can '
+                  'give numbers of their own';
     else
         status := 'warn';
         detail := concat_ws('; ',
-            case when id.attidentity <> 'a' then 'the id is a default: an insert may give a number of its own, which nobody can see from here. '
-                || 'One that was taken (nextval) before the insert began, or that is below numbers read already, may be lost' end,
+            case when id.attidentity <> 'a' then 'the id is a default: an insert may give a number of its own, which '
+                                                 'nobody can see from here. '
+                || 'One that was taken (nextval) before the insert began, or that is below numbers read already, may '
+                   'be lost' end,
             'these functions take numbers: ' || others);
-        hint := case when id.attidentity = 'd' then format('alter table %s alter column %I set generated always;', name, definition.id_column)
-            when id.attidentity = '' then 'See that all writers leave the id out. An ORM that takes blocks of numbers does not: use clock or declared there.'
+        hint := case when id.attidentity = 'd'
+                          then format('alter table %s alter column %I set generated always;', name,
+                                      definition.id_column)
+            when id.attidentity = '' then 'See that all writers leave the id out. An ORM that takes blocks of numbers '
+                                          'does not: use clock or declared there.'
             else 'See that they insert in the same statement.' end;
     end if;
     return next;
 
     -- The order matters: a number taken between the two is no mistake.
     if has_column_privilege(relation, id.attnum, 'select') and has_schema_privilege(definition.schema_name, 'usage')
-       and exists (select from pg_index i where i.indrelid = relation and i.indisvalid and i.indpred is null and i.indkey[0] = id.attnum) then
+       and exists (select from pg_index i
+                   where i.indrelid = relation and i.indisvalid and i.indpred is null and i.indkey[0] = id.attnum) then
         perform tidemark.source_guard(relation);
-        execute format('select max(tidemark_row.%I) from %s', definition.id_column, tidemark.source_row(definition)) into highest;
+        execute format('select max(tidemark_row.%I) from %s', definition.id_column,
+                       tidemark.source_row(definition)) into highest;
         last := (select s.last_value from pg_sequences s join pg_class c on c.relname = s.sequencename
                  join pg_namespace n on n.oid = c.relnamespace and n.nspname = s.schemaname where c.oid = sequence);
         "check" := 'numbers in use'; status := 'ok'; hint := '';
-        detail := format('the highest id is %s, the sequence is at %s', coalesce(highest::text, 'none'), coalesce(last::text, 'its beginning'));
+        detail := format('the highest id is %s, the sequence is at %s', coalesce(highest::text, 'none'),
+                         coalesce(last::text, 'its beginning'));
         if highest >= settings.seqstart and highest > coalesce(last, settings.seqstart - 1)
            and has_sequence_privilege(sequence, 'select,usage') then
             status := 'fail';
-            detail := format('the highest id is %s, and the sequence is only at %s: rows came with numbers of their own, and those to come would be passed over',
-                             highest, coalesce(last::text, 'its beginning'));
+            detail :=
+                format('the highest id is %s, and the sequence is only at %s: rows came with numbers of their own, and '
+                       'those to come would be passed over',
+                       highest, coalesce(last::text, 'its beginning'));
             hint := format('select setval(%L, (select max(%I) from %s));', sequence, definition.id_column, name);
         end if;
         return next;
     end if;
 end
 $$;
-comment on function tidemark.source_check_sequence(tidemark.source, oid) is 'Part of tidemark.source_check, for the safety sequence: where the ids come from.';
+comment on function tidemark.source_check_sequence(tidemark.source, oid) is
+    'Part of tidemark.source_check, for the safety sequence: where the ids come from.';
 grant execute on function tidemark.source_check_sequence(tidemark.source, oid) to tidemark_reader, tidemark_executor;

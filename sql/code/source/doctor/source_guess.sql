@@ -11,7 +11,8 @@ declare
 begin
     definition.id_column := coalesce(definition.id_column, (
         select a.attname from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
-        where i.indrelid = relation and i.indisunique and i.indisvalid and i.indpred is null and i.indnkeyatts = 1 and a.attnotnull
+        where i.indrelid = relation and i.indisunique and i.indisvalid and i.indpred is null and i.indnkeyatts = 1
+          and a.attnotnull
         order by i.indisprimary desc, a.attnum limit 1));
     if definition.safety = 'capture' then
         return definition;
@@ -22,7 +23,9 @@ begin
             select a.attname from pg_attribute a join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
             where a.attrelid = relation and a.attnum > 0 and not a.attisdropped and a.attnotnull and a.attgenerated = ''
               and a.atttypid = 'timestamptz'::regtype and a.attname !~* 'updat|modif|chang|delet|expir|until|due'
-              and pg_get_expr(d.adbin, d.adrelid) ~* '^(now|clock_timestamp|statement_timestamp|transaction_timestamp)\(\)$|^CURRENT_TIMESTAMP'
+              and pg_get_expr(d.adbin,
+                              d.adrelid) ~*
+                      '^(now|clock_timestamp|statement_timestamp|transaction_timestamp)\(\)$|^CURRENT_TIMESTAMP'
             order by a.attnum limit 1));
         return definition;
     end if;
@@ -30,13 +33,18 @@ begin
     definition.timestamp_column := coalesce(definition.timestamp_column, (
         select a.attname from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
         where a.attrelid = relation and a.attnum > 0 and not a.attisdropped
-          and a.atttypid = any (array['timestamptz', 'timestamp']::regtype[]) and a.attname !~* 'updat|modif|chang|delet|expir|until|due'
+          and a.atttypid = any (array['timestamptz', 'timestamp']::regtype[])
+          and a.attname !~* 'updat|modif|chang|delet|expir|until|due'
         order by exists (select from pg_index i join pg_attribute k on k.attrelid = relation and k.attnum = i.indkey[1]
-                         where i.indrelid = relation and i.indkey[0] = a.attnum and k.attname = definition.id_column) desc,
+                         where i.indrelid = relation and i.indkey[0] = a.attnum
+                           and k.attname = definition.id_column) desc,
                  pg_get_expr(d.adbin, d.adrelid) ~* 'now\(|_timestamp|localtimestamp' desc nulls last, a.attnum
         limit 1));
     return definition;
 end
 $$;
-comment on function tidemark.source_guess(tidemark.source) is 'The definition with id_column and timestamp_column as they look best, where they are null: the primary key, and a timestamp that has an index with it or that the server sets. For tidemark.source_check and tidemark.source_advise; look at what it chose.';
+comment on function tidemark.source_guess(tidemark.source) is
+    'The definition with id_column and timestamp_column as they look best, where they are null: the primary key, and '
+    'a timestamp that has an index with it or that the server sets. For tidemark.source_check and '
+    'tidemark.source_advise; look at what it chose.';
 grant execute on function tidemark.source_guess(tidemark.source) to tidemark_reader, tidemark_executor;
