@@ -51,7 +51,7 @@ type Result struct {
 	// Detail is one line for people, without secrets and without the payload.
 	Detail string
 
-	// Local: this process lacked what it takes to reach the target, such as a file or a port; nothing was sent. With Retry. It
+	// Local: this host lacked what it takes to reach the target, such as a file or memory ([IsLocal]); nothing was sent. With Retry. It
 	// does not count as an attempt.
 	Local bool
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemarkhq/tidemark/sink"
 )
 
 // The codes of results. All but the first three come with Retry, and timeout and
@@ -21,6 +23,7 @@ const (
 	NotAuthorized = "not_authorized" // to write to the topic, or to log in at all
 	Connect       = "connect"        // no broker can be reached
 	Broker        = "broker"         // any other answer of the broker
+	Local         = sink.CodeLocal
 	Timeout       = "timeout"
 	Cancelled     = "cancelled"
 )
@@ -120,6 +123,7 @@ func (c *Connection) acquire(ctx context.Context) (*producer, error) {
 		return nil, err
 	}
 	if err := p.client.Ping(ctx); err != nil {
+		err = p.line.cause(err)
 		c.release(p, false)
 		return nil, err
 	}

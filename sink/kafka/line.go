@@ -7,6 +7,8 @@ import (
 	"errors"
 	"net"
 	"sync"
+
+	"github.com/tidemarkhq/tidemark/sink"
 )
 
 // line is all network connections of one producer. It knows what the client does not
@@ -73,6 +75,17 @@ func (l *line) cut() (left bool, dialErr error) {
 		drop(conn)
 	}
 	return l.left, l.dialErr
+}
+
+// cause is why the last dial failed, where this host is to blame for it: the client tries again, and tells in the end that its time
+// is up. Otherwise it is err.
+func (l *line) cause(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sink.IsLocal(l.dialErr) {
+		return l.dialErr
+	}
+	return err
 }
 
 // drop closes without what TLS would write as a farewell, which can block, and without

@@ -37,6 +37,8 @@ func failed(err error) sink.Result {
 	case errors.As(err, &answer):
 	case errors.Is(err, io.EOF):
 		r.Code, r.Detail = Connect, "the broker closed the connection, as some do when the login is wrong, or TLS is: "+r.Detail
+	case sink.IsLocal(err):
+		r.Code, r.Local = Local, true
 	default:
 		r.Code = Connect
 	}
@@ -58,7 +60,7 @@ func notSent(ctx context.Context, err error) sink.Result {
 func unanswered(ctx context.Context, err error) sink.Result {
 	if ctx.Err() == nil {
 		r := failed(err)
-		r.Outcome = sink.Unknown
+		r.Outcome, r.Local = sink.Unknown, false
 		return r
 	}
 	code, detail := ended(ctx)

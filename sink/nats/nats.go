@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/tidemarkhq/tidemark/internal/loopback"
+	"github.com/tidemarkhq/tidemark/sink"
 )
 
 // The codes of results. All but the first two come with Retry; no_stream, not_authorized,
@@ -26,6 +27,7 @@ const (
 	NotAuthorized = "not_authorized" // to publish to the subject, or to log in at all
 	Connect       = "connect"        // no server can be reached, or the connection broke
 	Server        = "server"         // any other answer of the server
+	Local         = sink.CodeLocal
 	Timeout       = "timeout"
 	Cancelled     = "cancelled"
 )
@@ -44,6 +46,10 @@ type Connection struct {
 // Dial checks the options, reads the files they name and begins to connect. A server that
 // is down keeps nobody from starting. See [Connection.Ping].
 func Dial(o Options) (*Connection, error) {
+	return dialWith(o, net.Dialer{Timeout: 5 * time.Second})
+}
+
+func dialWith(o Options, d net.Dialer) (*Connection, error) {
 	c := &Connection{timeout: o.Timeout, active: map[*call]bool{}}
 	if c.timeout == 0 {
 		c.timeout = 30 * time.Second
@@ -52,7 +58,7 @@ func Dial(o Options) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.dialer = &dialer{Dialer: net.Dialer{Timeout: 5 * time.Second}, hereOnly: o.showsPassword()}
+	c.dialer = &dialer{Dialer: d, hereOnly: o.showsPassword()}
 	options = append(options,
 		nats.SetCustomDialer(c.dialer),
 		nats.RetryOnFailedConnect(true),

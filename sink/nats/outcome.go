@@ -62,7 +62,10 @@ func refused(number int, detail string) sink.Result {
 
 // notSent is the result of a message that never left.
 func notSent(ctx context.Context, err error) sink.Result {
-	if ctx.Err() != nil {
+	switch {
+	case sink.IsLocal(err):
+		return sink.Result{Outcome: sink.Retry, Local: true, Code: Local, Detail: oneLine(err)}
+	case ctx.Err() != nil:
 		code, detail := ended(ctx)
 		return sink.Result{Outcome: sink.Retry, Code: code, Detail: detail + " before it was sent"}
 	}

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 	"unicode"
 
@@ -108,8 +107,8 @@ func location(answer *http.Response, from *url.URL) string {
 // connection: the transport tries again in that case only.
 func (s *Sink) failed(ctx context.Context, err error, read bool, payload []byte, private []string) sink.Result {
 	code, unsent := errorCode(err)
-	if unsent && lacking(err) {
-		return sink.Result{Outcome: sink.Retry, Local: true, Code: "local", Detail: quote(errorText(code, err), payload, private, maxDetail)}
+	if unsent && sink.IsLocal(err) {
+		return sink.Result{Outcome: sink.Retry, Local: true, Code: sink.CodeLocal, Detail: quote(errorText(code, err), payload, private, maxDetail)}
 	}
 	outcome := sink.Unknown
 	if unsent || !read {
@@ -151,15 +150,6 @@ func errorCode(err error) (code string, unsent bool) {
 		return "tls", false
 	}
 	return "reset", false
-}
-
-// lacking tells whether this host, and not the target, is why there is no connection.
-func lacking(err error) bool {
-	var dns *net.DNSError
-	return slices.ContainsFunc([]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS}, func(lack syscall.Errno) bool {
-		// The error of a name has no cause, only its words.
-		return errors.Is(err, lack) || errors.As(err, &dns) && strings.HasSuffix(dns.Err, lack.Error())
-	})
 }
 
 func errorText(code string, err error) string {
