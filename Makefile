@@ -57,6 +57,7 @@ test-versions: ## Run installs without a superuser, the README and the tests of 
 .PHONY: lint
 lint: ## Check style and formatting; make fmt repairs the latter
 	$(LINT) run ./...
+	$(GO) vet -tags man ./cmd/tidemark
 	cd bench && $(GO) vet ./...
 
 .PHONY: fmt

@@ -52,7 +52,8 @@ func TestArrows(t *testing.T) {
 		"/test/chaos":                {"/internal/devpg", "/migrate"},
 		"/tidemarktest":              {"", "/internal/devpg", "/migrate", "/sink"},
 		"/cmd/tidemark-demo":         {"/internal/demo"},
-		"/cmd/tidemark":              {"", "/internal/emit", "/internal/daemon", "/internal/admin", "/internal/config", "/internal/intake", "/internal/oneline", "/internal/payload", "/internal/store", "/internal/target", "/migrate", "/packs", "/sink"},
+		"/internal/cli":              {"", "/internal/config", "/internal/oneline", "/internal/store", "/migrate", "/packs"},
+		"/cmd/tidemark":              {"", "/internal/admin", "/internal/cli", "/internal/config", "/internal/daemon", "/internal/emit", "/internal/intake", "/internal/payload", "/internal/store", "/internal/target", "/migrate", "/packs", "/sink"},
 	}
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
 	if err != nil {

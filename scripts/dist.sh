@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the archives of a release in dist/: for each platform the static binary, its bill of materials (CycloneDX), the
-# licences of all that is compiled into it, and checksums of the archives.
+# Makes the archives of a release in dist/: for each platform the static binary, its man pages, its bill of materials
+# (CycloneDX) and the licences of all that is compiled into it; and checksums of the archives.
 #
 #   scripts/dist.sh VERSION [OS/ARCH ...]      default: Linux and macOS, amd64 and arm64
 set -euo pipefail
@@ -15,6 +15,8 @@ mkdir -p dist
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 (cd scripts/sbom && go build -o "$work/sbom" .)
+mkdir "$work/man"
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) go run -tags man -ldflags "-X main.version=$version" ./cmd/tidemark man "$work/man"
 
 # licenses BINARY FOLDER copies the licences and notices of the modules that are compiled into the binary. A module
 # without any is an error: it must not be passed on.
@@ -42,6 +44,7 @@ for platform in "$@"; do
 	licenses "$room/tidemark" "$room/licenses"
 	chmod -R u+w "$room"
 	cp LICENSE README.md CHANGELOG.md "$room/"
+	cp -r "$work/man" "$room/man"
 	tar -C "$work" -czf "dist/$name.tar.gz" "$name"
 	echo "dist/$name.tar.gz"
 done

@@ -2,58 +2,76 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/store"
-	"github.com/tidemarkhq/tidemark/packs"
 )
 
-func newActivate(a *app) *cobra.Command {
-	var reason, pack string
-	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   "activate [WORKER]",
-		Short: "Runbook: check everything, then open the gates for a worker, or for all of a pack",
-		Long: `Check the installation and, if no check fails, open the worker's gate and the master gate. Each step is
-printed with its SQL and what it changed. Routes and the stage stay as they are: what is in dry run
-delivers nothing. With --pack the gates of all workers that the pack brings, in one transaction.`,
-		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			workers, err := workersOf(args, pack)
+func activateCommand() cli.Command {
+	return runbook("activate", "Check everything, then open the gates of a worker or a pack",
+		`Check the installation and, if no check fails, open the worker's gate and the master gate. Each step is printed with its
+SQL and what it changed. Routes and the stage stay as they are: routes in dry run deliver nothing. --pack opens the gates of
+all workers of a pack, in one transaction.`, activate)
+}
+
+func disableCommand() cli.Command {
+	return runbook("disable", "Close the gates of a worker or a pack, and show what is left open",
+		`Close the worker's gate, which it obeys within a second, and show what it leaves open. The step is printed with its SQL and
+what it changed. Other workers, the master gate and the routes stay as they are. Events are still stored, and the worker
+reads them once its gate is open again. --pack closes the gates of all workers of a pack, in one transaction.`, disable)
+}
+
+func runbook(use, short, long string, do func(context.Context, *cli.Session, []string) error) cli.Command {
+	var pack string
+	return cli.Command{
+		Use: use + " [WORKER]", Short: short, Long: long, Role: "tidemark_admin", Reason: cli.MayGiveReason,
+		Example: "  tidemark " + use + " default --reason 'release 12'",
+		Flags: func(flags *pflag.FlagSet) {
+			flags.StringVar(&pack, "pack", "", "all workers of this `PACK`, instead of one")
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			if (s.Arg(0) == "") == (pack == "") {
+				return cli.Usagef("give one worker, or a pack with --pack")
+			}
+			if pack == "" {
+				return do(ctx, s, s.Args)
+			}
+			found, err := cli.Pack(pack)
 			if err != nil {
 				return err
 			}
-			return activate(ctx, s, workers, reason)
-		}),
-	})
-	reasonFlag(cmd, &reason)
-	packFlag(cmd, &pack)
-	return cmd
-}
-
-func packFlag(cmd *cobra.Command, pack *string) {
-	cmd.Flags().StringVar(pack, "pack", "", "all workers of this pack, instead of one `WORKER`")
-}
-
-// workersOf is the worker named in args, or those of the pack.
-func workersOf(args []string, name string) ([]string, error) {
-	switch {
-	case len(args) == 1 && name == "":
-		return args, nil
-	case len(args) == 1 || name == "":
-		return nil, usageError{errors.New("name one worker, or a pack with --pack")}
+			return do(ctx, s, found.Workers)
+		},
 	}
-	pack, found, err := packs.Find(name)
-	if err == nil && !found {
-		err = unknownPack(name)
-	}
-	return pack.Workers, err
 }
 
-func activate(ctx context.Context, s *session, workers []string, reason string) error {
+// step is a step of a runbook that was taken.
+type step struct {
+	Step    string `json:"step"`
+	SQL     string `json:"sql"`
+	Changed bool   `json:"changed"`
+	Result  string `json:"result"`
+}
+
+// show writes steps so that psql can run the output.
+func show(s *cli.Session, steps ...step) {
+	for _, step := range steps {
+		if s.JSON {
+			s.Object(step)
+			continue
+		}
+		s.Line("-- %s", step.Step)
+		s.Line("%s", step.SQL)
+		s.Line("--   %s", step.Result)
+	}
+}
+
+func activate(ctx context.Context, s *cli.Session, workers []string) error {
 	before := map[string]store.Health{}
 	for _, worker := range workers {
 		health, err := s.WorkerHealthOf(ctx, worker)
@@ -70,41 +88,36 @@ func activate(ctx context.Context, s *session, workers []string, reason string) 
 			return err
 		}
 	}
-
-	var done []step
-	err := s.inTx(ctx, func(db *store.DB) error {
-		var before []store.Gate
-		var err error
-		if done, before, err = setGates(ctx, db, append(workerGates(workers), "routes.enabled"), true, reason); err != nil {
-			return err
+	done, err := cli.InTx(ctx, s, func(db *store.DB) ([]step, error) {
+		done, gates, err := setGates(ctx, s, db, append(gatesOf(workers), "routes.enabled"), true)
+		if err != nil {
+			return nil, err
 		}
 		for _, worker := range workers {
-			if err := tellOutlook(ctx, s, db, worker, ""); err != nil {
-				return err
+			if err := cli.TellOutlook(ctx, s, db, worker, ""); err != nil {
+				return nil, err
 			}
 		}
 		master := &done[len(done)-1]
-		if others := openGates(before, workers); master.Changed && len(others) > 0 {
+		if others := othersOpen(gates, workers); master.Changed && len(others) > 0 {
 			master.Result += "; it lets these run too, whose own gate is open: " + strings.Join(others, ", ")
 		}
-		return nil
+		return done, nil
 	})
 	if err != nil {
 		return err
 	}
-	if err := s.steps(done...); err != nil {
-		return err
-	}
+	show(s, done...)
 	for _, worker := range workers {
-		if err := showResult(ctx, s, worker, before[worker]); err != nil {
+		if err := showHeld(ctx, s, worker, before[worker]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkBefore is the first step; a check that fails is the end of the runbook.
-func checkBefore(ctx context.Context, s *session) error {
+// checkBefore is the first step. If a check fails, it is the last.
+func checkBefore(ctx context.Context, s *cli.Session) error {
 	checks, err := s.Verify(ctx)
 	if err != nil {
 		return err
@@ -119,33 +132,39 @@ func checkBefore(ctx context.Context, s *session) error {
 			result += "; " + status + ": " + strings.Join(found[status], "; ")
 		}
 	}
-	if err := s.steps(step{Step: "check the installation", SQL: "select * from tidemark.verify();", Result: result}); err != nil {
-		return err
-	}
-	if err := failures(checks); err != nil {
-		return hinted{fmt.Errorf("nothing was changed: %w", err), "tidemark verify shows them, with what to do."}
+	show(s, step{Step: "check the installation", SQL: "select * from tidemark.verify();", Result: result})
+	if err := cli.Failures(checks); err != nil {
+		return cli.Hint(fmt.Errorf("nothing was changed: %w", err), "tidemark verify shows them, with what to do.")
 	}
 	return nil
 }
 
-func showRoutes(ctx context.Context, s *session, worker string) error {
+func showRoutes(ctx context.Context, s *cli.Session, worker string) error {
 	routes, err := s.Routes(ctx, worker)
 	if err != nil {
 		return err
 	}
 	states := map[string]int{}
 	for _, r := range routes {
-		states[routeState(r)]++
+		states[cli.RouteState(r)]++
 	}
-	return s.steps(step{
+	show(s, step{
 		Step:   "look at the routes of the worker",
-		SQL:    "select * from tidemark.outbound_route where worker = " + literal(worker) + ";",
+		SQL:    "select * from tidemark.outbound_route where worker = " + cli.Literal(worker) + ";",
 		Result: fmt.Sprintf("%d live, %d in dry run, %d off", states["live"], states["dry run"], states["off"]),
 	})
+	return nil
 }
 
-// openGates names the workers, other than these, whose own gate is open.
-func openGates(gates []store.Gate, workers []string) (others []string) {
+func gatesOf(workers []string) (gates []string) {
+	for _, worker := range workers {
+		gates = append(gates, cli.WorkerGate(worker))
+	}
+	return gates
+}
+
+// othersOpen names the workers, other than these, whose own gate is open.
+func othersOpen(gates []store.Gate, workers []string) (others []string) {
 	for _, g := range gates {
 		name, ok := strings.CutPrefix(g.Gate, "worker.")
 		name = strings.TrimSuffix(name, ".enabled")
@@ -156,22 +175,73 @@ func openGates(gates []store.Gate, workers []string) (others []string) {
 	return others
 }
 
-func showResult(ctx context.Context, s *session, worker string, before store.Health) error {
+// setGates sets gates. It returns a step for each, and all gates as they were before.
+func setGates(ctx context.Context, s *cli.Session, db *store.DB, gates []string, open bool) (done []step, before []store.Gate, err error) {
+	if before, err = db.Gates(ctx); err != nil {
+		return nil, nil, err
+	}
+	was := map[string]bool{}
+	for _, g := range before {
+		was[g.Gate] = g.Open
+	}
+	why := "null"
+	if s.Reason != "" {
+		why = cli.Literal(s.Reason)
+	}
+	for _, gate := range gates {
+		if err := db.GateSet(ctx, gate, open, s.Reason); err != nil {
+			return nil, nil, err
+		}
+		result := cli.Open(was[gate]) + " before, " + cli.Open(open) + " now"
+		done = append(done, step{
+			Step: "set the gate " + gate, SQL: fmt.Sprintf("select tidemark.gate_set(%s, %t, %s);", cli.Literal(gate), open, why),
+			Changed: was[gate] != open, Result: cli.Choose(was[gate] == open, "was "+cli.Open(open)+" already", result),
+		})
+	}
+	return done, before, nil
+}
+
+// showHeld is the step that says what still holds a worker back.
+func showHeld(ctx context.Context, s *cli.Session, worker string, before store.Health) error {
 	closed, err := s.ClosedGate(ctx, worker)
 	if err != nil {
 		return err
 	}
 	result := "nothing: it may run: tidemark worker run " + worker
-	if before.Behind != nil { // not of a table, where nobody counts
+	switch {
+	case closed != nil:
+		result = *closed + ": it does not run yet"
+	case before.Status == "no source":
+		result = "it reads no table yet: tidemark worker attach " + worker + " SOURCE"
+	case before.Behind != nil: // of a table it is not counted
 		result = fmt.Sprintf("nothing: it may run, and is %d behind: tidemark worker run %s", *before.Behind, worker)
 	}
-	if before.Status == "no source" {
-		result = "it reads no table yet: tidemark worker attach " + worker + " SOURCE"
-	}
-	if closed != nil {
-		result = *closed + ": it does not run yet"
-	}
-	return s.steps(step{
-		Step: "see what still holds the worker back", SQL: "select tidemark.closed_gate(" + literal(worker) + ");", Result: result,
+	show(s, step{Step: "see what still holds the worker back", SQL: "select tidemark.closed_gate(" + cli.Literal(worker) + ");", Result: result})
+	return nil
+}
+
+func disable(ctx context.Context, s *cli.Session, workers []string) error {
+	done, err := cli.InTx(ctx, s, func(db *store.DB) ([]step, error) {
+		done, _, err := setGates(ctx, s, db, gatesOf(workers), false)
+		return done, err
 	})
+	if err != nil {
+		return err
+	}
+	show(s, done...)
+	for _, worker := range workers {
+		health, err := s.WorkerHealthOf(ctx, worker)
+		if err != nil {
+			return err
+		}
+		behind := ""
+		if health.Behind != nil { // of a table it is not counted
+			behind = fmt.Sprintf("%d behind, ", *health.Behind)
+		}
+		show(s, step{
+			Step: "see what it leaves open", SQL: "select * from tidemark.worker_health where worker = " + cli.Literal(worker) + ";",
+			Result: fmt.Sprintf("%s; %s%d pending, %d open dead letters", cli.WorkerState(health.Status, health.Gate), behind, health.Pending, health.OpenDeadLetters),
+		})
+	}
+	return nil
 }

@@ -11,85 +11,71 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/migrate"
 )
 
-func newBeat(a *app) *cobra.Command {
+func beatCommand() cli.Command {
 	var every time.Duration
 	var status, payload, job string
-	cmd := needs("tidemark_executor", &cobra.Command{
-		Use:   "beat EXECUTOR [-- COMMAND ARGS...]",
-		Short: "Give a sign of life, or run a command and give signs of life while it runs",
-		Long: `Give one sign of life of a registered executor:
+	return cli.Command{
+		Use: "beat EXECUTOR [-- COMMAND ARGS...]", Short: "Send a heartbeat, or run a command and send heartbeats meanwhile",
+		Role: "tidemark_executor", Needs: cli.Nothing, CheckArgs: beatArgs,
+		Long: `Send one heartbeat of a registered executor. Or run a command: heartbeats say running while it runs, and at its end ok or
+failed:N, where N is its exit status, which becomes that of beat. beat passes signals on to the command. The command runs
+whatever becomes of the heartbeats: a database that does not answer is reported on stderr, and neither delays nor ends it.
 
-  tidemark beat mailer/host-7 --status ok --payload '{"sent": 12}'
-
-Or run a command, beating with the status running while it runs, and at its end with ok or failed:N, N being its
-exit status, which is passed on. Signals are passed on to the command. The command runs whatever becomes
-of the beats: a database that does not answer is remarked on, and neither delays nor ends it.
-
-  tidemark beat nightly_export --every 30s -- pg_dump -f /backup/app.dump app
-
-Who has psql only calls: select tidemark.heartbeat_write('mailer/host-7', 'ok', '{"sent": 12}');`,
-	})
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		dash := cmd.ArgsLenAtDash()
-		switch {
-		case len(args) == 0 || dash == 0:
-			return fmt.Errorf("%q needs EXECUTOR", cmd.CommandPath())
-		case dash < 0 && len(args) > 1 || dash > 1:
-			return fmt.Errorf("unexpected argument %q for %q: write -- before the command", args[1], cmd.CommandPath())
-		case dash == 1 && len(args) == 1:
-			return fmt.Errorf("%q needs a command behind --", cmd.CommandPath())
-		}
-		return nil
-	}
-	flags := cmd.Flags()
-	flags.DurationVar(&every, "every", 30*time.Second, "while the command runs, beat this often")
-	flags.StringVar(&status, "status", "ok", "what it says of itself, without a command")
-	flags.StringVar(&payload, "payload", "", "small facts, as a JSON object, without a command")
-	flags.StringVar(&job, "job", "", "id of the job that it works on, at the end of the command none")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 1 {
-			if flags.Changed("status") || flags.Changed("payload") {
-				return usagef("--status and --payload are for a beat without a command")
+In psql: select tidemark.heartbeat_write('mailer/host-7', 'ok', '{"sent": 12}');`,
+		Example: `  tidemark beat mailer/host-7 --status ok --payload '{"sent": 12}'
+  tidemark beat nightly_export --every 30s -- pg_dump -f /backup/app.dump app`,
+		Flags: func(flags *pflag.FlagSet) {
+			flags.DurationVar(&every, "every", 30*time.Second, "how often to send a heartbeat while the command runs")
+			flags.StringVar(&status, "status", "ok", "what the executor says about itself, without a command")
+			flags.StringVar(&payload, "payload", "", "small facts, as a JSON object, without a command")
+			flags.StringVar(&job, "job", "", "id of the job that it works on; cleared when the command ends")
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			executor := s.Arg(0)
+			switch {
+			case len(s.Args) == 1 && s.Given("every"):
+				return cli.Usagef("--every is for a heartbeat with a command")
+			case len(s.Args) > 1 && s.Given("status", "payload"):
+				return cli.Usagef("--status and --payload are for a heartbeat without a command")
+			case len(s.Args) > 1 && every < time.Second:
+				return cli.Usagef("--every is %s, must be 1s or more", every)
+			case len(s.Args) > 1:
+				return beatWhileRunning(&beater{App: s.App, Printer: s.Printer, executor: executor, job: job}, every, s.Args[1:])
 			}
-			if every < time.Second {
-				return usagef("--every is %s, must be 1s or more", every)
+			if err := s.Open(ctx); err != nil {
+				return err
 			}
-			return a.beatWhile(cmd, args[0], job, every, args[1:])
-		}
-		if flags.Changed("every") {
-			return usagef("--every is for a beat with a command")
-		}
-		return a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			at, err := s.HeartbeatWrite(ctx, args[0], status, payload, job)
+			at, err := s.HeartbeatWrite(ctx, executor, status, payload, job)
 			if err != nil {
 				return err
 			}
-			if s.json {
-				return s.object(struct {
-					ExecutorID string    `json:"executor_id"`
-					Status     string    `json:"status"`
-					BeatAt     time.Time `json:"last_beat_at"`
-				}{args[0], status, at})
-			}
-			return s.linef("%s: %s, %s", args[0], status, utc(at))
-		})(cmd, args)
+			return s.Result(cli.Fields{"executor_id", executor, "status", status, "last_beat_at", at}, "%s: %s, %s", executor, status, cli.Cell(at))
+		},
 	}
-	return cmd
 }
 
-// beatWhile runs a command. Nothing that the database does may reach it: beats are made
-// elsewhere, each for a short time, and their errors are remarks.
-func (a *app) beatWhile(cmd *cobra.Command, executor, job string, every time.Duration, command []string) error {
-	p, err := a.printer(cmd)
-	if err != nil {
-		return err
+func beatArgs(path string, args []string, dash int) error {
+	switch {
+	case len(args) == 0 || dash == 0:
+		return fmt.Errorf("%q needs EXECUTOR", path)
+	case dash < 0 && len(args) > 1 || dash > 1:
+		return fmt.Errorf("unexpected argument %q for %q: write -- before the command", args[1], path)
+	case dash == 1 && len(args) == 1:
+		return fmt.Errorf("%q needs a command after --", path)
 	}
+	return nil
+}
+
+// beatWhileRunning runs a command. The database cannot affect it: heartbeats are sent from another goroutine, each within
+// a short time, and their errors are remarks.
+func beatWhileRunning(b *beater, every time.Duration, command []string) error {
 	child := exec.Command(command[0], command[1:]...) //nolint:noctx // it is not ours to end
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
 	signals := make(chan os.Signal, 16)
@@ -99,13 +85,12 @@ func (a *app) beatWhile(cmd *cobra.Command, executor, job string, every time.Dur
 	began := time.Now()
 	status := 0
 	if err := child.Start(); err != nil {
-		p.note("cannot run %s: %v", command[0], err)
+		b.Note("cannot run %s: %v", command[0], err)
 		status = 127
 		if errors.Is(err, os.ErrPermission) {
 			status = 126
 		}
 	} else {
-		b := &beater{app: a, printer: p, executor: executor, job: job}
 		beating, stop := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() {
@@ -116,13 +101,13 @@ func (a *app) beatWhile(cmd *cobra.Command, executor, job string, every time.Dur
 		stop()
 		<-ended
 	}
-	last := &beater{app: a, printer: p, executor: executor}
+	last := &beater{App: b.App, Printer: b.Printer, executor: b.executor} // without the job, on a connection of its own
 	last.beat(context.Background(), result(status), began)
 	last.close()
 	if status == 0 {
 		return nil
 	}
-	return exitError{nil, status}
+	return cli.ExitWith(status, nil)
 }
 
 func result(status int) string {
@@ -132,16 +117,15 @@ func result(status int) string {
 	return fmt.Sprintf("failed:%d", status)
 }
 
-// wait passes signals on until the command ends, and returns its exit status as a shell
-// would tell it.
+// wait passes signals on until the command ends, and returns its exit status as a shell would.
 func wait(child *exec.Cmd, signals <-chan os.Signal) int {
 	ended := make(chan error, 1)
 	go func() { ended <- child.Wait() }()
 	for {
 		select {
 		case s := <-signals:
-			// What is typed at a terminal goes to the whole foreground group: the command has it.
-			if typed := s == syscall.SIGINT || s == syscall.SIGQUIT; !typed || !isTerminal(os.Stdin) {
+			// The terminal sends a typed signal to the whole foreground group, the command included.
+			if typed := s == syscall.SIGINT || s == syscall.SIGQUIT; !typed || !cli.IsTerminal(os.Stdin) {
 				_ = child.Process.Signal(s)
 			}
 		case err := <-ended:
@@ -160,17 +144,17 @@ func wait(child *exec.Cmd, signals <-chan os.Signal) int {
 	}
 }
 
-// beater beats over a connection that it makes anew when it is lost.
+// beater sends heartbeats, over a connection that it makes again when it is lost.
 type beater struct {
-	*app
-	*printer
+	*cli.App
+	*cli.Printer
 	executor string
 	job      string
 	conn     *pgx.Conn
-	said     string
+	said     string // the last error, which is not repeated
 }
 
-// beatTime is for one beat, with its connection.
+// beatTime bounds one heartbeat, with its connection.
 const beatTime = 5 * time.Second
 
 func (b *beater) run(ctx context.Context, every time.Duration, began time.Time) {
@@ -197,12 +181,11 @@ func (b *beater) beat(ctx context.Context, status string, began time.Time) {
 		b.said = ""
 	default:
 		b.close()
-		text, hint, _ := describe(&cobra.Command{}, err)
-		if text != b.said {
+		if text, hint := cli.Describe(err); text != b.said {
 			b.said = text
-			b.note("%s", "no beat of "+b.executor+": "+text)
+			b.Note("no heartbeat of %s: %s", b.executor, text)
 			if hint != "" {
-				b.note("hint: %s", hint)
+				b.Note("hint: %s", hint)
 			}
 		}
 	}
@@ -210,7 +193,7 @@ func (b *beater) beat(ctx context.Context, status string, began time.Time) {
 
 func (b *beater) try(ctx context.Context, status, payload string) (err error) {
 	if b.conn == nil {
-		if b.conn, err = b.connect(ctx, b.printer); err != nil {
+		if b.conn, err = b.Connect(ctx, b.Printer); err != nil {
 			b.conn = nil
 			return err
 		}
@@ -223,11 +206,8 @@ func (b *beater) try(ctx context.Context, status, payload string) (err error) {
 }
 
 func (b *beater) close() {
-	if b.conn == nil {
-		return
+	if b.conn != nil {
+		cli.Close(b.conn)
+		b.conn = nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = b.conn.Close(ctx)
-	b.conn = nil
 }

@@ -5,188 +5,153 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-func newCapture(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "capture",
-		Short: "Changes of tables as events",
-		Long: `Changes of tables as events, without code: a route says which operation on which table becomes which
-event, and attach puts the triggers on the table. Nothing is written while the route is
-off. Gates stop deliveries, not capture: events wait in the log. See docs/capture.md.`,
+var captureColumns = cli.Columns{
+	{Flag: "kind", Name: "source_object_kind", Default: "table", Usage: "what makes the events: table (attach it), or a function or trigger that calls tidemark.inbound_emit"},
+	{Flag: "schema", Name: "source_schema", Usage: "schema of the table or function, as the catalog spells it"},
+	{Flag: "table", Name: "source_table", Usage: "the table or function, as the catalog spells it"},
+	{Flag: "operation", Name: "sql_event", Usage: "insert, update, delete or truncate; of a function call"},
+	{Flag: "domain", Usage: "domain of the events"},
+	{Flag: "type", Usage: "type of the events"},
+	{Flag: "stream", Kind: cli.Optional, Usage: "stream of the events; empty: none"},
+	{Flag: "enabled", Kind: cli.Bool, Usage: "on"},
+	{Flag: "dry-run", Kind: cli.Bool, Default: "true", Usage: "record that there would be events, and write none"},
+	{Flag: "fail-closed", Kind: cli.Bool, Default: "true", Usage: "fail a transaction whose event cannot be written; =false: go on without the event"},
+	{Flag: "idempotency-policy", Default: "change", Usage: "change, or transaction: only the first change of a row in a transaction"},
+	{Flag: "columns", Name: "payload_columns", Kind: cli.List, Usage: "columns or fields whose values the payload shows; empty: none"},
+	{Flag: "description", Usage: "for people"},
+}
+
+func captureCommand() cli.Command {
+	return cli.Command{
+		Use: "capture", Short: "Turn changes of tables into events, by triggers",
+		Long: `Turn changes of tables into events, without code: an inbound route says which operation on which table becomes which event,
+and attach puts the triggers on the table. While the route is off, no events are written. Gates stop deliveries, not
+capture: events wait in the log. See docs/capture.md.`,
+		Example: "  tidemark capture route set new_order --schema shop --table orders --operation insert --domain shop --type order.created\n" +
+			"  tidemark capture attach shop.orders --reason 'release 12'",
+		Sub: []cli.Command{
+			{Use: "route", Short: "Say which changes become which events", Sub: []cli.Command{{
+				Use: "set CODE", Short: "Create or change an inbound route", Role: "tidemark_admin", Reason: cli.MayGiveReason, Columns: captureColumns,
+				Long: `Create or change an inbound route. A new one needs --schema, --table, --operation, --domain and --type; it is off and in
+dry run unless you say otherwise. Columns whose flags you leave out keep their values.`,
+				Run: captureRouteSet,
+			}}},
+			{Use: "list", Short: "List inbound routes and the triggers of capture", Role: "tidemark_reader", Run: captureList},
+			{
+				Use: "check", Short: "Check inbound routes and their triggers; changes nothing", Role: "tidemark_reader",
+				Long: "Check inbound routes and their triggers. Changes nothing. The exit status is 1 if a check fails: changes are lost, or writers fail.",
+				Run:  captureCheck,
+			},
+			captureAttach(), captureDetach(), captureReconcile(),
+			{
+				Use: "guard on|off", Short: "Refuse triggers that call Tidemark on tables without an inbound route", Reason: cli.NeedsReason,
+				Long: "Create or drop an event trigger that refuses triggers which call functions of Tidemark on tables without an inbound route. Needs a superuser.",
+				Run: func(ctx context.Context, s *cli.Session) error {
+					if err := s.CaptureGuard(ctx, s.Arg(0) == "on", s.Reason); err != nil {
+						return err
+					}
+					return s.Result(cli.Fields{"guard", s.Arg(0)}, "guard: %s", s.Arg(0))
+				},
+			},
+		},
 	}
-	route := &cobra.Command{Use: "route", Short: "Which changes become which events"}
-	route.AddCommand(newCaptureRouteSet(a))
-	cmd.AddCommand(
-		route, newCaptureAttach(a), newCaptureDetach(a), newCaptureReconcile(a), newCaptureGuard(a),
-		needs("tidemark_reader", &cobra.Command{Use: "list", Short: "List inbound routes and triggers of capture", RunE: a.withSchema(captureList)}),
-		needs("tidemark_reader", &cobra.Command{
-			Use:   "check",
-			Short: "Check inbound routes and their triggers; changes nothing",
-			Long:  `Check inbound routes and their triggers. Changes nothing. The exit status is 1 when a check fails: changes are lost, or writers fail.`,
-			RunE:  a.withSchema(captureCheck),
-		}),
-	)
-	return cmd
 }
 
-func newCaptureRouteSet(a *app) *cobra.Command {
-	var reason, table string
-	var columns []string
-	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   "set CODE",
-		Short: "Make an inbound route or change one",
-		Long: `Make an inbound route or change one. A new one needs --schema, --table, --operation, --domain and --type;
-it is off and in dry run unless told otherwise. Options that are not named stay.`,
-	})
-	flags := cmd.Flags()
-	flags.String("kind", "table", "what makes the events: table (attach it), or a function or trigger that calls tidemark.inbound_emit")
-	flags.String("schema", "", "schema of the table or function, as the catalog spells it")
-	flags.StringVar(&table, "table", "", "the table or function, as the catalog spells it")
-	flags.String("operation", "", "insert, update, delete or truncate; of a function call")
-	flags.String("domain", "", "domain of the events")
-	flags.String("type", "", "type of the events")
-	flags.String("stream", "", "stream of the events; empty: none")
-	flags.Bool("enabled", false, "on")
-	flags.Bool("dry-run", true, "record that there would be events, write none")
-	flags.Bool("fail-closed", true, "a transaction whose event cannot be written fails; false: it goes on without")
-	flags.String("idempotency-policy", "change", "change, or transaction: the first change of a row in a transaction only")
-	flags.StringSliceVar(&columns, "columns", nil, "columns or fields whose values the payload shows; empty: none")
-	flags.String("description", "", "for people")
-	reasonFlag(cmd, &reason)
-	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
-		changes := store.Changes{}
-		for flag, column := range map[string]string{
-			"kind": "source_object_kind", "schema": "source_schema", "table": "source_table", "operation": "sql_event", "domain": "domain", "type": "type",
-			"idempotency-policy": "idempotency_policy", "description": "description",
-		} {
-			if flags.Changed(flag) {
-				changes[column], _ = flags.GetString(flag)
-			}
-		}
-		for flag, column := range map[string]string{"enabled": "enabled", "dry-run": "dry_run", "fail-closed": "fail_closed"} {
-			if flags.Changed(flag) {
-				changes[column], _ = flags.GetBool(flag)
-			}
-		}
-		if flags.Changed("stream") {
-			changes["stream"] = nil
-			if stream, _ := flags.GetString("stream"); stream != "" {
-				changes["stream"] = stream
-			}
-		}
-		if flags.Changed("columns") {
-			changes["payload_columns"] = append([]string{}, columns...) // none is [], not null
-		}
-		if err := needOne(changes); err != nil {
-			return err
-		}
-		r, err := s.InboundRouteSet(ctx, args[0], changes, reason)
-		if err != nil {
-			return err
-		}
-		if s.json {
-			return s.object(r)
-		}
-		return s.facts(
-			fact{"inbound route", r.RouteCode}, fact{"enabled", yes(r.Enabled)}, fact{"dry run", yes(r.DryRun)}, fact{"fail closed", yes(r.FailClosed)},
-			fact{r.SourceObjectKind, r.SourceSchema + "." + r.SourceTable}, fact{"operation", r.SQLEvent}, fact{"events", r.Domain + "/" + r.Type},
-			fact{"stream", text(r.Stream)}, fact{"idempotency", r.IdempotencyPolicy}, fact{"columns", fmt.Sprint(r.PayloadColumns)}, fact{"description", r.Description})
-	})
-	return cmd
-}
-
-// tableChange is what attach and detach do.
-type tableChange func(db *store.DB, ctx context.Context, dryRun bool) ([]store.CaptureStatement, error)
-
-func newCaptureAttach(a *app) *cobra.Command {
-	var reason string
-	var dryRun, always bool
-	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   "attach TABLE",
-		Short: "Put the triggers of capture on a table, for the operations that have inbound routes",
-		Long: `Put the triggers of capture on a table, for the operations that have inbound routes. Run it as the table's
-owner. The SQL is shown before it runs. It waits 3 seconds for a busy table, and tries 5 times.`,
-		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			return changeTable(ctx, s, "attached", args[0], reason, dryRun, func(db *store.DB, ctx context.Context, dry bool) ([]store.CaptureStatement, error) {
-				return db.CaptureAttach(ctx, args[0], reason, dry, always)
-			})
-		}),
-	})
-	reasonFlag(cmd, &reason)
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the SQL only")
-	cmd.Flags().BoolVar(&always, "always", false, "capture what replication writes too (ENABLE ALWAYS)")
-	return cmd
-}
-
-func newCaptureDetach(a *app) *cobra.Command {
-	var reason string
-	var dryRun bool
-	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   "detach TABLE",
-		Short: "Drop the triggers of capture from a table",
-		Long: `Drop the triggers of capture from a table. Run it as the table's owner. To stop for a while turn the route
-off instead: that waits for nobody.`,
-		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			return changeTable(ctx, s, "detached", args[0], reason, dryRun, func(db *store.DB, ctx context.Context, dry bool) ([]store.CaptureStatement, error) {
-				return db.CaptureDetach(ctx, args[0], reason, dry)
-			})
-		}),
-	})
-	reasonFlag(cmd, &reason)
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the SQL only")
-	return cmd
-}
-
-func changeTable(ctx context.Context, s *session, done, table, reason string, dryRun bool, change tableChange) error {
-	if !dryRun {
-		if err := needReason(reason); err != nil {
-			return err
-		}
-	}
-	statements, err := change(s.DB, ctx, true)
+func captureRouteSet(ctx context.Context, s *cli.Session) error {
+	changes, err := captureColumns.SomeChanges(s.Flags)
 	if err != nil {
 		return err
 	}
-	if !s.json {
-		for _, c := range statements {
-			if err := s.linef("%s;", c.Statement); err != nil {
-				return err
-			}
-		}
+	r, err := s.InboundRouteSet(ctx, s.Arg(0), changes, s.Reason)
+	if err != nil {
+		return err
 	}
-	if !dryRun {
-		if err := patiently(ctx, s, table, func() error {
-			_, err := change(s.DB, ctx, false)
-			return err
-		}); err != nil {
-			return err
-		}
-	}
-	switch {
-	case s.json:
-		return s.object(struct {
-			Table      string                   `json:"table"`
-			DryRun     bool                     `json:"dry_run"`
-			Statements []store.CaptureStatement `json:"statements"`
-		}{table, dryRun, statements})
-	case dryRun:
-		return nil
-	default:
-		return s.linef("%s: %s", table, done)
+	return s.Show(r, "inbound route", r.RouteCode, "enabled", r.Enabled, "dry run", r.DryRun, "fail closed", r.FailClosed,
+		r.SourceObjectKind, r.SourceSchema+"."+r.SourceTable, "operation", r.SQLEvent, "events", r.Domain+"/"+r.Type, "stream", r.Stream,
+		"idempotency", r.IdempotencyPolicy, "columns", fmt.Sprint(r.PayloadColumns), "description", r.Description)
+}
+
+// tableChange attaches or detaches. With dryRun it only returns the statements.
+type tableChange func(ctx context.Context, s *cli.Session, dryRun bool) ([]store.CaptureStatement, error)
+
+func captureAttach() cli.Command {
+	var dryRun, always bool
+	return cli.Command{
+		Use: "attach TABLE", Short: "Put capture triggers on a table, for the operations that have inbound routes", Role: "tidemark_admin",
+		Reason: cli.MayGiveReason,
+		Long: `Put capture triggers on a table, for the operations that have inbound routes. Run it as the table's owner. It shows the SQL
+before it runs it. It waits 3 seconds for a busy table, and tries 5 times.`,
+		Flags: func(flags *pflag.FlagSet) {
+			flags.BoolVar(&dryRun, "dry-run", false, "only show the SQL")
+			flags.BoolVar(&always, "always", false, "capture replicated changes too (ENABLE ALWAYS)")
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			return changeTable(ctx, s, "attached", dryRun, func(ctx context.Context, s *cli.Session, dryRun bool) ([]store.CaptureStatement, error) {
+				return s.CaptureAttach(ctx, s.Arg(0), s.Reason, dryRun, always)
+			})
+		},
 	}
 }
 
-// patiently tries again what could not get its lock. Waiting longer at a time would hold up everybody who comes
-// after.
-func patiently(ctx context.Context, s *session, table string, do func() error) error {
+func captureDetach() cli.Command {
+	var dryRun bool
+	return cli.Command{
+		Use: "detach TABLE", Short: "Drop the capture triggers of a table", Role: "tidemark_admin", Reason: cli.MayGiveReason,
+		Long: `Drop the capture triggers of a table. Run it as the table's owner. To stop for a while, turn the route off instead: that
+waits for no lock.`,
+		Flags: func(flags *pflag.FlagSet) { flags.BoolVar(&dryRun, "dry-run", false, "only show the SQL") },
+		Run: func(ctx context.Context, s *cli.Session) error {
+			return changeTable(ctx, s, "detached", dryRun, func(ctx context.Context, s *cli.Session, dryRun bool) ([]store.CaptureStatement, error) {
+				return s.CaptureDetach(ctx, s.Arg(0), s.Reason, dryRun)
+			})
+		},
+	}
+}
+
+func changeTable(ctx context.Context, s *cli.Session, done string, dryRun bool, change tableChange) error {
+	if !dryRun {
+		if err := s.NeedReason(); err != nil {
+			return err
+		}
+	}
+	statements, err := change(ctx, s, true)
+	if err != nil {
+		return err
+	}
+	if !s.JSON {
+		for _, c := range statements {
+			s.Line("%s;", c.Statement)
+		}
+	}
+	if !dryRun {
+		err := retryWhileBusy(ctx, s, func() error {
+			_, err := change(ctx, s, false)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if dryRun && !s.JSON {
+		return nil
+	}
+	return s.Result(cli.Fields{"table", s.Arg(0), "dry_run", dryRun, "statements", statements}, "%s: %s", s.Arg(0), done)
+}
+
+// retryWhileBusy tries again if the lock on the table timed out. A longer wait for the lock would hold up every session
+// that queues behind it.
+func retryWhileBusy(ctx context.Context, s *cli.Session, do func() error) error {
 	const attempts, pause = 5, time.Second
 	for n := 1; ; n++ {
 		err := do()
@@ -195,13 +160,13 @@ func patiently(ctx context.Context, s *session, table string, do func() error) e
 			return err
 		}
 		busy := "the table is busy"
-		if who, err := s.LockBlame(ctx, table); err == nil && who != "" {
-			busy += ", kept so by " + who
+		if blame, err := s.LockBlame(ctx, s.Arg(0)); err == nil && blame != "" {
+			busy += ", kept so by " + blame
 		}
 		if n == attempts {
-			return hinted{fmt.Errorf("%s: %w", busy, err), "Try again when fewer transactions write it."}
+			return cli.Hint(fmt.Errorf("%s: %w", busy, err), "Try again when fewer transactions write it.")
 		}
-		s.note("%s; trying again", busy)
+		s.Note("%s; trying again", busy)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -210,95 +175,83 @@ func patiently(ctx context.Context, s *session, table string, do func() error) e
 	}
 }
 
-func captureList(ctx context.Context, s *session, _ []string) error {
+func captureList(ctx context.Context, s *cli.Session) error {
 	all, err := s.CaptureList(ctx)
 	if err != nil {
 		return err
 	}
-	type c = store.Captured
-	return rows(s.printer, "nothing is captured; make a route: tidemark capture route set CODE", all,
-		column[c]{"TABLE", func(c c) string { return c.SchemaName + "." + c.TableName }},
-		column[c]{"OPERATION", func(c c) string { return c.Operation }},
-		column[c]{"ROUTE", func(c c) string { return text(c.RouteCode) }},
-		column[c]{"STATE", func(c c) string { return c.State }},
-		column[c]{"TRIGGER", func(c c) string { return c.Trigger }},
-		column[c]{"EVENTS", func(c c) string {
-			if c.Domain == nil {
-				return ""
+	return cli.Table(s.Printer, "nothing is captured; create a route: tidemark capture route set CODE", all, "TABLE|OPERATION|ROUTE|STATE|TRIGGER|EVENTS",
+		func(c store.Captured) cli.Row {
+			events := ""
+			if c.Domain != nil {
+				events = *c.Domain + "/" + cli.Cell(c.Type)
 			}
-			return *c.Domain + "/" + text(c.Type)
-		}})
+			return cli.Row{c.SchemaName + "." + c.TableName, c.Operation, c.RouteCode, c.State, c.Trigger, events}
+		})
 }
 
-func captureCheck(ctx context.Context, s *session, _ []string) error {
+func captureCheck(ctx context.Context, s *cli.Session) error {
 	checks, err := s.CaptureCheck(ctx)
 	if err != nil {
 		return err
 	}
 	if len(checks) == 0 {
-		s.note("nothing is wrong")
+		s.Note("nothing is wrong")
 		return nil
 	}
-	if err := showChecks(s, checks, uncut); err != nil {
+	if err := cli.CheckTable(s, checks, math.MaxInt); err != nil {
 		return err
 	}
-	return failures(checks)
+	return cli.Failures(checks)
 }
 
-func newCaptureReconcile(a *app) *cobra.Command {
+func captureReconcile() cli.Command {
 	var sample int
 	var emit, accept bool
-	var table, reason string
-	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   "reconcile",
-		Short: "Compare what tables went through since the last call with their events",
-		Long: `Compare what the server counted on each attached table since the last call with its events, and a sample of
-rows with the events of their keys. The exit status is 1 where there is a gap: changes without events. A gap
-stays until --emit has made events of its rows, from the table as it is (their payload has "reconciled": true),
-or --accept says that there will be none. What has no row any more, deleted rows say, can only be accepted. A
+	var table string
+	return cli.Command{
+		Use: "reconcile", Short: "Compare the changes of tables since the last call with their events", Role: "tidemark_admin", Reason: cli.MayGiveReason,
+		Long: `Compare the changes that the server counted on each attached table since the last call with the table's events, and a sample
+of rows with the events of their keys. The exit status is 1 if there is a gap: changes without events. A gap stays open
+until --emit has emitted events for its rows, from the table as it is (their payload has "reconciled": true), or --accept
+says that there will be none. Changes that no row shows any more, such as deletes, can only be accepted. A
 row that jsonb cannot hold (json with \u0000, say) stays in the gap until it is changed or accepted.`,
-		RunE: a.withSchema(func(ctx context.Context, s *session, _ []string) error {
-			if emit && accept {
-				return usagef("give --emit or --accept, not both")
-			}
-			if emit || accept {
-				return endGaps(ctx, s, table, reason, accept)
-			}
-			if table != "" || reason != "" {
-				return usagef("--table and --reason are for --emit and --accept")
+		Flags: func(flags *pflag.FlagSet) {
+			flags.IntVar(&sample, "sample", 1000, "how many rows of each table to look up by their keys, at most")
+			flags.BoolVar(&emit, "emit", false, "emit events for the rows of gaps, as they are now")
+			flags.BoolVar(&accept, "accept", false, "close gaps without events; needs --reason")
+			flags.StringVar(&table, "table", "", "only the gap of this table, SCHEMA.TABLE; default: all gaps")
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			switch {
+			case emit && accept:
+				return cli.Usagef("give --emit or --accept, not both")
+			case emit || accept:
+				return endGaps(ctx, s, table, accept)
+			case table != "" || s.Reason != "":
+				return cli.Usagef("--table and --reason are for --emit and --accept")
 			}
 			all, err := s.CaptureReconcile(ctx, sample)
 			if err != nil {
 				return err
 			}
-			type r = store.Reconciled
-			if err := rows(s.printer, "nothing is attached and enabled", all,
-				column[r]{"TABLE", func(r r) string { return r.Relation }},
-				column[r]{"STATUS", func(r r) string { return r.Status }},
-				column[r]{"FOUND", func(r r) string { return r.Detail }}); err != nil {
-				return err
-			}
+			err = cli.Table(s.Printer, "no table is attached and enabled", all, "TABLE|STATUS|FOUND", func(r store.Reconciled) cli.Row {
+				return cli.Row{r.Relation, r.Status, r.Detail}
+			})
 			for _, r := range all {
 				if r.Status == "gap" {
-					return errors.New("changes without events: tidemark.finding has the finding capture_gap")
+					return errors.New("changes without events: see the finding capture_gap")
 				}
 			}
-			return nil
-		}),
-	})
-	flags := cmd.Flags()
-	flags.IntVar(&sample, "sample", 1000, "rows of each table whose keys are looked up, at most")
-	flags.BoolVar(&emit, "emit", false, "make events of the rows of gaps, as they are now")
-	flags.BoolVar(&accept, "accept", false, "the changes of gaps will have no events; needs --reason")
-	flags.StringVar(&table, "table", "", "only the gap of this table, SCHEMA.TABLE; default: all gaps")
-	reasonFlag(cmd, &reason)
-	return cmd
+			return err
+		},
+	}
 }
 
-// endGaps emits the rows of open gaps, or accepts the gaps.
-func endGaps(ctx context.Context, s *session, table, reason string, accept bool) error {
+// endGaps emits events for the rows of open gaps, or accepts the gaps.
+func endGaps(ctx context.Context, s *cli.Session, table string, accept bool) error {
 	if accept {
-		if err := needReason(reason); err != nil {
+		if err := s.NeedReason(); err != nil {
 			return err
 		}
 	}
@@ -315,9 +268,9 @@ func endGaps(ctx context.Context, s *session, table, reason string, accept bool)
 	for i, g := range gaps {
 		all[i].Gap = g
 		if accept {
-			err = s.CaptureGapAccept(ctx, g.ID, reason)
+			err = s.CaptureGapAccept(ctx, g.ID, s.Reason)
 		} else {
-			all[i].Emitted, err = s.CaptureGapEmit(ctx, g.ID, cmp.Or(reason, "emitted from the table as it is"))
+			all[i].Emitted, err = s.CaptureGapEmit(ctx, g.ID, cmp.Or(s.Reason, "emitted from the table as it is"))
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", g.Name, err)
@@ -335,62 +288,27 @@ func endGaps(ctx context.Context, s *session, table, reason string, accept bool)
 			}
 		}
 	}
-	if err := rows(s.printer, "there is no open gap", all,
-		column[ended]{"TABLE", func(e ended) string { return e.Name }},
-		column[ended]{"EMITTED", func(e ended) string { return number(e.Emitted) }},
-		column[ended]{"GAP", func(e ended) string {
-			switch {
-			case accept:
-				return "accepted"
-			case e.Open:
-				return "open: " + whyOpen(e.Gap)
-			}
-			return "emitted"
-		}}); err != nil {
-		return err
-	}
+	err = cli.Table(s.Printer, "no gap is open", all, "TABLE|EMITTED|GAP", func(e ended) cli.Row {
+		state := cli.Choose(accept, "accepted", "emitted")
+		if e.Open {
+			state = "open: " + whyOpen(e.Gap)
+		}
+		return cli.Row{e.Name, e.Emitted, state}
+	})
 	if left > 0 {
-		return hinted{errors.New("changes are left without events"), "Accept them: tidemark capture reconcile --accept --reason …"}
+		return cli.Hint(errors.New("changes are left without events"), "Accept them: tidemark capture reconcile --accept --reason …")
 	}
-	return nil
+	return err
 }
 
 // whyOpen says what keeps a gap open whose rows were emitted.
 func whyOpen(g store.Gap) string {
 	var why []string
 	if g.Others > 0 {
-		why = append(why, count(int(g.Others), "change", "changes")+" that no row shows")
+		why = append(why, cli.Count(g.Others, "change")+" that no row shows")
 	}
 	if len(g.Unreadable) > 0 {
 		why = append(why, "rows that jsonb cannot hold: "+strings.Join(g.Unreadable, ", "))
 	}
 	return strings.Join(why, "; ")
-}
-
-func newCaptureGuard(a *app) *cobra.Command {
-	var reason string
-	cmd := &cobra.Command{
-		Use:   "guard on|off",
-		Short: "Refuse triggers that call Tidemark on tables without an inbound route",
-		Long:  `Put up or take down an event trigger that refuses triggers which call functions of Tidemark on tables without an inbound route. Needs a superuser.`,
-		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			if args[0] != "on" && args[0] != "off" {
-				return usagef("guard %q is neither on nor off", args[0])
-			}
-			if err := needReason(reason); err != nil {
-				return err
-			}
-			if err := s.CaptureGuard(ctx, args[0] == "on", reason); err != nil {
-				return err
-			}
-			if s.json {
-				return s.object(struct {
-					Guard string `json:"guard"`
-				}{args[0]})
-			}
-			return s.linef("guard: %s", args[0])
-		}),
-	}
-	reasonFlag(cmd, &reason)
-	return cmd
 }

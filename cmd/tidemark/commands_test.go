@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/tidemarkhq/tidemark/internal/cli"
 )
 
 // Every command that the docs show, that a hint names or that the doctor advises exists, has these flags, and has the
@@ -59,9 +61,9 @@ func writtenCommands(t *testing.T) map[string][]string {
 			all[file.Path] = append(all[file.Path], m[1])
 		}
 	}
-	for _, kinds := range []map[string]explanation{findingKinds, healthKinds} {
+	for _, kinds := range []map[string]cli.Explanation{cli.Findings, cli.Health} {
 		for kind, e := range kinds {
-			if next := e.command("default/births/0"); strings.HasPrefix(next, "tidemark") {
+			if next := e.Next("default/births/0"); strings.HasPrefix(next, "tidemark") {
 				all["doctor, "+kind] = []string{next}
 			}
 		}
@@ -101,7 +103,7 @@ func wellFormed(line string) error {
 		flag := lookup(cmd, rest[i])
 		switch {
 		case rest[i] == "--":
-			return nil // somebody else's command
+			return nil // another program's command
 		case flag == nil:
 			if rest[i] != "…" {
 				args = append(args, rest[i])

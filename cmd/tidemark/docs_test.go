@@ -1,7 +1,10 @@
 package main
 
 import (
+	"go/parser"
+	"go/token"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -29,18 +32,72 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 		for _, sub := range cmd.Commands() {
 			walk(sub)
 		}
-		if cmd.HasSubCommands() {
+		if cmd.HasSubCommands() || cmd.Name() == "help" || strings.HasPrefix(cmd.CommandPath(), "tidemark completion") {
 			return
 		}
 		path := strings.TrimPrefix(cmd.CommandPath(), "tidemark ")
 		if !regexp.MustCompile("`" + path + "[` ]").MatchString(text) {
 			t.Errorf("docs/cli.md does not tell of %q", path)
 		}
-		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
+		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") || len(cmd.Short) > 100 {
 			t.Errorf("%s: short description %q", path, cmd.Short)
 		}
 	}
 	walk(newRoot())
+}
+
+// Every command that the root's help lists has a group and an example.
+func TestEveryCommandHasAnExample(t *testing.T) {
+	t.Parallel()
+	for _, cmd := range newRoot().Commands() {
+		if cmd.GroupID == "" || cmd.Example == "" && cmd.Name() != "help" {
+			t.Errorf("%s: group %q, example %q", cmd.Name(), cmd.GroupID, cmd.Example)
+		}
+		for line := range strings.Lines(cmd.Example) {
+			if _, after, is := strings.Cut(line, "tidemark "); is {
+				if err := wellFormed("tidemark " + after); err != nil {
+					t.Errorf("%s: %v", strings.TrimSpace(line), err)
+				}
+			}
+		}
+	}
+}
+
+// A command's file uses internal/cli, and not the file of another command. The arrows go from root.go to the commands, and
+// from route.go to route_replay.go.
+func TestCommandsImportDownwards(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared, used := map[string]string{}, map[string][]string{}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range file.Unresolved { // declared in another file, or imported
+			used[name] = append(used[name], u.Name)
+		}
+		for object := range file.Scope.Objects {
+			declared[object] = name
+		}
+	}
+	for from, names := range used {
+		for _, name := range names {
+			to := declared[name]
+			if to != "" && to != from && from != "root.go" && from != "main.go" && from != "man.go" && !strings.HasPrefix(to, strings.TrimSuffix(from, ".go")+"_") {
+				t.Errorf("%s uses %s of %s", from, name, to)
+			}
+		}
+	}
+	if declared["newRoot"] != "root.go" {
+		t.Error("nothing was parsed")
+	}
 }
 
 // sqlFiles are the files of sql/code.

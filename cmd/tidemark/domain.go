@@ -2,119 +2,87 @@ package main
 
 import (
 	"context"
-	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-func newDomain(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "domain", Short: "Namespaces of event types"}
-	cmd.AddCommand(
-		needs("tidemark_reader", &cobra.Command{
-			Use:   "list",
-			Short: "List domains",
-			RunE: a.withSchema(func(ctx context.Context, s *session, _ []string) error {
-				domains, err := s.Domains(ctx)
-				if err != nil {
-					return err
-				}
-				type d = store.Domain
-				return rows(s.printer, "no domains; make one: tidemark domain set DOMAIN", domains,
-					column[d]{"DOMAIN", func(d d) string { return d.Domain }},
-					column[d]{"METADATA ONLY", func(d d) string { return yes(d.MetadataOnly) }},
-					column[d]{"EMITTERS", func(d d) string { return emitters(d) }},
-					column[d]{"TYPES", func(d d) string { return number(d.Types) }},
-					column[d]{"DESCRIPTION", func(d d) string { return d.Description }})
-			}),
-		}),
-		newDomainSet(a), newDomainGrant(a), newDomainRevoke(a),
-	)
-	return cmd
+var domainColumns = cli.Columns{
+	{Flag: "metadata-only", Kind: cli.Bool, Usage: "refuse payloads with a forbidden key (body, content, token, …) at any depth"},
+	{Flag: "restricted", Kind: cli.Bool, Usage: "only roles that tidemark domain grant names may emit; =false: every emitter"},
+	{Flag: "description", Usage: "for people"},
 }
 
-func newDomainSet(a *app) *cobra.Command {
-	var reason, description string
-	var metadataOnly, restricted bool
-	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   "set DOMAIN",
-		Short: "Make a domain or change one",
-	})
-	flags := cmd.Flags()
-	flags.BoolVar(&metadataOnly, "metadata-only", false, "refuse payloads with a forbidden key (body, content, token, …) at any depth")
-	flags.BoolVar(&restricted, "restricted", false, "only the roles of tidemark domain grant may emit into it; =false: every emitter")
-	flags.StringVar(&description, "description", "", "for people")
-	reasonFlag(cmd, &reason)
-	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
-		changes := store.Changes{}
-		if flags.Changed("metadata-only") {
-			changes["metadata_only"] = metadataOnly
-		}
-		if flags.Changed("restricted") {
-			changes["restricted"] = restricted
-		}
-		if flags.Changed("description") {
-			changes["description"] = description
-		}
-		d, err := s.DomainSet(ctx, args[0], changes, reason)
-		if err != nil {
-			return err
-		}
-		return domainShown(s, d)
-	})
-	return cmd
-}
-
-func newDomainGrant(a *app) *cobra.Command {
-	return domainRights(a, "grant", "to", "Let a role emit into a domain, which others may not from then on",
-		func(s *session) domainRight { return s.DomainGrant })
-}
-
-func newDomainRevoke(a *app) *cobra.Command {
-	return domainRights(a, "revoke", "from", "Take back a grant; the domain stays restricted",
-		func(s *session) domainRight { return s.DomainRevoke })
-}
-
-type domainRight func(ctx context.Context, domain, role, reason string) (store.Domain, error)
-
-func domainRights(a *app, use, flag, short string, right func(*session) domainRight) *cobra.Command {
-	var role, reason string
-	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   use + " DOMAIN",
-		Short: short,
-		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			if role == "" {
-				return usagef("which role? --%s ROLE", flag)
-			}
-			d, err := right(s)(ctx, args[0], role, reason)
-			if err != nil {
-				return err
-			}
-			return domainShown(s, d)
-		}),
-	})
-	cmd.Flags().StringVar(&role, flag, "", "the role: a login, or a role with logins as members")
-	reasonFlag(cmd, &reason)
-	return cmd
-}
-
-func domainShown(s *session, d store.Domain) error {
-	if s.json {
-		return s.object(d)
+func domainCommand() cli.Command {
+	return cli.Command{
+		Use: "domain", Short: "Namespaces of event types, and who may emit into them",
+		Example: "  tidemark domain set shop --metadata-only",
+		Sub: []cli.Command{
+			{Use: "list", Short: "List domains", Role: "tidemark_reader", Run: domainList},
+			{
+				Use: "set DOMAIN", Short: "Create or change a domain", Role: "tidemark_admin", Reason: cli.MayGiveReason, Columns: domainColumns,
+				Run: func(ctx context.Context, s *cli.Session) error {
+					changes, err := domainColumns.Changes(s.Flags)
+					if err != nil {
+						return err
+					}
+					d, err := s.DomainSet(ctx, s.Arg(0), changes, s.Reason)
+					return domainShow(s, d, err)
+				},
+			},
+			domainRights("grant", "to", "Let a role emit into a domain; roles without a grant no longer may",
+				func(ctx context.Context, s *cli.Session, role string) (store.Domain, error) {
+					return s.DomainGrant(ctx, s.Arg(0), role, s.Reason)
+				}),
+			domainRights("revoke", "from", "Revoke a grant; the domain stays restricted",
+				func(ctx context.Context, s *cli.Session, role string) (store.Domain, error) {
+					return s.DomainRevoke(ctx, s.Arg(0), role, s.Reason)
+				}),
+		},
 	}
-	return s.facts(
-		fact{"domain", d.Domain}, fact{"metadata only", yes(d.MetadataOnly)}, fact{"emitters", emitters(d)}, fact{"types", number(d.Types)},
-		fact{"description", d.Description})
+}
+
+func domainList(ctx context.Context, s *cli.Session) error {
+	domains, err := s.Domains(ctx)
+	if err != nil {
+		return err
+	}
+	return cli.Table(s.Printer, "no domains; create one: tidemark domain set DOMAIN", domains, "DOMAIN|METADATA ONLY|EMITTERS|TYPES|DESCRIPTION",
+		func(d store.Domain) cli.Row {
+			return cli.Row{d.Domain, d.MetadataOnly, emitters(d), d.Types, d.Description}
+		})
+}
+
+func domainRights(use, flag, short string, change func(context.Context, *cli.Session, string) (store.Domain, error)) cli.Command {
+	var role string
+	return cli.Command{
+		Use: use + " DOMAIN", Short: short, Role: "tidemark_admin", Reason: cli.MayGiveReason,
+		Flags: func(flags *pflag.FlagSet) {
+			flags.StringVar(&role, flag, "", "the `ROLE`: a login, or a role with logins as members")
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			if role == "" {
+				return cli.Usagef("--%s ROLE is required", flag)
+			}
+			d, err := change(ctx, s, role)
+			return domainShow(s, d, err)
+		},
+	}
+}
+
+func domainShow(s *cli.Session, d store.Domain, err error) error {
+	if err != nil {
+		return err
+	}
+	return s.Show(d, "domain", d.Domain, "metadata only", d.MetadataOnly, "emitters", emitters(d), "types", d.Types, "description", d.Description)
 }
 
 // emitters says who may emit into a domain.
 func emitters(d store.Domain) string {
-	switch {
-	case !d.Restricted:
+	if !d.Restricted {
 		return "all"
-	case len(d.Emitters) == 0:
-		return "none but Tidemark and its owner"
 	}
-	return strings.Join(d.Emitters, ", ")
+	return cli.Or(d.Emitters, "only Tidemark and its owner")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/emit"
 	"github.com/tidemarkhq/tidemark/internal/intake"
 	"github.com/tidemarkhq/tidemark/internal/store"
@@ -25,7 +26,17 @@ const (
 	batchBytes = 4 << 20
 )
 
-// lineResult is what became of a line.
+// emitFlags are the flags of tidemark emit beside the fields of an event.
+type emitFlags struct {
+	file             string
+	ndjson           bool
+	cloudEvents      bool
+	ignoreAttributes bool
+	carryOn          bool
+	strict           bool
+}
+
+// lineResult is the result of a line.
 type lineResult struct {
 	Line    int        `json:"line"`
 	EventID *string    `json:"event_id"` // null: nothing was stored
@@ -40,7 +51,7 @@ type lineError struct {
 
 // lineEmitter emits the events of a reader.
 type lineEmitter struct {
-	session *session
+	session *cli.Session
 	reader  *intake.Reader
 	strict  bool
 	carryOn bool
@@ -48,17 +59,17 @@ type lineEmitter struct {
 	read, committed   int // last line
 	accepted, refused int
 	unknown           map[string]unknownType
-	results           []lineResult // not yet told; those that are fine are for JSON only
+	results           []lineResult // not yet printed; good lines only for JSON
 }
 
-// unknownType counts the lines of a type of which nothing is stored.
+// unknownType counts the lines of a type that is not stored.
 type unknownType struct{ lines, first int }
 
-func emitLines(ctx context.Context, s *session, reader *intake.Reader, f emitFlags) error {
+func emitLines(ctx context.Context, s *cli.Session, reader *intake.Reader, f emitFlags) error {
 	e := &lineEmitter{session: s, reader: reader, strict: f.strict, carryOn: f.carryOn, unknown: map[string]unknownType{}}
 	if err := e.run(ctx); err != nil {
 		if e.committed > 0 {
-			return hinted{err, fmt.Sprintf("What is good of lines 1 to %d is emitted.", e.committed)}
+			return cli.Hint(err, fmt.Sprintf("The good lines among 1 to %d are emitted.", e.committed))
 		}
 		return err
 	}
@@ -68,10 +79,10 @@ func emitLines(ctx context.Context, s *session, reader *intake.Reader, f emitFla
 // run emits everything in one transaction, or with carryOn each batch in one of its own.
 func (e *lineEmitter) run(ctx context.Context) error {
 	for more := true; more; {
-		err := pgx.BeginFunc(ctx, e.session.conn, func(tx pgx.Tx) error {
+		err := pgx.BeginFunc(ctx, e.session.Conn, func(tx pgx.Tx) error {
 			for more {
 				batch, bad := e.batch()
-				// Sent even before a bad line, of which the first is to be told.
+				// Sent even before a bad line: the first line that the database refuses is the one to report.
 				if err := e.send(ctx, tx, batch); err != nil {
 					return err
 				}
@@ -87,15 +98,12 @@ func (e *lineEmitter) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := e.tell(); err != nil {
-			return err
-		}
+		e.report()
 	}
 	return nil
 }
 
-// batch reads the next events, up to the error that ends the work: io.EOF, what is
-// wrong with a line if that is the end, or with the input.
+// batch reads the next events, up to the error that ends the work: io.EOF, a bad line without carryOn, or a failure to read.
 func (e *lineEmitter) batch() (items []intake.Item, err error) {
 	for size := 0; len(items) < batchLines && size < batchBytes; {
 		item, err := e.reader.Next()
@@ -117,8 +125,8 @@ func (e *lineEmitter) batch() (items []intake.Item, err error) {
 	return items, nil
 }
 
-// send emits a batch. Lines whose payloads do not fit are known; where the database refuses the batch, its halves are sent,
-// down to the lines that are refused, earlier ones first.
+// send emits a batch. Lines whose payloads do not fit are known. If the database refuses the batch, its halves are sent, down
+// to the lines that are refused, earlier ones first.
 func (e *lineEmitter) send(ctx context.Context, tx pgx.Tx, items []intake.Item) error {
 	if len(items) == 0 {
 		return nil
@@ -145,7 +153,7 @@ func (e *lineEmitter) send(ctx context.Context, tx pgx.Tx, items []intake.Item) 
 // sendFitting refuses the items that do not fit, and emits the others.
 func (e *lineEmitter) sendFitting(ctx context.Context, tx pgx.Tx, items []intake.Item, misfits emit.Misfits) error {
 	if !e.carryOn {
-		// The first line that is refused is told, and the database may refuse an earlier one.
+		// The first refused line is reported, and the database may refuse an earlier one.
 		items, misfits = items[:misfits[0].Position], misfits[:1]
 	}
 	var fitting, unfit []intake.Item
@@ -161,7 +169,7 @@ func (e *lineEmitter) sendFitting(ctx context.Context, tx pgx.Tx, items []intake
 	}
 	for i, item := range unfit {
 		alone := *misfits[i]
-		alone.Position = 0 // in a batch of ours
+		alone.Position = 0 // it counts in our batch
 		if err := e.refuse(item.Line, tidemark.AsError(&alone)); err != nil {
 			return err
 		}
@@ -169,8 +177,8 @@ func (e *lineEmitter) sendFitting(ctx context.Context, tx pgx.Tx, items []intake
 	return nil
 }
 
-// emit emits all of the items or, with an error, none: the transaction goes on. What is refused leaves no trace, so that
-// with strict the database refuses the types that it does not know.
+// emit emits all of the items or, with an error, none; the transaction continues. A refusal leaves nothing behind, so with
+// strict the database can refuse the types that it does not know.
 func (e *lineEmitter) emit(ctx context.Context, tx pgx.Tx, items []intake.Item) (ids []*string, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) (err error) {
 		db := store.New(savepoint)
@@ -178,7 +186,7 @@ func (e *lineEmitter) emit(ctx context.Context, tx pgx.Tx, items []intake.Item) 
 		if e.strict {
 			one, many = db.EmitStrict, db.EmitManyStrict
 		}
-		if len(items) == 1 { // so that the error names no position in a batch of ours
+		if len(items) == 1 { // so that the error names no position in our batch
 			id, err := one(ctx, items[0].Event)
 			ids = []*string{id}
 			return err
@@ -193,8 +201,8 @@ func (e *lineEmitter) emit(ctx context.Context, tx pgx.Tx, items []intake.Item) 
 	return ids, err
 }
 
-// isRefusal tells whether the error is the fault of an event: a rule of ours, data
-// that PostgreSQL cannot hold (22), or too much of it (54).
+// isRefusal tells whether the error is the fault of an event: a rule of Tidemark, data that PostgreSQL cannot hold (22), or
+// too much of it (54).
 func isRefusal(err error) bool {
 	if _, ok := emit.AsMisfits(err); ok {
 		return true
@@ -212,13 +220,13 @@ func (e *lineEmitter) stored(items []intake.Item, ids []*string) {
 			u := e.unknown[name]
 			e.unknown[name] = unknownType{u.lines + 1, cmp.Or(u.first, item.Line)}
 		}
-		if e.session.json {
+		if e.session.JSON {
 			e.results = append(e.results, lineResult{Line: item.Line, EventID: ids[i]})
 		}
 	}
 }
 
-// refuse notes a line with carryOn, and without it is the end.
+// refuse records a refused line. Without carryOn it is the end.
 func (e *lineEmitter) refuse(line int, err error) error {
 	refused := lineError{Message: err.Error()}
 	var ours *tidemark.Error
@@ -230,44 +238,48 @@ func (e *lineEmitter) refuse(line int, err error) error {
 		refused = lineError{pgErr.Code, pgErr.Message, pgErr.Hint}
 	}
 	if !e.carryOn {
-		return hinted{
-			&tidemark.Error{Code: refused.Code, Message: fmt.Sprintf("line %d: %s", line, refused.Message)},
-			strings.TrimSpace(refused.Hint + " Nothing was emitted; --continue emits the good lines."),
-		}
+		return cli.Hint(&tidemark.Error{Code: refused.Code, Message: fmt.Sprintf("line %d: %s", line, refused.Message)},
+			strings.TrimSpace(refused.Hint+" Nothing was emitted; --continue emits the good lines."))
 	}
 	e.refused++
 	e.results = append(e.results, lineResult{Line: line, Error: &refused})
 	return nil
 }
 
-// tell gives the results, which are committed by now, in the order of the lines.
-func (e *lineEmitter) tell() error {
+// report prints the results, which are committed by now, in the order of the lines.
+func (e *lineEmitter) report() {
 	e.committed = e.read
 	slices.SortStableFunc(e.results, func(a, b lineResult) int { return a.Line - b.Line })
 	for _, r := range e.results {
-		if !e.session.json {
-			e.session.note("%s: line %d: %s", r.Error.Code, r.Line, r.Error.Message)
-		} else if err := e.session.object(r); err != nil {
-			return err
+		if e.session.JSON {
+			e.session.Object(r)
+		} else {
+			e.session.Note("%s: line %d: %s", r.Error.Code, r.Line, r.Error.Message)
 		}
 	}
 	e.results = nil
-	return nil
 }
 
 func (e *lineEmitter) summary() error {
 	for _, name := range slices.Sorted(maps.Keys(e.unknown)) {
 		u := e.unknown[name]
-		e.session.note("nothing was stored of %s (the first is line %d): the type %s is not registered or not enabled",
-			count(u.lines, "line", "lines"), u.first, name)
+		e.session.Note("%s not stored (the first is line %d): the type %s is not registered or not enabled",
+			cli.Count(u.lines, "line was", "lines were"), u.first, name)
 	}
-	if !e.session.json {
-		if err := e.session.linef("%s accepted, %d refused", count(e.accepted, "line", "lines"), e.refused); err != nil {
-			return err
-		}
+	if !e.session.JSON {
+		e.session.Line("%s accepted, %d refused", cli.Count(e.accepted, "line"), e.refused)
 	}
 	if e.refused > 0 {
-		return fmt.Errorf("%s refused", count(e.refused, "line was", "lines were"))
+		return fmt.Errorf("%s refused", cli.Count(e.refused, "line was", "lines were"))
 	}
 	return nil
+}
+
+// badEvent gives an event that was refused before it reached the database the code that the database has for it.
+func badEvent(err error) error {
+	refused := &tidemark.Error{Code: "TM002", Message: err.Error(), Hint: "See tidemark emit --help."}
+	if errors.Is(err, intake.ErrAttribute) {
+		refused.Hint = "--ignore-attributes drops such attributes."
+	}
+	return refused
 }

@@ -2,135 +2,87 @@ package main
 
 import (
 	"context"
-	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/tidemarkhq/tidemark/internal/store"
+	"github.com/tidemarkhq/tidemark/internal/cli"
 )
 
-func newFinding(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "finding", Short: "What needs somebody's attention"}
-	cmd.AddCommand(newFindingList(a), newFindingShow(a), newFindingAck(a))
-	return cmd
+func findingCommand() cli.Command {
+	return cli.Command{
+		Use: "finding", Short: "Problems that Tidemark has found", Example: "  tidemark finding list",
+		Sub: []cli.Command{findingList(), {Use: "show ID", Short: "Show a finding, what it means and what to do", Role: "tidemark_reader", Run: findingShow}, findingAck()},
+	}
 }
 
-func newFindingList(a *app) *cobra.Command {
+func findingList() cli.Command {
 	var closed bool
 	var limit int
-	cmd := needs("tidemark_reader", &cobra.Command{
-		Use:   "list",
-		Short: "List open findings, worst first",
-	})
-	cmd.Flags().BoolVar(&closed, "closed", false, "those that are over instead, newest first")
-	cmd.Flags().IntVar(&limit, "limit", 100, "of the closed ones at most so many; 0: all")
-	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, _ []string) error {
-		if limit < 0 {
-			return usagef("--limit must not be negative")
-		}
-		all, err := s.OpenFindings(ctx)
-		if closed {
-			all, err = s.ClosedFindings(ctx, limit)
-		}
-		if err != nil {
-			return err
-		}
-		return findingTable(s, all)
-	})
-	return cmd
-}
-
-func findingTable(s *session, all []store.Finding) error {
-	type f = store.Finding
-	return rows(s.printer, "no findings", all,
-		column[f]{"SEVERITY", func(f f) string { return f.Severity }},
-		column[f]{"ID", func(f f) string { return number(f.ID) }},
-		column[f]{"FINDING", func(f f) string { return f.Kind }},
-		column[f]{"SUBJECT", func(f f) string { return f.Subject }},
-		column[f]{"OPENED", func(f f) string { return s.age(f.OpenedAt) }},
-		column[f]{"SEEN", func(f f) string { return count(int(f.Count), "time", "times") }},
-		column[f]{"STATE", func(f f) string {
-			switch {
-			case f.ClosedAt != nil:
-				return "closed " + s.age(*f.ClosedAt)
-			case f.AckedBy != nil:
-				return "acked by " + *f.AckedBy
-			default:
-				return "open"
+	return cli.Command{
+		Use: "list", Short: "List open findings, worst first", Role: "tidemark_reader",
+		Flags: func(flags *pflag.FlagSet) {
+			flags.BoolVar(&closed, "closed", false, "the closed ones instead, newest first")
+			flags.IntVar(&limit, "limit", 100, "of the closed ones at most this many; 0: all")
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			if limit < 0 {
+				return cli.Usagef("--limit must not be negative")
 			}
-		}},
-		column[f]{"DETAIL", func(f f) string { return cut(f.Detail, 100) }})
-}
-
-func newFindingShow(a *app) *cobra.Command {
-	return needs("tidemark_reader", &cobra.Command{
-		Use:   "show ID",
-		Short: "Show a finding, what it means and what to do",
-		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			id, err := findingID(args[0])
+			all, err := s.OpenFindings(ctx)
+			if closed {
+				all, err = s.ClosedFindings(ctx, limit)
+			}
 			if err != nil {
 				return err
 			}
-			f, err := s.Finding(ctx, id)
-			if err != nil {
-				return err
-			}
-			return findingShow(s, f)
-		}),
-	})
+			return cli.FindingTable(s, all)
+		},
+	}
 }
 
-func findingShow(s *session, f store.Finding) error {
-	if s.json {
-		return s.object(f)
+func findingShow(ctx context.Context, s *cli.Session) error {
+	id, err := cli.ID("finding", s.Arg(0))
+	if err != nil {
+		return err
+	}
+	f, err := s.Finding(ctx, id)
+	if err != nil {
+		return err
 	}
 	state, acked := "open", ""
 	if f.ClosedAt != nil {
-		state = "closed " + utc(*f.ClosedAt)
+		state = "closed " + cli.Cell(f.ClosedAt)
 	}
 	if f.AckedAt != nil {
-		acked = text(f.AckedBy) + ", " + utc(*f.AckedAt) + ": " + text(f.AckNote)
+		acked = cli.Cell(f.AckedBy) + ", " + cli.Cell(f.AckedAt) + ": " + cli.Cell(f.AckNote)
 	}
-	e := explain(f.Kind)
-	return s.facts(
-		fact{"finding", number(f.ID)}, fact{"kind", f.Kind}, fact{"subject", f.Subject}, fact{"severity", f.Severity}, fact{"state", state},
-		fact{"opened", utc(f.OpenedAt) + ", " + s.age(f.OpenedAt)}, fact{"last seen", utc(f.LastSeenAt) + ", " + s.age(f.LastSeenAt)},
-		fact{"seen", count(int(f.Count), "time", "times")}, fact{"acknowledged", acked}, fact{"detail", f.Detail},
-		fact{"means", e.means}, fact{"do", e.do}, fact{"next", e.command(f.Subject)})
+	e := cli.ExplainFinding(f.Kind)
+	return s.Show(f, "finding", f.ID, "kind", f.Kind, "subject", f.Subject, "severity", f.Severity, "state", state, "opened", s.At(f.OpenedAt),
+		"last seen", s.At(f.LastSeenAt), "seen", cli.Count(f.Count, "time"), "acknowledged", acked, "detail", f.Detail,
+		"means", e.Means, "do", e.Do, "next", e.Next(f.Subject))
 }
 
-func newFindingAck(a *app) *cobra.Command {
+func findingAck() cli.Command {
 	var note string
-	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   "ack ID",
-		Short: "Say that somebody knows of a finding; it stays open until it is over",
-	})
-	cmd.Flags().StringVar(&note, "note", "", "who looks after it, or why it may stay; goes to the audit")
-	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
-		id, err := findingID(args[0])
-		if err != nil {
-			return err
-		}
-		if strings.TrimSpace(note) == "" {
-			return usagef("--note is needed: others read it")
-		}
-		f, err := s.FindingAck(ctx, id, note)
-		if err != nil {
-			return err
-		}
-		if s.json {
-			return s.object(f)
-		}
-		return s.linef("finding %d: acknowledged by %s, still open", f.ID, text(f.AckedBy))
-	})
-	return cmd
-}
-
-func findingID(text string) (int64, error) {
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, usagef("%q is not the number of a finding", text)
+	return cli.Command{
+		Use: "ack ID", Short: "Acknowledge a finding; it stays open until the problem is over", Role: "tidemark_admin",
+		Flags: func(flags *pflag.FlagSet) {
+			flags.StringVar(&note, "note", "", "who deals with it, or why it may stay; the audit records it (required)")
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			id, err := cli.ID("finding", s.Arg(0))
+			if err != nil {
+				return err
+			}
+			if strings.TrimSpace(note) == "" {
+				return cli.Usagef("--note is required: your colleagues read it")
+			}
+			f, err := s.FindingAck(ctx, id, note)
+			if err != nil {
+				return err
+			}
+			return s.Result(f, "finding %d: acknowledged by %s, still open", f.ID, cli.Cell(f.AckedBy))
+		},
 	}
-	return id, nil
 }

@@ -3,73 +3,50 @@ package main
 import (
 	"context"
 
-	"github.com/spf13/cobra"
-
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-func newGate(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "gate",
-		Short: "The switches that workers obey within a second",
-		Long: `The switches that workers obey within a second: routes.enabled for all of them, and
-worker.NAME.enabled for each. Both must be open for a worker to run. A fresh one is closed.
-domain.NAME.enabled is for the events of one domain: while it is closed they wait, and the others go on. A domain
-has such a gate once it was opened or closed for the first time.`,
+func gateCommand() cli.Command {
+	return cli.Command{
+		Use: "gate", Short: "Switches that workers obey within a second",
+		Long: `Switches that workers obey within a second. A worker runs while routes.enabled and its own worker.NAME.enabled are both
+open; a new gate is closed. While domain.NAME.enabled is closed, the events of that domain wait and the others go on; a
+domain has such a gate once it was opened or closed for the first time.`,
+		Example: "  tidemark gate close routes.enabled --reason 'target is down'",
+		Sub: []cli.Command{
+			{Use: "list", Short: "List gates", Role: "tidemark_reader", Run: gateList},
+			gateSet("open", "Open a gate", true),
+			gateSet("close", "Close a gate", false),
+		},
 	}
-	cmd.AddCommand(
-		needs("tidemark_reader", &cobra.Command{Use: "list", Short: "List gates", RunE: a.withSchema(gateList)}),
-		newGateSet(a, "open", "Open a gate", true),
-		newGateSet(a, "close", "Close a gate", false),
-	)
-	return cmd
 }
 
-func gateList(ctx context.Context, s *session, _ []string) error {
+func gateList(ctx context.Context, s *cli.Session) error {
 	gates, err := s.Gates(ctx)
 	if err != nil {
 		return err
 	}
-	type g = store.Gate
-	return rows(s.printer, "no gates", gates,
-		column[g]{"GATE", func(g g) string { return g.Gate }},
-		column[g]{"STATE", func(g g) string { return openOrClosed(g.Open) }},
-		column[g]{"CHANGED", func(g g) string { return s.ageOr(g.ChangedAt, "never") }},
-		column[g]{"BY", func(g g) string { return text(g.ChangedBy) }},
-		column[g]{"REASON", func(g g) string { return text(g.Reason) }})
+	return cli.Table(s.Printer, "no gates", gates, "GATE|STATE|CHANGED|BY|REASON", func(g store.Gate) cli.Row {
+		return cli.Row{g.Gate, cli.Open(g.Open), s.AgeOr(g.ChangedAt, "never"), g.ChangedBy, g.Reason}
+	})
 }
 
-func openOrClosed(open bool) string {
-	if open {
-		return "open"
-	}
-	return "closed"
-}
-
-func newGateSet(a *app, name, short string, open bool) *cobra.Command {
-	var reason string
-	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   name + " GATE",
-		Short: short,
-		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			err := s.inTx(ctx, func(db *store.DB) error {
-				if err := db.GateSet(ctx, args[0], open, reason); err != nil || !open {
-					return err
+func gateSet(name, short string, open bool) cli.Command {
+	return cli.Command{
+		Use: name + " GATE", Short: short, Role: "tidemark_admin", Reason: cli.MayGiveReason,
+		Run: func(ctx context.Context, s *cli.Session) error {
+			gate := s.Arg(0)
+			_, err := cli.InTx(ctx, s, func(db *store.DB) (any, error) {
+				if err := db.GateSet(ctx, gate, open, s.Reason); err != nil || !open {
+					return nil, err
 				}
-				return tellOutlooks(ctx, s, db, args[0])
+				return nil, cli.TellOutlooks(ctx, s, db, gate)
 			})
 			if err != nil {
 				return err
 			}
-			if s.json {
-				return s.object(struct {
-					Gate string `json:"gate"`
-					Open bool   `json:"open"`
-				}{args[0], open})
-			}
-			return s.linef("gate %s: %s", args[0], openOrClosed(open))
-		}),
-	})
-	reasonFlag(cmd, &reason)
-	return cmd
+			return s.Result(cli.Fields{"gate", gate, "open", open}, "gate %s: %s", gate, cli.Open(open))
+		},
+	}
 }

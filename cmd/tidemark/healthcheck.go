@@ -13,44 +13,41 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/config"
 )
 
-// healthTimeout is below the 30 s that Docker waits, and above the daemon's own timeouts
-// for its checks.
+// healthTimeout is below the 30 s that Docker waits, and above the daemon's timeouts of its own checks.
 const healthTimeout = 3 * time.Second
 
-func newHealthcheck(a *app) *cobra.Command {
+func healthcheckCommand() cli.Command {
 	var file, address string
 	var live bool
-	cmd := &cobra.Command{
-		Use:   "healthcheck",
-		Short: "Ask a daemon whether it is ready, for images without a shell",
-		Long: `Ask a daemon whether it is ready, or with --live whether its process must be started
-anew, and print its answer. The exit status is 0 or 1.`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := a.printer(cmd)
-			if err != nil {
-				return err
-			}
+	return cli.Command{
+		Use: "healthcheck", Short: "Ask a daemon whether it is ready, for images without a shell", Needs: cli.Nothing,
+		Long: `Ask a daemon whether it is ready, or with --live whether its process must be restarted, and print its answer. The exit
+status is 0 or 1.`,
+		Example: "  tidemark healthcheck --url http://127.0.0.1:9321",
+		Flags: func(flags *pflag.FlagSet) {
+			flags.StringVar(&address, "url", "", "the daemon's admin server; default: that of the configuration")
+			flags.BoolVar(&live, "live", false, "ask /livez instead of /readyz")
+			cli.ConfigFlag(flags, &file)
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
 			if address == "" {
-				c, err := a.loadConfig(p, file)
+				c, err := s.LoadConfig(file)
 				if err != nil {
 					return err
 				}
 				if address = adminURL(c.Admin); address == "" {
-					return hinted{errors.New("the admin server is off: admin.listen is empty"), "Name another with --url."}
+					return cli.Hint(errors.New("the admin server is off: admin.listen is empty"), "Name another with --url.")
 				}
 			}
-			return healthcheck(cmd.Context(), p, address, live)
+			return healthcheck(ctx, s.Printer, address, live)
 		},
 	}
-	cmd.Flags().StringVar(&address, "url", "", "the daemon's admin server; default: that of the configuration")
-	cmd.Flags().BoolVar(&live, "live", false, "ask /livez and not /readyz")
-	configFlag(cmd, &file)
-	return cmd
 }
 
 // adminURL is where this host reaches a server that listens as the configuration says.
@@ -68,34 +65,28 @@ func adminURL(c config.Admin) string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-func healthcheck(ctx context.Context, p *printer, address string, live bool) error {
+func healthcheck(ctx context.Context, p *cli.Printer, address string, live bool) error {
 	at, err := url.Parse(address)
 	if err != nil || (at.Scheme != "http" && at.Scheme != "https") || at.Host == "" {
-		return usagef("--url must be http://HOST:PORT")
+		return cli.Usagef("--url must be http://HOST:PORT")
 	}
-	page, wrong := "readyz", "not ready"
-	if live {
-		page, wrong = "livez", "not alive"
-	}
-	at = at.JoinPath(page)
-	status, body, err := ask(ctx, at, p.json)
+	at = at.JoinPath(cli.Choose(live, "livez", "readyz"))
+	status, body, err := ask(ctx, at, p.JSON)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
-		// Not wrapped: the loss of a connection has the status of the database's.
+		// Not wrapped: a lost connection has the exit status of the database's.
 		return fmt.Errorf("cannot ask %s: %s", at.Redacted(), err.Error())
 	}
-	if p.json && !json.Valid(body) {
+	if p.JSON && !json.Valid(body) {
 		return fmt.Errorf("%s answers %d, and not as a daemon does", at.Redacted(), status)
 	}
 	for line := range strings.Lines(string(body)) {
-		if err := p.linef("%s", strings.TrimRight(line, "\r\n")); err != nil {
-			return err
-		}
+		p.Line("%s", strings.TrimRight(line, "\r\n"))
 	}
 	if status != http.StatusOK {
-		return fmt.Errorf("%s: %d %s", wrong, status, http.StatusText(status))
+		return fmt.Errorf("not %s: %d %s", cli.Choose(live, "alive", "ready"), status, http.StatusText(status))
 	}
 	return nil
 }
@@ -111,7 +102,7 @@ func ask(ctx context.Context, at *url.URL, asJSON bool) (status int, body []byte
 		request.Header.Set("Accept", "application/json")
 	}
 	client := http.Client{
-		// No proxy: it is about this host, whatever HTTP_PROXY says.
+		// No proxy: the question is about this host, whatever HTTP_PROXY says.
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

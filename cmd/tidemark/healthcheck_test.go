@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tidemarkhq/tidemark/internal/admin"
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/config"
 )
 
@@ -74,7 +75,7 @@ func TestAskTakesTheAnswerAsItIs(t *testing.T) {
 	}))
 	defer server.Close()
 	var out strings.Builder
-	p := &printer{out: &out}
+	p := &cli.Printer{Out: &out}
 	err := healthcheck(t.Context(), p, server.URL, false)
 	if err == nil || err.Error() != "not ready: 302 Found" || out.Len() > 70<<10*len("·") {
 		t.Error(err, out.Len())
@@ -92,7 +93,7 @@ func TestHealthcheckGivesUp(t *testing.T) {
 	}
 	defer listener.Close()
 	start := time.Now()
-	err = healthcheck(t.Context(), &printer{out: &strings.Builder{}}, "http://"+listener.Addr().String(), true)
+	err = healthcheck(t.Context(), &cli.Printer{Out: &strings.Builder{}}, "http://"+listener.Addr().String(), true)
 	if err == nil || !strings.HasSuffix(err.Error(), "/livez: context deadline exceeded") || time.Since(start) < healthTimeout {
 		t.Error(err, time.Since(start))
 	}
@@ -112,7 +113,7 @@ func TestHealthcheckEndsWithItsContext(t *testing.T) {
 			conn.Close()
 		}
 	}()
-	if err := healthcheck(ctx, &printer{out: &strings.Builder{}}, "http://"+listener.Addr().String(), false); !errors.Is(err, context.Canceled) {
+	if err := healthcheck(ctx, &cli.Printer{Out: &strings.Builder{}}, "http://"+listener.Addr().String(), false); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

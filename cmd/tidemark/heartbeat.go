@@ -2,143 +2,100 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-func newHeartbeat(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "heartbeat",
-		Short: "Executors that are to give signs of life",
-		Long: `Executors that are to give signs of life: workers and daemons by themselves, anything else once it is
-registered, by "tidemark beat", or with plain SQL:
+func heartbeatCommand() cli.Command {
+	return cli.Command{
+		Use: "heartbeat", Short: "Executors whose heartbeats Tidemark watches",
+		Long: `Executors whose heartbeats Tidemark watches. Workers and daemons send them by themselves. Anything else sends them once it
+is registered, with tidemark beat or in plain SQL:
 
   select tidemark.heartbeat_write('nightly_export', 'ok', '{"rows": 7}');
 
-Whoever is silent for longer than its threshold is told by an event system/queue_worker_silent and a finding.`,
+An executor that is silent for longer than its threshold opens a finding and emits an event system/queue_worker_silent.`,
+		Example: "  tidemark heartbeat register nightly_export --every 24h --threshold 26h",
+		Sub: []cli.Command{
+			{Use: "list", Short: "List executors and their last heartbeats", Role: "tidemark_reader", Run: heartbeatList},
+			heartbeatRegister(),
+			{
+				Use: "deregister EXECUTOR", Short: "Forget an executor that will not come back", Role: "tidemark_admin", Reason: cli.MayGiveReason,
+				Run: func(ctx context.Context, s *cli.Session) error {
+					if err := s.HeartbeatDeregister(ctx, s.Arg(0), s.Reason); err != nil {
+						return err
+					}
+					return s.Result(cli.Fields{"executor_id", s.Arg(0)}, "executor %s: forgotten", s.Arg(0))
+				},
+			},
+		},
 	}
-	cmd.AddCommand(
-		needs("tidemark_reader", &cobra.Command{Use: "list", Short: "List executors and when they last beat", RunE: a.withSchema(heartbeatList)}),
-		newHeartbeatRegister(a), newHeartbeatDeregister(a),
-	)
-	return cmd
 }
 
-func heartbeatList(ctx context.Context, s *session, _ []string) error {
+func heartbeatList(ctx context.Context, s *cli.Session) error {
 	all, err := s.Heartbeats(ctx)
 	if err != nil {
 		return err
 	}
-	type h = store.Heartbeat
-	return rows(s.printer, "no executors", all,
-		column[h]{"EXECUTOR", func(h h) string { return h.ExecutorID }},
-		column[h]{"KIND", func(h h) string { return h.Kind }},
-		column[h]{"STATE", heartbeatState},
-		column[h]{"LAST BEAT", func(h h) string {
-			if h.LastBeatAt == nil {
-				return "never"
-			}
-			return span(max(s.now.Sub(*h.LastBeatAt), 0)) + " ago"
-		}},
-		column[h]{"SAID", func(h h) string { return cut(h.LastStatus, 40) }},
-		column[h]{"EVERY", func(h h) string { return whole(h.CadenceSeconds) }},
-		column[h]{"SILENT AFTER", func(h h) string { return whole(h.ThresholdSeconds) }},
-		column[h]{"BEATS", func(h h) string { return number(h.TicksTotal) }})
+	return cli.Table(s.Printer, "no executors", all, "EXECUTOR|KIND|STATE|LAST BEAT|SAID|EVERY|SILENT AFTER|BEATS", func(h store.Heartbeat) cli.Row {
+		state := h.State
+		if h.Excuse != nil {
+			state += ": " + *h.Excuse
+		}
+		return cli.Row{
+			h.ExecutorID, h.Kind, state, s.AgeOr(h.LastBeatAt, "never"), cli.Cut(h.LastStatus, 40),
+			exact(h.CadenceSeconds), exact(h.ThresholdSeconds), h.TicksTotal,
+		}
+	})
 }
 
-func heartbeatState(h store.Heartbeat) string {
-	if h.Excuse != nil {
-		return h.State + ": " + *h.Excuse
-	}
-	return h.State
-}
+// exact is a number of seconds as a duration.
+func exact(seconds int) string { return (time.Duration(seconds) * time.Second).String() }
 
-func whole(seconds int) string { return (time.Duration(seconds) * time.Second).String() }
-
-func newHeartbeatRegister(a *app) *cobra.Command {
+func heartbeatRegister() cli.Command {
 	var r store.Registration
-	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   "register EXECUTOR",
-		Short: "Register an executor, or change what is expected of it",
-	})
-	flags := cmd.Flags()
-	flags.StringVar(&r.Kind, "kind", "", "kind, one of the table tidemark.heartbeat_kind; none: as it is, and external_worker for a new one")
-	flags.DurationVar(&r.Cadence, "every", time.Minute, "a beat is expected this often, in whole seconds")
-	flags.DurationVar(&r.Threshold, "threshold", 0, "silent when none came for longer; 0: three times --every")
-	flags.StringSliceVar(&r.DomainScope, "domains", nil, "domains that it covers; none: all")
-	flags.StringVar(&r.Payload, "payload", "", "small facts, as a JSON object")
-	reasonFlag(cmd, &r.Reason)
-	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
-		r.ExecutorID = args[0]
-		h, err := s.HeartbeatRegister(ctx, r)
-		if err != nil {
-			return err
-		}
-		if s.json {
-			return s.object(h)
-		}
-		with := fmt.Sprintf("tidemark beat %s, or: select tidemark.heartbeat_write(%s);", h.ExecutorID, literal(h.ExecutorID))
-		if h.Worker != nil {
-			with = "its passes: tidemark worker run " + *h.Worker + ", or a daemon"
-		}
-		return s.facts(
-			fact{"executor", h.ExecutorID}, fact{"kind", h.Kind}, fact{"domains", firstOf(strings.Join(h.DomainScope, ", "), "all")},
-			fact{"every", whole(h.CadenceSeconds)}, fact{"silent after", whole(h.ThresholdSeconds)},
-			fact{"beats with", with})
-	})
-	return cmd
-}
-
-func newHeartbeatDeregister(a *app) *cobra.Command {
-	var reason string
-	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   "deregister EXECUTOR",
-		Short: "Forget an executor that will not come back",
-	})
-	reasonFlag(cmd, &reason)
-	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
-		if err := s.HeartbeatDeregister(ctx, args[0], reason); err != nil {
-			return err
-		}
-		if s.json {
-			return s.object(struct {
-				ExecutorID string `json:"executor_id"`
-			}{args[0]})
-		}
-		return s.linef("executor %s: forgotten", args[0])
-	})
-	return cmd
-}
-
-func newStaleCheck(a *app) *cobra.Command {
-	return needs("tidemark_executor", &cobra.Command{
-		Use:   "stale-check",
-		Short: "Look for executors that have fallen silent; every daemon does so every 10 seconds",
-		RunE: a.withSchema(func(ctx context.Context, s *session, _ []string) error {
-			all, err := staleCheck(ctx, s)
+	return cli.Command{
+		Use: "register EXECUTOR", Short: "Register an executor, or change what is expected of it", Role: "tidemark_admin", Reason: cli.MayGiveReason,
+		Flags: func(flags *pflag.FlagSet) {
+			flags.StringVar(&r.Kind, "kind", "", "a kind of the table tidemark.heartbeat_kind; default: unchanged, and external_worker for a new one")
+			flags.DurationVar(&r.Cadence, "every", time.Minute, "how often a heartbeat is expected, in whole seconds")
+			flags.DurationVar(&r.Threshold, "threshold", 0, "silence that raises an alert; 0: three times --every")
+			flags.StringSliceVar(&r.DomainScope, "domains", nil, "domains that it covers; none: all")
+			flags.StringVar(&r.Payload, "payload", "", "small facts, as a JSON object")
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			r.ExecutorID, r.Reason = s.Arg(0), s.Reason
+			h, err := s.HeartbeatRegister(ctx, r)
 			if err != nil {
 				return err
 			}
-			type e = store.Silence
-			return rows(s.printer, "nobody is silent", all,
-				column[e]{"EXECUTOR", func(e e) string { return e.ExecutorID }},
-				column[e]{"STATE", func(e e) string { return e.State }},
-				column[e]{"SEVERITY", func(e e) string { return e.Severity }},
-				column[e]{"FOR", func(e e) string { return seconds(e.AgeSeconds) }},
-				column[e]{"SAID", func(e e) string { return cut(text(e.LastStatus), 40) }},
-				column[e]{"EVENT", func(e e) string { return text(e.EventID) }})
-		}),
-	})
+			with := "tidemark beat " + h.ExecutorID + ", or: select tidemark.heartbeat_write(" + cli.Literal(h.ExecutorID) + ");"
+			if h.Worker != nil {
+				with = "its passes: tidemark worker run " + *h.Worker + ", or a daemon"
+			}
+			return s.Show(h, "executor", h.ExecutorID, "kind", h.Kind, "domains", cli.Or(h.DomainScope, "all"), "every", exact(h.CadenceSeconds),
+				"silent after", exact(h.ThresholdSeconds), "beats with", with)
+		},
+	}
 }
 
-func staleCheck(ctx context.Context, s *session) (all []store.Silence, err error) {
-	return all, s.inTx(ctx, func(db *store.DB) error {
-		all, err = db.StaleCheck(ctx)
-		return err
-	})
+func staleCheckCommand() cli.Command {
+	return cli.Command{
+		Use: "stale-check", Short: "Check for executors that have fallen silent", Role: "tidemark_executor",
+		Long:    "Check for executors that have fallen silent, as every daemon does every 10 seconds.",
+		Example: "  tidemark stale-check",
+		Run: func(ctx context.Context, s *cli.Session) error {
+			all, err := cli.InTx(ctx, s, func(db *store.DB) ([]store.Silence, error) { return db.StaleCheck(ctx) })
+			if err != nil {
+				return err
+			}
+			return cli.Table(s.Printer, "no executor is silent", all, "EXECUTOR|STATE|SEVERITY|FOR|SAID|EVENT", func(e store.Silence) cli.Row {
+				return cli.Row{e.ExecutorID, e.State, e.Severity, cli.Seconds(e.AgeSeconds), cli.Cut(cli.Cell(e.LastStatus), 40), e.EventID}
+			})
+		},
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/devpg"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -292,31 +293,19 @@ func TestEveryFindingIsExplained(t *testing.T) {
 	}
 	page := read(t, "../../docs/operations.md")
 	for kind := range opened {
-		if _, known := findingKinds[kind]; !known {
+		if _, known := cli.Findings[kind]; !known {
 			t.Errorf("doctor does not know %s", kind)
 		}
 	}
-	for kind := range findingKinds {
+	for kind := range cli.Findings {
 		if !regexp.MustCompile("\\| `" + kind + "` \\| \\w").MatchString(page) {
 			t.Errorf("docs/operations.md does not tell of %s, or not how bad it is", kind)
 		}
 	}
 	for _, m := range regexp.MustCompile(`(?m)^select '(\w+)' as kind|^select '(\w+)', `).FindAllStringSubmatch(read(t, "../../sql/code/liveness/queue_health.sql"), -1) {
-		if kind := m[1] + m[2]; kind != "finding" && healthKinds[kind].next == "" {
+		if kind := m[1] + m[2]; kind != "finding" && cli.Health[kind].Next("") == "" {
 			t.Errorf("doctor does not know rows of the kind %s", kind)
 		}
-	}
-}
-
-func TestPaint(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	p := &printer{out: &out, colour: true}
-	if err := p.align([][]string{{"STATUS", "WHAT"}, {"bad", "x"}, {"ok"}, {"other", "bad"}}); err != nil {
-		t.Fatal(err)
-	}
-	if want := "STATUS  WHAT\n\x1b[31mbad\x1b[0m     x\n\x1b[32mok\x1b[0m\nother  bad\n"; out.String() != want {
-		t.Errorf("got %q", out.String())
 	}
 }
 

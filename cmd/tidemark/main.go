@@ -1,4 +1,4 @@
-// Command tidemark installs, feeds, runs and looks after a Tidemark database.
+// Command tidemark installs, feeds, runs and observes Tidemark in a PostgreSQL database.
 package main
 
 import (
@@ -6,16 +6,18 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/tidemarkhq/tidemark/internal/cli"
 )
+
+// version is set by the linker in releases: -X main.version=v1.2.3.
+var version string
 
 func main() { os.Exit(run()) }
 
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second signal ends the process at once.
-	context.AfterFunc(ctx, stop)
-
-	cmd, err := newRoot().ExecuteContextC(ctx)
-	return report(cmd, err)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	return cli.Run(ctx, newRoot())
 }

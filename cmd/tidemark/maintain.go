@@ -3,25 +3,24 @@ package main
 import (
 	"context"
 
-	"github.com/spf13/cobra"
-
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-func newMaintain(a *app) *cobra.Command {
-	return needs("tidemark_executor", &cobra.Command{
-		Use:   "maintain",
-		Short: "Make partitions ahead, drop those past retention that nobody needs; call it every minute",
-		RunE: a.withSchema(func(ctx context.Context, s *session, _ []string) error {
+func maintainCommand() cli.Command {
+	return cli.Command{
+		Use: "maintain", Short: "Create partitions ahead of time and drop expired ones", Role: "tidemark_executor",
+		Long: `Create partitions ahead of time, drop those past their retention that no worker needs any more, and refresh the figures
+of tidemark status. Every daemon does so; without a daemon, call it every minute.`,
+		Example: "  * * * * *  tidemark maintain",
+		Run: func(ctx context.Context, s *cli.Session) error {
 			done, err := s.Maintain(ctx)
 			if err != nil {
 				return err
 			}
-			type u = store.Upkeep
-			return rows(s.printer, "nothing to do", done,
-				column[u]{"ACTION", func(u u) string { return u.Action }},
-				column[u]{"OBJECT", func(u u) string { return u.Object }},
-				column[u]{"DETAIL", func(u u) string { return u.Detail }})
-		}),
-	})
+			return cli.Table(s.Printer, "nothing to do", done, "ACTION|OBJECT|DETAIL", func(u store.Upkeep) cli.Row {
+				return cli.Row{u.Action, u.Object, u.Detail}
+			})
+		},
+	}
 }

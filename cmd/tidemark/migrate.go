@@ -6,243 +6,178 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/migrate"
 )
 
-func newMigrate(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "migrate", Short: "Install the schema and keep it up to date"}
-	cmd.AddCommand(
-		newMigrateUp(a),
-		&cobra.Command{
-			Use:   "status",
-			Short: "Show what has run and what is left",
-			RunE:  a.withDatabase(migrateStatus),
+func migrateCommand() cli.Command {
+	return cli.Command{
+		Use: "migrate", Short: "Install the schema and keep it up to date", Example: "  tidemark migrate up\n  tidemark migrate print > install.sql",
+		Sub: []cli.Command{
+			migrateUp(),
+			{Use: "status", Short: "Show which migrations have run and which are left", Needs: cli.Database, Run: migrateStatus},
+			{Use: "verify", Short: "Find manual changes to the schema", Needs: cli.Database, Run: migrateVerify},
+			migrateRoles(),
+			migratePrint(),
 		},
-		&cobra.Command{
-			Use:   "verify",
-			Short: "Look for what was changed in the schema by hand",
-			RunE:  a.withDatabase(migrateVerify),
-		},
-		newMigrateRoles(a),
-		newMigratePrint(),
-	)
-	return cmd
+	}
 }
 
 // rolePrefix is the flag --role-prefix.
-type rolePrefix struct {
-	flags  *pflag.FlagSet
-	prefix string
+type rolePrefix struct{ prefix string }
+
+func (p *rolePrefix) add(flags *pflag.FlagSet) {
+	flags.StringVar(&p.prefix, "role-prefix", "", "prefix of the roles' names, for roles of this database alone; remembered by the database after the first run")
 }
 
-func newRolePrefix(cmd *cobra.Command) *rolePrefix {
-	p := &rolePrefix{flags: cmd.Flags()}
-	p.flags.StringVar(&p.prefix, "role-prefix", "", "names of the roles begin with it, so that rights are of this database alone; found in the database after the first time")
-	return p
-}
-
-// options is empty where the flag was not given: the database tells then.
-func (p *rolePrefix) options() []migrate.Option {
-	if !p.flags.Changed("role-prefix") {
+// options is empty if the flag was not given: then the database knows.
+func (p *rolePrefix) options(s *cli.Session) []migrate.Option {
+	if !s.Given("role-prefix") {
 		return nil
 	}
 	return []migrate.Option{migrate.RolePrefix(p.prefix)}
 }
 
-func newMigrateUp(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "up",
-		Short: "Bring the schema up to date; waits for another one that is under way",
-		Long: `Bring the schema up to date: run the migrations that are left, and re-create functions, triggers
-and views if they changed, all in one transaction. Waits for another "migrate up" that is under way. The
-first time it makes Tidemark's roles and needs CREATE on the database and CREATEROLE or superuser. Where a
-DBA makes the roles, its role must be a member of tidemark_owner: "migrate roles --print" has the statements.`,
+func migrateUp() cli.Command {
+	var prefix rolePrefix
+	return cli.Command{
+		Use: "up", Short: "Install the schema or bring it up to date", Needs: cli.Database, Flags: prefix.add,
+		Long: `Install the schema or bring it up to date: run the migrations that are left, and re-create functions, triggers and views
+if they changed, all in one transaction. Waits for another migrate up in progress. The first run creates Tidemark's roles,
+and needs CREATE on the database and CREATEROLE or superuser. If a DBA creates the roles, yours must be a member of
+tidemark_owner: migrate roles --print writes the statements.`,
+		Run: func(ctx context.Context, s *cli.Session) error {
+			report, err := migrate.Up(ctx, s.Conn, prefix.options(s)...)
+			for _, warning := range report.Warnings {
+				s.Note("warning: %s", warning)
+			}
+			if refused := (*migrate.RolesError)(nil); errors.As(err, &refused) {
+				return cli.Hint(err, "tidemark migrate roles --print --installer "+refused.Installer+" prints them as a script that can be run again.")
+			}
+			if s.JSON && err == nil {
+				s.Object(cli.Fields{"roles", append([]string{}, report.Roles...), "applied", append([]string{}, report.Applied...), "recreated", report.Recreated})
+			}
+			if s.JSON {
+				return err
+			}
+			for _, sql := range report.Roles {
+				s.Line("roles      %s", sql)
+			}
+			for _, name := range report.Applied {
+				s.Line("applied    %s", name)
+			}
+			switch {
+			case err != nil:
+				return err
+			case report.Recreated > 0:
+				s.Line("re-created %d functions, triggers and views", report.Recreated)
+			case len(report.Applied) == 0:
+				s.Line("the schema is up to date")
+			}
+			return nil
+		},
 	}
-	prefix := newRolePrefix(cmd)
-	cmd.RunE = a.withDatabase(func(ctx context.Context, s *session, _ []string) error {
-		return migrateUp(ctx, s, prefix.options())
-	})
-	return cmd
 }
 
-func migrateUp(ctx context.Context, s *session, options []migrate.Option) error {
-	report, err := migrate.Up(ctx, s.conn, options...)
-	for _, warning := range report.Warnings {
-		s.note("warning: %s", warning)
-	}
-	if refused := (*migrate.RolesError)(nil); errors.As(err, &refused) {
-		return hinted{err, "tidemark migrate roles --print --installer " + refused.Installer + " prints them as a script that can be run again."}
-	}
-	if s.json {
-		if err != nil {
-			return err
-		}
-		return s.object(struct {
-			Roles     []string `json:"roles"`
-			Applied   []string `json:"applied"`
-			Recreated int      `json:"recreated"`
-		}{append([]string{}, report.Roles...), append([]string{}, report.Applied...), report.Recreated})
-	}
-	for _, sql := range report.Roles {
-		if err := s.linef("roles      %s", sql); err != nil {
-			return err
-		}
-	}
-	for _, name := range report.Applied {
-		if err := s.linef("applied    %s", name); err != nil {
-			return err
-		}
-	}
-	switch {
-	case err != nil:
-		return err
-	case report.Recreated > 0:
-		return s.linef("re-created %d functions, triggers and views", report.Recreated)
-	case len(report.Applied) == 0:
-		return s.linef("the schema is up to date")
-	}
-	return nil
-}
-
-func newMigrateRoles(a *app) *cobra.Command {
+func migrateRoles() cli.Command {
+	var prefix rolePrefix
 	var installer string
 	var script bool
-	cmd := &cobra.Command{
-		Use:   "roles",
-		Short: "Show the statements that make Tidemark's roles, for a DBA",
-		Long: `Show the statements that make Tidemark's roles and let a role install it in this database, and
-which of them are done. Changes nothing; any role may ask. --print writes all of them as SQL that can be
-run again, for a superuser or a role with CREATEROLE and ADMIN.`,
+	return cli.Command{
+		Use: "roles", Short: "Show the statements that create Tidemark's roles, for a DBA", Needs: cli.Database,
+		Long: `Show the statements that create Tidemark's roles and let a role install it in this database, and which of them are done.
+Changes nothing; any role may run it. --print writes all of them as SQL that can be run again, for a superuser or a role
+with CREATEROLE and ADMIN.`,
+		Flags: func(flags *pflag.FlagSet) {
+			prefix.add(flags)
+			flags.StringVar(&installer, "installer", "", "the `ROLE` that will run migrate up; default: that of the connection")
+			flags.BoolVar(&script, "print", false, "as SQL")
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			statements, err := migrate.Roles(ctx, s.Conn, installer, prefix.options(s)...)
+			if err != nil {
+				return err
+			}
+			if script {
+				printRoles(s, statements)
+				return nil
+			}
+			return cli.Table(s.Printer, "", statements, "STATE|STATEMENT|WITHOUT IT", func(r migrate.RoleStatement) cli.Row {
+				state := cli.Choose(r.Needed == "advice", "advised", "missing")
+				return cli.Row{cli.Choose(r.Done, "done", state), r.SQL + ";", cli.Or(r.Without, "migrate up is refused")}
+			})
+		},
 	}
-	prefix := newRolePrefix(cmd)
-	cmd.Flags().StringVar(&installer, "installer", "", "who is to run migrate up (default: the role of this connection)")
-	cmd.Flags().BoolVar(&script, "print", false, "as SQL")
-	cmd.RunE = a.withDatabase(func(ctx context.Context, s *session, _ []string) error {
-		statements, err := migrate.Roles(ctx, s.conn, installer, prefix.options()...)
-		if err != nil {
-			return err
-		}
-		if script {
-			return printRoles(s, statements)
-		}
-		type r = migrate.RoleStatement
-		return rows(s.printer, "", statements,
-			column[r]{"STATE", func(r r) string {
-				switch {
-				case r.Done:
-					return "done"
-				case r.Needed == "advice":
-					return "advised"
-				}
-				return "missing"
-			}},
-			column[r]{"STATEMENT", func(r r) string { return r.SQL + ";" }},
-			column[r]{"WITHOUT IT", func(r r) string { return firstOf(r.Without, "migrate up is refused") }})
-	})
-	return cmd
 }
 
-// printRoles writes SQL that any client can run again: there is no create role if not exists.
-func printRoles(s *session, statements []migrate.RoleStatement) error {
+// printRoles writes SQL that any client can run again. PostgreSQL has no "create role if not exists".
+func printRoles(s *cli.Session, statements []migrate.RoleStatement) {
 	for _, statement := range statements {
 		text := statement.SQL + ";"
 		if strings.HasPrefix(text, "create role ") {
 			text = "do $$ begin " + text + " exception when duplicate_object then null; end $$;"
 		}
 		if statement.Without != "" {
-			if err := s.linef("-- Without it %s:", statement.Without); err != nil {
-				return err
-			}
+			s.Line("-- Without it %s:", statement.Without)
 		}
-		if err := s.linef("%s", text); err != nil {
-			return err
-		}
+		s.Line("%s", text)
 	}
-	return nil
 }
 
-func newMigratePrint() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "print",
-		Short: "Print all SQL of an installation, for psql; needs no database",
+func migratePrint() cli.Command {
+	var prefix rolePrefix
+	return cli.Command{
+		Use: "print", Short: "Print all SQL of an installation, for psql; needs no database", Needs: cli.Nothing, Flags: prefix.add,
+		Run: func(_ context.Context, s *cli.Session) error { return migrate.Print(s.Out, prefix.options(s)...) },
 	}
-	prefix := newRolePrefix(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return migrate.Print(cmd.OutOrStdout(), prefix.options()...)
-	}
-	return cmd
 }
 
-// migration is a line of `migrate status`.
+// migration is a line of migrate status.
 type migration struct {
 	Version int    `json:"version"`
 	Name    string `json:"name"`
 	State   string `json:"state"` // applied, to run, or newer: this build does not know it
 }
 
-func migrateStatus(ctx context.Context, s *session, _ []string) error {
-	status, err := migrate.State(ctx, s.conn)
+func migrateStatus(ctx context.Context, s *cli.Session) error {
+	status, err := migrate.State(ctx, s.Conn)
 	if err != nil {
 		return err
 	}
 	all := []migration{}
 	for _, m := range status.Migrations {
-		state := "applied"
-		switch {
-		case !m.Applied:
-			state = "to run"
-		case !m.Known:
-			state = "newer"
-		}
-		all = append(all, migration{m.Version, m.Name, state})
+		state := cli.Choose(m.Known, "applied", "newer")
+		all = append(all, migration{m.Version, m.Name, cli.Choose(m.Applied, state, "to run")})
 	}
-	if s.json {
-		return s.object(struct {
-			Migrations  []migration `json:"migrations"`
-			CodeCurrent bool        `json:"code_current"`
-		}{all, status.CodeCurrent})
+	if s.JSON {
+		s.Object(cli.Fields{"migrations", all, "code_current", status.CodeCurrent})
+		return nil
 	}
-	err = rows(s.printer, "", all,
-		column[migration]{"MIGRATION", func(m migration) string { return fmt.Sprintf("%04d_%s", m.Version, m.Name) }},
-		column[migration]{"STATE", func(m migration) string { return m.State }})
-	if err != nil {
-		return err
-	}
-	if status.CodeCurrent {
-		return s.linef("functions, triggers and views: of this build")
-	}
-	return s.linef("functions, triggers and views: not of this build; run: tidemark migrate up")
+	err = cli.Table(s.Printer, "", all, "MIGRATION|STATE", func(m migration) cli.Row {
+		return cli.Row{fmt.Sprintf("%04d_%s", m.Version, m.Name), m.State}
+	})
+	s.Line("functions, triggers and views: %s", cli.Choose(status.CodeCurrent, "of this build", "not of this build; run: tidemark migrate up"))
+	return err
 }
 
-func migrateVerify(ctx context.Context, s *session, _ []string) error {
-	problems, err := migrate.Verify(ctx, s.conn)
+func migrateVerify(ctx context.Context, s *cli.Session) error {
+	problems, err := migrate.Verify(ctx, s.Conn)
 	if err != nil {
 		return err
 	}
-	type problem struct {
-		Problem string `json:"problem"`
-	}
 	for _, text := range problems {
-		if s.json {
-			err = s.object(problem{text})
-		} else {
-			err = s.linef("%s", text)
-		}
-		if err != nil {
+		if err := s.Result(cli.Fields{"problem", text}, "%s", text); err != nil {
 			return err
 		}
 	}
 	if len(problems) > 0 {
-		return hinted{
-			fmt.Errorf("the schema is not as it was installed: %s", count(len(problems), "problem", "problems")),
-			"tidemark migrate up installs what is missing or of another build; what was added by hand is yours to drop.",
-		}
+		return cli.Hint(fmt.Errorf("the schema is not as it was installed: %s", cli.Count(len(problems), "problem")),
+			"tidemark migrate up installs what is missing or of another build; drop manual additions yourself.")
 	}
-	if s.json {
-		return nil
+	if !s.JSON {
+		s.Line("the schema is as it was installed")
 	}
-	return s.linef("the schema is as it was installed")
+	return nil
 }

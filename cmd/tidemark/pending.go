@@ -3,73 +3,52 @@ package main
 import (
 	"context"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-func newPending(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "pending", Short: "Events and rows that wait for another attempt"}
-	cmd.AddCommand(newPendingList(a))
-	return cmd
-}
-
-func newPendingList(a *app) *cobra.Command {
+func pendingCommand() cli.Command {
 	var f store.PendingFilter
-	cmd := needs("tidemark_reader", &cobra.Command{
-		Use:   "list",
-		Short: "List what waits, why and until when; what is due first first",
-		RunE: a.withSchema(func(ctx context.Context, s *session, _ []string) error {
-			if f.Limit < 0 {
-				return usagef("--limit must not be negative")
-			}
-			return pendingList(ctx, s, f)
-		}),
-	})
-	flags := cmd.Flags()
-	flags.StringVar(&f.Worker, "worker", "", "only of this worker")
-	flags.StringVar(&f.Route, "route", "", "only events on this route")
-	flags.StringVar(&f.Source, "source", "", "only rows of this source; outbox: only events")
-	flags.IntVar(&f.Limit, "limit", 100, "at most so many; 0: all")
-	return cmd
+	var limit int
+	return cli.Command{
+		Use: "pending", Short: "Events and rows that wait for another attempt", Example: "  tidemark pending list --route billing",
+		Sub: []cli.Command{{
+			Use: "list", Short: "List what waits, why, and until when; the next to be due first", Role: "tidemark_reader",
+			Flags: func(flags *pflag.FlagSet) {
+				flags.StringVar(&f.Worker, "worker", "", "only this worker")
+				flags.StringVar(&f.Route, "route", "", "only events on this route")
+				flags.StringVar(&f.Source, "source", "", "only rows of this source; outbox: only events")
+				cli.Limit(flags, &limit, 100)
+			},
+			Run: func(ctx context.Context, s *cli.Session) error {
+				all, more, err := cli.Page(limit, func(limit int) ([]store.PendingItem, error) {
+					f.Limit = limit
+					return s.Pending(ctx, f)
+				})
+				if err != nil {
+					return err
+				}
+				if more {
+					defer s.Note("there are more: --limit 0 shows all")
+				}
+				return cli.Table(s.Printer, "nothing waits", all, "WORKER|ROUTE OR SOURCE|ITEM|FAILED|NEXT|WHY", func(p store.PendingItem) cli.Row {
+					return cli.Row{p.Worker, cli.RouteOrSource(p.RouteCode, p.Source), p.Item, p.ErrorCount, nextAttempt(s, p), cli.Cut(cli.Cell(p.LastError), 60)}
+				})
+			},
+		}},
+	}
 }
 
-func pendingList(ctx context.Context, s *session, f store.PendingFilter) error {
-	limit := f.Limit
-	if limit > 0 {
-		f.Limit++
-	}
-	all, err := s.Pending(ctx, f)
-	if err != nil {
-		return err
-	}
-	more := limit > 0 && len(all) > limit
-	if more {
-		all = all[:limit]
-	}
-	type p = store.PendingItem
-	err = rows(s.printer, "nothing waits", all,
-		column[p]{"WORKER", func(p p) string { return p.Worker }},
-		column[p]{"ROUTE OR SOURCE", func(p p) string { return routeOrSource(p.RouteCode, p.Source) }},
-		column[p]{"ITEM", func(p p) string { return p.Item }},
-		column[p]{"FAILED", func(p p) string { return number(p.ErrorCount) }},
-		column[p]{"NEXT", func(p p) string { return nextAttempt(s, p) }},
-		column[p]{"WHY", func(p p) string { return cut(text(p.LastError), 60) }})
-	if err == nil && more {
-		s.note("there are more: --limit 0 shows all")
-	}
-	return err
-}
-
-func nextAttempt(s *session, p store.PendingItem) string {
+func nextAttempt(s *cli.Session, p store.PendingItem) string {
 	switch {
 	case p.Held:
 		return "when its domain's gate is open"
 	case p.NextAttemptAt == nil:
 		return "behind an earlier one of its key"
-	case p.NextAttemptAt.After(s.now):
-		return utc(*p.NextAttemptAt)
-	default:
-		return "due"
+	case p.NextAttemptAt.After(s.Now):
+		return cli.Cell(p.NextAttemptAt)
 	}
+	return "due"
 }

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -201,7 +202,7 @@ func TestPortTaken(t *testing.T) {
 	}
 	var exit *exec.ExitError
 	said := stderr.String()
-	if !errors.As(err, &exit) || exit.ExitCode() != exitFailed {
+	if !errors.As(err, &exit) || exit.ExitCode() != cli.StatusFailed {
 		t.Errorf("%v", err)
 	}
 	if !strings.Contains(said, "admin.listen: "+taken.Addr().String()+" is taken") || strings.Contains(said, "database") {

@@ -10,52 +10,51 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-func newRouteBacktest(a *app) *cobra.Command {
-	var since, until string
+func routeBacktest() cli.Command {
+	var window cli.Window
 	var samples int
-	cmd := needs("tidemark_reader", &cobra.Command{
-		Use:   "backtest CODE",
-		Short: "Show what a route would have done with past events",
-		Long: `Show what a route would have done with past events, had it been enabled and live, all gates open, beside
-the other routes as they are. Nothing is written or delivered. Samples are what the target would get, for
-members of tidemark_admin: the newest events of each type.`,
-		RunE: a.withSchema(func(ctx context.Context, s *session, args []string) (err error) {
-			b := backtest{samples: samples}
-			if b.Since, err = when("since", since, s.now); err != nil {
-				return err
-			}
-			if until != "" {
-				var end time.Time
-				if end, err = when("until", until, s.now); err != nil {
-					return err
-				}
-				b.Until = &end
-			}
-			if b.Since.IsZero() {
-				return usagef("--since is needed")
-			}
-			// One snapshot for the counts and the samples; and what writes fails.
-			options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-			err = pgx.BeginTxFunc(ctx, s.conn, options, func(tx pgx.Tx) error { return b.read(ctx, store.New(tx), args[0]) })
+	return cli.Command{
+		Use: "backtest ROUTE", Short: "Show what a route would have done with past events", Role: "tidemark_reader",
+		Long: `Show what a route would have done with past events, had it been enabled and live and all gates open; the other routes
+count as they are. Nothing is written or delivered. For members of tidemark_admin it shows samples, as the target would get
+them: the newest events of each type.`,
+		Example: "  tidemark route backtest mail --since 7d --samples 1",
+		Flags: func(flags *pflag.FlagSet) {
+			window.Add(flags, "events emitted", "24h")
+			flags.IntVar(&samples, "samples", 3, "how many events of each type to show as they would be delivered: 0 to 100")
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			since, until, err := window.Times(s.Now)
 			if err != nil {
 				return err
 			}
-			if s.json {
-				return s.object(b)
+			if since.IsZero() {
+				return cli.Usagef("--since is required")
+			}
+			b := backtest{Since: since, samples: samples}
+			if !until.IsZero() {
+				b.Until = &until
+			}
+			// One snapshot for the counts and the samples, in which nothing can be written.
+			options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+			err = pgx.BeginTxFunc(ctx, s.Conn, options, func(tx pgx.Tx) error { return b.read(ctx, store.New(tx), s.Arg(0)) })
+			if err != nil {
+				return err
+			}
+			if s.JSON {
+				s.Object(b)
+				return nil
 			}
 			return b.show(s)
-		}),
-	})
-	cmd.Flags().StringVar(&since, "since", "24h", "events emitted at this time or later: RFC 3339, or how long ago (90m, 24h, 7d)")
-	cmd.Flags().StringVar(&until, "until", "", "events emitted before this time (default now)")
-	cmd.Flags().IntVar(&samples, "samples", 3, "events of each type to show as they would be delivered: 0 to 100")
-	return cmd
+		},
+	}
 }
 
 // backtest is the JSON of `route backtest`.
@@ -64,11 +63,11 @@ type backtest struct {
 	Since     time.Time             `json:"since"`
 	Until     *time.Time            `json:"until"`      // null: now
 	LogBegins *time.Time            `json:"log_begins"` // null: the log is empty
-	Domains   []string              `json:"domains"`    // that the route's worker reads; null: all
+	Domains   []string              `json:"domains"`    // that its worker reads; null: all
 	Examined  int64                 `json:"examined"`
 	Claimed   int64                 `json:"claimed"`
 	Groups    []store.BacktestGroup `json:"groups"`
-	Samples   []sample              `json:"samples"` // null: payloads are not for this role
+	Samples   []sample              `json:"samples"` // null: hidden from this role
 
 	samples int
 }
@@ -138,7 +137,7 @@ func asDelivered(r store.Route, event store.FullEvent) sample {
 			Domain  string `json:"domain"`
 			Type    string `json:"type"`
 			Route   string `json:"route"`
-		}{event.ID, event.Domain, event.Type, r.RouteCode}) // of texts: cannot fail
+		}{event.ID, event.Domain, event.Type, r.RouteCode}) // texts alone: it cannot fail
 	case "webhook", "kafka", "nats", "stdout":
 		encoded, err := encode(r, event)
 		if err != nil {
@@ -172,116 +171,80 @@ func encode(r store.Route, event store.FullEvent) (sink.Encoded, error) {
 	return sink.Encode(format, sink.Delivery{Event: event.Event, Route: r.RouteCode, Attempt: 1})
 }
 
-func (b *backtest) show(s *session) error {
-	until := "now"
-	if b.Until != nil {
-		until = utc(*b.Until)
-	}
-	err := s.facts(
-		fact{"route", b.Route.RouteCode + ", " + routeState(b.Route) + "; here as if it were live"},
-		fact{"target", b.Route.TargetKind + " " + b.Route.TargetRef},
-		fact{"events", "from " + utc(b.Since) + " to " + until},
-		fact{"examined", number(b.Examined)},
-		fact{"claimed", number(b.Claimed)})
-	if err != nil {
-		return err
-	}
+func (b *backtest) show(s *cli.Session) error {
+	s.Facts("route", b.Route.RouteCode+", "+cli.RouteState(b.Route)+"; here as if it were live", "target", b.Route.TargetKind+" "+b.Route.TargetRef,
+		"events", "from "+cli.Cell(b.Since)+" to "+cli.Or(b.Until, "now"), "examined", b.Examined, "claimed", b.Claimed)
 	b.remark(s)
 	if b.Claimed == 0 {
 		return nil
 	}
-	if err := s.linef(""); err != nil {
-		return err
-	}
+	s.Line("")
 	if err := b.table(s); err != nil {
 		return err
 	}
-	return b.showSamples(s)
+	if b.Samples == nil && b.samples > 0 {
+		s.Note("no samples: payloads are hidden from your role, which is not a member of tidemark_admin")
+	}
+	for _, sample := range b.Samples {
+		key := cli.Choose(sample.Key != "", ", key "+sample.Key, "")
+		s.Line("")
+		s.Line("event %d, %s%s, %s", sample.Seq, sample.Type, key, s.Age(sample.CreatedAt))
+		if sample.ContentType != "" {
+			s.Line("  content-type: %s", sample.ContentType)
+		}
+		for _, name := range slices.Sorted(maps.Keys(sample.Headers)) {
+			s.Line("  %s: %s", name, sample.Headers[name])
+		}
+		s.Line("  %s", cli.Or(sample.Problem, string(sample.Body)))
+	}
+	return nil
 }
 
-// remark tells what the numbers alone do not.
-func (b *backtest) remark(s *session) {
+// remark adds what the numbers alone do not show.
+func (b *backtest) remark(s *cli.Session) {
 	if b.LogBegins != nil && b.LogBegins.After(b.Since) {
-		s.note("the log begins %s, %s: there is nothing before", utc(*b.LogBegins), s.age(*b.LogBegins))
+		s.Note("the log begins %s", s.At(*b.LogBegins))
 	}
 	if d := b.Route.Domain; b.Domains != nil && d != "*" && !slices.Contains(b.Domains, d) {
-		s.note("worker %s does not read domain %s: the route would get nothing", b.Route.Worker, d)
+		s.Note("worker %s does not read domain %s: the route would get nothing", b.Route.Worker, d)
 	} else if b.Domains != nil && d == "*" {
-		s.note("worker %s reads these domains only: %s", b.Route.Worker, strings.Join(b.Domains, ", "))
+		s.Note("worker %s reads only these domains: %s", b.Route.Worker, strings.Join(b.Domains, ", "))
 	}
 	for _, g := range b.Groups {
 		switch {
 		case g.Outcome == nil || g.Type != nil:
 		case g.Detail != nil:
-			s.note("%s would have failed: %s", count(int(g.Events), "event", "events"), *g.Detail)
+			s.Note("%s would have failed: %s", cli.Count(g.Events, "event"), *g.Detail)
 		case *g.Outcome == "pending" && b.Route.Ordering == "key" && *g.WithoutKey > 0:
-			s.note("%s no key: there is no order to keep for them", count(int(*g.WithoutKey), "event has", "events have"))
+			s.Note("%s no key, and so no order", cli.Count(*g.WithoutKey, "event has", "events have"))
 		}
 	}
 }
 
-func (b *backtest) table(s *session) error {
-	type g = store.BacktestGroup
-	ofType := map[string]int64{}
-	var claimed []g
+func (b *backtest) table(s *cli.Session) error {
+	type group = store.BacktestGroup
+	all := map[string]int64{}
+	var claimed []group
 	types := map[string]int{}
-	for _, group := range b.Groups {
-		if group.Type != nil {
-			ofType[*group.Domain+"/"+*group.Type] += group.Events
+	total := func(g group) string { return *g.Outcome + cli.Cell(g.Reason) }
+	for _, g := range b.Groups {
+		if g.Type != nil {
+			all[*g.Domain+"/"+*g.Type] += g.Events
 		}
-		if group.Outcome != nil {
-			claimed = append(claimed, group)
-			types[*group.Outcome+text(group.Reason)]++
-		}
-	}
-	// A total of one type is that type.
-	claimed = slices.DeleteFunc(claimed, func(group g) bool { return group.Type == nil && types[*group.Outcome+text(group.Reason)] == 2 })
-	return rows(s.printer, "", claimed,
-		column[g]{"OUTCOME", func(g g) string { return *g.Outcome }},
-		column[g]{"TYPE", func(g g) string {
-			if g.Type == nil {
-				return "all"
-			}
-			return *g.Domain + "/" + *g.Type
-		}},
-		column[g]{"EVENTS", func(g g) string { return number(g.Events) }},
-		column[g]{"OF", func(g g) string {
-			if g.Type == nil {
-				return number(b.Examined)
-			}
-			return number(ofType[*g.Domain+"/"+*g.Type])
-		}},
-		column[g]{"KEYS", func(g g) string { return number(*g.Keys) }},
-		column[g]{"NO KEY", func(g g) string { return number(*g.WithoutKey) }},
-		column[g]{"BYTES", func(g g) string { return number(*g.PayloadBytes) }},
-		column[g]{"LARGEST", func(g g) string { return number(*g.LargestPayload) }},
-		column[g]{"BUSIEST MINUTE", func(g g) string { return fmt.Sprintf("%d at %s", *g.BusiestEvents, utc(*g.BusiestMinute)) }},
-		column[g]{"LAST", func(g g) string { return s.age(g.LastAt) }},
-		column[g]{"REASON", func(g g) string { return text(g.Reason) }})
-}
-
-func (b *backtest) showSamples(s *session) error {
-	if b.Samples == nil && b.samples > 0 {
-		s.note("no samples: payloads are not for your role, which is not in tidemark_admin")
-	}
-	for _, sample := range b.Samples {
-		key := ""
-		if sample.Key != "" {
-			key = ", key " + sample.Key
-		}
-		lines := []string{"", fmt.Sprintf("event %d, %s%s, %s", sample.Seq, sample.Type, key, s.age(sample.CreatedAt))}
-		if sample.ContentType != "" {
-			lines = append(lines, "  content-type: "+sample.ContentType)
-		}
-		for _, name := range slices.Sorted(maps.Keys(sample.Headers)) {
-			lines = append(lines, "  "+name+": "+sample.Headers[name])
-		}
-		lines = append(lines, "  "+firstOf(sample.Problem, string(sample.Body)))
-		for _, line := range lines {
-			if err := s.linef("%s", line); err != nil {
-				return err
-			}
+		if g.Outcome != nil {
+			claimed = append(claimed, g)
+			types[total(g)]++
 		}
 	}
-	return nil
+	// The total of a single type would repeat that type's line.
+	claimed = slices.DeleteFunc(claimed, func(g group) bool { return g.Type == nil && types[total(g)] == 2 })
+	return cli.Table(s.Printer, "", claimed, "OUTCOME|TYPE|EVENTS|OF|KEYS|NO KEY|BYTES|LARGEST|BUSIEST MINUTE|LAST|REASON", func(g group) cli.Row {
+		name, of := "all", b.Examined
+		if g.Type != nil {
+			name = *g.Domain + "/" + *g.Type
+			of = all[name]
+		}
+		busiest := fmt.Sprintf("%d at %s", *g.BusiestEvents, cli.Cell(g.BusiestMinute))
+		return cli.Row{g.Outcome, name, g.Events, of, g.Keys, g.WithoutKey, g.PayloadBytes, g.LargestPayload, busiest, s.Age(g.LastAt), g.Reason}
+	})
 }

@@ -8,15 +8,16 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/daemon"
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// tested is what a test of a route came to.
+// tested is the result of a test delivery.
 type tested struct {
 	RouteCode string  `json:"route_code"`
 	Target    string  `json:"target_kind"`
@@ -27,56 +28,46 @@ type tested struct {
 	Seconds   float64 `json:"seconds"`
 }
 
-func newRouteTest(a *app) *cobra.Command {
-	var file, reason string
-	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   "test CODE",
-		Short: "Send one test delivery to the target of a route, now",
-		Long: `Send one test delivery to the target of a route, now: signed and with its headers, by the daemon's configuration
-(--config), which has the secrets and the connections. The route may be off or in dry run. The event is not in the
-log; its type is tidemark.test, its payload {"test": true, "route": CODE}, and the delivery is marked: the header
-tidemark-test, and the attribute test of a CloudEvent.
+func routeTest() cli.Command {
+	var file string
+	return cli.Command{
+		Use: "test ROUTE", Short: "Send one test delivery to the target of a route, now", Role: "tidemark_admin", Reason: cli.MayGiveReason, Needs: cli.Nothing,
+		Long: `Send one test delivery to the target of a route, now: signed and with its headers, by the daemon's configuration (--config),
+which has the secrets and the connections. The route may be off or in dry run. The event is not in the log; its type is
+tidemark.test, its payload {"test": true, "route": ROUTE}, and the delivery is marked: by the header tidemark-test, and by
+the attribute test of a CloudEvent.
 
-A target inside the database (sql, notify, river) is called with your rights, and what it did is taken back. The event
-of a route to stdout is written to stderr.
+A target inside the database (sql, notify, river) is called with your privileges, and its effects are rolled back. The event
+of a route to stdout is written to stderr. A closed gate, a paused worker or a stage that is not live refuses the test. The
+audit (tidemark.audit) records each test.
 
-A closed gate, a paused worker or a stage that is not live refuses the test. Each test is on record in tidemark.audit.
-
-Exit status: 0 the target took it, 1 it did not, or its answer is not known, 5 the database refused the test.`,
-	})
-	configFlag(cmd, &file)
-	reasonFlag(cmd, &reason)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := a.printer(cmd)
-		if err != nil {
-			return err
-		}
-		c, err := a.loadConfig(p, file)
-		if err != nil {
-			return err
-		}
-		if a.databaseURL == "" {
-			a.databaseURL = c.Database.URL.Reveal()
-		}
-		return a.withSchema(func(ctx context.Context, s *session, args []string) error {
-			got, err := testRoute(ctx, s, c, args[0], reason)
+Exit status: 0 the target accepted it, 1 it did not or its answer is unknown, 5 the database refused the test.`,
+		Example: "  tidemark route test billing --config tidemark.yaml",
+		Flags:   func(flags *pflag.FlagSet) { cli.ConfigFlag(flags, &file) },
+		Run: func(ctx context.Context, s *cli.Session) error {
+			c, err := s.LoadConfig(file)
+			if err != nil {
+				return err
+			}
+			if s.App.DatabaseURL == "" {
+				s.App.DatabaseURL = c.Database.URL.Reveal()
+			}
+			if err := s.Open(ctx); err != nil {
+				return err
+			}
+			got, err := testRoute(ctx, s, c, s.Arg(0))
 			if got.Outcome == "" {
 				return err
 			}
-			// It was sent: what came of it is told, also where it cannot be put on record.
+			// It was sent: show the result even if it could not be recorded.
 			return cmp.Or(err, showTested(s, got))
-		})(cmd, args)
+		},
 	}
-	return cmd
 }
 
-func testRoute(ctx context.Context, s *session, c config.Config, code, reason string) (tested, error) {
-	var begun store.RouteTest
+func testRoute(ctx context.Context, s *cli.Session, c config.Config, code string) (tested, error) {
 	began := time.Now()
-	err := s.inTx(ctx, func(db *store.DB) (err error) {
-		begun, err = db.RouteTest(ctx, code, reason)
-		return err
-	})
+	begun, err := cli.InTx(ctx, s, func(db *store.DB) (store.RouteTest, error) { return db.RouteTest(ctx, code, s.Reason) })
 	if err != nil {
 		return tested{}, err
 	}
@@ -88,11 +79,12 @@ func testRoute(ctx context.Context, s *session, c config.Config, code, reason st
 	}
 	got := tested{RouteCode: code, Target: route.Kind, EventID: begun.EventID}
 	if begun.Outcome != nil {
-		got.Outcome, got.ErrorCode, got.Detail, got.Seconds = *begun.Outcome, text(begun.ErrorCode), text(begun.Detail), time.Since(began).Seconds()
+		got.Outcome, got.ErrorCode, got.Detail = *begun.Outcome, cli.Cell(begun.ErrorCode), cli.Cell(begun.Detail)
+		got.Seconds = time.Since(began).Seconds()
 		return got, nil
 	}
 
-	result, took, err := daemon.Probe{Route: begun.Route, Event: begun.Event, Out: s.err}.Send(ctx, c)
+	result, took, err := daemon.Probe{Route: begun.Route, Event: begun.Event, Out: s.Err}.Send(ctx, c)
 	if err != nil {
 		result = sink.Result{Outcome: sink.Permanent, Code: "misconfigured", Detail: err.Error()}
 	}
@@ -105,25 +97,18 @@ func testRoute(ctx context.Context, s *session, c config.Config, code, reason st
 	default:
 		got.Outcome = "failed"
 	}
-	// Also of a test that was interrupted: it may have arrived.
+	// An interrupted test is recorded too: it may have arrived.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	err = s.RouteTestNote(last, code, got.EventID, got.Outcome, got.ErrorCode, got.Detail, got.Seconds, reason)
+	err = s.RouteTestNote(last, code, got.EventID, got.Outcome, got.ErrorCode, got.Detail, got.Seconds, s.Reason)
 	return got, errors.Join(err, ctx.Err())
 }
 
-func showTested(s *session, got tested) error {
-	bad := got.Outcome != "delivered" && got.Outcome != "accepted"
-	var err error
-	if s.json {
-		err = s.object(got)
-	} else {
-		err = s.facts(
-			fact{"route", got.RouteCode}, fact{"target", got.Target}, fact{"event", got.EventID}, fact{"outcome", got.Outcome},
-			fact{"time", fmt.Sprintf("%.3f s", got.Seconds)}, fact{"error", got.ErrorCode}, fact{"detail", got.Detail})
-	}
-	if err == nil && bad {
-		return exitError{nil, exitFailed}
+func showTested(s *cli.Session, got tested) error {
+	err := s.Show(got, "route", got.RouteCode, "target", got.Target, "event", got.EventID, "outcome", got.Outcome,
+		"time", fmt.Sprintf("%.3f s", got.Seconds), "error", got.ErrorCode, "detail", got.Detail)
+	if err == nil && got.Outcome != "delivered" && got.Outcome != "accepted" {
+		return cli.ExitWith(cli.StatusFailed, nil)
 	}
 	return err
 }

@@ -6,73 +6,71 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-func newRouteReplay(a *app) *cobra.Command {
+func routeReplay() cli.Command {
 	var ask store.ReplayAsk
-	var since, until, rate string
+	var window cli.Window
+	var rate string
 	var from, to, cancel int64
-	var progress bool
-	cmd := needs("tidemark_admin (to list: tidemark_reader)", &cobra.Command{
-		Use:   "replay [CODE]",
-		Short: "Send events on a route again, or those from before it existed; list and cancel replays",
-		Long: `Send events on a route again: those that it was sent, or was off, in dry run or not there for. Each is a new attempt
-on record and comes marked as a replay; events that the route claims no more, that are pending or have an open dead
-letter are left out. The passes of the route's worker do it in the order of numbers, beside live events; while a gate is
-closed, or the route is off or in dry run, it waits. What goes is counted first; --dry-run only counts.`,
-	})
-	flags := cmd.Flags()
-	flags.StringVar(&since, "since", "", "events of this time and later: RFC 3339, or how long ago (90m, 24h, 7d)")
-	flags.StringVar(&until, "until", "", "events before this time")
-	flags.Int64Var(&from, "from-seq", 0, "events from this number on")
-	flags.Int64Var(&to, "to-seq", 0, "events up to this number")
-	flags.StringVar(&ask.Key, "key", "", "only events with this key")
-	flags.StringSliceVar(&ask.Outcomes, "only", nil, "only what came to this so far: sent, disabled, dry_run, skipped, failed, none (not decided)")
-	flags.StringVar(&rate, "rate", "", "at most so many events a second, such as 50/s")
-	flags.BoolVar(&ask.DryRun, "dry-run", false, "count, and send nothing")
-	flags.BoolVar(&progress, "list", false, "list replays and how far they are")
-	flags.Int64Var(&cancel, "cancel", 0, "end this replay where it is")
-	reasonFlag(cmd, &ask.Reason)
-	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) (err error) {
-		ask.Route = strings.Join(args, "")
-		switch {
-		case progress:
-			return listReplays(ctx, s, ask.Route)
-		case flags.Changed("cancel"):
-			return cancelReplay(ctx, s, cancel, ask.Reason)
-		case ask.Route == "":
-			return usagef("give the CODE of a route, or --list, or --cancel ID")
-		case (since == "") == !flags.Changed("from-seq"):
-			return usagef("give one of --since and --from-seq")
-		case until != "" && flags.Changed("to-seq"):
-			return usagef("give one of --until and --to-seq")
-		}
-		if !ask.DryRun {
-			if err := needReason(ask.Reason); err != nil {
+	var list bool
+	return cli.Command{
+		Use: "replay [ROUTE]", Short: "Send events again, or events from before the route existed; list and cancel replays",
+		Role: "tidemark_admin (to list: tidemark_reader)", Reason: cli.MayGiveReason,
+		Long: `Send events on a route again, whether they were sent before, or the route was off, in dry run or did not exist. Each is a new
+attempt on record, and is marked as a replay. Events that the route no longer claims, that are pending, or that have an open
+dead letter are left out. The route's worker replays in the order of numbers, beside live events; while a gate is closed, or
+the route is off or in dry run, the replay waits. The events are counted first; --dry-run only counts.`,
+		Example: "  tidemark route replay billing --since 24h --only disabled --reason 'was off by mistake'",
+		Flags: func(flags *pflag.FlagSet) {
+			window.Add(flags, "events emitted", "")
+			flags.Int64Var(&from, "from-seq", 0, "events from this number on")
+			flags.Int64Var(&to, "to-seq", 0, "events up to this number")
+			flags.StringVar(&ask.Key, "key", "", "only events with this key")
+			flags.StringSliceVar(&ask.Outcomes, "only", nil, "only events with this outcome so far: sent, disabled, dry_run, skipped, failed, none (not decided)")
+			flags.StringVar(&rate, "rate", "", "at most this many events a second, such as 50/s")
+			flags.BoolVar(&ask.DryRun, "dry-run", false, "count, and send nothing")
+			flags.BoolVar(&list, "list", false, "list replays and their progress")
+			flags.Int64Var(&cancel, "cancel", 0, "cancel the replay with this `ID`")
+		},
+		Run: func(ctx context.Context, s *cli.Session) (err error) {
+			ask.Route, ask.Reason = s.Arg(0), s.Reason
+			switch {
+			case list:
+				return listReplays(ctx, s, ask.Route)
+			case s.Given("cancel"):
+				return cancelReplay(ctx, s, cancel)
+			case ask.Route == "":
+				return cli.Usagef("give a ROUTE, or --list, or --cancel ID")
+			case window.Since.Given() == s.Given("from-seq"):
+				return cli.Usagef("give one of --since and --from-seq")
+			case window.Until.Given() && s.Given("to-seq"):
+				return cli.Usagef("give one of --until and --to-seq")
+			}
+			if !ask.DryRun {
+				if err := s.NeedReason(); err != nil {
+					return err
+				}
+			}
+			if s.Given("from-seq") {
+				ask.FromSeq = &from
+			}
+			if s.Given("to-seq") {
+				ask.ToSeq = &to
+			}
+			if ask.Since, ask.Until, err = window.Times(s.Now); err != nil {
 				return err
 			}
-		}
-		if flags.Changed("from-seq") {
-			ask.FromSeq = &from
-		}
-		if flags.Changed("to-seq") {
-			ask.ToSeq = &to
-		}
-		if ask.Since, err = when("since", since, s.now); err != nil {
-			return err
-		}
-		if ask.Until, err = when("until", until, s.now); err != nil {
-			return err
-		}
-		if ask.Rate, err = perSecond(rate); err != nil {
-			return err
-		}
-		return replayRoute(ctx, s, ask)
-	})
-	return cmd
+			if ask.Rate, err = perSecond(rate); err != nil {
+				return err
+			}
+			return replayRoute(ctx, s, ask)
+		},
+	}
 }
 
 // perSecond reads a rate, such as 50 or 50/s.
@@ -82,15 +80,15 @@ func perSecond(text string) (float64, error) {
 	}
 	rate, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
 	if err != nil || rate <= 0 {
-		return 0, usagef("--rate %q is not a number of events a second, such as 50/s", text)
+		return 0, cli.Usagef("--rate %q is not a number of events a second, such as 50/s", text)
 	}
 	return rate, nil
 }
 
-// routeReplay is the JSON of a replay that was asked for.
-type routeReplay struct {
+// requestedReplay is the JSON of a replay that was requested.
+type requestedReplay struct {
 	Route    string              `json:"route"`
-	Replay   *int64              `json:"replay"` // null: a dry run, or nothing to look at
+	Replay   *int64              `json:"replay"` // null: a dry run, or there are no events
 	FirstSeq int64               `json:"first_seq"`
 	LastSeq  int64               `json:"last_seq"`
 	Events   int64               `json:"events"`
@@ -98,126 +96,84 @@ type routeReplay struct {
 	Counts   []store.ReplayCount `json:"counts"`
 }
 
-func replayRoute(ctx context.Context, s *session, ask store.ReplayAsk) error {
+func replayRoute(ctx context.Context, s *cli.Session, ask store.ReplayAsk) error {
 	counts, err := s.RouteReplay(ctx, ask)
 	if err != nil {
 		return err
 	}
 	sum := counts[len(counts)-1]
-	all := routeReplay{ask.Route, sum.ID, sum.FirstSeq, sum.LastSeq, sum.Events, sum.Complete, counts[:len(counts)-1]}
-	if s.json {
-		return s.object(all)
+	all := requestedReplay{ask.Route, sum.ID, sum.FirstSeq, sum.LastSeq, sum.Events, sum.Complete, counts[:len(counts)-1]}
+	if s.JSON {
+		s.Object(all)
+		return nil
 	}
 	if len(all.Counts) > 0 {
-		type c = store.ReplayCount
-		err := rows(s.printer, "", all.Counts,
-			column[c]{"SO FAR", func(c c) string { return text(c.Former) }},
-			column[c]{"EVENTS", func(c c) string { return number(c.Events) }},
-			column[c]{"THEN", afterReplay})
+		err := cli.Table(s.Printer, "", all.Counts, "SO FAR|EVENTS|THEN", func(c store.ReplayCount) cli.Row {
+			then := cli.Choose(cli.Cell(c.Former) == "sent", "is sent again", "is sent")
+			if c.LeftOut != nil {
+				then = "left out: " + leftOut[*c.LeftOut]
+			}
+			return cli.Row{c.Former, c.Events, then}
+		})
 		if err != nil {
 			return err
 		}
 	}
 	if !all.Complete {
-		s.note("only the first million events of the span were counted: there are more")
+		s.Note("only the first million events of the span were counted: there are more")
 	}
 	switch {
 	case all.FirstSeq > all.LastSeq:
-		return s.linef("route %s: its worker has no events there behind it", all.Route)
+		s.Line("route %s: its worker has passed no events there", all.Route)
+		return nil
 	case ask.DryRun:
-		return s.linef("route %s: %d events of the numbers %d to %d would be sent", all.Route, all.Events, all.FirstSeq, all.LastSeq)
+		s.Line("route %s: %d events of the numbers %d to %d would be sent", all.Route, all.Events, all.FirstSeq, all.LastSeq)
+		return nil
 	}
-	if err := s.linef("route %s: replay %d of %d events, numbers %d to %d", all.Route, *all.Replay, all.Events, all.FirstSeq, all.LastSeq); err != nil {
-		return err
-	}
-	jobs, err := s.RouteReplays(ctx, ask.Route, true)
+	s.Line("route %s: replay %d of %d events, numbers %d to %d", all.Route, *all.Replay, all.Events, all.FirstSeq, all.LastSeq)
+	replays, err := s.RouteReplays(ctx, ask.Route, true)
 	if err != nil {
 		return err
 	}
-	for _, j := range jobs {
-		if j.ID == *all.Replay && j.WaitsFor != nil {
-			s.note("it waits: %s", replayWaits(j))
+	for _, r := range replays {
+		if r.ID == *all.Replay && r.WaitsFor != nil {
+			s.Note("it waits: %s", cli.ReplayWaits(r))
 		}
 	}
-	s.note("how far it is: tidemark route replay %s --list", all.Route)
+	s.Note("to see its progress: tidemark route replay %s --list", all.Route)
 	return nil
-}
-
-func afterReplay(c store.ReplayCount) string {
-	switch {
-	case c.LeftOut != nil:
-		return "left out: " + leftOut[*c.LeftOut]
-	case *c.Former == "sent":
-		return "is sent again"
-	default:
-		return "is sent"
-	}
 }
 
 // leftOut says why a replay leaves events out.
 var leftOut = map[string]string{
 	"pending": "its delivery is pending", "dead_letter": "it has an open dead letter", "discarded": "its dead letter was discarded",
-	"no_match": "the route does not claim it", "open": "its worker has still to read it", "outcome": "not among --only",
+	"no_match": "the route does not claim it", "open": "its worker has yet to read it", "outcome": "not among --only",
 	"gone": "dropped by retention",
 }
 
-func replayWaits(j store.RouteReplayed) string {
-	waits := text(j.WaitsFor)
-	if strings.Contains(waits, " ") {
-		return waits
-	}
-	return "closed by " + waits // a gate
-}
-
-func replayState(j store.RouteReplayed) string {
-	if j.WaitsFor != nil {
-		return j.State + ": " + replayWaits(j)
-	}
-	return j.State
-}
-
-// replaySent is how many of the events that go were delivered.
-func replaySent(j store.RouteReplayed) string {
-	if j.Events == nil {
-		return number(j.Sent)
-	}
-	return fmt.Sprintf("%d of %d", j.Sent, *j.Events)
-}
-
-func listReplays(ctx context.Context, s *session, route string) error {
-	jobs, err := s.RouteReplays(ctx, route, false)
+func listReplays(ctx context.Context, s *cli.Session, route string) error {
+	replays, err := s.RouteReplays(ctx, route, false)
 	if err != nil {
 		return err
 	}
-	type j = store.RouteReplayed
-	return rows(s.printer, "no replays", jobs,
-		column[j]{"ID", func(j j) string { return number(j.ID) }},
-		column[j]{"ROUTE", func(j j) string { return j.RouteCode }},
-		column[j]{"STATE", replayState},
-		column[j]{"AT", func(j j) string { return fmt.Sprintf("%d of %d to %d", j.PassedSeq, j.FirstSeq, j.LastSeq) }},
-		column[j]{"STAGED", func(j j) string { return number(j.Staged) }},
-		column[j]{"SENT", replaySent},
-		column[j]{"FAILED", func(j j) string { return number(j.Failed) }},
-		column[j]{"ASKED", func(j j) string { return s.age(j.RequestedAt) + " by " + j.RequestedBy }},
-		column[j]{"REASON", func(j j) string { return cut(j.Reason, 60) }})
+	return cli.Table(s.Printer, "no replays", replays, "ID|ROUTE|STATE|AT|STAGED|SENT|FAILED|ASKED|REASON", func(r store.RouteReplayed) cli.Row {
+		return cli.Row{
+			r.ID, r.RouteCode, cli.ReplayState(r), fmt.Sprintf("%d of %d to %d", r.PassedSeq, r.FirstSeq, r.LastSeq), r.Staged,
+			cli.ReplaySent(r), r.Failed, s.Age(r.RequestedAt) + " by " + r.RequestedBy, cli.Cut(r.Reason, 60),
+		}
+	})
 }
 
-func cancelReplay(ctx context.Context, s *session, id int64, reason string) error {
-	if err := needReason(reason); err != nil {
+func cancelReplay(ctx context.Context, s *cli.Session, id int64) error {
+	if err := s.NeedReason(); err != nil {
 		return err
 	}
-	staged, err := s.ReplayCancel(ctx, id, reason)
+	staged, err := s.ReplayCancel(ctx, id, s.Reason)
 	if err != nil {
 		return err
 	}
-	if s.json {
-		return s.object(struct {
-			Replay int64 `json:"replay"`
-			Staged int64 `json:"staged"`
-		}{id, staged})
+	if staged > 0 && !s.JSON {
+		s.Note("%d events were staged already and are still sent; to stop them too: tidemark route disable", staged)
 	}
-	if staged > 0 {
-		s.note("%d events were staged already and still go; to stop them too: tidemark route disable", staged)
-	}
-	return s.linef("replay %d: cancelled", id)
+	return s.Result(cli.Fields{"replay", id, "staged", staged}, "replay %d: cancelled", id)
 }

@@ -9,64 +9,61 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/daemon"
 )
 
-func newRun(a *app) *cobra.Command {
+func runCommand() cli.Command {
 	var file string
-	cmd := needs("tidemark_executor", &cobra.Command{
-		Use:   "run",
-		Short: "Run the daemon: deliver what the routes say, until told to stop",
-		Long: `Run all workers of the database that need no Go program: those that deliver events by routes, and those of
-tables whose handler is SQL or emits. Several daemons may run beside each other: one works for each worker, the
-others stand by. The first SIGTERM or SIGINT stops cleanly: what is under
-way comes to its end for at most stop_timeout, is recorded, and the leases are given back. A second one
-ends the process at once. SIGHUP reads the configuration again: secrets, oauth2, webhook, connections and log.level
-apply without a restart.`,
-	})
-	configFlag(cmd, &file)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx, hangup := hangups(cmd.Context())
-		defer hangup.stop()
-		p, err := a.printer(cmd)
-		if err != nil {
-			return err
-		}
-		c, err := a.loadConfig(p, file)
-		if err != nil {
-			return err
-		}
-		log, level := newLogger(cmd.ErrOrStderr(), isTerminal(os.Stderr), c.Log)
-		d, err := daemon.New(ctx, c, daemon.Options{Log: log, Stdout: cmd.OutOrStdout(), Version: thisBuild().Version})
-		if err != nil {
-			return err
-		}
-		go func() {
-			for range hangup.c {
-				a.reload(ctx, d, file, log, level)
+	return cli.Command{
+		Use: "run", Short: "Run the daemon: deliver events until it is told to stop", Role: "tidemark_executor", Needs: cli.Nothing,
+		Long: `Run all workers of the database that need no Go program: those that deliver events by routes, and those of tables whose
+handler is SQL or emits. Several daemons may run side by side: one works for each worker, the others stand by.
+
+The first SIGTERM or SIGINT stops the daemon cleanly: deliveries in flight may finish within stop_timeout and are recorded,
+and the leases are released. A second signal ends the process at once. SIGHUP reads the configuration again: secrets,
+oauth2, webhook, connections and log.level apply without a restart.`,
+		Example: "  tidemark run --config /etc/tidemark.yaml",
+		Flags:   func(flags *pflag.FlagSet) { cli.ConfigFlag(flags, &file) },
+		Run: func(ctx context.Context, s *cli.Session) error {
+			ctx, hangup := hangups(ctx)
+			defer hangup.stop()
+			c, err := s.LoadConfig(file)
+			if err != nil {
+				return err
 			}
-		}()
-		if err := d.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
-			return err
-		}
-		return nil
+			log, level := newLogger(s.Err, cli.IsTerminal(os.Stderr), c.Log)
+			d, err := daemon.New(ctx, c, daemon.Options{Log: log, Stdout: s.Out, Version: s.App.Build.Version})
+			if err != nil {
+				return err
+			}
+			go func() {
+				for range hangup.c {
+					c, err := s.App.ReadConfig(file)
+					reload(ctx, d, c, err, log, level)
+				}
+			}()
+			if err := d.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+				return err
+			}
+			return nil
+		},
 	}
-	return cmd
 }
 
-// A hangup is what SIGHUP comes to.
+// hangup receives SIGHUP.
 type hangup struct {
 	c    chan os.Signal
 	stop func()
 }
 
-// hangups has SIGHUP announced on a channel. On a terminal it means that the terminal was closed, and ends ctx.
+// hangups announces SIGHUP on a channel. On a terminal it means that the terminal was closed, and cancels ctx.
 func hangups(ctx context.Context) (context.Context, hangup) {
 	h := hangup{c: make(chan os.Signal, 1)}
-	if isTerminal(os.Stderr) {
+	if cli.IsTerminal(os.Stderr) {
 		ctx, cancel := signal.NotifyContext(ctx, syscall.SIGHUP)
 		h.stop = func() { cancel(); close(h.c) }
 		return ctx, h
@@ -76,19 +73,11 @@ func hangups(ctx context.Context) (context.Context, hangup) {
 	return ctx, h
 }
 
-// reload reads the configuration again. One that is not valid changes nothing.
-func (a *app) reload(ctx context.Context, d *daemon.Daemon, file string, log *slog.Logger, level *slog.LevelVar) {
-	c, err := a.readConfig(file)
+// reload applies a configuration that was read again. An invalid one changes nothing.
+func reload(ctx context.Context, d *daemon.Daemon, c config.Config, err error, log *slog.Logger, level *slog.LevelVar) {
 	if err != nil {
-		problems := []string{err.Error()}
-		var bad *config.Error
-		if errors.As(err, &bad) {
-			problems = problems[:0]
-			for _, problem := range bad.Problems {
-				problems = append(problems, problem.String())
-			}
-		}
-		log.ErrorContext(ctx, "not reloaded: the configuration is not valid, the old one stays", "problems", strings.Join(problems, "; "))
+		problems := strings.ReplaceAll(err.Error(), "\n", "; ")
+		log.ErrorContext(ctx, "not reloaded: the configuration is not valid, the old one stays", "problems", problems)
 		return
 	}
 	for _, w := range c.Warnings {
@@ -103,13 +92,4 @@ func (a *app) reload(ctx context.Context, d *daemon.Daemon, file string, log *sl
 		log.WarnContext(ctx, "not everything is reloaded: these keys have changed and need a restart", "keys", strings.Join(restart, ", "))
 	}
 	log.InfoContext(ctx, "reloaded", "applied", "secrets, oauth2, webhook, connections, log.level")
-}
-
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return false
-	}
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(info, null)
 }

@@ -4,294 +4,215 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-func newSource(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "source", Short: "Tables of others that workers read"}
-	cmd.AddCommand(newSourceList(a), newSourceCheck(a), newSourceAdd(a), newSourceSet(a), newSourceRemove(a))
-	return cmd
+var sourceColumns = cli.Columns{
+	{Flag: "id", Name: "id_column", Usage: "column that identifies a row: not null, unique, never updated"},
+	{Flag: "timestamp", Name: "timestamp_column", Kind: cli.Optional, Usage: "column with the time at which the row was created"},
+	{Flag: "safety", Usage: "what makes reading lossless: sequence, clock, capture or declared"},
+	{Flag: "time-zone", Kind: cli.Optional, Usage: "of a timestamp without time zone: the zone that its writers mean"},
+	{Flag: "key", Name: "key_columns", Kind: cli.List, Usage: "columns that name what the row is about; shards go by them (default: the id)"},
+	{Flag: "group", Name: "group_key", Kind: cli.List, Usage: "columns by which rows are coalesced"},
+	{Flag: "filter", Kind: cli.Optional, Usage: "condition over the columns; other rows are skipped"},
+	{Flag: "margin", Default: "1s", Usage: "how far behind the horizon reading stays"},
+	{Flag: "sweep-window", Kind: cli.Optional, Usage: "how late a row may come and still be found, such as 2h"},
+	{Flag: "sweep-every", Default: "1m", Usage: "time between two sweeps"},
+	{Flag: "bucket", Default: "1h", Usage: "width of the time buckets in which rows are counted"},
+	{Flag: "description", Usage: "for people"},
 }
 
-var sourceColumns = columnsOf{
-	texts: map[string]string{
-		"id": "id_column", "safety": "safety", "margin": "margin", "sweep-every": "sweep_every", "bucket": "bucket", "description": "description",
-	},
-	optional: map[string]string{
-		"timestamp": "timestamp_column", "time-zone": "time_zone", "filter": "filter", "sweep-window": "sweep_window",
-	},
-	lists: map[string]string{"key": "key_columns", "group": "group_key"},
+func sourceCommand() cli.Command {
+	return cli.Command{
+		Use: "source", Short: "Tables that workers read",
+		Example: "  tidemark source check shop.orders\n  tidemark source add orders shop.orders --id id --safety sequence",
+		Sub: []cli.Command{
+			{Use: "list", Short: "List sources, the workers that read them, and how far they are", Role: "tidemark_reader", Run: sourceList},
+			{
+				Use: "check SOURCE", Short: "Check what a source's safety relies on, or which safety suits a table; changes nothing",
+				Long: `Check what the safety of a source relies on. Instead of a source you can give SCHEMA.TABLE, with the flags of source add:
+with --safety it is checked as it would be added, without it each safety is tried. Columns that you do not name are guessed,
+and the guess is printed. Changes nothing. The exit status is 1 if a check fails; warnings alone give 0.`,
+				Role: "tidemark_reader", Columns: sourceColumns, Run: sourceCheck,
+			},
+			{
+				Use: "add NAME TABLE", Short: "Make a table a source that workers can read",
+				Long: `Make a table, given as SCHEMA.TABLE, a source that workers can read. A safety that the table cannot hold is refused, with
+what to do; what cannot be proved is printed. The table stays as it is.`,
+				Role: "tidemark_admin", Reason: cli.MayGiveReason, Columns: sourceColumns, Run: sourceAdd,
+			},
+			{
+				Use: "set SOURCE", Short: "Change a source; its table and columns only while no worker reads it",
+				Role: "tidemark_admin", Reason: cli.MayGiveReason, Columns: sourceColumns, Run: sourceSet,
+			},
+			{
+				Use: "remove SOURCE", Short: "Remove a source that no worker reads; its table stays as it is",
+				Role: "tidemark_admin", Reason: cli.NeedsReason,
+				Run: func(ctx context.Context, s *cli.Session) error {
+					if err := s.SourceRemove(ctx, s.Arg(0), s.Reason); err != nil {
+						return err
+					}
+					return s.Result(cli.Fields{"source", s.Arg(0), "removed", true}, "source %s: removed", s.Arg(0))
+				},
+			},
+		},
+	}
 }
 
-func sourceFlags(flags *pflag.FlagSet) {
-	flags.String("id", "", "column that identifies a row: not null, unique, never updated")
-	flags.String("timestamp", "", "column that says when the row was made")
-	flags.String("safety", "", "what makes the reading lossless: sequence, clock, capture or declared")
-	flags.String("time-zone", "", "of a timestamp without time zone: the zone that its writers mean")
-	flags.StringSlice("key", nil, "columns that name what the row is about: shards go by them (default the id)")
-	flags.StringSlice("group", nil, "columns by which rows are coalesced")
-	flags.String("filter", "", "condition over the columns; other rows are passed over")
-	flags.String("margin", "1s", "how far behind the horizon the reading stays")
-	flags.String("sweep-window", "", "how late a row may come and still be found, such as 2h")
-	flags.String("sweep-every", "1m", "time between two sweeps")
-	flags.String("bucket", "1h", "width of the time buckets in which rows are counted")
-	flags.String("description", "", "for people")
-}
-
-func newSourceList(a *app) *cobra.Command {
-	return needs("tidemark_reader", &cobra.Command{
-		Use:   "list",
-		Short: "List sources, who reads them and how far",
-		RunE: a.withSchema(func(ctx context.Context, s *session, _ []string) error {
-			all, err := s.Sources(ctx)
-			if err != nil {
-				return err
-			}
-			type c = store.Source
-			return rows(s.printer, "no sources; make one: tidemark source add NAME SCHEMA.TABLE", all,
-				column[c]{"SOURCE", func(c c) string { return c.Source }},
-				column[c]{"TABLE", func(c c) string { return c.Table }},
-				column[c]{"SAFETY", func(c c) string { return c.Safety }},
-				column[c]{"WORKERS", func(c c) string { return firstOf(strings.Join(c.Workers, ", "), "-") }},
-				column[c]{"LAG", func(c c) string { return firstOf(text(c.Lag), "-") }},
-				column[c]{"VERIFIED THROUGH", func(c c) string { return utcOr(c.VerifiedThrough, "-") }},
-				column[c]{"PENDING", func(c c) string { return number(c.Pending) }},
-				column[c]{"DEAD LETTERS", func(c c) string { return number(c.OpenDeadLetters) }})
-		}),
-	})
-}
-
-func newSourceCheck(a *app) *cobra.Command {
-	cmd := needs("tidemark_reader", &cobra.Command{
-		Use:   "check NAME",
-		Short: "Check what the safety of a source rests on, or of a table which safety suits it; changes nothing",
-		Long: `Check what the safety of a source rests on. Instead of the name of a source SCHEMA.TABLE can be given, with the
-flags of source add: with --safety it is checked as it would be added, without it each safety is tried. Columns
-that are not named are guessed, and the guess is told. Changes nothing. The exit status is 1 when a check fails;
-warnings alone are 0.`,
-	})
-	sourceFlags(cmd.Flags())
-	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
-		changes, err := sourceColumns.changes(cmd.Flags())
-		if err != nil {
-			return err
-		}
-		if len(changes) == 0 {
-			checks, err := s.SourceChecks(ctx, args[0])
-			if !errors.Is(err, tidemark.ErrNotFound) || !strings.Contains(args[0], ".") {
-				return showDoctor(s, checks, err)
-			}
-		}
-		if err := tableOf(ctx, s, args[0], changes); err != nil {
-			return err
-		}
-		if err := noteGuess(ctx, s, changes); err != nil {
-			return err
-		}
-		if changes["safety"] != nil {
-			checks, err := s.SourceCheck(ctx, changes)
-			return showDoctor(s, checks, err)
-		}
-		return sourceAdvise(ctx, s, changes)
-	})
-	return cmd
-}
-
-func showDoctor(s *session, checks []store.Check, err error) error {
+func sourceList(ctx context.Context, s *cli.Session) error {
+	all, err := s.Sources(ctx)
 	if err != nil {
 		return err
 	}
-	if err := showChecks(s, checks, uncut); err != nil {
-		return err
-	}
-	return failures(checks)
+	return cli.Table(s.Printer, "no sources; add one: tidemark source add NAME SCHEMA.TABLE", all,
+		"SOURCE|TABLE|SAFETY|WORKERS|LAG|VERIFIED THROUGH|PENDING|DEAD LETTERS", func(c store.Source) cli.Row {
+			return cli.Row{c.Source, c.Table, c.Safety, cli.Or(c.Workers, "-"), cli.Or(c.Lag, "-"), cli.Or(c.VerifiedThrough, "-"), c.Pending, c.OpenDeadLetters}
+		})
 }
 
-// tableOf adds the name of the table to the columns of a definition.
-func tableOf(ctx context.Context, s *session, table string, changes store.Changes) error {
+func sourceCheck(ctx context.Context, s *cli.Session) error {
+	changes, err := sourceColumns.Changes(s.Flags)
+	if err != nil {
+		return err
+	}
+	name := s.Arg(0)
+	if len(changes) == 0 {
+		checks, err := s.SourceChecks(ctx, name)
+		if !errors.Is(err, tidemark.ErrNotFound) || !strings.Contains(name, ".") {
+			return showSourceChecks(s, checks, err)
+		}
+	}
+	if err := addTable(ctx, s, name, changes); err != nil {
+		return err
+	}
+	if err := noteGuess(ctx, s, changes); err != nil {
+		return err
+	}
+	if changes["safety"] != nil {
+		checks, err := s.SourceCheck(ctx, changes)
+		return showSourceChecks(s, checks, err)
+	}
+	advice, err := s.SourceAdvise(ctx, changes)
+	if err != nil {
+		return err
+	}
+	err = cli.Table(s.Printer, "no safeties", advice, "SAFETY|STATUS|FOUND|HINT", func(c store.Advice) cli.Row {
+		return cli.Row{c.Safety, c.Status, cli.Cut(c.Detail, 100), c.Hint}
+	})
+	if !s.JSON {
+		s.Note("--safety NAME shows all that was found about one")
+	}
+	if err == nil && !slices.ContainsFunc(advice, func(c store.Advice) bool { return c.Status != "fail" }) {
+		err = errors.New("no safety suits the table as it is")
+	}
+	return err
+}
+
+func showSourceChecks(s *cli.Session, checks []store.Check, err error) error {
+	if err != nil {
+		return err
+	}
+	if err := cli.CheckTable(s, checks, math.MaxInt); err != nil {
+		return err
+	}
+	return cli.Failures(checks)
+}
+
+// addTable adds the name of the table to the columns of a definition.
+func addTable(ctx context.Context, s *cli.Session, table string, changes store.Changes) error {
 	name, err := s.TableName(ctx, table)
 	if err != nil {
 		return err
 	}
 	if len(name) != 2 {
-		return usagef("%q is neither a source nor SCHEMA.TABLE; quote what is in capitals: '\"Shop\".\"Orders\"'", table)
+		return cli.Usagef("%q is neither a source nor SCHEMA.TABLE; quote capitals: '\"Shop\".\"Orders\"'", table)
 	}
 	changes["schema_name"], changes["table_name"] = name[0], name[1]
 	return nil
 }
 
-func noteGuess(ctx context.Context, s *session, changes store.Changes) error {
+func noteGuess(ctx context.Context, s *cli.Session, changes store.Changes) error {
 	id, timestamp, err := s.SourceGuess(ctx, changes)
 	if err != nil {
 		return err
 	}
-	var guessed []string
+	guessed := ""
 	if changes["id_column"] == nil && id != "" {
-		guessed = append(guessed, "--id "+id)
+		guessed += " --id " + id
 	}
 	if changes["timestamp_column"] == nil && timestamp != "" {
-		guessed = append(guessed, "--timestamp "+timestamp)
+		guessed += " --timestamp " + timestamp
 	}
-	if len(guessed) > 0 {
-		s.note("guessed: %s", strings.Join(guessed, " "))
+	if guessed != "" {
+		s.Note("guessed:%s", guessed)
 	}
 	return nil
 }
 
-func sourceAdvise(ctx context.Context, s *session, changes store.Changes) error {
-	advice, err := s.SourceAdvise(ctx, changes)
+func sourceAdd(ctx context.Context, s *cli.Session) error {
+	if s.NumGiven("id", "safety") < 2 {
+		return cli.Usagef("--id and --safety are required; tidemark source check %s says which suit", s.Arg(1))
+	}
+	changes, err := sourceColumns.Changes(s.Flags)
 	if err != nil {
 		return err
 	}
-	type c = store.Advice
-	err = rows(s.printer, "no safeties", advice,
-		column[c]{"SAFETY", func(c c) string { return c.Safety }},
-		column[c]{"STATUS", func(c c) string { return c.Status }},
-		column[c]{"FOUND", func(c c) string { return cut(c.Detail, 100) }},
-		column[c]{"HINT", func(c c) string { return c.Hint }})
-	if !s.json {
-		s.note("--safety NAME shows all that was found about one")
-	}
-	if err != nil {
+	if err := addTable(ctx, s, s.Arg(1), changes); err != nil {
 		return err
 	}
-	for _, c := range advice {
-		if c.Status != "fail" {
-			return nil
+	return storeSource(ctx, s, changes, func(db *store.DB) ([]store.Check, error) {
+		if _, err := db.Source(ctx, s.Arg(0)); !errors.Is(err, tidemark.ErrNotFound) {
+			if err == nil {
+				err = cli.Usagef("source %s already exists; tidemark source set changes it", s.Arg(0))
+			}
+			return nil, err
 		}
-	}
-	return errors.New("no safety suits the table as it is")
+		return db.SourceCheck(ctx, changes)
+	})
 }
 
-func newSourceAdd(a *app) *cobra.Command {
-	var reason string
-	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   "add NAME TABLE",
-		Short: "Make a table a source that workers can read",
-		Long: `Make a table, given as SCHEMA.TABLE, a source that workers can read. What its safety cannot hold on is refused,
-with what to do; what cannot be proved is told. The table stays as it is.`,
-	})
-	flags := cmd.Flags()
-	sourceFlags(flags)
-	reasonFlag(cmd, &reason)
-	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
-		if !flags.Changed("id") || !flags.Changed("safety") {
-			return usagef("--id and --safety are needed; tidemark source check %s tells which suit", args[1])
+func sourceSet(ctx context.Context, s *cli.Session) error {
+	changes, err := sourceColumns.SomeChanges(s.Flags)
+	if err != nil {
+		return err
+	}
+	return storeSource(ctx, s, changes, func(db *store.DB) ([]store.Check, error) {
+		if _, err := db.Source(ctx, s.Arg(0)); err != nil {
+			return nil, err
 		}
-		changes, err := sourceColumns.changes(flags)
+		return db.SourceChecksWith(ctx, s.Arg(0), changes)
+	})
+}
+
+// storeSource checks a source and, if no check fails, stores it. It shows the checks that are not ok.
+func storeSource(ctx context.Context, s *cli.Session, changes store.Changes, check func(*store.DB) ([]store.Check, error)) error {
+	var notOK []store.Check
+	source, err := cli.InTx(ctx, s, func(db *store.DB) (source store.Source, err error) {
+		checks, err := check(db)
 		if err != nil {
-			return err
+			return source, err
 		}
-		if err := tableOf(ctx, s, args[1], changes); err != nil {
-			return err
+		notOK = slices.DeleteFunc(slices.Clone(checks), func(c store.Check) bool { return c.Status == "ok" })
+		if err := cli.Failures(checks); err != nil {
+			_ = cli.CheckTable(s, notOK, math.MaxInt)
+			return source, fmt.Errorf("source %s was not stored: %w", s.Arg(0), err)
 		}
-		return s.inTx(ctx, func(db *store.DB) error {
-			if _, err := db.Source(ctx, args[0]); !errors.Is(err, tidemark.ErrNotFound) {
-				if err == nil {
-					err = usagef("there is a source %s already; tidemark source set changes it", args[0])
-				}
-				return err
-			}
-			checks, err := db.SourceCheck(ctx, changes)
-			if err != nil {
-				return err
-			}
-			return setSource(ctx, s, db, args[0], changes, reason, checks)
-		})
+		if err := db.SourceSet(ctx, s.Arg(0), changes, s.Reason); err != nil {
+			return source, err
+		}
+		return db.Source(ctx, s.Arg(0))
 	})
-	return cmd
-}
-
-func newSourceSet(a *app) *cobra.Command {
-	var reason string
-	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   "set NAME",
-		Short: "Change a source; its table and columns only while no worker reads it",
-	})
-	sourceFlags(cmd.Flags())
-	reasonFlag(cmd, &reason)
-	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
-		changes, err := sourceColumns.changes(cmd.Flags())
-		if err != nil {
-			return err
-		}
-		if err := needOne(changes); err != nil {
-			return err
-		}
-		return s.inTx(ctx, func(db *store.DB) error {
-			if _, err := db.Source(ctx, args[0]); err != nil {
-				return err
-			}
-			checks, err := db.SourceChecksWith(ctx, args[0], changes)
-			if err != nil {
-				return err
-			}
-			return setSource(ctx, s, db, args[0], changes, reason, checks)
-		})
-	})
-	return cmd
-}
-
-// setSource stores a source that the doctor has looked at, and shows what it said but for
-// what is well.
-func setSource(ctx context.Context, s *session, db *store.DB, name string, changes store.Changes, reason string, checks []store.Check) error {
-	var ill []store.Check
-	for _, c := range checks {
-		if c.Status != "ok" {
-			ill = append(ill, c)
-		}
-	}
-	if err := failures(checks); err != nil {
-		if err := showChecks(s, ill, uncut); err != nil {
-			return err
-		}
-		return fmt.Errorf("source %s was not stored: %w", name, err)
-	}
-	if err := db.SourceSet(ctx, name, changes, reason); err != nil {
-		return err
-	}
-	source, err := db.Source(ctx, name)
 	if err != nil {
 		return err
 	}
-	if s.json {
-		return s.object(source)
+	if !s.JSON && len(notOK) > 0 {
+		_ = cli.CheckTable(s, notOK, math.MaxInt)
 	}
-	if len(ill) > 0 {
-		if err := showChecks(s, ill, uncut); err != nil {
-			return err
-		}
-	}
-	return s.linef("source %s: %s by %s", source.Source, source.Table, source.Safety)
-}
-
-func newSourceRemove(a *app) *cobra.Command {
-	var reason string
-	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   "remove NAME",
-		Short: "Remove a source that no worker reads; its table stays as it is",
-	})
-	reasonFlag(cmd, &reason)
-	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
-		if err := needReason(reason); err != nil {
-			return err
-		}
-		if err := s.SourceRemove(ctx, args[0], reason); err != nil {
-			return err
-		}
-		if s.json {
-			return s.object(struct {
-				Source  string `json:"source"`
-				Removed bool   `json:"removed"`
-			}{args[0], true})
-		}
-		return s.linef("source %s: removed", args[0])
-	})
-	return cmd
+	return s.Result(source, "source %s: %s by %s", source.Source, source.Table, source.Safety)
 }

@@ -7,80 +7,60 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-// Exit statuses of status and doctor.
-const (
-	exitBad     = 1
-	exitUnknown = 2
-)
+func statusCommand() cli.Command {
+	var every time.Duration
+	return cli.Command{
+		Use: "status", Short: "Show the installation at a glance, and what is wrong with it", Role: "tidemark_reader", Watchdog: true,
+		Long: `Show the installation at a glance: workers, routes, and everything that does not work or needs attention. tidemark doctor
+explains it.
 
-func newStatus(a *app) *cobra.Command {
-	var watch time.Duration
-	cmd := needs("tidemark_reader", &cobra.Command{
-		Use:   "status",
-		Short: "Show the installation at a glance, and what is wrong with it",
-		Long: `Show the installation at a glance: workers, routes, and whatever does not work or should be looked at.
-"tidemark doctor" explains it.
-
-Exit status, for watchdogs: 0 fine or warnings only, 1 something does not work (bad), 2 it cannot be told:
-the database cannot be reached or refuses, or a part of it cannot be read.`,
-	})
-	cmd.Flags().DurationVar(&watch, "watch", 0, "show it again and again, this often, until interrupted")
-	cmd.Flags().Lookup("watch").NoOptDefVal = "2s"
-	cmd.RunE = forWatchdogs(a.withSchema(func(ctx context.Context, s *session, _ []string) error {
-		if !cmd.Flags().Changed("watch") {
-			return status(ctx, s)
-		}
-		if watch < 100*time.Millisecond {
-			return usagef("--watch is %s, must be 100ms or more", watch)
-		}
-		return watchStatus(ctx, s, watch)
-	}))
-	return cmd
-}
-
-// forWatchdogs makes every failure to tell the status unknown.
-func forWatchdogs(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		err := run(cmd, args)
-		var own exitError
-		if err == nil || errors.As(err, &own) || errors.Is(err, context.Canceled) {
-			return err
-		}
-		return exitError{err, exitUnknown}
+Exit status, for watchdogs: 0 fine or warnings only; 1 something does not work (bad); 2 unknown: the database cannot be
+reached, refuses, or does not let this role read a part of it.`,
+		Example: "  tidemark status --watch",
+		Flags: func(flags *pflag.FlagSet) {
+			flags.DurationVar(&every, "watch", 0, "repeat until interrupted, this often")
+			flags.Lookup("watch").NoOptDefVal = "2s"
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			if !s.Given("watch") {
+				return status(ctx, s)
+			}
+			if every < 100*time.Millisecond {
+				return cli.Usagef("--watch is %s, must be 100ms or more", every)
+			}
+			return watchStatus(ctx, s, every)
+		},
 	}
 }
 
-// watchStatus draws over what was drawn before on a terminal, and else writes one below the
-// other.
-func watchStatus(ctx context.Context, s *session, every time.Duration) error {
+// watchStatus redraws a terminal. Elsewhere it writes one status below the other.
+func watchStatus(ctx context.Context, s *cli.Session, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	out := s.out
+	out := s.Out
 	for {
 		var screen bytes.Buffer
-		s.out, s.now = &screen, time.Now()
+		s.Out, s.Now = &screen, time.Now()
 		err := status(ctx, s)
-		s.out = out
+		s.Out = out
 		if ctx.Err() != nil {
-			return nil // told to stop, in the middle of a look
+			return nil // interrupted while it read
 		}
-		var own exitError
-		if err != nil && !errors.As(err, &own) {
+		if unwell := (cli.Exit{}); err != nil && !errors.As(err, &unwell) {
 			return err
 		}
-		if !s.json && s.terminal {
-			_, _ = fmt.Fprint(out, "\x1b[H\x1b[2J")
-		} else if !s.json {
+		if !s.JSON && s.Terminal {
+			s.Write([]byte("\x1b[H\x1b[2J"))
+		} else if !s.JSON {
 			screen.WriteByte('\n')
 		}
-		if _, err := out.Write(screen.Bytes()); err != nil {
-			return err
-		}
+		s.Write(screen.Bytes())
 		select {
 		case <-ctx.Done():
 			return nil
@@ -89,135 +69,126 @@ func watchStatus(ctx context.Context, s *session, every time.Duration) error {
 	}
 }
 
-// overview is the JSON of `status`.
+// overview is the JSON of status.
 type overview struct {
 	store.Server
 	Status string      `json:"status"` // the worst of all: ok, warn, unknown or bad
 	Stage  store.Stage `json:"stage"`
 	store.Counts
-	Gates   []store.Gate          `json:"gates"`
-	Workers []store.WorkerSummary `json:"workers"`
-	Routes  []store.RouteSummary  `json:"route_summaries"`
-	Replays []store.RouteReplayed `json:"replays"` // that are not over
-	Health  []store.QueueHealth   `json:"health"`
-	// The latest first.
-	Unregistered []store.UnregisteredEmits `json:"unregistered"`
+	Gates        []store.Gate              `json:"gates"`
+	Workers      []store.WorkerSummary     `json:"workers"`
+	Routes       []store.RouteSummary      `json:"route_summaries"`
+	Replays      []store.RouteReplayed     `json:"replays"` // that are not over
+	Health       []store.QueueHealth       `json:"health"`
+	Unregistered []store.UnregisteredEmits `json:"unregistered"` // the latest first
 	Findings     []store.Finding           `json:"findings"`
 }
 
-func status(ctx context.Context, s *session) error {
-	o, err := lookAround(ctx, s)
+func status(ctx context.Context, s *cli.Session) error {
+	o, err := readOverview(ctx, s.DB)
 	if err != nil {
 		return err
 	}
-	if s.json {
-		err = s.object(o)
+	if s.JSON {
+		s.Object(o)
 	} else {
-		err = showOverview(s, o)
+		showOverview(s, o)
 	}
-	if err != nil {
-		return err
-	}
-	return verdict(o.Health)
+	return cli.Verdict(o.Health)
 }
 
-func lookAround(ctx context.Context, s *session) (o overview, err error) {
-	if o.Server, err = s.Server(ctx); err != nil {
-		return o, err
-	}
-	if o.Stage, err = s.Stage(ctx); err != nil {
-		return o, err
-	}
-	if o.Counts, err = s.Counts(ctx); err != nil {
-		return o, err
-	}
-	if o.Gates, err = s.Gates(ctx); err != nil {
-		return o, err
-	}
-	if o.Workers, err = s.WorkerSummaries(ctx); err != nil {
-		return o, err
-	}
-	if o.Routes, err = s.RouteSummaries(ctx); err != nil {
-		return o, err
-	}
-	if o.Replays, err = s.RouteReplays(ctx, "", true); err != nil {
-		return o, err
-	}
-	if o.Health, err = s.QueueHealth(ctx); err != nil {
-		return o, err
-	}
-	o.Status = worst(o.Health)
-	if o.Unregistered, err = s.UnregisteredEmits(ctx); err != nil {
-		return o, err
-	}
-	o.Findings, err = s.OpenFindings(ctx)
-	return o, err
-}
-
-func worst(all []store.QueueHealth) string {
-	place := map[string]int{"ok": 0, "warn": 1, "unknown": 2, "bad": 3}
-	found := "ok"
-	for _, h := range all {
-		if place[h.Status] > place[found] {
-			found = h.Status
+func readOverview(ctx context.Context, db *store.DB) (o overview, err error) {
+	for _, read := range []func() error{
+		func() error { o.Server, err = db.Server(ctx); return err },
+		func() error { o.Stage, err = db.Stage(ctx); return err },
+		func() error { o.Counts, err = db.Counts(ctx); return err },
+		func() error { o.Gates, err = db.Gates(ctx); return err },
+		func() error { o.Workers, err = db.WorkerSummaries(ctx); return err },
+		func() error { o.Routes, err = db.RouteSummaries(ctx); return err },
+		func() error { o.Replays, err = db.RouteReplays(ctx, "", true); return err },
+		func() error { o.Health, err = db.QueueHealth(ctx); return err },
+		func() error { o.Unregistered, err = db.UnregisteredEmits(ctx); return err },
+		func() error { o.Findings, err = db.OpenFindings(ctx); return err },
+	} {
+		if err := read(); err != nil {
+			return o, err
 		}
 	}
-	return found
+	place := map[string]int{"ok": 0, "warn": 1, "unknown": 2, "bad": 3}
+	o.Status = "ok"
+	for _, h := range o.Health {
+		if place[h.Status] > place[o.Status] {
+			o.Status = h.Status
+		}
+	}
+	return o, nil
 }
 
-// verdict is the exit status for how everything is.
-func verdict(all []store.QueueHealth) error {
-	number := map[string]int{}
-	for _, h := range all {
-		number[h.Status]++
-	}
-	switch {
-	case number["bad"] > 0:
-		err := fmt.Errorf("%s", count(number["bad"], "thing does not work", "things do not work"))
-		return exitError{hinted{err, "tidemark doctor explains each."}, exitBad}
-	case number["unknown"] > 0:
-		err := fmt.Errorf("of %s it cannot be told how it is", count(number["unknown"], "thing", "things"))
-		return exitError{hinted{err, "tidemark doctor explains each."}, exitUnknown}
-	default:
-		return nil
-	}
-}
-
-func showOverview(s *session, o overview) error {
-	where := fmt.Sprintf("%s as %s, PostgreSQL %s", o.Database, o.Role, o.Version)
-	if o.InStandby {
-		where += ", a standby: workers cannot run here"
-	}
+func showOverview(s *cli.Session, o overview) {
 	newest := "none"
 	if o.NewestEventAt != nil {
-		newest = fmt.Sprintf("last number %d, newest %s", o.LastSeq, s.age(*o.NewestEventAt))
+		newest = fmt.Sprintf("last number %d, newest %s", o.LastSeq, s.Age(*o.NewestEventAt))
 	}
 	master := "closed"
 	for _, g := range o.Gates {
 		if g.Gate == "routes.enabled" {
-			master = openOrClosed(g.Open)
+			master = cli.Open(g.Open)
 		}
 	}
-	err := s.facts(
-		fact{"database", where}, fact{"stage", stageText(o.Stage)}, fact{"master gate", master}, fact{"events", newest},
-		fact{"event types", fmt.Sprintf("%d enabled", o.EventTypes)},
-		fact{"unregistered", unregisteredText(s, o.Unregistered)},
-		fact{"routes", fmt.Sprintf("%d, %d enabled, %d of them live", o.Counts.Routes, o.RoutesEnabled, o.RoutesLive)},
-		fact{"pending", number(o.Pending)}, fact{"dead letters", fmt.Sprintf("%d open", o.OpenDeadLetters)},
-		fact{"findings", fmt.Sprintf("%d open", o.OpenFindings)})
-	if err != nil {
-		return err
-	}
-	for _, table := range []func(*session, overview) error{showWorkers, showRouteSummaries, showRouteReplays, showUnhealthy, showFindings} {
-		if err := table(s, o); err != nil {
-			return err
+	s.Facts(
+		"database", fmt.Sprintf("%s as %s, PostgreSQL %s%s", o.Database, o.Server.Role, o.Version, cli.Choose(o.InStandby, ", a standby: workers cannot run here", "")),
+		"stage", cli.StageText(o.Stage), "master gate", master, "events", newest, "event types", fmt.Sprintf("%d enabled", o.EventTypes),
+		"unregistered", unregistered(s, o.Unregistered),
+		"routes", fmt.Sprintf("%d, %d enabled, %d of them live", o.Counts.Routes, o.RoutesEnabled, o.RoutesLive),
+		"pending", o.Pending, "dead letters", fmt.Sprintf("%d open", o.OpenDeadLetters), "findings", fmt.Sprintf("%d open", o.OpenFindings))
+
+	s.Line("")
+	_ = cli.Table(s.Printer, "no workers", o.Workers, "WORKER|STATUS|BEHIND|FOR|EVENTS/S|HOLES|PENDING|OLDEST|DEAD LETTERS|LAST RUN", func(w store.WorkerSummary) cli.Row {
+		name, rate := w.Worker, ""
+		if w.Source != "outbox" || w.Shard != 0 {
+			name = fmt.Sprintf("%s/%s/%d", w.Worker, w.Source, w.Shard)
+		}
+		if w.Rate != nil {
+			rate = fmt.Sprintf("%.1f", *w.Rate)
+		}
+		return cli.Row{
+			name, cli.WorkerState(w.Status, w.Gate), w.Events, cli.Seconds(w.Seconds), rate, w.Holes, w.Pending,
+			cli.Seconds(w.OldestPendingSeconds), w.OpenDeadLetters, s.AgeOr(w.LastRunAt, "never"),
+		}
+	})
+	section(s, o.Routes, "ROUTE|STATE|TARGET|SENT|RETRIED|DEAD|PENDING|OLDEST|DEAD LETTERS|BREAKER", func(r store.RouteSummary) cli.Row {
+		return cli.Row{
+			r.RouteCode, r.State, r.TargetKind, r.Sent, r.Retried, r.Dead, r.Pending, cli.Seconds(r.OldestPendingSeconds), r.OpenDeadLetters, r.Breaker,
+		}
+	})
+	section(s, o.Replays, "REPLAY|ROUTE|STATE|SENT|FAILED|ASKED", func(r store.RouteReplayed) cli.Row {
+		return cli.Row{r.ID, r.RouteCode, cli.ReplayState(r), cli.ReplaySent(r), r.Failed, s.Age(r.RequestedAt) + " by " + r.RequestedBy}
+	})
+	var unwell []store.QueueHealth
+	for _, h := range o.Health {
+		if h.Status != "ok" && h.Kind != "finding" { // findings have a table of their own
+			unwell = append(unwell, h)
 		}
 	}
-	return nil
+	section(s, unwell, "STATUS|WHAT|NAME|AGE|COUNT|NOTE", func(h store.QueueHealth) cli.Row {
+		return cli.Row{h.Status, h.Kind, h.Name, cli.Seconds(h.AgeSeconds), h.Count, h.Note}
+	})
+	if len(o.Findings) > 0 {
+		s.Line("")
+		_ = cli.FindingTable(s, o.Findings)
+	}
 }
 
-// unregisteredText tells of emits that stored nothing. Empty: there are none.
-func unregisteredText(s *session, all []store.UnregisteredEmits) string {
+// section is a table below an empty line, or nothing.
+func section[T any](s *cli.Session, all []T, header string, row func(T) cli.Row) {
+	if len(all) > 0 {
+		s.Line("")
+		_ = cli.Table(s.Printer, "", all, header, row)
+	}
+}
+
+// unregistered describes emits that stored nothing. Empty: there are none.
+func unregistered(s *cli.Session, all []store.UnregisteredEmits) string {
 	if len(all) == 0 {
 		return ""
 	}
@@ -229,110 +200,5 @@ func unregisteredText(s *session, all []store.UnregisteredEmits) string {
 		}
 	}
 	return fmt.Sprintf("%s stored nothing since %s: type not registered or not enabled; the newest %s/%s by %s, %s",
-		count(emits, "emit", "emits"), s.age(since), newest.Domain, newest.Type, newest.Role, s.age(newest.LastAt))
-}
-
-func showWorkers(s *session, o overview) error {
-	if err := s.linef(""); err != nil {
-		return err
-	}
-	type w = store.WorkerSummary
-	return rows(s.printer, "no workers", o.Workers,
-		column[w]{"WORKER", func(w w) string {
-			if w.Source == "outbox" && w.Shard == 0 {
-				return w.Worker
-			}
-			return fmt.Sprintf("%s/%s/%d", w.Worker, w.Source, w.Shard)
-		}},
-		column[w]{"STATUS", func(w w) string {
-			if w.Gate != nil {
-				return w.Status + " by " + *w.Gate
-			}
-			return w.Status
-		}},
-		column[w]{"BEHIND", func(w w) string { return optional(w.Events) }},
-		column[w]{"FOR", func(w w) string { return seconds(w.Seconds) }},
-		column[w]{"EVENTS/S", func(w w) string {
-			if w.Rate == nil {
-				return ""
-			}
-			return fmt.Sprintf("%.1f", *w.Rate)
-		}},
-		column[w]{"HOLES", func(w w) string { return number(w.Holes) }},
-		column[w]{"PENDING", func(w w) string { return number(w.Pending) }},
-		column[w]{"OLDEST", func(w w) string { return seconds(w.OldestPendingSeconds) }},
-		column[w]{"DEAD LETTERS", func(w w) string { return number(w.OpenDeadLetters) }},
-		column[w]{"LAST RUN", func(w w) string { return s.ageOr(w.LastRunAt, "never") }})
-}
-
-func showRouteSummaries(s *session, o overview) error {
-	if len(o.Routes) == 0 {
-		return nil
-	}
-	if err := s.linef(""); err != nil {
-		return err
-	}
-	type r = store.RouteSummary
-	return rows(s.printer, "", o.Routes,
-		column[r]{"ROUTE", func(r r) string { return r.RouteCode }},
-		column[r]{"STATE", func(r r) string { return r.State }},
-		column[r]{"TARGET", func(r r) string { return r.TargetKind }},
-		column[r]{"SENT", func(r r) string { return number(r.Sent) }},
-		column[r]{"RETRIED", func(r r) string { return number(r.Retried) }},
-		column[r]{"DEAD", func(r r) string { return number(r.Dead) }},
-		column[r]{"PENDING", func(r r) string { return number(r.Pending) }},
-		column[r]{"OLDEST", func(r r) string { return seconds(r.OldestPendingSeconds) }},
-		column[r]{"DEAD LETTERS", func(r r) string { return number(r.OpenDeadLetters) }},
-		column[r]{"BREAKER", func(r r) string { return text(r.Breaker) }})
-}
-
-func showRouteReplays(s *session, o overview) error {
-	if len(o.Replays) == 0 {
-		return nil
-	}
-	if err := s.linef(""); err != nil {
-		return err
-	}
-	type j = store.RouteReplayed
-	return rows(s.printer, "", o.Replays,
-		column[j]{"REPLAY", func(j j) string { return number(j.ID) }},
-		column[j]{"ROUTE", func(j j) string { return j.RouteCode }},
-		column[j]{"STATE", replayState},
-		column[j]{"SENT", replaySent},
-		column[j]{"FAILED", func(j j) string { return number(j.Failed) }},
-		column[j]{"ASKED", func(j j) string { return s.age(j.RequestedAt) + " by " + j.RequestedBy }})
-}
-
-// showUnhealthy is for what is not ok, but findings, which have a table of their own.
-func showUnhealthy(s *session, o overview) error {
-	var wrong []store.QueueHealth
-	for _, h := range o.Health {
-		if h.Status != "ok" && h.Kind != "finding" {
-			wrong = append(wrong, h)
-		}
-	}
-	if len(wrong) == 0 {
-		return nil
-	}
-	if err := s.linef(""); err != nil {
-		return err
-	}
-	type h = store.QueueHealth
-	return rows(s.printer, "", wrong,
-		column[h]{"STATUS", func(h h) string { return h.Status }},
-		column[h]{"WHAT", func(h h) string { return h.Kind }},
-		column[h]{"NAME", func(h h) string { return h.Name }},
-		column[h]{"AGE", func(h h) string { return seconds(h.AgeSeconds) }},
-		column[h]{"COUNT", func(h h) string { return optional(h.Count) }},
-		column[h]{"NOTE", func(h h) string { return h.Note }})
-}
-
-func showFindings(s *session, o overview) error {
-	if len(o.Findings) == 0 {
-		return nil
-	}
-	if err := s.linef(""); err != nil {
-		return err
-	}
-	return findingTable(s, o.Findings)
+		cli.Count(emits, "emit"), s.Age(since), newest.Domain, newest.Type, newest.Role, s.Age(newest.LastAt))
 }

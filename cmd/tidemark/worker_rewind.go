@@ -2,63 +2,62 @@ package main
 
 import (
 	"context"
-	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-func newWorkerRewind(a *app) *cobra.Command {
-	var reason, source, toTime, toID string
+func workerRewind() cli.Command {
+	var source, toID string
+	var toTime cli.Time
 	var accept, dryRun bool
 	var to int64
-	cmd := needs("tidemark_admin", &cobra.Command{
-		Use:   "rewind NAME",
-		Short: "Move a worker's cursor back; what was decided stays decided, rows of tables are handed over again",
-		Long: `Move a worker's cursor back. In the log, what was decided stays decided: only routes without evidence for an
-event get it. How many events that is, of each route, is told before the cursor moves; --dry-run only tells. To send
-again what was decided: tidemark route replay. Rows of a table that are read again are handed over again: their
-handler must not mind. --accept leaves the cursors of a source where they are, after a finding that held them.`,
-	})
-	flags := cmd.Flags()
-	flags.Int64Var(&to, "to", 0, "in the log: number of the event to read on behind; 0: its beginning")
-	flags.StringVar(&source, "source", "", "of a worker of tables: the source")
-	flags.StringVar(&toTime, "to-time", "", "rows of this time and later are read again: RFC 3339, or how long ago (90m, 24h, 7d)")
-	flags.StringVar(&toID, "to-id", "", "of the safety sequence: rows with a higher id are read again")
-	flags.BoolVar(&accept, "accept", false, "read on where the cursors are")
-	flags.BoolVar(&dryRun, "dry-run", false, "in the log: tell what would happen, move nothing")
-	reasonFlag(cmd, &reason)
-	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
-		places := 0
-		for _, flag := range []string{"to", "to-time", "to-id", "accept"} {
-			if flags.Changed(flag) {
-				places++
+	return cli.Command{
+		Use: "rewind WORKER", Short: "Move a worker's cursor back", Role: "tidemark_admin", Reason: cli.MayGiveReason,
+		Long: `Move a worker's cursor back. In the log, decisions stay as they are: only routes without a record of an event get it. The
+command prints how many events that is for each route before the cursor moves; --dry-run only prints. To send decided events
+again, use tidemark route replay. Rows of a table that are read again are handed over again: their handler must tolerate
+that. --accept leaves the cursors of a source where they are, after a finding that held them.`,
+		Example: "  tidemark worker rewind default --to 120000 --dry-run",
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Int64Var(&to, "to", 0, "in the log: number of the event after which to read on; 0: the beginning")
+			flags.StringVar(&source, "source", "", "of a worker of tables: the source")
+			cli.TimeFlag(flags, &toTime, "to-time", "", "read rows of this time and later again")
+			flags.StringVar(&toID, "to-id", "", "of the safety sequence: read rows with a higher id again")
+			flags.BoolVar(&accept, "accept", false, "read on where the cursors are")
+			flags.BoolVar(&dryRun, "dry-run", false, "in the log: show what would happen, move nothing")
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			switch {
+			case s.NumGiven("to", "to-time", "to-id", "accept") != 1:
+				return cli.Usagef("give one of --to (of the log), or with --source one of --to-time, --to-id and --accept")
+			case s.Given("to") == s.Given("source"):
+				return cli.Usagef("--to is for the log; --to-time, --to-id and --accept are for a --source")
+			case dryRun && source != "":
+				return cli.Usagef("--dry-run is for the log: all rows of a source that are read again are handed over again")
 			}
-		}
-		switch {
-		case places != 1:
-			return usagef("give one of --to (of the log), or with --source one of --to-time, --to-id and --accept")
-		case flags.Changed("to") == flags.Changed("source"):
-			return usagef("--to is for the log; --to-time, --to-id and --accept are for a --source")
-		case dryRun && source != "":
-			return usagef("--dry-run is for the log: rows of a source that are read again are handed over again, all of them")
-		}
-		if !dryRun {
-			if err := needReason(reason); err != nil {
+			if !dryRun {
+				if err := s.NeedReason(); err != nil {
+					return err
+				}
+			}
+			if source == "" {
+				return rewindLog(ctx, s, to, dryRun)
+			}
+			back, err := toTime.At(s.Now)
+			if err != nil {
 				return err
 			}
-		}
-		if source == "" {
-			return rewindLog(ctx, s, args[0], to, reason, dryRun)
-		}
-		back, err := when("to-time", toTime, s.now)
-		if err != nil {
-			return err
-		}
-		return rewindSource(ctx, s, args[0], source, reason, back, toID)
-	})
-	return cmd
+			cursors, err := s.SourceRewind(ctx, s.Arg(0), source, s.Reason, back, toID)
+			if err != nil {
+				return err
+			}
+			return s.Result(cli.Fields{"worker", s.Arg(0), "source", source, "cursors", cursors},
+				"worker %s, source %s: %s", s.Arg(0), source, cli.Count(cursors, "cursor reads on from there", "cursors read on from there"))
+		},
+	}
 }
 
 // rewound is the JSON of a rewind of the log.
@@ -71,8 +70,9 @@ type rewound struct {
 	Routes []store.Rewound `json:"routes"`
 }
 
-func rewindLog(ctx context.Context, s *session, worker string, to int64, reason string, dryRun bool) error {
-	// Counted and told before anything moves; what the second call counts is the same, or was decided in between.
+func rewindLog(ctx context.Context, s *cli.Session, to int64, dryRun bool) error {
+	// It counts and prints before anything moves. The second call counts the same, except for what was decided in between.
+	worker := s.Arg(0)
 	outlook, err := s.WorkerRewind(ctx, worker, to, "", true)
 	if err != nil {
 		return err
@@ -87,28 +87,21 @@ func rewindLog(ctx context.Context, s *session, worker string, to int64, reason 
 			all.Routes = append(all.Routes, r)
 		}
 	}
-	if !s.json {
+	if !s.JSON {
 		if err := showRewind(s, all, complete); err != nil {
 			return err
 		}
 	}
-	if !dryRun {
-		if _, err := s.WorkerRewind(ctx, worker, to, reason, false); err != nil {
-			return err
-		}
+	if dryRun {
+		return s.Result(all, "worker %s: watermark %d, would be %d", worker, all.Was, to)
 	}
-	switch {
-	case s.json:
-		return s.object(all)
-	case dryRun:
-		return s.linef("worker %s: watermark %d, would be %d", worker, all.Was, to)
-	default:
-		return s.linef("worker %s: watermark %d, was %d", worker, to, all.Was)
+	if _, err := s.WorkerRewind(ctx, worker, to, s.Reason, false); err != nil {
+		return err
 	}
+	return s.Result(all, "worker %s: watermark %d, was %d", worker, to, all.Was)
 }
 
-func showRewind(s *session, all rewound, complete bool) error {
-	type r = store.Rewound
+func showRewind(s *cli.Session, all rewound, complete bool) error {
 	var kept, due int64
 	for _, r := range all.Routes {
 		switch {
@@ -118,57 +111,24 @@ func showRewind(s *session, all rewound, complete bool) error {
 			due += r.Events
 		}
 	}
-	atLeast := ""
-	if !complete {
-		atLeast = "; what is undecided was counted in the first million of them"
-	}
-	if err := s.linef("events %d to %d, %d in the log%s", all.Is+1, all.Was, all.Events, atLeast); err != nil {
-		return err
-	}
+	s.Line("events %d to %d, %d in the log%s", all.Is+1, all.Was, all.Events,
+		cli.Choose(complete, "", "; undecided ones were counted among the first million"))
 	if len(all.Routes) > 0 {
-		err := rows(s.printer, "", all.Routes,
-			column[r]{"ROUTE", func(r r) string { return firstOf(text(r.RouteCode), "-") }},
-			column[r]{"EVENTS", func(r r) string { return number(r.Events) }},
-			column[r]{"ON RECORD", func(r r) string {
-				if !*r.Decided {
-					return "nothing"
-				}
-				return text(r.Outcome)
-			}},
-			column[r]{"THEN", afterRewind})
+		err := cli.Table(s.Printer, "", all.Routes, "ROUTE|EVENTS|ON RECORD|THEN", func(r store.Rewound) cli.Row {
+			outcome := cli.Cell(r.Outcome)
+			then := cli.Choose(outcome == "pending", "is delivered", "is recorded as "+outcome)
+			if *r.Decided {
+				return cli.Row{cli.Or(r.RouteCode, "-"), r.Events, outcome, "stays, is not delivered again"}
+			}
+			return cli.Row{cli.Or(r.RouteCode, "-"), r.Events, "nothing", then}
+		})
 		if err != nil {
 			return err
 		}
 	}
 	if kept > 0 {
-		s.note("%d decisions stay as they are: none of them is delivered again, %d deliveries are new; to send events again: tidemark route replay ROUTE --from-seq %d --to-seq %d",
-			kept, due, all.Is+1, all.Was)
+		s.Note("%d decisions stay as they are: none of them is delivered again, %d deliveries are new; "+
+			"to send events again: tidemark route replay ROUTE --from-seq %d --to-seq %d", kept, due, all.Is+1, all.Was)
 	}
 	return nil
-}
-
-func afterRewind(r store.Rewound) string {
-	switch {
-	case *r.Decided:
-		return "stays, is not delivered again"
-	case *r.Outcome == "pending":
-		return "is delivered"
-	default:
-		return "is recorded as " + text(r.Outcome)
-	}
-}
-
-func rewindSource(ctx context.Context, s *session, worker, source, reason string, back time.Time, id string) error {
-	cursors, err := s.SourceRewind(ctx, worker, source, reason, back, id)
-	if err != nil {
-		return err
-	}
-	if s.json {
-		return s.object(struct {
-			Worker  string `json:"worker"`
-			Source  string `json:"source"`
-			Cursors int    `json:"cursors"`
-		}{worker, source, cursors})
-	}
-	return s.linef("worker %s, source %s: %s read on from there", worker, source, count(cursors, "cursor", "cursors"))
 }

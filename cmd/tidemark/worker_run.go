@@ -8,67 +8,60 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-func newWorkerRun(a *app) *cobra.Command {
+func workerRun() cli.Command {
 	var f store.RunFilter
 	var batch, shard int
 	var untilEmpty bool
-	cmd := needs("tidemark_executor", &cobra.Command{
-		Use:   "run NAME",
-		Short: "Run a pass of a worker, in a transaction of its own",
-	})
-	flags := cmd.Flags()
-	flags.IntVar(&batch, "batch", 0, "events or rows read at most by a pass: 1 to 50000 (default 5000, of a table the worker's page size)")
-	flags.StringVar(&f.Source, "source", "", "of a worker of tables: only this source")
-	flags.IntVar(&shard, "shard", 0, "of a worker of tables: only this shard")
-	flags.BoolVar(&untilEmpty, "until-empty", false, "pass after pass, until nothing is left to read")
-	cmd.RunE = a.withSchema(func(ctx context.Context, s *session, args []string) error {
-		full := 5000
-		if flags.Changed("batch") {
-			f.Page, full = &batch, batch
-		}
-		if flags.Changed("shard") {
-			f.Shard = &shard
-		}
-		for {
-			var pass store.Pass
-			err := s.inTx(ctx, func(db *store.DB) (err error) {
-				pass, err = db.WorkerRun(ctx, args[0], f)
-				return err
-			})
-			if err != nil {
-				return err
+	return cli.Command{
+		Use: "run WORKER", Short: "Run one pass of a worker, in a transaction", Role: "tidemark_executor",
+		Example: "  tidemark worker run default --until-empty",
+		Flags: func(flags *pflag.FlagSet) {
+			flags.IntVar(&batch, "batch", 0, "events or rows that a pass reads at most: 1 to 50000 (default 5000; of a table the worker's page size)")
+			flags.StringVar(&f.Source, "source", "", "of a worker of tables: only this source")
+			flags.IntVar(&shard, "shard", 0, "of a worker of tables: only this shard")
+			flags.BoolVar(&untilEmpty, "until-empty", false, "run passes until nothing is left to read")
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			full := 5000
+			if s.Given("batch") {
+				f.Page, full = &batch, batch
 			}
-			if err := showPass(s, pass); err != nil {
-				return err
+			if s.Given("shard") {
+				f.Shard = &shard
 			}
-			if more := pass.More || pass.Status == "ran" && (pass.Events >= full || pass.Staged > 0); !untilEmpty || !more {
-				return nil
+			for {
+				pass, err := cli.InTx(ctx, s, func(db *store.DB) (store.Pass, error) { return db.WorkerRun(ctx, s.Arg(0), f) })
+				if err != nil {
+					return err
+				}
+				showPass(s, pass)
+				more := pass.More || pass.Status == "ran" && (pass.Events >= full || pass.Staged > 0)
+				if !untilEmpty || !more {
+					return nil
+				}
 			}
-		}
-	})
-	return cmd
+		},
+	}
 }
 
-func showPass(s *session, p store.Pass) error {
+func showPass(s *cli.Session, p store.Pass) {
 	switch {
-	case s.json:
-		return s.object(p.Summary)
+	case s.JSON:
+		s.Object(p.Summary)
 	case len(p.Runs) > 0:
 		for _, run := range p.Runs {
-			if err := s.linef("%s", tablePassText(run)); err != nil {
-				return err
-			}
+			s.Line("%s", tablePassText(run))
 		}
-		return nil
 	case p.Source != "":
-		return s.linef("%s", tablePassText(p))
+		s.Line("%s", tablePassText(p))
 	default:
-		return s.linef("%s", passText(p))
+		s.Line("%s", passText(p))
 	}
 }
 
@@ -83,7 +76,7 @@ func passText(p store.Pass) string {
 	for _, outcome := range slices.Sorted(maps.Keys(p.Decided)) {
 		decided = append(decided, fmt.Sprintf("%d %s", p.Decided[outcome], outcome))
 	}
-	line := fmt.Sprintf("%s: %s", p.Worker, count(p.Events, "event", "events"))
+	line := fmt.Sprintf("%s: %s", p.Worker, cli.Count(p.Events, "event"))
 	if p.Late > 0 {
 		line += fmt.Sprintf(", %d of them late", p.Late)
 	}
@@ -91,10 +84,10 @@ func passText(p store.Pass) string {
 		line += "; " + strings.Join(decided, ", ")
 	}
 	if p.Fallbacks > 0 {
-		line += fmt.Sprintf("; %s", count(p.Fallbacks, "statement failed and was split", "statements failed and were split"))
+		line += fmt.Sprintf("; %s", cli.Count(p.Fallbacks, "statement failed and was split", "statements failed and were split"))
 	}
 	if p.Staged > 0 {
-		line += fmt.Sprintf("; %s staged for replays", count(p.Staged, "event", "events"))
+		line += fmt.Sprintf("; %s staged for replays", cli.Count(p.Staged, "event"))
 	}
 	line += fmt.Sprintf("; watermark %d", p.Watermark)
 	if p.BlockedBy != "" {
@@ -104,7 +97,7 @@ func passText(p store.Pass) string {
 }
 
 func tablePassText(p store.Pass) string {
-	name := p.Worker + " " + shardOf(p.Source, p.Shard)
+	name := p.Worker + " " + cli.Shard(p.Source, p.Shard)
 	switch p.Status {
 	case "ran":
 	case "cut":
@@ -114,7 +107,7 @@ func tablePassText(p store.Pass) string {
 	default:
 		return fmt.Sprintf("%s did not run, %s: %s", name, p.Status, p.Detail)
 	}
-	line := fmt.Sprintf("%s: %s: %s, %d handed over", name, p.Step, count(p.Rows, "row", "rows"), p.Taken)
+	line := fmt.Sprintf("%s: %s: %s, %d handed over", name, p.Step, cli.Count(p.Rows, "row"), p.Taken)
 	for _, part := range []struct {
 		n    int
 		what string
@@ -124,7 +117,7 @@ func tablePassText(p store.Pass) string {
 		}
 	}
 	line += "; " + p.Phase
-	if place := watermark((*time.Time)(p.WatermarkTS), p.WatermarkID); place != "" {
+	if place := cli.Watermark((*time.Time)(p.WatermarkTS), p.WatermarkID); place != "" {
 		line += "; watermark " + place
 	}
 	if len(p.Result) > 0 && string(p.Result) != "{}" {

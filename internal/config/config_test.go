@@ -175,7 +175,7 @@ func TestVariablesAreText(t *testing.T) {
 // Two keys with one variable would be set together.
 func TestEachKeyHasAVariableOfItsOwn(t *testing.T) {
 	t.Parallel()
-	seen := map[string]string{fileVariable: "the path"}
+	seen := map[string]string{FileVariable: "the path"}
 	for path := range configKeys {
 		if other := seen[variableOf(path)]; other != "" {
 			t.Errorf("%s and %s", path, other)

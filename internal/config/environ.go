@@ -10,7 +10,7 @@ import (
 
 const (
 	variablePrefix = "TIDEMARK_"
-	fileVariable   = "TIDEMARK_CONFIG" // the command's, for the path
+	FileVariable   = "TIDEMARK_CONFIG" // the command's, for the path
 )
 
 func variables(environ []string) map[string]string {
@@ -47,7 +47,7 @@ var configKeys = keys(reflect.TypeFor[Config](), "")
 
 // unknown tells of variables that look like ours and are not.
 func unknown(env map[string]string) []string {
-	known := []string{fileVariable}
+	known := []string{FileVariable}
 	others := map[string]string{}
 	for path, scalar := range configKeys {
 		if scalar {

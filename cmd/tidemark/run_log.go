@@ -12,9 +12,8 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/config"
 )
 
-// newLogger makes the daemon's logger: an object a line with time, level and msg, or
-// lines for people, which have colours on a terminal unless NO_COLOR is set. Secrets
-// redact themselves in both, and so is whatever stands under a key that no payload may have.
+// newLogger makes the daemon's logger: one JSON object a line with time, level and msg, or lines for people, in colour on a
+// terminal unless NO_COLOR is set. Secrets redact themselves, and the value of a forbidden key is hidden.
 func newLogger(w io.Writer, isTerminal bool, c config.Log) (logger *slog.Logger, level *slog.LevelVar) {
 	level = new(slog.LevelVar)
 	setLevel(level, c)
@@ -30,19 +29,17 @@ func newLogger(w io.Writer, isTerminal bool, c config.Log) (logger *slog.Logger,
 }
 
 func setLevel(level *slog.LevelVar, c config.Log) {
-	_ = level.UnmarshalText([]byte(c.Level)) // checked when it was read; else info
+	_ = level.UnmarshalText([]byte(c.Level)) // config.Load has checked it; without a level it is info
 }
 
-// forbidden are the keys of the table tidemark.forbidden_key as it ships, without "_". What
-// an operator adds there holds for events and heartbeats: our own log lines carry no payload,
-// and this is the second net.
+// forbidden has the keys of the table tidemark.forbidden_key as it ships, without "_". Keys that an operator adds to the
+// table hold for events and heartbeats. Our log lines carry no payload; this is a second line of defence.
 var forbidden = map[string]bool{
 	"body": true, "content": true, "raw": true, "vector": true, "embedding": true,
 	"secret": true, "token": true, "password": true, "ssn": true, "personaldata": true,
 }
 
-// hide keeps what stands under a forbidden key out of the log, in any letter case and with
-// or without separators; in a group too.
+// hide redacts the value of a forbidden key, in any letter case and with or without separators; in a group too.
 func hide(groups []string, a slog.Attr) slog.Attr {
 	for _, key := range append([]string{a.Key}, groups...) {
 		plain := strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(strings.ToLower(key))
@@ -53,7 +50,7 @@ func hide(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// clean hides, and spares those who put the logs of several hosts together a thought.
+// clean hides, and writes times in UTC, so that the logs of several hosts can be merged.
 func clean(groups []string, a slog.Attr) slog.Attr {
 	a = hide(groups, a)
 	if len(groups) == 0 && a.Key == slog.TimeKey && a.Value.Kind() == slog.KindTime {

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -28,11 +28,11 @@ func TestReport(t *testing.T) {
 	}{
 		"nothing":       {nil, 0, ""},
 		"plain":         {errors.New("no\nway"), 1, "tidemark: no way\n"},
-		"hint":          {hinted{errors.New("no"), "yes"}, 1, "tidemark: no\nhint: yes\n"},
-		"usage":         {usagef("no"), 2, "tidemark: no\nhint: tidemark x --help\n"},
+		"hint":          {Hint(errors.New("no"), "yes"), 1, "tidemark: no\nhint: yes\n"},
+		"usage":         {Usagef("no"), 2, "tidemark: no\nhint: tidemark x --help\n"},
 		"refused":       {tidemark.AsError(&pgconn.PgError{Code: "TM004", Message: "no", Hint: "yes"}), 5, "tidemark: TM004: no\nhint: yes\n"},
 		"privilege":     {sql("42501"), 5, "tidemark: do: 42501: no: detail\nhint: \"tidemark x\" needs a member of the role r.\n"},
-		"constraint":    {sql("23514"), 5, "tidemark: do: 23514: no\nhint: tidemark x --help tells what it takes.\n"},
+		"constraint":    {sql("23514"), 5, "tidemark: do: 23514: no\nhint: tidemark x --help lists the values that it takes.\n"},
 		"value":         {sql("22003"), 5, "tidemark: do: 22003: no: detail\n"},
 		"other SQL":     {sql("40P01"), 1, "tidemark: do: 40P01: no: detail\n"},
 		"shut down":     {sql("57P01"), 3, "tidemark: do: 57P01: no: detail\n"},
@@ -50,7 +50,7 @@ func TestReport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var stderr strings.Builder
-			cmd := needs("r", &cobra.Command{Use: "x"})
+			cmd := &cobra.Command{Use: "x", Annotations: map[string]string{roleAnnotation: "r"}}
 			cmd.SetErr(&stderr)
 			root := &cobra.Command{Use: "tidemark"}
 			root.AddCommand(cmd)
