@@ -20,12 +20,8 @@ declare
     s constant tidemark.source := (select x from tidemark.source x where x.source = step.source);
     version constant text := (governance.current_ruleset()).ruleset_version;
     id constant text := format('r.%I', s.id_column) || case when s.id_collate_c then ' collate "C"' else '' end;
-    denied text;
 begin
-    denied := tidemark.source_denied((tidemark.source_shape(s)).relation);
-    if denied is not null then
-        raise exception using errcode = '42501', message = denied;
-    end if;
+    perform tidemark.source_guard((tidemark.source_shape(s)).relation);
     -- An hour is time enough for a new candidate to come through the gate and the scan by itself. Rows that cannot be
     -- candidates (a part of the name is missing, or the key is too long for an index) are dead letters of
     -- gov_backfill_sweep, and must not stop the audit.

@@ -37,7 +37,7 @@ begin
     end if;
     route := tidemark.capture_gap_route(gap.name);
     -- What the expressions rest on stays as it is, indexes and statistics that are made meanwhile excepted.
-    execute format('lock table only %s in access share mode', gap.name);
+    perform tidemark.source_lock(gap.name::regclass);
     denied := tidemark.source_denied(gap.name::regclass);
     if denied is not null then
         raise exception using errcode = 'TM005', message = denied, hint = 'Accept the gap, or emit it as another role.';

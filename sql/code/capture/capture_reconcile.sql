@@ -78,7 +78,7 @@ begin
                      + case when 'delete' = any (one.operations) then now_.deleted - last.deleted else 0 end;
             begin
                 -- What the expressions rest on stays as it is, indexes and statistics that are made meanwhile excepted.
-                execute format('lock table only %s in access share mode', relation);
+                perform tidemark.source_lock(one.id);
                 select c.* into part from tidemark.capture_columns(one.id, '{}') c;
                 denied := tidemark.source_denied(one.id);
                 if denied is not null then

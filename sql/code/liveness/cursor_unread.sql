@@ -39,8 +39,8 @@ begin
     name := format('%I.%I', s.schema_name, s.table_name);
     begin
         -- While the lock is held the table cannot become another one, nor a view.
-        execute format('lock table only %s in access share mode', name);
         rel := name::regclass;
+        perform tidemark.source_lock(rel);
         if tidemark.source_denied(rel) is null
            and (select c.relkind in ('r', 'p') from pg_class c where c.oid = rel) then
             -- Up to the clock, not to the horizon: what a long transaction keeps from being read is unread too.

@@ -38,6 +38,7 @@ begin
                 begin
                     ahead := null; odd := null;
                     rel := format('%I.%I', (r.source).schema_name, (r.source).table_name)::regclass;
+                    perform tidemark.source_lock(rel);
                     if tidemark.source_denied(rel) is not null then
                         r.why := 'unreadable';
                     elsif (r.source).safety <> 'capture' then

@@ -1,6 +1,6 @@
 create or replace function tidemark.river_health()
 returns table (name text, readable boolean, waiting bigint, retrying bigint, oldest_seconds bigint, dead bigint, dead_seconds bigint)
-language plpgsql stable
+language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 set row_security = off
 as $$
@@ -16,11 +16,11 @@ begin
     loop
         name := (select format('%s.%s', n.nspname, c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = jobs);
         readable := has_table_privilege(jobs, 'select')
-            and has_schema_privilege((select c.relnamespace from pg_class c where c.oid = jobs), 'usage')
-            -- Whoever may make a table in a schema may have made this one.
-            and tidemark.source_denied(jobs) is null;
+            and has_schema_privilege((select c.relnamespace from pg_class c where c.oid = jobs), 'usage');
         if readable then
             begin
+                -- Whoever may make a table in a schema may have made this one.
+                perform tidemark.source_guard(jobs);
                 -- By River's own indexes over the state; at most 10000 of each are counted.
                 execute format('select (select count(*) from (select from %1$s j where j.state = ''available'' limit 10000) j),
                        (select count(*) from (select from %1$s j where j.state = ''retryable'' limit 10000) j),

@@ -7,6 +7,10 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    if current_setting('transaction_isolation') not like 'read %' then
+        return format('what its owner made since this transaction began, which a transaction that is %s does not see',
+            current_setting('transaction_isolation'));
+    end if;
     return nullif(concat_ws(', ', (
         with part (class, id, what) as (
             select 'pg_class'::regclass, i.indexrelid, 'index ' || i.indexrelid::regclass

@@ -7,13 +7,15 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    problem constant text := tidemark.source_denied(source_guard.relation);
+    problem text;
 begin
+    perform tidemark.source_lock(source_guard.relation);
+    problem := tidemark.source_denied(source_guard.relation);
     if problem is not null then
         raise insufficient_privilege using message = problem;
     end if;
 end
 $$;
 comment on function tidemark.source_guard(regclass) is
-    'Raises 42501 where the caller must not read the table (tidemark.source_denied).';
+    'Locks the table for reading (tidemark.source_lock), and raises 42501 where the caller must not read it (tidemark.source_denied).';
 grant execute on function tidemark.source_guard(regclass) to tidemark_reader, tidemark_executor;

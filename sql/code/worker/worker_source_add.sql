@@ -28,6 +28,11 @@ begin
             message = format('worker %s coalesces, and source %s has no group_key', w.worker, s.source);
     end if;
     shape := tidemark.source_shape(s);
+    if s.safety = 'sequence' and shape.problem is null then
+        -- Behind the lock the shape is that of the table as it is read below.
+        perform tidemark.source_guard(shape.relation);
+        shape := tidemark.source_shape(s);
+    end if;
     if w.shards > 1 and exists (
         select from pg_attribute a
         where a.attrelid = shape.relation
@@ -45,8 +50,7 @@ begin
         first := '0';
     elsif s.safety = 'sequence' and shape.problem is null then
         -- Below the lowest number that there is or can come.
-        perform tidemark.source_guard(shape.relation);
-        execute format('select min(t.%I)::text from %s t', s.id_column, shape.relation) into first;
+        execute format('select min(tidemark_row.%I)::text from %s', s.id_column, tidemark.source_row(s)) into first;
         first := greatest(-9223372036854775808, least(first::numeric, 1, (
             select q.seqmin from pg_sequence q
             where q.seqrelid = tidemark.source_sequence(shape.relation, s.id_column))) - 1)::text;
