@@ -426,3 +426,19 @@ func TestCaptureUnwritten(t *testing.T) {
 	s.exec(`select tidemark.maintain()`)
 	s.wantRows(findings)
 }
+
+// A writer chooses how its session quotes names. An event that named its table in another way would be seen by no worker that
+// reads the table by its capture, and a trigger put on by hand would pass for an attached one.
+func TestCaptureNamesTheTableWhateverTheSessionQuotes(t *testing.T) {
+	t.Parallel()
+	s := captured(t, "orders", `create table orders (id int primary key, doc json)`)
+	s.exec(`update tidemark.inbound_route set payload_columns = '{doc}' where sql_event = 'insert'`) // the long way, since json may be unreadable
+	s.exec(`set quote_all_identifiers = on`)
+	s.exec(`insert into orders values (1, '{}'); update orders set doc = '[]'`)
+	s.wantRows(`select distinct o.subject_table from tidemark.outbox o where o.domain = 'app'`, "public.orders")
+	s.wantRows(`select distinct r.detail from tidemark.capture_reconcile() r where r.relation <> 'public.orders'`)
+	s.exec(`reset quote_all_identifiers`)
+	// A function that was made with other settings, as by an earlier version, is made anew.
+	s.wantRows(`select (p.prosrc like '%' || tidemark.capture_settings() || '%' and 'quote_all_identifiers=off' = any (p.proconfig))::text
+		from pg_proc p where p.proname ~ '^capture_[0-9]+$' group by 1`, "true")
+}

@@ -42,7 +42,8 @@ $own$,
                 else ' and exists (select from tidemark_new)' end,
             route.sql_event, written, route.domain, route.type);
     end if;
-    return replace(tidemark.capture_template(), '{the table''s own statement}', own);
+    -- With the settings in a comment: a function that was made with others is stale.
+    return E'\n-- ' || tidemark.capture_settings() || replace(tidemark.capture_template(), '{the table''s own statement}', own);
 end
 $$;
 comment on function tidemark.capture_body(regclass, tidemark.inbound_route) is

@@ -10,6 +10,7 @@ set intervalstyle = 'postgres'
 set timezone = 'UTC'
 set bytea_output = 'hex'
 set extra_float_digits = 1
+set quote_all_identifiers = off
 set row_security = off
 as $$
 #variable_conflict use_column

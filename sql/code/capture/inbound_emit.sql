@@ -9,6 +9,7 @@ create or replace function tidemark.inbound_emit(
 returns uuid
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+set quote_all_identifiers = off
 as $$
 #variable_conflict use_variable
 declare
