@@ -399,3 +399,37 @@ func TestMaintainForgetsKeys(t *testing.T) {
 	w.set("emit_key.retention", "0")
 	w.wantMaintain("forgot emit_key 2 ")
 }
+
+// A reader that keeps its transaction open is in the way of every partition that is to be dropped. Writers wait behind the first
+// at most, and not at all where the reader has looked at the evidence only.
+func TestMaintainIsHeldUpOnceByAReader(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w, maintainer, reader := live(t, db), open(t, db, "maintainer"), open(t, db, "reader")
+	w.set("outbox.partitions_ahead", "20")
+	w.maintain()
+	w.exec(`do $$ declare part record; begin
+		for part in select p.first_seq from tidemark.partitions('tidemark.outbox') p where p.first_seq is not null order by 1 loop
+			perform setval('tidemark.outbox_seq_seq', part.first_seq + 1), tidemark.emit('test', 'tick', '{"n": 1}');
+		end loop; end $$`)
+	old := one[int](w, `select count(*) - 1 from tidemark.partitions('tidemark.outbox') p where p.first_seq is not null`)
+	w.set("outbox.retention", "0")
+	w.set("outbox.partitions_ahead", "1")
+	w.exec(`delete from tidemark.worker_cursor`)
+	w.exec(`select tidemark.partition_add(p.end_seq, p.end_seq + 1000000) from tidemark.partitions('tidemark.outbox') p order by p.end_seq desc nulls last limit 1`)
+	w.exec(`set lock_timeout = '100ms'`)
+	reader.begin()
+	reader.exec(`set local role tidemark_reader; select count(*) from tidemark.decision`)
+	ended := make(chan int, 1)
+	start := time.Now()
+	go func() {
+		ended <- one[int](maintainer, `select count(*) from tidemark.maintain() m where m.detail like 'the log is busy%'`)
+	}()
+	w.waitsFor(maintainer)
+	w.emit(2)
+	equal(t, "kept", <-ended, old)
+	if took := time.Since(start); took > time.Duration(old)*500*time.Millisecond {
+		t.Errorf("took %v: it waited for the reader at each partition", took)
+	}
+	reader.rollback()
+}

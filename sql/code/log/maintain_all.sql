@@ -25,6 +25,7 @@ declare
     part record;
     name text;
     newest timestamptz;
+    busy boolean := false;
     n bigint;
 begin
     -- One at a time: two would make the same partition. Writers, readers and the fence pass this mode by, and making a
@@ -106,14 +107,19 @@ begin
         elsif newest > clock_timestamp() - retention then
             return query select 'kept', name,
                 format('its newest event is of %s, the retention is %s', date_trunc('second', newest), retention);
+        elsif busy then
+            return query select 'kept', name, 'the log is busy; will be dropped by another call';
         else
             begin
-                -- Somebody may have dropped one of them by hand.
-                execute format('drop table if exists %s, tidemark.decision_p%s, tidemark.attempt_p%s', part.partition,
-                               part.first_seq, part.first_seq);
+                -- Somebody may have dropped one of them by hand. The log last: it is locked for writers when nobody is in the
+                -- way of the rest.
+                execute format('drop table if exists tidemark.attempt_p%s, tidemark.decision_p%s, %s', part.first_seq,
+                               part.first_seq, part.partition);
                 return query select 'dropped', name,
                     format('numbers %s to %s, with their evidence', part.first_seq, part.end_seq - 1);
             exception when lock_not_available then
+                -- Writers have waited behind this one. Whoever reads is in the way of the next too.
+                busy := true;
                 return query select 'kept', name, 'the log is busy; will be dropped by another call';
             end;
         end if;
