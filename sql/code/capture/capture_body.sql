@@ -43,7 +43,8 @@ $own$,
             route.sql_event, written, route.domain, route.type);
     end if;
     -- With the settings in a comment: a function that was made with others is stale.
-    return E'\n-- ' || tidemark.capture_settings() || replace(tidemark.capture_template(), '{the table''s own statement}', own);
+    return E'\n-- ' || tidemark.capture_settings()
+        || replace(tidemark.capture_template(), '{the table''s own statement}', own);
 end
 $$;
 comment on function tidemark.capture_body(regclass, tidemark.inbound_route) is

@@ -40,9 +40,9 @@ begin
         return null;
     end if;
     -- A plan for the values of each statement would be no better, and be made each time.
-    execute format('create or replace function tidemark.%I() returns trigger language plpgsql volatile security definer '
-        'set search_path = pg_catalog, pg_temp %s set plan_cache_mode = force_generic_plan as %L',
-        name, tidemark.capture_settings(), body);
+    execute format('create or replace function tidemark.%I() returns trigger language plpgsql volatile security '
+                   'definer set search_path = pg_catalog, pg_temp %s set plan_cache_mode = force_generic_plan as %L',
+                   name, tidemark.capture_settings(), body);
     execute format('revoke all on function tidemark.%I() from public', name);
     execute format('grant execute on function tidemark.%I() to tidemark_admin', name);
     execute format('comment on function tidemark.%I() is %L', name,

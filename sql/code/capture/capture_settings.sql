@@ -7,5 +7,6 @@ as $$
     select 'set datestyle = ''ISO, YMD'' set intervalstyle = ''postgres'' set timezone = ''UTC'' '
         'set bytea_output = ''hex'' set extra_float_digits = 1 set quote_all_identifiers = off'
 $$;
-comment on function tidemark.capture_settings() is 'The settings that the functions of tidemark.capture_make have, beside the search path.';
+comment on function tidemark.capture_settings() is
+    'The settings that the functions of tidemark.capture_make have, beside the search path.';
 grant execute on function tidemark.capture_settings() to tidemark_reader;

@@ -111,8 +111,8 @@ begin
             return query select 'kept', name, 'the log is busy; will be dropped by another call';
         else
             begin
-                -- Somebody may have dropped one of them by hand. The log last: it is locked for writers when nobody is in the
-                -- way of the rest.
+                -- An operator may have dropped one of them by hand. The log comes last: writers wait for it only once the
+                -- locks of the evidence are there.
                 execute format('drop table if exists tidemark.attempt_p%s, tidemark.decision_p%s, %s', part.first_seq,
                                part.first_seq, part.partition);
                 return query select 'dropped', name,

@@ -17,5 +17,6 @@ begin
 end
 $$;
 comment on function tidemark.source_guard(regclass) is
-    'Locks the table for reading (tidemark.source_lock), and raises 42501 where the caller must not read it (tidemark.source_denied).';
+    'Locks the table for reading (tidemark.source_lock), and raises 42501 where the caller must not read it '
+    '(tidemark.source_denied).';
 grant execute on function tidemark.source_guard(regclass) to tidemark_reader, tidemark_executor;
