@@ -4,8 +4,15 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    written constant text := tidemark.capture_written(relation, route.sql_event, route.payload_columns,
-                                                      route.idempotency_policy);
+    -- The statement for the table, over variables of tidemark.capture_template. Null: the contract names what the table
+    -- cannot show, or JSON that may be unreadable; then the function goes the long way.
+    written constant text := (
+        select s.written
+        from tidemark.capture_sql(relation, route.sql_event, route.payload_columns, route.idempotency_policy,
+            'at as at, head as head, route.id as route, ''inbound route '' || route.route_code || '': '' as place, '
+            'route.domain as domain, route.type as type, route.stream as stream, route.unchecked as unchecked, '
+            'route.schema as schema, route.metadata_only as metadata_only') s
+        where s.missing is null and not s.may_fail);
     schema_name name;
     table_name name;
     own text := '';
@@ -14,12 +21,12 @@ begin
     from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = relation;
     if written is not null then
         own := format($own$
-    -- Made by tidemark.capture_make. What follows below is the long way, for when this does not fit: the table is another
-    -- than it was, the route is in dry run, …
+    -- Made by tidemark.capture_make. What follows below is the long way, for when this does not fit: the table is
+    -- another than it was, the route is in dry run, …
     if tg_relid = %3$s and tg_table_schema = %1$L and tg_table_name = %2$L and tg_op = %4$L then
         select r.id, r.route_code, r.domain, r.type, r.stream, t.unchecked, t.metadata_only, t.schema,
-               r.payload_columns = %5$L and r.idempotency_policy = %6$L and r.domain = %11$L and r.type = %12$L and t.type is not null
-               and r.fail_closed and not r.dry_run and %7$s as fits
+               r.payload_columns = %5$L and r.idempotency_policy = %6$L and r.domain = %11$L and r.type = %12$L
+               and t.type is not null and r.fail_closed and not r.dry_run and %7$s as fits
         into route
         from tidemark.inbound_route r
         left join tidemark.event_type t on t.domain = %11$L and t.type = %12$L and t.enabled

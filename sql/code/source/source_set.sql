@@ -10,6 +10,7 @@ declare
     was constant tidemark.source := (select s from tidemark.source s where s.source = source_set.source);
     definition tidemark.source := was;
     name text[];
+    shape record;
     bad record;
 begin
     perform tidemark.changes_check('source', source_set.changes - 'table', 'tidemark.source',
@@ -42,7 +43,13 @@ begin
         definition.schema_name := name[1];
         definition.table_name := name[2];
     end if;
-    definition := tidemark.source_types(definition);
+    shape := tidemark.source_shape(definition);
+    if shape.problem is not null then
+        raise exception using errcode = 'TM005', message = format('source %s: %s', source_set.source, shape.problem);
+    end if;
+    definition.id_type := shape.id_type;
+    definition.id_collate_c := shape.id_collate_c;
+    definition.timestamp_type := shape.timestamp_type;
     select c."check", c.detail, c.hint into bad from tidemark.source_check(definition) c
     where c.status = 'fail' limit 1;
     if found then

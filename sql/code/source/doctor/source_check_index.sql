@@ -13,7 +13,7 @@ declare
                                    else array[definition.timestamp_column, definition.id_column] end;
     id constant pg_attribute := (select a from pg_attribute a
                                  where a.attrelid = relation and a.attname = definition.id_column);
-    -- As tidemark.source_types has it: text of another collation than these, or the database's own, is compared in "C"
+    -- As tidemark.source_shape has it: text of another collation than these, or the database's own, is compared in "C"
     -- (950).
     in_c constant boolean := id.attcollation not in (0, 950, 951) and not (id.attcollation = 100 and exists (
         select from pg_database d where d.datname = current_database() and d.datcollate in ('C', 'POSIX')
