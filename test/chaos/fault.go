@@ -49,6 +49,7 @@ var faults = []fault{
 	{"route-off", 4, routeOff},
 	{"bridge", 2, bridge},
 	{"late-commit", 5, lateCommit},
+	{"late-alone", 2, lateAlone},
 	{"prepared-late", 5, preparedLate},
 	{"prepared-crash", 3, preparedCrash},
 	{"async-crash", 4, asyncCrash},

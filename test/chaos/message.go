@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -26,41 +25,7 @@ func (p *producer) message(ctx context.Context) {
 // messageAlone sends messages of two transactions while all others write in short ones, so that nothing but the message
 // itself keeps a reader by time behind their second transactions.
 func messageAlone(h *harness, random *rand.Rand) (string, func(context.Context) error) {
-	return "message", h.scene(random, func(ctx context.Context, p *producer) error {
-		h.still.Store(true)
-		defer h.still.Store(false)
-		for deadline := time.Now().Add(10 * time.Second); ; {
-			n, err := h.number(ctx, `select (select count(*) from pg_stat_activity where usename = 'chaos_writer' and xact_start is not null)
-				+ (select count(*) from pg_prepared_xacts)`)
-			if err != nil || n > 0 && time.Now().After(deadline) {
-				return err
-			}
-			if n == 0 {
-				break
-			}
-			if err := wait(ctx, 50*time.Millisecond); err != nil {
-				return err
-			}
-		}
-		others, enough := context.WithCancel(ctx)
-		defer enough()
-		var writing sync.WaitGroup
-		defer writing.Wait()
-		seed := random.Uint64()
-		writing.Go(func() {
-			conn, err := connect(others, h.writerURL())
-			if err != nil {
-				return
-			}
-			other := &producer{harness: h, random: rand.New(rand.NewPCG(seed, 1)), conn: conn}
-			defer other.hangUp()
-			for other.conn != nil && wait(others, 20*time.Millisecond) == nil {
-				d, cancel := other.begin(ctx)
-				d.write(false, h.scratch(other.random))
-				d.end(true)
-				cancel()
-			}
-		})
+	return alone, h.alone(random, func(ctx context.Context, p *producer) error {
 		for range 3 { // a pass has to look just when nothing is shown
 			if p.conn != nil {
 				limited, cancel := context.WithTimeout(ctx, turn)
@@ -68,7 +33,6 @@ func messageAlone(h *harness, random *rand.Rand) (string, func(context.Context) 
 				cancel()
 			}
 		}
-		enough()
 		return nil
 	})
 }

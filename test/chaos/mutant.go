@@ -69,7 +69,7 @@ var mutants = func() map[string]mutant {
 				{"read_outbox", "missing int8multirange := '{}';", "missing int8multirange := '{}'; early text[] := tidemark.fence_now(); slept text := pg_sleep(1.5)::text;"},
 				{"read_outbox", "else tidemark.fence_now() end;", "else early end;"},
 			},
-			scenes: []string{"late-commit"},
+			scenes: []string{"late-alone"},
 		},
 		{
 			name: "noprepared", by: "I3", tells: "a fence does not know prepared transactions",

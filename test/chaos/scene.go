@@ -53,14 +53,15 @@ func preparedLate(h *harness, random *rand.Rand) (string, func(context.Context) 
 	})
 }
 
-// awaitFence returns when the cursor waits for the end of the transaction, or after a while.
+// awaitFence returns when the cursor of the log waits for the end of the transaction, or after a while.
 func (h *harness) awaitFence(d *draft) error {
 	var self string
 	if d.err == nil {
 		d.err = d.p.conn.QueryRow(d.ctx, `select virtualtransaction from pg_locks where pid = pg_backend_pid() limit 1`).Scan(&self)
 	}
 	for deadline := time.Now().Add(8 * time.Second); d.err == nil && time.Now().Before(deadline); {
-		n, err := h.number(d.ctx, `select count(*) from tidemark.worker_cursor where $1 = any (fence) and not isempty(fenced)`, self)
+		n, err := h.number(d.ctx, `select count(*) from tidemark.worker_cursor
+			where worker = $2 and source = 'outbox' and $1 = any (fence) and not isempty(fenced)`, self, worker)
 		if err != nil || n > 0 {
 			return err
 		}
