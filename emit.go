@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/tidemarkhq/tidemark/internal/emit"
 )
 
 // Querier is what Emit needs of a pgx.Tx, a *pgx.Conn or a *pgxpool.Pool.
@@ -28,64 +26,143 @@ type Querier interface {
 // The error is ErrUnknownType, ErrPayload, ErrForbiddenKey, ErrArgument, ErrDomain or ErrMaintenance where Tidemark refuses the event. Roll
 // tx back then: where the database refused it, PostgreSQL allows nothing else.
 func Emit(ctx context.Context, tx Querier, e Event) (id string, err error) {
-	return emitOne(ctx, rows(tx), e)
+	return emitOne(ctx, rows(tx), sqlEmitStrict, e)
+}
+
+// EmitIfRegistered is Emit by tidemark.emit: of a type that is not registered or not enabled nothing is stored, the
+// database counts the event, and the id is empty. It is for a program that is deployed before its types are registered.
+func EmitIfRegistered(ctx context.Context, tx Querier, e Event) (id string, err error) {
+	return emitOne(ctx, rows(tx), sqlEmit, e)
 }
 
 // EmitMany emits events in one statement, as Emit does one. The ids stand in the order of the events. An
 // event that is refused refuses them all, in a transaction or without one: nothing is stored.
 func EmitMany(ctx context.Context, tx Querier, events []Event) (ids []string, err error) {
-	return emitMany(ctx, rows(tx), events)
+	return emitMany(ctx, rows(tx), sqlEmitManyStrict, events)
+}
+
+// EmitManyIfRegistered is EmitMany by tidemark.emit_many: events of a type that is not registered or not enabled are left
+// out, as by EmitIfRegistered, and their ids are empty.
+func EmitManyIfRegistered(ctx context.Context, tx Querier, events []Event) (ids []string, err error) {
+	return emitMany(ctx, rows(tx), sqlEmitMany, events)
 }
 
 // EmitSQL is Emit for database/sql, with the driver github.com/jackc/pgx/v5/stdlib.
 func EmitSQL(ctx context.Context, tx *sql.Tx, e Event) (id string, err error) {
-	return emitOne(ctx, rowsSQL(tx), e)
+	return emitOne(ctx, rowsSQL(tx), sqlEmitStrict, e)
 }
 
 // EmitManySQL is EmitMany for database/sql.
 func EmitManySQL(ctx context.Context, tx *sql.Tx, events []Event) (ids []string, err error) {
-	return emitMany(ctx, rowsSQL(tx), events)
+	return emitMany(ctx, rowsSQL(tx), sqlEmitManyStrict, events)
 }
 
-func rows(tx Querier) emit.Query {
-	return func(ctx context.Context, sql string, args ...any) emit.Row { return tx.QueryRow(ctx, sql, args...) }
+// row is a pgx.Row or a *sql.Row.
+type row interface{ Scan(targets ...any) error }
+
+// query sends a statement that gives one row.
+type query func(ctx context.Context, sql string, args ...any) row
+
+func rows(tx Querier) query {
+	return func(ctx context.Context, sql string, args ...any) row { return tx.QueryRow(ctx, sql, args...) }
 }
 
-func rowsSQL(tx *sql.Tx) emit.Query {
-	return func(ctx context.Context, sql string, args ...any) emit.Row {
-		return tx.QueryRowContext(ctx, sql, args...)
+func rowsSQL(tx *sql.Tx) query {
+	return func(ctx context.Context, sql string, args ...any) row { return tx.QueryRowContext(ctx, sql, args...) }
+}
+
+// emitOne emits an event by the statement. The id is empty where the function returns null.
+func emitOne(ctx context.Context, query query, statement string, e Event) (string, error) {
+	of := name{e.Domain, e.Type}
+	arguments := e.arguments()
+	known := recall(of)
+	for fresh := false; ; fresh = true {
+		checked := known.digest
+		if problem := known.check(e.Payload); problem != nil {
+			if fresh {
+				return "", AsError(Misfits{{Event: e, Problem: problem}})
+			}
+			checked = "" // The schema may have changed since: ask for that of now.
+		}
+		var digest, schema, id *string
+		if err := query(ctx, statement, append(arguments[:len(arguments):len(arguments)], checked)...).Scan(&digest, &schema, &id); err != nil {
+			return "", AsError(err)
+		}
+		if digest == nil {
+			return orEmpty(id), nil
+		}
+		if *digest != known.digest {
+			known = newContract(*digest, *schema)
+			keep(of, known)
+		}
 	}
 }
 
-func emitOne(ctx context.Context, query emit.Query, e Event) (string, error) {
-	id, err := emit.One(ctx, query, true, emit.Event{Domain: e.Domain, Type: e.Type, Payload: e.Payload}, e.arguments())
-	if err != nil {
-		return "", AsError(err)
-	}
-	return *id, nil
-}
-
-func emitMany(ctx context.Context, query emit.Query, events []Event) ([]string, error) {
+// emitMany emits events by the statement. The id of an event is empty where the function returns null for it.
+func emitMany(ctx context.Context, query query, statement string, events []Event) ([]string, error) {
 	document, err := document(events)
 	if err != nil {
 		return nil, err
 	}
-	checked := make([]emit.Event, len(events))
-	for i, e := range events {
-		checked[i] = emit.Event{Domain: e.Domain, Type: e.Type, Payload: e.Payload}
+	known := map[name]contract{}
+	for _, e := range events {
+		of := name{e.Domain, e.Type}
+		if _, found := known[of]; !found {
+			known[of] = recall(of)
+		}
 	}
-	stored, err := emit.Many(ctx, query, true, checked, document)
-	if err != nil {
-		return nil, AsError(err)
+	for fresh := map[name]bool{}; ; {
+		misfits := misfits(events, known)
+		if settled(misfits, fresh) {
+			return nil, AsError(misfits)
+		}
+		contracts, err := json.Marshal(checked(known, misfits))
+		if err != nil {
+			return nil, err
+		}
+		var changed, stored *string
+		if err := query(ctx, statement, document, string(contracts)).Scan(&changed, &stored); err != nil {
+			return nil, AsError(err)
+		}
+		if changed == nil {
+			return ids(stored)
+		}
+		var others []registered
+		if err := json.Unmarshal([]byte(*changed), &others); err != nil {
+			return nil, err
+		}
+		for _, r := range others {
+			of := name{r.Domain, r.Type}
+			fresh[of] = true
+			if known[of].digest != r.Digest {
+				known[of] = newContract(r.Digest, string(r.Schema))
+				keep(of, known[of])
+			}
+		}
 	}
-	var ids []string
-	for _, id := range stored {
-		ids = append(ids, *id)
-	}
-	return ids, nil
 }
 
-// document is the argument of emit_many_strict.
+// ids reads an array of ids, some of them null. No array: there were no events.
+func ids(array *string) (all []string, err error) {
+	if array == nil {
+		return nil, nil
+	}
+	var stored []*string
+	err = json.Unmarshal([]byte(*array), &stored)
+	for _, id := range stored {
+		all = append(all, orEmpty(id))
+	}
+	return all, err
+}
+
+func orEmpty(id *string) string {
+	if id == nil {
+		return ""
+	}
+	return *id
+}
+
+// document is the argument of emit_many and emit_many_strict.
 func document(events []Event) (string, error) {
 	text, err := json.Marshal(events)
 	if err == nil {
@@ -103,6 +180,7 @@ func document(events []Event) (string, error) {
 	return "", err
 }
 
+// arguments are those of tidemark.emit and tidemark.emit_strict, in their order.
 func (e Event) arguments() []any {
 	var payload *string
 	if e.Payload != nil {

@@ -4,8 +4,6 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/tidemarkhq/tidemark/internal/emit"
 )
 
 // What Tidemark refuses, each with the SQLSTATE that the database gives it. Ask with
@@ -99,8 +97,9 @@ func AsError(err error) error {
 	if errors.As(err, &refused) {
 		return err
 	}
-	if misfits, ok := emit.AsMisfits(err); ok {
-		return &Error{Code: "TM002", Message: misfits.Error(), Hint: misfits[0].Hint(), cause: err}
+	var misfits Misfits
+	if errors.As(err, &misfits) {
+		return &Error{Code: "TM002", Message: misfits.Error(), Hint: misfits.hint(), cause: err}
 	}
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) || len(pgErr.Code) != 5 || pgErr.Code[:2] != "TM" {

@@ -16,7 +16,7 @@ func TestArrows(t *testing.T) {
 	t.Parallel()
 	const module = "github.com/tidemarkhq/tidemark"
 	allowed := map[string][]string{
-		"":                           {"/internal/emit"},
+		"":                           {"/internal/payload"},
 		"/consumer":                  {"", "/internal/store", "/internal/worker"},
 		"/sql":                       {},
 		"/sql/test":                  {},
@@ -43,17 +43,16 @@ func TestArrows(t *testing.T) {
 		"/internal/worker":           {"/internal/store", "/internal/failpoint"},
 		"/internal/deliver":          {"", "/internal/store", "/internal/failpoint", "/sink"},
 		"/internal/daemon":           {"", "/internal/admin", "/internal/config", "/internal/deliver", "/internal/store", "/internal/target", "/internal/worker", "/migrate", "/sink", "/sink/kafka", "/sink/nats", "/sink/stdout", "/sink/webhook"},
-		"/internal/emit":             {"/internal/payload"},
 		"/internal/intake":           {"", "/internal/strict"},
 		"/internal/payload":          {"/internal/oneline", "/internal/strict"},
-		"/internal/store":            {"", "/internal/emit"},
+		"/internal/store":            {""},
 		"/internal/strict":           {},
 		"/internal/demo":             {"", "/internal/config", "/internal/daemon", "/internal/devpg", "/internal/store", "/migrate", "/packs"},
 		"/test/chaos":                {"/internal/devpg", "/migrate"},
 		"/tidemarktest":              {"", "/internal/devpg", "/migrate", "/sink"},
 		"/cmd/tidemark-demo":         {"/internal/demo"},
 		"/internal/cli":              {"", "/internal/config", "/internal/oneline", "/internal/store", "/migrate", "/packs"},
-		"/cmd/tidemark":              {"", "/internal/admin", "/internal/cli", "/internal/config", "/internal/daemon", "/internal/emit", "/internal/intake", "/internal/payload", "/internal/store", "/internal/target", "/migrate", "/packs", "/sink"},
+		"/cmd/tidemark":              {"", "/internal/admin", "/internal/cli", "/internal/config", "/internal/daemon", "/internal/intake", "/internal/payload", "/internal/store", "/internal/target", "/migrate", "/packs", "/sink"},
 	}
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
 	if err != nil {

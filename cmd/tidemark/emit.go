@@ -105,22 +105,22 @@ func emitOne(ctx context.Context, s *cli.Session, strict bool) error {
 }
 
 func emitEvent(ctx context.Context, s *cli.Session, event tidemark.Event, strict bool) error {
-	emit := s.Emit
+	emit := tidemark.EmitIfRegistered
 	if strict {
-		emit = s.EmitStrict
+		emit = tidemark.Emit
 	}
-	id, err := emit(ctx, event)
+	id, err := emit(ctx, s.Conn, event)
 	if err != nil {
 		return err
 	}
-	if id == nil {
+	if id == "" {
 		s.Note("nothing was stored: the type %s/%s is not registered or not enabled", event.Domain, event.Type)
 		s.Hint("tidemark type set %s %s", event.Domain, event.Type)
 		if !s.JSON {
 			return nil
 		}
 	}
-	return s.Result(cli.Fields{"event_id", id}, "%s", cli.Cell(id))
+	return s.Result(cli.Fields{"event_id", orNull(id)}, "%s", id)
 }
 
 func emitFile(ctx context.Context, s *cli.Session, f emitFlags) error {
@@ -153,4 +153,12 @@ func (f emitFlags) reader(flags *pflag.FlagSet, input io.Reader) *intake.Reader 
 	}
 	domain, _ := flags.GetString("domain")
 	return intake.NewCloudEvents(input, intake.CloudEvents{Domain: domain, IgnoreAttributes: f.ignoreAttributes})
+}
+
+// orNull is null for the id of an event that was not stored.
+func orNull(id string) *string {
+	if id == "" {
+		return nil
+	}
+	return &id
 }

@@ -15,9 +15,7 @@ import (
 
 	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/cli"
-	"github.com/tidemarkhq/tidemark/internal/emit"
 	"github.com/tidemarkhq/tidemark/internal/intake"
-	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // A batch ends at batchLines lines or at batchBytes of payloads, whichever comes first.
@@ -141,7 +139,8 @@ func (e *lineEmitter) send(ctx context.Context, tx pgx.Tx, items []intake.Item) 
 	case len(items) == 1:
 		return e.refuse(items[0].Line, err)
 	}
-	if misfits, ok := emit.AsMisfits(err); ok {
+	var misfits tidemark.Misfits
+	if errors.As(err, &misfits) {
 		return e.sendFitting(ctx, tx, items, misfits)
 	}
 	if err := e.send(ctx, tx, items[:len(items)/2]); err != nil {
@@ -151,7 +150,7 @@ func (e *lineEmitter) send(ctx context.Context, tx pgx.Tx, items []intake.Item) 
 }
 
 // sendFitting refuses the items that do not fit, and emits the others.
-func (e *lineEmitter) sendFitting(ctx context.Context, tx pgx.Tx, items []intake.Item, misfits emit.Misfits) error {
+func (e *lineEmitter) sendFitting(ctx context.Context, tx pgx.Tx, items []intake.Item, misfits tidemark.Misfits) error {
 	if !e.carryOn {
 		// The first refused line is reported, and the database may refuse an earlier one.
 		items, misfits = items[:misfits[0].Position], misfits[:1]
@@ -168,9 +167,8 @@ func (e *lineEmitter) sendFitting(ctx context.Context, tx pgx.Tx, items []intake
 		return err
 	}
 	for i, item := range unfit {
-		alone := *misfits[i]
-		alone.Position = 0 // it counts in our batch
-		if err := e.refuse(item.Line, tidemark.AsError(&alone)); err != nil {
+		misfits[i].Position = 0 // it counts in our batch
+		if err := e.refuse(item.Line, tidemark.AsError(misfits[i:i+1])); err != nil {
 			return err
 		}
 	}
@@ -179,23 +177,22 @@ func (e *lineEmitter) sendFitting(ctx context.Context, tx pgx.Tx, items []intake
 
 // emit emits all of the items or, with an error, none; the transaction continues. A refusal leaves nothing behind, so with
 // strict the database can refuse the types that it does not know.
-func (e *lineEmitter) emit(ctx context.Context, tx pgx.Tx, items []intake.Item) (ids []*string, err error) {
+func (e *lineEmitter) emit(ctx context.Context, tx pgx.Tx, items []intake.Item) (ids []string, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) (err error) {
-		db := store.New(savepoint)
-		one, many := db.Emit, db.EmitMany
+		one, many := tidemark.EmitIfRegistered, tidemark.EmitManyIfRegistered
 		if e.strict {
-			one, many = db.EmitStrict, db.EmitManyStrict
+			one, many = tidemark.Emit, tidemark.EmitMany
 		}
 		if len(items) == 1 { // so that the error names no position in our batch
-			id, err := one(ctx, items[0].Event)
-			ids = []*string{id}
+			id, err := one(ctx, savepoint, items[0].Event)
+			ids = []string{id}
 			return err
 		}
 		events := make([]tidemark.Event, len(items))
 		for i, item := range items {
 			events[i] = item.Event
 		}
-		ids, err = many(ctx, events)
+		ids, err = many(ctx, savepoint, events)
 		return err
 	})
 	return ids, err
@@ -204,16 +201,17 @@ func (e *lineEmitter) emit(ctx context.Context, tx pgx.Tx, items []intake.Item) 
 // isRefusal tells whether the error is the fault of an event: a rule of Tidemark, data that PostgreSQL cannot hold (22), or
 // too much of it (54).
 func isRefusal(err error) bool {
-	if _, ok := emit.AsMisfits(err); ok {
+	var misfits tidemark.Misfits
+	if errors.As(err, &misfits) {
 		return true
 	}
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && (pgErr.Code[:2] == "TM" || pgErr.Code[:2] == "22" || pgErr.Code[:2] == "54")
 }
 
-func (e *lineEmitter) stored(items []intake.Item, ids []*string) {
+func (e *lineEmitter) stored(items []intake.Item, ids []string) {
 	for i, item := range items {
-		if ids[i] != nil {
+		if ids[i] != "" {
 			e.accepted++
 		} else {
 			name := item.Event.Domain + "/" + item.Event.Type
@@ -221,7 +219,7 @@ func (e *lineEmitter) stored(items []intake.Item, ids []*string) {
 			e.unknown[name] = unknownType{u.lines + 1, cmp.Or(u.first, item.Line)}
 		}
 		if e.session.JSON {
-			e.results = append(e.results, lineResult{Line: item.Line, EventID: ids[i]})
+			e.results = append(e.results, lineResult{Line: item.Line, EventID: orNull(ids[i])})
 		}
 	}
 }

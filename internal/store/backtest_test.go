@@ -16,7 +16,7 @@ import (
 
 func TestRouteBacktest(t *testing.T) {
 	t.Parallel()
-	_, db := setup(t)
+	test, db := setup(t)
 	must(t)(db.TypeSet(t.Context(), "shop", "stock", store.Changes{}, ""))
 	must(t)(db.RouteSet(t.Context(), "paid", store.Changes{"domain": "shop", "type": "order.*", "target_kind": "webhook", "target_ref": "https://example.com", "options": map[string]any{"unsigned": true}}, "", true))
 	for _, e := range []tidemark.Event{
@@ -24,7 +24,7 @@ func TestRouteBacktest(t *testing.T) {
 		{Domain: "shop", Type: "stock"},
 		{Domain: "shop", Type: "order.paid"},
 	} {
-		must(t)(db.Emit(t.Context(), e))
+		emit(t, test, e)
 	}
 
 	since := time.Now().Add(-time.Hour)
@@ -59,11 +59,11 @@ func TestRouteBacktest(t *testing.T) {
 
 func TestLogReach(t *testing.T) {
 	t.Parallel()
-	_, db := setup(t)
+	test, db := setup(t)
 	if reach, err := db.LogReach(t.Context(), "default"); err != nil || reach.Begins != nil || reach.Domains != nil {
 		t.Errorf("got %v, %v", reach, err)
 	}
-	must(t)(db.Emit(t.Context(), tidemark.Event{Domain: "shop", Type: "order.paid"}))
+	emit(t, test, tidemark.Event{Domain: "shop", Type: "order.paid"})
 	must(t)(db.WorkerSet(t.Context(), "default", store.Changes{"domains": []string{"bank"}}, "", ""))
 	if reach, err := db.LogReach(t.Context(), "default"); err != nil || reach.Begins == nil || !cmp.Equal(reach.Domains, []string{"bank"}) {
 		t.Errorf("got %v, %v", reach, err)
@@ -82,7 +82,7 @@ func TestFullEvents(t *testing.T) {
 		},
 	}
 	for i := len(want) - 1; i >= 0; i-- {
-		must(t)(db.Emit(t.Context(), want[i]))
+		emit(t, test, want[i])
 	}
 	events, err := db.FullEvents(t.Context(), []int64{1, 2, 3})
 	if err != nil || len(events) != 2 {

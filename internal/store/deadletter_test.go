@@ -23,7 +23,7 @@ func deadLetter(t *testing.T, test *tidemarktest.DB, db *store.DB) store.DeadLet
 		t.Fatal(err)
 	}
 	must(t)(db.RouteSet(t.Context(), "boom", store.Changes{"enabled": true, "dry_run": false}, "", false))
-	must(t)(db.Emit(t.Context(), tidemark.Event{Domain: "shop", Type: "order.paid", Payload: json.RawMessage(`{"a": 1}`)}))
+	emit(t, test, tidemark.Event{Domain: "shop", Type: "order.paid", Payload: json.RawMessage(`{"a": 1}`)})
 	open(t, db, "default")
 	must(t)(db.RouteWorkerRun(t.Context(), "default", 100))
 	letters, err := db.DeadLetters(t.Context(), store.LetterFilter{})

@@ -12,71 +12,7 @@ import (
 	"time"
 
 	"github.com/tidemarkhq/tidemark"
-	"github.com/tidemarkhq/tidemark/internal/emit"
 )
-
-// emitArguments are those of tidemark.emit.
-func emitArguments(e tidemark.Event) []any {
-	var payload *string
-	if e.Payload != nil {
-		text := string(e.Payload)
-		payload = &text
-	}
-	var occurred *time.Time
-	if !e.OccurredAt.IsZero() {
-		occurred = &e.OccurredAt
-	}
-	return []any{
-		e.Domain, e.Type, payload, e.Key, e.Stream, string(e.Lane), string(e.Severity), e.SubjectTable, e.SubjectRef,
-		e.IdempotencyKey, e.Trace, e.Actor, occurred,
-	}
-}
-
-// Emit calls tidemark.emit. Null: the type is not registered or not enabled, and nothing was stored. Here and below a payload
-// is checked against the whole schema of its type, as by tidemark.Emit.
-func (db *DB) Emit(ctx context.Context, e tidemark.Event) (eventID *string, err error) {
-	return db.emit(ctx, false, e)
-}
-
-// EmitStrict calls tidemark.emit_strict: a type that is not registered or not enabled
-// is tidemark.ErrUnknownType.
-func (db *DB) EmitStrict(ctx context.Context, e tidemark.Event) (eventID *string, err error) {
-	return db.emit(ctx, true, e)
-}
-
-// EmitMany calls tidemark.emit_many. The ids stand in the order of the events, null as
-// with Emit.
-func (db *DB) EmitMany(ctx context.Context, events []tidemark.Event) (eventIDs []*string, err error) {
-	return db.emitMany(ctx, false, events)
-}
-
-// EmitManyStrict calls tidemark.emit_many_strict: a type that is not registered or not enabled is
-// tidemark.ErrUnknownType, and nothing is stored.
-func (db *DB) EmitManyStrict(ctx context.Context, events []tidemark.Event) (eventIDs []*string, err error) {
-	return db.emitMany(ctx, true, events)
-}
-
-func (db *DB) emit(ctx context.Context, strict bool, e tidemark.Event) (*string, error) {
-	id, err := emit.One(ctx, db.row, strict, emit.Event{Domain: e.Domain, Type: e.Type, Payload: e.Payload}, emitArguments(e))
-	return id, tidemark.AsError(err)
-}
-
-func (db *DB) emitMany(ctx context.Context, strict bool, events []tidemark.Event) ([]*string, error) {
-	document, err := json.Marshal(events)
-	if err != nil {
-		return nil, err
-	}
-	checked := make([]emit.Event, len(events))
-	for i, e := range events {
-		checked[i] = emit.Event{Domain: e.Domain, Type: e.Type, Payload: e.Payload}
-	}
-	ids, err := emit.Many(ctx, db.row, strict, checked, string(document))
-	return ids, tidemark.AsError(err)
-}
-
-func (db *DB) row(ctx context.Context, sql string, args ...any) emit.Row {
-	return db.querier.QueryRow(ctx, sql, args...)
-}
 
 // StoredEvent is an event of the log as a command prints it: without its payload, which not every role may read.
 type StoredEvent struct {

@@ -13,14 +13,14 @@ import (
 
 func TestEventsFilterAndOrder(t *testing.T) {
 	t.Parallel()
-	_, db := setup(t)
+	test, db := setup(t)
 	must(t)(db.TypeSet(t.Context(), "shop", "order.sent", nil, ""))
 	for _, e := range []tidemark.Event{
 		{Domain: "shop", Type: "order.paid", Key: "1"},
 		{Domain: "shop", Type: "order.sent", Key: "1", Stream: "alert"},
 		{Domain: "shop", Type: "order.paid", Key: "2"},
 	} {
-		must(t)(db.Emit(t.Context(), e))
+		emit(t, test, e)
 	}
 	now := time.Now()
 	for _, test := range []struct {
@@ -55,34 +55,34 @@ func TestEventsFilterAndOrder(t *testing.T) {
 // The time in an id is that of its event whatever the fraction of its millisecond.
 func TestEventIsFoundByItsID(t *testing.T) {
 	t.Parallel()
-	_, db := setup(t)
+	test, db := setup(t)
 	for range 20 {
-		id, err := db.Emit(t.Context(), tidemark.Event{Domain: "shop", Type: "order.paid"})
+		id, err := tidemark.Emit(t.Context(), test.Pool, tidemark.Event{Domain: "shop", Type: "order.paid"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if seq, err := db.EventSeq(t.Context(), *id); seq == nil || err != nil {
-			t.Fatalf("event %s: got %v, %v", *id, seq, err)
+		if seq, err := db.EventSeq(t.Context(), id); seq == nil || err != nil {
+			t.Fatalf("event %s: got %v, %v", id, seq, err)
 		}
 	}
 }
 
 func TestEventAndItsEvidence(t *testing.T) {
 	t.Parallel()
-	_, db := setup(t)
-	id, err := db.Emit(t.Context(), tidemark.Event{Domain: "shop", Type: "order.paid", Payload: json.RawMessage(`{"a": 1}`)})
+	test, db := setup(t)
+	id, err := tidemark.Emit(t.Context(), test.Pool, tidemark.Event{Domain: "shop", Type: "order.paid", Payload: json.RawMessage(`{"a": 1}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	open(t, db, "default")
 	must(t)(db.RouteWorkerRun(t.Context(), "default", 10))
 
-	seq, err := db.EventSeq(t.Context(), *id)
+	seq, err := db.EventSeq(t.Context(), id)
 	if err != nil || seq == nil {
 		t.Fatal(seq, err)
 	}
 	event, err := db.Event(t.Context(), *seq)
-	if err != nil || event.EventID != *id {
+	if err != nil || event.EventID != id {
 		t.Errorf("got %+v, %v", event, err)
 	}
 	payload, err := db.EventPayload(t.Context(), *seq)
@@ -104,8 +104,8 @@ func TestEventAndItsEvidence(t *testing.T) {
 // A reader sees everything of an event but its payload.
 func TestReaderSeesNoPayload(t *testing.T) {
 	t.Parallel()
-	test, db := setup(t)
-	must(t)(db.Emit(t.Context(), tidemark.Event{Domain: "shop", Type: "order.paid", Payload: json.RawMessage(`{"a": 1}`)}))
+	test, _ := setup(t)
+	emit(t, test, tidemark.Event{Domain: "shop", Type: "order.paid", Payload: json.RawMessage(`{"a": 1}`)})
 	conn := test.Connect(t)
 	if _, err := conn.Exec(t.Context(), "set role tidemark_reader"); err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func TestOperations(t *testing.T) {
 	if err != nil || server.Database != test.Name || server.Role != "postgres" || server.InStandby {
 		t.Errorf("got %+v, %v", server, err)
 	}
-	must(t)(db.Emit(t.Context(), tidemark.Event{Domain: "shop", Type: "order.paid"}))
+	emit(t, test, tidemark.Event{Domain: "shop", Type: "order.paid"})
 	counts, err := db.Counts(t.Context())
 	if err != nil || counts.NewestEventAt == nil {
 		t.Fatal(counts, err)

@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -31,6 +32,14 @@ func must(t *testing.T) func(any, error) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// emit emits an event.
+func emit(t *testing.T, test *tidemarktest.DB, e tidemark.Event) {
+	t.Helper()
+	if _, err := tidemark.Emit(t.Context(), test.Pool, e); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 func TestWorkers(t *testing.T) {
 	t.Parallel()
-	_, db := setup(t)
+	test, db := setup(t)
 	made, err := db.WorkerSet(t.Context(), "w", store.Changes{"domains": []string{"shop"}, "read_order": "strict"}, "test", "")
 	want := store.Worker{
 		Worker: "w", Source: "outbox", Handler: "route", PayloadColumns: []string{}, Domains: []string{"shop"}, ReadOrder: "strict",
@@ -29,7 +29,7 @@ func TestWorkers(t *testing.T) {
 		t.Error(err, diff)
 	}
 	open(t, db, "w")
-	must(t)(db.Emit(t.Context(), tidemark.Event{Domain: "shop", Type: "order.paid"}))
+	emit(t, test, tidemark.Event{Domain: "shop", Type: "order.paid"})
 	pass, err = db.RouteWorkerRun(t.Context(), "w", 100)
 	ran := store.Pass{Worker: "w", Status: "ran", Events: 1, Decided: map[string]int{"skipped": 1}, Watermark: 1}
 	if diff := cmp.Diff(ran, pass, noSummary); diff != "" || err != nil {

@@ -1,9 +1,9 @@
-package emit
+package tidemark
 
 // Where the registry has a schema of another digest than the last parameter, these give it, and the function is not called.
 const (
-	emitOne       = before + `tidemark.emit` + after
-	emitOneStrict = before + `tidemark.emit_strict` + after
+	sqlEmit       = before + `tidemark.emit` + after
+	sqlEmitStrict = before + `tidemark.emit_strict` + after
 
 	before = `select t.schema_digest, t.schema::text, case when t.schema_digest is null then `
 	after  = `(
@@ -14,8 +14,8 @@ const (
 from (values (null)) one
 left join tidemark.event_type t on t.domain = $1 and t.type = $2 and t.enabled and t.schema_digest <> $14`
 
-	emitMany       = beforeMany + `tidemark.emit_many` + afterMany
-	emitManyStrict = beforeMany + `tidemark.emit_many_strict` + afterMany
+	sqlEmitMany       = beforeMany + `tidemark.emit_many` + afterMany
+	sqlEmitManyStrict = beforeMany + `tidemark.emit_many_strict` + afterMany
 
 	beforeMany = `with other as materialized (
 	select t.domain, t.type, t.schema_digest as digest, t.schema
