@@ -27,7 +27,7 @@ func TestArrows(t *testing.T) {
 		"/sink":                      {""},
 		"/sink/kafka":                {"", "/internal/loopback", "/internal/oneline", "/sink"},
 		"/sink/nats":                 {"", "/internal/loopback", "/internal/oneline", "/sink"},
-		"/sink/stdout":               {"", "/sink"},
+		"/sink/stdout":               {"", "/internal/oneline", "/sink"},
 		"/sink/webhook":              {"", "/internal/target", "/sink"},
 		"/examples/handler":          {"", "/consumer"},
 		"/examples/orders":           {""},
@@ -52,7 +52,7 @@ func TestArrows(t *testing.T) {
 		"/tidemarktest":              {"", "/internal/devpg", "/migrate", "/sink"},
 		"/cmd/tidemark-demo":         {"/internal/demo"},
 		"/internal/cli":              {"", "/internal/config", "/internal/oneline", "/internal/store", "/migrate", "/packs"},
-		"/cmd/tidemark":              {"", "/internal/admin", "/internal/cli", "/internal/config", "/internal/daemon", "/internal/intake", "/internal/payload", "/internal/store", "/internal/target", "/migrate", "/packs", "/sink"},
+		"/cmd/tidemark":              {"", "/internal/admin", "/internal/cli", "/internal/config", "/internal/daemon", "/internal/intake", "/internal/oneline", "/internal/payload", "/internal/store", "/internal/target", "/migrate", "/packs", "/sink"},
 	}
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/lmittmann/tint"
 
 	"github.com/tidemarkhq/tidemark/internal/config"
+	"github.com/tidemarkhq/tidemark/internal/oneline"
 )
 
 // newLogger makes the daemon's logger: one JSON object a line with time, level and msg, or lines for people, in colour on a
@@ -18,7 +19,7 @@ func newLogger(w io.Writer, isTerminal bool, c config.Log) (logger *slog.Logger,
 	level = new(slog.LevelVar)
 	setLevel(level, c)
 	if c.Format == "json" || (c.Format != "text" && !isTerminal) {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: clean})), level
+		return slog.New(slog.NewJSONHandler(oneline.JSONWriter{Writer: w}, &slog.HandlerOptions{Level: level, ReplaceAttr: clean})), level
 	}
 	return slog.New(tint.NewTextHandler(w, &tint.Options{
 		Level:       level,

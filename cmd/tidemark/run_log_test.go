@@ -137,3 +137,15 @@ func logger(w io.Writer, isTerminal bool, c config.Log) *slog.Logger {
 	l, _ := newLogger(w, isTerminal, c)
 	return l
 }
+
+// What a table's owner or an emitter chose may stand in a log line, and does not control the terminal that shows it.
+func TestLogCannotControlTheTerminal(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"json", "text"} {
+		var out bytes.Buffer
+		logger(&out, false, config.Log{Level: "info", Format: format}).Info("failed", "error", "\u009b2J\u202eeve\x7f")
+		if strings.ContainsAny(out.String(), "\u009b\u202e\x7f") {
+			t.Errorf("%s: %+q", format, out.String())
+		}
+	}
+}

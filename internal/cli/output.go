@@ -59,7 +59,7 @@ func terminal(f *os.File) (width int, is bool) {
 	return int(size.Col), true
 }
 
-// Object writes a value as JSON on one line.
+// Object writes a value as JSON on one line, which cannot control the terminal.
 func (p *Printer) Object(v any) {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
@@ -68,7 +68,7 @@ func (p *Printer) Object(v any) {
 		p.fail(err)
 		return
 	}
-	p.Write(line.Bytes())
+	p.Write(oneline.JSON(line.Bytes()))
 }
 
 // Write writes text as it is.

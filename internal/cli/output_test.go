@@ -142,3 +142,13 @@ func TestCut(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// What an emitter put into an event is the same value in JSON, and does not control the terminal that shows it.
+func TestObjectCannotControlTheTerminal(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	(&Printer{Out: &out}).Object(map[string]string{"actor": "\u009b2J\u202eeve\x7f · ünï"})
+	if want := `{"actor":"\u009b2J\u202eeve\u007f · ünï"}` + "\n"; out.String() != want {
+		t.Errorf("%+q, want %+q", out.String(), want)
+	}
+}

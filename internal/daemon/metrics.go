@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sink"
@@ -107,12 +108,17 @@ func (m cursorMetrics) Settled(results int, took time.Duration) {
 type health struct {
 	db *store.DB
 
+	// One scrape asks at a time, and those that come meanwhile get its answer: the page is open to anyone who can reach it, and
+	// must not take the connections that workers need.
+	asked *singleflight.Group
+
 	behind, lag, holes, pending, dead, lastRun, unregistered *prometheus.Desc
 }
 
 func newHealth(db *store.DB) health {
 	return health{
 		db:     db,
+		asked:  &singleflight.Group{},
 		behind: prometheus.NewDesc("tidemark_worker_behind", "Numbers of the log that the worker has not passed yet. A table's rows are not counted.", ofCursor, nil),
 		lag: prometheus.NewDesc("tidemark_worker_behind_seconds",
 			"Age of the oldest committed event, or row of a table, that the worker has not read; 0: there is none. Missing where it cannot be told.", ofCursor, nil),
@@ -132,15 +138,32 @@ func (h health) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-func (h health) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	h.collectWorkers(ctx, to)
-	h.collectUnregistered(ctx, to)
+// answer is what the database says at a scrape.
+type answer struct {
+	workers                     []store.Health
+	unregistered                []store.UnregisteredEmits
+	workersErr, unregisteredErr error
 }
 
-func (h health) collectWorkers(ctx context.Context, to chan<- prometheus.Metric) {
-	workers, err := h.db.WorkerHealth(ctx)
+func (h health) ask() answer {
+	got, _, _ := h.asked.Do("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		var a answer
+		a.workers, a.workersErr = h.db.WorkerHealth(ctx)
+		a.unregistered, a.unregisteredErr = h.db.UnregisteredEmits(ctx)
+		return a, nil
+	})
+	return got.(answer)
+}
+
+func (h health) Collect(to chan<- prometheus.Metric) {
+	a := h.ask()
+	h.collectWorkers(a.workers, a.workersErr, to)
+	h.collectUnregistered(a.unregistered, a.unregisteredErr, to)
+}
+
+func (h health) collectWorkers(workers []store.Health, err error, to chan<- prometheus.Metric) {
 	if err != nil {
 		to <- prometheus.NewInvalidMetric(h.behind, err)
 		return
@@ -163,8 +186,7 @@ func (h health) collectWorkers(ctx context.Context, to chan<- prometheus.Metric)
 	}
 }
 
-func (h health) collectUnregistered(ctx context.Context, to chan<- prometheus.Metric) {
-	all, err := h.db.UnregisteredEmits(ctx)
+func (h health) collectUnregistered(all []store.UnregisteredEmits, err error, to chan<- prometheus.Metric) {
 	if err != nil {
 		to <- prometheus.NewInvalidMetric(h.unregistered, err)
 		return

@@ -2,8 +2,10 @@ package daemon_test
 
 import (
 	"fmt"
+	"net/http"
 	"regexp"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -82,5 +84,50 @@ func TestMetricOfUnregistered(t *testing.T) {
 	execSQL(t, db, `select tidemark.type_set('shop', 'ordr')`)
 	if _, metrics := get(t, url); regexp.MustCompile(`tidemark_emit_unregistered_total\{`).MatchString(metrics) {
 		t.Error("the metric stays, though the type is registered")
+	}
+}
+
+// Scrapes share one question to the database: a stranger who asks for the page again and again leaves the workers their
+// connections.
+func TestScrapesShareAConnection(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := run(t, settings(db))
+	conn := db.Connect(t)
+	exec := func(sql string) {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`begin; lock table tidemark.dead_letter in access exclusive mode`) // so that each scrape takes long
+	var scrapes sync.WaitGroup
+	for range 15 {
+		scrapes.Go(func() {
+			if r, err := http.Get("http://" + p.Addr() + "/metrics"); err == nil {
+				_ = r.Body.Close()
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() { scrapes.Wait(); close(ended) }()
+	most := 0
+	eventually(t, "the scrapes have ended", func() bool {
+		var waiting int
+		err := db.Pool.QueryRow(t.Context(), `select count(distinct l.pid) from pg_locks l join pg_class c on c.oid = l.relation
+			where not l.granted and c.relname = 'dead_letter'`).Scan(&waiting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, waiting)
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	})
+	exec(`rollback`)
+	if most == 0 || most > 3 { // upkeep asks for the table too
+		t.Errorf("%d connections waited at a time, want that of one scrape", most)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/tidemarkhq/tidemark/internal/oneline"
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
@@ -118,7 +119,7 @@ func (s *Sink) encode(batch []sink.Delivery, results []sink.Result) []int {
 				b[j] = ' '
 			}
 		}
-		b = append(b, '\n')
+		b = append(append(b[:start], oneline.JSON(b[start:])...), '\n') // a terminal may show it
 		ends[i] = len(b)
 	}
 	s.buffer = b

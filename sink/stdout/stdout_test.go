@@ -295,3 +295,17 @@ func TestSuite(t *testing.T) {
 		})
 	}
 }
+
+// A terminal may show the lines: what an emitter put into an event does not control it.
+func TestLinesCannotControlTheTerminal(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	s, err := stdout.New(&out, stdout.Options{Format: sink.JSON})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Deliver(t.Context(), []sink.Delivery{delivery("1", "{\"a\": \"\u009b2J\u202eeve\"}"), delivery("2", `{"a": "plain"}`)})
+	if lines := strings.Split(out.String(), "\n"); len(lines) != 3 || !strings.Contains(lines[0], `\u009b2J\u202eeve`) || strings.ContainsAny(out.String(), "\u009b\u202e") {
+		t.Errorf("%+q", out.String())
+	}
+}
