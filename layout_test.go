@@ -17,7 +17,7 @@ func TestArrows(t *testing.T) {
 	const module = "github.com/tidemarkhq/tidemark"
 	allowed := map[string][]string{
 		"":                           {"/internal/payload"},
-		"/consumer":                  {"", "/internal/store", "/internal/worker"},
+		"/consumer":                  {"", "/internal/limit", "/internal/store", "/internal/worker"},
 		"/sql":                       {},
 		"/sql/test":                  {},
 		"/sql/test/internal/oracle":  {},
@@ -33,7 +33,8 @@ func TestArrows(t *testing.T) {
 		"/examples/orders":           {""},
 		"/examples/webhook-receiver": {},
 		"/internal/admin":            {},
-		"/internal/config":           {},
+		"/internal/config":           {"/internal/limit"},
+		"/internal/limit":            {},
 		"/internal/devpg":            {},
 		"/internal/failpoint":        {},
 		"/internal/loopback":         {},

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/limit"
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 )
@@ -72,7 +73,7 @@ func New(pool *pgxpool.Pool, c Config) (*Client, error) {
 		return nil, errors.New("tidemark: pool is nil")
 	case c.Worker == "":
 		return nil, errors.New("tidemark: Config.Worker is empty")
-	case c.Lease != 0 && (c.Lease < 3*time.Second || c.Lease > time.Hour):
+	case c.Lease != 0 && (c.Lease < limit.MinLease || c.Lease > limit.MaxLease):
 		return nil, fmt.Errorf("tidemark: Config.Lease is %s, and must be from 3 s to 1 h", c.Lease)
 	case c.Batch < 0 || c.Batch > 5000:
 		return nil, fmt.Errorf("tidemark: Config.Batch is %d, and must be from 1 to 5000", c.Batch)

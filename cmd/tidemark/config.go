@@ -31,9 +31,8 @@ TIDEMARK_…, which override it. Neither is required.`,
 			{
 				Use: "schema", Short: "Print the JSON Schema of the file, for editors", Needs: cli.Nothing,
 				Run: func(_ context.Context, s *cli.Session) error {
-					text, err := config.Schema()
-					s.Write(append(text, '\n'))
-					return err
+					s.Write(config.Schema())
+					return nil
 				},
 			},
 		},

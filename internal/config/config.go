@@ -28,8 +28,8 @@ type Config struct {
 	Workers []string `yaml:"workers" is:"name"`
 
 	// How long a worker may be silent before another daemon takes over from it. Default:
-	// 30s; from 3s to 10m.
-	Lease time.Duration `yaml:"lease" range:"3s..10m"`
+	// 30s; from 3s to 1h.
+	Lease time.Duration `yaml:"lease" range:"lease"`
 
 	// How often workers look for events when nothing wakes them.
 	Poll Poll `yaml:"poll"`

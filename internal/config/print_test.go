@@ -38,7 +38,7 @@ func anyConfig(t *rapid.T) Config {
 	if workers := rapid.SliceOfNDistinct(anyName, 0, 4, rapid.ID[string]).Draw(t, "workers"); len(workers) > 0 {
 		c.Workers = workers
 	}
-	c.Lease = time.Duration(rapid.Int64Range(int64(3*time.Second), int64(10*time.Minute)).Draw(t, "lease"))
+	c.Lease = time.Duration(rapid.Int64Range(int64(3*time.Second), int64(time.Hour)).Draw(t, "lease"))
 	c.Poll.Max = anyMax.Draw(t, "poll.max")
 	c.Poll.Min = min(anyMax.Draw(t, "poll.min"), c.Poll.Max)
 	c.Batch.Max = rapid.IntRange(1, 50000).Draw(t, "batch.max")

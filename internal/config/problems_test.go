@@ -45,8 +45,8 @@ var bad = []struct{ text, want string }{
 	{"webhook: {ca_file: \"a\\nb\"}", "1: webhook.ca_file: must be one line of text"},
 
 	// Ranges and forms.
-	{"lease: 2s", "1: lease: must be from 3s to 10m"},
-	{"lease: 10m1ns", "1: lease: must be from 3s to 10m"},
+	{"lease: 2s", "1: lease: must be from 3s to 1h"},
+	{"lease: 1h1ns", "1: lease: must be from 3s to 1h"},
 	{"stop_timeout: -1s", "1: stop_timeout: must be from 0s to 10m"},
 	{"batch: {max: 0}", "1: batch.max: must be from 1 to 50000"},
 	{"batch: {max: 50001}", "1: batch.max: must be from 1 to 50000"},
@@ -164,7 +164,7 @@ secrets: {a: "${env:MISSING}"}
 connections: {a: {kind: kafka}, b: {kind: nats}}
 `
 	_, err := load("f.yaml", []byte(text), []string{"TIDEMARK_POLL_MAX=never", "TIDEMARK_BATCH_MAX=0"}, "host")
-	want := `f.yaml:2: lease: must be from 3s to 10m
+	want := `f.yaml:2: lease: must be from 3s to 1h
 f.yaml:4: admin.listen: must be HOST:PORT, such as 127.0.0.1:9321 or :9321
 f.yaml:5: admin.lisen: unknown key; did you mean listen?
 f.yaml:6: batch: must be keys with values

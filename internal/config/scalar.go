@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tidemarkhq/tidemark/internal/limit"
 )
 
 const plainForm = "letters, digits, _ . and -, at most 63, and none of . and - at the beginning"
@@ -75,9 +77,16 @@ func setNetwork(p *netip.Prefix, text, want string) string {
 	return ""
 }
 
+// bounds are those of a tag, LOW..HIGH, or the limits that it names.
+func bounds(tag reflect.StructTag) string {
+	if tag.Get("range") == "lease" {
+		return short(limit.MinLease) + ".." + short(limit.MaxLease)
+	}
+	return tag.Get("range")
+}
+
 func checkRange(n int64, tag reflect.StructTag, parse func(string) int64) string {
-	bounds := tag.Get("range")
-	low, high, bounded := strings.Cut(bounds, "..")
+	low, high, bounded := strings.Cut(bounds(tag), "..")
 	if bounded && (n < parse(low) || n > parse(high)) {
 		return fmt.Sprintf("must be from %s to %s", low, high)
 	}

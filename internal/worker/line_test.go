@@ -93,7 +93,7 @@ func TestSmallEventBesideAnUnreadable(t *testing.T) {
 			refusing(t, db, ts, "1", func() { emit(t, db, "a1") })
 			heavy(t, db, 1, 100_000, "b")
 			emit(t, db, "b3", "a4")
-			onLine(t, db, ts, 2*time.Second, func(ctx context.Context, l *line, seq int64) error {
+			onLine(t, db, ts, 3*time.Second, func(ctx context.Context, l *line, seq int64) error {
 				if seq != 2 {
 					return nil
 				}
@@ -186,7 +186,7 @@ func TestSwitchedOffWhileUnreadable(t *testing.T) {
 	heavy(t, db, 1, 100_000, "")
 	emit(t, db, "a2")
 	var asked atomic.Int64
-	onLine(t, db, ts, 2*time.Second, func(ctx context.Context, _ *line, seq int64) error {
+	onLine(t, db, ts, 3*time.Second, func(ctx context.Context, _ *line, seq int64) error {
 		if seq != 1 {
 			return nil
 		}
@@ -210,7 +210,7 @@ func TestGateClosedWhileUnreadable(t *testing.T) {
 	heavy(t, db, 1, 100_000, "")
 	var asked atomic.Int64
 	var well atomic.Bool
-	onLine(t, db, ts, 2*time.Second, func(ctx context.Context, _ *line, _ int64) error {
+	onLine(t, db, ts, 3*time.Second, func(ctx context.Context, _ *line, _ int64) error {
 		if well.Load() {
 			return nil
 		}

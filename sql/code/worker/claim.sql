@@ -28,9 +28,9 @@ begin
             hint = case when claim.source = 'outbox' then 'Workers: select worker from tidemark.worker;'
                 else 'Sources of workers: select worker, source, shard from tidemark.worker_cursor;' end;
     end if;
-    if claim.lease not between interval '1 second' and interval '1 hour' then
+    if claim.lease not between interval '3 seconds' and interval '1 hour' then
         raise exception using errcode = 'TM005',
-            message = format('lease is %s, and must be from 1 second to 1 hour', claim.lease);
+            message = format('lease is %s, and must be from 3 seconds to 1 hour', claim.lease);
     end if;
     perform tidemark.flush_on_commit();
 
