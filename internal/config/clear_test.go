@@ -64,7 +64,7 @@ func TestReadableFiles(t *testing.T) {
 		{"a key", "connections: {a: {kind: nats, url: 'tls://b', nkey_file: '" + secret + "'}}", 0o600, 0o644, secret},
 	} {
 		got := strings.Join(warned(c.text, c.configMode, c.secretMode), "; ")
-		if c.want == "" && got != "" || c.want != "" && !strings.HasPrefix(got, "file "+c.want+" holds secrets, and others than its owner can read it (mode 06") {
+		if c.want == "" && got != "" || c.want != "" && !strings.HasPrefix(got, "file "+c.want+" holds secrets and is readable by others (mode 06") {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}

@@ -1,6 +1,5 @@
-// Package config reads what the daemon is told from outside of the database: a YAML
-// file and the environment. It is strict: what it does not understand is an error, and
-// it reports all errors at once, none of them with a value in it.
+// Package config reads the daemon's configuration: a YAML file and the environment. It is strict: an unknown key is an
+// error, all errors are reported at once, and none of them contains a value.
 package config
 
 import (
@@ -10,17 +9,15 @@ import (
 	"time"
 )
 
-// The comments below are also the descriptions in [Schema]. The tags say what a value
-// must be: yaml its key, is its form, range its bounds, enum its choices, kind the kind
-// of connection that has it.
+// The comments below are also the descriptions in [Schema]. The tags say what a value must be: yaml its key, is its form,
+// range its bounds, enum its choices, kind the kind of connection that has it.
 
-// Config is everything that the daemon is told. Load makes one, with all defaults in it.
+// Config is the daemon's configuration. Load makes one, with all defaults filled in.
 type Config struct {
 	// The database that holds the events.
 	Database Database `yaml:"database"`
 
-	// How this daemon is called in leases and logs. Default, also if empty: the name of
-	// the host.
+	// The name of this daemon in leases and logs. Default, also if empty: the name of the host.
 	Name string `yaml:"name" is:"name"`
 
 	// The workers that this daemon runs, by name. Default, also if empty: every worker
@@ -37,9 +34,8 @@ type Config struct {
 	// How much a worker does at a time.
 	Batch Batch `yaml:"batch"`
 
-	// How long the work under way may take to end after the first signal to stop.
-	// Default: 20s; from 0s, which waits for nothing, to 10m. Keep it below the time
-	// after which your supervisor kills.
+	// How long deliveries in flight may take to finish after the first signal to stop. Default: 20s; from 0s, which waits
+	// for nothing, to 10m. Keep it below the time after which your supervisor kills.
 	StopTimeout time.Duration `yaml:"stop_timeout" range:"0s..10m"`
 
 	// The HTTP server for health, metrics and profiles.
@@ -48,9 +44,9 @@ type Config struct {
 	// What is logged, to stderr.
 	Log Log `yaml:"log"`
 
-	// Keys for signing, and values of headers, by name: the option {"secret": "NAME"} of
-	// a route or of one of its headers names one. A header gets the first. Each is a text, or a list whose first is the current one and whose others are
-	// still good while they are being replaced. None may be empty. Default: none.
+	// Keys for signing, and values of headers, by name: the option {"secret": "NAME"} of a route or of one of its headers
+	// names one. Each is a text, or a list: the first one is current, the others stay valid while they are being replaced.
+	// A header gets the first. None may be empty. Default: none.
 	Secrets map[string][]Secret `yaml:"secrets"`
 
 	// Client credentials of OAuth 2.0, by name: the header {"secret": "NAME"} of a route
@@ -65,11 +61,10 @@ type Config struct {
 	// route names one. Default: none.
 	Connections map[string]Connection `yaml:"connections"`
 
-	// Remarks on what Load found and passed over, for the caller to log.
+	// What Load found and ignored, for the caller to log.
 	Warnings []string `yaml:"-"`
 
-	// shown is what Print prints instead of values, by path: the references that they
-	// came from.
+	// shown has, by path, the references that Print prints instead of their values.
 	shown map[string]string
 }
 
@@ -104,25 +99,23 @@ type Batch struct {
 	Max int `yaml:"max" range:"1..50000"`
 }
 
-// Admin is the HTTP server for health, metrics and profiles. It asks nobody who they
-// are.
+// Admin is the HTTP server for health, metrics and profiles. It does not authenticate its clients.
 type Admin struct {
 	// Where it listens, as HOST:PORT. Port 0 lets the system choose. Default:
 	// 127.0.0.1:9321; if empty there is no server.
 	Listen string `yaml:"listen" is:"listen"`
 
-	// Whether it serves profiles below /debug/pprof/, to clients on this host only: they
-	// show what is in memory. Default: false.
+	// Whether it serves profiles below /debug/pprof/, to clients on this host only: they show the contents of memory.
+	// Default: false.
 	Pprof bool `yaml:"pprof"`
 }
 
 // Log says what is logged.
 type Log struct {
-	// The least level that is logged. Default: info.
+	// The lowest level to log. Default: info.
 	Level string `yaml:"level" enum:"debug,info,warn,error"`
 
-	// The form: an object a line, lines for people, or auto, which is text on a terminal
-	// and else json. Default: auto.
+	// The form: json is one object a line, text is for people, and auto is text on a terminal and else json. Default: auto.
 	Format string `yaml:"format" enum:"auto,json,text"`
 }
 
@@ -153,11 +146,10 @@ type OAuth2 struct {
 	// The client's secret. Needed; it may not be empty.
 	ClientSecret Secret `yaml:"client_secret"`
 
-	// What is asked for. Default: none.
+	// The scopes to request. Default: none.
 	Scopes []string `yaml:"scopes,omitempty"`
 
-	// For whom the token is, where the server wants to know. Default, also if empty: it
-	// is not sent.
+	// The audience of the token, if the server requires one. Default, also if empty: it is not sent.
 	Audience string `yaml:"audience,omitempty"`
 
 	// Where id and secret go: basic, the header Authorization, or post, the form.
@@ -167,17 +159,17 @@ type OAuth2 struct {
 
 // Connection is a broker or a server to deliver to.
 type Connection struct {
-	// What is at the other end. Needed.
+	// The kind of server. Needed.
 	Kind string `yaml:"kind" enum:"kafka,nats"`
 
-	// Kafka: brokers to begin with, each as HOST:PORT. At least one is needed.
+	// Kafka: bootstrap brokers, each as HOST:PORT. At least one is needed.
 	Brokers []string `yaml:"brokers,omitempty" kind:"kafka" is:"address"`
 
-	// Kafka: who signs in. Default: nobody does.
+	// Kafka: how to sign in. Default: without signing in.
 	SASL SASL `yaml:"sasl,omitempty" kind:"kafka"`
 
-	// NATS: nats:// or tls:// and the server's HOST:PORT, or several with commas
-	// between them. Needed; a password does not belong in it.
+	// NATS: nats:// or tls:// and the server's HOST:PORT, or several with commas between them. Needed; it may not contain a
+	// password.
 	URL string `yaml:"url,omitempty" kind:"nats" is:"nats"`
 
 	// NATS: a file with a JWT and its seed. At most one of credentials_file, user, token
@@ -201,7 +193,7 @@ type Connection struct {
 	TLS TLS `yaml:"tls,omitempty"`
 }
 
-// SASL says who signs in to Kafka.
+// SASL says how to sign in to Kafka.
 type SASL struct {
 	// How to sign in. Needed.
 	Mechanism string `yaml:"mechanism,omitempty" enum:"PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"`
@@ -219,8 +211,8 @@ type TLS struct {
 	// here.
 	Enabled bool `yaml:"enabled,omitempty"`
 
-	// Whether a password or a token may travel without encryption to another host, where
-	// everybody on the way can read it. Default: false, which refuses that.
+	// Whether a password or a token may be sent unencrypted to another host, where everybody on the way can read it.
+	// Default: false, which refuses that.
 	Insecure bool `yaml:"insecure,omitempty"`
 
 	// A PEM file with the authorities to trust, instead of the system's. Default, also
@@ -239,8 +231,7 @@ type TLS struct {
 	ServerName string `yaml:"server_name,omitempty"`
 }
 
-// Default is the configuration that neither file nor environment says anything about,
-// except that its Name is empty.
+// Default is the configuration of an empty file and an empty environment, except that its Name is empty.
 func Default() Config {
 	return Config{
 		Database:    Database{MaxConnections: 10},
@@ -260,6 +251,8 @@ type Problem struct {
 	Variable string `json:"variable,omitempty"` // of the environment; empty: it is in File
 	Key      string `json:"key,omitempty"`      // path such as admin.listen; empty: the file as a whole
 	Text     string `json:"problem"`
+
+	missing bool // a value is
 }
 
 // String is the problem on a line: FILE:LINE: KEY: what is wrong.
@@ -279,8 +272,7 @@ func (p Problem) String() string {
 	return text.String() + p.Text
 }
 
-// Error is all that is wrong with a configuration: those of the file in the order of its
-// lines, then those of the environment.
+// Error has all problems of a configuration: those of the file in the order of its lines, then those of the environment.
 type Error struct {
 	Problems []Problem
 }

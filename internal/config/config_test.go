@@ -154,7 +154,7 @@ func TestUnknownVariablesAreWarnings(t *testing.T) {
 		"variable TIDEMARK_LEESE is unknown; did you mean TIDEMARK_LEASE?",
 		"variable TIDEMARK_PORT is unknown",
 		"variable TIDEMARK_TEST_URL is unknown",
-		"variable TIDEMARK_WORKERS is passed over: workers can be set in the file only",
+		"variable TIDEMARK_WORKERS is ignored: only the file can set workers",
 	}
 	if diff := cmp.Diff(want, c.Warnings); diff != "" || c.Connections["main"].Kind != "nats" {
 		t.Error(diff, c)
@@ -198,8 +198,8 @@ func TestReferencesToFiles(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/nowhere/key": "no such file or directory",
-		t.TempDir():    "it is no regular file",
-		"/dev/zero":    "it is no regular file",
+		t.TempDir():    "it is not a regular file",
+		"/dev/zero":    "it is not a regular file",
 		write(t, strings.Repeat("x", mostBytes+1)):  "it is larger than 1 MiB",
 		write(t, "")[:1] + strings.Repeat("x", 300): "file name too long",
 	} {

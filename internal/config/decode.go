@@ -14,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decoder fills a Config from the tree of a file and from the environment, guided by the
-// types, and notes all that is wrong on its way.
+// decoder fills a Config from the node tree of a file and from the environment, guided by the types, and notes every problem.
+// yaml's own KnownFields is not enough: its errors name no key, and they quote values, which may be secrets.
 type decoder struct {
 	file     string
 	env      map[string]string
@@ -23,7 +23,7 @@ type decoder struct {
 	shown    map[string]string
 	problems []Problem
 
-	literal     bool            // a secret stands in the file itself
+	literal     bool            // the file itself contains a secret
 	secretFiles map[string]bool // that secrets refer to
 }
 
@@ -33,8 +33,12 @@ type place struct {
 	variable string
 }
 
+// problem notes a problem at the place of a key. A missing key has that of the nearest key that holds it.
 func (d *decoder) problem(path, text string) {
-	at := d.places[path]
+	at, found := d.places[path]
+	for holder := path; !found && holder != ""; at, found = d.places[holder] {
+		holder = holder[:max(strings.LastIndexAny(holder, ".["), 0)]
+	}
 	p := Problem{Key: path, Text: text, Line: at.line, Variable: at.variable}
 	if at.variable == "" {
 		p.File = d.file
@@ -85,7 +89,7 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// joinName is join for a name that the user chose: it may hold a dot.
+// joinName is join for a name that the user chose, which may contain a dot.
 func joinName(path, name string) string {
 	if strings.Contains(name, ".") {
 		name = `"` + name + `"`
@@ -113,8 +117,7 @@ func (d *decoder) value(path string, n *yaml.Node, v reflect.Value, tag reflect.
 	}
 }
 
-// structure goes by the fields and not by the file, so that variables are looked up for
-// keys that the file does not have.
+// structure walks the fields rather than the file, so that a variable can set a key that the file does not have.
 func (d *decoder) structure(path string, n *yaml.Node, v reflect.Value) {
 	given := d.pairs(path, n)
 	var known []string
@@ -156,10 +159,10 @@ func (d *decoder) unknownKey(path, key string, line int, known []string) {
 	}
 	switch {
 	case key == "<<":
-		p.Text = "merge keys are not understood: write the keys out"
+		p.Text = "merge keys are not supported: write the keys out"
 	case !plainKey.MatchString(key):
-		// It may hold a value: {token:…} without a space is all key.
-		p.Key, p.Text = path, "has an unknown key; is there no space after a colon?"
+		// It may contain a value: {token:…} without a space is all key.
+		p.Key, p.Text = path, "has an unknown key; is a space missing after a colon?"
 	case close != "":
 		p.Text += "; did you mean " + close + "?"
 	}
@@ -168,8 +171,7 @@ func (d *decoder) unknownKey(path, key string, line int, known []string) {
 
 type pair struct{ key, value *yaml.Node }
 
-// pairs are those of a mapping. No mapping at all is an empty one, so that a section
-// whose keys are all commented out is none.
+// pairs has the keys and values of a mapping. A null is an empty mapping: a section whose keys are all commented out.
 func (d *decoder) pairs(path string, n *yaml.Node) map[string]pair {
 	all := map[string]pair{}
 	if n == nil || isNull(n) {
@@ -185,14 +187,14 @@ func (d *decoder) pairs(path string, n *yaml.Node) map[string]pair {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode {
-			d.problems = append(d.problems, Problem{File: d.file, Line: key.Line, Key: path, Text: "has a key that is no text"})
+			d.problems = append(d.problems, Problem{File: d.file, Line: key.Line, Key: path, Text: "has a key that is not text"})
 			continue
 		}
 		first, twice := all[key.Value]
 		if twice {
-			p := Problem{File: d.file, Line: key.Line, Key: path, Text: "has a key twice"}
+			p := Problem{File: d.file, Line: key.Line, Key: path, Text: "has a duplicate key"}
 			if plainKey.MatchString(key.Value) {
-				p.Key, p.Text = join(path, key.Value), "stands twice: first in line "+strconv.Itoa(first.key.Line)
+				p.Key, p.Text = join(path, key.Value), "is a duplicate: first in line "+strconv.Itoa(first.key.Line)
 			}
 			d.problems = append(d.problems, p)
 			continue
@@ -239,20 +241,20 @@ func (d *decoder) list(path string, n *yaml.Node, v reflect.Value, tag reflect.S
 		return
 	}
 	if len(n.Content) == 0 {
-		return // as if it were not there
+		return // as if the key were missing
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {
 		child := path + "[" + strconv.Itoa(i) + "]"
 		d.places[child] = place{line: item.Line}
 		d.value(child, item, v.Index(i), tag)
-		if v.Type().Elem().Kind() == reflect.String && v.Index(i).String() == "" && !d.failed(child) {
+		if v.Type().Elem().Kind() == reflect.String && v.Index(i).String() == "" && !failed(d.problems, child) {
 			d.problem(child, "is empty")
 		}
 	}
 }
 
-// scalar never tells what the value was: it may be a secret that stands in a wrong place.
+// scalar never reports the value: it may be a secret in a wrong place.
 func (d *decoder) scalar(path string, n *yaml.Node, v reflect.Value, tag reflect.StructTag) {
 	want, tagged := typeName(v.Type())
 	switch {
@@ -292,7 +294,7 @@ func hasPassword(address string) bool {
 	return strings.Contains(address, "password")
 }
 
-// typeName says what a value must be, and the tag of YAML that it has if it is.
+// typeName says what a value must be, and the YAML tag of such a value.
 func typeName(t reflect.Type) (want, tag string) {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():

@@ -23,13 +23,12 @@ func variables(environ []string) map[string]string {
 	return env
 }
 
-// variableOf names the variable that goes before a key.
+// variableOf names the variable that overrides a key.
 func variableOf(path string) string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
 }
 
-// keys are the paths of everything in t down to maps and lists, and whether a variable
-// can go before them.
+// keys has the paths of all keys of t down to maps and lists, and whether a variable can override them.
 func keys(t reflect.Type, prefix string) map[string]bool {
 	all := map[string]bool{}
 	for _, f := range fieldsOf(t) {
@@ -45,7 +44,7 @@ func keys(t reflect.Type, prefix string) map[string]bool {
 
 var configKeys = keys(reflect.TypeFor[Config](), "")
 
-// unknown tells of variables that look like ours and are not.
+// unknown warns of variables whose names look like ours.
 func unknown(env map[string]string) []string {
 	known := []string{FileVariable}
 	others := map[string]string{}
@@ -63,7 +62,7 @@ func unknown(env map[string]string) []string {
 		}
 		text := fmt.Sprintf("variable %s is unknown", name)
 		if path := others[name]; path != "" {
-			text = fmt.Sprintf("variable %s is passed over: %s can be set in the file only", name, path)
+			text = fmt.Sprintf("variable %s is ignored: only the file can set %s", name, path)
 		} else if close := near(name, known); close != "" {
 			text += "; did you mean " + close + "?"
 		}
@@ -72,7 +71,7 @@ func unknown(env map[string]string) []string {
 	return warnings
 }
 
-// near is the one of known that name may have been meant to be.
+// near is the known name that a misspelt one may mean, or empty.
 func near(name string, known []string) string {
 	best, distance := "", 3 // two letters, and one in three at most
 	for _, k := range slices.Sorted(slices.Values(known)) {
@@ -91,7 +90,7 @@ func near(name string, known []string) string {
 	return ""
 }
 
-// plain takes away what tells maxConnections and max-connections from max_connections.
+// plain removes the differences between maxConnections, max-connections and max_connections.
 func plain(name string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
 }

@@ -20,15 +20,13 @@ import (
 // mostBytes bounds the file, and each file that it refers to.
 const mostBytes = 1 << 20
 
-// Load reads a configuration. From the lowest to the highest: the defaults, the file at
-// path (empty: none), the variables of environ, each NAME=VALUE as in os.Environ. An
-// error is an [*Error] with all problems.
+// Load reads a configuration. From the lowest precedence to the highest: the defaults, the file at path (empty: none), the
+// variables of environ, each NAME=VALUE as in os.Environ. An error is an [*Error] with all problems.
 //
-// A value of the file may hold ${env:NAME} and ${file:/path}, which stand for a variable
-// and for the text of a file without its last end of line; $${ is a plain ${. Where a
-// value is text or a number, true or false, the variable TIDEMARK_ with the path in
-// capitals goes before it, TIDEMARK_ADMIN_LISTEN before admin.listen, unless it is empty;
-// not within secrets and connections. There references are plain text.
+// A value of the file may contain ${env:NAME} and ${file:/path}, which stand for a variable and for the text of a file without
+// its last end of line; $${ is a plain ${. A text, a number, true or false is overridden by the variable TIDEMARK_ with the
+// path in capitals, such as TIDEMARK_ADMIN_LISTEN for admin.listen, unless that is empty; not within secrets and connections.
+// In variables references are plain text.
 func Load(path string, environ []string) (Config, error) {
 	var text []byte
 	if path != "" {
@@ -51,7 +49,7 @@ func load(file string, text []byte, environ []string, host string) (Config, erro
 	}
 	d.decode(root, &c)
 	d.fallback(&c)
-	d.validate(&c)
+	d.validate(c)
 	if len(d.problems) > 0 {
 		slices.SortStableFunc(d.problems, func(a, b Problem) int {
 			return cmp.Or(cmp.Compare(a.Variable, b.Variable), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key))
@@ -64,7 +62,24 @@ func load(file string, text []byte, environ []string, host string) (Config, erro
 	return c, nil
 }
 
-// readable warns of files with secrets in them that others than their owner can read.
+// validate adds the problems between keys. A value that could not be read is not missing as well.
+func (d *decoder) validate(c Config) {
+	read := len(d.problems)
+	for _, p := range c.Validate() {
+		if !p.missing || !failed(d.problems[:read], p.Key) {
+			d.problem(p.Key, p.Text)
+		}
+	}
+}
+
+// failed tells whether a key, or one that holds it, has a problem.
+func failed(problems []Problem, path string) bool {
+	return slices.ContainsFunc(problems, func(p Problem) bool {
+		return p.Key == path || p.Key != "" && strings.HasPrefix(path, p.Key+".")
+	})
+}
+
+// readable warns of files with secrets that users other than their owner can read.
 func (d *decoder) readable(c Config) (warnings []string) {
 	files := map[string]bool{}
 	if d.file != "" && d.literal {
@@ -79,13 +94,13 @@ func (d *decoder) readable(c Config) (warnings []string) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		info, err := os.Stat(name)
 		if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 {
-			warnings = append(warnings, fmt.Sprintf("file %s holds secrets, and others than its owner can read it (mode %04o): chmod 0600 %s", name, info.Mode().Perm(), name))
+			warnings = append(warnings, fmt.Sprintf("file %s holds secrets and is readable by others (mode %04o): chmod 0600 %s", name, info.Mode().Perm(), name))
 		}
 	}
 	return warnings
 }
 
-// fallback takes the address of the database from where many platforms put it.
+// fallback reads DATABASE_URL, where many platforms put the address of the database.
 func (d *decoder) fallback(c *Config) {
 	const path, variable = "database.url", "DATABASE_URL"
 	address := d.env[variable]
@@ -100,7 +115,7 @@ func (d *decoder) fallback(c *Config) {
 	}
 }
 
-// plainName makes a name of the host's, which may hold what a name may not.
+// plainName makes a valid name of the host's.
 func plainName(host string) string {
 	name := regexp.MustCompile(`[^A-Za-z0-9_.-]`).ReplaceAllString(host, "-")
 	name = strings.TrimLeft(name[:min(len(name), 63)], ".-")
@@ -120,7 +135,7 @@ func readAtMost(path string) ([]byte, error) {
 	return text, err
 }
 
-// reason is the error without the path, which stands elsewhere in the line.
+// reason is the error without the path, which the message has elsewhere.
 func reason(err error) string {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -129,7 +144,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// parse reads the one document of a file. It is nil where there is nothing but comments.
+// parse reads the single document of a file. It is nil if the file has only comments.
 func parse(text []byte) (*yaml.Node, *Problem) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document, more yaml.Node
@@ -145,20 +160,19 @@ func parse(text []byte) (*yaml.Node, *Problem) {
 	case err != nil:
 		return nil, syntax(text, err)
 	}
-	return nil, &Problem{Line: more.Line, Text: "is a second document: one is all there may be"}
+	return nil, &Problem{Line: more.Line, Text: "is a second document: only one is allowed"}
 }
 
 var (
 	syntaxError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)$`)
-	// These the parser gives with the number of the line before.
+	// The parser reports these with the number of the line before.
 	lineBefore = regexp.MustCompile(`^(did not find expected (<document start>|',' or|key|'-' indicator|node content)|found undefined tag)`)
 	oneSign    = regexp.MustCompile(`'.'`)
 )
 
-// syntax is the parser's error without what it quotes, since that may be a part of a
-// password: `password: *x` is about an anchor to it.
+// syntax is the parser's error without what it quotes, which may be a part of a password: `password: *x` refers to an anchor.
 func syntax(text []byte, err error) *Problem {
-	p := &Problem{Text: "is no YAML"}
+	p := &Problem{Text: "is not YAML"}
 	m := syntaxError.FindStringSubmatch(err.Error())
 	if m == nil {
 		return p

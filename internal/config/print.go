@@ -13,9 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Print is the configuration as YAML, without secrets: values that came from references
-// are the references again, other secrets are "***". It can be loaded again if no secret
-// stood in the file or the environment itself.
+// Print is the configuration as YAML, without secrets: values that came from references are the references again, other
+// secrets are "***". It can be loaded again if neither the file nor the environment contained a secret itself.
 func (c Config) Print() ([]byte, error) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)

@@ -15,12 +15,12 @@ var bad = []struct{ text, want string }{
 	{"database: {max-connections: 3}", "1: database.max-connections: unknown key; did you mean max_connections?"},
 	{"database: {max: 3}", "1: database.max: unknown key; did you mean max_connections?"},
 	{"colour: red", "1: colour: unknown key"},
-	{"lease: 5s\nlease: 6s", "2: lease: stands twice: first in line 1"},
-	{"admin: {pprof: true, pprof: true}", "1: admin.pprof: stands twice: first in line 1"},
-	{"base: &b {min: 1s}\npoll:\n  <<: *b", "1: base: unknown key; 3: poll.<<: merge keys are not understood: write the keys out"},
-	{"connections: {bus: {kind: nats, url: 'nats://a', token:x}}", "1: connections.bus: has an unknown key; is there no space after a colon?"},
-	{"admin: {a b: 1, a b: 1}", "1: admin: has a key twice; 1: admin: has an unknown key; is there no space after a colon?"},
-	{"? [a]\n: b", "1: has a key that is no text"},
+	{"lease: 5s\nlease: 6s", "2: lease: is a duplicate: first in line 1"},
+	{"admin: {pprof: true, pprof: true}", "1: admin.pprof: is a duplicate: first in line 1"},
+	{"base: &b {min: 1s}\npoll:\n  <<: *b", "1: base: unknown key; 3: poll.<<: merge keys are not supported: write the keys out"},
+	{"connections: {bus: {kind: nats, url: 'nats://a', token:x}}", "1: connections.bus: has an unknown key; is a space missing after a colon?"},
+	{"admin: {a b: 1, a b: 1}", "1: admin: has a duplicate key; 1: admin: has an unknown key; is a space missing after a colon?"},
+	{"? [a]\n: b", "1: has a key that is not text"},
 	{"secrets: {a/b: x}", "1: secrets: has a name that is not plain: " + plainForm},
 
 	// Types.
@@ -57,23 +57,23 @@ var bad = []struct{ text, want string }{
 	{"log: {level: INFO}", "1: log.level: must be one of debug, info, warn, error"},
 	{"log: {format: ''}", "1: log.format: must be one of auto, json, text"},
 	{"name: -x", "1: name: must be a plain name: " + plainForm},
-	{"workers: [a, '', a]", "1: workers[1]: is empty; 1: workers[2]: stands twice"},
+	{"workers: [a, '', a]", "1: workers[1]: is empty; 1: workers[2]: is a duplicate"},
 	{"workers: ['a b']", "1: workers[0]: must be a plain name: " + plainForm},
 	{"database: {url: 'mysql://x'}", "1: database.url: must be a postgres:// URL, or key=value pairs such as host=… dbname=…"},
 	{"database: {direct_url: shop}", "1: database.direct_url: must be a postgres:// URL, or key=value pairs such as host=… dbname=…"},
 	{"admin: {listen: '9321'}", "1: admin.listen: must be HOST:PORT, such as 127.0.0.1:9321 or :9321"},
 	{"admin: {listen: '127.0.0.1:65536'}", "1: admin.listen: must be HOST:PORT, such as 127.0.0.1:9321 or :9321"},
 	{"admin: {listen: 'http://x:1'}", "1: admin.listen: must be HOST:PORT, such as 127.0.0.1:9321 or :9321"},
-	{"webhook: {allow: [127.0.0.1]}", "1: webhook.allow[0]: must be a network such as 10.1.0.0/16; a single address has /32 or, with IPv6, /128"},
-	{"webhook: {allow: [10.0.0.1/8]}", "1: webhook.allow[0]: must be a network: beyond its first /8 all bits are 0"},
+	{"webhook: {allow: [127.0.0.1]}", "1: webhook.allow[0]: must be a network such as 10.1.0.0/16; a single address needs /32 or, for IPv6, /128"},
+	{"webhook: {allow: [10.0.0.1/8]}", "1: webhook.allow[0]: must be a network: the bits after the first 8 must be 0"},
 	{"webhook: {allow: [10.0.0.0/33]}", "1: webhook.allow[0]: must be a network such as 10.1.0.0/16"},
 
 	// References.
 	{"name: '${env:MISSING}'", "1: name: variable MISSING is not set"},
-	{"name: '${env:a b}'", "1: name: has an unknown reference: there are ${env:NAME} and ${file:/path}, and $${ is a plain ${"},
-	{"name: '${file:key}'", "1: name: has an unknown reference: there are ${env:NAME} and ${file:/path}, and $${ is a plain ${"},
-	{"name: '${HOME}'", "1: name: has an unknown reference: there are ${env:NAME} and ${file:/path}, and $${ is a plain ${"},
-	{"name: 'x${env:YES'", "1: name: has a reference without its }; $${ is a plain ${"},
+	{"name: '${env:a b}'", "1: name: has an unknown reference: write ${env:NAME} or ${file:/path}, or $${ for a plain ${"},
+	{"name: '${file:key}'", "1: name: has an unknown reference: write ${env:NAME} or ${file:/path}, or $${ for a plain ${"},
+	{"name: '${HOME}'", "1: name: has an unknown reference: write ${env:NAME} or ${file:/path}, or $${ for a plain ${"},
+	{"name: 'x${env:YES'", "1: name: has a reference without }; write $${ for a plain ${"},
 
 	// Secrets.
 	{"secrets: {a: ''}", "1: secrets.a: is empty"},
@@ -87,14 +87,14 @@ var bad = []struct{ text, want string }{
 	{"secrets: {a.b: ['']}", `1: secrets."a.b"[0]: is empty`},
 
 	// YAML.
-	{"lease: 5s\na: b: c", "2: is no YAML: mapping values are not allowed in this context"},
-	{"lease: 5s\nsecrets: {a: ${env:YES}}", "2: is no YAML: did not find expected ',' or '}'"},
-	{"lease: 5s\n\nworkers: [a\nname: b", "3: is no YAML: did not find expected ',' or ']'"},
-	{"name: [", "1: is no YAML: did not find expected node content"},
-	{"secrets: {a: *hidden}", "is no YAML: texts that begin with one of * & ! need quotes"},
+	{"lease: 5s\na: b: c", "2: is not YAML: mapping values are not allowed in this context"},
+	{"lease: 5s\nsecrets: {a: ${env:YES}}", "2: is not YAML: did not find expected ',' or '}'"},
+	{"lease: 5s\n\nworkers: [a\nname: b", "3: is not YAML: did not find expected ',' or ']'"},
+	{"name: [", "1: is not YAML: did not find expected node content"},
+	{"secrets: {a: *hidden}", "is not YAML: texts that begin with one of * & ! need quotes"},
 	{"secrets: {a: !!int hidden}", "1: secrets.a: must be text; put quotes around it"},
-	{"a: 1\n---\nb: 2", "2: is a second document: one is all there may be"},
-	{"lease: 5s\n--- [", "2: is no YAML: did not find expected node content"},
+	{"a: 1\n---\nb: 2", "2: is a second document: only one is allowed"},
+	{"lease: 5s\n--- [", "2: is not YAML: did not find expected node content"},
 }
 
 func TestProblems(t *testing.T) {
@@ -122,32 +122,32 @@ func TestProblems(t *testing.T) {
 
 var badConnections = []struct{ text, want string }{
 	{"connections: {a: kafka}", "1: connections.a: must be keys with values"},
-	{"connections: {a: {}}", "1: connections.a.kind: is needed: kafka or nats"},
+	{"connections: {a: {}}", "1: connections.a.kind: is required: kafka or nats"},
 	{"connections: {a: {kind: amqp}}", "1: connections.a.kind: must be one of kafka, nats"},
-	{"connections: {a: {kind: kafka}}", "1: connections.a.brokers: is needed: a list of HOST:PORT"},
+	{"connections: {a: {kind: kafka}}", "1: connections.a.brokers: is required: a list of HOST:PORT"},
 	{"connections: {a: {kind: kafka, brokers: [b]}}", "1: connections.a.brokers[0]: must be HOST:PORT, such as kafka-1.example.com:9092"},
 	{"connections: {a: {kind: kafka, brokers: ['b:0', ':1']}}", "1: connections.a.brokers[0]: must be HOST:PORT, such as kafka-1.example.com:9092; 1: connections.a.brokers[1]: must be HOST:PORT, such as kafka-1.example.com:9092"},
 	{"connections:\n  a:\n    kind: kafka\n    brokers: ['b:1']\n    url: x\n    token: y", "5: connections.a.url: must be a nats:// or tls:// URL with a host, several with commas between them, and no user or password in it; 5: connections.a.url: is for the kind nats, and this is kafka; 6: connections.a.token: is for the kind nats, and this is kafka"},
-	{"connections: {a: {kind: kafka, brokers: ['b:1'], sasl: {user: u}}}", "1: connections.a.sasl.mechanism: is needed: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; 1: connections.a.sasl.password: is needed"},
+	{"connections: {a: {kind: kafka, brokers: ['b:1'], sasl: {user: u}}}", "1: connections.a.sasl.mechanism: is required: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; 1: connections.a.sasl.password: is required"},
 	{"connections: {a: {kind: kafka, brokers: ['b:1'], sasl: {mechanism: plain, user: u, password: p}}}", "1: connections.a.sasl.mechanism: must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"},
 	{"connections: {a: {kind: kafka, brokers: ['b:1'], sasl: {mechanism: PLAIN, user: u, password: '${env:EMPTY}'}}}", "1: connections.a.sasl.password: is empty"},
-	{"connections: {a: {kind: kafka, brokers: ['127.0.0.1:1', 'b:1'], sasl: {mechanism: PLAIN, user: u, password: p}}}", "1: connections.a.sasl: the password would travel without encryption to another host: add tls: {enabled: true}, or allow it with tls: {insecure: true}"},
-	{"connections: {a: {kind: nats, url: 'nats://localhost,nats://b', user: u, password: p}}", "1: connections.a.password: would travel without encryption to another host: add tls: {enabled: true}, or allow it with tls: {insecure: true}"},
-	{"connections: {a: {kind: nats, url: 'ws://b', token: t}}", "1: connections.a.token: would travel without encryption to another host: add tls: {enabled: true}, or allow it with tls: {insecure: true}"},
-	{"connections: {a: {kind: nats, url: 'nats://b', tls: {enabled: true, insecure: true}}}", "1: connections.a.tls.insecure: is for connections without TLS, and enabled is true: leave one of them out"},
+	{"connections: {a: {kind: kafka, brokers: ['127.0.0.1:1', 'b:1'], sasl: {mechanism: PLAIN, user: u, password: p}}}", "1: connections.a.sasl: the password would be sent unencrypted to another host: add tls: {enabled: true}, or allow it with tls: {insecure: true}"},
+	{"connections: {a: {kind: nats, url: 'nats://localhost,nats://b', user: u, password: p}}", "1: connections.a.password: would be sent unencrypted to another host: add tls: {enabled: true}, or allow it with tls: {insecure: true}"},
+	{"connections: {a: {kind: nats, url: 'ws://b', token: t}}", "1: connections.a.token: would be sent unencrypted to another host: add tls: {enabled: true}, or allow it with tls: {insecure: true}"},
+	{"connections: {a: {kind: nats, url: 'nats://b', tls: {enabled: true, insecure: true}}}", "1: connections.a.tls.insecure: is for connections without TLS, and enabled is true: remove one of them"},
 	{"oauth2: {a: {token_url: 'https://u@b', client_id: c, client_secret: s}}", "1: oauth2.a.token_url: must be an https:// or http:// URL with a host, and no user, password or fragment in it"},
-	{"oauth2: {a: {scopes: [x]}}", "1: oauth2.a.client_id: is needed; 1: oauth2.a.client_secret: is needed; 1: oauth2.a.token_url: is needed: such as https://login.example.com/oauth2/token"},
-	{"secrets: {a: b}\noauth2: {a: {token_url: 'https://b', client_id: c, client_secret: s, client_auth: x}}", "2: oauth2.a: has a name that secrets has too; 2: oauth2.a.client_auth: must be one of basic, post"},
-	{"connections: {a: {kind: kafka, brokers: ['b:1'], tls: {ca_file: f}}}", "1: connections.a.tls: is off, yet more is set in it: add enabled: true"},
-	{"connections: {a: {kind: kafka, brokers: ['b:1'], tls: {enabled: true, cert_file: f}}}", "1: connections.a.tls.key_file: is needed with cert_file"},
-	{"connections: {a: {kind: kafka, brokers: ['b:1'], tls: {enabled: true, key_file: f}}}", "1: connections.a.tls.cert_file: is needed with key_file"},
-	{"connections: {a: {kind: nats, brokers: ['b:1']}}", "1: connections.a.brokers: is for the kind kafka, and this is nats; 1: connections.a.url: is needed: such as nats://nats.example.com:4222"},
+	{"oauth2: {a: {scopes: [x]}}", "1: oauth2.a.client_id: is required; 1: oauth2.a.client_secret: is required; 1: oauth2.a.token_url: is required, such as https://login.example.com/oauth2/token"},
+	{"secrets: {a: b}\noauth2: {a: {token_url: 'https://b', client_id: c, client_secret: s, client_auth: x}}", "2: oauth2.a: has the name of a secret: rename one of them; 2: oauth2.a.client_auth: must be one of basic, post"},
+	{"connections: {a: {kind: kafka, brokers: ['b:1'], tls: {ca_file: f}}}", "1: connections.a.tls.enabled: is required to be true, since tls has more keys"},
+	{"connections: {a: {kind: kafka, brokers: ['b:1'], tls: {enabled: true, cert_file: f}}}", "1: connections.a.tls.key_file: is required with cert_file"},
+	{"connections: {a: {kind: kafka, brokers: ['b:1'], tls: {enabled: true, key_file: f}}}", "1: connections.a.tls.cert_file: is required with key_file"},
+	{"connections: {a: {kind: nats, brokers: ['b:1']}}", "1: connections.a.brokers: is for the kind kafka, and this is nats; 1: connections.a.url: is required, such as nats://nats.example.com:4222"},
 	{"connections: {a: {kind: nats, url: 'nats://u:p@b'}}", "1: connections.a.url: must be a nats:// or tls:// URL with a host, several with commas between them, and no user or password in it"},
 	{"connections: {a: {kind: nats, url: 'nats://b,http://c'}}", "1: connections.a.url: must be a nats:// or tls:// URL with a host, several with commas between them, and no user or password in it"},
 	{"connections: {a: {kind: nats, url: 'nats://'}}", "1: connections.a.url: must be a nats:// or tls:// URL with a host, several with commas between them, and no user or password in it"},
 	{"connections: {a: {kind: nats, url: 'tls://b', token: t, nkey_file: f, user: u, password: p}}", "1: connections.a: has more than one way to sign in: nkey_file, token, user"},
-	{"connections: {a: {kind: nats, url: 'nats://b', user: u}}", "1: connections.a.password: is needed with user"},
-	{"connections: {a: {kind: nats, url: 'tls://b', password: p}}", "1: connections.a.user: is needed with password"},
+	{"connections: {a: {kind: nats, url: 'nats://b', user: u}}", "1: connections.a.password: is required with user"},
+	{"connections: {a: {kind: nats, url: 'tls://b', password: p}}", "1: connections.a.user: is required with password"},
 	{"connections: {a: {kind: nats, url: 'nats://b', token: ''}}", "1: connections.a.token: is empty"},
 }
 
@@ -169,8 +169,8 @@ f.yaml:4: admin.listen: must be HOST:PORT, such as 127.0.0.1:9321 or :9321
 f.yaml:5: admin.lisen: unknown key; did you mean listen?
 f.yaml:6: batch: must be keys with values
 f.yaml:7: secrets.a: variable MISSING is not set
-f.yaml:8: connections.a.brokers: is needed: a list of HOST:PORT
-f.yaml:8: connections.b.url: is needed: such as nats://nats.example.com:4222
+f.yaml:8: connections.a.brokers: is required: a list of HOST:PORT
+f.yaml:8: connections.b.url: is required, such as nats://nats.example.com:4222
 TIDEMARK_BATCH_MAX: batch.max: must be from 1 to 50000
 TIDEMARK_POLL_MAX: poll.max: must be a duration with its unit, such as 30s or 10ms`
 	if err == nil {
@@ -190,7 +190,7 @@ func TestNamesWithDots(t *testing.T) {
 		t.Errorf("%s %v", text, err)
 	}
 	_, err = load("f.yaml", []byte("connections:\n  a: {kind: nats, url: 'nats://a', user: u}\n  a.password: {kind: nats}"), nil, "host")
-	want := "f.yaml:2: connections.a.password: is needed with user\nf.yaml:3: connections.\"a.password\".url: is needed: such as nats://nats.example.com:4222"
+	want := "f.yaml:2: connections.a.password: is required with user\nf.yaml:3: connections.\"a.password\".url: is required, such as nats://nats.example.com:4222"
 	if err == nil || err.Error() != want {
 		t.Error(err)
 	}

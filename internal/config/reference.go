@@ -14,7 +14,7 @@ type expanded struct {
 	shown  string // what Print prints instead, where there are references
 	refers bool
 
-	literal bool // some of it stands in the file itself
+	literal bool // some of it is in the file itself
 }
 
 var (
@@ -22,8 +22,7 @@ var (
 	escape       = strings.NewReplacer("${", "$${")
 )
 
-// expand follows the references in a value, once: what comes from a variable or a file
-// is taken as it is.
+// expand follows the references in a value, once: the text of a variable or a file is taken as it is.
 func (d *decoder) expand(text string, secret bool) (expanded, string) {
 	var out, shown strings.Builder
 	var plain string
@@ -52,7 +51,7 @@ func (d *decoder) expand(text string, secret bool) (expanded, string) {
 		literal(before)
 		reference, rest, closed := strings.Cut(after, "}")
 		if !closed {
-			return expanded{}, "has a reference without its }; $${ is a plain ${"
+			return expanded{}, "has a reference without }; write $${ for a plain ${"
 		}
 		value, problem := d.follow(reference, secret)
 		if problem != "" {
@@ -83,7 +82,7 @@ func (d *decoder) follow(reference string, secret bool) (value, problem string) 
 		}
 		return text, ""
 	default:
-		return "", "has an unknown reference: there are ${env:NAME} and ${file:/path}, and $${ is a plain ${"
+		return "", "has an unknown reference: write ${env:NAME} or ${file:/path}, or $${ for a plain ${"
 	}
 }
 
@@ -94,7 +93,7 @@ func readSecret(path string) (string, error) {
 		return "", err
 	}
 	if !info.Mode().IsRegular() {
-		return "", errors.New("it is no regular file")
+		return "", errors.New("it is not a regular file")
 	}
 	text, err := readAtMost(path)
 	if err != nil {

@@ -21,7 +21,7 @@ const plainForm = "letters, digits, _ . and -, at most 63, and none of . and - a
 
 var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// set gives v the value that text tells and says what is wrong with it, if something is.
+// set parses text into v and returns what is wrong with it, or "".
 func set(v reflect.Value, text string, tag reflect.StructTag) string {
 	want, _ := typeName(v.Type())
 	switch p := v.Addr().Interface().(type) {
@@ -64,14 +64,14 @@ func set(v reflect.Value, text string, tag reflect.StructTag) string {
 
 func setNetwork(p *netip.Prefix, text, want string) string {
 	if _, err := netip.ParseAddr(text); err == nil {
-		return want + "; a single address has /32 or, with IPv6, /128"
+		return want + "; a single address needs /32 or, for IPv6, /128"
 	}
 	network, err := netip.ParsePrefix(text)
 	if err != nil {
 		return want
 	}
 	if network != network.Masked() {
-		return "must be a network: beyond its first /" + strconv.Itoa(network.Bits()) + " all bits are 0"
+		return "must be a network: the bits after the first " + strconv.Itoa(network.Bits()) + " must be 0"
 	}
 	*p = network
 	return ""
@@ -149,7 +149,7 @@ func isDatabase(text string) bool {
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?$`)
 
-// isAddress is HOST:PORT. One to listen at may be without a host and have port 0.
+// isAddress checks HOST:PORT. An address to listen at may lack the host and have port 0.
 func isAddress(text string, listen bool) bool {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil || !wholeNumber.MatchString(port) {

@@ -8,11 +8,10 @@ import (
 
 const redacted = "***"
 
-// Secret is a text that nothing prints: fmt, encoding/json, YAML and log/slog get "***",
-// or nothing if it is empty. The zero value is the empty secret.
+// Secret is a text that is never printed: fmt, encoding/json, YAML and log/slog get "***", or "" if it is empty. The zero value
+// is the empty secret.
 type Secret struct {
-	// A pointer, since fmt prints what it finds in unexported fields of others without
-	// asking methods, and of a pointer it prints the address.
+	// A pointer, because fmt prints unexported fields without calling their methods; of a pointer it prints the address.
 	text *string
 }
 
@@ -48,7 +47,7 @@ func (s Secret) String() string {
 // GoString is what %#v would print.
 func (s Secret) GoString() string { return `config.NewSecret("` + s.String() + `")` }
 
-// Format is here for the verbs that do not ask String, such as %d.
+// Format serves the verbs that do not call String, such as %d.
 func (s Secret) Format(f fmt.State, verb rune) {
 	text := s.String()
 	if verb == 'v' && f.Flag('#') {
