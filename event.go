@@ -78,3 +78,12 @@ type Event struct {
 	// of the database.
 	OccurredAt time.Time `json:"occurred_at,omitzero"`
 }
+
+// Decode decodes the payload into v, a pointer to a struct with json tags or to a map, as json.Unmarshal does. An event
+// without a payload leaves v as it is.
+func (e Event) Decode(v any) error {
+	if e.Payload == nil {
+		return nil
+	}
+	return json.Unmarshal(e.Payload, v)
+}

@@ -136,3 +136,19 @@ func ExampleEmitMany() {
 
 	// Output: 3 events
 }
+
+// The payload of an event, as a handler or a sink decodes it.
+func ExampleEvent_Decode() {
+	e := tidemark.Event{Domain: "shop", Type: "order.created", Payload: json.RawMessage(`{"id": "7", "cents": 1200}`)}
+
+	var order struct {
+		ID    string `json:"id"`
+		Cents int64  `json:"cents"`
+	}
+	if err := e.Decode(&order); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("order", order.ID, "for", order.Cents)
+
+	// Output: order 7 for 1200
+}

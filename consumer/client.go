@@ -20,47 +20,53 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/worker"
 )
 
-// Config is how a Client handles events. The zero value of a field is its default.
+// Config says how a Client handles events. The zero value of a field is its default.
 type Config struct {
-	// Worker names the worker whose cursor the handlers of this program share. Programs
-	// with the same worker take turns: one handles, the others stand by. Required.
+	// Worker names the worker whose cursor the handlers of this program share. Programs with the same worker take turns: one
+	// handles, the others stand by. Required.
 	Worker string
 
-	// Start is where a new worker begins in the log: "now" (the default), with what commits
-	// from the first Run on; "start", with all that retention has left; the number of an
-	// event; or a time (RFC 3339). A worker that has begun goes on where it is. A handler
-	// that is added to it gets events from then on; those before are for
-	// `tidemark route replay`.
+	// Start is where a new worker begins in the log. "now" (the default): with what commits from the first Run on. "start":
+	// with all that retention has left. The number of an event, or a time (RFC 3339): there. A worker that has begun before
+	// goes on where it is, whatever Start says. A handler that is added to it gets events from then on; for earlier ones
+	// there is `tidemark route replay`.
 	Start string
 
-	// Lease is how long the others wait for an instance that has died without a word.
-	// Default: 30 s; from 3 s to 1 h.
+	// Lease is how long the other instances wait for one that died without giving its cursor back. Default: 30 s; from 3 s
+	// to 1 h. A short lease hands over sooner; with a long one a slow database or a paused process is less likely to lose
+	// the cursor to another instance in the middle of a batch, which is then handled again.
 	Lease time.Duration
 
-	// Batch is the highest number of events that are handled in one transaction.
-	// Default: 100; from 1 to 5000.
+	// Batch is the highest number of events that are handled in one transaction. Default: 100; from 1 to 5000. A large
+	// batch costs less for each event; with a small one locks that handlers take are held for a shorter time, and fewer
+	// handlers run twice when one fails.
 	Batch int
 
-	// PollMin and PollMax bound how long to wait before looking for events again, when
-	// there were none. Default: 10 ms and 1 s.
+	// PollMin and PollMax bound the wait before the next look for events when there were none: it doubles from one to the
+	// other. Default: 10 ms and 1 s; PollMax is raised to PollMin. Short waits find events sooner and cost queries on an
+	// idle database; with wake-up (see DirectURL) they matter little.
 	PollMin, PollMax time.Duration
 
-	// DirectURL is where to listen for wake-up, which PgBouncer in transaction mode cannot
-	// do. Default: where the pool connects to. The gate notify.bridge_enabled decides
-	// whether anything is listened for; two connections beside the pool's are for it.
+	// DirectURL is where to listen for wake-up, which PgBouncer in transaction mode cannot do. Default: where the pool
+	// connects to. The gate notify.bridge_enabled decides whether the client listens at all; then it opens two connections
+	// beside the pool's.
 	DirectURL string
 
-	// StopTimeout is how long handlers may go on when Run is told to stop. Default: 20 s.
+	// StopTimeout is how long handlers under way may go on when Run is told to stop. Default: 20 s. What is cut off is
+	// rolled back, and handled again by the next instance.
 	StopTimeout time.Duration
 
 	// Logger gets what an operator may want to know. Default: slog.Default().
 	Logger *slog.Logger
 }
 
-// Client handles events, and rows of tables, in a Go program.
+// Client handles events, and rows of tables, in a Go program. Register its handlers, then call Run.
 type Client struct {
-	pool     *pgxpool.Pool
-	config   Config
+	pool   *pgxpool.Pool
+	config Config
+
+	mu       sync.Mutex // of running; the handlers do not change while it runs
+	running  bool
 	handlers []registration
 	rows     []rowsRegistration
 }
@@ -93,8 +99,11 @@ func New(pool *pgxpool.Pool, c Config) (*Client, error) {
 // Run registers the handlers with the database and handles events until ctx is done. Then
 // it ends what is under way, for at most Config.StopTimeout, and gives the cursor back.
 //
-// It returns ErrSchema at once where the schema in the database is older than this module, or newer by a breaking
-// migration.
+// It returns tidemark.ErrSchema at once if the schema in the database is older than this module, or newer by a breaking
+// migration. Before it returns an error it stops all handlers.
+//
+// Call it again after it has returned, if you like. A second Run of a client that runs returns an error at once, and leaves
+// the first alone: for two workers in one program use two clients.
 //
 // A worker and a route for each handler are made when there are none: off, in dry run,
 // and behind closed gates, as everything in Tidemark is at first. A new worker begins where
@@ -107,6 +116,10 @@ func (c *Client) Run(ctx context.Context) error {
 	if len(c.handlers)+len(c.rows) == 0 {
 		return errors.New("tidemark: Run without a handler")
 	}
+	if !c.begin() {
+		return errors.New("tidemark: Run of a client that runs already")
+	}
+	defer c.end()
 	if err := store.CheckSchema(ctx, c.pool); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -145,6 +158,36 @@ func (c *Client) Run(ctx context.Context) error {
 		err = errors.Join(err, <-failures)
 	}
 	return tidemark.AsError(err)
+}
+
+// begin reports whether this Run is the only one.
+func (c *Client) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	alone := !c.running
+	c.running = true
+	return alone
+}
+
+func (c *Client) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running = false
+}
+
+// register calls add, or panics: call is the one to Handle or HandleRows that is wrong.
+func (c *Client) register(call string, isNil, twice bool, add func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case isNil:
+		panic("tidemark: " + call + " with a nil handler")
+	case twice:
+		panic("tidemark: " + call + " twice")
+	case c.running:
+		panic("tidemark: " + call + " while the client runs: register handlers before Run")
+	}
+	add()
 }
 
 // prepare registers the handlers and returns what is to run at the same time.

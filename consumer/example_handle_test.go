@@ -28,7 +28,7 @@ func ExampleClient_Handle() {
 	}
 	client.Handle("shop/order.created", func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
 		var order struct{ Cents int64 }
-		if err := json.Unmarshal(e.Payload, &order); err != nil {
+		if err := e.Decode(&order); err != nil {
 			return consumer.Permanent(err)
 		}
 		fmt.Println("order", e.Key, "for", order.Cents)
@@ -68,7 +68,7 @@ func ExamplePermanent() {
 	}
 	client.Handle("shop/order.created", func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
 		var order struct{ Cents int64 }
-		if err := json.Unmarshal(e.Payload, &order); err != nil {
+		if err := e.Decode(&order); err != nil {
 			return consumer.Permanent(errors.New("not an order"))
 		}
 		_, err := tx.Exec(ctx, `insert into entry (order_id, cents) values ($1, $2)`, e.Key, order.Cents)

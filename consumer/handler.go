@@ -34,15 +34,12 @@ type registration struct {
 
 // Handle lets h handle the events that match the pattern: DOMAIN/TYPE, where TYPE is exact,
 // a prefix such as order.*, or *, and DOMAIN may be * too. An event that matches several
-// patterns goes to the handler of each. Call it before Run, once for a pattern.
+// patterns goes to the handler of each.
+//
+// Handle panics if it is called twice for a pattern, with a nil handler, or while the client runs.
 func (c *Client) Handle(pattern string, h Handler) {
-	if h == nil {
-		panic("tidemark: Handle(" + pattern + ") with a nil handler")
-	}
-	if slices.ContainsFunc(c.handlers, func(r registration) bool { return r.pattern == pattern }) {
-		panic("tidemark: Handle(" + pattern + ") twice")
-	}
-	c.handlers = append(c.handlers, registration{pattern, h})
+	twice := slices.ContainsFunc(c.handlers, func(r registration) bool { return r.pattern == pattern })
+	c.register("Handle("+pattern+")", h == nil, twice, func() { c.handlers = append(c.handlers, registration{pattern, h}) })
 }
 
 type permanentError struct{ error }

@@ -352,6 +352,74 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
+// A second Run, and a handler that comes too late, are refused and leave the first Run alone; after it the client runs again.
+func TestSecondRun(t *testing.T) {
+	t.Parallel()
+	p := start(t, "", note)
+	p.stop()
+	client, err := consumer.New(p.db.Pool, consumer.Config{Worker: "billing", PollMax: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handled := make(chan struct{})
+	client.Handle("shop/*", func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
+		handled <- struct{}{}
+		return note(ctx, tx, e)
+	})
+	for _, n := range []string{"1", "2"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- client.Run(ctx) }()
+		p.emit("", n)
+		<-handled
+
+		if err := client.Run(t.Context()); err == nil || err.Error() != "tidemark: Run of a client that runs already" {
+			t.Errorf("got %v", err)
+		}
+		for want, register := range map[string]func(){
+			"tidemark: Handle(bank/*) while the client runs: register handlers before Run": func() { client.Handle("bank/*", note) },
+			"tidemark: HandleRows(births) while the client runs: register handlers before Run": func() {
+				client.HandleRows("births", func(context.Context, pgx.Tx, []consumer.Row) error { return nil })
+			},
+		} {
+			if got := panics(register); got != want {
+				t.Errorf("got %v, want %s", got, want)
+			}
+		}
+		p.eventually(`select outcome::text from tidemark.route_attempt where seq = `+n, "sent")
+		cancel()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.eventually(effects, "1 2")
+}
+
+// What is registered twice, or is no handler, is a mistake of the program.
+func TestHandleRefuses(t *testing.T) {
+	t.Parallel()
+	client, err := consumer.New(tidemarktest.NewDB(t).Pool, consumer.Config{Worker: "billing"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Handle("shop/*", note)
+	for want, register := range map[string]func(){
+		"tidemark: Handle(shop/*) twice":                  func() { client.Handle("shop/*", note) },
+		"tidemark: Handle(bank/*) with a nil handler":     func() { client.Handle("bank/*", nil) },
+		"tidemark: HandleRows(births) with a nil handler": func() { client.HandleRows("births", nil) },
+	} {
+		if got := panics(register); got != want {
+			t.Errorf("got %v, want %s", got, want)
+		}
+	}
+}
+
+func panics(f func()) (with any) {
+	defer func() { with = recover() }()
+	f()
+	return nil
+}
+
 // A handler that ends the transaction itself, or keeps an error of the database to itself, has failed: its effects are
 // taken back, and the others' stay.
 func TestHandlerBreaksTheTransaction(t *testing.T) {

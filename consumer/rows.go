@@ -35,16 +35,13 @@ func (r Row) Scan(v any) error { return json.Unmarshal(r.Data, v) }
 // ctx ends with the worker's page_timeout, or when the program may not handle rows any more.
 type RowsHandler func(ctx context.Context, tx pgx.Tx, rows []Row) error
 
-// HandleRows lets h handle the rows of a source (tidemark source add). Call it before Run,
-// once for a source. The worker is called like the one of the events, with ".rows" behind.
+// HandleRows lets h handle the rows of a source (tidemark source add). The worker is called like the one of the events,
+// with ".rows" behind.
+//
+// HandleRows panics if it is called twice for a source, with a nil handler, or while the client runs.
 func (c *Client) HandleRows(source string, h RowsHandler) {
-	if h == nil {
-		panic("tidemark: HandleRows(" + source + ") with a nil handler")
-	}
-	if slices.ContainsFunc(c.rows, func(r rowsRegistration) bool { return r.source == source }) {
-		panic("tidemark: HandleRows(" + source + ") twice")
-	}
-	c.rows = append(c.rows, rowsRegistration{source, h})
+	twice := slices.ContainsFunc(c.rows, func(r rowsRegistration) bool { return r.source == source })
+	c.register("HandleRows("+source+")", h == nil, twice, func() { c.rows = append(c.rows, rowsRegistration{source, h}) })
 }
 
 type rowsRegistration struct {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -51,7 +50,7 @@ func book(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
 		Customer string `json:"customer"`
 		Cents    int64  `json:"cents"`
 	}
-	err := json.Unmarshal(e.Payload, &order)
+	err := e.Decode(&order)
 	if err == nil && (order.ID == "" || order.Customer == "") {
 		err = errors.New("id and customer are needed")
 	}
