@@ -8,7 +8,7 @@ SHORT ?=
 STEPS ?= 1000000
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
-# Pinned here and not in go.mod: tools must not choose the versions of our dependencies.
+# The tools are pinned here and not in go.mod, so that they do not change the versions of Tidemark's dependencies.
 LINT = $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 VULN = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
@@ -43,7 +43,7 @@ test: tools postgres ## Run all tests with the race detector
 test-short: postgres ## Run the tests without the long ones and without the race detector
 	$(GO) test -short -timeout 5m ./...
 
-# The fetched servers have no client programs: what needs pg_dump or a server of its own of a known version is left out.
+# The fetched servers have no client programs, so the tests that need pg_dump, or a server of a known version, are skipped.
 .PHONY: test-versions
 test-versions: ## Run installs without a superuser, the README and the tests of the SQL on the versions V (15 16 17 18)
 	@set -e; skip='Restored|TortureServer|StateMachineCatches'; \
@@ -55,7 +55,7 @@ test-versions: ## Run installs without a superuser, the README and the tests of 
 	done
 
 .PHONY: lint
-lint: ## Check style and formatting; make fmt repairs the latter
+lint: ## Check style and formatting; make fmt repairs the formatting
 	$(LINT) run ./...
 	$(GO) vet -tags man ./cmd/tidemark
 	cd bench && $(GO) vet ./...
@@ -73,7 +73,7 @@ fuzz: postgres ## Run each fuzz target for FUZZTIME (20s)
 	done
 
 .PHONY: chaos
-chaos: postgres ## Kill, cut, pause and poison for D (3m) with seed SEED, and check what came of it
+chaos: postgres ## Kill, cut, pause and poison for D (3m) with seed SEED, and check the result
 	$(GO) run ./test/chaos -d $(D) $(if $(SEED),-seed $(SEED))
 
 .PHONY: chaos-long
@@ -97,20 +97,20 @@ bench: postgres ## Measure workload W (all) beside the alternatives
 	cd bench && $(GO) run . -w $(W)
 
 .PHONY: vuln
-vuln: ## Verify the modules, and look for known vulnerabilities in what we call
+vuln: ## Verify the modules, and look for known vulnerabilities in the code that is called
 	$(GO) mod verify
 	scripts/vuln.sh $(VULN) ./...
 
 .PHONY: dist
-dist: ## Make the archives of a release in dist/, each with its bill of materials and the licences of what is in it
+dist: ## Make the archives of a release in dist/, each with its bill of materials and licences
 	scripts/dist.sh $(VERSION)
 
 .PHONY: postgres
-postgres: # installs PostgreSQL's programs where none are found
+postgres: # installs PostgreSQL's programs if they are missing
 	@scripts/postgres.sh
 
 .PHONY: tools
-tools: # installs what the tests need beside Go and PostgreSQL
+tools: # installs the other tools of the tests
 	@scripts/tools.sh
 
 .PHONY: clean

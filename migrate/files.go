@@ -22,11 +22,11 @@ type migration struct {
 	name     string
 	text     string
 	checksum string
-	// breaking: workers of an earlier release must not run after it.
+	// breaking: workers of earlier releases must not run on the schema after it.
 	breaking bool
 }
 
-// A codeFile makes a function and its triggers, or a view. It is run again whenever it changes.
+// A codeFile creates a function and its triggers, or a view. It runs again whenever a file of code changes.
 type codeFile struct {
 	sql.File
 
@@ -36,7 +36,7 @@ type codeFile struct {
 // An object is a function, trigger or view.
 type object struct {
 	name     string
-	checksum string // of its file
+	checksum string // checksum of its file
 }
 
 type files struct {
@@ -51,8 +51,8 @@ var (
 	made          = regexp.MustCompile(`^create or replace (function|trigger|view) (?:tidemark\.)?(\w+)`)
 )
 
-// embedded is what this build carries. Its files were compiled in, so what is wrong with them is wrong for
-// every user of the build: a panic, which the first test meets.
+// embedded holds the SQL files of this build. It panics if they are wrong: they are compiled in, so the first test finds
+// the mistake.
 var embedded = sync.OnceValue(func() files {
 	f, err := load(sql.Files)
 	if err != nil {
@@ -73,7 +73,7 @@ func load(fsys fs.FS) (files, error) {
 			return err
 		}
 		if version != len(f.migrations)+1 {
-			return fmt.Errorf("migrations/%s: number %d expected", name, len(f.migrations)+1)
+			return fmt.Errorf("migrations/%s: its number must be %d", name, len(f.migrations)+1)
 		}
 		f.migrations = append(f.migrations, migration{
 			version: version, name: m[2], text: text, checksum: checksum(text),
@@ -101,15 +101,15 @@ func (f *files) addCode(fsys fs.FS) error {
 			}
 		}
 		if len(found) == 0 || found[0][2] != file.Name() || found[0][1] == "trigger" {
-			return fmt.Errorf("%s: does not make a function or view of its name", file.Path)
+			return fmt.Errorf("%s: must create a function or view named as the file", file.Path)
 		}
 		sum := checksum(file.Text)
 		for i, m := range found {
 			if i > 0 && (m[1] != "trigger" || found[0][1] != "function") {
-				return fmt.Errorf("%s: makes %s too; only triggers stand with their function", file.Path, m[2])
+				return fmt.Errorf("%s: creates %s too; only a function's triggers may share its file", file.Path, m[2])
 			}
 			if other, twice := from[m[2]]; twice {
-				return fmt.Errorf("%s: makes %s, as does %s", file.Path, m[2], other)
+				return fmt.Errorf("%s: creates %s, as does %s", file.Path, m[2], other)
 			}
 			from[m[2]] = file.Path
 			f.objects = append(f.objects, object{name: m[2], checksum: sum})
@@ -120,8 +120,8 @@ func (f *files) addCode(fsys fs.FS) error {
 	return err
 }
 
-// inOrder puts views behind functions, which do not need each other while check_function_bodies is off, and behind the
-// views that they read.
+// inOrder puts functions first, which do not need each other while check_function_bodies is off, and then each view after
+// the views that it reads.
 func inOrder(code []codeFile) (ordered []codeFile, err error) {
 	views := map[string]codeFile{}
 	for _, c := range code {
@@ -144,7 +144,7 @@ func inOrder(code []codeFile) (ordered []codeFile, err error) {
 			}
 		}
 		if len(views) == before {
-			return nil, fmt.Errorf("code/: views that read each other: %s", slices.Sorted(maps.Keys(views)))
+			return nil, fmt.Errorf("code/: these views read each other: %s", slices.Sorted(maps.Keys(views)))
 		}
 	}
 	return ordered, nil
@@ -172,7 +172,8 @@ func checksum(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Fingerprint identifies the SQL of this build, in hex: two builds with the same one install the same schema.
+// Fingerprint returns a hash of the SQL of this build, in hex. Two builds with the same fingerprint install the same
+// schema.
 func Fingerprint() string {
 	var all strings.Builder
 	for _, m := range embedded().migrations {

@@ -1,6 +1,6 @@
-// Package migrate installs Tidemark's schema and keeps it up to date: migrations run once, in order, and functions,
-// triggers and views are re-created when they changed. Both happen in one transaction, so that no application ever meets
-// functions of one build on tables of another. The first migration, which makes the schema, commits before.
+// Package migrate installs Tidemark's schema and keeps it up to date. Migrations run once, in order; functions, triggers
+// and views are re-created when one of them has changed. Both happen in one transaction, so that an application never
+// calls functions of one build on tables of another. The first migration, which creates the schema, commits before.
 package migrate
 
 import (
@@ -13,26 +13,26 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Installers wait for each other, in the same database by lock and the first time, when there is no table to lock, by
-// the unique indexes of the catalogs: the second one waits where it makes the same role or schema. Not by an advisory
-// lock, which any login could hold. Readers of the table go on.
+// Two installers in a database wait for each other with lock. At the first installation there is no table to lock: then
+// the second installer waits at the unique indexes of the catalogs, where it creates the same role or schema. An advisory
+// lock would not do, since any login could hold it. The lock does not stop readers of the table.
 const (
 	lock = "lock table tidemark.migration in exclusive mode"
-	// patience is how long an installer waits for another one.
-	patience = "set local lock_timeout = '60s'"
-	// haste is how long it waits for a table of which writers and readers may be at work: what comes behind it waits too.
-	haste = "set local lock_timeout = '3s'"
-	// writers stops emits and captures before a migration has locked anything else, so that one that waits holds nothing of
-	// what a migration wants. They take these tables in several orders. What is waited for with the first one locked is
-	// less than a second in all: the installer gives up before PostgreSQL looks, after deadlock_timeout, for a deadlock, of
-	// which an application would be the victim.
-	writers = "lock table tidemark.outbox in access exclusive mode; set local lock_timeout = '250ms'; " +
-		"lock table tidemark.emit_key, tidemark.event_type, tidemark.inbound_route in access exclusive mode; " + haste
-	// times is how often it tries that.
-	times = 10
+	// waitForInstaller limits the wait for another installer.
+	waitForInstaller = "set local lock_timeout = '60s'"
+	// waitForTable limits the wait for a table that applications use: their next statements queue behind the installer.
+	waitForTable = "set local lock_timeout = '3s'"
+	// lockWriters stops emits and captures before a migration locks anything else, so that a waiting emit or capture holds
+	// no lock that a migration needs. Emits and captures lock these tables in several orders, so a deadlock is possible
+	// once the first table is locked. Each further wait is short, less than a second in total: the installer gives up
+	// before PostgreSQL's deadlock check (deadlock_timeout, 1 s) could end a transaction of an application.
+	lockWriters = "lock table tidemark.outbox in access exclusive mode; set local lock_timeout = '250ms'; " +
+		"lock table tidemark.emit_key, tidemark.event_type, tidemark.inbound_route in access exclusive mode; " + waitForTable
+	// lockWritersTries is how often the installer tries lockWriters.
+	lockWritersTries = 10
 )
 
-// ErrOlder and ErrNewer are what [Check] returns for a schema that this build cannot work with.
+// ErrOlder and ErrNewer are wrapped by the errors of [Check] for a schema that this build cannot work with.
 var (
 	ErrOlder = errors.New("the schema is older than this build of tidemark")
 	ErrNewer = errors.New("the schema is newer than this build of tidemark")
@@ -40,40 +40,40 @@ var (
 
 // A Report says what [Up] did.
 type Report struct {
-	// Roles holds the statements that made Tidemark's roles and their members. Empty: all was there.
+	// Roles holds the statements that created Tidemark's roles and memberships. Empty: they existed already.
 	Roles []string
-	// Applied holds the migrations that ran, as NNNN_name. Empty: all had run.
+	// Applied holds the migrations that ran, as NNNN_name. Empty: all had run before.
 	Applied []string
 	// Recreated counts the functions, triggers and views that were re-created: all of them or none.
 	Recreated int
-	// Warnings tell of a first installation what it lacks, and whose rights it shares.
+	// Warnings of a first installation: rights that it lacks, and databases that share its roles.
 	Warnings []string
 }
 
-// Up brings the schema up to date. It waits for another Up that is under way, at most a minute, and does nothing where
-// nothing is left to do. On an error the database is as it was, but for the migration reported in Report: the first one,
-// which makes the schema. A schema newer than this build is refused with ErrNewer.
+// Up brings the schema up to date. If the schema is current, Up does nothing. It waits up to a minute for another Up that
+// is under way. On an error the database is as before, except for the first migration, which creates the schema and is
+// then in the Report. Up refuses a schema newer than this build with ErrNewer.
 //
-// The role of conn needs SET on tidemark_owner and, the first time, CREATE on the database and CREATEROLE or roles that
-// are there already. Where it lacks a right the error is a *RolesError, with the statements that somebody else has to
-// run.
+// The role of conn needs SET on tidemark_owner. The first time it also needs CREATE on the database, and CREATEROLE
+// unless the roles exist already. If it lacks a right, the error is a *RolesError with the statements that a superuser
+// has to run.
 func Up(ctx context.Context, conn *pgx.Conn, opts ...Option) (Report, error) {
 	var report Report
 	o, err := collect(opts)
 	if err != nil {
 		return report, err
 	}
-	// It makes roles too, and installers in other databases of the cluster wait for these.
+	// A transaction of its own: it creates roles, which installers in other databases of the cluster wait for.
 	if err := begin(ctx, conn, o, &report); err != nil {
 		return report, waited(err)
 	}
 	return report, waited(upgrade(ctx, conn, o, &report))
 }
 
-// waited says of an error what it was that an installer waited for in vain.
+// waited explains a lock timeout: which sessions the installer waited for.
 func waited(err error) error {
 	if timedOut(err) {
-		return fmt.Errorf("another installer, or a session that has a table of Tidemark locked, did not end in time; run it again: %w", err)
+		return fmt.Errorf("another installer, or a session with a lock on a table of Tidemark, did not end in time; run it again: %w", err)
 	}
 	return err
 }
@@ -85,7 +85,7 @@ func timedOut(err error) bool {
 
 func (m migration) fileName() string { return fmt.Sprintf("%04d_%s", m.version, m.name) }
 
-// begin makes the roles and runs the first migration, unless it has run.
+// begin creates the roles, and runs the first migration unless it has run.
 func begin(ctx context.Context, conn *pgx.Conn, o options, report *Report) error {
 	for tries := 1; ; tries++ {
 		var done Report
@@ -103,8 +103,7 @@ func begin(ctx context.Context, conn *pgx.Conn, o options, report *Report) error
 	}
 }
 
-// overtaken: another installer made the schema between the look and create schema. It is there now, and the next look
-// sees it.
+// overtaken reports whether another installer created the schema after this one had found none. The next try sees it.
 func overtaken(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && (pgErr.Code == "23505" || pgErr.Code == "42P06")
@@ -145,20 +144,20 @@ func (m migration) run(ctx context.Context, tx pgx.Tx, prefix string) error {
 	return err
 }
 
-// entered is what an installer finds, and what it did about its roles.
+// entered is the state that an installer finds, and the role statements that it ran.
 type entered struct {
 	installed
 	prefix   string
-	first    bool // the schema is not there
+	first    bool // the schema does not exist yet
 	made     []string
 	warnings []string
 }
 
-// enter makes the roles, waits for another installer that is under way and then looks, as the schema's owner, what is
+// enter creates the roles, waits for another installer that is under way, and then reads, as the schema's owner, what is
 // installed.
 func enter(ctx context.Context, tx pgx.Tx, o options) (entered, error) {
 	var in entered
-	if _, err := tx.Exec(ctx, patience); err != nil {
+	if _, err := tx.Exec(ctx, waitForInstaller); err != nil {
 		return in, err
 	}
 	owner, err := schemaOwner(ctx, tx)
@@ -187,22 +186,21 @@ func sharing(prefix string, databases []string) string {
 	if more := len(databases) - most; more > 0 {
 		databases = append(databases[:most:most], fmt.Sprintf("%d more", more))
 	}
-	return fmt.Sprintf("the roles %s… are those of Tidemark in %s too: a right here is one there; "+
+	return fmt.Sprintf("Tidemark uses the roles %s… in %s too: a right granted here is a right there; "+
 		"--role-prefix gives a database roles of its own", prefix+"tidemark_", strings.Join(databases, ", "))
 }
 
 const recordMigration = `insert into tidemark.migration (version, name, checksum, breaking) values ($1, $2, $3, $4)`
 
-// recordObject keeps, beside the file's checksum, what the catalog made of it: a definition that differs from
-// that later was changed by hand.
+// recordObject records the file's checksum and a checksum of the definition in the catalog. If the definition differs
+// from it later, the object was changed by hand.
 const recordObject = `insert into tidemark.code (object, checksum, installed)
 select $1, $2, (select md5(string_agg(d.definition, '' order by d.definition)) from (` + definitions + `) d where d.object = $1)
 on conflict (object) do update
 set checksum = excluded.checksum, installed = excluded.installed, applied_at = clock_timestamp()`
 
-// definitions shows every function, trigger and view of the schema as the catalog has it. Triggers cloned to
-// partitions are left out.
-// What is made for a captured table is its inbound route's: tidemark.capture_refresh keeps that as it must be.
+// definitions selects every function, trigger and view of the schema as the catalog has it. It leaves out triggers that
+// are cloned to partitions, and the functions of captured tables, which tidemark.capture_refresh maintains.
 const definitions = `
 select p.proname::text as object, pg_get_functiondef(p.oid) as definition
 from pg_proc p where p.pronamespace = 'tidemark'::regnamespace
@@ -215,8 +213,8 @@ union all
 select c.relname, pg_get_viewdef(c.oid)
 from pg_class c where c.relnamespace = 'tidemark'::regnamespace and c.relkind = 'v'`
 
-// upgrade runs the migrations that are left and re-creates code, in one transaction: a migration drops functions that
-// emits call, and an emit between the two would fail, and with it the transaction of an application.
+// upgrade runs the migrations that have not run and re-creates the code, in one transaction: a migration may drop a
+// function that emit calls, and without the function an application's transaction would fail.
 func upgrade(ctx context.Context, conn *pgx.Conn, o options, report *Report) error {
 	var done Report
 	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
@@ -233,7 +231,7 @@ func upgrade(ctx context.Context, conn *pgx.Conn, o options, report *Report) err
 }
 
 func upgradeIn(ctx context.Context, tx pgx.Tx, o options) (Report, error) {
-	// Without the lock most of several installers at once fail with "tuple concurrently updated".
+	// Without the lock, most of several concurrent installers fail with "tuple concurrently updated".
 	in, err := enter(ctx, tx, o)
 	if err != nil {
 		return Report{}, err
@@ -244,7 +242,7 @@ func upgradeIn(ctx context.Context, tx pgx.Tx, o options) (Report, error) {
 	if len(left) == 0 && in.current(objects) {
 		return report, nil
 	}
-	if _, err := tx.Exec(ctx, haste); err != nil {
+	if _, err := tx.Exec(ctx, waitForTable); err != nil {
 		return report, err
 	}
 	if len(left) > 0 && len(in.objects) > 0 {
@@ -264,11 +262,11 @@ func upgradeIn(ctx context.Context, tx pgx.Tx, o options) (Report, error) {
 
 func stopWriters(ctx context.Context, tx pgx.Tx) error {
 	for tries := 1; ; tries++ {
-		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint: what it has locked is let go
-			_, err := tx.Exec(ctx, writers)
+		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint: on an error it releases its locks
+			_, err := tx.Exec(ctx, lockWriters)
 			return err
 		})
-		if tries == times || !timedOut(err) {
+		if tries == lockWritersTries || !timedOut(err) {
 			return err
 		}
 	}
@@ -288,14 +286,14 @@ func recreate(ctx context.Context, tx pgx.Tx, prefix string) error {
 			return fmt.Errorf("recording %s: %w", o.name, err)
 		}
 	}
-	// What was made of the old functions would call what there may be no more.
+	// The functions of captured tables were made from the old code, and may call functions that no longer exist.
 	if _, err := tx.Exec(ctx, "select tidemark.capture_refresh()"); err != nil {
-		return fmt.Errorf("making the functions of captured tables anew: %w", err)
+		return fmt.Errorf("re-creating the functions of captured tables: %w", err)
 	}
 	return nil
 }
 
-// run executes a file of ours. An error tells where in the file it happened.
+// run executes an embedded file. Its error names the line and column of the mistake.
 func run(ctx context.Context, tx pgx.Tx, name, text string) error {
 	_, err := tx.Conn().PgConn().Exec(ctx, text).ReadAll()
 	if err == nil {
@@ -309,7 +307,7 @@ func run(ctx context.Context, tx pgx.Tx, name, text string) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// position turns PostgreSQL's character offset, from 1, into line and column.
+// position converts PostgreSQL's character offset, counted from 1, to a line and a column.
 func position(text string, offset int) (line, column int) {
 	runes := []rune(text)
 	before := string(runes[:min(offset-1, len(runes))])

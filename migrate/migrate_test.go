@@ -45,7 +45,7 @@ func TestUpTwice(t *testing.T) {
 	}
 }
 
-// Without the advisory lock, most of several installers at once fail.
+// Without the lock on tidemark.migration, most of several concurrent installers fail.
 func TestUpAtOnce(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewEmptyDB(t)
@@ -92,7 +92,7 @@ func TestCheckEmptyOlderNewer(t *testing.T) {
 	exec1(t, conn, `insert into tidemark.migration (version, name, checksum)
 		select max(version) + 1, 'of_the_future', 'x' from tidemark.migration`)
 	if err := migrate.Check(t.Context(), conn); err != nil {
-		t.Errorf("a newer schema that breaks nothing is refused: %v", err)
+		t.Errorf("Check refuses a newer schema without a breaking migration: %v", err)
 	}
 	if _, err := migrate.Up(t.Context(), conn); err == nil || !strings.Contains(err.Error(), "newer") {
 		t.Errorf("Up on a newer schema: %v", err)
@@ -122,9 +122,9 @@ func TestVerifyFindsWhatWasChangedByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"migration 0001_schema: the database ran another text of it",
+		"migration 0001_schema: ran in this database with another text",
 		"gate_open: changed by hand since it was installed",
-		"mine: not one of Tidemark's own, but in its schema",
+		"mine: not one of Tidemark's own objects, but in its schema",
 		"outbox_no_truncate: gone since it was installed",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -132,10 +132,10 @@ func TestVerifyFindsWhatWasChangedByHand(t *testing.T) {
 	}
 }
 
-// What a DBA gets from `migrate print` installs the same as Up does.
+// The script of `migrate print` installs the same schema as Up.
 func TestPrintInstalls(t *testing.T) {
 	t.Parallel()
-	// Of its own: the script makes the roles of the cluster, as other tests may do at this moment.
+	// A server of its own: the script creates the roles of the cluster, as other tests may do at the same time.
 	server := tidemarktest.NewServer(t, devpg.Options{})
 	psql, err := exec.LookPath("psql")
 	if err != nil {

@@ -18,19 +18,19 @@ import (
 type Option func(*options)
 
 type options struct {
-	prefix *string // nil: as installed, and none in a new database
+	prefix *string // nil: the installed prefix, or none in a new database
 }
 
-// RolePrefix puts prefix before the names of Tidemark's roles: with "shop_" they are shop_tidemark_owner,
-// shop_tidemark_admin and so on, and rights in this database are none in another of the cluster. It is chosen at the
-// first Up and found in the database later: another one is refused then.
+// RolePrefix puts prefix before the names of Tidemark's roles. With "shop_" they are shop_tidemark_owner,
+// shop_tidemark_admin and so on, and a right in this database is no right in another one of the cluster. The first Up sets
+// the prefix; later calls find it in the database and refuse another. Default: no prefix.
 func RolePrefix(prefix string) Option {
 	return func(o *options) { o.prefix = &prefix }
 }
 
 const (
 	ownerRole = "tidemark_owner"
-	prefixMax = 63 - len("tidemark_executor") // the longest name that PostgreSQL takes, and of the roles
+	prefixMax = 63 - len("tidemark_executor") // 63 is PostgreSQL's limit, tidemark_executor the longest name
 )
 
 var (
@@ -53,7 +53,7 @@ func collect(all []Option) (options, error) {
 	return o, nil
 }
 
-// NameRoles puts prefix before each name of a role of Tidemark in text.
+// NameRoles returns text with prefix before each name of a role of Tidemark.
 func NameRoles(text, prefix string) string {
 	if prefix == "" {
 		return text
@@ -61,8 +61,8 @@ func NameRoles(text, prefix string) string {
 	return roleName.ReplaceAllString(text, prefix+"$0")
 }
 
-// InstalledPrefix returns the prefix of the roles in this database, empty where there is none or no schema. Any role
-// may ask.
+// InstalledPrefix returns the prefix of the roles in this database. It is empty without a prefix or without the schema.
+// Any role may call it.
 func InstalledPrefix(ctx context.Context, db querier) (string, error) {
 	owner, err := schemaOwner(ctx, db)
 	if err != nil || owner == "" {
@@ -71,7 +71,7 @@ func InstalledPrefix(ctx context.Context, db querier) (string, error) {
 	return prefixOf(owner)
 }
 
-// schemaOwner is empty where the schema is not there.
+// schemaOwner returns the owner of the schema, or an empty text without the schema.
 func schemaOwner(ctx context.Context, db querier) (string, error) {
 	var owner string
 	err := db.QueryRow(ctx, `select pg_get_userbyid(n.nspowner)::text from pg_namespace n where n.nspname = 'tidemark'`).Scan(&owner)
@@ -84,26 +84,26 @@ func schemaOwner(ctx context.Context, db querier) (string, error) {
 func prefixOf(owner string) (string, error) {
 	prefix, ours := strings.CutSuffix(owner, ownerRole)
 	if !ours || !prefixShape.MatchString(prefix) {
-		return "", fmt.Errorf("the schema tidemark belongs to %s, and must belong to %s or PREFIX%s: it is not Tidemark's, "+
+		return "", fmt.Errorf("the schema tidemark belongs to %s, must belong to %s or PREFIX%s: it is not Tidemark's, "+
 			"or was restored without its owner", owner, ownerRole, ownerRole)
 	}
 	return prefix, nil
 }
 
-// A RoleStatement is a step to what Tidemark's roles must be.
+// A RoleStatement is one of the statements that create Tidemark's roles and their memberships.
 type RoleStatement struct {
-	// SQL has no semicolon at its end.
+	// SQL is the statement, without a semicolon at its end.
 	SQL string `json:"sql"`
-	// Done: nothing is left to do.
+	// Done: the statement has no effect left.
 	Done bool `json:"done"`
-	// Needed is always (for each Up), install (for the first), or advice.
+	// Needed is "always" (for each Up), "install" (for the first Up), or "advice".
 	Needed string `json:"needed"`
-	// Without tells what is lost without a statement that is advice; else empty.
+	// Without says what does not work without a statement of "advice". Empty for the others.
 	Without string `json:"without"`
 }
 
-// Roles returns the statements that a DBA runs for installer to install Tidemark in this database, empty for the role
-// of conn, in order and with their state. Any role may ask.
+// Roles returns the statements that a DBA runs before the role installer can install Tidemark in this database, in order
+// and with their state. An empty installer is the role of conn. Any role may call it.
 func Roles(ctx context.Context, conn *pgx.Conn, installer string, opts ...Option) ([]RoleStatement, error) {
 	prefix, installer, err := whose(ctx, conn, installer, opts)
 	if err != nil {
@@ -119,7 +119,7 @@ func Roles(ctx context.Context, conn *pgx.Conn, installer string, opts ...Option
 	return steps, nil
 }
 
-// whose is the prefix and the installer: by the database where they are not given.
+// whose returns the prefix and the installer. The database supplies those that are not given.
 func whose(ctx context.Context, db querier, installer string, opts []Option) (prefix, role string, err error) {
 	o, err := collect(opts)
 	if err != nil {
@@ -158,11 +158,11 @@ func roleSteps(ctx context.Context, db querier, prefix, installer string) ([]Rol
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[RoleStatement])
 }
 
-// A RolesError says that the installer lacks rights which only somebody else can give.
+// A RolesError says that the installer lacks rights which it cannot grant to itself.
 type RolesError struct {
 	Installer string
 	Database  string
-	// Statements are what a superuser, or an owner of the roles and the database, has to run.
+	// Statements for a superuser, or an owner of the roles and the database, to run.
 	Statements []string
 }
 
@@ -171,8 +171,8 @@ func (e *RolesError) Error() string {
 		"on Tidemark's roles, has to run: %s;", e.Installer, e.Database, strings.Join(e.Statements, "; "))
 }
 
-// makeRoles runs what is not done and returns that. What fails is looked at again at the end: roles belong to the
-// cluster, and an installer in another database may have done it meanwhile.
+// makeRoles runs the statements that are not done, and returns them. It checks failed ones again at the end: roles belong
+// to the cluster, so an installer in another database may have done the same meanwhile.
 func makeRoles(ctx context.Context, tx pgx.Tx, prefix string, first bool) (made, warnings []string, err error) {
 	var installer, database string
 	if err := tx.QueryRow(ctx, `select current_user::text, current_database()::text`).Scan(&installer, &database); err != nil {
@@ -203,7 +203,7 @@ func makeRoles(ctx context.Context, tx pgx.Tx, prefix string, first bool) (made,
 	}
 }
 
-// leftUndone tells what none of the statements has achieved: a grant can also be a warning and do nothing.
+// leftUndone reports the statements that are still not done: a grant may fail, or do nothing and raise only a warning.
 func leftUndone(made []string, steps []RoleStatement, installer, database string) ([]string, []string, error) {
 	var left, warnings []string
 	refused := false
@@ -219,7 +219,7 @@ func leftUndone(made []string, steps []RoleStatement, installer, database string
 	return made, warnings, nil
 }
 
-// mayBeDone: the installer lacks a right, or another one was faster.
+// mayBeDone reports whether the installer lacks a right, or another installer was faster.
 func mayBeDone(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && slices.Contains([]string{

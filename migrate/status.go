@@ -15,21 +15,21 @@ import (
 type Status struct {
 	// Migrations holds every migration that the database or this build knows, in order.
 	Migrations []MigrationStatus
-	// CodeCurrent: functions, triggers and views are the ones of this build.
+	// CodeCurrent: functions, triggers and views are those of this build.
 	CodeCurrent bool
 }
 
-// A MigrationStatus tells of one migration.
+// A MigrationStatus is the state of one migration.
 type MigrationStatus struct {
 	Version int
 	Name    string
-	// Applied: it has run in the database.
+	// Applied: the migration has run in the database.
 	Applied bool
-	// Known: this build has it. False: a newer build has run it.
+	// Known: this build contains the migration. False: a newer build ran it.
 	Known bool
 }
 
-// installed is what the database says of itself.
+// installed is the state that the database records.
 type installed struct {
 	migrations []migrationRow
 	objects    map[string]objectRow
@@ -46,11 +46,11 @@ type objectRow struct {
 	Object    string
 	Checksum  string
 	Installed *string
-	// Now is the checksum of the definition as the catalog has it at this moment; null: the object is gone.
+	// Now is the checksum of the current definition in the catalog; nil: the object is gone.
 	Now *string
 }
 
-// read works on a database without the schema too: nothing is installed there.
+// read returns what is installed. It works on a database without the schema too, where nothing is.
 func read(ctx context.Context, db querier) (installed, error) {
 	state := installed{objects: map[string]objectRow{}}
 	var there bool
@@ -83,7 +83,7 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// current: the code in the database is what the files say, no object more or less.
+// current reports whether the code in the database is that of the files, with no object more or less.
 func (s installed) current(objects []object) bool {
 	for _, o := range objects {
 		if s.objects[o.name].Checksum != o.checksum {
@@ -113,9 +113,8 @@ func State(ctx context.Context, conn *pgx.Conn) (Status, error) {
 	return status, nil
 }
 
-// Check tells whether this build may work with the schema. ErrOlder: it lacks migrations or code of this
-// build. ErrNewer: a newer build has run a migration that is marked as breaking. A newer schema without one
-// is fine.
+// Check returns nil if this build can work with the schema. The error wraps ErrOlder if the schema lacks migrations or
+// code of this build, and ErrNewer if a newer build ran a breaking migration. A newer schema without one is fine.
 func Check(ctx context.Context, conn *pgx.Conn) error {
 	state, err := read(ctx, conn)
 	if err != nil {
@@ -129,7 +128,7 @@ func Check(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("%w: %d of %d migrations have run; run: tidemark migrate up", ErrOlder,
 			len(state.migrations), len(known))
 	case len(state.migrations) == len(known) && !state.current(embedded().objects):
-		return fmt.Errorf("%w: its functions are of another build; run: tidemark migrate up", ErrOlder)
+		return fmt.Errorf("%w: its functions come from another build; run: tidemark migrate up", ErrOlder)
 	}
 	for _, m := range state.migrations[len(known):] {
 		if m.Breaking {
@@ -139,8 +138,8 @@ func Check(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Verify looks for what somebody changed behind our back: migrations that ran with another text, objects
-// that were altered, removed or added by hand. It returns one line for each; none: all is as installed.
+// Verify looks for changes by hand: migrations that ran with another text, and objects that were altered, removed or added.
+// It returns one line for each, and none if the schema is as installed.
 func Verify(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	state, err := read(ctx, conn)
 	if err != nil {
@@ -155,7 +154,7 @@ func Verify(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	}
 	for i, m := range state.migrations {
 		if i < len(embedded().migrations) && m.Checksum != embedded().migrations[i].checksum {
-			problems = append(problems, fmt.Sprintf("migration %04d_%s: the database ran another text of it", m.Version, m.Name))
+			problems = append(problems, fmt.Sprintf("migration %04d_%s: ran in this database with another text", m.Version, m.Name))
 		}
 	}
 	rows, err := conn.Query(ctx, `
@@ -174,7 +173,7 @@ order by 1`)
 		case o.Now == nil:
 			problems = append(problems, o.Object+": gone since it was installed")
 		case o.Installed == nil:
-			problems = append(problems, o.Object+": not one of Tidemark's own, but in its schema")
+			problems = append(problems, o.Object+": not one of Tidemark's own objects, but in its schema")
 		default:
 			problems = append(problems, o.Object+": changed by hand since it was installed")
 		}
@@ -182,7 +181,7 @@ order by 1`)
 	return problems, err
 }
 
-// Print writes all SQL that Up would run on an empty database, with what it records, as one script for psql.
+// Print writes all SQL that Up would run on an empty database, with the records that it makes, as one script for psql.
 func Print(w io.Writer, opts ...Option) error {
 	o, err := collect(opts)
 	if err != nil {
@@ -197,14 +196,14 @@ func Print(w io.Writer, opts ...Option) error {
 	fmt.Fprintf(&out, "\n-- roles.sql\nselect statement from (\n%s) s where not done and needed <> 'advice'\n\\gexec\n",
 		strings.ReplaceAll(sql.Roles, "$1", "current_user"))
 	for _, m := range embedded().migrations {
-		fmt.Fprintf(&out, "\n-- migrations/%s.sql\nbegin;\n%s;\n", m.fileName(), patience)
+		fmt.Fprintf(&out, "\n-- migrations/%s.sql\nbegin;\n%s;\n", m.fileName(), waitForInstaller)
 		if m.version > 1 {
-			fmt.Fprintf(&out, "set local role %s;\n%s;\n%s;\n", ownerRole, lock, haste)
+			fmt.Fprintf(&out, "set local role %s;\n%s;\n%s;\n", ownerRole, lock, waitForTable)
 		}
 		fmt.Fprintf(&out, "%sinsert into tidemark.migration (version, name, checksum, breaking) values (%d, '%s', '%s', %t);\ncommit;\n",
 			m.text, m.version, m.name, m.checksum, m.breaking)
 	}
-	fmt.Fprintf(&out, "\nbegin;\n%s;\nset local role %s;\n%s;\n%s;\nset local check_function_bodies = off;\n", patience, ownerRole, lock, haste)
+	fmt.Fprintf(&out, "\nbegin;\n%s;\nset local role %s;\n%s;\n%s;\nset local check_function_bodies = off;\n", waitForInstaller, ownerRole, lock, waitForTable)
 	for _, c := range embedded().code {
 		fmt.Fprintf(&out, "\n-- %s\n%s", c.Path, c.Text)
 	}

@@ -1,4 +1,4 @@
-# as_root COMMAND…: runs it as root, or says what to run. For the other scripts to source.
+# as_root COMMAND… runs the command as root, or prints what to run as root. The other scripts source this file.
 as_root() {
 	if [ "$(id -u)" -eq 0 ]; then
 		"$@"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Shows that the README's two commands work on a bare machine: a minimal Debian in a chroot, with nothing but this
-# machine's Go, make and git. Runs as root on Debian or a relative of it, with debootstrap installed.
+# Tests that the README's two commands work on a bare machine: a minimal Debian in a chroot, with only this machine's Go,
+# and make and git. Needs root, Debian or a derivative of it, and debootstrap.
 #
 #   scripts/bare-machine.sh                 make demo, then make test
 #   scripts/bare-machine.sh make demo       another command, in the clone of HEAD
@@ -19,10 +19,10 @@ mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' "Codenam
 [ -n "$mirror" ] || { echo "bare-machine.sh: apt knows no mirror of $suite: run apt-get update" >&2; exit 1; }
 
 root=$(mktemp -d "${TMPDIR:-/var/tmp}/tidemark-bare.XXXXXX")
-chmod 755 "$root" # other users live in it too
+chmod 755 "$root" # other users need access too
 clean() {
 	for mount in dev proc; do
-		if mountpoint -q "$root/$mount"; then umount -R --lazy "$root/$mount"; fi # a process of it may still run
+		if mountpoint -q "$root/$mount"; then umount -R --lazy "$root/$mount"; fi # lazy: a process in the chroot may still run
 	done
 	rm -rf --one-file-system "$root"
 }
@@ -44,7 +44,7 @@ if [ -d /usr/local/share/ca-certificates ]; then
 fi
 cp -a "$(go env GOROOT)" "$root/usr/local/go"
 
-# A login from nothing: only what says how to reach the outside.
+# inside COMMAND… runs the command in the chroot with a clean environment, except for the variables of the network.
 inside() {
 	local pass=(HOME=/root PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8)
 	local name

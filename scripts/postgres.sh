@@ -1,12 +1,12 @@
 #!/bin/sh
-# Installs PostgreSQL's programs if this machine has none that Tidemark's tests
-# and demo can run. They start private servers; no system server is needed.
+# Installs PostgreSQL's programs unless this machine has a version that the tests
+# and the demo can run. These start private servers and need no system server.
 set -eu
 . "$(dirname "$0")/as-root.sh"
 
 oldest=15
 
-# usable DIR: the same question that internal/devpg asks.
+# usable DIR checks the same as usable in internal/devpg.
 usable() {
 	[ -x "$1/initdb" ] && [ -x "$1/postgres" ] || return 1
 	major=$("$1/postgres" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
@@ -36,8 +36,8 @@ fi
 
 echo "PostgreSQL $oldest or newer is not installed; installing it"
 if command -v apt-get >/dev/null; then
-	# Debian's packages start a server with the installation. For a machine that
-	# had none, the programs are enough; the setting is removed again.
+	# Debian's packages create and start a server. This setting prevents that, and
+	# is removed again at the end.
 	no_cluster=/etc/postgresql-common/createcluster.d/tidemark.conf
 	as_root mkdir -p "$(dirname "$no_cluster")"
 	as_root sh -c "echo 'create_main_cluster = false' >$no_cluster"

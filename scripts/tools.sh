@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs what the tests need beside Go and PostgreSQL, where it is missing: make, a C compiler (the race detector
-# needs one) and PgBouncer (one test goes through it).
+# Installs the other tools of the tests if they are missing: make, a C compiler for the race detector, and PgBouncer, which
+# one test uses.
 set -eu
 . "$(dirname "$0")/as-root.sh"
 
-PATH=$PATH:/usr/sbin:/sbin # where Debian has PgBouncer, also for users whose PATH lacks it
+PATH=$PATH:/usr/sbin:/sbin # Debian's PgBouncer is in /usr/sbin, which not every user has in PATH
 
 missing() {
 	for tool in make cc pgbouncer; do
@@ -23,7 +23,7 @@ if command -v apt-get >/dev/null; then
 		*) packages="$packages $tool" ;;
 		esac
 	done
-	# Debian starts PgBouncer with the installation. The tests start their own.
+	# Debian would start PgBouncer at its installation. The tests start their own.
 	policy=/usr/sbin/policy-rc.d
 	if [ ! -e $policy ]; then
 		as_root sh -c "printf '#!/bin/sh\nexit 101\n' >$policy && chmod +x $policy"
@@ -41,6 +41,6 @@ elif [ "$(uname)" = Darwin ] && command -v brew >/dev/null; then
 fi
 
 case $(missing) in
-*cc*) echo "no C compiler, and the race detector needs one: install gcc or clang; make test-short does without" >&2 && exit 1 ;;
-*pgbouncer*) echo "PgBouncer is not installed: TestThroughPgBouncer is left out" ;;
+*cc*) echo "no C compiler found: install gcc or clang for the race detector, or run make test-short without it" >&2 && exit 1 ;;
+*pgbouncer*) echo "PgBouncer is not installed: the tests skip TestThroughPgBouncer" ;;
 esac

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Looks for known vulnerabilities in what the code calls, with the command given. Fails if there is one; says so and goes
-# on where the database of vulnerabilities cannot be reached.
+# Runs the given command, which looks for known vulnerabilities in the code that this code calls. Fails if it finds one. If
+# the database of vulnerabilities cannot be reached, the script says so and succeeds.
 set -u
 out=$("$@" 2>&1)
 status=$?

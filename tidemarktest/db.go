@@ -1,14 +1,16 @@
-// Package tidemarktest helps to test programs that use Tidemark: a database of
-// its own for every test, cheap enough that none has to be shared.
+// Package tidemarktest helps to test programs that use Tidemark. [NewDB] gives
+// each test a database of its own, fast enough that no tests need share one.
+// [TestSink] tests an implementation of sink.Sink.
 //
-// The databases are made on the server of TIDEMARK_TEST_URL, a postgres:// URL
-// of a role that may create databases and Tidemark's roles; a superuser makes
-// the role tidemark_test_installer, and installs as that. Without it one
-// private server is started for the test process and ends with it.
+// The databases are on the server of TIDEMARK_TEST_URL, a postgres:// URL of a
+// role that may create databases and Tidemark's roles. If the role is a
+// superuser, it creates the role tidemark_test_installer and installs as that.
+// Without TIDEMARK_TEST_URL the test process starts a private server, which ends
+// with it.
 //
 // TIDEMARK_TEST_SETTINGS holds settings for the private servers, as name=value
 // separated by semicolons. With "fsync=on;commit_delay=20000;commit_siblings=0"
-// each commit takes 20 ms longer, which shows tests that depend on time.
+// each commit takes 20 ms longer, which uncovers tests that depend on timing.
 package tidemarktest
 
 import (
@@ -31,7 +33,7 @@ import (
 	"github.com/tidemarkhq/tidemark/migrate"
 )
 
-// setupTimeout bounds each step outside of the test itself: a start, a clone, a drop.
+// setupTimeout bounds each step outside the test itself: start a server, clone or drop a database.
 const setupTimeout = 2 * time.Minute
 
 // DB is a database that belongs to one test.
@@ -41,28 +43,28 @@ type DB struct {
 	Pool *pgxpool.Pool // at most 20 sessions; closed when the test ends
 }
 
-// NewDB makes a database with Tidemark's current schema. It is dropped when the
-// test ends, except that a failed test keeps its database on the server of
-// TIDEMARK_TEST_URL and logs its URL.
+// NewDB creates a database with Tidemark's current schema, and drops it when the
+// test ends. On the server of TIDEMARK_TEST_URL, a failed test keeps its database
+// and logs its URL.
 func NewDB(t testing.TB) *DB {
 	t.Helper()
 	return newDB(t, sharedURL(t), template)
 }
 
-// NewDBOn is NewDB on a server from NewServer. The server may be killed
-// meanwhile; the database goes when the server goes.
+// NewDBOn is NewDB on a server from NewServer. The test may kill the server; the
+// database ends with it.
 func NewDBOn(t testing.TB, server *devpg.Server) *DB {
 	t.Helper()
 	return newDB(t, server.URL("postgres"), template)
 }
 
-// NewEmptyDB makes a database with nothing in it.
+// NewEmptyDB creates an empty database, without Tidemark's schema.
 func NewEmptyDB(t testing.TB) *DB {
 	t.Helper()
 	return newDB(t, sharedURL(t), func(context.Context, *pgx.Conn, string) (string, error) { return "template0", nil })
 }
 
-// Connect opens a session of its own that is closed when the test ends.
+// Connect opens a session outside the pool and closes it when the test ends.
 func (db *DB) Connect(t testing.TB) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), db.URL)
@@ -73,8 +75,8 @@ func (db *DB) Connect(t testing.TB) *pgx.Conn {
 	return conn
 }
 
-// Server is the private server that the tests of this process share. It is not
-// for tests that stop or configure it: these need NewServer.
+// Server returns the private server that the tests of this process share. A test
+// that stops or configures its server calls NewServer instead.
 func Server(t testing.TB) *devpg.Server {
 	t.Helper()
 	if os.Getenv(urlVariable) != "" {
@@ -102,15 +104,14 @@ func NewServer(t testing.TB, o devpg.Options) *devpg.Server {
 	return s
 }
 
-// Main is for a package's TestMain: it runs the tests, stops the private server
-// and exits. Checks come after that and only if the tests passed, since failed
-// tests leave things behind; goleak fits:
+// Main runs the tests, stops the private server and exits. Call it from TestMain.
+// If the tests passed, it runs the checks before it exits, such as goleak:
 //
 //	func TestMain(m *testing.M) {
 //		tidemarktest.Main(m, func() error { return goleak.Find() })
 //	}
 //
-// Without Main the server is stopped by the end of the process.
+// Without Main the server stops when the process ends.
 func Main(m *testing.M, checks ...func() error) {
 	code := m.Run()
 	if err := shared.stop(); err != nil {
@@ -133,7 +134,7 @@ const (
 	settingsVariable = "TIDEMARK_TEST_SETTINGS"
 )
 
-// start adds the settings of the environment to those of a test; the test's own win.
+// start adds the settings of the environment to those of a test. The test's own take precedence.
 func start(ctx context.Context, o devpg.Options) (*devpg.Server, error) {
 	settings := map[string]string{}
 	for pair := range strings.SplitSeq(os.Getenv(settingsVariable), ";") {
@@ -177,7 +178,7 @@ func (s *sharedServer) stop() error {
 	return s.server.Stop()
 }
 
-// sharedURL is the address of the database that makes the others.
+// sharedURL returns the address of the database from which the others are created.
 func sharedURL(t testing.TB) string {
 	t.Helper()
 	if external := os.Getenv(urlVariable); external != "" {
@@ -202,7 +203,7 @@ func newDB(t testing.TB, maintenance string, source func(context.Context, *pgx.C
 		return err
 	})
 	if err != nil {
-		t.Fatalf("make a database for the test: %v", err)
+		t.Fatalf("create a database for the test: %v", err)
 	}
 
 	t.Cleanup(func() {
@@ -210,7 +211,7 @@ func newDB(t testing.TB, maintenance string, source func(context.Context, *pgx.C
 			t.Logf("the database of this test is kept: %s", db.URL)
 			return
 		}
-		// A server that the test has killed takes the database along.
+		// This fails if the test has killed the server, which is fine.
 		_ = maintain(maintenance, func(ctx context.Context, conn *pgx.Conn) error {
 			_, err := conn.Exec(ctx, "drop database "+db.Name+" with (force)")
 			return err
@@ -229,8 +230,8 @@ func newDB(t testing.TB, maintenance string, source func(context.Context, *pgx.C
 	return db
 }
 
-// closePool gives up on a connection that the test did not release: Close would
-// wait for it until the whole run times out, and say nothing.
+// closePool fails the test if it did not release a connection: Close would wait
+// for it, without a word, until the whole run times out.
 func closePool(t testing.TB, pool *pgxpool.Pool) {
 	closed := make(chan struct{})
 	go func() {
@@ -244,14 +245,15 @@ func closePool(t testing.TB, pool *pgxpool.Pool) {
 	}
 }
 
-// template returns the name of a database with the current schema, made by
-// whoever needs it first: tests of many packages run at the same time.
+// template returns the name of a database with the current schema. The first
+// test that needs it creates it, and tests of other packages that run at the same
+// time wait for that.
 func template(ctx context.Context, conn *pgx.Conn, maintenance string) (string, error) {
 	name := "tidemark_template_" + fingerprint()[:12]
 	if _, ready, err := inspect(ctx, conn, name); err != nil || ready {
 		return name, err
 	}
-	// The lock is the session's and goes with it.
+	// The lock ends with the session.
 	if _, err := conn.Exec(ctx, "select pg_advisory_lock(hashtextextended($1, 0))", name); err != nil {
 		return "", err
 	}
@@ -259,7 +261,7 @@ func template(ctx context.Context, conn *pgx.Conn, maintenance string) (string, 
 	if err != nil || ready {
 		return name, err
 	}
-	if made { // its maker died half-way
+	if made { // by a process that died before it was ready
 		if _, err := conn.Exec(ctx, "drop database "+name+" with (force)"); err != nil {
 			return "", err
 		}
@@ -270,8 +272,8 @@ func template(ctx context.Context, conn *pgx.Conn, maintenance string) (string, 
 	if err := migrateTo(ctx, maintenance, name); err != nil {
 		return "", fmt.Errorf("migrate %s: %w", name, err)
 	}
-	// Only now is it seen as ready; and nobody connects to it, since one session
-	// in it would make every clone fail.
+	// is_template marks it as ready. Connections are forbidden, since a single session
+	// in it makes every clone fail.
 	_, err = conn.Exec(ctx, "alter database "+name+" with is_template true allow_connections false")
 	return name, err
 }
@@ -286,11 +288,11 @@ func inspect(ctx context.Context, conn *pgx.Conn, name string) (made, ready bool
 	return true, ready, err
 }
 
-// testInstaller installs as most people's do: it may create roles, and is no superuser.
+// testInstaller is an installer as most users have it: it may create roles, and is not a superuser.
 const testInstaller = "tidemark_test_installer"
 
-// migrateTo installs as testInstaller where it can, so that every test of a template is one of an installation without
-// a superuser.
+// migrateTo installs as testInstaller if it can, so that every test with a template also tests an installation without a
+// superuser.
 func migrateTo(ctx context.Context, maintenance, name string) error {
 	address, err := withDatabase(maintenance, name)
 	if err != nil {
@@ -311,7 +313,7 @@ func migrateTo(ctx context.Context, maintenance, name string) error {
 	return errors.Join(err, conn.Close(ctx))
 }
 
-// installWithout needs a superuser's session and does not install as one.
+// installWithout installs as testInstaller. It needs a superuser's session.
 func installWithout(ctx context.Context, conn *pgx.Conn, database string) error {
 	_, err := conn.Exec(ctx, "do $$ begin create role "+testInstaller+" createrole; exception when duplicate_object or unique_violation then null; end $$;"+
 		"alter database "+database+" owner to "+testInstaller)
@@ -327,7 +329,7 @@ func installWithout(ctx context.Context, conn *pgx.Conn, database string) error 
 		return errors.Join(err, resetErr)
 	}
 	err = up()
-	// Another test has made the roles, as a superuser.
+	// A superuser, in another test, has created the roles: testInstaller needs more rights.
 	if refused := (*migrate.RolesError)(nil); errors.As(err, &refused) {
 		for _, statement := range refused.Statements {
 			if _, err := conn.Exec(ctx, statement); err != nil {
@@ -339,13 +341,13 @@ func installWithout(ctx context.Context, conn *pgx.Conn, database string) error 
 	if err != nil {
 		return err
 	}
-	// No installer without a superuser may do this, from PostgreSQL 16 on.
+	// From PostgreSQL 16 on, only a superuser may grant this.
 	_, err = conn.Exec(ctx, "grant pg_read_all_stats to tidemark_owner")
 	return err
 }
 
-// maintain runs f in a session of its own, on no test's context: a database is
-// dropped after its test's context has ended.
+// maintain runs f in a session of its own. It does not use the test's context: a
+// database is dropped after that has ended.
 func maintain(address string, f func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()

@@ -63,7 +63,7 @@ func TestDatabaseIsDroppedAfterItsTest(t *testing.T) {
 	}
 }
 
-// A server of its own has no template yet, and all ask for it at once.
+// A new server has no template yet, and all tests ask for it at once.
 func TestTemplateIsBuiltOnce(t *testing.T) {
 	t.Parallel()
 	server := tidemarktest.NewServer(t, devpg.Options{})
@@ -72,7 +72,7 @@ func TestTemplateIsBuiltOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	// A maker that died half-way left this behind.
+	// The remains of a process that died before its template was ready.
 	half := "tidemark_template_" + migrate.Fingerprint()[:12]
 	if _, err := conn.Exec(t.Context(), "create database "+half); err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestTemplateIsBuiltOnce(t *testing.T) {
 	}
 }
 
-// The settings of the environment are a server's, where the test has none of its own.
+// A server gets the settings of the environment, unless the test sets the same ones.
 func TestSettingsFromTheEnvironment(t *testing.T) {
 	t.Setenv("TIDEMARK_TEST_SETTINGS", "commit_delay=20000; commit_siblings = 0;fsync=on")
 	server := tidemarktest.NewServer(t, devpg.Options{Settings: map[string]string{"fsync": "off"}})
@@ -131,7 +131,7 @@ func TestDatabaseOfAKilledServer(t *testing.T) {
 	if got, want := describe(t, db.Connect(t)), db.Name+" false true"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if err := server.Kill(); err != nil { // and the cleanups still work
+	if err := server.Kill(); err != nil { // the cleanups must still work
 		t.Fatal(err)
 	}
 }
@@ -139,7 +139,7 @@ func TestDatabaseOfAKilledServer(t *testing.T) {
 func TestSharedServer(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("TIDEMARK_TEST_URL") != "" {
-		t.Skip("there is no private server with TIDEMARK_TEST_URL")
+		t.Skip("with TIDEMARK_TEST_URL no private server starts")
 	}
 	if a, b := tidemarktest.Server(t), tidemarktest.Server(t); a != b || a.Pid() == 0 {
 		t.Errorf("got %v and %v", a, b)
@@ -153,8 +153,8 @@ func BenchmarkNewDB(b *testing.B) {
 	}
 }
 
-// describe says where conn is, whether there is a table public.mine, and
-// whether there is Tidemark's schema.
+// describe returns the database of conn, and whether it has a table public.mine and
+// Tidemark's schema.
 func describe(t *testing.T, conn *pgx.Conn) (got string) {
 	t.Helper()
 	err := conn.QueryRow(t.Context(), `select concat_ws(' ', current_database(),

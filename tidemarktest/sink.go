@@ -11,53 +11,55 @@ import (
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// SinkTarget is what a sink under test delivers to: the real thing, or a stand-in for it.
+// SinkTarget is the target that a sink under test delivers to: the real service, or a stand-in for it.
 type SinkTarget struct {
-	// Open makes a sink that delivers to the target. It is called once, and the sink is closed at the
-	// end. Goroutines that begin in Open and in the sink's methods must then end.
+	// Open returns a sink that delivers to the target. The suite calls it once and closes the sink at
+	// the end. Goroutines started by Open and by the sink's methods must end then. Required.
 	Open func() (sink.Sink, error)
 
-	// Arrived is what the target has taken so far, in the order in which it came. What it refused is
-	// not among it, and what was said to be delivered is. It may be called at any time.
+	// Arrived returns the events that the target has accepted so far, in order of arrival. An event that
+	// the sink called Delivered must be among them; a refused event must not. It may be called at any
+	// time. Required.
 	Arrived func() []Arrival
 
-	// Behave makes the target behave in this way from now on: to the events with these ids, or to all,
-	// whatever was said of ids before. False says that it cannot, and what needs it is skipped.
-	// Default: it can do nothing but take.
+	// Behave sets the target's behaviour from now on: to the events with these ids, or without ids to
+	// all events, replacing what was set before. It returns false if the target cannot behave so; the
+	// suite then skips the tests that need it. Default: nil, the target only takes events.
 	Behave func(how Behaviour, ids ...string) bool
 
-	// TooLarge is a length of payload that is refused for good, in bytes. Default: 0, there is none.
+	// TooLarge is a size of payload, in bytes, that the target refuses for good. Default: 0, no limit.
 	TooLarge int
 }
 
-// Arrival is an event as a target sees it.
+// Arrival is an event as the target received it.
 type Arrival struct {
 	ID, Key, Trace string
 	Payload        []byte
 }
 
-// Behaviour is what a target can be told to do.
+// Behaviour is a way in which a target treats events.
 type Behaviour int
 
-// The behaviours that there are. A target begins with TargetTakes.
+// The behaviours of a target. A target begins with TargetTakes.
 const (
-	// TargetTakes: it takes events and says so.
+	// TargetTakes: the target accepts events and confirms them.
 	TargetTakes Behaviour = iota + 1
-	// TargetRefuses: it takes none now, and may do so later. Expected: Retry.
+	// TargetRefuses: the target refuses events for now. Expected: Retry.
 	TargetRefuses
-	// TargetRefusesForGood: it will never take this event. Expected: Permanent.
+	// TargetRefusesForGood: the target will never accept this event. Expected: Permanent.
 	TargetRefusesForGood
-	// TargetIsGone: it will never take any event. Expected: Permanent with Gone.
+	// TargetIsGone: the target will never accept any event. Expected: Permanent with Gone.
 	TargetIsGone
-	// TargetLosesAnswers: it takes the event, and the answer is lost at once. Expected: Unknown.
+	// TargetLosesAnswers: the target accepts the event, and its answer is lost at once. Expected: Unknown.
 	TargetLosesAnswers
-	// TargetHangs: it answers nothing until it is told to behave in another way. It may have taken the
-	// event. Expected when the time is up: Unknown or Retry.
+	// TargetHangs: the target does not answer until its behaviour changes. It may have accepted the
+	// event. Expected at the timeout: Unknown or Retry.
 	TargetHangs
 )
 
-// TestSink holds a sink to what the interface promises. Its parts run in parallel, each with a target of
-// its own. TIDEMARK_SEED=n repeats the events of an earlier run.
+// TestSink tests a sink against the promises of the interface sink.Sink. The subtests run in parallel, each
+// with a target of its own, which the function target makes. TIDEMARK_SEED=n repeats the events of an
+// earlier run.
 func TestSink(t *testing.T, target func(t *testing.T) SinkTarget) {
 	t.Helper()
 	seed := sinkSeed(t)
@@ -105,10 +107,11 @@ type sinkTest struct {
 	sink   sink.Sink
 
 	random  *rand.Rand
-	markers map[string]string // a text in the payload, by id
+	markers map[string]string // by event id: a text in the payload, which no result may repeat
 }
 
-// close lets the goroutines of a failed test be: they may hang for the reason that is told already.
+// close closes the sink. It does not check the goroutines of a failed test: they may hang for the reason that the test
+// has reported already.
 func (s *sinkTest) close(watch *goroutineWatch) {
 	if s.Failed() {
 		s.behave(TargetTakes)
@@ -131,11 +134,11 @@ func (s *sinkTest) behave(how Behaviour, ids ...string) bool {
 func (s *sinkTest) need(how Behaviour, ids ...string) {
 	s.Helper()
 	if !s.behave(how, ids...) {
-		s.Skip("the target cannot do that")
+		s.Skip("the target has no such behaviour")
 	}
 }
 
-// deliver also checks what holds for every answer.
+// deliver calls Deliver and checks the form of every result.
 func (s *sinkTest) deliver(ctx context.Context, batch ...sink.Delivery) []sink.Result {
 	s.Helper()
 	results, problem := s.try(ctx, batch)
@@ -145,7 +148,7 @@ func (s *sinkTest) deliver(ctx context.Context, batch ...sink.Delivery) []sink.R
 	return results
 }
 
-// try is for goroutines, which must not end the test.
+// try is deliver for other goroutines, which must not end the test: it returns the problem.
 func (s *sinkTest) try(ctx context.Context, batch []sink.Delivery) (results []sink.Result, problem string) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -164,8 +167,8 @@ func (s *sinkTest) try(ctx context.Context, batch []sink.Delivery) (results []si
 	return results, ""
 }
 
-// agree compares what was said of a batch with what came: Delivered arrived once, as it was; Unknown
-// perhaps; anything else did not. Each of the batch must have been delivered once only.
+// agree compares the results of a batch with the arrivals: a Delivered event arrived once and unchanged, an Unknown one
+// once or never, any other never. The batch must have been sent once.
 func (s *sinkTest) agree(batch []sink.Delivery, results []sink.Result) {
 	s.Helper()
 	arrived := map[string][]Arrival{}
@@ -177,7 +180,7 @@ func (s *sinkTest) agree(batch []sink.Delivery, results []sink.Result) {
 		switch n := len(came); results[i].Outcome {
 		case sink.Delivered:
 			if n != 1 {
-				s.Errorf("delivery %d was said to be delivered, and arrived %d times", i, n)
+				s.Errorf("delivery %d is Delivered, and arrived %d times", i, n)
 			}
 		case sink.Unknown:
 			if n > 1 {
@@ -185,7 +188,7 @@ func (s *sinkTest) agree(batch []sink.Delivery, results []sink.Result) {
 			}
 		default:
 			if n > 0 {
-				s.Errorf("delivery %d was said not to have left (%s), and arrived", i, results[i].Code)
+				s.Errorf("delivery %d is %s (%s), and arrived", i, outcomeName(results[i].Outcome), results[i].Code)
 			}
 		}
 		for _, a := range came {

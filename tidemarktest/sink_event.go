@@ -35,7 +35,7 @@ func sinkSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// deliveries makes n small ones, each with a key of its own.
+// deliveries makes n small deliveries, each with a key of its own.
 func (s *sinkTest) deliveries(n int) []sink.Delivery {
 	batch := make([]sink.Delivery, n)
 	for i := range batch {
@@ -44,7 +44,7 @@ func (s *sinkTest) deliveries(n int) []sink.Delivery {
 	return batch
 }
 
-// delivery makes one with a payload of at least this length.
+// delivery makes a delivery with a payload of at least size bytes.
 func (s *sinkTest) delivery(size int) sink.Delivery {
 	var b [16]byte
 	for i := range b {
@@ -65,7 +65,7 @@ func (s *sinkTest) delivery(size int) sink.Delivery {
 	}
 }
 
-// payload is written as PostgreSQL writes jsonb: no number has an exponent.
+// payload is written as PostgreSQL writes jsonb: without exponents in numbers.
 func (s *sinkTest) payload(marker string, size int) []byte {
 	b := []byte(`{"marker": "` + marker + `"`)
 	for i := 0; len(b) < size; i++ {
@@ -106,11 +106,12 @@ func (s *sinkTest) value(b []byte, n, depth int) []byte {
 	for text.Len() < n {
 		text.WriteString(texts[s.random.IntN(len(texts))])
 	}
-	quoted, _ := json.Marshal(text.String()) // a string can be written always
+	quoted, _ := json.Marshal(text.String()) // never fails for a string
 	return append(b, quoted...)
 }
 
-// differs compares payloads as jsonb does, but for numbers, which must be written alike.
+// differs compares key, trace and payload, and returns the first difference. Payloads are compared as jsonb compares them,
+// except that numbers must be written alike.
 func differs(e tidemark.Event, a Arrival) string {
 	switch {
 	case a.Key != e.Key:
@@ -152,18 +153,18 @@ var codes = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
 const maxDetail = 1000
 
-// malformed says what is wrong with a result by itself.
+// malformed returns what is wrong with the form of a result, or an empty text.
 func malformed(r sink.Result, marker string) string {
 	control := func(c rune) bool { return unicode.IsControl(c) || c == '\u2028' || c == '\u2029' }
 	switch {
 	case r.Outcome < sink.Delivered || r.Outcome > sink.Unknown:
 		return "no outcome"
 	case r.After < 0 || r.After > 0 && r.Outcome != sink.Retry:
-		return "After is for Retry"
+		return "After is negative, or set without Retry"
 	case r.Gone && r.Outcome != sink.Permanent:
-		return "Gone is for Permanent"
+		return "Gone is set without Permanent"
 	case r.Outcome == sink.Delivered && (r.Code != "" || r.Detail != ""):
-		return "it was delivered, and has a Code or a Detail"
+		return "Delivered has a Code or a Detail"
 	case r.Outcome == sink.Delivered:
 		return ""
 	case !codes.MatchString(r.Code):
@@ -188,8 +189,8 @@ func outcomeName(o sink.Outcome) string {
 	return fmt.Sprintf("Outcome(%d)", o)
 }
 
-// goroutineWatch knows the goroutines of a test from those of others that run at the same time:
-// a goroutine inherits the labels of the one that begins it.
+// goroutineWatch tells the goroutines of a test from those of tests that run at the same time, by a label: a goroutine
+// inherits the labels of the one that starts it.
 type goroutineWatch struct{ label string }
 
 func watchGoroutines() *goroutineWatch {
@@ -200,7 +201,7 @@ func watchGoroutines() *goroutineWatch {
 
 func (w *goroutineWatch) stop() { pprof.SetGoroutineLabels(context.Background()) }
 
-// left is what is still there after a while, since some take a moment to end.
+// left returns the stacks of the goroutines that still run after 5 seconds.
 func (w *goroutineWatch) left() string {
 	w.stop()
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -22,7 +22,7 @@ func (s *sinkTest) limits() {
 	}
 }
 
-// batchSize is the most that the suite sends at a time.
+// batchSize returns how many deliveries the suite sends in one call at most.
 func (s *sinkTest) batchSize() int { return min(max(s.sink.Limits().Batch, 1), 10_000) }
 
 func (s *sinkTest) delivers() {
@@ -38,7 +38,7 @@ func (s *sinkTest) delivers() {
 		d := s.delivery(size)
 		d.Event.Key = strangeKeys[i%len(strangeKeys)]
 		if d.Event.Key != "" {
-			d.Event.Key += fmt.Sprint(i) // no two of a key in a batch
+			d.Event.Key += fmt.Sprint(i) // each key only once
 		}
 		if i%5 == 4 {
 			d.Event.Trace = ""
@@ -78,7 +78,7 @@ func (s *sinkTest) fullBatch() {
 
 func (s *sinkTest) order() {
 	if !s.sink.Limits().KeepsOrder {
-		s.Skip("it keeps no order")
+		s.Skip("the sink keeps no order")
 	}
 	all := s.deliveries(5 * min(s.batchSize(), 100))
 	for i := range all {
@@ -103,10 +103,10 @@ func (s *sinkTest) order() {
 	}
 }
 
-// orderAfter: the first of a key fails, so that no later one of that key may arrive.
+// orderAfter checks that after a failed delivery no later one of its key in the batch arrives.
 func (s *sinkTest) orderAfter(how Behaviour) {
 	if !s.sink.Limits().KeepsOrder || s.sink.Limits().Batch < 4 {
-		s.Skip("it has no order to keep")
+		s.Skip("the sink keeps no order, or its batch is too small")
 	}
 	batch := s.deliveries(min(s.batchSize(), 40))
 	for i := range batch {
@@ -124,7 +124,7 @@ func (s *sinkTest) orderAfter(how Behaviour) {
 			s.Errorf("delivery 1 is %s, must be Retry or Unknown", outcomeName(results[i].Outcome))
 		}
 		if i > 1 && d.Event.Key == "bad" && came[d.Event.ID] {
-			s.Errorf("delivery %d arrived after one of its key that is %s", i, outcomeName(results[1].Outcome))
+			s.Errorf("delivery %d arrived after an earlier one of its key that is %s", i, outcomeName(results[1].Outcome))
 		}
 	}
 }
@@ -142,7 +142,8 @@ func (s *sinkTest) oneOfMany() {
 	s.agree(batch, results)
 }
 
-// refused: whatever the target does, it comes to this outcome and is over when the target takes again.
+// refused checks the outcome that a behaviour of the target leads to, and that deliveries succeed once the target accepts
+// events again.
 func (s *sinkTest) refused(how Behaviour, want sink.Outcome) {
 	s.need(how)
 	batch := s.deliveries(min(s.batchSize(), 5))
@@ -165,8 +166,7 @@ func (s *sinkTest) refused(how Behaviour, want sink.Outcome) {
 	s.agree(more, results)
 }
 
-// hangTime is how long a hanging target is waited for, and endTime how long after that Deliver may
-// take to return.
+// hangTime is the timeout of a delivery to a hanging target. Deliver must return within endTime after it.
 const (
 	hangTime = 200 * time.Millisecond
 	endTime  = 2 * time.Second
@@ -202,7 +202,7 @@ func (s *sinkTest) hanging() {
 	more := s.deliveries(1)
 	after := s.deliver(s.Context(), more...)
 	s.expect(sink.Delivered, after...)
-	// All at the end: what was said not to have left did not leave later either.
+	// At the end, so that events which are sent after Deliver has returned are found too.
 	s.agree(append(batch, more...), append(results, after...))
 }
 
@@ -263,7 +263,7 @@ func (s *sinkTest) concurrent() {
 	s.agree(slices.Concat(batches...), all)
 }
 
-// anyEvent: the log holds none of these, and yet nothing may panic.
+// anyEvent checks that the sink does not panic on events that the log cannot hold.
 func (s *sinkTest) anyEvent() {
 	bad := s.delivery(10)
 	bad.Event.Domain, bad.Event.Type, bad.Event.Key, bad.Event.Trace = "\xff\x00\r\n", "a\r\nb: c", "\u202e\x1b", strings.Repeat("x", 55)

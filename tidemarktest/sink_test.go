@@ -17,7 +17,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// memory is a sink and its target in one, as the suite wants them.
+// memory is a sink and its target in one. It passes the suite.
 type memory struct {
 	mu      sync.Mutex
 	arrived []tidemarktest.Arrival
@@ -137,7 +137,7 @@ func TestSinkSuite(t *testing.T) {
 	tidemarktest.TestSink(t, func(*testing.T) tidemarktest.SinkTarget { return newMemory().target() })
 }
 
-// A target that can do nothing but take is tested as far as that goes.
+// The suite also works with a target that only accepts events; it skips the tests that need more.
 func TestSinkSuiteWithAPlainTarget(t *testing.T) {
 	t.Parallel()
 	tidemarktest.TestSink(t, func(*testing.T) tidemarktest.SinkTarget {
@@ -157,7 +157,7 @@ func (a altered) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Resu
 	return a.deliver(ctx, batch)
 }
 
-// result makes a sink that changes what is said of a delivery.
+// result makes a sink that changes the results.
 func result(change func(d sink.Delivery, r *sink.Result)) func(m *memory) sink.Sink {
 	return func(m *memory) sink.Sink {
 		return altered{m, func(ctx context.Context, batch []sink.Delivery) []sink.Result {
@@ -170,7 +170,7 @@ func result(change func(d sink.Delivery, r *sink.Result)) func(m *memory) sink.S
 	}
 }
 
-// event makes a sink that changes what arrives.
+// event makes a sink that changes the events.
 func event(change func(d *sink.Delivery)) func(m *memory) sink.Sink {
 	return func(m *memory) sink.Sink {
 		return altered{m, func(ctx context.Context, batch []sink.Delivery) []sink.Result {
@@ -183,7 +183,7 @@ func event(change func(d *sink.Delivery)) func(m *memory) sink.Sink {
 	}
 }
 
-// with makes a sink that does more than it should, or less.
+// with makes a sink that replaces Deliver.
 func with(deliver func(ctx context.Context, m *memory, batch []sink.Delivery) []sink.Result) func(m *memory) sink.Sink {
 	return func(m *memory) sink.Sink {
 		return altered{m, func(ctx context.Context, batch []sink.Delivery) []sink.Result { return deliver(ctx, m, batch) }}
@@ -194,7 +194,7 @@ type failing struct{ *memory }
 
 func (failing) Close() error { return errors.New("stays open") }
 
-// broken are sinks that break one promise each, with the part of the suite that must find it.
+// broken lists sinks that break one promise each, with the subtest that must find it.
 var broken = []struct {
 	name, part string
 	sink       func(m *memory) sink.Sink
@@ -281,7 +281,7 @@ var broken = []struct {
 	{"hangs with its target", "hanging target", func(m *memory) sink.Sink { m.deaf = true; return m }},
 	{"sends after it returned", "hanging target", with(func(ctx context.Context, m *memory, batch []sink.Delivery) []sink.Result {
 		results := m.Deliver(ctx, batch)
-		if ctx.Err() != nil && !m.deaf { // both, and the first twice
+		if ctx.Err() != nil && !m.deaf { // sends both, the first one twice
 			m.blocked.Go(func() { m.behave(tidemarktest.TargetTakes); m.Deliver(context.Background(), append(batch, batch...)) })
 		}
 		m.blocked.Wait()
@@ -304,7 +304,7 @@ var broken = []struct {
 			mu.Lock()
 			shared = slices.Clone(batch)
 			mu.Unlock()
-			results := m.Deliver(ctx, batch[:len(batch)/2]) // meanwhile another one comes
+			results := m.Deliver(ctx, batch[:len(batch)/2]) // another caller comes in between
 			mu.Lock()
 			rest := shared[min(len(shared), len(batch)/2):]
 			mu.Unlock()
@@ -327,7 +327,7 @@ func oneByOne(ctx context.Context, m *memory, batch []sink.Delivery) []sink.Resu
 
 const childVariable = "TIDEMARK_TEST_BROKEN_SINKS"
 
-// The suite fails a test for good, so that only another process can look on.
+// A subtest that fails also fails its parent, so the broken sinks run in another process.
 func TestBrokenSinksAreFound(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(childVariable) != "" {

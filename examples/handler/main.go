@@ -1,5 +1,5 @@
-// Handler is a program that books orders, each exactly once: what it writes commits together with the record
-// that the event was handled.
+// Handler is a program that books orders, each exactly once: its entries commit together with the record that
+// the event was handled.
 package main
 
 import (
@@ -20,8 +20,8 @@ import (
 )
 
 func main() {
-	// The first signal ends what is under way and gives the cursor back, so that another instance need not
-	// wait for the lease. A second one kills, as ever.
+	// At the first signal Run finishes the handlers under way and releases the cursor, so that another instance
+	// need not wait for the lease. A second signal kills the program as usual.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	if err := run(ctx, os.Getenv("DATABASE_URL")); err != nil {
@@ -43,7 +43,7 @@ func run(ctx context.Context, url string) error {
 	return client.Run(ctx)
 }
 
-// book books an order. It asks nowhere whether it has done so before.
+// book books an order. It need not check whether it has done so before.
 func book(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
 	var order struct {
 		ID       string `json:"id"`
@@ -55,15 +55,15 @@ func book(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
 		err = errors.New("id and customer are needed")
 	}
 	if err != nil {
-		// However often it is tried, it will be no order. It is kept as a dead letter, for somebody to look at.
+		// A retry would not help: the event becomes a dead letter, which an operator can inspect.
 		return consumer.Permanent(fmt.Errorf("not an order: %w", err))
 	}
 	var closed *time.Time
 	if err := tx.QueryRow(ctx, `select max(until) from closing where until > now()`).Scan(&closed); err != nil {
-		return err // tried again, later and later
+		return err // tried again, with growing delays
 	}
 	if closed != nil {
-		// It is known when to try again, and that nothing is wrong.
+		// This is no failure, and the time of the next attempt is known.
 		return consumer.RetryAfter(errors.New("the books are closed"), time.Until(*closed))
 	}
 	if _, err := tx.Exec(ctx, `insert into entry (order_id, customer, cents) values ($1, $2, $3)`,

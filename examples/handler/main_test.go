@@ -34,7 +34,7 @@ func TestBook(t *testing.T) {
 		}
 	}
 
-	// Two instances, which take turns.
+	// Two instances: one works, the other waits for its lease.
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
 	for range cap(ended) {

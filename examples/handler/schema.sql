@@ -6,8 +6,8 @@ create table entry (
     booked_at timestamptz not null default now()
 );
 create table balance (customer text primary key, cents bigint not null);
-create table closing (until timestamptz not null); -- nothing is booked before then
+create table closing (until timestamptz not null); -- the program books nothing before then
 
--- The event that it handles, if nobody has registered it yet.
+-- The event type that it handles, unless it is registered already.
 select tidemark.type_set('shop', 'order.created')
 where not exists (select from tidemark.event_type where domain = 'shop' and type = 'order.created');

@@ -1,5 +1,5 @@
-// Orders is a service that takes orders. An order and the event that tells of it are one transaction: there
-// is no order that nobody hears of, and no event of an order that there is not.
+// Orders is a service that takes orders. It writes an order and its event in one transaction: no order lacks
+// its event, and no event lacks its order.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	stopped := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(stopped)
-		_ = server.Shutdown(context.WithoutCancel(ctx)) // requests under way come to their end
+		_ = server.Shutdown(context.WithoutCancel(ctx)) // waits for the requests under way
 	})
 	log.Printf("PUT http://%s/orders/ID", server.Addr)
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
@@ -66,7 +66,7 @@ func (s service) put(w http.ResponseWriter, r *http.Request) {
 	event, err := s.take(r.Context(), o)
 	var refused *pgconn.PgError
 	switch {
-	case errors.As(err, &refused) && refused.Code == "23514": // the table's check
+	case errors.As(err, &refused) && refused.Code == "23514": // the table's check constraint
 		http.Error(w, refused.Message, http.StatusUnprocessableEntity)
 	case err != nil:
 		log.Print(err)
@@ -77,14 +77,14 @@ func (s service) put(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take may be called again with the same order: there is one order, and one event.
+// take may be called again with the same order: it stores one order and one event.
 func (s service) take(ctx context.Context, o order) (event string, err error) {
 	payload, err := json.Marshal(o)
 	if err != nil {
 		return "", err
 	}
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		// This also locks the order's row, which is what makes the order of its events certain.
+		// The insert also locks the order's row, so that the events of an order get rising numbers.
 		_, err := tx.Exec(ctx, `insert into orders (id, customer, cents) values ($1, $2, $3) on conflict do nothing`,
 			o.ID, o.Customer, o.Cents)
 		if err != nil {

@@ -7,7 +7,7 @@ create table orders (
 );
 
 select tidemark.type_set('shop', 'order.created', '{
-    "description": "Somebody has ordered something.",
+    "description": "A customer has ordered something.",
     "schema": {
         "type": "object", "required": ["id", "customer", "cents"],
         "properties": {"id": {"type": "string"}, "customer": {"type": "string"}, "cents": {"type": "integer"}}}}');

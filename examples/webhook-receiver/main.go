@@ -1,5 +1,5 @@
-// Webhook-receiver takes events that Tidemark sends, as a model for a receiver of your own: it verifies
-// who sent them, refuses old ones, and handles each once.
+// Webhook-receiver receives events from Tidemark. It is a model for a receiver of your own: it verifies the
+// signature, refuses old requests, and handles each event once.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 
 const (
 	maxBody   = 1 << 20
-	tolerance = 5 * time.Minute // between the clocks of sender and receiver
+	tolerance = 5 * time.Minute // age of a request, and difference of the clocks
 	maxSeen   = 100_000
 )
 
@@ -42,17 +42,17 @@ type receiver struct {
 	handle func(id string, event json.RawMessage) error
 	now    func() time.Time
 
-	mu    sync.Mutex // one event at a time, so that no two copies are handled together
+	mu    sync.Mutex // one event at a time, so that two copies are never handled together
 	seen  map[string]bool
-	order []string // of seen, oldest first
+	order []string // the ids in seen, oldest first
 }
 
-// newReceiver takes the secrets as Tidemark has them: several while they are being changed.
+// newReceiver takes the secrets in the form that Tidemark has them in: several during a change.
 func newReceiver(secrets []string, handle func(id string, event json.RawMessage) error) (*receiver, error) {
 	r := &receiver{handle: handle, now: time.Now, seen: map[string]bool{}}
 	for _, secret := range secrets {
 		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
-		// Anybody can sign with an empty key.
+		// With an empty key, anyone could sign.
 		if err != nil || len(key) < 24 || !strings.HasPrefix(secret, "whsec_") {
 			return nil, errors.New("a secret must be whsec_ and at least 24 bytes in base64")
 		}
@@ -64,8 +64,8 @@ func newReceiver(secrets []string, handle func(id string, event json.RawMessage)
 	return r, nil
 }
 
-// ServeHTTP answers 400 to what will never be right, so that Tidemark gives it up, and 500 to what may
-// go well another time.
+// ServeHTTP answers 400 to a request that will never be valid, so that Tidemark gives it up, and 500 after a
+// failure that a retry may cure.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.Method != http.MethodPost {
 		http.Error(w, "POST only", http.StatusMethodNotAllowed)
@@ -91,14 +91,15 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// verify looks at the bytes as they came: JSON that was read and written again may be others.
+// verify checks the body as it came: JSON that is parsed and written again may have other bytes.
 func (r *receiver) verify(h http.Header, body []byte) error {
 	id, stamp := h.Get("webhook-id"), h.Get("webhook-timestamp")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	if id == "" || err != nil {
 		return errors.New("no webhook-id or no webhook-timestamp")
 	}
-	// Whoever recorded a request cannot send it again tomorrow. A retry has a time of its own.
+	// This stops an attacker who recorded a request from sending it again tomorrow. A retry has a timestamp of
+	// its own.
 	if age := r.now().Sub(time.Unix(seconds, 0)); age.Abs() > tolerance {
 		return errors.New("webhook-timestamp is too old or too new")
 	}
@@ -106,7 +107,7 @@ func (r *receiver) verify(h http.Header, body []byte) error {
 		text, v1 := strings.CutPrefix(signature, "v1,")
 		got, err := base64.StdEncoding.DecodeString(text)
 		if !v1 || err != nil {
-			continue // another version
+			continue // a signature of another version
 		}
 		for _, key := range r.keys {
 			mac := hmac.New(sha256.New, key)
@@ -116,11 +117,11 @@ func (r *receiver) verify(h http.Header, body []byte) error {
 			}
 		}
 	}
-	return errors.New("no webhook-signature is of a known secret")
+	return errors.New("no webhook-signature matches a known secret")
 }
 
-// once handles an event unless it has been: Tidemark sends one again when it did not get the answer. Here
-// that is known until the program ends. With a database, insert the id in the transaction of the effect.
+// once handles an event unless it was handled before: Tidemark sends an event again when the answer was lost.
+// This receiver forgets the ids when it ends. With a database, insert the id in the transaction of the effect.
 func (r *receiver) once(id string, body []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

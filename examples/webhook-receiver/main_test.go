@@ -27,7 +27,7 @@ const (
 	other   = "whsec_b3RoZXIgb3RoZXIgb3RoZXIgb3RoZXIh"
 )
 
-// running is a receiver with the events that it has handled.
+// running is a receiver that records the events it handles.
 type running struct {
 	*receiver
 	url     string
@@ -61,7 +61,7 @@ func (x *running) want(t *testing.T, handled ...string) {
 	}
 }
 
-// send sends an event as Tidemark does, and returns the code of what came of it.
+// send sends an event as Tidemark does, and returns the outcome.
 func send(t *testing.T, url, id string, secrets ...string) string {
 	t.Helper()
 	s, err := webhook.New(webhook.Options{
@@ -109,7 +109,7 @@ func TestSecretsAreChanged(t *testing.T) {
 		})
 	}
 	x := start(t, current, former)
-	if got, want := send(t, x.url, "a", other), "http_400 400 Bad Request: no webhook-signature is of a known secret"; got != want {
+	if got, want := send(t, x.url, "a", other), "http_400 400 Bad Request: no webhook-signature matches a known secret"; got != want {
 		t.Errorf("got %s", got)
 	}
 	x.want(t)
@@ -131,7 +131,7 @@ func TestOldAndNewAreRefused(t *testing.T) {
 	}
 }
 
-// What failed is sent again, and handled then.
+// An event whose handling failed is handled when it is sent again.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	log.SetOutput(io.Discard)
@@ -147,7 +147,7 @@ func TestFailures(t *testing.T) {
 	x.want(t, `a {"id": 7}`)
 }
 
-// A request that was signed once, and what of it can be changed: nothing.
+// No part of a signed request can be changed.
 func TestForgeries(t *testing.T) {
 	t.Parallel()
 	var header http.Header

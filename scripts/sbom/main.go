@@ -1,5 +1,5 @@
 // Command sbom writes the bill of materials of a Go binary to standard output, as CycloneDX 1.6 in JSON: the modules that
-// were compiled into it, as the binary itself records them, with their versions and checksums.
+// are compiled into the binary, with their versions and checksums, as the binary records them.
 //
 //	go run . BINARY VERSION
 package main
@@ -32,7 +32,7 @@ func write(path, version string) error {
 	if err != nil {
 		return err
 	}
-	info.Main.Version = version // Go records one only for what it has from a module proxy
+	info.Main.Version = version // Go records a version only for a module from a proxy
 	root, err := component(cdx.ComponentTypeApplication, &info.Main)
 	if err != nil {
 		return err
@@ -55,12 +55,12 @@ func write(path, version string) error {
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{Component: &root}
 	bom.Components = &parts
-	// The binary does not record which module asked for which.
+	// The binary does not record which module depends on which.
 	bom.Dependencies = &[]cdx.Dependency{{Ref: root.BOMRef, Dependencies: &needs}}
 	return cdx.NewBOMEncoder(os.Stdout, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cdx.SpecVersion1_6)
 }
 
-// component is a module. Go's checksum of it (h1) is a SHA-256 over the names and the hashes of its files.
+// component describes a module. Go's checksum of a module (h1) is a SHA-256 of the names and hashes of its files.
 func component(kind cdx.ComponentType, m *debug.Module) (cdx.Component, error) {
 	ref := fmt.Sprintf("pkg:golang/%s@%s", m.Path, m.Version)
 	c := cdx.Component{Type: kind, Name: m.Path, Version: m.Version, BOMRef: ref, PackageURL: ref}
