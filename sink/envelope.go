@@ -13,7 +13,7 @@ import (
 // Format is the envelope that an event travels in.
 type Format string
 
-// The formats that there are.
+// The formats of the envelope.
 const (
 	// CloudEvents is CloudEvents 1.0 in structured mode: one JSON document. The default.
 	CloudEvents Format = "cloudevents"
@@ -41,10 +41,10 @@ type Header struct{ Name, Value string }
 // Encoded is an event in its envelope.
 type Encoded struct {
 	ContentType string
-	// CloudEventsBinary: the attributes, without prefix ("id", "type", …). All:
-	// "traceparent", if there is one; with CloudEventsBinary it is an attribute and, sent
-	// without the prefix, the header of that name as well. No value holds a control
-	// character; other Unicode is as it is, for the sink to encode as its protocol asks.
+	// With CloudEventsBinary, Headers holds the attributes, without prefix ("id", "type", …).
+	// With any format it holds "traceparent" if the event has one; with CloudEventsBinary the
+	// sink sends it twice, as an attribute and as the header of that name. No value holds a
+	// control character. The sink encodes other Unicode as its protocol requires.
 	Headers []Header
 	Body    []byte
 }
@@ -54,16 +54,16 @@ const (
 	jsonType       = "application/json"
 )
 
-// Encode puts an event into its envelope. Body and headers depend on the event and on
-// Replay and Test alone, so that each attempt sends the same bytes. An error says that the event
-// can go in no envelope, ever: it is none of the log's, or the format is unknown.
+// Encode puts an event into its envelope. Body and headers depend only on the event, Replay
+// and Test, so that each attempt sends the same bytes. On an error a retry cannot help: the
+// event lacks a field that every event of the log has, or the format is unknown.
 //
 // The attributes of a CloudEvent are
 //
 //	id               the event's id
 //	source           /tidemark/<domain>
 //	type             type
-//	subject          subject_table/subject_ref, or the one of them that there is; else the key
+//	subject          subject_table/subject_ref, or the one of them that is set; else the key
 //	time             occurred_at, with microseconds, in UTC
 //	partitionkey     key
 //	sequence         number in the log, with zeros in front: it sorts as text
@@ -72,19 +72,19 @@ const (
 //	replay           true, for a replay
 //	test             true, for a test of the target, whose event is not in the log
 //
-// and those without a value are left out. CloudEvents does not allow control characters
-// and noncharacters in attributes: U+FFFD stands for them there. The payload is as
-// PostgreSQL wrote it, digit for digit.
+// without those that have no value. U+FFFD replaces control characters and noncharacters in
+// attributes, which CloudEvents does not allow there. The payload is as PostgreSQL wrote it,
+// digit for digit.
 //
-// JSON has every column of the log by its name, as tidemark.event_json has: null if
-// there is no value.
+// JSON has every column of the log by its name, as tidemark.event_json does. A column without
+// a value is null.
 func Encode(format Format, d Delivery) (Encoded, error) {
 	_, e, err := Append(nil, format, &d)
 	return e, err
 }
 
-// Append is [Encode] for a sender that keeps the bodies of a batch in one buffer: Body, if
-// it is not the payload itself, is the end of the buffer returned.
+// Append is [Encode] for a sender that keeps the bodies of a batch in one buffer. Body is
+// either the payload itself or the end of the returned buffer.
 func Append(buffer []byte, format Format, d *Delivery) ([]byte, Encoded, error) {
 	switch {
 	case d.Event.ID == "":
@@ -126,11 +126,11 @@ func payload(d *Delivery) []byte {
 
 const maxAttributes = 18
 
-// attributes appends the attributes of the event but for datacontenttype, which is the
+// attributes appends the attributes of the event, except datacontenttype, which is the
 // content type in binary mode.
 func attributes(list []Header, d *Delivery) []Header {
 	e := &d.Event
-	// What is put together from parts lies in one string: one allocation.
+	// All composed values share one string: one allocation.
 	var scratch [256]byte
 	b := append(scratch[:0], "/tidemark/"...)
 	b = append(b, url.PathEscape(e.Domain)...)
@@ -151,11 +151,11 @@ func attributes(list []Header, d *Delivery) []Header {
 	add("id", clean(e.ID))
 	add("source", parts[:source])
 	add("type", clean(e.Type))
-	// Readers refuse a subject of nothing but blanks.
+	// Readers refuse a blank subject.
 	if text := parts[source:subject]; strings.TrimSpace(text) != "" {
 		add("subject", text)
 	}
-	// RFC 3339 has no years beyond these; PostgreSQL has.
+	// RFC 3339 allows only these years; PostgreSQL allows more.
 	if year := e.OccurredAt.UTC().Year(); !e.OccurredAt.IsZero() && year >= 0 && year <= 9999 {
 		add("time", parts[subject:occurred])
 	}
@@ -203,7 +203,7 @@ func appendSequence(b []byte, seq int64) []byte {
 	return strconv.AppendInt(b, seq, 10)
 }
 
-// appendTime is AppendFormat with a fixed layout, at a third of its cost.
+// appendTime does what AppendFormat does with a fixed layout, at a third of its cost.
 func appendTime(b []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()
@@ -231,9 +231,9 @@ func appendDigits(b []byte, n, width int) []byte {
 }
 
 func appendStructured(b []byte, d *Delivery) []byte {
-	var room [maxAttributes]Header
+	var list [maxAttributes]Header
 	b = append(b, '{')
-	for _, a := range attributes(room[:0], d) {
+	for _, a := range attributes(list[:0], d) {
 		b = append(b, '"')
 		b = append(b, a.Name...)
 		b = append(b, `":`...)
@@ -334,7 +334,7 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// clean puts U+FFFD for what CloudEvents does not allow in the value of an attribute.
+// clean replaces characters that CloudEvents does not allow in an attribute by U+FFFD.
 func clean(s string) string {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
@@ -350,8 +350,8 @@ func clean(s string) string {
 	return s
 }
 
-// isTraceparent knows the form that version 00 has and later versions begin with; of
-// theirs only those of the same length.
+// isTraceparent reports whether s has the form of a traceparent of version 00. Later versions
+// count if they have the same form and length.
 func isTraceparent(s string) bool {
 	if len(s) != 55 || s[2] != '-' || s[35] != '-' || s[52] != '-' || s[:2] == "ff" {
 		return false

@@ -20,7 +20,7 @@ import (
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// parsed are the attributes and the data that the CloudEvents project's reader finds.
+// parsed returns the attributes and the data that the CloudEvents project's reader finds.
 func parsed(t rapid.TB, as sink.Format, d sink.Delivery) (map[string]string, []byte) {
 	t.Helper()
 	encoded, err := sink.Encode(as, d)
@@ -55,11 +55,11 @@ func parsed(t rapid.TB, as sink.Format, d sink.Delivery) (map[string]string, []b
 	return got, event.Data()
 }
 
-// message is an encoded event as the CloudEvents project's reader takes it: what a
-// protocol binding of theirs does with its headers and its body.
+// message passes an encoded event to the CloudEvents project's reader, as one of their
+// protocol bindings does.
 type message struct {
 	sink.Encoded
-	binding.MessageMetadataReader // asked for by the reader, and not called
+	binding.MessageMetadataReader // the interface requires it; the reader does not call it
 }
 
 func (m message) ReadEncoding() binding.Encoding {
@@ -96,7 +96,7 @@ func (m message) ReadBinary(_ context.Context, w binding.BinaryWriter) error {
 
 func (message) Finish(error) error { return nil }
 
-// disallowed is what section 3.1 of CloudEvents 1.0 takes out of Unicode.
+// disallowed matches the characters that section 3.1 of CloudEvents 1.0 forbids.
 var disallowed = regexp.MustCompile(`[\x00-\x1f\x{7f}-\x{9f}\x{fdd0}-\x{fdef}\x{fffe}\x{ffff}\x{1fffe}\x{1ffff}\x{2fffe}\x{2ffff}` +
 	`\x{3fffe}\x{3ffff}\x{4fffe}\x{4ffff}\x{5fffe}\x{5ffff}\x{6fffe}\x{6ffff}\x{7fffe}\x{7ffff}\x{8fffe}\x{8ffff}\x{9fffe}\x{9ffff}` +
 	`\x{afffe}\x{affff}\x{bfffe}\x{bffff}\x{cfffe}\x{cffff}\x{dfffe}\x{dffff}\x{efffe}\x{effff}\x{ffffe}\x{fffff}\x{10fffe}\x{10ffff}]`)
@@ -134,7 +134,7 @@ func expected(d sink.Delivery) map[string]string {
 func deliveries() *rapid.Generator[sink.Delivery] {
 	return rapid.Custom(func(t *rapid.T) sink.Delivery {
 		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z"\\/<>&\t\n]{0,9}`))
-		name := rapid.StringMatching(`[^\s*\p{Z}]{1,20}`) // as the registry has it
+		name := rapid.StringMatching(`[^\s*\p{Z}]{1,20}`) // as the registry allows
 		instant := func(name string) time.Time {
 			return time.UnixMicro(rapid.Int64Range(-62135596800e6+1, 253402300799e6).Draw(t, name)).UTC()
 		}

@@ -90,7 +90,7 @@ func TestSubject(t *testing.T) {
 	}
 }
 
-// RFC 3339 has no years beyond 9999, PostgreSQL has; and a time may be missing.
+// PostgreSQL allows years beyond 9999, RFC 3339 does not; and a time may be missing.
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	for want, at := range map[string]time.Time{
@@ -192,7 +192,7 @@ func TestParseFormat(t *testing.T) {
 	}
 }
 
-// Append must leave what stands in the buffer, and the bodies before, alone.
+// Append must not change the earlier contents of the buffer.
 func TestAppend(t *testing.T) {
 	t.Parallel()
 	var buffer []byte
@@ -217,7 +217,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// What the reader of the CloudEvents project makes of an event is what went in.
+// The CloudEvents project's reader returns the event that was encoded.
 func TestCloudEventsRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -264,8 +264,8 @@ func TestColumnsRoundTrip(t *testing.T) {
 	})
 }
 
-// Any text, also one that PostgreSQL would not store, makes the JSON that encoding/json
-// would make of it, and an attribute without what attributes may not hold.
+// FuzzText checks that any text, even one that PostgreSQL would not store, becomes the same
+// JSON that encoding/json makes, and an attribute without forbidden characters.
 func FuzzText(f *testing.F) {
 	f.Add("plain")
 	f.Add("quote \" back \\ tab \t newline \n nul \x00 del \x7f")
@@ -313,7 +313,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// Not parallel: the allocations of the whole process are counted.
+// This test is not parallel: it counts the allocations of the whole process.
 func TestEncodeAllocatesLittle(t *testing.T) {
 	for format, limit := range map[sink.Format]float64{sink.CloudEvents: 3, sink.CloudEventsBinary: 3, sink.JSON: 2} {
 		d := paid()

@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// CodeLocal is the code of results with Local.
+// CodeLocal is the code of results with Result.Local.
 const CodeLocal = "local"
 
-// IsLocal reports whether err, of a connection in the making, says that this host lacks files, memory or buffers, and not
-// that the target is away. Such a delivery is [Retry] with Local.
+// IsLocal reports whether a connection failed because this host lacks file descriptors, memory or buffers. Then the result of
+// the delivery is [Retry] with Local.
 func IsLocal(err error) bool {
 	var dns *net.DNSError
 	lacks := []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS}
 	return slices.ContainsFunc(lacks, func(lack syscall.Errno) bool {
-		// The error of a name has no cause, only its words.
+		// A DNS error wraps no cause, so only its text can be compared.
 		return errors.Is(err, lack) || errors.As(err, &dns) && strings.HasSuffix(dns.Err, lack.Error())
 	})
 }

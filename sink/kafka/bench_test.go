@@ -14,8 +14,8 @@ import (
 	"github.com/tidemarkhq/tidemark/sink/kafka"
 )
 
-// BenchmarkDeliver reports records a second through the protocol and the network stack, to
-// a broker in this process that keeps nothing.
+// BenchmarkDeliver reports records per second through the protocol and the network stack, to
+// a broker in this process that stores nothing.
 func BenchmarkDeliver(b *testing.B) {
 	for _, format := range []sink.Format{sink.CloudEvents, sink.CloudEventsBinary, sink.JSON} {
 		for _, senders := range []int{1, 4} {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// conn is one to an address that need not be there.
+// conn is a connection to an address that need not exist.
 type conn struct {
 	net.Conn
 	to     string
@@ -19,7 +19,7 @@ func (c *conn) RemoteAddr() net.Addr {
 
 func (c *conn) Close() error { c.closed = true; return nil }
 
-// A password that is shown on the way stays on this host, whatever broker the cluster names.
+// An unencrypted password never leaves this host, whatever broker the cluster names.
 func TestPlainPasswordStaysHere(t *testing.T) {
 	t.Parallel()
 	login := &SASL{Mechanism: "plain", User: "u", Password: "p"}

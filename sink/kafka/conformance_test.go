@@ -51,7 +51,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// alone is a sink that closes its connection too.
+// alone is a sink whose Close also closes its connection.
 type alone struct {
 	*kafka.Sink
 	connection *kafka.Connection
@@ -85,7 +85,7 @@ func arrivals(t *testing.T, addresses []string) []tidemarktest.Arrival {
 	return list
 }
 
-// behaving is a broker that does as it is told.
+// behaving is a broker whose behaviour the suite sets.
 type behaving struct {
 	cluster *kfake.Cluster
 	lost    atomic.Int32 // answers to requests with records
@@ -101,7 +101,7 @@ func (b *behaving) behave(how tidemarktest.Behaviour, ids ...string) bool {
 	b.how, b.ids = how, ids
 	b.lost.Store(0)
 	switch how {
-	case tidemarktest.TargetIsGone: // there is no such answer
+	case tidemarktest.TargetIsGone: // Kafka has no such answer
 		return false
 	case tidemarktest.TargetLosesAnswers: // an answer is for all records of a request
 		return len(ids) == 0

@@ -12,15 +12,15 @@ import (
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// The codes of results. All but the first three come with Retry, and timeout and
-// cancelled with Unknown too.
+// The codes of results. The first three come with Permanent, the others with Retry; timeout
+// and cancelled also come with Unknown.
 const (
-	TooLarge      = "too_large"      // of the record alone, by the limit here or the broker's
-	InvalidRecord = "invalid_record" // the broker says so, such as of one without key on a compacted topic
-	InvalidEvent  = "invalid_event"  // it fits in no envelope
+	TooLarge      = "too_large"      // the record alone exceeds MaxRecordBytes or the broker's limit
+	InvalidRecord = "invalid_record" // the broker refuses the record, such as one without key on a compacted topic
+	InvalidEvent  = "invalid_event"  // the event cannot be encoded
 
 	UnknownTopic  = "unknown_topic"
-	NotAuthorized = "not_authorized" // to write to the topic, or to log in at all
+	NotAuthorized = "not_authorized" // the user may not log in, or not write to the topic
 	Connect       = "connect"        // no broker can be reached
 	Broker        = "broker"         // any other answer of the broker
 	Local         = sink.CodeLocal
@@ -28,19 +28,19 @@ const (
 	Cancelled     = "cancelled"
 )
 
-// maxIdle bounds the producers that are kept for the next Deliver.
+// maxIdle is how many idle producers a connection keeps for later calls of Deliver.
 const maxIdle = 16
 
-// lifetime is how old a producer gets. A broker forgets one that wrote nothing to a
-// partition for a day, and would then take its second batch there when it refused the
-// first.
+// lifetime is how long a producer is used. A broker forgets a producer that writes nothing
+// to a partition for a day. It could then accept the producer's second batch after it has
+// refused the first.
 const lifetime = time.Hour
 
-// Connection is what sinks of the same brokers share.
+// Connection is shared by the sinks of the same brokers.
 //
-// It lends each Deliver a client of its own. In a shared one, giving up one Deliver's
-// records gives up those of others, and records that join a partition while another's
-// fail there overtake them.
+// It lends each Deliver a client of its own. With a shared client, a Deliver that gives up
+// its records would give up those of others too, and records that are added to a partition
+// while others fail there would overtake them.
 type Connection struct {
 	options []kgo.Opt
 	dial    dialer
@@ -52,8 +52,8 @@ type Connection struct {
 	closing sync.WaitGroup
 }
 
-// Dial checks the options and reads the files they name. It reaches for no broker: a
-// broker that is down keeps nobody from starting. See [Connection.Ping].
+// Dial checks the options and reads the files that they name. It does not connect, so a
+// program can start while the brokers are down. See [Connection.Ping].
 func Dial(o Options) (*Connection, error) {
 	c := &Connection{timeout: o.Timeout}
 	if c.timeout == 0 {
@@ -66,7 +66,7 @@ func Dial(o Options) (*Connection, error) {
 	if c.dial, err = o.dialer(); err != nil {
 		return nil, err
 	}
-	// What the client makes of the options it tells when it is made.
+	// The client checks the options when it is made.
 	probe, err := newProducer(c.options, c.dial)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func Dial(o Options) (*Connection, error) {
 	return c, nil
 }
 
-// Ping asks one broker for an answer, logging in if so configured.
+// Ping connects to one broker, logs in if SASL is set, and waits for an answer.
 func (c *Connection) Ping(ctx context.Context) error {
 	p, err := c.acquire(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *Connection) Ping(ctx context.Context) error {
 	return err
 }
 
-// Close closes all connections. No sink of it delivers any more.
+// Close closes all connections. The sinks of the connection deliver nothing after it.
 func (c *Connection) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -102,8 +102,8 @@ func (c *Connection) Close() error {
 
 var errClosed = errors.New("connection is closed")
 
-// acquire lends a producer. A new one is tried first, so that brokers which are away are
-// told from a delivery that takes long.
+// acquire lends a producer. It pings the broker with a new one, so that an unreachable broker
+// is not mistaken for a slow delivery.
 func (c *Connection) acquire(ctx context.Context) (*producer, error) {
 	c.mu.Lock()
 	if c.closed {
@@ -130,7 +130,7 @@ func (c *Connection) acquire(ctx context.Context) (*producer, error) {
 	return p, nil
 }
 
-// release takes a producer back, to lend it again or to close it.
+// release takes a producer back. It keeps the producer for another Deliver or closes it.
 func (c *Connection) release(p *producer, keep bool) {
 	c.mu.Lock()
 	switch {
@@ -143,7 +143,7 @@ func (c *Connection) release(p *producer, keep bool) {
 		c.mu.Unlock()
 		return
 	}
-	// Not awaited: Deliver owes its answer soon after its context is done.
+	// In the background: Deliver must return soon after its context is done.
 	c.closing.Go(p.close)
 	c.mu.Unlock()
 }

@@ -79,7 +79,7 @@ func TestNoKeyNoReplay(t *testing.T) {
 	}
 }
 
-// What fits in one request goes in one.
+// Records that fit into one request are sent in one.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	cluster := broker(t, 1)
@@ -111,8 +111,8 @@ func TestTooLargeHere(t *testing.T) {
 	}
 }
 
-// The broker refuses batches of records for one of them. The others are delivered, once
-// and in their order, although several batches are under way at a time.
+// The broker refuses a batch because of one record. The other records are delivered, once
+// and in order, although several batches are under way at a time.
 func TestRefusedByTheBroker(t *testing.T) {
 	t.Parallel()
 	poison := map[int]bool{101: true, 117: true, 118: true, 400: true, 877: true, 1100: true}
@@ -127,8 +127,8 @@ func TestRefusedByTheBroker(t *testing.T) {
 			fault.When = func(request kmsg.Request) bool { return holds(request, "poison") }
 			cluster.Fault(fault)
 			s := target(t, kafka.Options{Brokers: cluster.ListenAddrs(), MaxRecordBytes: 20_000})
-			// Brokers know the producer when the refusals come: then there are up to five
-			// batches of a partition under way.
+			// Once the broker knows the producer, up to five batches of a partition are under way
+			// at a time.
 			if got := outcomes(s.Deliver(t.Context(), batch(100, keys))); got["delivered"] != 100 {
 				t.Fatal(got)
 			}
@@ -194,7 +194,7 @@ func TestBrokerAnswers(t *testing.T) {
 			if got := len(stored(t, cluster.ListenAddrs())); got != 10*test.copies {
 				t.Errorf("%d arrived", got)
 			}
-			// And it works again.
+			// The sink works again.
 			if got := outcomes(s.Deliver(t.Context(), batch(10, oneKey))); got["delivered"] != 10 {
 				t.Errorf("afterwards got %v", got)
 			}
@@ -202,7 +202,7 @@ func TestBrokerAnswers(t *testing.T) {
 	}
 }
 
-// One partition that fails holds no other one, and of it nothing passes what failed.
+// A failed partition does not hold up the others, and in it no record overtakes the failed one.
 func TestPartitionsFailAlone(t *testing.T) {
 	t.Parallel()
 	cluster := broker(t, 8)
@@ -251,7 +251,7 @@ func TestEventThatFitsNoEnvelope(t *testing.T) {
 	}
 }
 
-// Routes share a connection: what one of them gives up or fails takes nothing from others.
+// Routes share a connection: a route that gives up or fails does not affect the others.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	cluster := broker(t, 4)

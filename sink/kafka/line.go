@@ -11,19 +11,19 @@ import (
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// line is all network connections of one producer. It knows what the client does not
-// tell: whether records left. And it does what the client cannot: hold records back, and
-// be cut, so that nothing is sent from then on whatever the client has still to retry.
+// line controls all network connections of one producer. It does three things that the client
+// does not: it records whether records were sent, it can hold records back, and it can be cut,
+// after which nothing is sent even if the client retries.
 type line struct {
 	dialer dialer
 
 	mu      sync.Mutex
-	change  *sync.Cond // of held and cutOff
+	change  *sync.Cond // held or cutOff has changed
 	open    map[net.Conn]bool
 	held    bool
 	cutOff  bool
-	left    bool  // a request with records was written, or begun, since hold
-	dialErr error // of the last dial since hold
+	left    bool  // since hold, the write of a request with records has begun
+	dialErr error // error of the last dial since hold
 }
 
 func newLine(dial dialer) *line {
@@ -50,7 +50,7 @@ func (l *line) dial(ctx context.Context, network, address string) (net.Conn, err
 	return &lineConn{conn, l}, nil
 }
 
-// hold keeps requests with records waiting until release.
+// hold makes requests with records wait until release.
 func (l *line) hold() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,8 +64,8 @@ func (l *line) release() {
 	l.change.Broadcast()
 }
 
-// cut closes all connections, lets nothing pass any more, and says whether records left
-// since hold, and why the last dial failed if it did.
+// cut closes all connections and lets no further request pass. It returns whether records
+// were sent since hold, and the error of the last dial.
 func (l *line) cut() (left bool, dialErr error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,8 +77,8 @@ func (l *line) cut() (left bool, dialErr error) {
 	return l.left, l.dialErr
 }
 
-// cause is why the last dial failed, where this host is to blame for it: the client tries again, and tells in the end that its time
-// is up. Otherwise it is err.
+// cause returns the error of the last dial if this host lacked a resource for it, else err: the client retries such a dial,
+// and reports only a timeout in the end.
 func (l *line) cause(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,8 +88,8 @@ func (l *line) cause(err error) error {
 	return err
 }
 
-// drop closes without what TLS would write as a farewell, which can block, and without
-// what the kernel has not sent yet.
+// drop closes a connection without TLS's closing message, which can block, and discards the
+// bytes that the kernel has not sent yet.
 func drop(conn net.Conn) {
 	if encrypted, ok := conn.(*tls.Conn); ok {
 		conn = encrypted.NetConn()
@@ -115,7 +115,8 @@ type lineConn struct {
 	line *line
 }
 
-// Write gets a whole request: four bytes of length, two of its kind, 0 for records.
+// Write gets one whole request: four bytes of length, then two bytes of its kind, which is 0
+// for records.
 func (c *lineConn) Write(b []byte) (int, error) {
 	records := len(b) >= 6 && binary.BigEndian.Uint16(b[4:]) == 0
 	if !c.line.pass(records) {

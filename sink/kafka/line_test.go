@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// ends are a line, its end, and what the broker at the other one reads.
+// ends returns a line, its end of a connection, and the requests that the broker reads at the other end.
 func ends(t *testing.T) (l *line, near net.Conn, read chan string) {
 	t.Helper()
 	var far net.Conn
@@ -68,7 +68,7 @@ func TestLineHoldsRecords(t *testing.T) {
 		t.Error(err)
 	}
 	if left, _ := l.cut(); !left {
-		t.Error("records left, and nobody knows")
+		t.Error("records were sent, and left is false")
 	}
 }
 

@@ -28,7 +28,7 @@ import (
 	"github.com/tidemarkhq/tidemark/sink/kafka"
 )
 
-// soon bounds what should come at once, on a machine that is busy.
+// soon limits the wait for an event that should come at once. It is long for busy machines.
 const soon = 10 * time.Second
 
 func freePort(t *testing.T) int {
@@ -54,14 +54,14 @@ func TestDownAndUp(t *testing.T) {
 		t.Fatalf("never up: got %v", got)
 	}
 	if took := time.Since(begin); took > 3*time.Second {
-		t.Errorf("took %s to find nobody", took)
+		t.Errorf("took %s to find no broker", took)
 	}
 	cluster := up()
 	if got := outcomes(s.Deliver(t.Context(), batch(5, oneKey))); got["delivered"] != 5 {
 		t.Fatalf("up: got %v", got)
 	}
 	cluster.Close()
-	// That nobody reads any more shows only after writing.
+	// Only a write shows that the broker is gone.
 	if got := outcomes(s.Deliver(t.Context(), batch(5, oneKey))); got["retry connect"]+got["unknown timeout"] != 5 {
 		t.Fatalf("down: got %v", got)
 	}
@@ -77,8 +77,8 @@ func TestDownAndUp(t *testing.T) {
 	}
 }
 
-// held is a broker that keeps produce requests and lets them go when told to. The channel
-// tells of the first one.
+// held starts a broker that holds produce requests until letGo is closed. came is closed at the
+// first one.
 func held(t *testing.T, key kmsg.Key) (cluster *kfake.Cluster, came, letGo chan struct{}) {
 	t.Helper()
 	cluster = broker(t, 1)
@@ -113,7 +113,7 @@ func TestCancelled(t *testing.T) {
 				t.Fatal("Deliver did not return")
 			}
 			close(letGo)
-			// What was not on its way when Deliver returned never comes.
+			// Records that were not sent when Deliver returned never arrive.
 			after := target(t, kafka.Options{Brokers: cluster.ListenAddrs()})
 			if got := outcomes(after.Deliver(t.Context(), batch(1, func(int) string { return "last" }))); got["delivered"] != 1 {
 				t.Fatal(got)
@@ -122,7 +122,7 @@ func TestCancelled(t *testing.T) {
 			if first < 0 || first > 200 || key != kmsg.Produce && first != 0 {
 				t.Errorf("%d arrived", first)
 			}
-			// The sink works as before.
+			// The sink still works.
 			if got := outcomes(s.Deliver(t.Context(), batch(3, keys))); got["delivered"] != 3 {
 				t.Error(got)
 			}
@@ -182,8 +182,8 @@ func (c *deafConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// The records are written, and the answer is lost: they are sent again, and the broker
-// knows them by the producer's sequence numbers.
+// The records are written and the answer is lost: the client sends them again, and the broker
+// recognizes them by the producer's sequence numbers.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	var left atomic.Int32
@@ -222,7 +222,7 @@ func TestSASL(t *testing.T) {
 					t.Errorf("detail %q", results[0].Detail)
 				}
 			}
-			// The fake broker hangs up on a wrong password, as old ones did. This is what others say.
+			// The fake broker hangs up on a wrong password, as old brokers did. This is the answer of others.
 			cluster.ControlKey(int16(kmsg.SASLAuthenticate), func(request kmsg.Request) (kmsg.Response, error, bool) {
 				answer := request.ResponseKind().(*kmsg.SASLAuthenticateResponse)
 				answer.ErrorCode = kerr.SaslAuthenticationFailed.Code
@@ -234,7 +234,7 @@ func TestSASL(t *testing.T) {
 			if got := outcomes(refused.Deliver(t.Context(), batch(1, oneKey))); got["retry not_authorized"] != 1 {
 				t.Errorf("got %v", got)
 			}
-			// Nobody logs in.
+			// Without a login.
 			results := target(t, kafka.Options{Brokers: cluster.ListenAddrs()}).Deliver(t.Context(), batch(1, oneKey))
 			if results[0].Outcome != sink.Retry {
 				t.Errorf("got %+v", results[0])
@@ -243,7 +243,7 @@ func TestSASL(t *testing.T) {
 	}
 }
 
-// A user who may log in and not write.
+// A user may log in, but not write.
 func TestACL(t *testing.T) {
 	t.Parallel()
 	cluster := broker(t, 1, kfake.EnableSASL(), kfake.EnableACLs(), kfake.User("PLAIN", "reader", "r", kfake.ACL{
@@ -284,7 +284,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// certificate is one for the name, and a file with it and its key.
+// certificate returns a certificate for the name, and a file with it and its key.
 func certificate(t *testing.T, name string) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -19,60 +19,58 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/loopback"
 )
 
-// Options say how brokers are reached. The zero value of a field is its default.
+// Options configure the connection to the brokers.
 type Options struct {
-	// Brokers are some of the cluster's, as host:port; the others are asked for.
-	// Required.
+	// Brokers are some brokers of the cluster, as host:port. The client asks these for the
+	// others. Required.
 	Brokers []string
 
 	// ClientID names this program to the brokers. Default: tidemark.
 	ClientID string
 
-	// TLS encrypts. Default: nil, nothing is encrypted.
+	// TLS encrypts the connections. Default: nil, no encryption.
 	TLS *TLS
 
-	// SASL logs in. Default: nil, nobody logs in.
+	// SASL is the login. Default: nil, no login.
 	SASL *SASL
 
-	// Insecure lets the password of SASL's plain travel to another host without TLS. Default:
-	// false, such a connection is refused when it is made, before anything is sent.
+	// Insecure allows the password of SASL's plain to travel to another host without TLS.
+	// Default: false, the sink closes such a connection before it sends anything.
 	Insecure bool
 
-	// MaxRecordBytes is the most that a record may have, with key, headers and the frame
-	// around it, before compression, and that a batch of records for one partition may
-	// have. The topic's max.message.bytes should not be lower: a batch that the broker
-	// refuses is sent again in halves, until the records that are too large stand alone.
-	// Default: 1,000,000.
+	// MaxRecordBytes is the largest size of a record, with key, headers and framing, before
+	// compression, and of a batch of records for one partition. The topic's max.message.bytes
+	// should not be lower: a batch that the broker refuses is sent again in halves, until the
+	// records that are too large are alone. Range: 1,024 to 104,857,600. Default: 1,000,000.
 	MaxRecordBytes int
 
 	// Timeout is how long a Deliver may take. Default: 30 seconds.
 	Timeout time.Duration
 }
 
-// TLS says how brokers prove who they are, and how this program does.
+// TLS configures how the brokers and this program authenticate themselves.
 type TLS struct {
-	// CAFile has the certificates, in PEM, that the brokers' must be signed by. Default:
-	// those of the system.
+	// CAFile is a PEM file with the authorities that sign the brokers' certificates.
+	// Default: those of the system.
 	CAFile string
 
-	// CertFile and KeyFile are this program's certificate and its key, in PEM. Default:
+	// CertFile and KeyFile are PEM files with this program's certificate and key. Default:
 	// none.
 	CertFile, KeyFile string
 
-	// ServerName is what the brokers' certificates must be for. Default: each broker's
-	// host.
+	// ServerName is the name that the brokers' certificates must be valid for. Default: the
+	// host of each broker.
 	ServerName string
 }
 
-// SASL is a way to log in.
+// SASL is a login.
 type SASL struct {
-	Mechanism string // plain, which shows the password on the way unless there is TLS, scram-sha-256 or scram-sha-512. Required
+	Mechanism string // plain (sends the password as it is: use TLS), scram-sha-256 or scram-sha-512. Required
 	User      string // Required
 	Password  string // Required
 }
 
-// The limits of MaxRecordBytes: below the lower one nothing fits, and the upper one is
-// what the client writes in one request.
+// The limits of MaxRecordBytes. The upper one is the largest request that the client writes.
 const (
 	leastRecordBytes = 1024
 	mostRecordBytes  = 100 << 20
@@ -105,12 +103,12 @@ func (o Options) client() ([]kgo.Opt, error) {
 		kgo.SeedBrokers(o.Brokers...),
 		kgo.ClientID(id),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.ProducerLinger(50 * time.Millisecond), // ended by the flush when all records of a Deliver wait
+		kgo.ProducerLinger(50 * time.Millisecond), // the flush ends it once all records of a Deliver are queued
 		kgo.MaxBufferedRecords(math.MaxInt32),
 		kgo.ProducerBatchMaxBytes(int32(most)),
 		kgo.BrokerMaxWriteBytes(mostRecordBytes + 1<<20),
 		kgo.UnknownTopicRetries(3),
-		kgo.RecordRetries(8), // some ten seconds of a broker that answers "not now"
+		kgo.RecordRetries(8), // some ten seconds with a broker that refuses for now
 		kgo.MetadataMinAge(250 * time.Millisecond),
 		kgo.DisableClientMetrics(),
 	}
@@ -167,7 +165,7 @@ func (o Options) dialer() (dialer, error) {
 	return (&tls.Dialer{NetDialer: plain, Config: config}).DialContext, nil
 }
 
-// inTheClear gives up connections to other hosts, whatever name or broker led there, where the password would be shown.
+// inTheClear refuses connections to other hosts if the password would travel on them without encryption.
 func (o Options) inTheClear(dial dialer) dialer {
 	if o.SASL == nil || o.SASL.Mechanism != "plain" || o.Insecure {
 		return dial

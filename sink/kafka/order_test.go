@@ -17,8 +17,8 @@ import (
 	"github.com/tidemarkhq/tidemark/sink/kafka"
 )
 
-// Whatever brokers, the network and the caller do, the events of a key arrive first in
-// their order, and what was delivered did arrive.
+// Whatever the brokers, the network and the caller do, the first arrivals of a key's events are in
+// order, and every Delivered event has arrived.
 func TestOrderUnderFaults(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -40,7 +40,7 @@ func orderUnderFaults(t *testing.T, random *rand.Rand) {
 	delivered := map[string]bool{}
 	for pass := 0; len(left) > 0; pass++ {
 		if pass > 2000 {
-			t.Fatal("no end of it")
+			t.Fatal("not everything is delivered in time")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		disturb(cluster, &lost, random)
@@ -73,7 +73,7 @@ func orderUnderFaults(t *testing.T, random *rand.Rand) {
 	}
 }
 
-// disturb makes something go wrong with a request to come.
+// disturb makes a later request go wrong.
 func disturb(cluster *kfake.Cluster, lost *atomic.Int32, random *rand.Rand) {
 	faults := []*kerr.Error{
 		kerr.TopicAuthorizationFailed, kerr.UnknownServerError, kerr.MessageTooLarge, kerr.InvalidRecord,
@@ -93,7 +93,7 @@ func disturb(cluster *kfake.Cluster, lost *atomic.Int32, random *rand.Rand) {
 	}
 }
 
-// undelivered are the deliveries to try again.
+// undelivered returns the deliveries to send again.
 func undelivered(t *testing.T, now []sink.Delivery, results []sink.Result, delivered map[string]bool) []sink.Delivery {
 	t.Helper()
 	var again []sink.Delivery

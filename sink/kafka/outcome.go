@@ -12,14 +12,14 @@ import (
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// isRefusal knows the answers that a whole batch of records gets for one of them.
+// isRefusal reports whether the broker refuses a whole batch because of one of its records.
 func isRefusal(err error) bool {
 	return errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge) ||
 		errors.Is(err, kerr.InvalidRecord) || errors.Is(err, kerr.InvalidTimestamp)
 }
 
-// failed is the result of a record that came to an error. The client gives a record up
-// without an answer of the broker only as long as it was not sent.
+// failed returns the result of a record with an error. The client gives up a record without an
+// answer of the broker only if it was not sent.
 func failed(err error) sink.Result {
 	r := sink.Result{Outcome: sink.Retry, Code: Broker, Detail: oneLine(err)}
 	var answer *kerr.Error
@@ -36,7 +36,7 @@ func failed(err error) sink.Result {
 		r.Code = NotAuthorized
 	case errors.As(err, &answer):
 	case errors.Is(err, io.EOF):
-		r.Code, r.Detail = Connect, "the broker closed the connection, as some do when the login is wrong, or TLS is: "+r.Detail
+		r.Code, r.Detail = Connect, "the broker closed the connection, perhaps because the login or the TLS settings are wrong: "+r.Detail
 	case sink.IsLocal(err):
 		r.Code, r.Local = Local, true
 	default:
@@ -45,7 +45,7 @@ func failed(err error) sink.Result {
 	return r
 }
 
-// notSent is the result of a record that never left.
+// notSent returns the result of a record that was not sent.
 func notSent(ctx context.Context, err error) sink.Result {
 	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		code, detail := ended(ctx)
@@ -56,7 +56,7 @@ func notSent(ctx context.Context, err error) sink.Result {
 	return r
 }
 
-// unanswered is the result of a record that may have arrived.
+// unanswered returns the result of a record that may have arrived.
 func unanswered(ctx context.Context, err error) sink.Result {
 	if ctx.Err() == nil {
 		r := failed(err)
@@ -77,7 +77,7 @@ func ended(ctx context.Context) (code, detail string) {
 // mostDetail is in bytes.
 const mostDetail = 500
 
-// oneLine is what the error says, on a line that is not too long.
+// oneLine returns the text of the error as one line of at most mostDetail bytes.
 func oneLine(err error) string {
 	text := oneline.Clean(err.Error())
 	if len(text) > mostDetail {

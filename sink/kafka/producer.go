@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// producer is a client that one Deliver has for itself.
+// producer is a client that serves one Deliver at a time.
 type producer struct {
 	client *kgo.Client
 	line   *line
@@ -35,19 +35,19 @@ func (p *producer) close() {
 	p.client.Close()
 }
 
-// record is a delivery as the client has it. It is its Kafka record's context, by which
+// record is a delivery in the client. It is also the context of its Kafka record, through which
 // the client's callbacks find it.
 type record struct {
 	kafka    kgo.Record
 	position int // in the batch
 	round    *round
-	placed   bool // it waits in its partition
+	placed   bool // the client has queued it for its partition
 	answered bool
-	err      error // of the answer
+	err      error // the answer's error
 }
 
-// A context that is never done. The client asks it even after the last answer, when the
-// record may serve another delivery: so these look at no field.
+// record implements a context that is never done. The client calls these methods even after the
+// last answer, when the record may serve another delivery: so they read no field.
 
 func (*record) Deadline() (time.Time, bool) { return time.Time{}, false }
 
@@ -57,10 +57,10 @@ func (*record) Err() error { return nil }
 
 func (*record) Value(any) any { return nil }
 
-// round is one sending of records.
+// round is one call of send.
 type round struct {
 	settling atomic.Int64  // records that are neither placed nor answered
-	settled  chan struct{} // closed when there is none
+	settled  chan struct{} // closed when settling is 0
 
 	mu       sync.Mutex
 	sending  bool
@@ -68,7 +68,7 @@ type round struct {
 	tooEarly error // a record failed before anything was sent
 }
 
-// OnProduceRecordPartitioned is called by the client when a record waits in its partition.
+// OnProduceRecordPartitioned is called by the client when it has queued a record for its partition.
 func (p *producer) OnProduceRecordPartitioned(kafka *kgo.Record, _ int32) {
 	r := kafka.Context.(*record)
 	r.placed = true
@@ -102,14 +102,13 @@ func (r *round) answer(kafka *kgo.Record, err error) {
 
 var errTooLarge = errors.New("larger than max record bytes")
 
-// send sends the records and waits for all answers. An error says that it gave up: records
-// without an answer left if left is true, and did not otherwise, and the producer must be
-// closed.
+// send sends the records and waits for all answers. On an error it has given up: then left says
+// whether the records without an answer may have been sent, and the caller must close the producer.
 //
-// A partition's records fail together, those that were sent with all that wait behind
-// them, and the broker takes no later ones by their sequence numbers. One that joins them
-// when they have failed would be sent, though, and overtake them. So the line holds what
-// the client sends until all are placed and none has failed.
+// When a record fails, all records of its partition that are queued behind it fail with it, and the
+// broker's check of sequence numbers refuses later ones. But a record that is queued after the
+// failure would be sent, and overtake them. So the line holds all requests until all records are
+// placed and none has failed.
 func (p *producer) send(ctx context.Context, records []*record) (left bool, err error) {
 	r := &round{settled: make(chan struct{})}
 	r.settling.Store(int64(len(records)))
@@ -130,9 +129,8 @@ func (p *producer) send(ctx context.Context, records []*record) (left bool, err 
 	return false, nil
 }
 
-// place waits until all records are placed. What failed before the last of them was is
-// known then: answers come one after the other, and the one to a record without topic
-// comes after them.
+// place waits until all records are placed or have failed. It then sends a record without topic, which
+// fails at once: answers come one after the other, so its answer comes after all earlier failures.
 func (r *round) place(ctx context.Context, client *kgo.Client) error {
 	answered := make(chan struct{})
 	select {
@@ -148,7 +146,7 @@ func (r *round) place(ctx context.Context, client *kgo.Client) error {
 	return r.tooEarly
 }
 
-// giveUp takes no answers any more, and lets nothing more leave.
+// giveUp ignores further answers and lets no further request pass.
 func (p *producer) giveUp(r *round, why error) (left bool, err error) {
 	left, dialErr := p.line.cut()
 	r.mu.Lock()

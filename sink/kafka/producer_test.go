@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// A record that failed before the last one was placed: those behind it in its partition
+// A round stops if a record fails before the last one is placed: later records of its partition
 // would overtake it.
 func TestRoundStopsAtAnEarlyFailure(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const topic = "events"
 
-// broker is a cluster of one broker whose topic has so many partitions.
+// broker starts a cluster of one broker with a topic of so many partitions.
 func broker(t testing.TB, partitions int32, options ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
 	cluster, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.SeedTopics(partitions, topic)}, options...)...)
@@ -56,7 +56,7 @@ func target(t testing.TB, o kafka.Options) *kafka.Sink {
 	return s
 }
 
-// delivery is one with the number, of the key, with so many bytes that do not compress.
+// delivery makes a delivery with this number and key, and a payload of size bytes that does not compress.
 func delivery(n int, key string, size int) sink.Delivery {
 	noise := make([]byte, size)
 	state := uint32(n + 1)
@@ -72,7 +72,7 @@ func delivery(n int, key string, size int) sink.Delivery {
 
 func id(n int) string { return fmt.Sprintf("0199f3a2-7c1e-7d4a-9b1f-%012d", n) }
 
-// batch are deliveries numbered from 1, with key by their number.
+// batch makes deliveries numbered from 1. key returns the key for a number.
 func batch(size int, key func(n int) string) []sink.Delivery {
 	var list []sink.Delivery
 	for n := 1; n <= size; n++ {
@@ -85,7 +85,7 @@ func oneKey(int) string { return "k" }
 
 func keys(n int) string { return fmt.Sprintf("k%d", n%7) }
 
-// outcomes says what came of how many, as in "9 delivered, 1 permanent too_large".
+// outcomes counts the results by outcome and code, as in "9 delivered, 1 permanent too_large".
 func outcomes(results []sink.Result) map[string]int {
 	got := map[string]int{}
 	for _, r := range results {
@@ -98,7 +98,7 @@ func outcomes(results []sink.Result) map[string]int {
 	return got
 }
 
-// stored are the records of the topic, partition by partition.
+// stored returns the records of the topic, partition by partition.
 func stored(t testing.TB, addresses []string) []*kgo.Record {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -135,7 +135,7 @@ func header(r *kgo.Record, name string) string {
 	return ""
 }
 
-// arrived are the ids of the records, in their order.
+// arrived returns the ids of the records, in order.
 func arrived(records []*kgo.Record) []string {
 	var ids []string
 	for _, r := range records {
@@ -144,14 +144,14 @@ func arrived(records []*kgo.Record) []string {
 	return ids
 }
 
-// number is the one that the delivery was made with.
+// number returns the number of the record's delivery.
 func number(r *kgo.Record) int {
 	id := header(r, "tidemark-event-id")
 	n, _ := strconv.Atoi(id[strings.LastIndex(id, "-")+1:])
 	return n
 }
 
-// holds says whether a produce request has the text in it.
+// holds reports whether a produce request contains the text.
 func holds(request kmsg.Request, text string) bool {
 	for _, topic := range request.(*kmsg.ProduceRequest).Topics {
 		for _, partition := range topic.Partitions {

@@ -12,8 +12,8 @@ import (
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// Sink delivers to one topic. The key of an event is the key of its record, and decides
-// over the partition as in Kafka's own clients; records without key go where few wait.
+// Sink delivers to one topic. The key of an event is the key of its record and selects the
+// partition as in Kafka's own clients. A record without key goes to a partition with few waiting.
 type Sink struct {
 	connection *Connection
 	topic      string
@@ -24,8 +24,8 @@ var _ sink.Sink = (*Sink)(nil)
 
 var topicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 
-// Sink delivers to the topic, in the format. It shares the connection, and its Close
-// leaves that open.
+// Sink returns a sink that delivers to the topic, in the format. It shares the connection; its
+// Close leaves the connection open.
 func (c *Connection) Sink(topic string, format sink.Format) (*Sink, error) {
 	format, err := sink.ParseFormat(string(format))
 	if err != nil {
@@ -49,8 +49,8 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Result
 	ctx, cancel := context.WithTimeout(ctx, s.connection.timeout)
 	defer cancel()
 
-	room := rooms.Get().(*room)
-	records := room.records(s, batch, results)
+	memory := scratches.Get().(*scratch)
+	records := memory.records(s, batch, results)
 	p, err := s.connection.acquire(ctx)
 	if err != nil {
 		giveBack(records, results, notSent(ctx, err))
@@ -59,17 +59,17 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Result
 	healthy, gaveUp := deliver(ctx, p, records, results)
 	s.connection.release(p, healthy)
 	if !gaveUp {
-		room.clear()
-		rooms.Put(room)
+		memory.clear()
+		scratches.Put(memory)
 	}
 	return results
 }
 
-// deliver sends the records in rounds. A batch of records that the broker refuses because
-// of one of them is sent again in halves, in order, until the one stands alone.
+// deliver sends the records in rounds. If the broker refuses a batch of records because of one of
+// them, deliver sends the batch again in halves, in order, until that record is alone.
 func deliver(ctx context.Context, p *producer, records []*record, results []sink.Result) (healthy, gaveUp bool) {
 	healthy = true
-	held := map[int32]sink.Result{} // partitions in which a record came to nothing
+	held := map[int32]sink.Result{} // by partition: the result of a record that failed there
 	for groups := [][]*record{records}; len(groups) > 0; {
 		group := pass(groups[0], held, results)
 		groups = groups[1:]
@@ -112,8 +112,8 @@ func deliver(ctx context.Context, p *producer, records []*record, results []sink
 	return healthy, false
 }
 
-// pass is the group without the records of partitions in which an earlier one came to
-// nothing: they would overtake it.
+// pass returns the group without the records of partitions in which an earlier record failed: they
+// would overtake it.
 func pass(group []*record, held map[int32]sink.Result, results []sink.Result) []*record {
 	if len(held) == 0 {
 		return group
@@ -136,21 +136,21 @@ func giveBack(records []*record, results []sink.Result, why sink.Result) {
 	}
 }
 
-// room is the memory of one Deliver. Another one gets it only when the client has answered
-// everything, since then it reads no record any more.
-type room struct {
+// scratch is the memory of one Deliver. It is reused only if the client has answered all records:
+// until then the client may still read them.
+type scratch struct {
 	buffer  []byte
 	headers []kgo.RecordHeader
 	all     []record
 	list    []*record
 }
 
-var rooms = sync.Pool{New: func() any { return new(room) }}
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// mostKept is the largest buffer that waits for another Deliver.
+// mostKept is the size of the largest buffer that is kept for reuse.
 const mostKept = 8 << 20
 
-func (m *room) clear() {
+func (m *scratch) clear() {
 	if cap(m.buffer) > mostKept {
 		m.buffer = nil
 	}
@@ -163,9 +163,8 @@ func (m *room) clear() {
 	m.list = m.list[:0]
 }
 
-// records puts the batch into records. A delivery that cannot be put into one has its
-// result.
-func (m *room) records(s *Sink, batch []sink.Delivery, results []sink.Result) []*record {
+// records encodes the batch as records. It answers a delivery that cannot be encoded.
+func (m *scratch) records(s *Sink, batch []sink.Delivery, results []sink.Result) []*record {
 	if cap(m.all) < len(batch) {
 		m.all = make([]record, 0, len(batch))
 	}
@@ -189,8 +188,8 @@ func (m *room) records(s *Sink, batch []sink.Delivery, results []sink.Result) []
 	return m.list
 }
 
-// head is the record's headers: those of the CloudEvents binding for Kafka, and ours.
-func (m *room) head(format sink.Format, d *sink.Delivery, encoded sink.Encoded) []kgo.RecordHeader {
+// head returns the record's headers: those of the CloudEvents binding for Kafka, and Tidemark's.
+func (m *scratch) head(format sink.Format, d *sink.Delivery, encoded sink.Encoded) []kgo.RecordHeader {
 	start := len(m.headers)
 	add := func(name, value string) {
 		m.headers = append(m.headers, kgo.RecordHeader{Key: name, Value: m.text(value)})
@@ -217,7 +216,7 @@ func (m *room) head(format sink.Format, d *sink.Delivery, encoded sink.Encoded) 
 	return m.headers[start:len(m.headers):len(m.headers)]
 }
 
-func (m *room) text(s string) []byte {
+func (m *scratch) text(s string) []byte {
 	start := len(m.buffer)
 	m.buffer = append(m.buffer, s...)
 	return m.buffer[start:len(m.buffer):len(m.buffer)]
@@ -225,7 +224,7 @@ func (m *room) text(s string) []byte {
 
 var attributeHeaders sync.Map
 
-// attributeHeader is "ce_" and the name, made once for each of the few names.
+// attributeHeader returns "ce_" and the name. It allocates each name only once.
 func attributeHeader(name string) string {
 	if known, ok := attributeHeaders.Load(name); ok {
 		return known.(string)

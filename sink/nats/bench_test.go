@@ -9,8 +9,8 @@ import (
 	tidemarknats "github.com/tidemarkhq/tidemark/sink/nats"
 )
 
-// BenchmarkDeliver reports messages a second into a stream in memory, of a server in this
-// process, that looks for no duplicates but in the last moment.
+// BenchmarkDeliver reports messages per second into a stream in memory, of a server in this
+// process, with a very short duplicate window.
 func BenchmarkDeliver(b *testing.B) {
 	s := start(b, nil)
 	stream(b, client(b, s), func(c *jetstream.StreamConfig) {

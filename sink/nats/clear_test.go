@@ -2,7 +2,7 @@ package nats
 
 import "testing"
 
-// A password that is shown on the way stays on this host, whatever server the cluster names.
+// An unencrypted password never leaves this host, whatever server the cluster names.
 func TestPlainPasswordStaysHere(t *testing.T) {
 	t.Parallel()
 	plain, encrypted := []string{"nats://a"}, []string{"tls://a", "tls://b"}
@@ -28,6 +28,6 @@ func TestPlainPasswordStaysHere(t *testing.T) {
 	}
 	defer func() { _ = c.Close() }()
 	if !c.dialer.hereOnly {
-		t.Error("the dialer does not look")
+		t.Error("the dialer does not check the address")
 	}
 }

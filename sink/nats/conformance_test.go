@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 			Open:    func() (sink.Sink, error) { return open(p.url()) },
 			Arrived: func() []tidemarktest.Arrival { return arrivals(t, into) },
 			Behave: func(how tidemarktest.Behaviour, ids ...string) bool {
-				if len(ids) > 0 || how == tidemarktest.TargetIsGone { // a stream is the same to all
+				if len(ids) > 0 || how == tidemarktest.TargetIsGone { // a stream treats all events alike
 					return false
 				}
 				stream(t, js, func(c *jetstream.StreamConfig) {
@@ -42,7 +42,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// alone is a sink that closes its connection too.
+// alone is a sink whose Close also closes its connection.
 type alone struct {
 	*tidemarknats.Sink
 	connection *tidemarknats.Connection

@@ -36,7 +36,7 @@ func portOf(t *testing.T, address string) int {
 	return n
 }
 
-// userKey is a user's public key, and a file with its seed.
+// userKey returns a user's public key, and a file with its seed.
 func userKey(t *testing.T) (public, file string) {
 	t.Helper()
 	pair, err := nkeys.CreateUser()
@@ -109,7 +109,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// The server drops what may not be published, and says so to nobody in particular.
+// The server drops a message that may not be published, and reports it only as an error of the connection.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	for want, permissions := range map[string]*server.Permissions{
@@ -176,7 +176,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// certificate is one for the name, and a file with it and its key.
+// certificate returns a certificate for the name, and a file with it and its key.
 func certificate(t *testing.T, name string) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -215,15 +215,15 @@ func TestDialRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := []string{"nats://nats.example.com:4222"}
-	const oneLogin = `there is more than one way to log in: use a credentials file, an nkey file, a token, or a user with a password`
+	const oneLogin = `more than one way to log in is set: use a credentials file, an nkey file, a token, or a user with a password`
 	for want, o := range map[string]tidemarknats.Options{
 		`servers are missing`: {},
-		`server 2 must be nats://host:port or tls://host:port`:                  {Servers: []string{one[0], "u:s3cret@a"}},
-		`server 1 must be nats://host:port or tls://host:port`:                  {Servers: []string{"http://a:1"}},
-		`server a:1 holds a name or a password, which have fields of their own`: {Servers: []string{"nats://u:s3cret@a:1"}},
-		`timeout is -1s, must not be negative`:                                  {Servers: one, Timeout: -time.Second},
-		`inbox prefix "a.*" must have no wildcards, "*" and ">"`:                {Servers: one, InboxPrefix: "a.*"},
-		`a user and a password go together, and one of them is missing`:         {Servers: one, User: "u"},
+		`server 2 must be nats://host:port or tls://host:port`:                     {Servers: []string{one[0], "u:s3cret@a"}},
+		`server 1 must be nats://host:port or tls://host:port`:                     {Servers: []string{"http://a:1"}},
+		`server a:1 contains a user or a password: put them into their own fields`: {Servers: []string{"nats://u:s3cret@a:1"}},
+		`timeout is -1s, must not be negative`:                                     {Servers: one, Timeout: -time.Second},
+		`inbox prefix "a.*" must have no wildcards, "*" and ">"`:                   {Servers: one, InboxPrefix: "a.*"},
+		`a user and a password go together, and one of them is missing`:            {Servers: one, User: "u"},
 		oneLogin: {Servers: one, User: "u", Password: "s3cret", Token: "s3cret"},
 		`credentials: open ` + file + `.not: no such file or directory`:          {Servers: one, CredentialsFile: file + ".not"},
 		`nkey: nkeys: no nkey seed found`:                                        {Servers: one, NKeyFile: file},

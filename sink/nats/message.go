@@ -11,7 +11,7 @@ import (
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// plain says what keeps text from being one subject.
+// plain returns an error if text is not the name of a single subject.
 func plain(text string) error {
 	switch {
 	case text == "" || len(text) > 255:
@@ -28,8 +28,8 @@ func plain(text string) error {
 	return nil
 }
 
-// message is the delivery as it is published: its headers are those of the CloudEvents
-// binding for NATS, the one by which a stream knows a message again, and ours.
+// message returns the message for a delivery. Its headers are those of the CloudEvents binding for
+// NATS, Nats-Msg-Id, by which a stream recognizes a duplicate, and Tidemark's.
 func (s *Sink) message(d *sink.Delivery) (*nats.Msg, error) {
 	encoded, err := sink.Encode(s.format, *d)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Sink) message(d *sink.Delivery) (*nats.Msg, error) {
 	return &nats.Msg{Subject: s.subject, Header: h, Data: encoded.Body}, nil
 }
 
-// percent encodes as the CloudEvents binding for HTTP says, which the one for NATS goes by.
+// percent encodes a value as the CloudEvents binding for HTTP requires, which that for NATS refers to.
 func percent(s string) string {
 	keep := func(c byte) bool { return c > ' ' && c <= '~' && c != '"' && c != '%' }
 	i := 0

@@ -16,15 +16,15 @@ import (
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// The codes of results. All but the first two come with Retry; no_stream, not_authorized,
-// connect, timeout and cancelled with Unknown too.
+// The codes of results. The first two come with Permanent, the others with Retry; no_stream,
+// not_authorized, connect, timeout and cancelled also come with Unknown.
 const (
-	TooLarge     = "too_large"     // for the server or for the stream
-	InvalidEvent = "invalid_event" // it fits in no envelope
+	TooLarge     = "too_large"     // the message exceeds a limit of the server or of the stream
+	InvalidEvent = "invalid_event" // the event cannot be encoded
 
 	NoStream      = "no_stream" // no stream takes the subject, or JetStream is off
 	StreamFull    = "stream_full"
-	NotAuthorized = "not_authorized" // to publish to the subject, or to log in at all
+	NotAuthorized = "not_authorized" // the user may not log in, or not publish to the subject
 	Connect       = "connect"        // no server can be reached, or the connection broke
 	Server        = "server"         // any other answer of the server
 	Local         = sink.CodeLocal
@@ -32,19 +32,19 @@ const (
 	Cancelled     = "cancelled"
 )
 
-// Connection is what sinks of the same servers share. It comes back by itself.
+// Connection is shared by the sinks of the same servers. It reconnects by itself.
 type Connection struct {
 	conn    *nats.Conn
 	timeout time.Duration
 	dialer  *dialer
 
 	mu     sync.Mutex
-	down   error // why there is no connection
+	down   error // why the connection is down
 	active map[*call]bool
 }
 
-// Dial checks the options, reads the files they name and begins to connect. A server that
-// is down keeps nobody from starting. See [Connection.Ping].
+// Dial checks the options, reads the files that they name and begins to connect in the background,
+// so a program can start while the servers are down. See [Connection.Ping].
 func Dial(o Options) (*Connection, error) {
 	return dialWith(o, net.Dialer{Timeout: 5 * time.Second})
 }
@@ -64,7 +64,7 @@ func dialWith(o Options, d net.Dialer) (*Connection, error) {
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(500*time.Millisecond),
-		nats.ReconnectBufSize(-1), // what waits for a connection would be sent after Deliver returned
+		nats.ReconnectBufSize(-1), // no buffer: its messages would be sent after Deliver has returned
 		nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { c.isDown(err) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { c.isDown(err) }),
@@ -78,9 +78,9 @@ func dialWith(o Options, d net.Dialer) (*Connection, error) {
 	return c, nil
 }
 
-// Ping waits for an answer of the server.
+// Ping waits for a connection and an answer of the server, at most Options.Timeout.
 func (c *Connection) Ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout) // a flush asks for a deadline
+	ctx, cancel := context.WithTimeout(ctx, c.timeout) // FlushWithContext requires a deadline
 	defer cancel()
 	if err := c.up(ctx); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (c *Connection) Ping(ctx context.Context) error {
 	return c.conn.FlushWithContext(ctx)
 }
 
-// Close closes the connection. No sink of it delivers any more.
+// Close closes the connection. Its sinks deliver nothing after it.
 func (c *Connection) Close() error {
 	c.conn.Close()
 	return nil
@@ -100,7 +100,7 @@ func (c *Connection) isDown(err error) {
 	c.down = err
 }
 
-// failed hears of what no answer is given to: a permission that is missing.
+// failed receives errors that the server reports outside of answers, such as a missing permission.
 func (c *Connection) failed(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,17 +120,17 @@ func isLogin(err error) bool {
 		errors.Is(err, nats.ErrAuthRevoked) || errors.Is(err, nats.ErrAccountAuthExpired)
 }
 
-// patience is how long a Deliver waits for a connection that is away. A server that
-// restarts should cost no attempt.
-const patience = 2 * time.Second
+// connectWait is how long a Deliver waits for a connection that is down. The restart of a server
+// should cost no attempt.
+const connectWait = 2 * time.Second
 
 var errAway = errors.New("no server is connected")
 
-// up waits until there is a connection. The error says why there is none.
+// up waits for a connection. Its error says why the connection is down.
 func (c *Connection) up(ctx context.Context) error {
 	status := c.conn.StatusChanged(nats.CONNECTED, nats.CLOSED)
 	defer c.conn.RemoveStatusListener(status)
-	limit := time.NewTimer(patience)
+	limit := time.NewTimer(connectWait)
 	defer limit.Stop()
 	for !c.conn.IsConnected() {
 		if c.conn.IsClosed() {
@@ -152,16 +152,16 @@ func (c *Connection) up(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// dialer keeps the network connection, to break it.
+// dialer keeps the latest network connection, so that breakConn can break it.
 type dialer struct {
 	net.Dialer
-	hereOnly bool // no connection to another host
+	hereOnly bool // refuse connections to other hosts
 
 	mu   sync.Mutex
 	last net.Conn
 }
 
-// Dial is what the client calls.
+// Dial is called by the client.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	conn, err := d.Dialer.Dial(network, address)
 	if err == nil && d.hereOnly {
@@ -175,7 +175,7 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	return conn, err
 }
 
-// breakConn frees who is stuck in writing. What was not sent yet is dropped.
+// breakConn closes the connection and so ends a write that hangs. Unsent bytes are dropped.
 func (d *dialer) breakConn() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -188,8 +188,8 @@ func (d *dialer) breakConn() {
 // call is a Deliver under way.
 type call struct {
 	subject, inbox string
-	publish        chan error // the subject may not be published to
-	answers        chan error // the inbox may not be read
+	publish        chan error // the user may not publish to the subject
+	answers        chan error // the user may not subscribe to the inbox
 }
 
 func (c *Connection) begin(subject string) *call {
@@ -206,7 +206,7 @@ func (c *Connection) end(k *call) {
 	delete(c.active, k)
 }
 
-// hear finds the subject that the server names between quotes.
+// hear passes on a permission error if the subject that it quotes is one of this call.
 func (k *call) hear(err error) {
 	to := k.publish
 	switch text := err.Error(); {

@@ -74,7 +74,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// An event that comes again is one message, and delivered.
+// A repeated event is Delivered, and stored as one message.
 func TestDuplicates(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -111,7 +111,7 @@ func TestNoStream(t *testing.T) {
 	}
 }
 
-// A service that answers on the subject is no stream.
+// An answer from another service on the subject is not that of a stream.
 func TestOtherAnswers(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]string{"text": "thanks", "nothing": "", "no stream": `{"seq": 1}`, "no object": `[]`} {
@@ -283,7 +283,7 @@ func TestTimeoutAndCancel(t *testing.T) {
 	}
 }
 
-// A server that reads no more holds nobody up.
+// A server that stops reading does not hold up Deliver.
 func TestServerThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -14,50 +14,50 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Options say how servers are reached. The zero value of a field is its default.
+// Options configure the connection to the servers.
 type Options struct {
-	// Servers are some of the cluster's, as nats://host:port or tls://host:port; the others
-	// are told by them. A name or a password stands in the fields below, not here. Required.
+	// Servers are some servers of the cluster, as nats://host:port or tls://host:port. The client
+	// asks these for the others. They must not contain a user or a password. Required.
 	Servers []string
 
 	// Name names this program to the servers. Default: tidemark.
 	Name string
 
-	// At most one way to log in is used: a credentials file, a file with the seed of an
-	// nkey, a token, or a user with a password. Default: none.
+	// The login: a credentials file, a file with the seed of an nkey, a token, or a user with a
+	// password. Set at most one of them. Default: no login.
 	CredentialsFile string
 	NKeyFile        string
 	Token           string
 	User, Password  string
 
-	// TLS encrypts also where a server does not ask for it. Default: nil, with tls://
-	// against the certificates of the system.
+	// TLS requires encryption, even if a server does not ask for it. Default: nil; then a tls://
+	// server is encrypted and verified with the authorities of the system.
 	TLS *TLS
 
-	// Insecure lets a password or a token travel to another host without TLS. Default:
-	// false, such a connection is refused when it is made, before anything is sent.
+	// Insecure allows a password or a token to travel to another host without TLS. Default:
+	// false, the sink closes such a connection before it sends anything.
 	Insecure bool
 
-	// InboxPrefix is what the subjects begin with that answers come to: the user must be
-	// permitted to subscribe to them. Default: _INBOX.
+	// InboxPrefix begins the subjects of the answers. The user must be permitted to subscribe to
+	// them. Default: _INBOX.
 	InboxPrefix string
 
 	// Timeout is how long a Deliver may take. Default: 30 seconds.
 	Timeout time.Duration
 }
 
-// TLS says how servers prove who they are, and how this program does.
+// TLS configures how the servers and this program authenticate themselves.
 type TLS struct {
-	// CAFile has the certificates, in PEM, that the servers' must be signed by. Default:
-	// those of the system.
+	// CAFile is a PEM file with the authorities that sign the servers' certificates.
+	// Default: those of the system.
 	CAFile string
 
-	// CertFile and KeyFile are this program's certificate and its key, in PEM. Default:
+	// CertFile and KeyFile are PEM files with this program's certificate and key. Default:
 	// none.
 	CertFile, KeyFile string
 
-	// ServerName is what the servers' certificates must be for. Default: each server's
-	// host.
+	// ServerName is the name that the servers' certificates must be valid for. Default: the
+	// host of each server.
 	ServerName string
 }
 
@@ -71,7 +71,7 @@ func (o Options) client() ([]nats.Option, error) {
 			return nil, fmt.Errorf("server %d must be nats://host:port or tls://host:port", i+1) // it may hold a password
 		}
 		if u.User != nil {
-			return nil, fmt.Errorf("server %s holds a name or a password, which have fields of their own", u.Host)
+			return nil, fmt.Errorf("server %s contains a user or a password: put them into their own fields", u.Host)
 		}
 	}
 	if o.Timeout < 0 {
@@ -127,7 +127,7 @@ func (o Options) login() ([]nats.Option, error) {
 		login = append(login, nats.UserInfo(o.User, o.Password))
 	}
 	if len(login) > 1 {
-		return nil, errors.New("there is more than one way to log in: use a credentials file, an nkey file, a token, or a user with a password")
+		return nil, errors.New("more than one way to log in is set: use a credentials file, an nkey file, a token, or a user with a password")
 	}
 	return login, nil
 }
@@ -157,7 +157,7 @@ func (t TLS) config() (*tls.Config, error) {
 	return config, nil
 }
 
-// showsPassword: whoever listens on the way learns what the program logs in with.
+// showsPassword reports whether the login would travel without encryption, and Insecure does not allow that.
 func (o Options) showsPassword() bool {
 	return (o.Password != "" || o.Token != "") && o.TLS == nil && !o.Insecure &&
 		!slices.ContainsFunc(o.Servers, func(server string) bool { return strings.HasPrefix(server, "tls:") })

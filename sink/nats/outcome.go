@@ -12,19 +12,19 @@ import (
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// The server's numbers of errors that are told apart here.
+// Error codes of the server.
 const (
 	messageTooLarge       = 10054
 	headerTooLarge        = 10097
 	insufficientResources = 10023
 	storageExceeded       = 10047
 	memoryExceeded        = 10028
-	storeFailed           = 10077 // a limit of the stream, which takes nothing in place of what it has
+	storeFailed           = 10077 // the stream is full and keeps its old messages
 	jetStreamOff          = 10076
 	jetStreamOffAccount   = 10039
 )
 
-// answered reads an answer. One for a duplicate has the stream's name too.
+// answered turns an answer into a result. The answer for a duplicate also names the stream.
 func answered(m *nats.Msg) sink.Result {
 	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
 		return sink.Result{Outcome: sink.Retry, Code: NoStream, Detail: "no stream takes the subject"}
@@ -41,8 +41,8 @@ func answered(m *nats.Msg) sink.Result {
 	case err == nil && answer.Error != nil:
 		return refused(answer.Error.Number, oneLine(errors.New(answer.Error.Description)))
 	case err != nil || answer.Stream == "":
-		// The stream's answer may come behind it.
-		return sink.Result{Outcome: sink.Unknown, Code: NoStream, Detail: "the answer is from something that is no stream"}
+		// A stream may still answer after it.
+		return sink.Result{Outcome: sink.Unknown, Code: NoStream, Detail: "the answer does not come from a stream"}
 	}
 	return sink.Result{Outcome: sink.Delivered}
 }
@@ -60,7 +60,7 @@ func refused(number int, detail string) sink.Result {
 	return r
 }
 
-// notSent is the result of a message that never left.
+// notSent returns the result of a message that was not sent.
 func notSent(ctx context.Context, err error) sink.Result {
 	switch {
 	case sink.IsLocal(err):
@@ -86,7 +86,7 @@ func ended(ctx context.Context) (code, detail string) {
 // mostDetail is in bytes.
 const mostDetail = 500
 
-// oneLine is what the error says, on a line that is not too long.
+// oneLine returns the text of the error as one line of at most mostDetail bytes.
 func oneLine(err error) string {
 	text := oneline.Clean(err.Error())
 	if len(text) > mostDetail {

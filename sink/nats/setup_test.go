@@ -24,10 +24,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const subject = "shop.events"
 
-// soon bounds what should come at once, on a machine that is busy.
+// soon limits the wait for an event that should come at once. It is long for busy machines.
 const soon = 10 * time.Second
 
-// start is a server with JetStream, and without a stream.
+// start starts a server with JetStream and without streams.
 func start(t testing.TB, change func(*server.Options)) *server.Server {
 	t.Helper()
 	o := &server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true}
@@ -49,7 +49,7 @@ func start(t testing.TB, change func(*server.Options)) *server.Server {
 	return s
 }
 
-// client is a plain one, beside the sink.
+// client returns a plain client, next to the sink.
 func client(t testing.TB, s *server.Server, options ...nats.Option) jetstream.JetStream {
 	t.Helper()
 	conn, err := nats.Connect(s.ClientURL(), options...)
@@ -113,7 +113,7 @@ func batch(from, size int) []sink.Delivery {
 	return list
 }
 
-// outcomes says what came of how many, as in "9 delivered, 1 permanent too_large".
+// outcomes counts the results by outcome and code, as in "9 delivered, 1 permanent too_large".
 func outcomes(results []sink.Result) map[string]int {
 	got := map[string]int{}
 	for _, r := range results {
@@ -126,7 +126,7 @@ func outcomes(results []sink.Result) map[string]int {
 	return got
 }
 
-// stored are the messages of the stream.
+// stored returns the messages of the stream.
 func stored(t testing.TB, s jetstream.Stream) []jetstream.Msg {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -166,9 +166,9 @@ type proxy struct {
 	mu     sync.Mutex
 	wait   *sync.Cond
 	ended  bool
-	hang   bool // keeps what the server says
+	hang   bool // holds back the server's answers
 	lose   bool // hangs up when the server answers a message
-	deaf   bool // keeps what the client says
+	deaf   bool // holds back the client's requests
 	toEnd  map[net.Conn]bool
 	active sync.WaitGroup
 }
@@ -236,7 +236,7 @@ func (p *proxy) copy(to, from net.Conn, pass func([]byte) bool) {
 	}
 }
 
-// pass waits as long as it is to be kept.
+// pass waits while *keep is true.
 func (p *proxy) pass(keep *bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// Sink delivers to one subject, which a stream must take. The stream knows an event that
-// comes again within its window for duplicates, by the event's id.
+// Sink delivers to one subject of a JetStream stream. Within its duplicate window the stream
+// recognizes a repeated event by the event's id.
 type Sink struct {
 	connection *Connection
 	subject    string
@@ -24,8 +24,8 @@ type Sink struct {
 
 var _ sink.Sink = (*Sink)(nil)
 
-// Sink delivers to the subject, in the format. It shares the connection, and its Close
-// leaves that open.
+// Sink returns a sink that delivers to the subject, in the format. It shares the connection; its
+// Close leaves the connection open.
 func (c *Connection) Sink(subject string, format sink.Format) (*Sink, error) {
 	format, err := sink.ParseFormat(string(format))
 	if err != nil {
@@ -37,8 +37,8 @@ func (c *Connection) Sink(subject string, format sink.Format) (*Sink, error) {
 	return &Sink{connection: c, subject: subject, format: format}, nil
 }
 
-// Limits is part of [sink.Sink]. Messages follow each other without waiting, and a stream
-// that refuses one, since it is full, may take the next: so no order is kept.
+// Limits is part of [sink.Sink]. The sink keeps no order: it sends messages without waiting for
+// answers, and a stream that refuses one because it is full may accept the next.
 func (s *Sink) Limits() sink.Limits { return sink.Limits{Batch: 1000} }
 
 // Close is part of [sink.Sink].
@@ -62,7 +62,7 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Result
 	}
 	call := s.connection.begin(s.subject)
 	defer s.connection.end(call)
-	// Room for all answers: none is dropped, and nobody waits to hand one over.
+	// The channel has space for all answers, so the client never blocks on it and drops none.
 	answers := make(chan *nats.Msg, len(batch))
 	status := s.connection.conn.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
 	defer s.connection.conn.RemoveStatusListener(status)
@@ -71,7 +71,7 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Result
 		fill(results, notSent(ctx, err))
 		return results
 	}
-	defer func() { _ = inbox.Unsubscribe() }() // fails where the connection is gone
+	defer func() { _ = inbox.Unsubscribe() }() // fails if the connection is gone
 
 	waiting := s.publish(ctx, call, messages, results)
 	why := call.collect(ctx, answers, status, waiting, results)
@@ -79,7 +79,7 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Result
 	return results
 }
 
-// fill answers those without an answer.
+// fill sets the results that are still missing.
 func fill(results []sink.Result, with sink.Result) {
 	for i := range results {
 		if results[i].Outcome == 0 {
@@ -88,12 +88,13 @@ func fill(results []sink.Result, with sink.Result) {
 	}
 }
 
-// grace is how long a publish may still take when the time is up.
+// grace is how long a publish may still take after ctx is done.
 const grace = 200 * time.Millisecond
 
-// publish says how many answers are to come. Messages that did not leave have a result.
+// publish sends the messages and returns how many answers to expect. It sets the results of messages that were not
+// sent.
 func (s *Sink) publish(ctx context.Context, k *call, messages []*nats.Msg, results []sink.Result) (waiting int) {
-	// A server that reads no more holds a publish up, and the lock of the client with it.
+	// A server that stops reading blocks the publish, which holds the client's lock.
 	var done atomic.Bool
 	defer done.Store(true)
 	defer context.AfterFunc(ctx, func() {
@@ -123,14 +124,14 @@ func (s *Sink) publish(ctx context.Context, k *call, messages []*nats.Msg, resul
 		case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrConnectionClosed),
 			errors.Is(err, nats.ErrHeadersNotSupported):
 			results[i] = notSent(ctx, err)
-		default: // it was being written
+		default: // the write failed half-way
 			results[i] = sink.Result{Outcome: sink.Unknown, Code: Connect, Detail: oneLine(err)}
 		}
 	}
 	return waiting
 }
 
-// collect waits for the answers, and says what the result of the others is.
+// collect waits for the answers. It returns the result of the messages without one.
 func (k *call) collect(ctx context.Context, answers <-chan *nats.Msg, status <-chan nats.Status, waiting int, results []sink.Result) sink.Result {
 	var why sink.Result
 	for waiting > 0 && why.Outcome == 0 {
@@ -148,7 +149,7 @@ func (k *call) collect(ctx context.Context, answers <-chan *nats.Msg, status <-c
 			why = sink.Result{Outcome: sink.Unknown, Code: code, Detail: detail + " before the stream answered"}
 		}
 	}
-	for { // what came at the same time
+	for { // answers that came at the same time
 		select {
 		case m := <-answers:
 			k.answer(m, results)
@@ -158,7 +159,7 @@ func (k *call) collect(ctx context.Context, answers <-chan *nats.Msg, status <-c
 	}
 }
 
-// answer takes one answer, and says how many deliveries it was for.
+// answer sets the result of an answer. It returns 1, or 0 if the answer belongs to no open delivery.
 func (k *call) answer(m *nats.Msg, results []sink.Result) int {
 	i, err := strconv.Atoi(strings.TrimPrefix(m.Subject, k.inbox+"."))
 	if err != nil || i < 0 || i >= len(results) || results[i].Outcome != 0 {

@@ -1,10 +1,10 @@
 // Package stdout writes events as lines of JSON, in order.
 //
-// The codes of what was not delivered are
+// The codes of failed deliveries are
 //
-//	write     the writer failed, or took a part only
-//	invalid   the event goes in no envelope
-//	timeout   the time was up
+//	write     the writer failed, or accepted only a part
+//	invalid   the event cannot be encoded
+//	timeout   the timeout passed
 //	canceled  the sender was stopped
 package stdout
 
@@ -32,21 +32,21 @@ type Sink struct {
 	w      io.Writer
 	format sink.Format
 
-	// turn is held by whoever writes, and by a write that outlasts its Deliver. What follows belongs to it.
+	// turn is held by the write under way, which may outlast its Deliver. It guards the fields below.
 	turn   chan struct{}
 	buffer []byte
-	torn   bool // the last line has no end
+	torn   bool // the last line lacks its end
 }
 
 var _ sink.Sink = (*Sink)(nil)
 
 const (
 	maxBatch  = 1000
-	maxBuffer = 1 << 20 // that is kept
+	maxBuffer = 1 << 20 // a larger buffer is not kept
 )
 
-// New makes a sink that writes to w, and to which nobody else should write. It does not close w. A writer that
-// keeps back what it took, as a bufio.Writer does, makes Delivered a lie.
+// New returns a sink that writes to w. Only the sink should write to w, which it does not close. A writer that
+// buffers, as a bufio.Writer does, must not be used: Delivered would not be true.
 func New(w io.Writer, o Options) (*Sink, error) {
 	format, err := sink.ParseFormat(string(o.Format))
 	switch {
@@ -58,16 +58,16 @@ func New(w io.Writer, o Options) (*Sink, error) {
 	return &Sink{w: w, format: format, turn: make(chan struct{}, 1)}, nil
 }
 
-// Limits: a batch is one write, so that nothing is written after what failed.
+// Limits is part of [sink.Sink]. A batch is one write, so nothing is written after a failure.
 func (s *Sink) Limits() sink.Limits { return sink.Limits{Batch: maxBatch, KeepsOrder: true} }
 
 // Close does nothing.
 func (s *Sink) Close() error { return nil }
 
-// Deliver writes the batch at once. What is in it is Delivered when the writer has taken it whole.
+// Deliver writes the batch in one call of the writer. An event is Delivered if the writer has accepted its whole line.
 //
-// A writer cannot be interrupted. If it has not returned when ctx is done, the batch is Unknown, and it may
-// be written yet; nothing else is written before the writer has returned.
+// A write cannot be interrupted. If it has not returned when ctx is done, the batch is Unknown and may still be
+// written. The next batch waits until the write has returned.
 func (s *Sink) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Result {
 	results := make([]sink.Result, len(batch))
 	if len(batch) == 0 {
@@ -98,12 +98,12 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Result
 	return results
 }
 
-// encode fills the buffer with the lines, and returns where each ends. Those that have none, at -1, are
-// answered.
+// encode fills the buffer with the lines and returns the end of each. For an event that cannot be encoded the end is -1,
+// and encode sets its result.
 func (s *Sink) encode(batch []sink.Delivery, results []sink.Result) []int {
 	b := s.buffer[:0]
 	if s.torn {
-		b = append(b, '\n') // a reader loses one line, not two
+		b = append(b, '\n') // ends the torn line, so that a reader loses one line and not two
 	}
 	ends := make([]int, len(batch))
 	for i := range batch {
@@ -126,7 +126,7 @@ func (s *Sink) encode(batch []sink.Delivery, results []sink.Result) []int {
 	return ends
 }
 
-// written is how far a write came.
+// written is the result of a write.
 type written struct {
 	n   int
 	err error
@@ -151,7 +151,7 @@ func (s *Sink) write(done chan<- written) {
 	done <- w
 }
 
-// answer: a line that is there whole is delivered, whatever became of the next one.
+// answer sets the results: a line that was written completely is Delivered, whatever happened to the next one.
 func (w written) answer(ends []int, results []sink.Result) {
 	start := 0
 	for i, end := range ends {
@@ -185,7 +185,7 @@ func ended(ctx context.Context, outcome sink.Outcome, what string) sink.Result {
 
 const maxDetail = 300 // runes
 
-// line makes one line of what a writer says.
+// line returns the text of an error as one line.
 func line(err error) string {
 	text := strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -79,7 +79,7 @@ func TestPayloadOfSeveralLines(t *testing.T) {
 	}
 }
 
-// limited takes so many bytes more.
+// limited accepts a number of further bytes and then fails.
 type limited struct {
 	bytes.Buffer
 	left   int
@@ -139,7 +139,7 @@ func TestWritesThatFail(t *testing.T) {
 			if w.writes != 1 {
 				t.Errorf("%d writes", w.writes)
 			}
-			// The next line does not hang on a torn one.
+			// A torn line does not run into the next one.
 			w.left = 1 << 20
 			check(t, s.Deliver(t.Context(), batch[3:]), delivered)
 			check(t, s.Deliver(t.Context(), batch[2:3]), delivered)
@@ -154,7 +154,7 @@ func TestWritesThatFail(t *testing.T) {
 	}
 }
 
-// liar says what no writer may say.
+// liar returns counts that the contract of io.Writer forbids.
 type liar int
 
 func (l liar) Write([]byte) (int, error) { return int(l), nil }
@@ -166,7 +166,7 @@ func TestWritersThatLie(t *testing.T) {
 	check(t, open(t, liar(1e6), stdout.Options{}).Deliver(t.Context(), []sink.Delivery{delivery("a", `{}`)}), delivered)
 }
 
-// As long as a write hangs nothing else is written, and what follows is as if it had never hung.
+// While a write hangs, nothing else is written. After it returns, the sink works as before.
 func TestWriterThatHangs(t *testing.T) {
 	t.Parallel()
 	r, w := io.Pipe()
@@ -205,7 +205,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// target is a writer that the suite tells how to behave: to all lines, or to those with an id in them.
+// target is a writer whose behaviour the suite sets, for all lines or for those that contain an id.
 type target struct {
 	mu      sync.Mutex
 	text    []byte
@@ -216,7 +216,7 @@ type target struct {
 
 func (w *target) behave(how tidemarktest.Behaviour, ids ...string) bool {
 	if how == tidemarktest.TargetRefusesForGood || how == tidemarktest.TargetIsGone {
-		return false // a writer has no word for it
+		return false // a writer cannot say so
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -229,7 +229,7 @@ func (w *target) behave(how tidemarktest.Behaviour, ids ...string) bool {
 func (w *target) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at := 0 // begin of the line that is not simply taken
+	at := 0 // start of the first line that is not simply accepted
 	if len(w.ids) > 0 {
 		if at = bytes.Index(p, []byte(w.ids[0])); at < 0 {
 			at = len(p)

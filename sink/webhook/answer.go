@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	answerTime   = time.Second    // for the body of an answer
-	maxAfter     = 24 * time.Hour // that a target may ask for
+	answerTime   = time.Second    // to read the body of an answer
+	maxAfter     = 24 * time.Hour // longest Retry-After that counts
 	maxDetail    = 400            // runes
-	maxExcerpt   = 200            // runes of the answer
-	excerptBytes = 1 << 10        // of the answer that are looked at for it
-	overlap      = 10             // bytes that a detail and a payload may not have in common
-	minPrivate   = 4              // bytes; less is no secret, and would be found in every word
-	minPathToken = 16             // the parts of a path that look like tokens
+	maxExcerpt   = 200            // runes of the answer in a detail
+	excerptBytes = 1 << 10        // bytes of the answer from which the excerpt is made
+	overlap      = 10             // bytes; a detail must not share so long a text with the payload
+	minPrivate   = 4              // bytes; a shorter text is no secret, and occurs in any word
+	minPathToken = 16             // bytes; a part of a path this long may be a token
 )
 
-// read takes in the body of an answer. It returns the start of it, and whether it has ended: only
-// then can the connection be used again.
+// read reads the body of an answer. It returns its start, and whether the body has ended: only then can the
+// connection be reused.
 func (s *Sink) read(answer *http.Response, buffer []byte, cancel context.CancelFunc) (start []byte, whole bool) {
 	if answer.ContentLength == 0 {
 		return nil, true
@@ -49,7 +49,7 @@ func (s *Sink) read(answer *http.Response, buffer []byte, cancel context.CancelF
 	return buffer[:kept], false
 }
 
-// answered makes of an answer what it means for the event.
+// answered turns an answer into the result of the delivery.
 func (s *Sink) answered(answer *http.Response, start, payload []byte, private []string) sink.Result {
 	status := answer.StatusCode
 	if status >= 200 && status < 300 {
@@ -59,8 +59,8 @@ func (s *Sink) answered(answer *http.Response, start, payload []byte, private []
 	detail := strings.TrimSpace(strconv.Itoa(status) + " " + http.StatusText(status))
 	switch {
 	case status >= 300 && status < 400:
-		// The target has said where to go instead of taking the event. Nobody goes there unasked, and
-		// asking again brings the same answer: a person has to look at the URL.
+		// The target names another URL instead of accepting the event. The sink never follows it, and a retry
+		// would get the same answer: an operator has to correct the URL.
 		result.Code = "redirect"
 		result.Detail = line(detail + " to " + location(answer, s.request.URL) + ": redirects are not followed, change the URL")
 		return result
@@ -68,7 +68,7 @@ func (s *Sink) answered(answer *http.Response, start, payload []byte, private []
 		result.Gone = true
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests,
 		status >= 500, status < 200:
-		// All of 5xx: what stands between may answer 501 or 505 for a server that is away.
+		// All of 5xx: a proxy may answer 501 or 505 for a server that is down.
 		result.Outcome = sink.Retry
 		result.After = retryAfter(answer.Header.Get("Retry-After"), s.now())
 	}
@@ -79,7 +79,7 @@ func (s *Sink) answered(answer *http.Response, start, payload []byte, private []
 	return result
 }
 
-// retryAfter reads both forms of the header; what is in neither is not there.
+// retryAfter reads both forms of the header. It returns 0 for any other text.
 func retryAfter(text string, now time.Time) time.Duration {
 	text = strings.TrimSpace(text)
 	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
@@ -92,7 +92,7 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), maxAfter)
 }
 
-// location leaves out the path and the rest, which may be a secret.
+// location returns the scheme and the host of the header Location. The rest of the URL may hold a secret.
 func location(answer *http.Response, from *url.URL) string {
 	text := answer.Header.Get("Location")
 	to, err := from.Parse(text)
@@ -102,9 +102,9 @@ func location(answer *http.Response, from *url.URL) string {
 	return cut(to.Scheme+"://"+to.Host, 100)
 }
 
-// failed says what an error means for the event. The error of a connection that did not come about is
-// the last one of a request of which nothing was sent, also if the body was read for an earlier
-// connection: the transport tries again in that case only.
+// failed turns an error of the transport into the result of the delivery. If the error is that of a failed
+// connection, nothing of the request was sent, even if the body was read for an earlier connection: the transport
+// dials again only in that case.
 func (s *Sink) failed(ctx context.Context, err error, read bool, payload []byte, private []string) sink.Result {
 	code, unsent := errorCode(err)
 	if unsent && sink.IsLocal(err) {
@@ -127,7 +127,7 @@ func (s *Sink) failed(ctx context.Context, err error, read bool, payload []byte,
 	return sink.Result{Outcome: outcome, Code: code, Detail: detail}
 }
 
-// errorCode says whether err is that of a connection in the making.
+// errorCode returns the code for an error, and whether the connection failed before anything was sent.
 func errorCode(err error) (code string, unsent bool) {
 	var refused *refusal
 	var dns *net.DNSError
@@ -135,8 +135,8 @@ func errorCode(err error) (code string, unsent bool) {
 	var certificate *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
 	switch {
-	// Not Permanent: what a name stands for, and what is allowed, may be put right while it is tried
-	// again. In the end it is a dead letter all the same.
+	// Not Permanent: the operator may correct the name's address or the allowed networks between two attempts.
+	// When the attempts are used up, the event becomes a dead letter all the same.
 	case errors.As(err, &refused):
 		return "address_refused", true
 	case errors.As(err, &dns):
@@ -145,7 +145,7 @@ func errorCode(err error) (code string, unsent bool) {
 		return "tls", true
 	case errors.As(err, &op) && op.Op == "dial":
 		return "connect", true
-	// An alert. With TLS 1.3 a client certificate is refused after the request was sent.
+	// A TLS alert. With TLS 1.3 the server may refuse a client certificate after the request was sent.
 	case errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error"):
 		return "tls", false
 	}
@@ -163,12 +163,13 @@ func errorText(code string, err error) string {
 	case code != "reset":
 		return err.Error()
 	}
-	// What came was no HTTP, and is quoted: a server that is none may well repeat the request.
+	// If the answer was not HTTP, the error quotes it; a server that echoes would make it quote the request. So the
+	// quotation is cut off.
 	text, _, _ := strings.Cut(err.Error(), `"`)
 	return text
 }
 
-// ended is the result of what was under way, or not, when ctx was done.
+// ended returns the result of a delivery when ctx is done.
 func ended(ctx context.Context, outcome sink.Outcome, what string) sink.Result {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return sink.Result{Outcome: outcome, Code: "timeout", Detail: what + " within the time for it"}
@@ -176,8 +177,8 @@ func ended(ctx context.Context, outcome sink.Outcome, what string) sink.Result {
 	return sink.Result{Outcome: outcome, Code: "canceled", Detail: what + " before the sender was stopped"}
 }
 
-// private collects what no detail may repeat if a target does: headers of the user, and what in the URL
-// may be a token.
+// private returns the texts that no detail may repeat, even if the target does: the values of the user's headers, and
+// the parts of the URL that may be tokens.
 func private(target *url.URL, headers http.Header) []string {
 	var list []string
 	add := func(text string, least int) {
@@ -203,19 +204,19 @@ func private(target *url.URL, headers http.Header) []string {
 			add(credentials, minPrivate)
 		}
 	}
-	// Long ones first: a short one may be a part of another, whose rest would stay.
+	// Longest first: a short text may be part of a longer one, whose rest would remain.
 	slices.SortFunc(list, func(a, b string) int { return len(b) - len(a) })
 	return list
 }
 
-// excerpt is the first line of an answer, for people.
+// excerpt returns the first line of an answer, for people.
 func excerpt(start, payload []byte, private []string) string {
 	first, _, _ := bytes.Cut(bytes.TrimSpace(start), []byte("\n"))
 	return quote(string(first), payload, private, maxExcerpt)
 }
 
-// quote makes a line of what comes from outside: without what is private, and not at all if it repeats the
-// payload, as the answers of some targets do when they complain.
+// quote turns foreign text into one line without private texts. It drops a text that repeats the payload, as some
+// targets' error messages do.
 func quote(text string, payload []byte, private []string, runes int) string {
 	for _, p := range private {
 		text = strings.ReplaceAll(text, p, "…")
@@ -229,7 +230,7 @@ func quote(text string, payload []byte, private []string, runes int) string {
 	return text
 }
 
-// line makes one line of a text, and one that changes no terminal.
+// line turns a text into one line without control characters.
 func line(text string) string {
 	clean := strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// body is what a request says, until it is closed. The transport may go on reading after it has given
-// the request up: then the buffer belongs to the next request already, and nothing may leave any more.
+// body is the body of a request. The transport may go on reading after it has given up the request, when the buffer
+// already belongs to the next one. So Deliver closes the body, and reads fail from then on.
 type body struct {
 	mu     sync.Mutex
 	data   []byte
@@ -17,7 +17,7 @@ type body struct {
 
 var errClosed = errors.New("the request was given up")
 
-// wasRead: as long as nobody asked for a byte, the event cannot have arrived.
+// wasRead reports whether the transport has read the body. If not, the event cannot have arrived.
 func (b *body) wasRead() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -30,11 +30,11 @@ func (b *body) Close() {
 	b.closed, b.data = true, nil
 }
 
-// open is called more than once when the transport repeats a request of which no byte was written because
-// the connection had been closed, or which the server says it has not looked at.
+// open returns a reader of the whole body. The transport calls it again when it repeats a request: if no byte was
+// written because the connection had been closed, or if the server says that it has not processed the request.
 func (b *body) open() (io.ReadCloser, error) { return &reader{of: b}, nil }
 
-// reader is one reading of a body. It is for Deliver to close the body, not for the transport.
+// reader reads a body once. Its Close does nothing: Deliver closes the body, not the transport.
 type reader struct {
 	of *body
 	at int

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// conns are all connections that there are. The transport closes those it believes to be idle, and a
-// HTTP/2 connection is busy for a moment longer than its last request.
+// conns tracks all connections, so that Close can close them. The transport closes only idle ones, and an HTTP/2
+// connection stays busy a moment longer than its last request.
 type conns struct {
 	dialer *net.Dialer
 
@@ -29,7 +29,7 @@ func (c *conns) dial(ctx context.Context, network, address string) (net.Conn, er
 	made := &conn{raw, c}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed { // whoever wanted it has gone
+	if c.closed { // the sink was closed meanwhile
 		raw.Close()
 		return nil, net.ErrClosed
 	}

@@ -14,22 +14,22 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// guard says which addresses may be called. It is asked with the address itself when a connection is
-// made: what a name stood for when it was looked at, and how the address was written, matters nothing.
+// guard decides which addresses the sink may call. It checks the address of each connection itself, so neither an
+// earlier lookup of the name nor the notation of the address matters.
 type guard struct {
 	allow  []netip.Prefix
 	public *ssrf.Guardian
-	plain  bool // http: everybody on the way could read and change it
+	plain  bool // http://: only networks in allow, since the way there could read and change requests
 }
 
-// refusal is the error of an address that may not be called.
+// refusal is the error for an address that the sink may not call.
 type refusal struct{ text string }
 
 func (r *refusal) Error() string { return r.text }
 
 var (
 	publicPorts = []uint16{80, 443}
-	// hostService is a public address that Azure answers from the host of a machine: metadata and certificates.
+	// hostService is a public address at which Azure serves metadata and certificates of the machine.
 	hostService = netip.MustParsePrefix("168.63.129.16/32")
 )
 
@@ -43,7 +43,7 @@ func (g *guard) control(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return &refusal{"the address cannot be read"}
 	}
-	// A network has no zone, and ::ffff:10.0.0.1 is 10.0.0.1.
+	// Networks have no zones, and ::ffff:10.0.0.1 means 10.0.0.1.
 	ip := to.Addr().Unmap().WithZone("")
 	for _, network := range g.allow {
 		if network.Contains(ip) {
@@ -64,7 +64,7 @@ func (g *guard) control(_, address string, _ syscall.RawConn) error {
 
 const (
 	dialTime      = 10 * time.Second // also for TLS
-	idleTime      = 30 * time.Second // below what servers and balancers commonly allow, so that they seldom close first
+	idleTime      = 30 * time.Second // below the usual limits of servers and load balancers, so that they seldom close first
 	maxHeader     = 64 << 10         // of an answer
 	requestBuffer = 16 << 10         // most requests are one write
 )
@@ -81,18 +81,18 @@ func (o *Options) transport(target *url.URL, resolver *net.Resolver) (*http.Tran
 	dialer := &net.Dialer{Timeout: dialTime, Resolver: resolver, Control: newGuard(o, target.Scheme).control}
 	open := &conns{dialer: dialer, open: map[*conn]struct{}{}}
 	return &http.Transport{
-		Proxy:                  nil, // a proxy of the environment would call for us what we may not
+		Proxy:                  nil, // a proxy could call addresses that the guard refuses
 		DialContext:            open.dial,
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    dialTime,
 		ForceAttemptHTTP2:      true,
-		DisableCompression:     true, // a small answer could unpack to a large one
+		DisableCompression:     true, // a small answer could unpack into a huge one
 		MaxConnsPerHost:        most,
 		MaxIdleConnsPerHost:    most,
 		IdleConnTimeout:        idleTime,
 		MaxResponseHeaderBytes: maxHeader,
 		WriteBufferSize:        requestBuffer,
-		// A timeout ends a stream, not the connection: a dead one would fail all requests.
+		// A timeout ends only the request's stream. These pings find a dead connection, on which all requests would fail.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second},
 	}, open, nil
 }

@@ -18,55 +18,56 @@ import (
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// Options of a webhook. URL is needed, and Secrets or Unsigned.
+// Options configure a webhook. URL is required, and either Secrets or Unsigned.
 type Options struct {
-	// URL is where requests go: https://, or http:// to addresses in Allow. It holds no user and no
-	// password: these belong into Headers.
+	// URL is the target: https://, or http:// to addresses in Allow. It must not contain a user or a
+	// password; put these into Headers.
 	URL string
 
-	// Secrets sign the requests: the current one first, then those that receivers may still use.
+	// Secrets sign the requests: first the current one, then older ones that receivers may still use.
 	// Each is whsec_ and 24 to 64 bytes in base64 (v1, HMAC-SHA256), or whsk_ and an ed25519 private
-	// key in base64 (v1a). Default: none, which is refused unless Unsigned is set.
+	// key in base64 (v1a). Default: none, which New refuses unless Unsigned is set.
 	Secrets []string
 
-	// Unsigned sends without signatures. Default: false.
+	// Unsigned sends requests without signatures. Default: false.
 	Unsigned bool
 
 	// Format is the envelope. Default: sink.CloudEvents.
 	Format sink.Format
 
-	// Headers are added to each request. Those that the envelope, Tidemark or the connection itself
-	// set are refused. Default: none but User-Agent, which is Tidemark.
+	// Headers are added to each request. New refuses headers that the envelope, Tidemark or the connection
+	// sets. Default: only User-Agent, with the value Tidemark.
 	Headers map[string]string
 
-	// Tokens are headers whose value is a bearer token, such as Authorization. An answer of 401 has
-	// a new one got and the request sent once more; where that is refused too, none is got anew for a minute. Their Close is not the sink's. Default: none.
+	// Tokens are headers whose value is a bearer token, such as Authorization. After an answer of 401 the sink
+	// fetches a new token and sends the request once more. If the target refuses that one too, the sink fetches
+	// none for a minute. The caller closes the Tokens, not the sink. Default: none.
 	Tokens map[string]*Tokens
 
-	// Allow are networks that may be called beside public addresses, at any port and with http://
-	// too. Default: none; loopback, private, link-local and other special addresses are refused.
+	// Allow are networks that the sink may call in addition to public addresses, at any port and also with
+	// http://. Default: none; loopback, private, link-local and other special addresses are refused.
 	Allow []netip.Prefix
 
-	// Ports may be called at public addresses beside 80 and 443. Default: none.
+	// Ports are ports of public addresses that the sink may call in addition to 80 and 443. Default: none.
 	Ports []uint16
 
-	// CAFile is a PEM file of the authorities to trust instead of the system's. It is read once, and not for http://.
-	// Default: the system's.
+	// CAFile is a PEM file with the authorities to trust instead of the system's. New reads it, unless URL begins
+	// with http://. Default: the system's.
 	CAFile string
 
 	// CertFile and KeyFile are PEM files of a client certificate and its key, read once. Default:
 	// none.
 	CertFile, KeyFile string
 
-	// ServerName is whom the server's certificate must name. Default: the host of URL.
+	// ServerName is the name that the server's certificate must be valid for. Default: the host of URL.
 	ServerName string
 
-	// MaxResponse is how many bytes of an answer's body are read, at least 1. The status decides: a
-	// longer answer costs no more than its connection. Default, also if 0: 65536.
+	// MaxResponse is how many bytes of an answer's body the sink reads, at least 1. After a longer answer it
+	// closes the connection; the result depends only on the status. Default: 65536.
 	MaxResponse int
 
-	// MaxConns is the highest number of connections, at least 1. What is sent beyond waits, within
-	// its time. Default, also if 0: 256.
+	// MaxConns is the highest number of connections, at least 1. Further requests wait for one, within their
+	// timeout. Default: 256.
 	MaxConns int
 }
 
@@ -75,12 +76,12 @@ const (
 	defaultMaxConns    = 256
 )
 
-// target checks what says where to, and how much.
+// target checks the URL and the limits, and returns the URL.
 func (o *Options) target() (*url.URL, error) {
 	for _, network := range o.Allow {
 		switch {
 		case !network.IsValid():
-			return nil, errors.New("allow holds a network that is none")
+			return nil, errors.New("allow holds an invalid network")
 		case network.Addr().Is4In6():
 			return nil, fmt.Errorf("allow holds %s; write it as IPv4", network)
 		}
@@ -97,7 +98,7 @@ func (o *Options) target() (*url.URL, error) {
 	}
 	u, err := url.Parse(o.URL)
 	switch {
-	case err != nil: // which would repeat the URL, and a password in it
+	case err != nil: // err would repeat the URL, and a password in it
 		return nil, errors.New("url cannot be read")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, errors.New("url must begin with https:// or http://")
@@ -173,7 +174,7 @@ func (o *Options) tls(scheme string) (*tls.Config, error) {
 		}
 	}
 	if (o.CertFile == "") != (o.KeyFile == "") {
-		return nil, errors.New("cert file and key file go together")
+		return nil, errors.New("cert file and key file must be set together")
 	}
 	if o.CertFile != "" {
 		pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)

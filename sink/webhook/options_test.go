@@ -32,7 +32,7 @@ func TestNewRefuses(t *testing.T) {
 		"url has a port that is not from 1 to 65535":                                              {URL: "https://example.com:65536"},
 		"ports holds 0, must be from 1 to 65535":                                                  {Ports: []uint16{0}},
 		"allow holds ::ffff:10.0.0.0/104; write it as IPv4":                                       {Allow: []netip.Prefix{prefix("::ffff:10.0.0.0/104")}},
-		"allow holds a network that is none":                                                      {Allow: []netip.Prefix{{}}},
+		"allow holds an invalid network":                                                          {Allow: []netip.Prefix{{}}},
 		"max response is -1, must be at least 1":                                                  {MaxResponse: -1},
 		"max conns is -1, must be at least 1":                                                     {MaxConns: -1},
 		`format is "xml", must be cloudevents, cloudevents-binary or json`:                        {Format: "xml"},
@@ -57,7 +57,7 @@ func TestNewRefuses(t *testing.T) {
 		"header x-a is there twice":                                                               {Headers: map[string]string{"X-A": "1", "x-a": "2"}},
 		"ca file: open /nowhere/ca.pem: no such file or directory":                                {CAFile: "/nowhere/ca.pem"},
 		"ca file: " + empty + " holds no certificate in PEM":                                      {CAFile: empty},
-		"cert file and key file go together":                                                      {CertFile: empty},
+		"cert file and key file must be set together":                                             {CertFile: empty},
 		"client certificate: tls: failed to find any PEM data in certificate input":               {CertFile: empty, KeyFile: empty},
 		"url begins with http://, and client certificates and server names are for https:// only": {URL: "http://10.0.0.1", Allow: []netip.Prefix{prefix("10.0.0.0/8")}, ServerName: "x"},
 	} {
@@ -108,7 +108,7 @@ func TestNewTakes(t *testing.T) {
 	}
 }
 
-// One file of authorities is for all routes of a daemon: those to http:// have no use for it, and open.
+// A daemon's file of authorities applies to all its routes. A route to http:// does not read it.
 func TestCAFileIsNotForHTTP(t *testing.T) {
 	t.Parallel()
 	made, err := webhook.New(webhook.Options{

@@ -13,20 +13,20 @@ import (
 	"sync"
 )
 
-// signer signs as Standard Webhooks says, with each of its keys: whoever knows one of them can verify,
-// so that sender and receiver need not change keys at the same moment.
+// signer signs with each of its keys, according to Standard Webhooks. A receiver that knows one of them can verify, so
+// sender and receiver need not change keys at the same moment.
 type signer struct {
 	keys []key
 	pool sync.Pool // of *signing
 }
 
-// key has one of the two.
+// key is a key of one of the two kinds.
 type key struct {
 	secret  []byte             // v1
 	private ed25519.PrivateKey // v1a
 }
 
-// signing is what one signature in the making needs.
+// signing is the memory for making one signature.
 type signing struct {
 	macs []hash.Hash // one for each key, nil for v1a
 	text []byte      // to be signed, for v1a
@@ -60,7 +60,7 @@ func newSigner(secrets []string, unsigned bool) (*signer, error) {
 	return s, nil
 }
 
-// parseKey never says what it read.
+// parseKey reads a secret. Its errors never repeat it.
 func parseKey(secret string) (key, error) {
 	text, symmetric := strings.CutPrefix(secret, "whsec_")
 	if !symmetric {
@@ -89,7 +89,7 @@ func parseKey(secret string) (key, error) {
 	return key{private: private}, nil
 }
 
-// sign is the value of the header.
+// sign returns the value of the header webhook-signature.
 func (s *signer) sign(id, stamp string, body []byte) string {
 	x := s.pool.Get().(*signing)
 	defer s.pool.Put(x)

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// TokenOptions are those of a [Tokens].
+// TokenOptions configure a [Tokens].
 type TokenOptions struct {
 	// URL is the token endpoint: https://, or http:// to addresses in Allow. Required.
 	URL string
@@ -25,13 +25,13 @@ type TokenOptions struct {
 	// ClientID and ClientSecret are the client's credentials. Required.
 	ClientID, ClientSecret string
 
-	// Scopes are asked for. Default: none.
+	// Scopes to request. Default: none.
 	Scopes []string
 
-	// Audience is whom the token is for, where the server wants to know. Default: it is not sent.
+	// Audience of the token, for servers that require it. Default: not sent.
 	Audience string
 
-	// Post sends the credentials in the form. Default: in the header Authorization.
+	// Post sends the credentials in the form. Default: false, in the header Authorization.
 	Post bool
 
 	// Allow, Ports and CAFile are as in [Options].
@@ -40,8 +40,8 @@ type TokenOptions struct {
 	CAFile string
 }
 
-// Tokens gets bearer tokens by client credentials (RFC 6749, section 4.4) and keeps one until shortly before it
-// expires. Several sinks may share one.
+// Tokens fetches bearer tokens with client credentials (RFC 6749, section 4.4) and keeps a token until shortly before
+// it expires. Several sinks may share a Tokens.
 type Tokens struct {
 	options   TokenOptions
 	target    *url.URL
@@ -49,7 +49,7 @@ type Tokens struct {
 	conns     *conns
 	now       func() time.Time
 
-	// turn is held by the request under way: those who wait for it find its token.
+	// turn is held by the request under way. The callers that wait for it then find its token.
 	turn chan struct{}
 
 	mu      sync.Mutex
@@ -58,14 +58,14 @@ type Tokens struct {
 }
 
 const (
-	tokenTime    = 10 * time.Second // for an answer
+	tokenTime    = 10 * time.Second // timeout of a request
 	mostToken    = 16 << 10         // bytes
 	mostAnswer   = 256 << 10        // bytes of the endpoint's answer
-	tokenDefault = 5 * time.Minute  // of a token whose answer names no time
-	tokenEarly   = 30 * time.Second // before it expires a new one is got
+	tokenDefault = 5 * time.Minute  // lifetime of a token without expires_in
+	tokenEarly   = 30 * time.Second // a token is replaced this long before it expires
 )
 
-// NewTokens checks the options. It asks for no token yet. An error is one line without secrets.
+// NewTokens checks the options. It fetches no token yet. Its error is one line without secrets.
 func NewTokens(o TokenOptions) (*Tokens, error) {
 	return newTokens(o, nil)
 }
@@ -86,14 +86,14 @@ func newTokens(o TokenOptions, resolver *net.Resolver) (*Tokens, error) {
 	return &Tokens{options: o, target: target, transport: transport, conns: open, now: time.Now, turn: make(chan struct{}, 1)}, nil
 }
 
-// Close gives connections back.
+// Close closes all connections.
 func (t *Tokens) Close() error {
 	t.transport.CloseIdleConnections()
 	t.conns.close()
 	return nil
 }
 
-// Value is the value of a header: Bearer and the token.
+// Value returns the value of the header: Bearer and the token. It fetches a token if none is valid.
 func (t *Tokens) Value(ctx context.Context) (string, error) {
 	if token := t.kept(); token != "" {
 		return "Bearer " + token, nil
@@ -117,7 +117,7 @@ func (t *Tokens) Value(ctx context.Context) (string, error) {
 	return "Bearer " + token, nil
 }
 
-// Refused drops a value that a target answered with 401, unless a new one has come meanwhile.
+// Refused drops the token of a value that a target answered with 401, unless it was replaced meanwhile.
 func (t *Tokens) Refused(value string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -144,19 +144,19 @@ func tokenErrorf(format string, args ...any) error {
 	return &tokenError{line(fmt.Sprintf(format, args...))}
 }
 
-// fetch asks for a token, and tells for how long it may be used.
+// fetch requests a token. It returns the token and how long to use it.
 func (t *Tokens) fetch(ctx context.Context) (token string, lasts time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tokenTime)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, t.target.String(), strings.NewReader(t.form()))
 	if err != nil {
-		return "", 0, tokenErrorf("the token endpoint cannot be asked")
+		return "", 0, tokenErrorf("cannot make a request to the token endpoint")
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("User-Agent", "Tidemark")
 	if !t.options.Post {
-		// Both are encoded as in a form first: RFC 6749, section 2.3.1.
+		// Both are form-encoded first: RFC 6749, section 2.3.1.
 		request.SetBasicAuth(url.QueryEscape(t.options.ClientID), url.QueryEscape(t.options.ClientSecret))
 	}
 	// Not through a client: it would follow redirects, and take the secret along.
@@ -191,7 +191,8 @@ func (t *Tokens) form() string {
 	return form.Encode()
 }
 
-// tokenErrors are the codes of RFC 6749, section 5.2. Anything else that comes is not repeated: it may repeat the secret.
+// tokenErrors are the error codes of RFC 6749, section 5.2. An error repeats no other text of the answer, which may hold
+// the secret.
 var tokenErrors = map[string]bool{
 	"invalid_request": true, "invalid_client": true, "invalid_grant": true, "unauthorized_client": true,
 	"unsupported_grant_type": true, "invalid_scope": true,
@@ -220,7 +221,7 @@ func (t *Tokens) read(answer *http.Response, body []byte) (token string, lasts t
 	return got.AccessToken, lifetime(got.ExpiresIn), nil
 }
 
-// lifetime is how long a token may be used. Of a short one half is used.
+// lifetime returns how long to use a token: until tokenEarly before it expires, or half its time if that is longer.
 func lifetime(expiresIn json.Number) time.Duration {
 	seconds, err := strconv.ParseFloat(expiresIn.String(), 64)
 	if err != nil || math.IsNaN(seconds) || seconds <= 0 {

@@ -1,6 +1,6 @@
-// Package webhook delivers events as HTTP requests, signed as Standard Webhooks says.
+// Package webhook delivers events as HTTP requests, signed according to Standard Webhooks.
 //
-// A request is a POST of one event in its envelope. Beside the envelope's own headers it has
+// A request is a POST of one event in its envelope. It has the envelope's headers and these:
 //
 //	webhook-id         the event's id: the same at each attempt
 //	webhook-timestamp  when this attempt was made, in seconds since 1970
@@ -12,23 +12,24 @@
 //	tidemark-test      true, for a test of the target, whose event is not in the log
 //	traceparent        the event's trace, if it is a W3C traceparent
 //
-// An answer of 2xx is a receipt. 410 says that nothing more is wanted. 408, 425, 429 and 5xx are
-// tried again, after the time in Retry-After if there is one. Anything else is for good: also a
-// redirect, which is never followed.
+// An answer of 2xx confirms the event. 410 says that the target wants no further events. After 408, 425,
+// 429 and 5xx the event is sent again, after the time in Retry-After if the answer has it. Any other answer
+// is Permanent, a redirect too, which is never followed.
 //
-// The codes of what was not delivered are
+// The codes of failed deliveries are
 //
 //	http_NNN         the status of the answer
 //	redirect         the answer was 3xx
-//	invalid          the event goes in no envelope
-//	token            a token for a header could not be got
-//	address_refused  the host's address is not one that may be called
-//	dns              the host has no address
-//	connect          no connection came about
-//	tls              no TLS connection came about
-//	timeout          the time was up
+//	invalid          the event cannot be encoded
+//	token            the token endpoint returned no token for a header
+//	address_refused  the sink may not call the host's address
+//	dns              the host's name has no address
+//	connect          the connection failed
+//	tls              the TLS handshake failed
+//	timeout          the timeout passed
 //	canceled         the sender was stopped
-//	reset            the connection broke, or what came was no HTTP
+//	local            this host lacked a resource, such as a file descriptor; nothing was sent
+//	reset            the connection broke, or the answer was not HTTP
 package webhook
 
 import (
@@ -47,22 +48,22 @@ import (
 // Sink delivers to one URL.
 type Sink struct {
 	format      sink.Format
-	request     *http.Request // what all requests have in common, but for the headers
-	headers     http.Header   // that all requests have in common
-	tokens      []tokenHeader // that change
+	request     *http.Request // common to all requests, without headers
+	headers     http.Header   // common to all requests
+	tokens      []tokenHeader // headers with bearer tokens
 	renewal     renewal       // of the tokens
 	signer      *signer       // nil: unsigned
 	transport   *http.Transport
 	conns       *conns
 	maxResponse int
-	private     []string // not to be repeated in a detail
-	rooms       sync.Pool
+	private     []string // texts that no detail may repeat
+	buffers     sync.Pool
 	now         func() time.Time
 }
 
 var _ sink.Sink = (*Sink)(nil)
 
-// New makes a sink. An error is one line about what is wrong with the options; it holds no secret.
+// New returns a sink. Its error says in one line what is wrong with the options, without secrets.
 func New(o Options) (*Sink, error) {
 	return newSink(o, nil)
 }
@@ -107,14 +108,14 @@ func newSink(o Options, resolver *net.Resolver) (*Sink, error) {
 	if o.MaxResponse > 0 {
 		s.maxResponse = o.MaxResponse
 	}
-	s.rooms.New = func() any { return new(room) }
+	s.buffers.New = func() any { return new(buffers) }
 	return s, nil
 }
 
-// Limits: a request carries one event, and so does a call. A longer batch is sent one after the other.
+// Limits is part of [sink.Sink]. A request carries one event, and so does a call.
 func (s *Sink) Limits() sink.Limits { return sink.Limits{Batch: 1} }
 
-// Close gives connections back.
+// Close closes all connections.
 func (s *Sink) Close() error {
 	s.transport.CloseIdleConnections()
 	s.conns.close()
@@ -124,25 +125,25 @@ func (s *Sink) Close() error {
 // Deliver sends each event of the batch in a request of its own, one after the other.
 func (s *Sink) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Result {
 	results := make([]sink.Result, len(batch))
-	r := s.rooms.Get().(*room)
+	r := s.buffers.Get().(*buffers)
 	for i := range batch {
 		results[i] = s.send(ctx, r, &batch[i])
 	}
-	if cap(r.text) <= maxRoom {
-		s.rooms.Put(r)
+	if cap(r.text) <= maxBuffer {
+		s.buffers.Put(r)
 	}
 	return results
 }
 
-// room is what a call uses and the next one may use again.
-type room struct {
-	text   []byte        // of the request's body
-	answer [4 << 10]byte // what comes back
+// buffers is the memory of a call, which a later call reuses.
+type buffers struct {
+	text   []byte        // the request's body
+	answer [4 << 10]byte // the start of the answer's body
 }
 
-const maxRoom = 256 << 10
+const maxBuffer = 256 << 10 // a larger one is not reused
 
-func (s *Sink) send(ctx context.Context, r *room, d *sink.Delivery) sink.Result {
+func (s *Sink) send(ctx context.Context, r *buffers, d *sink.Delivery) sink.Result {
 	if ctx.Err() != nil {
 		return ended(ctx, sink.Retry, "nothing was sent")
 	}
@@ -166,11 +167,11 @@ func (s *Sink) send(ctx context.Context, r *room, d *sink.Delivery) sink.Result 
 	return result
 }
 
-// renewalPause is how long no token is got anew for a target that refused a fresh one: it refuses them all, or the
-// client.
+// renewalPause is how long the sink fetches no new token after its target refused a fresh one: the target then
+// refuses all tokens, or the client.
 const renewalPause = time.Minute
 
-// renewal tells whether a token that is refused is to be got anew. The zero value says yes.
+// renewal decides whether to fetch a new token for a refused one. The zero value says yes.
 type renewal struct {
 	mu    sync.Mutex
 	until time.Time
@@ -194,8 +195,8 @@ type sentToken struct {
 	value  string
 }
 
-// attempt sends one request. refused are its tokens, where it was answered with 401.
-func (s *Sink) attempt(ctx context.Context, r *room, d *sink.Delivery, encoded *sink.Encoded) (result sink.Result, refused []sentToken) {
+// attempt sends one request. If the answer is 401, refused holds the request's tokens.
+func (s *Sink) attempt(ctx context.Context, r *buffers, d *sink.Delivery, encoded *sink.Encoded) (result sink.Result, refused []sentToken) {
 	header := s.header(encoded, d)
 	private := s.private
 	for _, t := range s.tokens {
@@ -228,7 +229,7 @@ func (s *Sink) attempt(ctx context.Context, r *room, d *sink.Delivery, encoded *
 	}
 	start, whole := s.read(answer, r.answer[:], cancel)
 	if !whole {
-		// Dropped: whoever sends that much, or that slowly, might never end.
+		// Drop the connection: an answer that is so long or so slow might never end.
 		cancel()
 	}
 	answer.Body.Close()
@@ -246,7 +247,7 @@ type tokenHeader struct {
 	tokens *Tokens
 }
 
-// header of a request. The map is not used again: a connection that broke may still be reading it.
+// header returns the headers of a request. The map is not reused: a broken connection may still read it.
 func (s *Sink) header(e *sink.Encoded, d *sink.Delivery) http.Header {
 	id, stamp := headerValue(d.Event.ID), strconv.FormatInt(s.now().Unix(), 10)
 	const ours = 8
@@ -286,8 +287,8 @@ func (s *Sink) header(e *sink.Encoded, d *sink.Delivery) http.Header {
 	return h
 }
 
-// headerValue encodes as the HTTP binding of CloudEvents says. What an event says can so never break
-// a request.
+// headerValue encodes a value as the HTTP binding of CloudEvents requires. So no text of an event can break a
+// request.
 func headerValue(s string) string {
 	plain := func(c byte) bool { return c > ' ' && c <= '~' && c != '"' && c != '%' }
 	for i := range len(s) {
