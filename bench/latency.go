@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // stream takes events from a commit to a handler.
@@ -40,7 +42,7 @@ type latency struct {
 	strict bool // nothing may be lost, come twice or out of order
 	stream stream
 
-	journal *journal
+	journal *trial.Numbers
 	origin  time.Time
 	due     []time.Duration // since origin, as the next two
 	acked   []time.Duration
@@ -77,23 +79,23 @@ func (c *latency) Setup(ctx context.Context) error {
 		c.conns = append(c.conns, conn)
 	}
 	n := c.events()
-	c.journal = newJournal(n, emitters*keysByEmit)
+	c.journal = trial.NewNumbers(n, emitters*keysByEmit)
 	if c.open {
-		c.journal.apart = n - 1
+		c.journal.Apart(n - 1)
 	}
 	c.due, c.acked, c.began = make([]time.Duration, n), make([]time.Duration, n), make([]time.Duration, n)
 	c.origin = time.Now()
 	c.ready = make(chan struct{})
-	warmed := newJournal(warm, 1)
+	warmed := trial.NewNumbers(warm, 1)
 	go func() {
-		<-warmed.done
+		<-warmed.Done()
 		close(c.ready)
 	}()
 	if err := c.stream.Start(ctx, func(payload []byte) {
 		now := time.Since(c.origin)
 		if n := number(payload) - 1 - warm; n < 0 {
-			warmed.saw(n + warm)
-		} else if c.journal.saw(n) {
+			warmed.Saw(n + warm)
+		} else if c.journal.Saw(n) {
 			c.began[n] = now
 		}
 	}); err != nil {
@@ -119,7 +121,7 @@ func (c *latency) emit(ctx context.Context, db querier, n int) error {
 	number := n + 1 + warm
 	payload := fmt.Sprintf(`{"n": %d, "pad": "%0*d"}`, number, 183-len(fmt.Sprint(number)), 0)
 	key := fmt.Sprintf("key.%d", (n+warm)%(emitters*keysByEmit))
-	if n == c.journal.apart {
+	if c.open && n == c.events()-1 {
 		key = "apart"
 	}
 	return c.stream.Emit(ctx, db, number, key, payload)
@@ -149,7 +151,7 @@ func (c *latency) Run(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	select {
-	case <-c.journal.done:
+	case <-c.journal.Done():
 	case <-time.After(drain): // what has not come by now is lost, or as good as
 	case <-ctx.Done():
 		return 0, ctx.Err()
@@ -196,10 +198,10 @@ func (c *latency) holdOpen(ctx context.Context, n int) error {
 
 func (c *latency) Check(ctx context.Context) error {
 	if c.strict {
-		if err := c.journal.once(); err != nil {
+		if err := c.journal.Balance().Err(); err != nil {
 			return err
 		}
-	} else if lost := c.journal.left.Load(); lost != 0 {
+	} else if lost := c.journal.Balance().Lost; lost != 0 {
 		return fmt.Errorf("%d events not handled %s after the last commit", lost, drain)
 	}
 	return c.stream.Verify(ctx)
@@ -217,8 +219,8 @@ func (c *latency) Figures() map[string]float64 {
 	}
 	slices.Sort(waits)
 	slices.Sort(sinceDue)
-	at := func(sorted []float64, share float64) float64 { return sorted[int(share*float64(len(sorted)-1))] }
-	f := c.journal.figures()
+	at := trial.Percentile[float64]
+	f := figures(c.journal.Balance())
 	f[p50Figure], f[p95Figure], f[p99Figure], f[maxFigure] = at(waits, 0.5), at(waits, 0.95), at(waits, 0.99), at(waits, 1)
 	f[dueFigure] = at(sinceDue, 0.99)
 	return f

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 const (
@@ -51,10 +53,10 @@ func (c *webhooks) Setup(ctx context.Context) error {
 	if err := c.resetWorker(ctx); err != nil {
 		return err
 	}
-	j := newJournal(c.items, keysInBacklog)
-	j.expect(c.live())
+	j := trial.NewNumbers(c.items, keysInBacklog)
+	j.Expect(c.live())
 	var err error
-	if c.receiver, err = newReceiver(j, c.away); err != nil {
+	if c.receiver, err = newReceiver(ctx, j, c.away); err != nil {
 		return err
 	}
 	if err := c.routes(ctx); err != nil {
@@ -116,9 +118,9 @@ func (c *webhooks) Run(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	select {
-	case <-c.receiver.journal.done:
+	case <-c.receiver.journal.Done():
 	case <-time.After(5 * time.Minute):
-		return 0, fmt.Errorf("%d events have not arrived after five minutes", c.receiver.journal.left.Load())
+		return 0, fmt.Errorf("%d events have not arrived after five minutes", c.receiver.journal.Balance().Lost)
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}

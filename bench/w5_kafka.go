@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tidemarkhq/tidemark/internal/config"
+	"github.com/tidemarkhq/tidemark/internal/trial"
 	"github.com/tidemarkhq/tidemark/sink"
 	"github.com/tidemarkhq/tidemark/sink/kafka"
 )
@@ -40,7 +41,7 @@ func consumed(ctx context.Context, broker *kfake.Cluster, items int) error {
 	}
 	var want, got int64
 	ends.Each(func(o kadm.ListedOffset) { want += o.Offset })
-	j := newJournal(items, keysInBacklog)
+	j := trial.NewNumbers(items, keysInBacklog)
 	for got < want {
 		fetches := client.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
@@ -48,10 +49,10 @@ func consumed(ctx context.Context, broker *kfake.Cluster, items int) error {
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			got++
-			j.saw(number(r.Value) - 1)
+			j.Saw(number(r.Value) - 1)
 		})
 	}
-	return j.once()
+	return j.Balance().Err()
 }
 
 // bareTopic is the client of a topic without a database.

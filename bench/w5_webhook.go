@@ -3,88 +3,64 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/trial"
 	"github.com/tidemarkhq/tidemark/sink"
 	"github.com/tidemarkhq/tidemark/sink/webhook"
 )
 
-// receiver is an HTTP server that reads what it gets and says yes.
+// receiver is a target that reads what it gets and says yes.
 type receiver struct {
-	server   *http.Server
-	listener net.Listener
-	journal  *journal
-	unsigned int
-	mu       sync.Mutex
-	hang     chan struct{} // requests to /hang wait for it
+	*trial.Receiver
+
+	journal  *trial.Numbers
+	unsigned atomic.Int64
 	away     time.Duration // between a request and its answer
 }
 
-var bodies = sync.Pool{New: func() any { b := make([]byte, 4096); return &b }}
-
-func newReceiver(j *journal, away time.Duration) (*receiver, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	r := &receiver{listener: listener, journal: j, hang: make(chan struct{}), away: away}
-	r.server = &http.Server{Handler: r, ReadHeaderTimeout: time.Minute}
-	go func() { _ = r.server.Serve(listener) }()
-	return r, nil
+// newReceiver checks of a signature only that there is one: to compute it is the sender's cost, and would be measured twice.
+func newReceiver(ctx context.Context, j *trial.Numbers, away time.Duration) (*receiver, error) {
+	r := &receiver{journal: j, away: away}
+	var err error
+	r.Receiver, err = trial.Receive(ctx, nil, r.take)
+	return r, err
 }
 
-func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if req.URL.Path == hangPath {
-		select {
-		case <-r.hang:
-		case <-req.Context().Done():
-		}
-		return
+func (r *receiver) take(q trial.Request) trial.Answer {
+	if q.Path == hangPath {
+		return trial.Answer{Hang: true}
 	}
-	buffer := bodies.Get().(*[]byte)
-	defer bodies.Put(buffer)
-	n, err := io.ReadFull(req.Body, *buffer)
-	if err != io.ErrUnexpectedEOF && err != io.EOF {
-		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
-		return
+	if !strings.HasPrefix(q.Header.Get("Webhook-Signature"), "v1,") {
+		r.unsigned.Add(1)
 	}
-	if !strings.HasPrefix(req.Header.Get("Webhook-Signature"), "v1,") {
-		r.mu.Lock()
-		r.unsigned++
-		r.mu.Unlock()
-	}
-	r.journal.saw(number((*buffer)[:n]) - 1)
+	r.journal.Saw(number(q.Body) - 1)
 	time.Sleep(r.away)
-	w.WriteHeader(http.StatusNoContent)
+	return trial.Answer{}
 }
 
 const hangPath = "/hang"
 
-func (r *receiver) url(path string) string { return "http://" + r.listener.Addr().String() + path }
+func (r *receiver) url(path string) string { return r.URL() + path }
 
 // check is for clean runs.
 func (r *receiver) check() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.unsigned != 0 {
-		return fmt.Errorf("%d requests without a signature", r.unsigned)
+	if n := r.unsigned.Load(); n != 0 {
+		return fmt.Errorf("%d requests without a signature", n)
 	}
-	return r.journal.once()
+	return r.journal.Balance().Err()
 }
 
 func (r *receiver) close() error {
 	if r == nil {
 		return nil
 	}
-	close(r.hang)
-	return r.server.Close()
+	return r.Close()
 }
 
 // bareSink drives a sink without a database: events of a key one after the other, by as many
@@ -168,7 +144,7 @@ func bareWebhook(e *env, name string, items, concurrency int, away time.Duration
 	var r *receiver
 	c.open = func() (sink.Sink, error) {
 		var err error
-		if r, err = newReceiver(newJournal(items, keysInBacklog), away); err != nil {
+		if r, err = newReceiver(context.Background(), trial.NewNumbers(items, keysInBacklog), away); err != nil {
 			return nil, err
 		}
 		return webhook.New(webhook.Options{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/daemon"
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // An instance is a `tidemark run`, in this process.
@@ -94,7 +95,7 @@ func (s *show) takeover(ctx context.Context, db querier) (from, to string, took 
 		if to, err = s.owner(ctx, db); err != nil || to != "" && to != from {
 			return from, to, time.Since(began), err
 		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
+		if err := trial.Wait(ctx, 5*time.Millisecond); err != nil {
 			return "", "", 0, err
 		}
 	}

@@ -116,7 +116,7 @@ func (s *show) close(ctx context.Context) error {
 		errs = append(errs, s.nats.close())
 	}
 	if s.receiver != nil {
-		errs = append(errs, s.receiver.close())
+		errs = append(errs, s.receiver.Close())
 	}
 	if s.conn != nil {
 		_ = s.conn.Close(ctx)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // When things happen, as parts of the time of the load.
@@ -31,7 +33,7 @@ func (s *show) disturb(ctx context.Context) error {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 
-	if err := pause(ctx, warmUp); err != nil {
+	if err := trial.Wait(ctx, warmUp); err != nil {
 		return err
 	}
 	s.calm.Store(true)
@@ -74,7 +76,7 @@ func (s *show) closeGate(ctx context.Context, conn *pgx.Conn) error {
 	}
 	closed := time.Now()
 	s.note("the gate is closed, with events on their way")
-	if err := pause(ctx, gateTime); err != nil {
+	if err := trial.Wait(ctx, gateTime); err != nil {
 		return err
 	}
 	opened := time.Now()
@@ -102,5 +104,5 @@ func (s *show) closeGate(ctx context.Context, conn *pgx.Conn) error {
 
 // until waits for a part of the load's time to be over.
 func (s *show) until(ctx context.Context, part float64) error {
-	return pause(ctx, time.Until(s.began.Add(time.Duration(part*float64(s.options.Load)))))
+	return trial.Wait(ctx, time.Until(s.began.Add(time.Duration(part*float64(s.options.Load)))))
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 func (s *show) gather(ctx context.Context) (*facts, error) {
@@ -47,8 +49,8 @@ func (s *show) functionJournal(ctx context.Context, db querier) (*journal, error
 		return nil, err
 	}
 	j := newJournal()
-	var a arrival
-	_, err = pgx.ForEachRow(rows, []any{&a.event, &a.unit, &a.version, &a.at}, func() error {
+	var a trial.Arrival
+	_, err = pgx.ForEachRow(rows, []any{&a.Event, &a.Key, &a.Version, &a.At}, func() error {
 		j.add(a)
 		return nil
 	})

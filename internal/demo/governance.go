@@ -20,6 +20,7 @@ import (
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
 	"github.com/tidemarkhq/tidemark/internal/store"
+	"github.com/tidemarkhq/tidemark/internal/trial"
 	"github.com/tidemarkhq/tidemark/migrate"
 	"github.com/tidemarkhq/tidemark/packs"
 )
@@ -237,7 +238,7 @@ func (g *governance) write(ctx context.Context) error {
 				if err := g.transaction(ctx, pool, fmt.Sprintf("live-%d-%d", writer, n)); err != nil {
 					return err
 				}
-				if err := pause(ctx, time.Duration(rand.IntN(10))*time.Millisecond); err != nil {
+				if err := trial.Wait(ctx, time.Duration(rand.IntN(10))*time.Millisecond); err != nil {
 					return err
 				}
 			}
@@ -266,7 +267,7 @@ func (g *governance) transaction(ctx context.Context, pool *pgxpool.Pool, entity
 		}
 		if rand.IntN(staysOpenEvery) == 0 {
 			open++
-			if err := pause(ctx, time.Duration(100+rand.IntN(900))*time.Millisecond); err != nil {
+			if err := trial.Wait(ctx, time.Duration(100+rand.IntN(900))*time.Millisecond); err != nil {
 				return err
 			}
 		}
@@ -372,7 +373,7 @@ func (g *governance) killAndGoOn(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	g.note("the daemon is killed (kill -9) with %s rows done", thousands(int(left.Seen)))
-	if err := pause(ctx, time.Second); err != nil {
+	if err := trial.Wait(ctx, time.Second); err != nil {
 		return err
 	}
 	if err := g.run(ctx); err != nil {

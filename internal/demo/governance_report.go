@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // audit lets the fifth worker go through the whole inventory.
@@ -27,7 +29,7 @@ func (g *governance) audit(ctx context.Context) error {
 				thousands(seen), time.Since(began).Seconds(), missing, marked)
 			return nil
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := trial.Wait(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 //go:embed load.pgbench
@@ -134,7 +135,7 @@ func (s *show) enough(ctx context.Context, pool *pgxpool.Pool) error {
 		if err := pool.QueryRow(ctx, `select count(*) from demo.journal`).Scan(&committed); err != nil || committed >= s.options.Events {
 			return err
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := trial.Wait(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -178,13 +179,4 @@ func (s *show) applyVersion(ctx context.Context, pool *pgxpool.Pool) error {
 		s.mu.Unlock()
 	}
 	return err
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

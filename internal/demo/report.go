@@ -50,10 +50,10 @@ func (s *show) report(ctx context.Context) error {
 	}
 	function := f.accounts[0]
 	line(int64(len(f.committed)), "events committed", "counted by the application, in the transactions that emitted them")
-	line(int64(function.delivered), "events received", "by the SQL function, counted by the application")
-	line(int64(function.lost), "lost", "")
-	line(int64(function.repeated()), "doubled", "")
-	line(int64(function.outOfOrder), "out of order per unit", "")
+	line(int64(function.Delivered), "events received", "by the SQL function, counted by the application")
+	line(int64(function.Lost), "lost", "")
+	line(int64(function.Twice), "doubled", "")
+	line(int64(function.OutOfOrder), "out of order per unit", "")
 	line(f.rolledBack, "rolled back", "emitted, and taken back by a rollback, also to a savepoint")
 	line(int64(f.invented()), "rolled back, but received", "anywhere")
 	line(f.late, "received after a later number", "committed late: a plain watermark would have lost them")
@@ -85,11 +85,11 @@ func (s *show) table(f *facts) {
 	s.say("\n   %-25s%10s%9s%7s%14s%6s%9s%9s", "target", "delivered", "retried", "twice", "out of order", "lost", "p50 ms", "p99 ms")
 	for i, t := range s.everywhere() {
 		a := f.accounts[i]
-		disorder := fmt.Sprint(a.outOfOrder)
+		disorder := fmt.Sprint(a.OutOfOrder)
 		if !t.ordered {
 			disorder = "not asked for"
 		}
-		s.say("   %-25s%10d%9d%7d%14s%6d%9.1f%9.1f", t.name, a.delivered, f.retried[t.route], a.repeated(), disorder, a.lost,
+		s.say("   %-25s%10d%9d%7d%14s%6d%9.1f%9.1f", t.name, a.Delivered, f.retried[t.route], a.Twice, disorder, a.Lost,
 			milliseconds(a.p50), milliseconds(a.p99))
 	}
 	s.say("   %-25s%10d%9d%7s%14s%6s   %d wait", "webhook, dead", 0, f.retried[routeDead], "", "", "", f.dead.Waiting)
@@ -100,16 +100,16 @@ func (s *show) table(f *facts) {
                   function did: of %d events, under load and before anything but the dead target was disturbed
    signatures     those of all webhooks were checked; wrong ones: %d
    the dead one   is left alone for a while after 5 failures, and a finding says why:
-                  %s`, s.explained(f), len(s.acknowledged), s.receiver.forged.Load(), f.dead.Finding)
+                  %s`, s.explained(f), len(s.acknowledged), s.receiver.Forged.Load(), f.dead.Finding)
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // explained says why events came twice.
 func (s *show) explained(f *facts) string {
-	silent, again := int(s.receiver.silent.Load()), 0
+	silent, again := int(s.receiver.Silent.Load()), 0
 	for _, a := range f.accounts {
-		again += a.repeated()
+		again += a.Twice
 	}
 	text := fmt.Sprintf("%d times the receiver took an event and gave no answer", silent)
 	if again > silent {
@@ -134,17 +134,17 @@ func (s *show) broken(f *facts) (list []string) {
 		}
 	}
 	check(len(f.committed) > 0, "nothing was committed")
-	check(f.accounts[0].repeated() == 0, "%d events came to the function twice", f.accounts[0].repeated())
+	check(f.accounts[0].Twice == 0, "%d events came to the function twice", f.accounts[0].Twice)
 	for i, t := range s.everywhere() {
 		a := f.accounts[i]
-		check(a.lost == 0, "%s: %d events were lost", t.name, a.lost)
-		check(a.invented == 0, "%s: %d events arrived that nobody committed", t.name, a.invented)
-		check(!t.ordered || a.outOfOrder == 0, "%s: %d events out of order", t.name, a.outOfOrder)
-		for event, times := range a.again {
+		check(a.Lost == 0, "%s: %d events were lost", t.name, a.Lost)
+		check(a.Invented == 0, "%s: %d events arrived that nobody committed", t.name, a.Invented)
+		check(!t.ordered || a.OutOfOrder == 0, "%s: %d events out of order", t.name, a.OutOfOrder)
+		for event, times := range a.Again {
 			check(times <= f.cutOff[t.route][event], "%s: event %s came %d times, and why is not on record", t.name, event, times+1)
 		}
 	}
-	check(s.receiver.forged.Load() == 0, "%d signatures were wrong", s.receiver.forged.Load())
+	check(s.receiver.Forged.Load() == 0, "%d signatures were wrong", s.receiver.Forged.Load())
 	check(s.afterClosing <= obeyed, "an event arrived %s after the gate was closed", s.afterClosing)
 	check(f.dead.Waiting == int64(len(f.committed)), "%d events wait for the dead target, not %d", f.dead.Waiting, len(f.committed))
 	check(f.dead.Finding != "", "nobody was told of the dead target")
@@ -153,7 +153,7 @@ func (s *show) broken(f *facts) (list []string) {
 
 func (f *facts) invented() (n int) {
 	for _, a := range f.accounts {
-		n += a.invented
+		n += a.Invented
 	}
 	return n
 }

@@ -60,7 +60,7 @@ from (values
     ('%s',     'kafka',   '%s', 'key', '{}'),
     -- Here nobody listens.
     ('%s',      'webhook', '%s', 'key', '{"unsigned": true}')) r (code, kind, ref, ordering, options);`,
-			worker, routeFunction, routeKeyed, s.receiver.url+keyedPath, routeLoose, s.receiver.url+loosePath,
+			worker, routeFunction, routeKeyed, s.receiver.URL()+keyedPath, routeLoose, s.receiver.URL()+loosePath,
 			routeNATS, subject, routeKafka, topic, routeDead, nobody),
 		`update tidemark.outbound_route set enabled = true, dry_run = false where route_code like 'demo%';`,
 		`update tidemark.outbound_route set enabled = true where route_code = 'iu_version_applied';  -- in dry run`,

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // calmDown writes events while nothing is wrong but the dead target; and again while a receiver refuses every replay of
@@ -35,7 +37,7 @@ func (h *harness) calmDown(ctx context.Context) ([]calm, error) {
 		if n >= again || time.Now().After(deadline) {
 			break
 		}
-		if err := wait(ctx, 50*time.Millisecond); err != nil {
+		if err := trial.Wait(ctx, 50*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
@@ -44,7 +46,7 @@ func (h *harness) calmDown(ctx context.Context) ([]calm, error) {
 	}
 	events, _, err := ask(ctx, h, pgx.RowTo[string], `select event from app.journal where id = any ($1)`, first.IDs[:again])
 	for _, e := range events {
-		h.replays.add(replay{Route: flaky, Event: e, Known: true})
+		h.replays.Add(replay{Route: flaky, Event: e, Known: true})
 	}
 	if err != nil {
 		return nil, err
@@ -70,7 +72,7 @@ func (h *harness) awaitReplays(ctx context.Context, condition string) error {
 		if err != nil || n > 0 {
 			return err
 		}
-		if err := wait(ctx, 50*time.Millisecond); err != nil {
+		if err := trial.Wait(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -96,7 +98,7 @@ func (h *harness) writeCalm(ctx context.Context, events int, beside string) (cal
 	}
 	c.Sent = time.Now()
 	t.Ended = c.Sent
-	h.txns.add(t)
+	h.txns.Add(t)
 	for late := c.Sent.Add(c.Limit + 500*time.Millisecond); time.Now().Before(late); {
 		n, err := h.number(ctx, `select count(*) from app.effect where id = any ($1)`, c.IDs)
 		if err != nil {
@@ -109,7 +111,7 @@ func (h *harness) writeCalm(ctx context.Context, events int, beside string) (cal
 		if left <= 0 {
 			break
 		}
-		if err := wait(ctx, 50*time.Millisecond); err != nil {
+		if err := trial.Wait(ctx, 50*time.Millisecond); err != nil {
 			return c, err
 		}
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"slices"
 	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // I5: on a route with ordering = key, and in the effects, the events of a key come first in the order of their
@@ -21,30 +23,33 @@ func (c *checker) inOrder() {
 
 // order follows the first deliveries of a route.
 type order struct {
+	*trial.Order
+
 	c     *checker
 	route string
-	seen  map[string]bool
-	last  map[string]*Stored // of each key
-	why   map[string]string  // how it came
+	how   map[string]string // each event came
 }
 
 func (c *checker) newOrder(route string) *order {
-	return &order{c, route, map[string]bool{}, map[string]*Stored{}, map[string]string{}}
+	return &order{trial.NewOrder(), c, route, map[string]string{}}
 }
 
 // next takes in a delivery.
 func (o *order) next(event, how string) {
 	s := o.c.byEvent[event]
-	if s == nil || o.seen[event] || o.c.dead[Letter{o.route, event}] {
+	if s == nil || o.c.dead[Letter{o.route, event}] {
 		return
 	}
-	o.seen[event] = true
-	if last := o.last[s.Key]; last != nil && last.Version > s.Version {
+	first, before := o.Next(event, s.Key, int64(s.Version))
+	if !first {
+		return
+	}
+	o.how[event] = how
+	if before != "" {
+		last := o.c.byEvent[before]
 		o.c.report("I5", "%s: key %s: version %d (write %d, %s) came after version %d (write %d, %s)",
-			o.route, s.Key, s.Version, s.ID, how, last.Version, last.ID, o.why[s.Key])
-		return
+			o.route, s.Key, s.Version, s.ID, how, last.Version, last.ID, o.how[before])
 	}
-	o.last[s.Key], o.why[s.Key] = s, how
 }
 
 func (c *checker) arrivalsInOrder(t *target) {

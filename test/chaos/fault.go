@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // A fault does something bad and makes it good again.
@@ -109,7 +111,7 @@ func serverImmediate(h *harness, _ *rand.Rand) (string, func(context.Context) er
 			return err
 		}
 		for h.server.Pid() != 0 {
-			if err := wait(ctx, 5*time.Millisecond); err != nil {
+			if err := trial.Wait(ctx, 5*time.Millisecond); err != nil {
 				return err
 			}
 		}
@@ -132,7 +134,7 @@ func backendKill(h *harness, _ *rand.Rand) (string, func(context.Context) error)
 			return err
 		}
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
-		return wait(ctx, 200*time.Millisecond)
+		return trial.Wait(ctx, 200*time.Millisecond)
 	}
 }
 
@@ -145,7 +147,7 @@ func backendStop(h *harness, random *rand.Rand) (string, func(context.Context) e
 			return err
 		}
 		defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }()
-		return wait(ctx, d)
+		return trial.Wait(ctx, d)
 	}
 }
 
@@ -166,7 +168,7 @@ func daemonKill(h *harness, random *rand.Rand) (string, func(context.Context) er
 	rest := between(random, 0, 2*time.Second)
 	return what, func(ctx context.Context) error {
 		d.signal(syscall.SIGKILL, rest)
-		return wait(ctx, rest)
+		return trial.Wait(ctx, rest)
 	}
 }
 
@@ -174,7 +176,7 @@ func daemonTerm(h *harness, random *rand.Rand) (string, func(context.Context) er
 	what, d := h.aDaemon(random)
 	return what, func(ctx context.Context) error {
 		d.signal(syscall.SIGTERM, 0)
-		return wait(ctx, 4*time.Second)
+		return trial.Wait(ctx, 4*time.Second)
 	}
 }
 
@@ -191,8 +193,8 @@ func ownerStop(h *harness, random *rand.Rand) (string, func(context.Context) err
 		if !h.daemons[i].signal(syscall.SIGSTOP, 0) {
 			return nil
 		}
-		err = wait(ctx, d)
-		h.stops.add(stop{from, time.Now()})
+		err = trial.Wait(ctx, d)
+		h.stops.Add(stop{from, time.Now()})
 		h.daemons[i].signal(syscall.SIGCONT, 0)
 		return err
 	}
@@ -220,10 +222,10 @@ func replayLetters(h *harness, random *rand.Rand) (string, func(context.Context)
 				return err
 			}
 			// Before it is asked for: it may arrive before we know.
-			h.replays.add(replay{Route: l.Route, Event: l.Event})
+			h.replays.Add(replay{Route: l.Route, Event: l.Event})
 			var outcome []string
 			if outcome, err = askOnce(ctx, h, pgx.RowTo[string], `select outcome::text from tidemark.dead_letter_replay($1)`, l.ID); err == nil {
-				h.replays.add(replay{Route: l.Route, Event: l.Event, Known: len(outcome) == 1 && outcome[0] == "pending"})
+				h.replays.Add(replay{Route: l.Route, Event: l.Event, Known: len(outcome) == 1 && outcome[0] == "pending"})
 			}
 			err = nil // a gate is closed, or nobody knows whether it was committed: it may come or not
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 func (h *harness) aWire(random *rand.Rand) (string, *proxy) {
@@ -29,7 +31,7 @@ func wireHole(h *harness, random *rand.Rand) (string, func(context.Context) erro
 		if ways != there {
 			p.set(back, way{hold: true})
 		}
-		err := wait(ctx, d)
+		err := trial.Wait(ctx, d)
 		if cut {
 			p.cut()
 		}
@@ -45,7 +47,7 @@ func wireLate(h *harness, random *rand.Rand) (string, func(context.Context) erro
 	return what, func(ctx context.Context) error {
 		p.slow(100 * time.Millisecond)
 		defer p.slow(0)
-		return wait(ctx, d)
+		return trial.Wait(ctx, d)
 	}
 }
 
@@ -57,7 +59,7 @@ func wireStuck(h *harness, random *rand.Rand) (string, func(context.Context) err
 	return what, func(ctx context.Context) error {
 		loose := p.stick(random)
 		defer loose()
-		return wait(ctx, d)
+		return trial.Wait(ctx, d)
 	}
 }
 
@@ -85,7 +87,7 @@ func linkHole(h *harness, random *rand.Rand) (string, func(context.Context) erro
 	return what, func(ctx context.Context) error {
 		p.set(there, way{hold: true})
 		p.set(back, way{hold: true})
-		err := wait(ctx, d)
+		err := trial.Wait(ctx, d)
 		p.cut()
 		p.set(there, way{})
 		p.set(back, way{})
@@ -99,7 +101,7 @@ func linkLate(h *harness, random *rand.Rand) (string, func(context.Context) erro
 	return what, func(ctx context.Context) error {
 		p.slow(100 * time.Millisecond)
 		defer p.slow(0)
-		return wait(ctx, d)
+		return trial.Wait(ctx, d)
 	}
 }
 
@@ -108,7 +110,7 @@ func (h *harness) ill(d time.Duration, m mood) func(context.Context) error {
 	return func(ctx context.Context) error {
 		r.feel(m)
 		defer r.calm()
-		return wait(ctx, d)
+		return trial.Wait(ctx, d)
 	}
 }
 

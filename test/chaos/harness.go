@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // options of a run.
@@ -54,16 +55,16 @@ type harness struct {
 	hush         atomic.Bool // producers are to commit nothing
 	still        atomic.Bool // producers are to begin nothing
 
-	arrivals journal[arrival]
-	txns     journal[*txn]
-	limbo    journal[limbo]
-	closings journal[closing]
-	stops    journal[stop]
-	samples  journal[Sample]
-	replays  journal[replay]
-	changes  journal[change]
-	rewinds  journal[rewind]
-	probes   journal[probe]
+	arrivals trial.Journal[arrival]
+	txns     trial.Journal[*txn]
+	limbo    trial.Journal[limbo]
+	closings trial.Journal[closing]
+	stops    trial.Journal[stop]
+	samples  trial.Journal[Sample]
+	replays  trial.Journal[replay]
+	changes  trial.Journal[change]
+	rewinds  trial.Journal[rewind]
+	probes   trial.Journal[probe]
 
 	mu     sync.Mutex
 	held   map[string]bool // what a fault is at work on
@@ -167,11 +168,11 @@ func (h *harness) gather(ctx context.Context, e *evidence) error {
 		h.brokenLater(d.broken()...)
 	}
 	for _, r := range h.receivers {
-		e.Forged += int(r.forged.Load())
+		e.Forged += int(r.Forged.Load())
 	}
-	e.Arrivals, e.Txns, e.Closings, e.Stops = h.arrivals.all(), h.txns.all(), h.closings.all(), h.stops.all()
-	e.Samples, e.Replays, e.Broken = h.samples.all(), h.replays.all(), h.broken
-	e.Changes, e.Rewinds, e.Probes = h.changes.all(), h.rewinds.all(), h.probes.all()
+	e.Arrivals, e.Txns, e.Closings, e.Stops = h.arrivals.All(), h.txns.All(), h.closings.All(), h.stops.All()
+	e.Samples, e.Replays, e.Broken = h.samples.All(), h.replays.All(), h.broken
+	e.Changes, e.Rewinds, e.Probes = h.changes.All(), h.rewinds.All(), h.probes.All()
 	var errs [3]error
 	e.Stored, _, errs[0] = ask(ctx, h, pgx.RowToStructByPos[Stored], `select id, event, key, version, kind, poison from app.journal`)
 	e.Effects, _, errs[1] = ask(ctx, h, pgx.RowToStructByPos[Effect], `select n, at, id, event, key, version from app.effect order by n`)
@@ -230,7 +231,7 @@ func (h *harness) inject(ctx context.Context) {
 	deadline := time.Now().Add(h.duration)
 	var working sync.WaitGroup
 	defer working.Wait()
-	_ = wait(ctx, time.Second)
+	_ = trial.Wait(ctx, time.Second)
 	for n := 0; time.Now().Before(deadline) && ctx.Err() == nil; n++ {
 		f := h.choose(random, n)
 		what, do := f.plan(h, rand.New(rand.NewPCG(random.Uint64(), 0)))
@@ -244,7 +245,7 @@ func (h *harness) inject(ctx context.Context) {
 				}
 			})
 		}
-		_ = wait(ctx, time.Duration(500+random.IntN(1000))*time.Millisecond)
+		_ = trial.Wait(ctx, time.Duration(500+random.IntN(1000))*time.Millisecond)
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // seeds is how many runs a mutant may take to be caught.
@@ -36,7 +38,7 @@ func main() {
 
 // followParent ends the run when `go run`, or whoever started it, is gone.
 func followParent(ctx context.Context, stop func()) {
-	for parent := os.Getppid(); wait(ctx, time.Second) == nil; {
+	for parent := os.Getppid(); trial.Wait(ctx, time.Second) == nil; {
 		if os.Getppid() != parent {
 			stop()
 		}

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // message sends several transactions as one message: now() of each is the arrival of the message, and between two of
@@ -17,7 +19,7 @@ func (p *producer) message(ctx context.Context) {
 		if !p.hush.Load() {
 			break
 		}
-		_ = wait(ctx, 10*time.Millisecond)
+		_ = trial.Wait(ctx, 10*time.Millisecond)
 	}
 	p.send(ctx, 2+p.random.IntN(3), p.random.IntN(10000))
 }
@@ -74,7 +76,7 @@ func (p *producer) send(ctx context.Context, transactions, pause int) {
 	for _, t := range txns {
 		t.Ended = time.Now()
 	}
-	p.txns.add(txns...)
+	p.txns.Add(txns...)
 	if p.conn.IsClosed() {
 		p.conn = nil
 	} else if err != nil {

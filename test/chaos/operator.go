@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // url is for those who come to the database without a proxy in between.
@@ -27,7 +29,7 @@ func connect(ctx context.Context, url string) (*pgx.Conn, error) {
 		if err == nil || ctx.Err() != nil {
 			return conn, err
 		}
-		if err := wait(ctx, 20*time.Millisecond); err != nil {
+		if err := trial.Wait(ctx, 20*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
@@ -42,7 +44,7 @@ func ask[T any](ctx context.Context, h *harness, scan pgx.RowToFunc[T], sql stri
 		if err == nil || ctx.Err() != nil || errors.As(err, &refused) && !passing(refused) {
 			return rows, tries, err
 		}
-		if err := wait(ctx, 50*time.Millisecond); err != nil {
+		if err := trial.Wait(ctx, 50*time.Millisecond); err != nil {
 			return nil, tries, err
 		}
 	}
@@ -111,8 +113,8 @@ func (h *harness) sample(ctx context.Context) {
 				from tidemark.worker_cursor c, tidemark.heartbeat h where c.worker = $1 and h.executor_id = $1 || '/outbox/0'`, worker).
 				Scan(&s.At, &s.Watermark, &s.Epoch)
 			if err == nil {
-				h.samples.add(s)
-				err = wait(ctx, 100*time.Millisecond)
+				h.samples.Add(s)
+				err = trial.Wait(ctx, 100*time.Millisecond)
 			}
 		}
 		_ = conn.Close(context.WithoutCancel(ctx))
@@ -147,19 +149,8 @@ func (h *harness) quiet(ctx context.Context, limit time.Duration) (string, error
 		if time.Now().After(deadline) {
 			return fmt.Sprintf("after %s there is %s; %s", limit, strings.Join(rows, "; "), lagging), nil
 		}
-		if err := wait(ctx, 200*time.Millisecond); err != nil {
+		if err := trial.Wait(ctx, 200*time.Millisecond); err != nil {
 			return "", err
 		}
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // The ways to the database.
@@ -116,7 +118,7 @@ func (h *harness) client(ctx context.Context, id int) {
 			}
 			cancel()
 			if err == nil {
-				err = wait(ctx, time.Duration(random.IntN(60))*time.Millisecond)
+				err = trial.Wait(ctx, time.Duration(random.IntN(60))*time.Millisecond)
 			}
 		}
 		_ = conn.Close(context.WithoutCancel(ctx))

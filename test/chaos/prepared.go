@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // A limbo is a transaction that was prepared, or may have been.
@@ -33,7 +35,7 @@ func (d *draft) prepare(commit bool, later time.Duration) {
 		} else {
 			d.txn.Fate = unknown
 		}
-		d.p.limbo.add(x)
+		d.p.limbo.Add(x)
 	}
 	d.close()
 }
@@ -42,7 +44,7 @@ func (d *draft) prepare(commit bool, later time.Duration) {
 func (h *harness) resolve(ctx context.Context, stop <-chan struct{}) {
 	done := 0
 	for waiting := []limbo(nil); ctx.Err() == nil; {
-		all := h.limbo.all()
+		all := h.limbo.All()
 		waiting = append(waiting, all[done:]...)
 		done = len(all)
 		stopping := isClosed(stop)
@@ -55,10 +57,10 @@ func (h *harness) resolve(ctx context.Context, stop <-chan struct{}) {
 			}
 		}
 		waiting = rest
-		if stopping && len(waiting) == 0 && len(h.limbo.all()) == done {
+		if stopping && len(waiting) == 0 && len(h.limbo.All()) == done {
 			return
 		}
-		_ = wait(ctx, 50*time.Millisecond)
+		_ = trial.Wait(ctx, 50*time.Millisecond)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 const (
@@ -38,7 +40,7 @@ func (h *harness) produce(ctx context.Context, stop <-chan struct{}, id int) {
 		default:
 		}
 		if h.hush.Load() || h.still.Load() || h.crowded() {
-			_ = wait(ctx, 50*time.Millisecond)
+			_ = trial.Wait(ctx, 50*time.Millisecond)
 			continue
 		}
 		if p.conn == nil {
@@ -54,7 +56,7 @@ func (h *harness) produce(ctx context.Context, stop <-chan struct{}, id int) {
 			} else {
 				p.quick(ctx)
 			}
-			_ = wait(ctx, time.Duration(p.random.IntN(8))*time.Millisecond)
+			_ = trial.Wait(ctx, time.Duration(p.random.IntN(8))*time.Millisecond)
 		} else {
 			p.linger(ctx)
 		}
@@ -156,14 +158,14 @@ func (d *draft) hushed() {
 		if !d.p.hush.Load() || d.txn.Async {
 			return
 		}
-		_ = wait(d.ctx, 10*time.Millisecond)
+		_ = trial.Wait(d.ctx, 10*time.Millisecond)
 	}
 }
 
 // close writes down what became of it.
 func (d *draft) close() {
 	d.txn.Ended = time.Now()
-	d.p.txns.add(d.txn)
+	d.p.txns.Add(d.txn)
 	if d.err == nil {
 		return
 	}
@@ -221,7 +223,7 @@ func (p *producer) linger(ctx context.Context) {
 		if p.random.IntN(8) == 0 {
 			pause = time.Duration(1+p.random.IntN(4)) * time.Second
 		}
-		_ = wait(d.ctx, pause)
+		_ = trial.Wait(d.ctx, pause)
 	}
 	if p.random.IntN(5) == 0 {
 		d.prepare(p.random.IntN(4) != 0, time.Duration(p.random.IntN(6000))*time.Millisecond)

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // progress says every few seconds how far the receivers are.
 func (h *harness) progress(ctx context.Context) {
-	for wait(ctx, 5*time.Second) == nil {
+	for trial.Wait(ctx, 5*time.Second) == nil {
 		var list []string
 		for _, route := range []string{healthy, flaky, plain} {
 			list = append(list, fmt.Sprintf("%s %d", route, h.receivers[route].distinct()))

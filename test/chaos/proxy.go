@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // A proxy stands between two parties and passes bytes on, later, or not at all.
@@ -71,7 +73,7 @@ func (p *proxy) connect(ctx context.Context, near net.Conn) {
 	dialer := net.Dialer{Timeout: 2 * time.Second}
 	far, err := dialer.DialContext(ctx, "tcp4", p.to)
 	if err != nil {
-		reset(near)
+		trial.Reset(near)
 		return
 	}
 	x := &pipe{near: near, far: far}
@@ -83,8 +85,8 @@ func (p *proxy) connect(ctx context.Context, near net.Conn) {
 	}
 	p.mu.Unlock()
 	if x.closed {
-		reset(near)
-		reset(far)
+		trial.Reset(near)
+		trial.Reset(far)
 		return
 	}
 	go p.pump(x, near, far, there)
@@ -165,8 +167,8 @@ func (p *proxy) cut() {
 	defer p.mu.Unlock()
 	for x := range p.pipes {
 		x.closed = true
-		reset(x.near)
-		reset(x.far)
+		trial.Reset(x.near)
+		trial.Reset(x.far)
 	}
 	clear(p.pipes)
 	p.change.Broadcast()
@@ -237,12 +239,4 @@ func (p *proxy) close() {
 	p.closed = true
 	p.mu.Unlock()
 	p.cut()
-}
-
-// reset closes without the other side's seeing an orderly end.
-func reset(c net.Conn) {
-	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	c.Close()
 }

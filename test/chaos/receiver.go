@@ -2,31 +2,24 @@ package main
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
-	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // A receiver is a target of webhooks. It writes down what comes before it answers.
 type receiver struct {
+	*trial.Receiver
+
 	route    string
 	refuses  bool // poison
-	key      []byte
-	arrivals *journal[arrival]
-	server   *http.Server
-	address  string
-	forged   atomic.Int64
-	unheard  atomic.Int64
+	arrivals *trial.Journal[arrival]
 	latest   atomic.Int64 // write that came
 
 	mu      sync.Mutex
@@ -43,22 +36,17 @@ type mood struct {
 	fail, lose, hang float64
 }
 
-func newReceiver(ctx context.Context, route string, key []byte, usual mood, arrivals *journal[arrival], random *rand.Rand) (*receiver, error) {
-	var listen net.ListenConfig
-	l, err := listen.Listen(ctx, "tcp4", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
+func newReceiver(
+	ctx context.Context, route string, key []byte, usual mood, arrivals *trial.Journal[arrival], random *rand.Rand,
+) (*receiver, error) {
 	r := &receiver{
-		route: route, refuses: true, key: key, arrivals: arrivals, address: l.Addr().String(), random: random,
+		route: route, refuses: true, arrivals: arrivals, random: random,
 		mood: usual, usual: usual, failing: map[string]time.Time{}, first: map[string]bool{},
 	}
-	r.server = &http.Server{Handler: r, ReadHeaderTimeout: time.Minute}
-	go func() { _ = r.server.Serve(l) }()
-	return r, nil
+	var err error
+	r.Receiver, err = trial.Receive(ctx, key, r.take)
+	return r, err
 }
-
-func (r *receiver) close() { _ = r.server.Close() }
 
 // feel changes the mood; calm brings the usual one back.
 func (r *receiver) feel(m mood) {
@@ -101,25 +89,22 @@ type message struct {
 	} `json:"data"`
 }
 
-func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
-	at := time.Now()
-	body, err := io.ReadAll(q.Body)
-	if err != nil {
-		return // cut off on the way here: it did not arrive
-	}
+func (r *receiver) take(q trial.Request) trial.Answer {
 	var m message
-	if !r.signed(q.Header, body) || json.Unmarshal(body, &m) != nil || m.ID != q.Header.Get("Webhook-Id") {
-		r.forged.Add(1)
-		http.Error(w, "who are you", http.StatusUnauthorized)
-		return
+	if json.Unmarshal(q.Body, &m) != nil || m.ID != q.Header.Get("Webhook-Id") {
+		r.Forged.Add(1)
+		return trial.Answer{Status: http.StatusUnauthorized, Text: "who are you"}
 	}
-	a := arrival{At: at, Route: r.route, Event: m.ID, ID: m.Data.ID, Key: m.Key, Version: m.Data.Version, Replay: q.Header.Get("Tidemark-Replay") == "true"}
+	a := arrival{
+		At: q.At, Route: r.route, Event: m.ID, ID: m.Data.ID, Key: m.Key, Version: m.Data.Version,
+		Replay: q.Header.Get("Tidemark-Replay") == "true",
+	}
 	a.Epoch, _ = strconv.ParseInt(q.Header.Get("Tidemark-Epoch"), 10, 64)
 	a.Attempt, _ = strconv.Atoi(q.Header.Get("Tidemark-Attempt"))
 	hang := r.judge(&a, m.Data.Poison != "" && r.refuses)
-	r.arrivals.add(a)
+	r.arrivals.Add(a)
 	r.latest.Store(a.ID)
-	r.reply(w, q, a.Answer, hang)
+	return r.reply(a.Answer, hang)
 }
 
 // judge decides what to make of an arrival.
@@ -144,50 +129,24 @@ func (r *receiver) judge(a *arrival, bad bool) (hang bool) {
 	return hang
 }
 
-func (r *receiver) reply(w http.ResponseWriter, q *http.Request, a answer, hang bool) {
-	switch {
-	case hang:
-		r.unheard.Add(1)
-		<-q.Context().Done() // the sender gives up first
-	case a == unheard:
-		r.unheard.Add(1)
-		if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
-			reset(c)
-		}
-	case a == poison:
-		http.Error(w, "never", http.StatusBadRequest)
-	case a == refused:
+func (r *receiver) reply(a answer, hang bool) trial.Answer {
+	switch a {
+	case unheard:
+		return trial.Answer{Hang: hang, Break: !hang}
+	case poison:
+		return trial.Answer{Status: http.StatusBadRequest, Text: "never"}
+	case refused:
 		r.mu.Lock()
 		dice := r.random.IntN(8)
 		r.mu.Unlock()
-		status := http.StatusServiceUnavailable
+		reply := trial.Answer{Status: http.StatusServiceUnavailable, Text: "not now"}
 		if dice < 4 {
-			status = http.StatusInternalServerError
+			reply.Status = http.StatusInternalServerError
 		}
 		if dice == 0 {
-			w.Header().Set("Retry-After", "1")
+			reply.RetryAfter = "1"
 		}
-		http.Error(w, "not now", status)
+		return reply
 	}
-}
-
-// signed: one of the signatures is right, as Standard Webhooks says.
-func (r *receiver) signed(h http.Header, body []byte) bool {
-	stamp := h.Get("Webhook-Timestamp")
-	seconds, err := strconv.ParseInt(stamp, 10, 64)
-	if err != nil || time.Since(time.Unix(seconds, 0)).Abs() > 5*time.Minute {
-		return false
-	}
-	mac := hmac.New(sha256.New, r.key)
-	mac.Write([]byte(h.Get("Webhook-Id") + "." + stamp + "."))
-	mac.Write(body)
-	want := mac.Sum(nil)
-	for one := range strings.FieldsSeq(h.Get("Webhook-Signature")) {
-		version, text, _ := strings.Cut(one, ",")
-		got, err := base64.StdEncoding.DecodeString(text)
-		if version == "v1" && err == nil && hmac.Equal(got, want) {
-			return true
-		}
-	}
-	return false
+	return trial.Answer{}
 }

@@ -1,10 +1,6 @@
 package main
 
-import (
-	"slices"
-	"sync"
-	"time"
-)
+import "time"
 
 // An arrival is a request as a receiver wrote it down, before it answered.
 type arrival struct {
@@ -108,22 +104,4 @@ type replay struct {
 	Event  string
 	Inside bool // its outcome was there at once
 	Known  bool // the commit was acknowledged, and nothing keeps it from coming
-}
-
-// journal is a list that many may append to.
-type journal[T any] struct {
-	mu   sync.Mutex
-	list []T
-}
-
-func (j *journal[T]) add(items ...T) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.list = append(j.list, items...)
-}
-
-func (j *journal[T]) all() []T {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return slices.Clone(j.list)
 }

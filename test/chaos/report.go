@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // rules are the invariants that were violated, with how often.
@@ -148,17 +149,10 @@ func (r *result) printCalm(say func(string, ...any)) {
 		say("calm but for %s:", calm.Beside)
 		for route, ages := range r.evidence.calmAges(calm) {
 			list := slices.Sorted(maps.Values(ages))
-			say("  %d events on %s, p50 %s, p99 %s, the last after %s", len(list), route, percentile(list, 0.5), percentile(list, 0.99), percentile(list, 1))
+			at := func(share float64) time.Duration { return trial.Percentile(list, share).Round(time.Millisecond) }
+			say("  %d events on %s, p50 %s, p99 %s, the last after %s", len(list), route, at(0.5), at(0.99), at(1))
 		}
 	}
-}
-
-func percentile(sorted []time.Duration, share float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	i := int(math.Ceil(share*float64(len(sorted)))) - 1
-	return sorted[max(0, i)].Round(time.Millisecond)
 }
 
 const examples = 5

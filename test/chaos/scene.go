@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // Scenes are faults that meet a certain hazard every time, where chance seldom would.
@@ -33,7 +35,7 @@ func lateCommit(h *harness, random *rand.Rand) (string, func(context.Context) er
 		d, cancel := p.begin(ctx)
 		defer cancel()
 		d.write(false, key)
-		err := wait(ctx, open)
+		err := trial.Wait(ctx, open)
 		d.end(true)
 		return err
 	})
@@ -65,7 +67,7 @@ func (h *harness) awaitFence(d *draft) error {
 		if err != nil || n > 0 {
 			return err
 		}
-		if err := wait(d.ctx, 100*time.Millisecond); err != nil {
+		if err := trial.Wait(d.ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -109,7 +111,7 @@ func asyncCrash(h *harness, random *rand.Rand) (string, func(context.Context) er
 			if h.receivers[healthy].latest.Load() == id {
 				break
 			}
-			_ = wait(ctx, time.Millisecond)
+			_ = trial.Wait(ctx, time.Millisecond)
 		}
 		return errors.Join(h.server.Kill(), h.server.Restart(ctx))
 	})
@@ -127,7 +129,7 @@ func settleLate(h *harness, random *rand.Rand) (string, func(context.Context) er
 		}
 		defer h.release(what)
 		defer h.wires[i].catch("tidemark.pass_settle")()
-		return wait(ctx, d)
+		return trial.Wait(ctx, d)
 	}
 }
 
@@ -140,7 +142,7 @@ func (h *harness) awaitIdle(ctx context.Context) error {
 		if err != nil || n == 0 {
 			return err
 		}
-		if err := wait(ctx, 100*time.Millisecond); err != nil {
+		if err := trial.Wait(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -160,7 +162,7 @@ func keyFails(h *harness, random *rand.Rand) (string, func(context.Context) erro
 			d.write(false, key)
 			d.end(true)
 			cancel()
-			if err := wait(ctx, between(random, 0, 400*time.Millisecond)); err != nil {
+			if err := trial.Wait(ctx, between(random, 0, 400*time.Millisecond)); err != nil {
 				return err
 			}
 		}
@@ -176,13 +178,13 @@ func (h *harness) shut(what string, routes []string, d time.Duration, set func(c
 			return err
 		}
 		x.From = time.Now()
-		err := wait(ctx, d)
+		err := trial.Wait(ctx, d)
 		x.To = time.Now()
 		if err == nil {
 			err = set(ctx, true)
 		}
 		x.Over = time.Now()
-		h.closings.add(x)
+		h.closings.Add(x)
 		return err
 	}
 }
@@ -211,7 +213,7 @@ func gateSlow(h *harness, random *rand.Rand) (string, func(context.Context) erro
 		defer h.release("link " + healthy)
 		h.links[healthy].slow(100 * time.Millisecond)
 		defer h.links[healthy].slow(0)
-		if err := wait(ctx, 2*time.Second); err != nil {
+		if err := trial.Wait(ctx, 2*time.Second); err != nil {
 			return err
 		}
 		return shut(ctx)
@@ -243,7 +245,7 @@ func bridge(h *harness, random *rand.Rand) (string, func(context.Context) error)
 		if err := set(true); err != nil {
 			return err
 		}
-		if err := wait(ctx, d); err != nil {
+		if err := trial.Wait(ctx, d); err != nil {
 			return err
 		}
 		return set(false)

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // alone is what scenes are at work on that stop the other producers: one of them at a time.
@@ -24,7 +26,7 @@ func (h *harness) alone(random *rand.Rand, do func(ctx context.Context, p *produ
 			if n == 0 {
 				break
 			}
-			if err := wait(ctx, 50*time.Millisecond); err != nil {
+			if err := trial.Wait(ctx, 50*time.Millisecond); err != nil {
 				return err
 			}
 		}
@@ -40,7 +42,7 @@ func (h *harness) alone(random *rand.Rand, do func(ctx context.Context, p *produ
 			}
 			other := &producer{harness: h, random: rand.New(rand.NewPCG(seed, 1)), conn: conn}
 			defer other.hangUp()
-			for other.conn != nil && wait(others, 20*time.Millisecond) == nil {
+			for other.conn != nil && trial.Wait(others, 20*time.Millisecond) == nil {
 				d, cancel := other.begin(ctx)
 				d.write(false, h.scratch(other.random))
 				d.end(true)
@@ -68,7 +70,7 @@ func lateAlone(h *harness, random *rand.Rand) (string, func(context.Context) err
 			if err != nil {
 				return err
 			}
-			if err := wait(ctx, between(p.random, 0, time.Second)); err != nil {
+			if err := trial.Wait(ctx, between(p.random, 0, time.Second)); err != nil {
 				return err
 			}
 		}

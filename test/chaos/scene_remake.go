@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 //go:embed remake.sql
@@ -41,13 +43,13 @@ func (h *harness) remade(what, says string, strict bool, sql string, args ...any
 			n, err = h.number(ctx, `select count(*) from tidemark.finding where kind = 'source_changed' and subject = $1
 				and last_seen_at >= $2 and detail like $3`, tableWorker+"/ledger/0", began[0], says)
 			x.Told = n > 0
-			err = errors.Join(err, wait(ctx, 50*time.Millisecond))
+			err = errors.Join(err, trial.Wait(ctx, 50*time.Millisecond))
 		}
 		x.To = time.Now()
 		if err != nil {
 			return err
 		}
-		h.changes.add(x)
+		h.changes.Add(x)
 		return h.command(ctx, `select app.rewind_ledger($1)`, *since[0])
 	}
 }
@@ -76,7 +78,7 @@ func tableDetach(h *harness, random *rand.Rand) (string, func(context.Context) e
 		if err := h.command(ctx, `select app.detach_receipts()`); err != nil {
 			return err
 		}
-		err := wait(ctx, d)
+		err := trial.Wait(ctx, d)
 		return errors.Join(err, h.command(ctx, `select app.attach_receipts()`), h.command(ctx, `select app.rewind_receipts()`))
 	}
 }
@@ -92,7 +94,7 @@ func logRewind(h *harness, random *rand.Rand) (string, func(context.Context) err
 		err := h.command(ctx, `select count(*) from tidemark.worker_cursor c,
 			tidemark.worker_rewind(c.worker, greatest(0, c.watermark_id::bigint - $2), 'chaos') where c.worker = $1 and c.source = 'outbox'`, worker, by)
 		x.Over = time.Now()
-		h.rewinds.add(x)
+		h.rewinds.Add(x)
 		return err
 	}
 }

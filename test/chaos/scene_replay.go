@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // replayFails sends the events of a key again while their receiver refuses replays, and writes live events of that key
@@ -27,7 +29,7 @@ func replayFails(h *harness, random *rand.Rand) (string, func(context.Context) e
 			return err
 		}
 		for range 3 {
-			if err := wait(ctx, d/4); err != nil {
+			if err := trial.Wait(ctx, d/4); err != nil {
 				return err
 			}
 			one()
@@ -43,7 +45,7 @@ func (h *harness) replayKey(ctx context.Context, route, key string) error {
 	}
 	events, _, err := ask(ctx, h, pgx.RowTo[string], `select event from app.journal where key = $1`, key)
 	for _, e := range events {
-		h.replays.add(replay{Route: route, Event: e})
+		h.replays.Add(replay{Route: route, Event: e})
 	}
 	return err
 }
@@ -74,7 +76,7 @@ func lowThresholds(h *harness, random *rand.Rand) (string, func(context.Context)
 		if err := h.command(ctx, `select tidemark.heartbeat_write($1)`, x.Name); err != nil {
 			return err
 		}
-		if err := wait(ctx, d); err != nil {
+		if err := trial.Wait(ctx, d); err != nil {
 			return err
 		}
 		open, err := h.looked(ctx, x.Name, true)
@@ -93,7 +95,7 @@ func lowThresholds(h *harness, random *rand.Rand) (string, func(context.Context)
 		}
 		open, err = h.looked(ctx, x.Name, false)
 		x.Closed = !open
-		h.probes.add(x)
+		h.probes.Add(x)
 		return err
 	}
 }
@@ -111,7 +113,7 @@ func (h *harness) looked(ctx context.Context, name string, want bool) (open bool
 		if open = n > 0; err != nil || open == want || time.Now().After(deadline) {
 			return open, err
 		}
-		if err := wait(ctx, 100*time.Millisecond); err != nil {
+		if err := trial.Wait(ctx, 100*time.Millisecond); err != nil {
 			return open, err
 		}
 	}

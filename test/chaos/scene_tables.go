@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
 // tableAway has a table away under another name for a while. Its worker must hold, and go on by itself.
@@ -23,7 +25,7 @@ func tableAway(h *harness, random *rand.Rand) (string, func(context.Context) err
 		if err := rename(table, table+"_away"); err != nil {
 			return err
 		}
-		err := wait(ctx, d)
+		err := trial.Wait(ctx, d)
 		return errors.Join(err, rename(table+"_away", table))
 	}
 }
@@ -65,7 +67,7 @@ func lowTimeouts(h *harness, random *rand.Rand) (string, func(context.Context) e
 		if err := begin(fmt.Sprintf("set %s = '%s'", limit[0], limit[1])); err != nil {
 			return err
 		}
-		err := wait(ctx, d)
+		err := trial.Wait(ctx, d)
 		return errors.Join(err, begin("reset "+limit[0]))
 	}
 }
@@ -86,7 +88,7 @@ func lowLimits(h *harness, random *rand.Rand) (string, func(context.Context) err
 		if err := set(holes); err != nil {
 			return err
 		}
-		err = wait(ctx, d)
+		err = trial.Wait(ctx, d)
 		return errors.Join(err, set(int(was)))
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/trial"
 	"github.com/tidemarkhq/tidemark/migrate"
 )
 
@@ -81,13 +82,13 @@ func (h *harness) setUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		link, err := newProxy(ctx, r.address)
+		link, err := newProxy(ctx, r.Address())
 		if err != nil {
 			return err
 		}
 		r.refuses = route != plain
 		h.receivers[route], h.links[route] = r, link
-		h.cleanup = append(h.cleanup, func() error { r.close(); link.close(); return nil })
+		h.cleanup = append(h.cleanup, func() error { link.close(); return r.Close() })
 	}
 	if err := h.install(ctx); err != nil {
 		return err
@@ -218,7 +219,7 @@ func (h *harness) awaitOwner(ctx context.Context) error {
 			text, _ := os.ReadFile(h.daemons[0].log.Name())
 			return fmt.Errorf("no daemon has taken the lease; the first one says\n%s", text[max(0, len(text)-1000):])
 		}
-		if err := wait(ctx, 20*time.Millisecond); err != nil {
+		if err := trial.Wait(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
