@@ -1,6 +1,6 @@
 -- Workers. A page is to cost as many looks into an index as it has rows, and not more when there are more candidates.
--- So they are looked up one by one, "lateral … limit 1": what the planner expects of a table that nobody has analyzed
--- yet has cost a minute a page.
+-- So they are looked up one by one, "lateral … limit 1": with the planner's estimates for a table that was not analyzed
+-- yet a page took a minute.
 
 create or replace function governance.backfill(rows anyarray)
 returns jsonb

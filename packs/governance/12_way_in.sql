@@ -124,7 +124,7 @@ begin
         end if;
         continue when not c.there or c.field = 'written_at';
         made := made || case c.field
-            -- Its identity: whoever reads a row again emits nothing twice.
+            -- The row's identity: a row that is read again is not emitted again.
             when 'id'
                  then jsonb_build_object('idempotency_key', format('%L || %s', 'event_outbox/' || name || '/',
                                                                    governance.as_text(c.column_name)))

@@ -146,7 +146,8 @@ from (values
 where not exists (select from tidemark.outbound_route r where r.route_code = v.route_code);
 
 -- Off and in dry run too. The tables are the application's, which may have none of them, or has them in another schema:
--- nothing looks at them before capture attach. Somebody else's route for the same changes stays instead of the pack's.
+-- nothing looks at them before capture attach. A route of the operator's for the same changes stays, and the pack's is
+-- not made.
 select tidemark.inbound_route_set(v.route_code, jsonb_build_object(
            'source_schema', 'public', 'source_table', v.source_table, 'sql_event', v.sql_event, 'domain', 'iu',
            'type', v.type, 'description', v.description), 'pack iu-core')

@@ -20,4 +20,4 @@ begin
 end
 $$;
 comment on function tidemark.capture_gap_resolve(tidemark.capture_gap, text, text) is
-    'Ends an open gap and its finding; audited.';
+    'Ends an open gap and its finding. tidemark.audit records it.';

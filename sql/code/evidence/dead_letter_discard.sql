@@ -20,6 +20,6 @@ begin
 end
 $$;
 comment on function tidemark.dead_letter_discard(bigint, text) is
-    'Resolves a dead letter that will never be delivered. It stays on record, with who and why. Raises TM004, TM005 '
-    '(no reason), TM013.';
+    'Resolves a dead letter that will never be delivered. The letter stays on record, with the role and the reason. '
+    'Raises TM004, TM005 (no reason), TM013.';
 grant execute on function tidemark.dead_letter_discard(bigint, text) to tidemark_admin;

@@ -21,6 +21,6 @@ begin
 end
 $$;
 comment on function tidemark.dead_letter_findings(text, integer, text, bigint) is
-    'Opens the finding cursor_dlq on subject: the worker that reads the log, or worker/source/shard of the cursor of '
-    'a table; and dlq_overflow on the worker, where more of its dead letters are open than the setting '
-    'dead_letter.overflow (default 1000). tidemark.maintain closes them.';
+    'Opens the finding cursor_dlq on subject: the worker that reads the log, or worker/source/shard for the cursor of '
+    'a table. Opens dlq_overflow on the worker where it has more open dead letters than the setting '
+    'dead_letter.overflow (default 1000). tidemark.maintain closes both.';

@@ -17,6 +17,5 @@ begin
 end
 $$;
 comment on function tidemark.dead_letter_requeue(bigint) is
-    'Lets the worker of a dead-lettered row try it once more. Returns the number that this attempt will have. Raises '
-    'TM004, TM013.';
+    'Lets the worker of a dead-lettered row try it once more. Returns the number of that attempt. Raises TM004, TM013.';
 grant execute on function tidemark.dead_letter_requeue(bigint) to tidemark_executor;

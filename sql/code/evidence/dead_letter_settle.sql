@@ -30,6 +30,6 @@ begin
 end
 $$;
 comment on function tidemark.dead_letter_settle(bigint, tidemark.outcome, text, text) is
-    'Records a replay: a fresh attempt, whose number it returns, and the dead letter resolved on sent or dry_run, '
-    'failed again, or pending.';
+    'Records a replay: makes a new attempt, whose number it returns, and resolves the dead letter (sent or dry_run), '
+    'marks it failed again, or leaves it pending.';
 grant execute on function tidemark.dead_letter_settle(bigint, tidemark.outcome, text, text) to tidemark_executor;

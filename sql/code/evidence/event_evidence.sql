@@ -22,5 +22,5 @@ as $$
     order by w.worker, r.route_code, e.attempt_no
 $$;
 comment on function tidemark.event_evidence(bigint) is
-    'The rows of tidemark.route_attempt for one event, given by its number.';
+    'The rows of tidemark.route_attempt for one event, by its number.';
 grant execute on function tidemark.event_evidence(bigint) to tidemark_reader, tidemark_executor;

@@ -17,6 +17,6 @@ begin
 end
 $$;
 comment on function tidemark.letter_event(tidemark.dead_letter) is
-    'The event of a dead letter: from its snapshot, or from the log where its payload is left there; null where it is '
-    'gone.';
+    'The event of a dead letter, from its snapshot, or from the log where the payload is left there. Null: the event '
+    'is gone.';
 grant execute on function tidemark.letter_event(tidemark.dead_letter) to tidemark_executor;

@@ -29,6 +29,7 @@ begin
 end
 $$;
 comment on function tidemark.replay_cancel(bigint, text) is
-    'Ends a replay where it is. Returns how many of its events are staged already: they still go, at most 1000, or '
-    'five seconds of its rate; switch the route off to stop them too. Raises TM004, TM005, TM013 (it is over).';
+    'Ends a replay where it stands. Returns how many of its events are staged already: they are still delivered, at '
+    'most 1000, or five seconds of its rate; switch the route off to stop them too. Raises TM004, TM005, TM013 (the '
+    'replay is over).';
 grant execute on function tidemark.replay_cancel(bigint, text) to tidemark_admin;

@@ -99,5 +99,5 @@ end
 $$;
 comment on function tidemark.replay_stage(text) is
     'Goes on with the replays of the worker''s live routes: stages their next events as pending, at most 1000 of a '
-    'replay and five seconds of its rate ahead, with an attempt on record for each. Returns how many.';
+    'replay and five seconds of its rate ahead, and records an attempt for each. Returns how many events it staged.';
 grant execute on function tidemark.replay_stage(text) to tidemark_executor;

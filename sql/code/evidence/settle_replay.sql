@@ -17,4 +17,4 @@ begin
 end
 $$;
 comment on function tidemark.settle_replay(bigint, integer, tidemark.outcome, text, text) is
-    'What a replay outside the database came to: the dead letter is resolved (sent) or has failed again.';
+    'Records the end of a replay outside the database: the dead letter is resolved (sent), or has failed again.';

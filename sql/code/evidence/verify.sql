@@ -262,8 +262,8 @@ as $$
     from problem p
 $$;
 comment on function tidemark.verify() is
-    'Read-only checks of the whole installation, one row each: status ok, warn or fail, what was found, and what to '
-    'do. Reads the log and its evidence once, and looks at each source and capture as tidemark.source_check and '
-    'tidemark.capture_check do: for operators, not for a tight loop. What one of them fails is not listed again as a '
-    'finding. Source: S0 070_route_worker_verification, W1 to W9.';
+    'Read-only checks of the whole installation, a row for each: status (ok, warn or fail), what was found, and what '
+    'to do. Reads the log and its evidence once, and looks at each source and capture as tidemark.source_check and '
+    'tidemark.capture_check do: it is for operators, and not for a tight loop. A finding that a failed check covers '
+    'is not listed again. Source: S0 070_route_worker_verification, W1 to W9.';
 grant execute on function tidemark.verify() to tidemark_reader;

@@ -12,6 +12,6 @@ begin
 end
 $$;
 comment on function tidemark.armed() is
-    'True: the stage is live, and was made live in this very cluster and database. A copy restored elsewhere is not '
-    'armed: it can dry-run, it cannot deliver.';
+    'True where the stage is live and was made live in this very cluster and database. A copy that is restored '
+    'elsewhere is not armed: its routes can run dry, and cannot deliver.';
 grant execute on function tidemark.armed() to tidemark_reader, tidemark_executor;

@@ -11,6 +11,6 @@ begin
 end
 $$;
 comment on function tidemark.closed_delivery(text, text) is
-    'What forbids the worker to deliver an event of this domain: a gate of the worker (tidemark.closed_gate) or of '
-    'the domain. Null: nothing.';
+    'The gate that keeps the worker from delivering events of this domain: one of the worker (tidemark.closed_gate) '
+    'or that of the domain. Null: none.';
 grant execute on function tidemark.closed_delivery(text, text) to tidemark_reader, tidemark_executor;

@@ -10,6 +10,6 @@ begin
 end
 $$;
 comment on function tidemark.closed_domains() is
-    'Domains whose gate, domain.<name>.enabled, is closed: nothing of theirs is delivered. A domain without such a '
-    'setting has no gate of its own.';
+    'Domains whose gate, domain.<name>.enabled, is closed: workers deliver none of their events. A domain without '
+    'such a setting has no gate of its own.';
 grant execute on function tidemark.closed_domains() to tidemark_reader, tidemark_executor;

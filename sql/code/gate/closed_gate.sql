@@ -32,7 +32,7 @@ begin
 end
 $$;
 comment on function tidemark.closed_gate(text) is
-    'What forbids the worker to run: routes.enabled, worker.<name>.enabled, paused, domain.<name>.enabled (where the '
-    'gates of all the domains that it decides are closed), or stage (it has an enabled live route and this '
-    'installation is not armed). Null: nothing.';
+    'The first thing that keeps the worker from running: routes.enabled, worker.<name>.enabled, paused, '
+    'domain.<name>.enabled (the gates of all the domains that the worker decides are closed), or stage (the worker '
+    'has an enabled live route, and this installation is not armed). Null: nothing does.';
 grant execute on function tidemark.closed_gate(text) to tidemark_reader, tidemark_executor;

@@ -13,7 +13,7 @@ begin
 end
 $$;
 comment on function tidemark.closed_switch(text, integer[], text[]) is
-    'What forbids the worker, by now, to deliver on these routes: a gate (tidemark.closed_gate), a route that is off '
-    'or in dry run, or the gate of a domain that is not among closed, whose events are not delivered anyway. Null: '
-    'nothing.';
+    'What has closed since the pass began and keeps the worker from delivering on these routes: a gate '
+    '(tidemark.closed_gate), a route that is off or in dry run, or the gate of a domain that is not in closed; events '
+    'of the domains in closed are not delivered anyway. Null: nothing has.';
 grant execute on function tidemark.closed_switch(text, integer[], text[]) to tidemark_executor;

@@ -9,6 +9,6 @@ begin
 end
 $$;
 comment on function tidemark.gate_open(text) is
-    'True: the gate (routes.enabled, worker.<name>.enabled, notify.bridge_enabled) is open. A gate that is absent is '
-    'closed; of domains see tidemark.closed_domains. Source: S0 fn_iu_core_routes_enabled.';
+    'True where the gate (routes.enabled, worker.<name>.enabled, notify.bridge_enabled) is open. A missing gate is '
+    'closed. For gates of domains see tidemark.closed_domains. Source: S0 fn_iu_core_routes_enabled.';
 grant execute on function tidemark.gate_open(text) to tidemark_reader, tidemark_executor;

@@ -27,6 +27,6 @@ end
 $$;
 comment on function tidemark.gate_set(text, boolean, text) is
     'Opens or closes a gate: routes.enabled, worker.<name>.enabled, domain.<name>.enabled, notify.bridge_enabled or '
-    'notify.listeners_enabled. A domain has a gate from the first time that one is set. Obeyed by every worker within '
-    'a second. Raises TM004 for an unknown gate, TM005 for null.';
+    'notify.listeners_enabled. A domain has no gate until one is set. Every worker obeys within a second. Raises '
+    'TM004 for an unknown gate, TM005 for null.';
 grant execute on function tidemark.gate_set(text, boolean, text) to tidemark_admin;

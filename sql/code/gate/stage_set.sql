@@ -26,6 +26,6 @@ begin
 end
 $$;
 comment on function tidemark.stage_set(text, text) is
-    'Sets the stage: live (binds this cluster and database, so that routes may deliver) or dry_run. Recorded with '
-    'who, when and why. Raises TM005 for another stage or an empty reason.';
+    'Sets the stage: live (binds this cluster and database, so that routes may deliver) or dry_run. Records the role, '
+    'the time and the reason. Raises TM005 for another stage or an empty reason.';
 grant execute on function tidemark.stage_set(text, text) to tidemark_admin;

@@ -8,5 +8,5 @@ as $$
     where c.condeferred
 $$;
 comment on function tidemark.deferred_constraints() is
-    'The constraints that wait for the commit unless they are told otherwise; null: there are none.';
+    'The constraints that wait for the commit unless the session sets them immediate. Null: none.';
 grant execute on function tidemark.deferred_constraints() to tidemark_executor;

@@ -33,7 +33,7 @@ begin
         -- First what earlier passes have left over: the order of a key holds.
         left_over := tidemark.left_over(route);
         if left_over.gone then
-            -- Delivered to nobody, they would be on record as sent.
+            -- The delivery statement would find no event, and the numbers would be on record as sent.
             perform tidemark.settle_missing(deliver_inside.worker);
             left_over := tidemark.left_over(route);
         end if;

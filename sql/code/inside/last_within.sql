@@ -34,5 +34,5 @@ begin
 end
 $$;
 comment on function tidemark.last_within(int8multirange, bigint) is
-    'The number of the last of these events, in their order, that fits into max_bytes of payload with those before '
-    'it; the first one always does. Null: all do.';
+    'The number of the last of these events, in their order, that fits into max_bytes of payload together with those '
+    'before it. The first event always fits. Null: all fit.';

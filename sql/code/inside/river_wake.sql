@@ -13,8 +13,8 @@ begin
 end
 $$;
 comment on function tidemark.river_wake(jsonb) is
-    'Signals River''s clients when this transaction commits that a queue has jobs which may run, where the gate '
-    'notify.bridge_enabled is open: on <schema>.river_insert the name of the queue, both from a route''s options. '
-    'Once for each queue and transaction, however often it is called. Whom the signal does not reach finds the jobs '
-    'at its next poll.';
+    'Signals River''s clients, when this transaction commits, that a queue has jobs to work, where the gate '
+    'notify.bridge_enabled is open. The channel is <schema>.river_insert, the payload the name of the queue, both '
+    'from a route''s options. Sends one signal for each queue and transaction. A client that misses the signal finds '
+    'the jobs at its next poll.';
 grant execute on function tidemark.river_wake(jsonb) to tidemark_executor;

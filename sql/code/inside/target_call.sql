@@ -23,7 +23,7 @@ begin
     perform set_config('lock_timeout', least(ceil(extract(epoch from timeout) * 1000), 2147483647)::text, true);
     perform set_config('search_path', path, true);
     execute statement using numbers, snapshot;
-    -- At the commit it would fail with nobody to tell for which event.
+    -- At the commit it would fail, and would name no event.
     if deferred is not null then
         execute 'set constraints ' || deferred || ' immediate';
         execute 'set constraints ' || deferred || ' deferred';

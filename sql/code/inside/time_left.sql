@@ -12,6 +12,6 @@ begin
 end
 $$;
 comment on function tidemark.time_left() is
-    'How long the statement that the client sent may still run, with a tenth of its statement_timeout kept back. Not '
-    'above 0: the timer has fired or is about to, and fires no second time. Null: there is no statement_timeout.';
+    'How long the statement that the client sent may still run, less a tenth of its statement_timeout. Zero or below: '
+    'the timer has fired or is about to, and does not fire a second time. Null: there is no statement_timeout.';
 grant execute on function tidemark.time_left() to tidemark_executor;

@@ -13,6 +13,6 @@ begin
 end
 $$;
 comment on function tidemark.time_notice() is
-    'Says, once a session, that nothing would end a target or a handler that hangs, where there is no '
-    'statement_timeout.';
+    'Raises a notice, once a session, where there is no statement_timeout: nothing would end a target or a handler '
+    'that hangs.';
 grant execute on function tidemark.time_notice() to tidemark_executor;

@@ -40,8 +40,8 @@ begin
           and (not t.restricted or tidemark.domain_check(emit.domain, '', login))
         on conflict do nothing;
         if not found then
-            -- The claim above waited for whoever was inserting the same key; a new statement sees what
-            -- that transaction committed.
+            -- The claim above waited for the transaction that was inserting the same key; a new statement sees
+            -- what that transaction committed.
             id := (
                 select k.event_id from tidemark.emit_key k
                 join tidemark.event_type t on t.domain = k.domain and t.type = emit.type and t.enabled
@@ -67,8 +67,8 @@ begin
               and tidemark.payload_check(emit.domain, emit.type, emit.payload, t.schema, t.metadata_only, ''))
     returning (select s.value = 'true' from tidemark.setting s where s.key = 'notify.listeners_enabled') into listeners;
     if not found then
-        -- Somebody disabled the type since the claim. A key that stayed behind would make the next emit with
-        -- it look done.
+        -- The type was disabled since the claim. A key without its event would make the next emit with that key
+        -- look done.
         delete from tidemark.emit_key k
         where k.domain = emit.domain and k.idempotency_key = emit.idempotency_key and k.event_id = id;
         perform tidemark.emit_noted(domain, type, 1);
@@ -96,13 +96,13 @@ end
 $$;
 comment on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text, text,
                                   text, text, timestamptz) is
-    'Emits one event in the caller''s transaction and returns its id. Null: the type is not registered or not '
-    'enabled, and nothing was stored but a trace (tidemark.unregistered_emits). Call tidemark.emit_strict, which '
-    'raises then, unless a missing type must not fail the caller. The id of an earlier event: its (domain, '
-    'idempotency_key) was the same, and nothing was stored. Raises TM002 (payload is no object or breaks its schema), '
-    'TM003 (forbidden key in a metadata-only domain) and TM005 (a text over 1024 bytes, a payload over the setting '
+    'Emits one event in the caller''s transaction and returns its id. Returns null where the type is not registered '
+    'or not enabled: only a trace is stored (tidemark.unregistered_emits). Call tidemark.emit_strict, which raises in '
+    'that case, unless a missing type must not fail the caller. Returns the id of an earlier event with the same '
+    '(domain, idempotency_key), and stores nothing. Raises TM002 (the payload is no object or breaks its schema), '
+    'TM003 (a forbidden key in a metadata-only domain), TM005 (a text over 1024 bytes, a payload over the setting '
     'emit.payload_limit, an idempotency_key that begins with "tidemark:", an occurred_at that is infinite or not of '
-    'the years 1 to 9999), TM014 (the domain is restricted to other roles), TM015 (in a maintenance command). Source: '
-    'S1 fn_iu_emit_event.';
+    'the years 1 to 9999), TM014 (the domain is restricted to other roles) and TM015 (in a maintenance command). '
+    'Source: S1 fn_iu_emit_event.';
 grant execute on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text,
                                         text, text, text, timestamptz) to tidemark_emitter;

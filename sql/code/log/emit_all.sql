@@ -169,6 +169,6 @@ begin
 end
 $$;
 comment on function tidemark.emit_all(jsonb, boolean, boolean) is
-    'Behind tidemark.emit_many, emit_many_strict, source_emit, system_event and functions of packs, for their owner '
-    'alone. strict: raises TM001 for a type that is not registered or not enabled. own: the idempotency keys are '
-    'Tidemark''s own, "tidemark:…", and restricted domains are open.';
+    'Serves tidemark.emit_many, emit_many_strict, source_emit, system_event and functions of packs; only its owner '
+    'may call it. strict: raises TM001 for a type that is not registered or not enabled. own: the idempotency keys '
+    'are Tidemark''s own ("tidemark:…"), and restricted domains are open.';

@@ -41,6 +41,6 @@ begin
 end
 $$;
 comment on function tidemark.emit_findings() is
-    'tidemark.maintain''s part for emits of types that are not registered or not enabled: sums up '
-    'tidemark.emit_unregistered by name (tidemark.unregistered_emits) and opens the finding emit_unregistered; it '
-    'closes when each type is enabled, or a day after its last emit.';
+    'The part of tidemark.maintain for emits of types that are not registered or not enabled. Sums '
+    'tidemark.emit_unregistered up by name (tidemark.unregistered_emits) and opens the finding emit_unregistered, '
+    'which closes when every such type is enabled, or a day after its last emit.';

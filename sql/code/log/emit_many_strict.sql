@@ -7,6 +7,6 @@ as $$
     select e.position, e.event_id from tidemark.emit_all(events, true, false) e
 $$;
 comment on function tidemark.emit_many_strict(jsonb) is
-    'As tidemark.emit_many, but raises TM001, with the position, where a type is not registered or not enabled; then '
-    'nothing is stored.';
+    'Like tidemark.emit_many, but raises TM001, with the position, where a type is not registered or not enabled. '
+    'Nothing is stored then.';
 grant execute on function tidemark.emit_many_strict(jsonb) to tidemark_emitter;

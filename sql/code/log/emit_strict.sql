@@ -31,6 +31,6 @@ end
 $$;
 comment on function tidemark.emit_strict(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text,
                                          text, text, text, timestamptz) is
-    'As tidemark.emit, but raises TM001 where the type is not registered or not enabled.';
+    'Like tidemark.emit, but raises TM001 where the type is not registered or not enabled.';
 grant execute on function tidemark.emit_strict(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text,
                                                text, text, text, text, timestamptz) to tidemark_emitter;

@@ -57,6 +57,6 @@ begin
 end
 $$;
 comment on function tidemark.event_check(text, jsonb, text, text, text, text, text, text, timestamptz) is
-    'True, or raises TM005: an occurred_at that is infinite or not of the years 1 to 9999, a text member over 1024 '
-    'bytes, a payload whose JSON text is over the setting emit.payload_limit, or that nests deeper than 500 levels. '
-    'place begins the message. The rule for emit, emit_many and capture.';
+    'Returns true or raises TM005: for an occurred_at that is infinite or not of the years 1 to 9999, a text member '
+    'over 1024 bytes, or a payload whose JSON text is over the setting emit.payload_limit or that nests deeper than '
+    '500 levels. place begins the message. emit, emit_many and capture share this rule.';

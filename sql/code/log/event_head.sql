@@ -11,4 +11,4 @@ as $$
            event.idempotency_key, event.trace, event.actor, event.emitted_by
 $$;
 comment on function tidemark.event_head(tidemark.outbox) is
-    'What tidemark.pass_read hands out of an event beside its payload.';
+    'The columns of an event that tidemark.pass_read returns beside the payload.';

@@ -20,4 +20,4 @@ as $$
             and occurred_at < timestamptz '9999-12-31 00:00:00+00')
 $$;
 comment on function tidemark.event_is_small(jsonb, text, text, text, text, text, text, timestamptz) is
-    'True: tidemark.event_check has nothing against the event. False: it has to be asked.';
+    'True where the event is small enough that tidemark.event_check need not be called.';

@@ -5,5 +5,5 @@ as $$
     select pg_catalog.to_jsonb(event)
 $$;
 comment on function tidemark.event_json(tidemark.outbox) is
-    'An event as SQL targets get it, and as dead letters keep it: the columns of the log by name.';
+    'An event as SQL targets receive it and as dead letters keep it: the columns of the log by name.';
 grant execute on function tidemark.event_json(tidemark.outbox) to tidemark_executor, tidemark_admin;

@@ -9,5 +9,6 @@ as $$
       and o.event_id = event_seq.event_id
 $$;
 comment on function tidemark.event_seq(uuid) is
-    'Number of the event in the log, found through the time in its id; null: not in the log (any more).';
+    'The number of the event in the log, found through the time in its id. Null: the log does not have it, or no '
+    'longer.';
 grant execute on function tidemark.event_seq(uuid) to tidemark_reader, tidemark_executor;

@@ -24,5 +24,5 @@ begin
 end
 $$;
 comment on function tidemark.event_snapshots(int8multirange, boolean) is
-    'What dead letters of these events keep: the event as tidemark.event_json shows it; without payloads, all of it '
+    'What dead letters keep of these events: each event as tidemark.event_json shows it. Without payloads: all of it '
     'but the payload, which is not read.';

@@ -16,5 +16,5 @@ begin
 end
 $$;
 comment on function tidemark.fence_closed(text[], regclass) is
-    'True: no member of the fence holds the lock of the table (default the log) any more, and no prepared transaction '
-    'does: what they wrote is visible to the next statement, or was rolled back.';
+    'True when no member of the fence, and no prepared transaction, holds the lock of the table (default: the log) '
+    'any more: what they wrote is visible to the next statement, or was rolled back.';

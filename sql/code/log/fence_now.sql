@@ -13,5 +13,5 @@ begin
 end
 $$;
 comment on function tidemark.fence_now(regclass) is
-    'Virtual transaction ids of everyone who holds RowExclusiveLock on the table (default the log) or a part of it, '
-    'and so may own a number that is not visible yet.';
+    'Virtual transaction ids of all transactions that hold RowExclusiveLock on the table (default: the log) or on a '
+    'part of it: each may own a number that is not visible yet.';

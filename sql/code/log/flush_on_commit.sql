@@ -13,6 +13,6 @@ begin
 end
 $$;
 comment on function tidemark.flush_on_commit() is
-    'This transaction''s commit waits for the disk, and for the standby where one is waited for, whatever the '
-    'session''s default is.';
+    'Makes this transaction''s commit wait for the disk, and for a synchronous standby, whatever the session''s '
+    'default is.';
 grant execute on function tidemark.flush_on_commit() to tidemark_executor;

@@ -10,7 +10,7 @@ begin
 end
 $$;
 comment on function tidemark.log_is_append_only() is
-    'Trigger: raises TM010. A cursor would silently miss what an update, delete or truncate did.';
+    'Trigger: raises TM010. Cursors would silently miss an update, a delete or a truncate.';
 
 create or replace trigger outbox_append_only
 before update or delete on tidemark.outbox

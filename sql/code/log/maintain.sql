@@ -12,10 +12,10 @@ begin
 end
 $$;
 comment on function tidemark.maintain() is
-    'Keeps the log in shape: makes partitions ahead, drops those that are past retention and that no cursor, hole, '
-    'pending delivery or dead letter without a payload needs, forgets old idempotency keys (10,000 a call), sums up '
-    'and forgets what tidemark.captured has, notes which tables have rows to read (of those that the caller may '
-    'read), opens and closes cursor_lag, capture_unwritten and emit_unregistered, closes findings that are over and '
-    'forgets those past the setting finding.retention, forgets daemons that stopped a day ago. Returns what it did, '
-    'and what it kept and why. Call it every minute. Without it events are still taken, and nothing is dropped.';
+    'Keeps the log in shape. Makes partitions ahead, and drops those that are past retention and that no cursor, '
+    'hole, pending delivery or dead letter without a payload needs. Deletes old idempotency keys (10,000 a call), '
+    'sums up and deletes rows of tidemark.captured, notes which tables have rows to read (of those that the caller '
+    'may read), opens and closes cursor_lag, capture_unwritten and emit_unregistered, closes findings that are over, '
+    'and deletes findings past the setting finding.retention and daemons that stopped a day ago. Returns what it did, '
+    'and what it kept and why. Call it every minute. Without it events are still accepted, and nothing is dropped.';
 grant execute on function tidemark.maintain() to tidemark_admin, tidemark_executor;

@@ -7,7 +7,7 @@ set lock_timeout = '500ms'
 as $$
 #variable_conflict use_column
 declare
-    -- A setting that somebody removed has its default.
+    -- A setting that was removed has its default.
     size constant bigint := greatest(1000, coalesce(
         (select s.value::bigint from tidemark.setting s where s.key = 'outbox.partition_events'), 1000000));
     wanted constant integer := greatest(1, coalesce(
@@ -41,7 +41,7 @@ begin
     end_of_all := (select max(p.end_seq) from tidemark.partitions('tidemark.outbox') p);
     if exists (select from tidemark.outbox_rest) then
         begin
-            -- With this lock nobody is left who has taken a number and not yet written its row.
+            -- Under this lock no writer has taken a number and not yet written its row.
             lock table tidemark.outbox in access exclusive mode;
             last_number := (select q.last_value from tidemark.outbox_seq_seq q);
             perform tidemark.partition_absorb(end_of_all, last_number + 1);
@@ -75,7 +75,7 @@ begin
         return query select 'postponed', 'outbox', 'the log is busy; partitions will be made by another call';
     end;
 
-    -- The lowest number that somebody may still read.
+    -- The lowest number that a cursor, a delivery or a dead letter may still need.
     select k.seq, k.who into needed, needed_by from (
         select least(c.watermark_id::bigint + 1, lower(c.holes), lower(c.fenced)) as seq,
                'the cursor of worker ' || c.worker as who
@@ -111,8 +111,8 @@ begin
             return query select 'kept', name, 'the log is busy; will be dropped by another call';
         else
             begin
-                -- An operator may have dropped one of them by hand. The log comes last: writers wait for it only once the
-                -- locks of the evidence are there.
+                -- An operator may have dropped one of them by hand. The log comes last: writers wait for it only once
+                -- the locks of the evidence are there.
                 execute format('drop table if exists tidemark.attempt_p%s, tidemark.decision_p%s, %s', part.first_seq,
                                part.first_seq, part.partition);
                 return query select 'dropped', name,
@@ -168,7 +168,7 @@ begin
         return query select 'forgot', 'captured', format('%s rows past captured.retention', n);
     end if;
 
-    -- What nobody has run into for a while, or an operator has dealt with, is over.
+    -- A finding is over when it has not recurred for a while, or when an operator has dealt with its cause.
     return query
     update tidemark.finding f set closed_at = clock_timestamp()
     where f.closed_at is null
@@ -202,5 +202,6 @@ begin
     perform tidemark.lag_findings();
 end
 $$;
-comment on function tidemark.maintain_all() is 'What tidemark.maintain does with the rights of tidemark_owner.';
+comment on function tidemark.maintain_all() is
+    'The part of tidemark.maintain that runs with the rights of tidemark_owner.';
 grant execute on function tidemark.maintain_all() to tidemark_admin, tidemark_executor;

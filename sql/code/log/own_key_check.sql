@@ -18,5 +18,5 @@ begin
 end
 $$;
 comment on function tidemark.own_key_check(text, text, text) is
-    'Of a key of Tidemark''s own that was claimed before: false, there is no new event; raises TM005 where an emitter '
-    'had claimed it. place begins the message.';
+    'For one of Tidemark''s own keys that was claimed before: returns false, since there is no new event, or raises '
+    'TM005 where an emitter claimed it. place begins the message.';

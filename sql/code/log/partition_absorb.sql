@@ -27,5 +27,5 @@ begin
 end
 $$;
 comment on function tidemark.partition_absorb(bigint, bigint) is
-    'Turns the partitions that took the rest into the ones for the numbers from first_seq to before end_seq, and '
-    'makes new, empty ones for the rest. Stops writers for a moment.';
+    'Turns the partitions that took the rest into those for the numbers from first_seq to before end_seq, and makes '
+    'new, empty ones for the rest. Stops writers for a moment.';

@@ -8,4 +8,4 @@ as $$
                 else pg_catalog.pg_column_size(payload operator(pg_catalog.||) '{}') end
 $$;
 comment on function tidemark.payload_bytes(jsonb) is
-    'Bytes that a stored payload has for those who read it: without compression.';
+    'The size of a stored payload for its readers: without compression.';

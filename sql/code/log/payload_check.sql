@@ -26,4 +26,5 @@ begin
 end
 $$;
 comment on function tidemark.payload_check(text, text, jsonb, jsonb, boolean, text) is
-    'True, or raises: TM002 for a payload that breaks its schema, TM003 for a forbidden key; place begins the message.';
+    'Returns true or raises: TM002 for a payload that breaks its schema, TM003 for a forbidden key. place begins the '
+    'message.';

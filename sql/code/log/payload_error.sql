@@ -58,5 +58,5 @@ $$;
 comment on function tidemark.payload_error(jsonb, jsonb) is
     'What is wrong with a payload by the part of a JSON Schema that SQL checks: that it is an object, "type", '
     '"required", the "type" of each of "properties", and "additionalProperties": false without "patternProperties"; '
-    'nothing beside "$ref". Null: nothing. The rest: tidemark.schema_unchecked.';
+    'nothing beside "$ref". Null: nothing. tidemark.schema_unchecked names the rest of the schema.';
 grant execute on function tidemark.payload_error(jsonb, jsonb) to tidemark_reader;

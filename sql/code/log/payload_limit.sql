@@ -13,5 +13,5 @@ begin
 end
 $$;
 comment on function tidemark.payload_limit() is
-    'Bytes of JSON text that a payload may have: the setting emit.payload_limit, 1000000 where it is missing or '
-    'unreadable, at least 1000. Null: no limit (0).';
+    'The most bytes of JSON text that a payload may have: the setting emit.payload_limit, at least 1000; 1000000 '
+    'where the setting is missing or unreadable. Null: no limit (0).';

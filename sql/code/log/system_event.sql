@@ -20,11 +20,11 @@ begin
             'actor', 'tidemark')) || jsonb_build_object('payload', system_event.payload)),
             false, true) e);
 exception when others then
-    -- A schema or a forbidden key that somebody gave the type must not take back what the event is about.
+    -- A schema or a forbidden key of the type must not undo the transaction that the event reports.
     raise warning 'event system/% was not emitted: %', type, sqlerrm using errcode = sqlstate;
     return null;
 end
 $$;
 comment on function tidemark.system_event(text, tidemark.severity, text, text, jsonb, text) is
     'Emits an event of the domain system and returns its id. Null: its type is not registered or not enabled, or emit '
-    'refused it, which is a warning: it never fails what it is about.';
+    'refused it, which is a warning. It never fails the transaction that it reports.';

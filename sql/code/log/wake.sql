@@ -17,9 +17,9 @@ begin
 end
 $$;
 comment on function tidemark.wake(text[], jsonb, boolean) is
-    'Signals tidemark_wake_<domain> (cut at 63 bytes) when this transaction commits, where the gate '
-    'notify.bridge_enabled is open or, with listeners, in any case. The signal is empty or, with listeners, the ids '
-    'of one event, and only its domain where a statement made several or the domain is restricted to roles; never '
-    'content. Equal signals of a transaction arrive as one. Called by emit while a worker sleeps, which holds the '
-    'advisory lock (1953064301, 1) meanwhile, and, where the gate notify.listeners_enabled is open, each time. A '
-    'signal that is missed loses nothing. Source: S4 fn_queue_wake_notify_event_outbox.';
+    'Signals tidemark_wake_<domain> (cut at 63 bytes) when this transaction commits: where the gate '
+    'notify.bridge_enabled is open or, with listeners, in any case. The signal is empty or, with listeners, has the '
+    'ids of one event; it has the domain alone where a statement made several events or the domain is restricted to '
+    'roles. It never has content. Equal signals of a transaction arrive as one. emit calls it while a worker sleeps, '
+    'which holds the advisory lock (1953064301, 1) meanwhile, and on every emit where the gate '
+    'notify.listeners_enabled is open. A missed signal loses nothing. Source: S4 fn_queue_wake_notify_event_outbox.';

@@ -6,6 +6,6 @@ as $$
     select $1
 $$;
 comment on function tidemark.as_is(anyelement, anyelement) is
-    'The value, which must be of the type of the second argument (a null): another type is an error while the '
-    'statement is parsed, where an implicit cast of the type''s owner would run otherwise.';
+    'Returns the value, which must be of the type of the second argument (a null). A value of another type fails '
+    'while the statement is parsed; without this check an implicit cast of the type''s owner would run.';
 grant execute on function tidemark.as_is(anyelement, anyelement) to tidemark_reader, tidemark_executor;

@@ -24,5 +24,5 @@ begin
 end
 $$;
 comment on function tidemark.changes_check(text, jsonb, regclass, text[]) is
-    'Raises TM005 where changes is no object or names a column that the relation has not or that is fixed.';
+    'Raises TM005 where changes is no object, or names a fixed column or one that the relation does not have.';
 grant execute on function tidemark.changes_check(text, jsonb, regclass, text[]) to tidemark_admin;

@@ -20,5 +20,5 @@ begin
 end
 $$;
 comment on function tidemark.domain_check(text, text, name) is
-    'True, or raises TM014: the login (tidemark.login) may not emit into a restricted domain. place begins the '
-    'message.';
+    'Returns true, or raises TM014 where the login (tidemark.login) may not emit into a restricted domain. place '
+    'begins the message.';

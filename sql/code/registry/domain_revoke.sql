@@ -15,11 +15,11 @@ begin
     insert into tidemark.audit (action, object, reason, before)
     values ('domain_revoke', 'domain ' || domain_revoke.domain, domain_revoke.reason,
             jsonb_build_object('role', domain_revoke.role));
-    -- Without a grant left it stays restricted: nobody is let in by a revoke.
+    -- The domain stays restricted when no grant is left: a revoke never opens it.
     return query select d.* from tidemark.domain d where d.domain = domain_revoke.domain;
 end
 $$;
 comment on function tidemark.domain_revoke(text, text, text) is
-    'Takes back what tidemark.domain_grant gave. The domain stays restricted, also after the last grant: '
+    'Takes back a grant of tidemark.domain_grant. The domain stays restricted, also after the last grant: '
     'tidemark.domain_set(…, ''{"restricted": false}'') opens it to all emitters. Raises TM004 for an unknown grant.';
 grant execute on function tidemark.domain_revoke(text, text, text) to tidemark_admin;

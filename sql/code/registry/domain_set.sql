@@ -21,5 +21,5 @@ begin
 end
 $$;
 comment on function tidemark.domain_set(text, jsonb, text) is
-    'Creates a domain or changes the named columns of it. Returns the row. Raises TM005 for an unknown column.';
+    'Creates a domain, or changes the named columns of one. Returns the row. Raises TM005 for an unknown column.';
 grant execute on function tidemark.domain_set(text, jsonb, text) to tidemark_admin;

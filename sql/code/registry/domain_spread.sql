@@ -8,7 +8,7 @@ begin
         update tidemark.event_type t set metadata_only = new.metadata_only, restricted = new.restricted
         where t.domain = new.domain;
     else
-        -- Whoever changes the domain at the same time waits for this row, and then finds it.
+        -- A change of the domain at the same time waits for this row, and then finds it.
         select d.metadata_only, d.restricted into new.metadata_only, new.restricted
         from tidemark.domain d where d.domain = new.domain for share;
     end if;
@@ -16,7 +16,7 @@ begin
 end
 $$;
 comment on function tidemark.domain_spread() is
-    'Trigger: keeps event_type.metadata_only and restricted the same as its domain''s.';
+    'Trigger: keeps metadata_only and restricted of an event type the same as those of its domain.';
 
 create or replace trigger domain_spread_down
 after update of metadata_only, restricted on tidemark.domain

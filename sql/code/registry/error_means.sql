@@ -20,6 +20,6 @@ as $$
     end
 $$;
 comment on function tidemark.error_means(text) is
-    'What an SQLSTATE means, in words of Tidemark''s, for roles that may not see the message of the error: it may '
-    'quote a payload.';
+    'What an SQLSTATE means, in Tidemark''s own words, for roles that may not see the error''s message: the message '
+    'may quote a payload.';
 grant execute on function tidemark.error_means(text) to tidemark_reader, tidemark_executor;

@@ -9,6 +9,6 @@ as $$
         else tidemark.error_means(code) end
 $$;
 comment on function tidemark.error_shown(text, text, name) is
-    'The message of an error as a role may see it: members of tidemark_executor and tidemark_admin see it as it is, '
-    'others what its code means, since the message may quote a payload.';
+    'The message of an error as a role may see it: members of tidemark_executor and tidemark_admin see the message, '
+    'other roles see what its code means, since the message may quote a payload.';
 grant execute on function tidemark.error_shown(text, text, name) to tidemark_reader, tidemark_executor;

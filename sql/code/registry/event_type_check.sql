@@ -19,7 +19,7 @@ begin
 end
 $$;
 comment on function tidemark.event_type_check() is
-    'Trigger: raises TM005 for a new schema that is none (tidemark.schema_problem).';
+    'Trigger: raises TM005 where a new schema is no JSON Schema (tidemark.schema_problem).';
 
 create or replace trigger event_type_schema
 before insert or update of schema on tidemark.event_type

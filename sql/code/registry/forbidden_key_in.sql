@@ -9,6 +9,6 @@ as $$
 $$;
 comment on function tidemark.forbidden_key_in(jsonb) is
     'A key of tidemark.forbidden_key that the document holds at any depth, in any letter case, with or without '
-    'separators, in any form of Unicode''s that reads the same (tidemark.plain_text), also inside encoded JSON. Null: '
-    'none. Letters of other alphabets that look alike are others.';
+    'separators, in any Unicode form that reads the same (tidemark.plain_text), also inside encoded JSON. Null: none. '
+    'Look-alike letters of other alphabets count as different letters.';
 grant execute on function tidemark.forbidden_key_in(jsonb) to tidemark_reader;

@@ -10,5 +10,5 @@ exception when data_exception then
 end
 $$;
 comment on function tidemark.interval_setting(text, interval) is
-    'The setting as an interval; fallback where it is missing or is none.';
+    'The setting as an interval; fallback where it is missing or cannot be read as one.';
 grant execute on function tidemark.interval_setting(text, interval) to tidemark_reader, tidemark_executor;

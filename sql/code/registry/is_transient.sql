@@ -6,7 +6,7 @@ as $$
         or sqlstate_ in ('55P03', 'XX001', 'XX002', 'TM009')
 $$;
 comment on function tidemark.is_transient(text) is
-    'True: the error is the surroundings'' fault, not the event''s: connection, transaction state, deadlock, '
-    'resources, shutdown, system, damaged data, lock timeout, and a gate that was closed. The pass is given up whole '
-    'and repeated; nothing is dead-lettered.';
+    'True where the error is the surroundings'' fault and not the event''s: connection, transaction state, deadlock, '
+    'resources, shutdown, system, damaged data, lock timeout, or a gate that was closed. The whole pass is given up '
+    'and repeated, and nothing is dead-lettered.';
 grant execute on function tidemark.is_transient(text) to tidemark_executor;

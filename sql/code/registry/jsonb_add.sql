@@ -15,5 +15,5 @@ begin
 end
 $$;
 comment on function tidemark.jsonb_add(jsonb, jsonb) is
-    'Two objects as one: numbers that both have are added, of the rest the second one counts.';
+    'Merges two objects: numbers that both have are added; for other members the second object''s value counts.';
 grant execute on function tidemark.jsonb_add(jsonb, jsonb) to tidemark_executor;

@@ -29,8 +29,8 @@ begin
 end
 $$;
 comment on function tidemark.login(boolean) is
-    'The role that logged in, as tidemark records it and decides by it: session_user, which nothing else here may '
-    'read. Raises TM015 where PostgreSQL runs a table owner''s code in the session of another role '
-    '(security-restricted operation). quick: at a fifth of the cost; PostgreSQL''s own error, 42501, comes instead '
-    'where the server has no prepared transactions.';
+    'The role that logged in, as Tidemark records it and decides by it: session_user, which no other function here '
+    'may read. Raises TM015 where PostgreSQL runs a table owner''s code in the session of another role '
+    '(security-restricted operation). quick costs a fifth; it raises PostgreSQL''s own error, 42501, where the server '
+    'has no prepared transactions.';
 grant execute on function tidemark.login(boolean) to tidemark_executor;

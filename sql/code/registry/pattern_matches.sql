@@ -7,5 +7,5 @@ as $$
                 else pattern = value end
 $$;
 comment on function tidemark.pattern_matches(text, text) is
-    'True: the value is the pattern, or begins with what stands before the pattern''s final "*".';
+    'True where the value is the pattern, or begins with the part of the pattern before its final "*".';
 grant execute on function tidemark.pattern_matches(text, text) to tidemark_reader, tidemark_executor;

@@ -32,6 +32,6 @@ begin
 end
 $$;
 comment on function tidemark.plain_text(jsonb) is
-    'The text of a document in which tidemark.forbidden_key_in looks for keys: escapes resolved, Unicode in its '
-    'compatible form, without marks over letters, dashes and spaces beyond ASCII, and characters of no width.';
+    'The text of a document in which tidemark.forbidden_key_in looks for keys: escapes are resolved, Unicode has its '
+    'compatible form, and marks over letters, dashes and spaces beyond ASCII, and characters of no width are left out.';
 grant execute on function tidemark.plain_text(jsonb) to tidemark_reader;

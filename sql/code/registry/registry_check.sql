@@ -27,5 +27,5 @@ begin
 end
 $$;
 comment on function tidemark.registry_check(text, text) is
-    'Under REPEATABLE READ and SERIALIZABLE: raises 40001 where the event type, or a grant of the domain, was changed '
-    'after the snapshot. Such an emit would go by rules that an operator has taken back.';
+    'Raises 40001 under REPEATABLE READ and SERIALIZABLE where the event type, or a grant of the domain, was changed '
+    'after the snapshot: the emit would go by rules that an operator has taken back.';

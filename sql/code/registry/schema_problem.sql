@@ -37,6 +37,6 @@ begin
 end
 $$;
 comment on function tidemark.schema_problem(jsonb) is
-    'Why a document can be no JSON Schema, as far as SQL looks at schemas: "type", "required", "properties". Null: '
-    'nothing.';
+    'Why a document cannot be a JSON Schema, as far as SQL looks at schemas: "type", "required", "properties". Null: '
+    'SQL finds no problem.';
 grant execute on function tidemark.schema_problem(jsonb) to tidemark_reader;

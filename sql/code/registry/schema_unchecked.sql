@@ -34,7 +34,7 @@ as $$
         order by 1)
 $$;
 comment on function tidemark.schema_unchecked(jsonb) is
-    'Which keywords of a JSON Schema SQL does not check in payloads, as JSON pointers: SQL checks "type", "required", '
-    'the "type" of each of "properties" and "additionalProperties": false (tidemark.payload_error). Go programs and '
-    'the command check all. Empty: SQL checks the whole schema.';
+    'The keywords of a JSON Schema that SQL does not check in payloads, as JSON pointers. SQL checks "type", '
+    '"required", the "type" of each of "properties" and "additionalProperties": false (tidemark.payload_error); Go '
+    'programs and the command check all keywords. Empty: SQL checks the whole schema.';
 grant execute on function tidemark.schema_unchecked(jsonb) to tidemark_reader;

@@ -17,4 +17,5 @@ begin
 end
 $$;
 comment on function tidemark.session_check(text, text) is
-    'Raises TM006 where the transaction is not read committed, which who needs (why), and TM007 on a standby.';
+    'Raises TM006 where the transaction is not read committed, and TM007 on a standby. who names the caller in the '
+    'message, and why the reason.';

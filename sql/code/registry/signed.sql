@@ -9,8 +9,8 @@ begin
 end
 $$;
 comment on function tidemark.signed() is
-    'Trigger: the column that its argument names has the role that logged in (tidemark.login), whatever was given. '
-    'Where it cannot be told, the statement fails.';
+    'Trigger: sets the column that its argument names to the role that logged in (tidemark.login), whatever the '
+    'statement gave. The statement fails where the login cannot be told.';
 
 create or replace trigger audit_signed
 before insert on tidemark.audit

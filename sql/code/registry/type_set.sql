@@ -34,7 +34,7 @@ begin
 end
 $$;
 comment on function tidemark.type_set(text, text, jsonb, text) is
-    'Registers an event type, and its domain where that is new, or changes the named columns of it. Returns the row, '
-    'with the keywords of its schema that SQL does not check in payloads (tidemark.schema_unchecked), which a notice '
-    'names too. Raises TM005 for an unknown column or a schema that is none.';
+    'Registers an event type, and its domain where that is new, or changes the named columns of a type. Returns the '
+    'row, with the keywords of its schema that SQL does not check in payloads (tidemark.schema_unchecked); a notice '
+    'names them too. Raises TM005 for an unknown column, or a schema that is no JSON Schema.';
 grant execute on function tidemark.type_set(text, text, jsonb, text) to tidemark_admin;

@@ -38,6 +38,6 @@ begin
 end
 $$;
 comment on function tidemark.filter_enum_problem(text, oid) is
-    'What a filter makes of an enum of the table that the enum''s own operators would not: it compares labels by '
-    'their spelling, or with a text that is no label. Null: nothing that shows.';
+    'How a filter treats an enum of the table differently from the enum''s own operators: it compares labels by their '
+    'spelling, or compares the enum with a text that is no label. Null: no difference that shows.';
 grant execute on function tidemark.filter_enum_problem(text, oid) to tidemark_reader, tidemark_executor;

@@ -37,7 +37,6 @@ begin
 end
 $$;
 comment on function tidemark.filter_problem(text) is
-    'What keeps a text from being one condition that can be put between parentheses: comments, literals that end '
-    'elsewhere by another setting, brackets that do not match, a query. Null: nothing. Whether it compiles is another '
-    'question.';
+    'Why a text cannot be put between parentheses as one condition: it has comments, literals that another setting '
+    'ends elsewhere, brackets that do not match, or a query. Null: it can. Whether it compiles is not checked here.';
 grant execute on function tidemark.filter_problem(text) to tidemark_reader, tidemark_executor;

@@ -15,5 +15,6 @@ begin
 end
 $$;
 comment on function tidemark.live_inside(text, tidemark.evidence[]) is
-    'The worker''s routes with something to deliver inside the database: from this evidence, or left over.';
+    'The worker''s routes that have something to deliver inside the database: from this evidence, or left over from '
+    'earlier passes.';
 grant execute on function tidemark.live_inside(text, tidemark.evidence[]) to tidemark_executor;

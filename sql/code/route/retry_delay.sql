@@ -12,6 +12,6 @@ begin
 end
 $$;
 comment on function tidemark.retry_delay(jsonb, integer) is
-    'How long a row that failed so many times waits before the next attempt; null: it was the last one. The policy is '
-    'that of tidemark.outbound_route.retry_policy.';
+    'How long an event or row waits before its next attempt after it failed this many times. Null: the last attempt '
+    'was made. The policy is that of tidemark.outbound_route.retry_policy.';
 grant execute on function tidemark.retry_delay(jsonb, integer) to tidemark_executor;

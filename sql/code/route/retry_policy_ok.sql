@@ -29,6 +29,7 @@ begin
 end
 $$;
 comment on function tidemark.retry_policy_ok(jsonb) is
-    'True: the retry policy can be read: null, or an object with numbers for any of max_attempts (whole, 1 to 100), '
-    'base_seconds (above 0), max_seconds (at least base_seconds, at most a week), jitter (0 to 1), and nothing else.';
+    'True where the retry policy can be read: null, or an object with numbers for any of max_attempts (whole, 1 to '
+    '100), base_seconds (above 0), max_seconds (at least base_seconds, at most a week) and jitter (0 to 1), and with '
+    'no other member.';
 grant execute on function tidemark.retry_policy_ok(jsonb) to tidemark_reader, tidemark_executor;

@@ -146,10 +146,10 @@ end
 $$;
 comment on function tidemark.route_backtest(text, timestamptz, timestamptz, integer) is
     'What the route would have done with the events created from since to until (null: now), had it been enabled and '
-    'live, all gates open, beside the other routes as they are; of a worker with domains, with events of these. '
-    'Writes nothing. Per outcome a row for all types together (domain and type null) and one per type, with the '
-    'numbers of the newest samples events; outcome null: events that the route does not claim. pending is what would '
-    'be delivered: what the target itself would say is not known, only whether it is there. keys are distinct '
-    'ordering keys; payload_bytes and largest_payload count the payloads as JSON text; busiest_minute had '
-    'busiest_events. Raises TM004, TM005.';
+    'live, with all gates open, beside the other routes as they are. Of a worker with domains, only events of these '
+    'are looked at. Writes nothing. Returns for each outcome a row for all types together (domain and type null) and '
+    'a row for each type, with the numbers of the newest samples events; outcome null stands for events that the '
+    'route does not claim. pending is what would be delivered: the backtest knows whether the target exists, and not '
+    'what it would answer. keys are distinct ordering keys; payload_bytes and largest_payload count the payloads as '
+    'JSON text; busiest_minute had busiest_events. Raises TM004, TM005.';
 grant execute on function tidemark.route_backtest(text, timestamptz, timestamptz, integer) to tidemark_reader;

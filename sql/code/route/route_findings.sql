@@ -18,8 +18,8 @@ begin
 end
 $$;
 comment on function tidemark.route_findings() is
-    'Trigger: closes what is over with a change of a route. Of one that sends nothing any more, target_down and '
-    'route_misconfigured; of one that is enabled again or removed, route_gone.';
+    'Trigger: closes findings that a change of the route settles. target_down and route_misconfigured close when the '
+    'route sends nothing any more, route_gone when it is enabled again or removed.';
 
 create or replace trigger outbound_route_findings
 after update of route_code, enabled, dry_run or delete on tidemark.outbound_route

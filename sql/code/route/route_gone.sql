@@ -19,6 +19,6 @@ begin
 end
 $$;
 comment on function tidemark.route_gone(text, bigint, integer, text) is
-    'Switches a route off whose target answered that it is gone for good (HTTP 410), and opens the finding '
-    'route_gone. What is pending on it stays. Raises TM011.';
+    'Switches off a route whose target answered that it is gone for good (HTTP 410), and opens the finding '
+    'route_gone. Its pending deliveries stay. Raises TM011.';
 grant execute on function tidemark.route_gone(text, bigint, integer, text) to tidemark_executor;

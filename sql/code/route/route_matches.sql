@@ -10,6 +10,6 @@ as $$
         and (route.payload_filter is null or event.payload operator(pg_catalog.@>) route.payload_filter), false)
 $$;
 comment on function tidemark.route_matches(tidemark.outbound_route, tidemark.outbox) is
-    'True: the route claims the event, by domain, type, stream, key and payload. Switches play no part.';
+    'True where the route claims the event, by domain, type, stream, key and payload. Its switches are not looked at.';
 grant execute on function tidemark.route_matches(tidemark.outbound_route, tidemark.outbox)
     to tidemark_reader, tidemark_executor;

@@ -59,9 +59,9 @@ begin
 end
 $$;
 comment on function tidemark.route_set(text, jsonb, text, boolean) is
-    'Creates a route or changes the named columns of it: tidemark.route_set(''orders'', ''{"domain": "shop", "type": '
-    '"order.*", "target_kind": "sql", "target_ref": "app.on_order"}''). Returns the row. With may_create false an '
-    'unknown route raises TM004. Raises TM005 for an unknown column, an unreadable retry policy, or a kind, a '
-    'reference or options that tidemark.target_rules does not know, TM008 for enabled and live in an installation '
-    'that is not.';
+    'Creates a route, or changes the named columns of one: tidemark.route_set(''orders'', ''{"domain": "shop", '
+    '"type": "order.*", "target_kind": "sql", "target_ref": "app.on_order"}''). Returns the row. With may_create '
+    'false an unknown route raises TM004. Raises TM005 for an unknown column, an unreadable retry policy, or a kind, '
+    'a reference or options that tidemark.target_rules does not know, and TM008 for a route that would be enabled and '
+    'live in an installation that is not live.';
 grant execute on function tidemark.route_set(text, jsonb, text, boolean) to tidemark_admin;

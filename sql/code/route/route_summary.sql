@@ -36,8 +36,8 @@ cross join lateral (
     from (select from tidemark.dead_letter l where l.route_id = r.id and l.resolved_at is null
           order by l.last_failed_at limit 10000) l) l;
 comment on view tidemark.route_summary is
-    'How each route is doing: sent, retried and dead over its newest evidence (100 batches and 1000 single attempts), '
-    'so that no growing table is read; pending, retrying (of these, tried before) and open_dead_letters, counted up '
-    'to 10000; how long the first pending event has waited; breaker: open (finding target_down), misconfigured, or '
-    'null.';
+    'How each route is doing. sent, retried and dead count its newest evidence (100 batches and 1000 single '
+    'attempts), so that no growing table is read. pending, retrying (those of pending that were tried before) and '
+    'open_dead_letters are counted up to 10000. The first pending event has waited for oldest_pending_seconds. '
+    'breaker: open (finding target_down), misconfigured, or null.';
 grant select on tidemark.route_summary to tidemark_reader, tidemark_executor;

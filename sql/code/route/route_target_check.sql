@@ -22,8 +22,8 @@ begin
 end
 $$;
 comment on function tidemark.route_target_check() is
-    'Trigger: raises TM005 where kind, reference or options of a route''s target are not as tidemark.target_rules '
-    'says: when they change, and when the route is switched on or goes live.';
+    'Trigger: raises TM005 where the kind, the reference or the options of a route''s target break '
+    'tidemark.target_rules. It checks when they change, and when the route is switched on or goes live.';
 
 create or replace trigger outbound_route_target
 before insert or update on tidemark.outbound_route

@@ -70,10 +70,10 @@ begin
 end
 $$;
 comment on function tidemark.route_test(text, text) is
-    'Begins a test of a route''s target with an event that is marked as a test (type tidemark.test, payload {"test": '
-    'true}) and is not in the log; the route may be off or in dry run. A target inside the database is called at '
-    'once, with the caller''s rights, and all that it did is taken back: outcome accepted or failed. For another the '
-    'outcome is null: the caller sends the event once this is committed (tidemark route test) and calls '
-    'tidemark.route_test_note. On record in tidemark.audit. Raises TM004, TM005 (a target of a Go program), TM009 (a '
-    'gate is closed, the worker is paused, or the installation is not live).';
+    'Begins a test of a route''s target. The event is marked as a test (type tidemark.test, payload {"test": true}) '
+    'and is not in the log; the route may be off or in dry run. A target inside the database is called at once, with '
+    'the caller''s rights, and all its effects are undone: outcome accepted or failed. For a target outside the '
+    'outcome is null: the caller sends the event after the commit (tidemark route test) and calls '
+    'tidemark.route_test_note. tidemark.audit records the test. Raises TM004, TM005 (a target of a Go program), TM009 '
+    '(a gate is closed, the worker is paused, or the installation is not live).';
 grant execute on function tidemark.route_test(text, text) to tidemark_admin;

@@ -27,8 +27,8 @@ begin
 end
 $$;
 comment on function tidemark.route_test_note(text, uuid, text, text, text, double precision, text) is
-    'Puts on record in tidemark.audit (action route_test) that a test of a route began or what came of it: begun, '
-    'delivered, accepted (a target inside the database took it, and it was taken back), failed or unknown. Raises '
+    'Records in tidemark.audit (action route_test) that a test of a route began, or how it ended: begun, delivered, '
+    'accepted (a target inside the database took the event, and the effects were undone), failed or unknown. Raises '
     'TM004, TM005.';
 grant execute on function tidemark.route_test_note(text, uuid, text, text, text, double precision, text)
     to tidemark_admin;

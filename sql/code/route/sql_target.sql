@@ -20,5 +20,5 @@ begin
 end
 $$;
 comment on function tidemark.sql_target(text) is
-    'The function that an SQL target names, schema.function taking one jsonb. Null: there is none.';
+    'The function that an SQL target names: schema.function with one parameter of type jsonb. Null: it does not exist.';
 grant execute on function tidemark.sql_target(text) to tidemark_reader, tidemark_executor;

@@ -52,6 +52,6 @@ begin
 end
 $$;
 comment on function tidemark.target_headers_problem(jsonb, jsonb) is
-    'Part of tidemark.target_problem: what is wrong with the option headers; null: nothing. Values are not repeated.';
+    'Part of tidemark.target_problem: what is wrong with the option headers. Null: nothing. It does not repeat values.';
 grant execute on function tidemark.target_headers_problem(jsonb, jsonb)
     to tidemark_reader, tidemark_executor, tidemark_admin;

@@ -8,5 +8,6 @@ begin
 end
 $$;
 comment on function tidemark.target_is_inside(text) is
-    'True: targets of this kind are served in the transaction of the pass; others are staged as pending.';
+    'True where a pass delivers to targets of this kind in its own transaction. Events for other kinds are staged as '
+    'pending.';
 grant execute on function tidemark.target_is_inside(text) to tidemark_executor;

@@ -46,6 +46,6 @@ begin
 end
 $$;
 comment on function tidemark.target_option_problem(jsonb, jsonb, jsonb) is
-    'Part of tidemark.target_problem: what is wrong with the value of one option, by its rule; null: nothing.';
+    'Part of tidemark.target_problem: what is wrong with the value of one option, by its rule. Null: nothing.';
 grant execute on function tidemark.target_option_problem(jsonb, jsonb, jsonb)
     to tidemark_reader, tidemark_executor, tidemark_admin;

@@ -84,7 +84,7 @@ end
 $$;
 comment on function tidemark.target_problem(text, text, jsonb) is
     'What is wrong with the kind, the reference or the options of a route''s target, by tidemark.target_rules, with a '
-    'hint; null: nothing. Neither repeats what may be a secret. What the daemon''s configuration has, it does not '
-    'know.';
+    'hint. Null: nothing. Problem and hint never repeat a value that may be a secret. The daemon''s configuration is '
+    'not known here.';
 grant execute on function tidemark.target_problem(text, text, jsonb)
     to tidemark_reader, tidemark_executor, tidemark_admin;

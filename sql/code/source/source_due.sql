@@ -10,5 +10,5 @@ as $$
     order by p.next_attempt_at, p.item_id limit least(source_due.rows_limit, 100)
 $$;
 comment on function tidemark.source_due(integer, text, integer, integer) is
-    'Rows that failed and are to be tried again by now, at most 100.';
+    'The rows that failed and are due to be tried again, at most 100.';
 grant execute on function tidemark.source_due(integer, text, integer, integer) to tidemark_executor;

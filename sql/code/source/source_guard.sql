@@ -1,6 +1,6 @@
--- Ask right before each statement over a table of somebody else, and again after a handler, which may take long: its
--- owner can make an index or statistics beside a reader. What she makes between this and the plan of that statement is
--- all that is left to her.
+-- Ask right before each statement over another role's table, and again after a handler, which may take long: the owner
+-- can make an index or statistics while the table is read. Only what she makes between this check and the plan of that
+-- statement escapes it.
 create or replace function tidemark.source_guard(relation regclass)
 returns void
 language plpgsql volatile

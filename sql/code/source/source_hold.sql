@@ -14,4 +14,4 @@ begin
 end
 $$;
 comment on function tidemark.source_hold(tidemark.source_plan, text, text, text) is
-    'The plan of a worker that must not go on, with a finding that says why.';
+    'Opens the finding that holds the worker, and returns the plan with status held.';

@@ -22,7 +22,7 @@ begin
     if isempty(c.fenced) then
         c.fenced := c.holes;
         c.holes := '{}';
-        -- After the read, in a later statement: whoever began in between is in it.
+        -- After the read, in a later statement: the fence holds every writer that began in between.
         c.fence := case when isempty(c.fenced) then '{}'
                         else tidemark.fence_now(tidemark.source_fence(plan.source)) end;
     end if;

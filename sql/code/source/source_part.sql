@@ -7,5 +7,5 @@ as $$
     select least(greatest(1, suspects / 32), 50000)::integer
 $$;
 comment on function tidemark.source_part(bigint) is
-    'How many rows are handed over at once where one of so many may hang.';
+    'How many rows are handed over at once where one of so many rows may hang.';
 grant execute on function tidemark.source_part(bigint) to tidemark_executor;

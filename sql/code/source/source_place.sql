@@ -9,4 +9,4 @@ as $$
                                then trunc(extract(epoch from source_place.at) * 1000000)::text end,
                      coalesce(source_place.id, '-'))
 $$;
-comment on function tidemark.source_place(timestamptz, text) is 'A watermark as one text, for comparing.';
+comment on function tidemark.source_place(timestamptz, text) is 'A watermark as one text, to compare it with another.';

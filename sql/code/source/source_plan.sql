@@ -53,7 +53,7 @@ begin
     end if;
     p.relation := fit.relation;
     p.call := fit.call;
-    -- Whoever edits a watermark by hand skips rows, or handles them twice, and leaves no trace of it.
+    -- An operator who edits a watermark by hand skips rows, or has them handled twice, and leaves no trace of it.
     if c.decided_through is distinct from tidemark.source_place(c.watermark_ts, c.watermark_id) then
         return tidemark.source_hold(p, 'cursor_watermark_regression',
             format('the watermark is %s, and was left at %s: it was edited by hand, or restored. Accept a place with '

@@ -1,4 +1,4 @@
--- The one statement that is made for a table of somebody else: it reads a page and hands it to the handler. Parameters,
+-- The one statement that is made for another role's table: it reads a page and hands it to the handler. Parameters,
 -- in the types of the cursor: $1, $2 behind what to begin (timestamp, id), $3 the horizon, $4 how many rows, $5 ids, $6
 -- the shard, $7 and $12 the transactions from which on a sweep looks at rows and the ledger keeps them, $8 holes, $9,
 -- $10 where a sweep ends, $11 the worker's id, $13 the epoch of the lease.

@@ -55,7 +55,7 @@ begin
                else coalesce((plan.sweep ->> 'xmin')::bigint, 0) end, plan.epoch;
     perform set_config('row_security', row_security, true);
     if act not in ('ids', 'every', 'rows', 'kept', 'text') then
-        -- What a handler has deferred to the commit would fail there: nobody could tell for which row.
+        -- A constraint that a handler leaves to the commit would fail there, and would name no row.
         deferred := tidemark.deferred_constraints();
         if deferred is not null then
             execute 'set constraints ' || deferred || ' immediate';

@@ -30,6 +30,6 @@ begin
 end
 $$;
 comment on function tidemark.source_remove(text, text) is
-    'Removes a source that no worker has a cursor of; nothing else goes, least of all its table. Raises TM004, TM005 '
-    '(no reason, or workers read it: they are named).';
+    'Removes a source that no worker has a cursor of. The table and everything else stay. Raises TM004, TM005 (no '
+    'reason, or workers read it: the message names them).';
 grant execute on function tidemark.source_remove(text, text) to tidemark_admin;

@@ -33,7 +33,7 @@ begin
         -- Rows are counted by whole buckets.
         place_ts := date_bin(s.bucket, place_ts, '2000-01-01 00:00:00+00');
     end if;
-    -- Whoever is in the middle of a pass read what it settles from the old place.
+    -- A pass under way has read its page from the old place: its epoch ends, so that it cannot settle.
     update tidemark.heartbeat h set lease_epoch = lease_epoch + 1, lease_until = null, lease_owner = null
     from tidemark.worker_cursor x
     where x.worker = source_rewind.worker and x.source = source_rewind.source

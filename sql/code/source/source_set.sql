@@ -1,5 +1,5 @@
 -- public
--- Not a security definer: the doctor looks at the table with the rights of whoever asks.
+-- Not a security definer: the doctor looks at the table with the rights of the caller.
 create or replace function tidemark.source_set(source text, changes jsonb default '{}', reason text default null)
 returns setof tidemark.source
 language plpgsql volatile

@@ -25,7 +25,7 @@ begin
         return c;
     end if;
 
-    -- Rows of transactions below next_xmin were visible to all of this sweep; nobody asks for them again.
+    -- Rows of transactions below next_xmin were visible to all of this sweep: no later sweep looks at them again.
     delete from tidemark.source_ledger l
     where l.worker_id = (plan.worker).id and l.source = s.source and l.shard = c.shard
       and l.xid < (plan.sweep ->> 'next_xmin')::xid8;

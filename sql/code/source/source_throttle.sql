@@ -43,5 +43,5 @@ begin
 end
 $$;
 comment on function tidemark.source_throttle(tidemark.worker, tidemark.worker_cursor) is
-    'Why a worker of tables should wait now: a storm, the hours, locks that others wait for, standbys that are '
-    'behind. Null: nothing.';
+    'Why a worker of tables should wait now: a storm, its off-peak hours, locks that other sessions wait for, or '
+    'standbys that are behind. Null: it need not wait.';

@@ -18,7 +18,7 @@ declare
         source_unread_note.unread, source_unread_note.since, source_unread_note.first_id, source_unread_note.upto_id,
         source_unread_note.upto_ts);
 begin
-    -- Another call of maintain is under way, which has noted it: nobody waits for it.
+    -- Another call of maintain is noting the same row: this one does not wait for it.
     perform from tidemark.source_unread u
     where (u.worker, u.source, u.shard) = (n.worker, n.source, n.shard) for update skip locked;
     if found then

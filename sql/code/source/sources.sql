@@ -11,6 +11,6 @@ left join (
            sum(c.pending)::bigint as pending, sum(c.open_dead_letters)::bigint as open_dead_letters
     from tidemark.source_cursor c group by c.source) c on c.source = s.source;
 comment on view tidemark.sources is
-    'Each source with the workers that read it, the lag of the slowest, and how far all of them have verified by '
-    'count.';
+    'Each source with the workers that read it, the lag of the slowest worker, and the time up to which all workers '
+    'have verified it by count.';
 grant select on tidemark.sources to tidemark_reader, tidemark_executor;

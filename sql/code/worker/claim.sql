@@ -61,8 +61,8 @@ begin
     elsif status = 'claimed' and beat.last_status = 'held' then
         perform tidemark.finding_close('cursor_watermark_regression', claim.worker);
     end if;
-    -- The epoch rises with every acquisition, the same owner's too: whoever held the lease before, and was
-    -- only paused, can settle nothing any more.
+    -- The epoch rises with every acquisition, the same owner's too: an earlier holder of the lease that was
+    -- only paused can settle nothing any more.
     update tidemark.heartbeat h
     set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1,
         last_status = case claim.status when 'claimed' then 'ok' else claim.status end,

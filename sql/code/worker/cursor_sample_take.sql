@@ -18,4 +18,4 @@ as $$
     where s.newer_at not between excluded.newer_at - interval '50 seconds' and excluded.newer_at
 $$;
 comment on function tidemark.cursor_sample_take() is
-    'Notes how many events each cursor has seen, once in 50 seconds at most.';
+    'Notes how many events each cursor has seen, at most once in 50 seconds.';

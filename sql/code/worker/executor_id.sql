@@ -5,5 +5,5 @@ set search_path = pg_catalog, pg_temp
 as $$
     select executor_id.worker || '/' || executor_id.source || '/' || executor_id.shard
 $$;
-comment on function tidemark.executor_id(text, text, integer) is 'Name of a cursor in tidemark.heartbeat.';
+comment on function tidemark.executor_id(text, text, integer) is 'The name of a cursor in tidemark.heartbeat.';
 grant execute on function tidemark.executor_id(text, text, integer) to tidemark_reader, tidemark_executor;

@@ -23,5 +23,5 @@ begin
 end
 $$;
 comment on function tidemark.group_numbers(tidemark.batch, integer[]) is
-    'Numbers of the events in those groups of the batch that have these positions.';
+    'The numbers of the events in the groups of the batch at these positions.';
 grant execute on function tidemark.group_numbers(tidemark.batch, integer[]) to tidemark_executor;

@@ -7,4 +7,4 @@ as $$
                    where c.worker || '/' || c.source || '/' || c.shard = executor_id)
 $$;
 comment on function tidemark.is_cursor(text) is
-    'True: the executor is worker/source/shard of a cursor, and beats by its passes.';
+    'True where the executor is the worker/source/shard of a cursor, and its passes are its beats.';

@@ -6,7 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     -- The fence against an owner that was paused or replaced: compare, and keep the row locked to the end of
-    -- this transaction, so that nobody can take over between this check and the commit.
+    -- this transaction, so that no other owner can take over between this check and the commit.
     perform from tidemark.heartbeat h
     where h.executor_id = tidemark.executor_id(lease_check.worker, lease_check.source, lease_check.shard)
       and h.lease_epoch = lease_check.epoch
@@ -20,5 +20,5 @@ begin
 end
 $$;
 comment on function tidemark.lease_check(text, bigint, text, integer) is
-    'Locks the worker''s lease for this transaction. Raises TM011 where the epoch is not the lease''s any more.';
+    'Locks the worker''s lease for this transaction. Raises TM011 where the lease has another epoch by now.';
 grant execute on function tidemark.lease_check(text, bigint, text, integer) to tidemark_executor;

@@ -27,7 +27,7 @@ begin
         -- for any time: before anything is delivered again.
         return '{"status": "settled already"}';
     elsif batch.watermark < at_.watermark_id::bigint then
-        -- Nobody but a rewind moves a cursor back, and a rewind ends the epoch.
+        -- Only a rewind moves a cursor back, and a rewind ends the epoch.
         perform tidemark.worker_finding(pass_settle.worker, 'cursor_watermark_regression', pass_settle.worker,
             format('a batch that ends at %s was to be settled behind the watermark %s: the cursor was held, nothing of '
                    'it was recorded',

@@ -46,8 +46,8 @@ declare
     c tidemark.worker_cursor := (
         select c from tidemark.worker_cursor c
         where c.worker = read_outbox.worker and c.source = 'outbox' and c.shard = 0);
-    -- Looked at once a pass: a filter that came or went between reading and deciding would be answered by
-    -- nobody. Of the other workers' routes only those that could make one of ours ambiguous.
+    -- Read once a pass: a filter that was set or removed between reading and deciding would have no answers. Of the
+    -- other workers' routes only those that could make one of ours ambiguous.
     routes constant tidemark.outbound_route[] := array(
         select r from tidemark.outbound_route r
         where r.worker = read_outbox.worker
@@ -157,7 +157,7 @@ begin
     end if;
 
     if in_order then
-        -- Numbers whose fence has closed without their showing up are nobody's: not missing any more.
+        -- A number that has not appeared although its fence has closed was rolled back: it is not missing any more.
         missing := missing - (c.fenced - b.fenced);
         if not isempty(missing) then
             b.watermark := lower(missing) - 1;

@@ -6,9 +6,9 @@ set enable_seqscan = off
 set jit = off
 as $$
 begin
-    -- Settling is serial (tidemark.lease_check): nobody can put an event behind one that leaves in this moment and
-    -- be left waiting for nobody. By ctid, since a join with a table that grew since it was last analyzed is a
-    -- loop over all of it for each key.
+    -- Settling is serial (tidemark.lease_check): no other settle can queue an event behind one that leaves in this
+    -- moment, which would then wait for ever. By ctid, since a join with a table that grew since it was last analyzed
+    -- is a loop over all of it for each key.
     update tidemark.pending p
     set next_attempt_at = clock_timestamp()
     where p.ctid = any (array(
@@ -23,4 +23,4 @@ begin
 end
 $$;
 comment on function tidemark.release_keys(integer, integer[], text[]) is
-    'Of each key (given with its route), the first pending event need not wait any longer: none is before it.';
+    'Lets the first pending event of each key (given with its route) go on: no event is before it any more.';

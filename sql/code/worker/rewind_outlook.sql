@@ -53,4 +53,4 @@ begin
 end
 $$;
 comment on function tidemark.rewind_outlook(text, bigint) is
-    'What a rewind of the worker to the number would come to, as rows of tidemark.worker_rewind.';
+    'What a rewind of the worker to the number would mean, as rows of tidemark.worker_rewind.';

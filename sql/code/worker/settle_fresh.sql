@@ -61,5 +61,5 @@ begin
 end
 $$;
 comment on function tidemark.settle_fresh(text, integer, tidemark.evidence[], tidemark.result[]) is
-    'tidemark.settle''s part for events at their first attempt that failed or wait. Returns how many were '
+    'The part of tidemark.settle for events whose first attempt failed or that wait. Returns how many were '
     'dead-lettered.';

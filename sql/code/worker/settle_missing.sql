@@ -81,6 +81,6 @@ end
 $$;
 comment on function tidemark.settle_missing(text) is
     'Dead-letters, as event_missing, what is pending on the worker''s routes and has no event in the log any more, '
-    'since a partition was dropped by hand: at most 10,000 a call. What waited behind it goes on. Returns how many '
-    'were pending.';
+    'since a partition was dropped by hand: at most 10,000 a call. Events that waited behind them go on. Returns how '
+    'many were dead-lettered.';
 grant execute on function tidemark.settle_missing(text) to tidemark_executor;

@@ -92,5 +92,5 @@ begin
 end
 $$;
 comment on function tidemark.settle_retried(text, integer, tidemark.result[]) is
-    'tidemark.settle''s part for events that were pending: done, dead, or to be tried again. Returns how many were '
-    'dead-lettered.';
+    'The part of tidemark.settle for events that were pending: done, dead-lettered, or to be tried again. Returns how '
+    'many were dead-lettered.';

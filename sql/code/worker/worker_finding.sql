@@ -18,9 +18,9 @@ begin
                                        'target_down', 'worker_failing') then
         raise exception using errcode = 'TM005', message = format('a worker cannot report "%s"', worker_finding.kind);
     end if;
-    -- Nobody waits here for an operator's open transaction, which may have the route (dry_run) or the finding (ack):
-    -- the worker would read nothing meanwhile. It tells again after its next pass. The order is that of a change of the
-    -- route.
+    -- The worker does not wait here for an operator's open transaction, which may hold the route (dry_run) or the
+    -- finding (ack): it would read nothing meanwhile. It reports again after its next pass. The order of locks is that
+    -- of a change of the route.
     if worker_finding.kind in ('target_down', 'route_misconfigured') and worker_finding.detail is not null then
         -- Nothing is told of a route that was switched off meanwhile.
         perform from tidemark.outbound_route r

@@ -1,5 +1,5 @@
 -- public
--- Not a security definer: it looks at the table with the rights of whoever asks.
+-- Not a security definer: it looks at the table with the rights of the caller.
 create or replace function tidemark.worker_source_add(worker text, source text, reason text default null)
 returns integer
 language plpgsql volatile

@@ -51,7 +51,7 @@ begin
 end
 $$;
 comment on function tidemark.worker_source_remove(text, text, text) is
-    'Takes a source from a worker: its cursors are gone, what they were is in tidemark.audit. Given it again, the '
-    'worker begins at the beginning. Waits for a pass under way. Returns how many cursors. Raises TM004, TM005 (no '
-    'reason, or rows that failed still wait).';
+    'Takes a source from a worker: deletes its cursors, and keeps them in tidemark.audit. If the worker gets the '
+    'source again, it begins at the beginning of the table. Waits for a pass under way. Returns how many cursors it '
+    'deleted. Raises TM004, TM005 (no reason, or failed rows still wait).';
 grant execute on function tidemark.worker_source_remove(text, text, text) to tidemark_admin;

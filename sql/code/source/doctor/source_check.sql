@@ -13,7 +13,7 @@ declare
         where n.nspname = definition.schema_name and c.relname = definition.table_name);
     failed boolean := false;
 begin
-    -- A definition that nobody has stored yet has no defaults.
+    -- A definition that is not stored yet has no defaults.
     definition.margin := coalesce(definition.margin, interval '1 second');
     definition.key_columns := coalesce(definition.key_columns, '{}');
     definition.group_key := coalesce(definition.group_key, '{}');

@@ -77,6 +77,6 @@ begin
 end
 $$;
 comment on function tidemark.source_check_index(tidemark.source, oid) is
-    'Part of tidemark.source_check: the index by which pages are read, with the statement that makes it. Missing: '
-    'warn for a small table, fail above about 100,000 rows.';
+    'Part of tidemark.source_check: the index by which pages are read, with the statement that makes it. A missing '
+    'index is warn for a small table, and fail above about 100,000 rows.';
 grant execute on function tidemark.source_check_index(tidemark.source, oid) to tidemark_reader, tidemark_executor;

@@ -46,5 +46,5 @@ begin
 end
 $$;
 comment on function tidemark.source_check_rights(tidemark.source, oid) is
-    'Part of tidemark.source_check: who may read the table, and all of it.';
+    'Part of tidemark.source_check: which roles may read the table, and whether they see all rows.';
 grant execute on function tidemark.source_check_rights(tidemark.source, oid) to tidemark_reader, tidemark_executor;
