@@ -1,6 +1,5 @@
-// Package daemon is `tidemark run`: all workers of a database that deliver by routes, what
-// wakes them, upkeep of the log, and the pages for those who look after it. It is a value:
-// New, Run.
+// Package daemon is `tidemark run`: the workers of a database, their wake-up, the upkeep of
+// the log, heartbeats, and the operator's HTTP pages. Call New, then Run.
 package daemon
 
 import (
@@ -28,11 +27,11 @@ import (
 	"github.com/tidemarkhq/tidemark/migrate"
 )
 
-// Options are what a daemon needs beside its configuration.
+// Options configure a daemon in addition to its configuration file.
 type Options struct {
-	Log     *slog.Logger
-	Stdout  io.Writer // of routes of the kind stdout
-	Version string
+	Log     *slog.Logger // required
+	Stdout  io.Writer    // target of routes of the kind stdout
+	Version string       // of the program
 }
 
 // Daemon runs the workers of a database.
@@ -41,14 +40,14 @@ type Daemon struct {
 	options Options
 	pool    *pgxpool.Pool
 	db      *store.DB
-	watch   *pgxpool.Pool // for watch.go alone
+	watch   *pgxpool.Pool // only for watch.go
 	targets *targets
 	metrics *metrics
 	look    *worker.Looker
 	bridge  *worker.Bridge
 	admin   *admin.Server
 	owner   string
-	beat    atomic.Int64 // when the supervisor last went round
+	beat    atomic.Int64 // when the supervisor's loop last ran
 
 	mu         sync.Mutex
 	running    map[string]interface{ Failing() error }
@@ -56,8 +55,8 @@ type Daemon struct {
 	workers    sync.WaitGroup
 }
 
-// New connects and checks that the schema is one that this build can work with. It starts
-// nothing.
+// New connects, and checks that this build can work with the schema and that the configured
+// workers exist. It starts no worker.
 func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 	pool, err := openPool(ctx, c, c.Database.MaxConnections)
 	if err != nil {
@@ -70,8 +69,8 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 	}
 	d := &Daemon{
 		config: c, options: o, pool: pool, db: store.New(pool), watch: watch, targets: newTargets(c, o.Stdout),
-		// A name that no other instance has ever had: the same daemon, started anew, must
-		// not be taken for itself.
+		// A new name for each start: a restarted daemon must not take the leases of its
+		// predecessor for its own.
 		owner:   c.Name + "/" + rand.Text()[:8],
 		running: map[string]interface{ Failing() error }{}, deliverers: map[string]*deliver.Deliverer{},
 	}
@@ -93,7 +92,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 	return d, nil
 }
 
-// check is for what an operator has to repair before anything can run.
+// check returns an error for problems that an operator has to repair before the daemon can run.
 func (d *Daemon) check(ctx context.Context) error {
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
@@ -125,11 +124,11 @@ func openPool(ctx context.Context, c config.Config, connections int) (*pgxpool.P
 		return nil, fmt.Errorf("database.url: %w", err)
 	}
 	pc.MaxConns = int32(connections) //nolint:gosec // at most 1000
-	// PgBouncer in transaction mode knows no prepared statements of ours.
+	// Prepared statements do not work through PgBouncer in transaction mode.
 	pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	name(pc.ConnConfig)
-	// Without more each look of a process asleep would ask twice. A connection that is gone is noticed by what it is
-	// used for, and that is tried again.
+	// By default the pool pings a connection before each poll of an idle process, a second statement per poll. A broken
+	// connection shows as an error of the statement, which is then retried.
 	pc.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > pingAfter }
 	return pgxpool.NewWithConfig(ctx, pc)
 }
@@ -142,7 +141,7 @@ func name(c *pgx.ConnConfig) {
 	}
 }
 
-// connect is for listening, which PgBouncer in transaction mode cannot do.
+// connect opens a connection for LISTEN, which PgBouncer in transaction mode does not support.
 func (d *Daemon) connect(ctx context.Context) (*pgx.Conn, error) {
 	url := d.config.Database.DirectURL.Reveal()
 	if url == "" {
@@ -156,7 +155,7 @@ func (d *Daemon) connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, c)
 }
 
-// Addr is where the admin server listens; empty: nowhere.
+// Addr returns the address of the admin server, or an empty text without one.
 func (d *Daemon) Addr() string {
 	if d.admin == nil {
 		return ""
@@ -164,8 +163,8 @@ func (d *Daemon) Addr() string {
 	return d.admin.Addr().String()
 }
 
-// Run runs until ctx is done; then it lets deliveries under way end for stop_timeout,
-// settles, and gives its leases back.
+// Run runs the workers until ctx is done. Then it waits up to stop_timeout for the deliveries
+// under way, settles, and releases its leases.
 func (d *Daemon) Run(ctx context.Context) error {
 	defer d.closePools()
 	log := d.options.Log
@@ -204,11 +203,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return err
 }
 
-// warnOfSuperuser says that targets, handlers and what others attach to their tables run with the rights of the daemon.
+// warnOfSuperuser warns if the daemon is a superuser: SQL targets, handlers and triggers of their tables run with its rights.
 func (d *Daemon) warnOfSuperuser(ctx context.Context) {
 	conn, err := d.watch.Acquire(ctx)
 	if err != nil {
-		return // the workers meet the same error, and tell it
+		return // the workers meet the same error and log it
 	}
 	defer conn.Release()
 	if pg := conn.Conn().PgConn(); pg.ParameterStatus("is_superuser") == "on" {
@@ -217,7 +216,7 @@ func (d *Daemon) warnOfSuperuser(ctx context.Context) {
 	}
 }
 
-// closePools does not wait for the farewell of connections that the network has forgotten.
+// closePools closes the pools. It waits at most a second: on a dead network, the close of a connection can hang.
 func (d *Daemon) closePools() {
 	closed := make(chan struct{})
 	go func() {
@@ -234,7 +233,7 @@ func (d *Daemon) closePools() {
 // lookForWorkers is how soon a new worker row is run.
 const lookForWorkers = 5 * time.Second
 
-// supervise starts the workers that there are, and those that come.
+// supervise starts the workers of the database, and those that are added later.
 func (d *Daemon) supervise(ctx context.Context) error {
 	tick := time.NewTicker(lookForWorkers)
 	defer tick.Stop()
@@ -318,7 +317,7 @@ func (d *Daemon) startTable(ctx context.Context, c store.TableCursor) {
 
 const upkeepEvery = time.Minute
 
-// upkeep makes partitions ahead, drops old ones, and closes findings that are over.
+// upkeep creates partitions ahead of time, drops old ones, and closes findings whose cause is gone.
 func (d *Daemon) upkeep(ctx context.Context) {
 	tick := time.NewTicker(upkeepEvery)
 	defer tick.Stop()
@@ -350,7 +349,7 @@ func (d *Daemon) newAdmin(ctx context.Context, registry *prometheus.Registry) (*
 	}
 	s.Live(admin.Check{Name: "supervisor", Run: func(context.Context) error {
 		if stuck := d.stuck(); stuck > 0 {
-			return fmt.Errorf("it has not gone round for %s", stuck.Round(time.Second))
+			return fmt.Errorf("its loop has not run for %s", stuck.Round(time.Second))
 		}
 		return nil
 	}})
@@ -360,8 +359,8 @@ func (d *Daemon) newAdmin(ctx context.Context, registry *prometheus.Registry) (*
 	return s, nil
 }
 
-// closedWorkers says which workers are switched off: worth seeing, and no reason to be
-// taken out of service.
+// closedWorkers names the workers that are switched off. The check is advisory: the daemon is
+// ready nevertheless.
 func (d *Daemon) closedWorkers(ctx context.Context) error {
 	all, err := d.db.WorkerHealth(ctx)
 	if err != nil {
@@ -376,7 +375,7 @@ func (d *Daemon) closedWorkers(ctx context.Context) error {
 	return errors.Join(closed...)
 }
 
-// failingWorkers says which workers meet the same error again and again.
+// failingWorkers names the workers that meet the same error again and again.
 func (d *Daemon) failingWorkers(context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -23,10 +23,10 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// The key that test receivers would verify with; sink/webhook tests that they can.
+// The signing key of the tests. The receivers here do not verify it; the tests of sink/webhook do.
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
-// A receiver is a webhook's other end.
+// A receiver is the target of a webhook.
 type receiver struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -180,8 +180,8 @@ func TestDaemon(t *testing.T) {
 	}
 }
 
-// The database is gone for a while: nothing is lost, nothing comes twice, since nobody else
-// has taken the cursor meanwhile.
+// The database is unreachable for a while: no event is lost, and none arrives twice, since no other
+// owner has taken the cursor meanwhile.
 func TestDatabaseGone(t *testing.T) {
 	t.Parallel()
 	server := tidemarktest.NewServer(t, devpg.Options{})
@@ -238,7 +238,7 @@ func with(c config.Config, change func(*config.Config)) config.Config {
 	return c
 }
 
-// Each mistake in a route is told by a finding, and its events wait.
+// Each mistake in a route opens a finding, and the route's events wait.
 func TestMistakesInRoutes(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

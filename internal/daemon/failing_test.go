@@ -9,7 +9,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// A worker that meets the same error again and again is bad in what status shows, and its daemon is not ready.
+// A worker that meets the same error again and again has status bad, and its daemon is not ready.
 func TestWorkerFails(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// A meter stands between a daemon and its server, and counts the statements that pass.
+// A meter is a proxy between a daemon and its server. It counts the statements.
 type meter struct {
 	net.Listener
 	server     string
@@ -60,7 +60,7 @@ func (m *meter) serve() {
 	}
 }
 
-// count copies what a client says: a first message without a type, then a type, a length and the rest of it.
+// count copies the messages of a client: the first one has no type; each later one has a type, a length and a body.
 func (m *meter) count(to io.Writer, from io.Reader) {
 	for head := make([]byte, 4); ; head = make([]byte, 5) {
 		if _, err := io.ReadFull(from, head); err != nil {
@@ -78,8 +78,7 @@ func (m *meter) count(to io.Writer, from io.Reader) {
 	}
 }
 
-// LI1, LI4, W7: a hundred workers asleep cost a statement a second, each beats all the same, and what there is to do is
-// found at once.
+// A hundred workers asleep cost one statement a second. Each still beats, and finds new work at once.
 func TestIdleDaemon(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
@@ -114,7 +113,7 @@ select tidemark.worker_source_add('t%[1]d', 't%[1]d'), tidemark.gate_set('worker
 		}
 		return n
 	}
-	// The least lively of them all.
+	// The lowest count of all workers.
 	const ticks = `select min(ticks_total) from tidemark.heartbeat where executor_id like '%/%/%'`
 	tick := func(n int64) {
 		t.Helper()

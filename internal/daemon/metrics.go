@@ -13,7 +13,7 @@ import (
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// metrics are what /metrics shows beside the runtime's.
+// metrics are Tidemark's metrics on /metrics, next to those of the Go runtime.
 type metrics struct {
 	holds      *prometheus.GaugeVec
 	tenures    *prometheus.CounterVec
@@ -25,8 +25,8 @@ type metrics struct {
 	delivering *prometheus.HistogramVec
 }
 
-// ofCursor are the labels of whatever belongs to a cursor: of the log source outbox and
-// shard 0, of tables one for each source and shard of the worker.
+// ofCursor are the labels of a cursor's metrics. A cursor of the log has source outbox and
+// shard 0; a worker of tables has a cursor for each source and shard.
 var ofCursor = []string{"worker", "source", "shard"}
 
 func newMetrics(r *prometheus.Registry) *metrics {
@@ -61,7 +61,7 @@ func newMetrics(r *prometheus.Registry) *metrics {
 	return m
 }
 
-// Delivered is told by the deliverers of all workers.
+// Delivered records the results of a delivery. The deliverers of all workers call it.
 func (m *metrics) Delivered(route string, results []sink.Result, took time.Duration) {
 	m.delivering.WithLabelValues(route).Observe(took.Seconds())
 	var counts [5]int
@@ -104,12 +104,12 @@ func (m cursorMetrics) Settled(results int, took time.Duration) {
 	m.settling.WithLabelValues(m.cursor...).Observe(took.Seconds())
 }
 
-// health asks the database at each scrape how its workers are, whoever runs them.
+// health reads the state of all workers from the database at each scrape, whichever process runs them.
 type health struct {
 	db *store.DB
 
-	// One scrape asks at a time, and those that come meanwhile get its answer: the page is open to anyone who can reach it, and
-	// must not take the connections that workers need.
+	// Only one scrape reads at a time, and concurrent ones share its answer: the page is open to anyone who can reach it, and
+	// must not use up the workers' connections.
 	asked *singleflight.Group
 
 	behind, lag, holes, pending, dead, lastRun, unregistered *prometheus.Desc
@@ -121,10 +121,10 @@ func newHealth(db *store.DB) health {
 		asked:  &singleflight.Group{},
 		behind: prometheus.NewDesc("tidemark_worker_behind", "Numbers of the log that the worker has not passed yet. A table's rows are not counted.", ofCursor, nil),
 		lag: prometheus.NewDesc("tidemark_worker_behind_seconds",
-			"Age of the oldest committed event, or row of a table, that the worker has not read; 0: there is none. Missing where it cannot be told.", ofCursor, nil),
+			"Age of the oldest committed event, or row of a table, that the worker has not read; 0 if it has read all. Missing if unknown.", ofCursor, nil),
 		holes:   prometheus.NewDesc("tidemark_worker_holes", "Numbers below the watermark that the worker still looks out for.", ofCursor, nil),
 		pending: prometheus.NewDesc("tidemark_pending", "Deliveries, or rows of a table, that are still to be tried.", ofCursor, nil),
-		dead:    prometheus.NewDesc("tidemark_dead_letters_open", "Dead letters that nobody has resolved.", ofCursor, nil),
+		dead:    prometheus.NewDesc("tidemark_dead_letters_open", "Dead letters that are not resolved.", ofCursor, nil),
 		lastRun: prometheus.NewDesc("tidemark_worker_last_run_timestamp_seconds", "When a pass was last recorded.", ofCursor, nil),
 		unregistered: prometheus.NewDesc("tidemark_emit_unregistered_total",
 			"Emits that stored nothing, since the type is not registered or not enabled. At most 1,000 series; those past them have the labels *.",
@@ -138,7 +138,7 @@ func (h health) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// answer is what the database says at a scrape.
+// answer is the state that a scrape reads from the database.
 type answer struct {
 	workers                     []store.Health
 	unregistered                []store.UnregisteredEmits
@@ -192,7 +192,7 @@ func (h health) collectUnregistered(all []store.UnregisteredEmits, err error, to
 		return
 	}
 	for _, u := range all {
-		// An emitter gave the names; a label that is no UTF-8 would panic.
+		// The names come from emitters; a label with invalid UTF-8 would panic.
 		labels := []string{u.Domain, u.Type, u.Role}
 		for i, label := range labels {
 			labels[i] = strings.ToValidUTF8(label, "\uFFFD")

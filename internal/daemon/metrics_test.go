@@ -13,8 +13,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// Each cursor of a table has series of its own, of what this process does and of what the database says, beside those
-// of the log.
+// Each cursor of a table has series of its own, both those that this process counts and those that come from the database.
 func TestMetricsOfTables(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
@@ -30,7 +29,7 @@ select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.w.en
 	p := run(t, settings(db))
 	url := "http://" + p.Addr() + "/metrics"
 
-	// of are the values of a series of each shard; missing: there is no such series.
+	// of returns the values of a series for each shard. -1: the series is missing.
 	of := func(name string) (values [2]float64) {
 		_, metrics := get(t, url)
 		for shard := range values {
@@ -64,7 +63,7 @@ select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.w.en
 	}
 }
 
-// EV9: emits that stored nothing are a metric at once, and it is the same after maintain has summed them up.
+// Emits that stored nothing appear in the metric at once, and maintain, which sums them up, does not change it.
 func TestMetricOfUnregistered(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
@@ -87,7 +86,7 @@ func TestMetricOfUnregistered(t *testing.T) {
 	}
 }
 
-// Scrapes share one question to the database: a stranger who asks for the page again and again leaves the workers their
+// Concurrent scrapes share one query, so that a client which requests the page again and again does not use up the workers'
 // connections.
 func TestScrapesShareAConnection(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// Through PgBouncer in transaction mode, with a direct address for listening only.
+// The daemon works through PgBouncer in transaction mode, with a direct address only for LISTEN.
 func TestThroughPgBouncer(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("pgbouncer")
@@ -80,7 +80,7 @@ default_pool_size = 5
 	}
 	cmd := exec.CommandContext(t.Context(), program, "-q", file)
 	cmd.Stderr = t.Output()
-	if os.Geteuid() == 0 { // which it refuses to run as
+	if os.Geteuid() == 0 { // PgBouncer refuses to run as root
 		u, err := user.Lookup("nobody")
 		if err != nil {
 			t.Skip(err)

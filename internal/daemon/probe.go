@@ -18,11 +18,11 @@ import (
 type Probe struct {
 	Route json.RawMessage
 	Event json.RawMessage
-	Out   io.Writer // of a route to stdout
+	Out   io.Writer // target of a route to stdout
 }
 
-// Send opens the target with what the configuration knows, as a daemon does, and delivers once. An error says that the
-// target cannot be opened, and holds no secret.
+// Send opens the target with the configuration, as a daemon does, and delivers once. Its error says why the target cannot be
+// opened, without secrets.
 func (p Probe) Send(ctx context.Context, c config.Config) (result sink.Result, took time.Duration, err error) {
 	var route store.Route
 	var event struct {
@@ -49,8 +49,7 @@ func (p Probe) Send(ctx context.Context, c config.Config) (result sink.Result, t
 	return result, took, nil
 }
 
-// deliverOnce closes the target too. What came of the delivery is known by then: a connection that does not close well changes
-// nothing about it.
+// deliverOnce delivers and closes the target. It ignores an error of Close, which does not change the result.
 func deliverOnce(ctx context.Context, target sink.Sink, d sink.Delivery) (sink.Result, time.Duration) {
 	defer func() { _ = target.Close() }()
 	began := time.Now()

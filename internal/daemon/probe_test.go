@@ -9,7 +9,7 @@ import (
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// unclosing takes everything, and does not close well.
+// unclosing accepts everything, and its Close fails.
 type unclosing struct{ closed int }
 
 func (u *unclosing) Deliver(_ context.Context, batch []sink.Delivery) []sink.Result {
@@ -18,7 +18,7 @@ func (u *unclosing) Deliver(_ context.Context, batch []sink.Delivery) []sink.Res
 func (u *unclosing) Limits() sink.Limits { return sink.Limits{} }
 func (u *unclosing) Close() error        { u.closed++; return errors.New("the connection broke") }
 
-// What was delivered stays delivered, whatever becomes of the connection afterwards.
+// The result of a delivery does not change if the connection fails to close.
 func TestProbeOfATargetThatDoesNotClose(t *testing.T) {
 	t.Parallel()
 	target := &unclosing{}

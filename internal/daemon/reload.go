@@ -7,8 +7,8 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/config"
 )
 
-// Reload takes over from c what needs no lease to be given up: the secrets, what webhooks may reach, the connections, and
-// the files that they name. Each route opens its target anew with its next event. It returns the keys that differ and
+// Reload applies the parts of c that need no restart: the secrets, the networks that webhooks may call, the connections,
+// and the files that these name. Each route opens its target again with its next event. Reload returns the changed keys
 // that only a restart applies.
 func (d *Daemon) Reload(c config.Config) (restart []string, err error) {
 	err = d.targets.reload(c)
@@ -20,10 +20,10 @@ func (d *Daemon) Reload(c config.Config) (restart []string, err error) {
 	return fixed(d.config, c), err
 }
 
-// reloaded are the top-level keys that Reload takes over, and log, whose level the caller sets.
+// reloaded are the top-level keys that Reload applies, and log, whose level the caller applies.
 var reloaded = map[string]bool{"secrets": true, "oauth2": true, "webhook": true, "connections": true, "log": true}
 
-// fixed are the other keys in which the configurations differ, and log.format.
+// fixed returns the other keys in which the configurations differ, including log.format.
 func fixed(a, b config.Config) (keys []string) {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	for i := range x.NumField() {

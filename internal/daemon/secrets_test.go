@@ -64,7 +64,7 @@ func TestHeaderSecrets(t *testing.T) {
 	}
 }
 
-// A delivery whose header lacks its secret waits, is never sent without it, and the reason is told where people look.
+// A delivery whose header lacks its secret waits and is never sent without it. The finding and the log give the reason.
 func TestHeaderSecretIsMissing(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
@@ -100,7 +100,7 @@ func TestHeaderSecretIsMissing(t *testing.T) {
 	}
 }
 
-// A secret that a restored dump brings in a route's options is sent nowhere, and a token signs nothing.
+// A literal secret in a route's options, as a restored dump may bring it, is never sent; and a token cannot sign.
 func TestLiteralSecretIsRefused(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
@@ -113,7 +113,7 @@ func TestLiteralSecretIsRefused(t *testing.T) {
 		want    string
 	}{
 		"literal": {map[string]any{"unsigned": true, "headers": map[string]any{"Cookie": "hunter2"}}, "header Cookie holds a secret in plain text"},
-		"signs":   {map[string]any{"secret": "login"}, `options: secret "login" is for headers (oauth2.login), and signs nothing`},
+		"signs":   {map[string]any{"secret": "login"}, `options: secret "login" is for headers only (oauth2.login) and cannot sign`},
 	} {
 		options, err := json.Marshal(o.options)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// What others attach to a daemon's targets has the daemon's rights: a superuser is told, in the log and by verify.
+// Triggers on a daemon's targets run with the daemon's rights, so the log and verify warn if the daemon is a superuser.
 func TestDaemonWarnsOfSuperuser(t *testing.T) {
 	t.Parallel()
 	for _, superuser := range []bool{true, false} {

@@ -8,8 +8,8 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// The daemon runs workers of tables, whichever handler in the database they have. Ended and started again in the middle
-// of it all, with its sessions cut off, and with another beside it: each row is taken once.
+// The daemon runs workers of tables with any kind of handler in the database. Each row is taken once, although the daemon is
+// stopped and restarted, its sessions are terminated, and a second daemon runs.
 func TestDaemonTable(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

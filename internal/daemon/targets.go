@@ -21,17 +21,16 @@ import (
 	"github.com/tidemarkhq/tidemark/sink/webhook"
 )
 
-// targets opens the targets of routes with what the configuration knows: keys by their
-// name, connections by theirs.
+// targets opens the targets of routes. The configuration supplies secrets and connections by name.
 type targets struct {
 	out    io.Writer
 	config atomic.Pointer[config.Config]
 
-	mu    sync.Mutex // also while a connection is made: not for what only asks config
+	mu    sync.Mutex // held while a connection is made, so code that only reads config must not take it
 	kafka map[string]*shared[*kafka.Connection]
 	nats  map[string]*shared[*nats.Connection]
 	oauth map[string]*shared[*webhook.Tokens]
-	old   []io.Closer // retired by reload, to be closed by Close if not before
+	old   []io.Closer // connections that reload has retired; Close closes them
 }
 
 func newTargets(c config.Config, out io.Writer) *targets {
@@ -40,14 +39,14 @@ func newTargets(c config.Config, out io.Writer) *targets {
 	return t
 }
 
-// shared is a connection that targets have in common. Once retired, it is closed with the last of them.
+// shared is a connection that several targets use. Once retired, it is closed with the last of them.
 type shared[C io.Closer] struct {
 	connection C
 	users      int
 	retired    bool
 }
 
-// A member is a target that shares a connection.
+// A member is a target on a shared connection.
 type member struct {
 	sink.Sink
 	leave func() error
@@ -55,7 +54,7 @@ type member struct {
 
 func (m member) Close() error { return errors.Join(m.Sink.Close(), m.leave()) }
 
-// join makes s a member of those that share c. The caller holds mu.
+// join makes s a member of c. The caller holds mu.
 func join[C io.Closer](t *targets, c *shared[C], s sink.Sink) sink.Sink {
 	c.users++
 	return member{s, sync.OnceValue(func() error {
@@ -68,7 +67,7 @@ func join[C io.Closer](t *targets, c *shared[C], s sink.Sink) sink.Sink {
 	})}
 }
 
-// retire gives up the connections, for others to be made from a new configuration. The caller holds mu.
+// retire removes the connections, so that new ones are made from a new configuration. The caller holds mu.
 func retire[C io.Closer](t *targets, all map[string]*shared[C]) error {
 	var errs []error
 	for name, c := range all {
@@ -83,8 +82,8 @@ func retire[C io.Closer](t *targets, all map[string]*shared[C]) error {
 	return errors.Join(errs...)
 }
 
-// reload has targets opened from now on with c: its secrets, what webhooks may reach, its connections, and what is in
-// the files that it names. Those that are open stay as they are.
+// reload makes targets that are opened from now on use c: its secrets, allowed networks and connections, and the files
+// that it names. Open targets stay as they are.
 func (t *targets) reload(c config.Config) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +93,7 @@ func (t *targets) reload(c config.Config) error {
 
 // Open opens the target of a route. An error is one line for an operator, without secrets.
 func (t *targets) Open(route store.Route) (sink.Sink, error) {
-	// The table refuses it; a restored dump may bring it all the same.
+	// The table refuses bad targets, but a restored dump may contain one.
 	if p := target.Check(route.TargetKind, route.TargetRef, route.Options); p != nil {
 		return nil, p
 	}
@@ -124,7 +123,7 @@ func (t *targets) Open(route store.Route) (sink.Sink, error) {
 	}
 }
 
-// options reads the route's options, which target.Check has let through, into a struct.
+// options reads the route's options, which target.Check has accepted, into a struct.
 func options(route store.Route, into any) error {
 	if len(route.Options) == 0 {
 		return nil
@@ -135,7 +134,7 @@ func options(route store.Route, into any) error {
 	return nil
 }
 
-// connection chooses the connection that the route names, or the only one of its kind.
+// connection returns the connection that the route names, or the only one of its kind.
 func (t *targets) connection(kind, name string) (string, config.Connection, error) {
 	connections := t.config.Load().Connections
 	if name == "" {
@@ -164,7 +163,7 @@ func (t *targets) connection(kind, name string) (string, config.Connection, erro
 	return name, c, nil
 }
 
-// brokerOptions are those of routes to Kafka and to NATS.
+// brokerOptions are the options of routes to Kafka and NATS.
 type brokerOptions struct {
 	Connection string `json:"connection"`
 	Format     string `json:"format"`
@@ -242,7 +241,7 @@ func (t *targets) openNATS(route store.Route) (sink.Sink, error) {
 	return join(t, t.nats[name], s), nil
 }
 
-// Close gives all connections back. No target delivers any more.
+// Close closes all connections. No delivery may be under way.
 func (t *targets) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

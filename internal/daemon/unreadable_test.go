@@ -17,7 +17,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// slowLink is the address of the database behind a line that brings so many bytes a second over each connection.
+// slowLink returns the address of the database through a proxy that limits each connection to so many bytes a second.
 func slowLink(t *testing.T, db *tidemarktest.DB, perSecond int) string {
 	t.Helper()
 	to, err := url.Parse(db.URL)
@@ -52,7 +52,7 @@ func slowLink(t *testing.T, db *tidemarktest.DB, perSecond int) string {
 	return to.String()
 }
 
-// between carries what comes, from the server slowly, until either side or ctx ends it.
+// between copies both directions, the server's slowly, until either side or ctx ends it.
 func between(ctx context.Context, near net.Conn, server string, perSecond int) {
 	defer func() { _ = near.Close() }()
 	far, err := net.Dial("tcp", server)
@@ -62,7 +62,7 @@ func between(ctx context.Context, near net.Conn, server string, perSecond int) {
 	defer func() { _ = far.Close() }()
 	defer context.AfterFunc(ctx, func() { _, _ = near.Close(), far.Close() })()
 	go func() {
-		_, _ = io.Copy(far, near) // the other direction ends with it
+		_, _ = io.Copy(far, near) // its end also ends the other direction
 		_ = far.Close()
 	}()
 	limit := rate.NewLimiter(rate.Limit(perSecond), perSecond/20)
@@ -78,7 +78,7 @@ func between(ctx context.Context, near net.Conn, server string, perSecond int) {
 	}
 }
 
-// While an event cannot be read the daemon is not ready, and says which; once it is given up, it is.
+// While an event cannot be read, the daemon is not ready and names the event. Once the event is given up, it is ready.
 func TestNotReadyWithAnUnreadableEvent(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

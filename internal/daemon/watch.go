@@ -11,17 +11,17 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-// What notices silence must not fall silent with what it looks at: the two loops here
-// share nothing with the workers and with upkeep, not even connections to the database.
-// While all is well what they ask goes along with the look of the process; whatever keeps
-// that from an answer for three seconds, they ask for themselves.
+// The check for silent executors must not stop together with the workers that it checks. So
+// the two loops here share nothing with the workers and with upkeep, not even connections to
+// the database. Normally their statements are part of the process's poll; if that gives no
+// answer within three seconds, the loops send them on connections of their own.
 
 const (
 	beatEvery  = 10 * time.Second // as tidemark.heartbeat_daemon registers it
 	checkEvery = 10 * time.Second
 )
 
-// beats tells that this daemon lives, as daemon/NAME, while its supervisor goes round.
+// beats writes the heartbeat daemon/NAME while the supervisor's loop runs.
 func (d *Daemon) beats(ctx context.Context) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -52,16 +52,16 @@ func (d *Daemon) facts() map[string]any {
 	return map[string]any{"instance": d.owner, "version": d.options.Version, "host": host, "pid": os.Getpid()}
 }
 
-// farewell makes the silence that follows no alarm.
+// farewell records that the daemon stopped on purpose, so that its silence raises no alarm.
 func (d *Daemon) farewell(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if err := d.say(ctx, "stopped"); err != nil {
-		d.options.Log.WarnContext(ctx, "cannot say goodbye: this daemon will be reported as silent", "error", err)
+		d.options.Log.WarnContext(ctx, "cannot record the stop: this daemon will be reported as silent", "error", err)
 	}
 }
 
-// stuck is for how long the supervisor has not gone round; 0: it does.
+// stuck returns how long the supervisor's loop has not run, or 0 if that is less than a minute.
 func (d *Daemon) stuck() time.Duration {
 	last := d.beat.Load()
 	if silent := time.Since(time.Unix(0, last)); last != 0 && silent > 12*lookForWorkers {
@@ -70,12 +70,12 @@ func (d *Daemon) stuck() time.Duration {
 	return 0
 }
 
-// lookForSilence runs the check, as every daemon does: the database sees to it that each
-// silence is told once.
+// lookForSilence runs the check for silent executors. Every daemon does so; the database
+// reports each silence once.
 func (d *Daemon) lookForSilence(ctx context.Context) {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
-	// Not at once: after an outage everybody else shall have had the time to beat.
+	// The first check waits for a tick, so that after an outage all executors have had time to beat.
 	for said := ""; ; {
 		select {
 		case <-ctx.Done():
@@ -83,7 +83,7 @@ func (d *Daemon) lookForSilence(ctx context.Context) {
 		case <-tick.C:
 		}
 		silent, err := d.staleCheck(ctx)
-		said = d.complain(ctx, said, "cannot look for silence", err)
+		said = d.complain(ctx, said, "cannot check for silent executors", err)
 		for _, s := range silent {
 			switch {
 			case s.State == "silent" && s.EventID != nil:
@@ -107,7 +107,7 @@ func (d *Daemon) staleCheck(ctx context.Context) (silent []store.Silence, err er
 	})
 }
 
-// complain logs an error when it is another than the last one.
+// complain logs an error if it differs from the last one.
 func (d *Daemon) complain(ctx context.Context, said, what string, err error) string {
 	if err == nil || ctx.Err() != nil {
 		return ""

@@ -8,8 +8,8 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// LI4: whoever listens is cut off again and again while events come. The poll finds what
-// no signal told of.
+// The listening connection is terminated again and again while events come. The poll finds the events
+// whose signals are lost.
 func TestListenerIsCut(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
@@ -46,7 +46,7 @@ func TestListenerIsCut(t *testing.T) {
 	}
 }
 
-// A daemon registers itself, beats, and says goodbye.
+// A daemon registers itself, beats, and records its stop.
 func TestDaemonBeats(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
@@ -62,8 +62,7 @@ func TestDaemonBeats(t *testing.T) {
 	}
 }
 
-// The check does not wait for what it checks: while the supervisor cannot even list the
-// workers, it goes on.
+// The check for silent executors goes on while the supervisor cannot even list the workers.
 func TestCheckGoesOn(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

@@ -54,7 +54,7 @@ func (t *targets) webhook(route store.Route) (sink.Sink, error) {
 			made.Tokens[name] = tokens.connection
 			shares = append(shares, tokens)
 		} else {
-			// Never sent without it.
+			// The request is never sent without this header.
 			return nil, fmt.Errorf("options: there is no secret %q for header %s in the configuration of this daemon (secrets.%s or oauth2.%s)", h.Secret, name, h.Secret, h.Secret)
 		}
 	}
@@ -74,7 +74,7 @@ func signingKeys(c *config.Config, name string) (keys []string, err error) {
 		keys = append(keys, s.Reveal())
 	}
 	if _, other := c.OAuth2[name]; other && keys == nil {
-		return nil, fmt.Errorf("options: secret %q is for headers (oauth2.%s), and signs nothing", name, name)
+		return nil, fmt.Errorf("options: secret %q is for headers only (oauth2.%s) and cannot sign", name, name)
 	}
 	if keys == nil {
 		return nil, fmt.Errorf("options: there is no secret %q in the configuration of this daemon (secrets.%s)", name, name)
@@ -90,7 +90,7 @@ func webhookPorts(c *config.Config) []uint16 {
 	return ports
 }
 
-// tokens are those of the client credentials, which all routes share. The caller holds mu.
+// tokens returns the tokens of the named client credentials, which all routes share. The caller holds mu.
 func (t *targets) tokens(c *config.Config, name string) (*shared[*webhook.Tokens], error) {
 	if t.oauth[name] == nil {
 		o := c.OAuth2[name]
