@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/migrate"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -29,7 +30,7 @@ type cluster struct {
 
 func newCluster(t *testing.T) cluster {
 	t.Helper()
-	c := cluster{t: t, server: tidemarktest.NewServer(t, devpg.Options{})}
+	c := cluster{t: t, server: testserver.New(t, devpg.Options{})}
 	c.dba = c.connect("postgres", "postgres")
 	return c
 }

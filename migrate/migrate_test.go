@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/migrate"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -136,7 +137,7 @@ func TestVerifyFindsWhatWasChangedByHand(t *testing.T) {
 func TestPrintInstalls(t *testing.T) {
 	t.Parallel()
 	// A server of its own: the script creates the roles of the cluster, as other tests may do at the same time.
-	server := tidemarktest.NewServer(t, devpg.Options{})
+	server := testserver.New(t, devpg.Options{})
 	psql, err := exec.LookPath("psql")
 	if err != nil {
 		psql = server.BinDir() + "/psql"

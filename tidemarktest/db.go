@@ -18,7 +18,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"strings"
@@ -29,7 +28,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/migrate"
 )
 
@@ -48,20 +47,20 @@ type DB struct {
 // and logs its URL.
 func NewDB(t testing.TB) *DB {
 	t.Helper()
-	return newDB(t, sharedURL(t), template)
+	return newDB(t, testserver.URL(t), template)
 }
 
-// NewDBOn is NewDB on a server from NewServer. The test may kill the server; the
+// NewDBAt is NewDB on the server with that URL of a database. The test may kill the server; the
 // database ends with it.
-func NewDBOn(t testing.TB, server *devpg.Server) *DB {
+func NewDBAt(t testing.TB, server string) *DB {
 	t.Helper()
-	return newDB(t, server.URL("postgres"), template)
+	return newDB(t, server, template)
 }
 
 // NewEmptyDB creates an empty database, without Tidemark's schema.
 func NewEmptyDB(t testing.TB) *DB {
 	t.Helper()
-	return newDB(t, sharedURL(t), func(context.Context, *pgx.Conn, string) (string, error) { return "template0", nil })
+	return newDB(t, testserver.URL(t), func(context.Context, *pgx.Conn, string) (string, error) { return "template0", nil })
 }
 
 // Connect opens a session outside the pool and closes it when the test ends.
@@ -75,35 +74,6 @@ func (db *DB) Connect(t testing.TB) *pgx.Conn {
 	return conn
 }
 
-// Server returns the private server that the tests of this process share. A test
-// that stops or configures its server calls NewServer instead.
-func Server(t testing.TB) *devpg.Server {
-	t.Helper()
-	if os.Getenv(urlVariable) != "" {
-		t.Fatalf("this test needs control of its server: unset %s", urlVariable)
-	}
-	s, err := shared.start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// NewServer starts a private server for one test, which may kill it.
-func NewServer(t testing.TB, o devpg.Options) *devpg.Server {
-	t.Helper()
-	s, err := start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
 // Main runs the tests, stops the private server and exits. Call it from TestMain.
 // If the tests passed, it runs the checks before it exits, such as goleak:
 //
@@ -114,7 +84,7 @@ func NewServer(t testing.TB, o devpg.Options) *devpg.Server {
 // Without Main the server stops when the process ends.
 func Main(m *testing.M, checks ...func() error) {
 	code := m.Run()
-	if err := shared.stop(); err != nil {
+	if err := testserver.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
@@ -127,64 +97,6 @@ func Main(m *testing.M, checks ...func() error) {
 		}
 	}
 	os.Exit(code)
-}
-
-const (
-	urlVariable      = "TIDEMARK_TEST_URL"
-	settingsVariable = "TIDEMARK_TEST_SETTINGS"
-)
-
-// start adds the settings of the environment to those of a test. The test's own take precedence.
-func start(ctx context.Context, o devpg.Options) (*devpg.Server, error) {
-	settings := map[string]string{}
-	for pair := range strings.SplitSeq(os.Getenv(settingsVariable), ";") {
-		if strings.TrimSpace(pair) == "" {
-			continue
-		}
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok {
-			return nil, fmt.Errorf("%s: %q is not name=value", settingsVariable, pair)
-		}
-		settings[strings.TrimSpace(name)] = strings.TrimSpace(value)
-	}
-	maps.Copy(settings, o.Settings)
-	o.Settings = settings
-	return devpg.Start(ctx, o)
-}
-
-// shared is the private server of this process.
-var shared sharedServer
-
-type sharedServer struct {
-	once   sync.Once
-	server *devpg.Server
-	err    error
-}
-
-func (s *sharedServer) start() (*devpg.Server, error) {
-	s.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
-		defer cancel()
-		s.server, s.err = start(ctx, devpg.Options{})
-	})
-	return s.server, s.err
-}
-
-func (s *sharedServer) stop() error {
-	s.once.Do(func() { s.err = errors.New("the tests are over") })
-	if s.server == nil {
-		return nil
-	}
-	return s.server.Stop()
-}
-
-// sharedURL returns the address of the database from which the others are created.
-func sharedURL(t testing.TB) string {
-	t.Helper()
-	if external := os.Getenv(urlVariable); external != "" {
-		return external
-	}
-	return Server(t).URL("postgres")
 }
 
 func newDB(t testing.TB, maintenance string, source func(context.Context, *pgx.Conn, string) (string, error)) *DB {
@@ -207,7 +119,7 @@ func newDB(t testing.TB, maintenance string, source func(context.Context, *pgx.C
 	}
 
 	t.Cleanup(func() {
-		if t.Failed() && os.Getenv(urlVariable) == maintenance {
+		if t.Failed() && os.Getenv(testserver.URLVariable) == maintenance {
 			t.Logf("the database of this test is kept: %s", db.URL)
 			return
 		}
@@ -361,7 +273,7 @@ func maintain(address string, f func(context.Context, *pgx.Conn) error) error {
 func withDatabase(address, name string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || !strings.HasPrefix(u.Scheme, "postgres") {
-		return "", fmt.Errorf("%s: not a postgres:// URL", urlVariable)
+		return "", fmt.Errorf("%s: not a postgres:// URL", testserver.URLVariable)
 	}
 	u.Path = "/" + name
 	return u.String(), nil

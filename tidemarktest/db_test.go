@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/migrate"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -66,7 +67,7 @@ func TestDatabaseIsDroppedAfterItsTest(t *testing.T) {
 // A new server has no template yet, and all tests ask for it at once.
 func TestTemplateIsBuiltOnce(t *testing.T) {
 	t.Parallel()
-	server := tidemarktest.NewServer(t, devpg.Options{})
+	server := testserver.New(t, devpg.Options{})
 	conn, err := pgx.Connect(t.Context(), server.URL("postgres"))
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +81,7 @@ func TestTemplateIsBuiltOnce(t *testing.T) {
 
 	var wg sync.WaitGroup
 	for range 8 {
-		wg.Go(func() { tidemarktest.NewDBOn(t, server) })
+		wg.Go(func() { tidemarktest.NewDBAt(t, server.URL("postgres")) })
 	}
 	wg.Wait()
 	rows, err := conn.Query(t.Context(), `select regexp_replace(datname, '_[^_]*$', ''), count(*) from pg_database
@@ -102,7 +103,7 @@ func TestTemplateIsBuiltOnce(t *testing.T) {
 // A server gets the settings of the environment, unless the test sets the same ones.
 func TestSettingsFromTheEnvironment(t *testing.T) {
 	t.Setenv("TIDEMARK_TEST_SETTINGS", "commit_delay=20000; commit_siblings = 0;fsync=on")
-	server := tidemarktest.NewServer(t, devpg.Options{Settings: map[string]string{"fsync": "off"}})
+	server := testserver.New(t, devpg.Options{Settings: map[string]string{"fsync": "off"}})
 	conn, err := pgx.Connect(t.Context(), server.URL("postgres"))
 	if err != nil {
 		t.Fatal(err)
@@ -117,8 +118,8 @@ func TestSettingsFromTheEnvironment(t *testing.T) {
 
 func TestDatabaseOfAKilledServer(t *testing.T) {
 	t.Parallel()
-	server := tidemarktest.NewServer(t, devpg.Options{Durable: true})
-	db := tidemarktest.NewDBOn(t, server)
+	server := testserver.New(t, devpg.Options{Durable: true})
+	db := tidemarktest.NewDBAt(t, server.URL("postgres"))
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func TestSharedServer(t *testing.T) {
 	if os.Getenv("TIDEMARK_TEST_URL") != "" {
 		t.Skip("with TIDEMARK_TEST_URL no private server starts")
 	}
-	if a, b := tidemarktest.Server(t), tidemarktest.Server(t); a != b || a.Pid() == 0 {
+	if a, b := testserver.Shared(t), testserver.Shared(t); a != b || a.Pid() == 0 {
 		t.Errorf("got %v and %v", a, b)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -229,8 +230,8 @@ func TestBeatPassesSignalsOn(t *testing.T) {
 // The database dies while the command runs, and is back before its end.
 func TestBeatOutlivesTheDatabase(t *testing.T) {
 	t.Parallel()
-	server := tidemarktest.NewServer(t, devpg.Options{})
-	db := tidemarktest.NewDBOn(t, server)
+	server := testserver.New(t, devpg.Options{})
+	db := tidemarktest.NewDBAt(t, server.URL("postgres"))
 	register(t, db)
 	r := beatWhile(t, db.URL, `echo ready; while read line; do echo "$line"; done; exit 3`)
 	r.line(t, "ready")

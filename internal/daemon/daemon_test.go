@@ -20,6 +20,7 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/daemon"
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -184,8 +185,8 @@ func TestDaemon(t *testing.T) {
 // owner has taken the cursor meanwhile.
 func TestDatabaseGone(t *testing.T) {
 	t.Parallel()
-	server := tidemarktest.NewServer(t, devpg.Options{})
-	db := tidemarktest.NewDBOn(t, server)
+	server := testserver.New(t, devpg.Options{})
+	db := tidemarktest.NewDBAt(t, server.URL("postgres"))
 	r := newReceiver(t)
 	live(t, db, r.URL)
 	p := run(t, settings(db))

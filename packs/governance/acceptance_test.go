@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -284,7 +285,7 @@ func TestAcceptanceScale(t *testing.T) {
 	}
 	t.Parallel()
 	// A server of its own: its WAL is what is measured.
-	g := newGovernOn(t, tidemarktest.NewDBOn(t, tidemarktest.NewServer(t, devpg.Options{Settings: map[string]string{"autovacuum": "off"}})))
+	g := newGovernOn(t, tidemarktest.NewDBAt(t, testserver.New(t, devpg.Options{Settings: map[string]string{"autovacuum": "off"}}).URL("postgres")))
 	g.exec(`insert into birth_registry (collection_name, entity_code, born_at)
 		select 'collection-' || i % 40, 'entity-' || i, timestamptz '2026-01-01' + i * interval '1 second' from generate_series(1, $1::integer) i`, inventory)
 	g.exec(`vacuum analyze birth_registry`)

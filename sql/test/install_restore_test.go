@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -31,7 +32,7 @@ func TestRestoredCopyIsDisarmed(t *testing.T) {
 	c.emit(3)
 	b.emit(4)
 
-	server := tidemarktest.NewServer(t, devpg.Options{})
+	server := testserver.New(t, devpg.Options{})
 	copied := restore(t, original, server)
 	c.commit()
 

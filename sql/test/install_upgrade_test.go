@@ -18,8 +18,8 @@ import (
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
 	"github.com/tidemarkhq/tidemark/internal/store"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/migrate"
-	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
 var fixture = flag.String("fixture", "", "make another fixture of TestUpgrade with this program of another build: scripts/upgrade-fixture.sh")
@@ -34,7 +34,7 @@ type upgrade struct {
 // beforeUpgrade makes a cluster with the roles, and an empty database of the installer's.
 func beforeUpgrade(t *testing.T) upgrade {
 	t.Helper()
-	server := tidemarktest.NewServer(t, devpg.Options{})
+	server := testserver.New(t, devpg.Options{})
 	connect := func(role, database string) (session, string) {
 		address, err := url.Parse(server.URL(database))
 		if err != nil {

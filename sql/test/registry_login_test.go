@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -164,8 +165,8 @@ func TestMaintenanceIsCapturedAsUnknown(t *testing.T) {
 
 func TestAutovacuumIsNoDeputy(t *testing.T) {
 	t.Parallel()
-	server := tidemarktest.NewServer(t, devpg.Options{Settings: map[string]string{"autovacuum": "on", "autovacuum_naptime": "1s", "max_prepared_transactions": "0"}})
-	super, her := mallory(t, tidemarktest.NewDBOn(t, server))
+	server := testserver.New(t, devpg.Options{Settings: map[string]string{"autovacuum": "on", "autovacuum_naptime": "1s", "max_prepared_transactions": "0"}})
+	super, her := mallory(t, tidemarktest.NewDBAt(t, server.URL("postgres")))
 	her.exec(`insert into e.t select n, 'b' from generate_series(1, 100) n`)
 	her.does(super, "autovacuum", `alter table e.t set (autovacuum_enabled = on, autovacuum_analyze_threshold = 0, autovacuum_analyze_scale_factor = 0)`)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -285,7 +286,7 @@ func TestSourceHorizonOfSessionsThatEnd(t *testing.T) {
 // may send SQL, though.
 func TestSourceHorizonOfWalSenders(t *testing.T) {
 	t.Parallel()
-	db := tidemarktest.NewDBOn(t, tidemarktest.NewServer(t, devpg.Options{Settings: map[string]string{"wal_level": "logical"}}))
+	db := tidemarktest.NewDBAt(t, testserver.New(t, devpg.Options{Settings: map[string]string{"wal_level": "logical"}}).URL("postgres"))
 	s, b := tail(t, db, "clock", ""), open(t, db, "b")
 	s.exec(bornNow)
 	s.exec(`select pg_create_logical_replication_slot('s', 'test_decoding')`)

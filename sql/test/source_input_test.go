@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -218,7 +219,7 @@ func TestSourceRowsChange(t *testing.T) {
 func TestSourceRowsChangeUnderASweep(t *testing.T) {
 	t.Parallel()
 	// A server of its own: an old transaction, of whichever database, keeps rows in the ledger that remembers them.
-	s := tail(t, tidemarktest.NewDBOn(t, tidemarktest.NewServer(t, devpg.Options{})), "declared", `{"sweep_window": "1 hour"}`)
+	s := tail(t, tidemarktest.NewDBAt(t, testserver.New(t, devpg.Options{}).URL("postgres")), "declared", `{"sweep_window": "1 hour"}`)
 	s.exec(`insert into births (born_at, name) values (now() - interval '1 s', 'in'), (null, 'without'), (now() - interval '1 day', 'before')`)
 	s.sweep()
 	s.sweep()

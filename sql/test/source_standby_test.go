@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -40,7 +41,7 @@ func standby(t *testing.T, primary *devpg.Server) session {
 	if err := os.WriteFile(filepath.Join(data, "standby.signal"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	server := tidemarktest.NewServer(t, devpg.Options{Dir: dir, Settings: map[string]string{
+	server := testserver.New(t, devpg.Options{Dir: dir, Settings: map[string]string{
 		"primary_conninfo": fmt.Sprintf("host=127.0.0.1 port=%d user=postgres", primary.Port()),
 	}})
 	conn, err := pgx.Connect(t.Context(), server.URL("postgres"))
@@ -57,8 +58,8 @@ func TestSourceWaitsForAStandby(t *testing.T) {
 		t.Skip("two servers")
 	}
 	t.Parallel()
-	primary := tidemarktest.NewServer(t, devpg.Options{})
-	db := tidemarktest.NewDBOn(t, primary)
+	primary := testserver.New(t, devpg.Options{})
+	db := tidemarktest.NewDBAt(t, primary.URL("postgres"))
 	follower := standby(t, primary)
 	follower.wantRows(`select pg_is_in_recovery()::text`, "true")
 	s := tail(t, db, "sequence", "")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -148,7 +149,7 @@ func TestSourceSweepSwitchedOn(t *testing.T) {
 	t.Parallel()
 	// A server of its own: a transaction that is old, of whichever database, keeps the numbers of all that follow open,
 	// and their rows would be handed over once more.
-	s := tail(t, tidemarktest.NewDBOn(t, tidemarktest.NewServer(t, devpg.Options{})), "declared", "")
+	s := tail(t, tidemarktest.NewDBAt(t, testserver.New(t, devpg.Options{}).URL("postgres")), "declared", "")
 	for n := range 5 {
 		s.exec(insertAt(fmt.Sprintf("now() - interval '%d hours 2 s'", n)))
 	}

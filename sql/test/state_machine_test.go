@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -99,7 +100,7 @@ insert into key_row select 'k' || i from generate_series(0, 9) i;`
 
 func newMachine(t *testing.T, server *devpg.Server, subject subject, edits ...edit) *machine {
 	t.Helper()
-	db := tidemarktest.NewDBOn(t, server)
+	db := tidemarktest.NewDBAt(t, server.URL("postgres"))
 	s := open(t, db, "setup")
 	s.exec(machineStop)
 	subject.setUp(s)
@@ -341,5 +342,5 @@ func TestStateMachine(t *testing.T) {
 // machineServer is one for machines alone: the numbers of transactions are theirs, and there are enough slots to prepare.
 func machineServer(t *testing.T) *devpg.Server {
 	t.Helper()
-	return tidemarktest.NewServer(t, devpg.Options{Settings: map[string]string{"max_prepared_transactions": "50", "autovacuum": "off"}})
+	return testserver.New(t, devpg.Options{Settings: map[string]string{"max_prepared_transactions": "50", "autovacuum": "off"}})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -234,8 +235,8 @@ func TestSavepoints(t *testing.T) {
 // number stays open until it ends, either way.
 func TestPreparedTransaction(t *testing.T) {
 	t.Parallel()
-	server := tidemarktest.NewServer(t, devpg.Options{Durable: true, Settings: map[string]string{"max_prepared_transactions": "5"}})
-	db := tidemarktest.NewDBOn(t, server)
+	server := testserver.New(t, devpg.Options{Durable: true, Settings: map[string]string{"max_prepared_transactions": "5"}})
+	db := tidemarktest.NewDBAt(t, server.URL("postgres"))
 	w, a, b := live(t, db), open(t, db, "a"), open(t, db, "b")
 
 	a.begin()
@@ -295,8 +296,8 @@ func TestPreparedTransactionTakenForEnded(t *testing.T) {
 func TestSnapshotXmaxIsNotTheNextID(t *testing.T) {
 	t.Parallel()
 	// Transaction ids belong to the cluster: here nobody else uses one up.
-	server := tidemarktest.NewServer(t, devpg.Options{Settings: map[string]string{"autovacuum": "off"}})
-	db := tidemarktest.NewDBOn(t, server)
+	server := testserver.New(t, devpg.Options{Settings: map[string]string{"autovacuum": "off"}})
+	db := tidemarktest.NewDBAt(t, server.URL("postgres"))
 	w, a, b := live(t, db), open(t, db, "a"), open(t, db, "b")
 
 	b.begin()

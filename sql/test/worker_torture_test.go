@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -318,8 +319,8 @@ select pg_terminate_backend(pid) from (
 func TestTortureServerKilled(t *testing.T) {
 	t.Parallel()
 	random := source(t)
-	server := tidemarktest.NewServer(t, devpg.Options{Durable: true, Settings: map[string]string{"max_prepared_transactions": "50"}})
-	db := tidemarktest.NewDBOn(t, server)
+	server := testserver.New(t, devpg.Options{Durable: true, Settings: map[string]string{"max_prepared_transactions": "50"}})
+	db := tidemarktest.NewDBAt(t, server.URL("postgres"))
 	x := newTorture(t, db, 6_000)
 	kills := 0
 	v := x.run(8, random, func(done <-chan struct{}) {
