@@ -72,10 +72,10 @@ func (s *daemonStream) Start(ctx context.Context, handle func([]byte)) error {
 	permit := &worker.Permit{}
 	handler := deliver.New(opener{handle}, permit, silent{})
 	w := worker.New(pool, worker.Options{
-		Worker: "bench", Owner: owner, Lease: 30 * time.Second, MaxBatch: 5000,
+		Worker: "bench", Owner: owner, Lease: 30 * time.Second,
 		PollMin: 10 * time.Millisecond, PollMax: time.Second, StopTime: 20 * time.Second,
-		Handler: handler, Permit: permit, Wake: bridge.Waker(), Look: looker, Observe: silent{}, Log: log,
-	})
+		Wake: bridge.Waker(), Look: looker, Log: log,
+	}, worker.Log{MaxBatch: 5000, Targets: handler, Permit: permit})
 	ctx, cancel := context.WithCancel(ctx)
 	ended, down := make(chan error, 1), make(chan struct{})
 	var aside sync.WaitGroup
@@ -132,10 +132,6 @@ func (e *env) verifiedSoon(ctx context.Context, worker string) error {
 
 type silent struct{}
 
-func (silent) Claimed(int64)                                  {}
-func (silent) Lost(error)                                     {}
-func (silent) Read(int, time.Duration)                        {}
-func (silent) Settled(int, time.Duration)                     {}
 func (silent) Delivered(string, []sink.Result, time.Duration) {}
 
 // opener opens the one target in this process.

@@ -90,11 +90,11 @@ func (c *tableSweep) Run(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watch := &sweepWatch{pace: &c.pace, swept: make(chan struct{})}
-	table := worker.NewTable(c.pool, worker.TableOptions{
-		Worker: sweepWorker, Source: c.source, Owner: "bench/" + c.name, Lease: 30 * time.Second, PageSize: c.page,
-		PageTimeout: 5 * time.Second, PollMin: 10 * time.Millisecond, PollMax: time.Second, StopTime: time.Minute,
-		Observe: watch, Log: slog.New(slog.DiscardHandler),
-	})
+	table := worker.New(c.pool, worker.Options{
+		Worker: sweepWorker, Owner: "bench/" + c.name, Lease: 30 * time.Second,
+		PollMin: 10 * time.Millisecond, PollMax: time.Second, StopTime: time.Minute,
+		Observe: worker.Observer{Read: watch.read}, Log: slog.New(slog.DiscardHandler),
+	}, worker.Table{Source: c.source, PageSize: c.page, PageTimeout: 5 * time.Second})
 	c.pace.start(c.rows)
 	ended := make(chan error, 1)
 	go func() { ended <- table.Run(ctx) }()
@@ -115,18 +115,13 @@ type sweepWatch struct {
 	swept chan struct{}
 }
 
-func (w *sweepWatch) Claimed(int64) {}
-func (w *sweepWatch) Lost(error)    {}
-
-func (w *sweepWatch) Read(rows int, took time.Duration) {
+func (w *sweepWatch) read(rows int, took time.Duration) {
 	left := w.done < w.items
 	w.pace.page(rows, took)
 	if left && w.done >= w.items {
 		close(w.swept)
 	}
 }
-
-func (w *sweepWatch) Settled(int, time.Duration) {}
 
 func (c *tableSweep) Check(ctx context.Context) error {
 	if err := c.births.Check(ctx); err != nil {

@@ -229,12 +229,10 @@ func (c *Client) events(ctx context.Context, owner string, look *worker.Looker) 
 	defer cancel()
 
 	permit := &worker.Permit{}
-	h := &handling{client: c, permit: permit}
-	w := worker.New(c.pool, worker.Options{
-		Worker: c.config.Worker, Owner: owner, Lease: c.config.Lease, MaxBatch: c.config.Batch,
-		PollMin: c.config.PollMin, PollMax: c.config.PollMax, StopTime: c.config.StopTimeout,
-		Handler: h, InTx: h, Permit: permit, Wake: bridge.Waker(), Look: look, Observe: unobserved{}, Log: c.config.Logger,
-	})
+	h := &handling{client: c, permit: permit, routes: map[int32]store.Route{}}
+	o := c.options(c.config.Worker, owner, look)
+	o.Wake = bridge.Waker()
+	w := worker.New(c.pool, o, worker.Log{MaxBatch: c.config.Batch, Handler: h, Permit: permit})
 	return w.Run(ctx)
 }
 
@@ -251,10 +249,10 @@ func (c *Client) connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// unobserved: programs have metrics of their own.
-type unobserved struct{}
-
-func (unobserved) Claimed(int64)              {}
-func (unobserved) Lost(error)                 {}
-func (unobserved) Read(int, time.Duration)    {}
-func (unobserved) Settled(int, time.Duration) {}
+// options are those of a worker of this program.
+func (c *Client) options(name, owner string, look *worker.Looker) worker.Options {
+	return worker.Options{
+		Worker: name, Owner: owner, Lease: c.config.Lease, PollMin: c.config.PollMin, PollMax: c.config.PollMax,
+		StopTime: c.config.StopTimeout, Look: look, Log: c.config.Logger,
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -74,7 +73,6 @@ type handling struct {
 	client *Client
 	permit *worker.Permit
 	routes map[int32]store.Route
-	busy   atomic.Bool
 
 	// What came of handlers that took the connection with them (one that outlasts its
 	// timeout in a statement does): the next try of the page goes without them.
@@ -87,28 +85,6 @@ type taskKey struct {
 	seq   int64
 	fresh bool
 }
-
-func (h *handling) Begin([]store.Waiting) {}
-
-func (h *handling) Act(_ context.Context, page *store.Page) []store.Result {
-	if h.routes == nil {
-		h.routes = map[int32]store.Route{}
-	}
-	for _, r := range page.Routes {
-		h.routes[r.ID] = r
-	}
-	return nil
-}
-
-func (h *handling) Crowded() bool                         { return false }
-func (h *handling) Recount([]store.Waiting)               {}
-func (h *handling) Collect() []store.Result               { return nil }
-func (h *handling) Rooms() map[int32]int                  { return nil }
-func (h *handling) Ready() <-chan struct{}                { return nil }
-func (h *handling) Busy() bool                            { return h.busy.Load() }
-func (h *handling) Behind() bool                          { return false }
-func (h *handling) Quiesce()                              {}
-func (h *handling) Report(context.Context, *store.Cursor) {}
 
 // A task is one event for one handler.
 type task struct {
@@ -126,8 +102,9 @@ func (t task) order() (key store.KeyOf, ordered bool) {
 // Apply runs the handlers in tx: all of them as they come, which costs nothing extra; only
 // when one fails, each again with a savepoint of its own.
 func (h *handling) Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *store.Page) ([]store.Result, error) {
-	h.busy.Store(true)
-	defer h.busy.Store(false)
+	for _, r := range page.Routes {
+		h.routes[r.ID] = r
+	}
 	if h.page != page {
 		h.page, h.lost = page, map[taskKey]store.Result{}
 	}

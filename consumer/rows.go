@@ -50,19 +50,18 @@ type rowsRegistration struct {
 }
 
 // tables registers the handlers of rows and returns a worker for each of their shards.
-func (c *Client) tables(ctx context.Context, owner string, look *worker.Looker) ([]*worker.Table, error) {
-	var tables []*worker.Table
+func (c *Client) tables(ctx context.Context, owner string, look *worker.Looker) ([]*worker.Worker, error) {
+	name := c.config.Worker + ".rows"
+	var tables []*worker.Worker
 	for _, r := range c.rows {
-		shards, err := store.RegisterRows(ctx, c.pool, c.config.Worker+".rows", r.source)
+		shards, err := store.RegisterRows(ctx, c.pool, name, r.source)
 		if err != nil {
 			return nil, err
 		}
 		for _, s := range shards {
-			tables = append(tables, worker.NewTable(c.pool, worker.TableOptions{
-				Worker: c.config.Worker + ".rows", Source: r.source, Shard: s.Shard, Owner: owner, Lease: c.config.Lease,
-				PageSize: s.PageSize, PageTimeout: time.Duration(s.PageTimeout * float64(time.Second)),
-				PollMin: c.config.PollMin, PollMax: c.config.PollMax, StopTime: c.config.StopTimeout,
-				Handle: r.handle, Look: look, Observe: unobserved{}, Log: c.config.Logger,
+			tables = append(tables, worker.New(c.pool, c.options(name, owner, look), worker.Table{
+				Source: r.source, Shard: s.Shard, PageSize: s.PageSize,
+				PageTimeout: time.Duration(s.PageTimeout * float64(time.Second)), Handle: r.handle,
 			}))
 		}
 	}

@@ -50,7 +50,7 @@ type Daemon struct {
 	beat    atomic.Int64 // when the supervisor's loop last ran
 
 	mu         sync.Mutex
-	running    map[string]interface{ Failing() error }
+	running    map[string]*worker.Worker
 	deliverers map[string]*deliver.Deliverer // of the workers that run
 	workers    sync.WaitGroup
 }
@@ -72,7 +72,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		// A new name for each start: a restarted daemon must not take the leases of its
 		// predecessor for its own.
 		owner:   c.Name + "/" + rand.Text()[:8],
-		running: map[string]interface{ Failing() error }{}, deliverers: map[string]*deliver.Deliverer{},
+		running: map[string]*worker.Worker{}, deliverers: map[string]*deliver.Deliverer{},
 	}
 	d.look = worker.NewLooker(pool, d.owner, c.Lease, c.Poll.Max, o.Log)
 	d.bridge = worker.NewBridge(d.connect, d.look, o.Log)
@@ -270,12 +270,9 @@ func (d *Daemon) start(ctx context.Context, name string) {
 	permit := &worker.Permit{}
 	handler := deliver.New(d.targets, permit, d.metrics)
 	d.deliverers[name] = handler
-	w := worker.New(d.pool, worker.Options{
-		Worker: name, Owner: d.owner, Lease: d.config.Lease, MaxBatch: d.config.Batch.Max,
-		PollMin: d.config.Poll.Min, PollMax: d.config.Poll.Max, StopTime: d.config.StopTimeout,
-		Handler: handler, Permit: permit, Wake: d.bridge.Waker(), Look: d.look,
-		Observe: d.metrics.of(name, "outbox", 0), Log: d.options.Log,
-	})
+	o := d.workerOptions(name, d.metrics.of(name, "outbox", 0))
+	o.Wake = d.bridge.Waker()
+	w := worker.New(d.pool, o, worker.Log{MaxBatch: d.config.Batch.Max, Targets: handler, Permit: permit})
 	d.running[name] = w
 	d.workers.Go(func() {
 		if err := w.Run(ctx); err != nil {
@@ -298,11 +295,8 @@ func (d *Daemon) startTable(ctx context.Context, c store.TableCursor) {
 	if d.running[name] != nil {
 		return
 	}
-	t := worker.NewTable(d.pool, worker.TableOptions{
-		Worker: c.Worker, Source: c.Source, Shard: c.Shard, Owner: d.owner, Lease: d.config.Lease, PageSize: c.PageSize,
-		PageTimeout: time.Duration(c.PageTimeout * float64(time.Second)),
-		PollMin:     d.config.Poll.Min, PollMax: d.config.Poll.Max, StopTime: d.config.StopTimeout,
-		Look: d.look, Observe: d.metrics.of(c.Worker, c.Source, c.Shard), Log: d.options.Log,
+	t := worker.New(d.pool, d.workerOptions(c.Worker, d.metrics.of(c.Worker, c.Source, c.Shard)), worker.Table{
+		Source: c.Source, Shard: c.Shard, PageSize: c.PageSize, PageTimeout: time.Duration(c.PageTimeout * float64(time.Second)),
 	})
 	d.running[name] = t
 	d.workers.Go(func() {
@@ -313,6 +307,13 @@ func (d *Daemon) startTable(ctx context.Context, c store.TableCursor) {
 		defer d.mu.Unlock()
 		delete(d.running, name)
 	})
+}
+
+func (d *Daemon) workerOptions(name string, observe worker.Observer) worker.Options {
+	return worker.Options{
+		Worker: name, Owner: d.owner, Lease: d.config.Lease, PollMin: d.config.Poll.Min, PollMax: d.config.Poll.Max,
+		StopTime: d.config.StopTimeout, Look: d.look, Observe: observe, Log: d.options.Log,
+	}
 }
 
 const upkeepEvery = time.Minute

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
+	"github.com/tidemarkhq/tidemark/internal/worker"
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
@@ -77,31 +78,24 @@ func (m *metrics) Delivered(route string, results []sink.Result, took time.Durat
 	}
 }
 
-// cursorMetrics is the Observer of a worker's cursor.
-type cursorMetrics struct {
-	*metrics
-	cursor []string // the values of ofCursor
-}
-
-func (m *metrics) of(worker, source string, shard int) cursorMetrics {
-	return cursorMetrics{m, []string{worker, source, strconv.Itoa(shard)}}
-}
-
-func (m cursorMetrics) Claimed(int64) {
-	m.holds.WithLabelValues(m.cursor...).Set(1)
-	m.tenures.WithLabelValues(m.cursor...).Inc()
-}
-
-func (m cursorMetrics) Lost(error) { m.holds.WithLabelValues(m.cursor...).Set(0) }
-
-func (m cursorMetrics) Read(events int, took time.Duration) {
-	m.events.WithLabelValues(m.cursor...).Add(float64(events))
-	m.reading.WithLabelValues(m.cursor...).Observe(took.Seconds())
-}
-
-func (m cursorMetrics) Settled(results int, took time.Duration) {
-	m.settled.WithLabelValues(m.cursor...).Add(float64(results))
-	m.settling.WithLabelValues(m.cursor...).Observe(took.Seconds())
+// of is the Observer of a worker's cursor.
+func (m *metrics) of(name, source string, shard int) worker.Observer {
+	cursor := []string{name, source, strconv.Itoa(shard)} // the values of ofCursor
+	return worker.Observer{
+		Claimed: func(int64) {
+			m.holds.WithLabelValues(cursor...).Set(1)
+			m.tenures.WithLabelValues(cursor...).Inc()
+		},
+		Lost: func(error) { m.holds.WithLabelValues(cursor...).Set(0) },
+		Read: func(events int, took time.Duration) {
+			m.events.WithLabelValues(cursor...).Add(float64(events))
+			m.reading.WithLabelValues(cursor...).Observe(took.Seconds())
+		},
+		Settled: func(results int, took time.Duration) {
+			m.settled.WithLabelValues(cursor...).Add(float64(results))
+			m.settling.WithLabelValues(cursor...).Observe(took.Seconds())
+		},
+	}
 }
 
 // health reads the state of all workers from the database at each scrape, whichever process runs them.

@@ -102,26 +102,26 @@ func (d *Deliverer) Begin(keys []store.Waiting) {
 	}
 }
 
-// Crowded reports whether keys should be counted again: a route has taken every key for
+// KeysUncounted reports whether keys should be counted again: a route has taken every key for
 // one that waits, and has nothing under way.
-func (d *Deliverer) Crowded() bool {
+func (d *Deliverer) KeysUncounted() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range d.routes {
-		if r.row.Ordering == "key" && r.keys.crowd && (r.lane == nil || r.lane.quiet()) {
+		if r.row.Ordering == "key" && r.keys.uncounted && (r.lane == nil || r.lane.quiet()) {
 			return true
 		}
 	}
 	return false
 }
 
-// Recount takes in keys with events pending, asked for after Crowded. Everything that the
+// Recount takes in keys with events pending, asked for after KeysUncounted. Everything that the
 // Deliverer has handed out is settled, and no Act runs meanwhile.
 func (d *Deliverer) Recount(keys []store.Waiting) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for id, counted := range d.count(keys) {
-		if r := d.route(id); r.keys.crowd && (r.lane == nil || r.lane.recount(counted)) {
+		if r := d.route(id); r.keys.uncounted && (r.lane == nil || r.lane.recount(counted)) {
 			r.keys = counted
 		}
 	}
@@ -137,7 +137,7 @@ func (d *Deliverer) count(keys []store.Waiting) map[int32]*waiting {
 		if counted[k.Route] == nil {
 			counted[k.Route] = newWaiting(d.mostKeys)
 		}
-		if k.Crowd {
+		if k.Uncounted {
 			counted[k.Route].forget()
 		} else {
 			counted[k.Route].add(k.Key, k.Events)
@@ -155,20 +155,20 @@ func (d *Deliverer) route(id int32) *route {
 	return r
 }
 
-// Rooms says how many pending events each route takes, where that is not the default.
-func (d *Deliverer) Rooms() map[int32]int {
+// Capacity says how many pending events each route takes, where that is not the default.
+func (d *Deliverer) Capacity() map[int32]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	rooms := make(map[int32]int, len(d.routes))
+	capacity := make(map[int32]int, len(d.routes))
 	for id, r := range d.routes {
 		switch {
 		case r.lane != nil:
-			rooms[id] = r.lane.room()
+			capacity[id] = r.lane.capacity()
 		case time.Since(r.broken.at) < reopenAfter:
-			rooms[id] = 0
+			capacity[id] = 0
 		}
 	}
-	return rooms
+	return capacity
 }
 
 // Act delivers the page's items and returns what came of them: one result for each fresh
@@ -363,12 +363,12 @@ func (d *Deliverer) Busy() bool {
 	return false
 }
 
-// Behind reports whether a target that takes events has some waiting in the database.
-func (d *Deliverer) Behind() bool {
+// KeysWait reports whether a target that takes events has some waiting behind their key in the database.
+func (d *Deliverer) KeysWait() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range d.routes {
-		if r.lane != nil && r.lane.behind() {
+		if r.lane != nil && r.lane.keysWait() {
 			return true
 		}
 	}

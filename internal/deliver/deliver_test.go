@@ -51,11 +51,11 @@ func TestRecountPassesOverWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := New(slow{&[]int64{}}, always{}, always{})
-		d.Begin([]store.Waiting{{Route: 1, Crowd: true}, {Route: 2, Crowd: true}})
+		d.Begin([]store.Waiting{{Route: 1, Uncounted: true}, {Route: 2, Uncounted: true}})
 		replay := freshItem(1, "a", 1)
 		replay.Fresh, replay.Replay = false, true
 		d.Act(t.Context(), &store.Page{Routes: []store.Route{routeOfTest(1, "key"), routeOfTest(2, "key")}, Items: []store.Item{replay, freshItem(2, "a", 2)}})
-		if !d.Crowded() {
+		if !d.KeysUncounted() {
 			t.Error("route 2 could be counted")
 		}
 		d.Recount([]store.Waiting{{Route: 1, Key: "b", Events: 1}, {Route: 2, Key: "a", Events: 1}})
@@ -65,7 +65,7 @@ func TestRecountPassesOverWhatIsUnderWay(t *testing.T) {
 		d.Quiesce()
 		d.Collect()
 		d.Recount([]store.Waiting{{Route: 1, Key: "b", Events: 1}})
-		if d.routes[1].keys.has("c") || d.Crowded() || d.Behind() != true {
+		if d.routes[1].keys.has("c") || d.KeysUncounted() || d.KeysWait() != true {
 			t.Error("the route at rest was not counted")
 		}
 	})

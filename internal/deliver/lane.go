@@ -138,8 +138,8 @@ func (l *lane) complaint() (reason, said string) {
 	return l.failure.Reason, l.failure.Detail
 }
 
-// room is how many pending events the lane takes at a time.
-func (l *lane) room() int {
+// capacity is how many pending events the lane takes at a time.
+func (l *lane) capacity() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -149,17 +149,17 @@ func (l *lane) room() int {
 	case l.breaker.state() == gobreaker.StateHalfOpen:
 		return 1
 	default:
-		return min(max(l.pace, firstRoom), mostRoom)
+		return min(max(l.pace, firstCapacity), mostCapacity)
 	}
 }
 
 const (
-	firstRoom = 100
-	mostRoom  = 2000
+	firstCapacity = 100
+	mostCapacity  = 2000
 )
 
-// behind: the lane can deliver, and has events waiting in the database.
-func (l *lane) behind() bool {
+// keysWait: the lane can deliver, and has events waiting in the database.
+func (l *lane) keysWait() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ordered && l.waiting.any() && l.breaker.state() == gobreaker.StateClosed

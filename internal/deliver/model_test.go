@@ -160,22 +160,22 @@ func (w *world) earlierPending(at place) bool {
 }
 
 // due is tidemark.pending_due.
-func (w *world) due(rooms map[int32]int) (items []store.Item) {
+func (w *world) due(capacity map[int32]int) (items []store.Item) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	taken := map[int32]int{}
 	for _, at := range slices.SortedFunc(maps.Keys(w.pending), func(a, b place) int { return cmp.Compare(a.seq, b.seq) }) {
 		p := w.pending[at]
-		room, known := rooms[at.route]
+		most, known := capacity[at.route]
 		if !known {
-			room = 100
+			most = 100
 		}
-		if p.due.IsZero() || p.due.After(time.Now()) || taken[at.route] >= room || at.route != unordered && !p.replay && w.earlierPending(at) {
+		if p.due.IsZero() || p.due.After(time.Now()) || taken[at.route] >= most || at.route != unordered && !p.replay && w.earlierPending(at) {
 			continue
 		}
 		// The first of a key brings those that wait behind it.
 		run := []place{at}
-		for seq := at.seq + 1; at.route != unordered && !p.replay && room > 1 && seq <= int64(len(w.events)); seq++ {
+		for seq := at.seq + 1; at.route != unordered && !p.replay && most > 1 && seq <= int64(len(w.events)); seq++ {
 			next := place{at.route, seq}
 			q := w.pending[next]
 			if q == nil || q.replay || w.key(seq) == "" || w.key(seq) != w.key(at.seq) {
@@ -187,7 +187,7 @@ func (w *world) due(rooms map[int32]int) (items []store.Item) {
 			run = append(run, next)
 		}
 		for _, at := range run {
-			if taken[at.route]++; taken[at.route] <= room {
+			if taken[at.route]++; taken[at.route] <= most {
 				q := w.pending[at]
 				items = append(items, store.Item{
 					Event: tidemark.Event{Seq: at.seq, Key: w.key(at.seq)}, Routes: []int32{at.route}, Attempt: q.tries + 1, Errors: q.errors, Replay: q.replay,
@@ -201,10 +201,10 @@ func (w *world) due(rooms map[int32]int) (items []store.Item) {
 
 // pass is read, act and settle.
 func (w *world) pass(emit []string, unsettled bool) {
-	if w.d.Crowded() {
+	if w.d.KeysUncounted() {
 		w.d.Recount(w.keys())
 	}
-	page := &store.Page{Items: w.due(w.d.Rooms()), Routes: []store.Route{
+	page := &store.Page{Items: w.due(w.d.Capacity()), Routes: []store.Route{
 		{ID: ordered, RouteCode: "ordered", Ordering: "key", Seconds: 1, Concurrency: 2, RetryPolicy: policyOfModel},
 		{ID: alsoOrdered, RouteCode: "also", Ordering: "key", Seconds: 1, Concurrency: 1, RetryPolicy: policyOfModel},
 		{ID: unordered, RouteCode: "unordered", Ordering: "none", Seconds: 1, Concurrency: 2, RetryPolicy: policyOfModel},
@@ -246,7 +246,7 @@ func (w *world) settle(fresh map[place]bool, results []store.Result) {
 			w.t.Fatalf("%v %+v: not of this page, or the second result", at, r)
 		case !r.Fresh && p == nil:
 			w.t.Fatalf("%v %+v: not pending", at, r)
-		case r.Behind && (p != nil && p.replay || r.Route == unordered || !w.d.routes[r.Route].keys.crowd && !w.earlierPending(at)):
+		case r.Behind && (p != nil && p.replay || r.Route == unordered || !w.d.routes[r.Route].keys.uncounted && !w.earlierPending(at)):
 			w.t.Fatalf("%v %+v: it waits for nothing", at, r)
 		}
 		delete(fresh, at)
@@ -306,7 +306,7 @@ func (w *world) keys() (keys []store.Waiting) {
 			}
 		}
 		if len(counts) > mostKeysOfModel {
-			keys = append(keys, store.Waiting{Route: route, Crowd: true, Events: all})
+			keys = append(keys, store.Waiting{Route: route, Uncounted: true, Events: all})
 			continue
 		}
 		for key, events := range counts {
@@ -354,7 +354,7 @@ func (w *world) drain() {
 		time.Sleep(time.Second)
 		synctest.Wait()
 	}
-	if len(w.pending) > 0 || w.d.Busy() || w.d.Behind() {
+	if len(w.pending) > 0 || w.d.Busy() || w.d.KeysWait() {
 		w.t.Fatalf("it does not come to an end: %v", w.pending)
 	}
 	for range 2 {
@@ -378,7 +378,7 @@ func (w *world) drain() {
 // bubbled hides Deadline, which cannot be asked for where time stands still.
 type bubbled struct{ rapid.TB }
 
-// The order of keys, one result for each event and route, leases, crowds and replays, against the
+// The order of keys, one result for each event and route, leases, uncounted keys and replays, against the
 // simplest database that there is, under targets that answer anything.
 func TestModel(t *testing.T) {
 	t.Parallel()

@@ -5,21 +5,21 @@ package deliver
 type waiting struct {
 	keys map[string]int
 	most int // keys that it may hold
-	// crowd: there are too many keys to hold, or they were not counted. Every key counts as
+	// uncounted: there are too many keys to hold, or they were not counted. Every key counts as
 	// one that waits until the database is asked again (Deliverer.Recount): the database
 	// knows which event is the first of its key, and releases it at once.
-	crowd bool
+	uncounted bool
 }
 
 func newWaiting(most int) *waiting { return &waiting{keys: map[string]int{}, most: most} }
 
-func (w *waiting) any() bool { return w.crowd || len(w.keys) > 0 }
+func (w *waiting) any() bool { return w.uncounted || len(w.keys) > 0 }
 
-func (w *waiting) has(key string) bool { return key != "" && (w.crowd || w.keys[key] > 0) }
+func (w *waiting) has(key string) bool { return key != "" && (w.uncounted || w.keys[key] > 0) }
 
 func (w *waiting) add(key string, events int) {
 	switch {
-	case key == "" || w.crowd:
+	case key == "" || w.uncounted:
 	case w.keys[key] == 0 && len(w.keys) >= w.most:
 		w.forget()
 	default:
@@ -35,5 +35,5 @@ func (w *waiting) remove(key string) {
 	}
 }
 
-// forget makes it a crowd.
-func (w *waiting) forget() { w.keys, w.crowd = nil, true }
+// forget leaves all keys uncounted.
+func (w *waiting) forget() { w.keys, w.uncounted = nil, true }

@@ -29,6 +29,7 @@ type Cursor struct {
 	owner  string
 	lease  time.Duration
 	epoch  int64
+	held   bool // the lease, as far as this process knows
 
 	settles int64  // by this cursor and those who had it before
 	settled string // place of the page that was settled last
@@ -60,6 +61,7 @@ func (c *Cursor) Claim(ctx context.Context) (Claim, error) {
 	var got Claim
 	var detail *string
 	var epoch, settles *int64
+	c.held = false
 	err := c.db.QueryRow(ctx, `select status, detail, epoch, settles from tidemark.claim($1, $2, $3::float8 * interval '1 second')`,
 		c.worker, c.owner, c.lease.Seconds()).Scan(&got.Status, &detail, &epoch, &settles)
 	if err != nil {
@@ -70,7 +72,7 @@ func (c *Cursor) Claim(ctx context.Context) (Claim, error) {
 	}
 	if got.Status == "claimed" {
 		c.epoch, c.settles = *epoch, *settles
-		c.settled = ""
+		c.held, c.settled = true, ""
 	}
 	return got, nil
 }
@@ -95,8 +97,8 @@ func (c *Cursor) Release(ctx context.Context) error {
 	})
 }
 
-// again does once more what failed. Nobody comes back to a release, and connections that lay idle may be gone without
-// anybody knowing, several of them.
+// again retries up to five times: nothing else retries a release, and several idle connections may be broken without
+// having reported it.
 func again(ctx context.Context, do func() error) (err error) {
 	for range 5 {
 		if err = do(); err == nil || ctx.Err() != nil {
@@ -106,13 +108,29 @@ func again(ctx context.Context, do func() error) (err error) {
 	return err
 }
 
-// Finding calls tidemark.worker_finding. An empty detail closes the finding. message is what an error said: it may quote a
-// payload, and readers do not see it.
-func (c *Cursor) Finding(ctx context.Context, kind, subject, detail, message string) error {
-	return c.finding(ctx, nil, kind, subject, detail, message)
+// Sleeper names the cursor for a poll that asks for many at once.
+func (c *Cursor) Sleeper(epoch int64) Sleeper {
+	return Sleeper{Worker: c.worker, Source: "outbox", Epoch: epoch}
 }
 
-// HeldFinding is Finding for what only the holder of the lease knows. The error is Fenced where the lease is another's by now.
+// Conflict reports, by tidemark.worker_finding, that this instance was fenced.
+func (c *Cursor) Conflict(ctx context.Context) error {
+	return c.finding(ctx, nil, "cursor_lease_conflict", c.worker, "an instance was fenced: two own the cursor, or one was paused past its lease", "")
+}
+
+// Failing reports, by tidemark.worker_finding, what fails again and again, and what the error said; empty: nothing does.
+// An instance that holds the lease reports only until it is fenced.
+func (c *Cursor) Failing(ctx context.Context, detail, message string) error {
+	var epoch *int64
+	if c.held {
+		epoch = &c.epoch
+	}
+	return c.finding(ctx, epoch, "worker_failing", c.worker, detail, message)
+}
+
+// HeldFinding calls tidemark.worker_finding for what only the holder of the lease knows. An empty detail closes the finding.
+// message is what an error said: it may quote a payload, and readers do not see it. The error is Fenced if another instance
+// has the lease by now.
 func (c *Cursor) HeldFinding(ctx context.Context, kind, subject, detail, message string) error {
 	return c.finding(ctx, &c.epoch, kind, subject, detail, message)
 }
@@ -135,10 +153,10 @@ const MaxKeys = 100_000
 
 // Waiting is how many events of an ordering key are pending on a route, replays aside.
 type Waiting struct {
-	Route  int32
-	Key    string
-	Crowd  bool // the route has too many keys to name; Key is empty
-	Events int
+	Route     int32
+	Key       string
+	Uncounted bool // the route has too many keys to name; Key is empty
+	Events    int
 }
 
 // Waiting calls tidemark.pending_keys.

@@ -75,8 +75,8 @@ type Ask struct {
 	After *Page // read on from where this one will leave the cursor; nil: from the cursor
 	// KnownRoutes is the RoutesVersion of the page before.
 	KnownRoutes string
-	// Rooms says how many pending items a route takes; routes that are not in it take 100.
-	Rooms map[int32]int
+	// Capacity says how many pending items a route takes; routes that are not in it take 100.
+	Capacity map[int32]int
 	// NothingPending asks for fresh events only.
 	NothingPending bool
 	// Bytes of payload that the page may have, an event of each kind aside; 0: as the setting batch.max_bytes says.
@@ -95,15 +95,15 @@ func (c *Cursor) Read(ctx context.Context, ask Ask) (*Page, error) {
 	if ask.After != nil {
 		after = &ask.After.batch
 	}
-	var routes, rooms []int32 // null: nothing that is pending
+	var routes, capacity []int32 // null: nothing that is pending
 	if !ask.NothingPending {
-		routes, rooms = make([]int32, 0, len(ask.Rooms)), make([]int32, 0, len(ask.Rooms))
-		for route, room := range ask.Rooms {
-			routes, rooms = append(routes, route), append(rooms, int32(room)) //nolint:gosec // a room is small
+		routes, capacity = make([]int32, 0, len(ask.Capacity)), make([]int32, 0, len(ask.Capacity))
+		for route, most := range ask.Capacity {
+			routes, capacity = append(routes, route), append(capacity, int32(most)) //nolint:gosec // at most some thousands
 		}
 	}
 	rows, err := c.db.Query(ctx, readPage, pgx.QueryResultFormats{pgx.BinaryFormatCode},
-		c.worker, c.epoch, ask.Limit, after, ask.KnownRoutes, routes, rooms, ask.Bytes, ask.Withhold)
+		c.worker, c.epoch, ask.Limit, after, ask.KnownRoutes, routes, capacity, ask.Bytes, ask.Withhold)
 	if err != nil {
 		return nil, err
 	}

@@ -41,6 +41,11 @@ func (t *Table) Lease() time.Duration { return t.lease }
 // Epoch is that of the lease; it rises with every claim.
 func (t *Table) Epoch() int64 { return t.epoch }
 
+// Sleeper names the cursor for a poll that asks for many at once.
+func (t *Table) Sleeper(epoch int64) Sleeper {
+	return Sleeper{Worker: t.worker, Source: t.source, Shard: t.shard, Epoch: epoch}
+}
+
 // Claim calls tidemark.claim.
 func (t *Table) Claim(ctx context.Context) (Claim, error) {
 	var got Claim

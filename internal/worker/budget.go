@@ -6,19 +6,12 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-// A budget says how much to read and how long to wait: more and sooner under load, less
-// where a pass takes long.
+// A budget says how much to read: more under load, less where a pass takes long.
 type budget struct {
-	most    int // events in a page
-	pollMin time.Duration
-	pollMax time.Duration
-
+	most  int // events in a page
 	limit int
 	bytes int64 // of payload in a page, while reading takes long; 0: as the setting batch.max_bytes says
 	alone bool  // one event of each kind, whose payload is asked for by itself: the page before could not be read in time
-	poll  time.Duration
-
-	openFor time.Duration // for how long it has waited while numbers were open and nothing was found
 }
 
 const (
@@ -29,8 +22,8 @@ const (
 	heavyBytes = 16 << 20 // of payload in a page
 )
 
-func newBudget(most int, pollMin, pollMax time.Duration) *budget {
-	return &budget{most: most, pollMin: pollMin, pollMax: pollMax, limit: min(firstPage, most), poll: pollMin}
+func newBudget(most int) *budget {
+	return &budget{most: most, limit: min(firstPage, most)}
 }
 
 // spent takes in how a pass went: what came of it, and how long of it its deliveries took.
@@ -51,16 +44,9 @@ func (b *budget) spent(page *store.Page, results []store.Result, acted, took tim
 	}
 }
 
-// openShare bounds what polling adds to the latency of a late commit: a tenth of the time its number was open.
-const openShare = 10
-
-// ask is for the next page, where the page before is known.
-func (b *budget) ask(known *store.Page) store.Ask {
-	ask := store.Ask{Limit: b.limit, Bytes: b.bytes, Withhold: b.alone}
-	if known != nil {
-		ask.KnownRoutes = known.RoutesVersion
-	}
-	return ask
+// ask is for the next page.
+func (b *budget) ask() store.Ask {
+	return store.Ask{Limit: b.limit, Bytes: b.bytes, Withhold: b.alone}
 }
 
 // halve is for a page that took long to act on.
@@ -91,23 +77,4 @@ func (b *budget) read(page *store.Page, took, lease time.Duration) {
 			b.bytes = 0
 		}
 	}
-}
-
-// wait is how long to wait after a pass that found something or nothing. While numbers are open, a writer is about to
-// commit an event that may wake nobody: the worker looks again soon, and less often as they age, since the number of an
-// emit that was rolled back stays open until another event follows it.
-func (b *budget) wait(found, open bool) time.Duration {
-	if found {
-		b.poll, b.openFor = b.pollMin, 0
-		return 0
-	}
-	wait := b.poll
-	b.poll = min(b.poll*2, b.pollMax)
-	if !open {
-		b.openFor = 0
-		return wait
-	}
-	wait = min(wait, max(2*b.pollMin, b.openFor/openShare))
-	b.openFor += wait
-	return wait
 }

@@ -17,7 +17,7 @@ const (
 	// freshFor is how long the news that a gate is open may be acted on. A gate must be
 	// obeyed within a second, also while the database does not answer.
 	freshFor = 700 * time.Millisecond
-	// beatBusy and beatIdle are between two looks at the gates, which renew the lease.
+	// beatBusy and beatIdle are between two beats, which renew the lease and ask for the gates.
 	beatBusy = 200 * time.Millisecond
 	beatIdle = time.Second
 	beatTime = time.Second
@@ -32,19 +32,19 @@ var (
 	errLeaseOver = errors.New("the lease could not be renewed in time")
 )
 
-// A closedError is the gate that forbids to go on.
-type closedError struct{ gate string }
+// A gateError names the gate that is closed.
+type gateError struct{ gate string }
 
-func (e closedError) Error() string { return "closed by " + e.gate }
+func (e gateError) Error() string { return "closed by " + e.gate }
 
-// An anewError is how many pending events were dead-lettered beside the handler, and why. What it knows of the keys that
-// wait is no longer true: it has to begin anew.
-type anewError struct {
+// A reclaimError is how many pending events were dead-lettered without the targets' knowledge, and why. What they know of
+// waiting keys is no longer true: the worker claims the cursor anew.
+type reclaimError struct {
 	events int64
 	why    string
 }
 
-func (e anewError) Error() string {
+func (e reclaimError) Error() string {
 	return fmt.Sprintf("%d pending events %s: they are dead letters now", e.events, e.why)
 }
 
@@ -53,10 +53,13 @@ func (e anewError) Error() string {
 // from before the question to the database by our monotonic clock, so that no clock that
 // steps can make it longer.
 type lease struct {
-	cursor *store.Cursor
+	lasts  time.Duration // from each renewal
+	epoch  int64
 	ctx    context.Context //nolint:containedctx // the lease is what the context is about
+	hard   context.Context //nolint:containedctx // done when even settling has to end
 	cancel context.CancelCauseFunc
 	over   chan struct{} // closed when watch has returned
+	beater beater        // nil: each pass renews the lease
 
 	mu       sync.Mutex
 	until    time.Time
@@ -67,35 +70,35 @@ type lease struct {
 	changed  chan struct{} // closed when shut is another
 	stopping bool
 	beaten   time.Time     // when the database was last asked
-	dozing   time.Duration // for so long a look beats for us; 0: nobody does
+	trusted  time.Duration // for so long after a beat the poll of the process is trusted with the next one
 }
 
-// claimer is a cursor whose lease can be asked for.
-type claimer interface {
-	Lease() time.Duration
-	Claim(ctx context.Context) (store.Claim, error)
-}
-
-// claim asks for the lease. The end of ctx does not take a question back: the database may have said yes already, and a
-// lease that was got must be given back, or another instance waits for its end.
-func claim(ctx context.Context, c claimer) (store.Claim, error) {
-	asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Lease())
-	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWord, cancel) })()
-	return c.Claim(asked)
+// A beater renews a lease between passes, and asks for the gates.
+type beater interface {
+	// Beat returns the gate that is closed, empty for none; the routes that may deliver; the domains whose gate is closed.
+	Beat(ctx context.Context) (gate string, live []int32, shut []string, err error)
+	// busy: deliveries are under way.
+	busy() bool
 }
 
 // hold begins to watch over a lease that was claimed after began.
-func hold(ctx context.Context, c *store.Cursor, began time.Time, busy func() bool) *lease {
-	l := &lease{cursor: c, over: make(chan struct{}), until: began.Add(c.Lease()), live: map[int32]bool{}, changed: make(chan struct{})}
+func hold(ctx, hard context.Context, c claimer, began time.Time, b beater) *lease {
+	l := &lease{
+		lasts: c.Lease(), epoch: c.Epoch(), hard: hard, over: make(chan struct{}), beater: b,
+		until: began.Add(c.Lease()), live: map[int32]bool{}, changed: make(chan struct{}),
+	}
 	// The end of ctx ends reading; deliveries that are under way may come to their end.
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	go l.watch(busy)
+	if b == nil {
+		close(l.over)
+	} else {
+		go l.watch()
+	}
 	return l
 }
 
-// watch renews the lease and looks at the gates until the lease is over.
-func (l *lease) watch(busy func() bool) {
+// watch renews the lease and asks for the gates until the lease is over.
+func (l *lease) watch() {
 	defer close(l.over)
 	next := time.NewTimer(0)
 	defer next.Stop()
@@ -110,7 +113,7 @@ func (l *lease) watch(busy func() bool) {
 			return
 		}
 		next.Reset(beatBusy)
-		if !busy() && l.resting() {
+		if !l.beater.busy() && l.beatenLately() {
 			continue
 		}
 		if err := l.beat(); err != nil {
@@ -120,26 +123,26 @@ func (l *lease) watch(busy func() bool) {
 	}
 }
 
-// resting: it is not time to ask, or somebody else does.
-func (l *lease) resting() bool {
+// beatenLately: it is not yet time to ask.
+func (l *lease) beatenLately() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Since(l.beaten) < max(beatIdle, l.dozing)
+	return time.Since(l.beaten) < max(beatIdle, l.trusted)
 }
 
-// doze says for how long after a beat somebody else is trusted with the next one.
-func (l *lease) doze(d time.Duration) {
+// trustPoll says for how long after a beat the poll of the process is trusted with the next one; 0: it is not.
+func (l *lease) trustPoll(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.dozing = d
+	l.trusted = d
 }
 
-// rested tells the lease that a look, asked at began, has renewed it. It says nothing of
-// the routes: what is read next does.
-func (l *lease) rested(began time.Time) {
+// renewed tells the lease that a poll of the process, asked at began, has renewed it. That says nothing of the routes: the
+// next read does.
+func (l *lease) renewed(began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.until, l.beaten = began.Add(l.cursor.Lease()), began
+	l.until, l.beaten = began.Add(l.lasts), began
 }
 
 func (l *lease) deadline() time.Time {
@@ -165,18 +168,18 @@ func (l *lease) beat() error {
 	// A connection that the network has forgotten must not cost the lease: ask on another.
 	ctx, cancel := context.WithTimeout(l.ctx, min(beatTime, time.Until(l.deadline())))
 	defer cancel()
-	gate, live, shut, err := l.cursor.Beat(ctx)
+	gate, live, shut, err := l.beater.Beat(ctx)
 	switch {
 	case store.Is(err, store.Fenced):
 		return errFenced
 	case err != nil:
 		return nil //nolint:nilerr // asked again until the lease is over
 	case gate != "" && !failpoint.Bug("nogate"):
-		return closedError{gate}
+		return gateError{gate}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.until = began.Add(l.cursor.Lease())
+	l.until = began.Add(l.lasts)
 	l.fresh = began.Add(freshFor)
 	l.shutBy(began, shut)
 	l.live = make(map[int32]bool, len(live))
@@ -219,7 +222,7 @@ func (l *lease) read(began time.Time, page *store.Page) {
 	maps.Copy(l.live, added)
 }
 
-// stop forbids to begin anything more. What is under way may come to its end.
+// stop prevents new deliveries; those in flight may finish.
 func (l *lease) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,60 +245,31 @@ func (l *lease) open(domain string) bool {
 	return failpoint.Bug("nogate") || !slices.Contains(l.shut, domain)
 }
 
-// A Permit is what a handler asks before it delivers: the lease of the moment.
-type Permit struct {
-	mu    sync.Mutex
-	lease *lease
-}
-
-func (p *Permit) set(l *lease) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lease = l
-}
-
-func (p *Permit) current() *lease {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.lease
-}
-
-// Allows reports whether the route may deliver now: the lease is ours, the gates are
-// open, and it is live.
-func (p *Permit) Allows(route int32) bool {
-	l := p.current()
-	return l != nil && l.allows(route)
-}
-
-// AllowsDomain reports whether the gate of the domain is open, as of what Allows goes by.
-func (p *Permit) AllowsDomain(domain string) bool {
-	l := p.current()
-	return l != nil && l.open(domain)
-}
-
-// Changed returns a channel that is closed when the gate of a domain opens or closes. Without a lease it is nil, and the
-// permit allows nothing.
-func (p *Permit) Changed() <-chan struct{} {
-	l := p.current()
-	if l == nil {
-		return nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.changed
-}
-
-// Epoch is that of the lease.
-func (p *Permit) Epoch() int64 {
-	if l := p.current(); l != nil {
-		return l.cursor.Epoch()
-	}
-	return 0
-}
-
 func (l *lease) why() error {
 	if cause := context.Cause(l.ctx); cause != nil {
 		return cause
 	}
 	return fmt.Errorf("the lease ended")
+}
+
+// wait returns after d, or with an error when the lease is over or ctx is done.
+func (l *lease) wait(ctx context.Context, d time.Duration) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case l.ctx.Err() != nil:
+		return l.why()
+	case d == 0:
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-l.ctx.Done():
+		return l.why()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -43,6 +43,10 @@ func (f *far) QueryRow(ctx context.Context, _ string, _ ...any) pgx.Row {
 	return answerRow(ctx.Err())
 }
 
+type busyCursor struct{ *store.Cursor }
+
+func (busyCursor) busy() bool { return true }
+
 type rowFunc func(dest ...any) error
 
 func (f rowFunc) Scan(dest ...any) error { return f(dest...) }
@@ -74,7 +78,8 @@ func TestLeaseEndsBeforeItsEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				f.until = began.Add(f.lease) // of the claim
-				l := hold(t.Context(), store.NewCursor(&f, "w", "o", f.lease), began, func() bool { return true })
+				c := busyCursor{store.NewCursor(&f, "w", "o", f.lease)}
+				l := hold(t.Context(), t.Context(), c, began, c)
 				<-l.ctx.Done()
 				if left := time.Until(f.until); left < margin/2 || left > margin+2*beatTime {
 					t.Errorf("deliveries are cut off %s before the end of the lease, want about %s", left, margin)

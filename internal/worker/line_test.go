@@ -38,7 +38,7 @@ func (l *line) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, er
 func (l *line) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	switch {
 	case strings.Contains(sql, "pass_payload("):
-		if err := l.payload(ctx, l, args[2].(int64)); err != nil { //nolint:forcetypeassert // as cursor.Payload has it
+		if err := l.payload(ctx, l, args[2].(int64)); err != nil { //nolint:forcetypeassert // as store.Payload has it
 			return failed{err}
 		}
 	case strings.Contains(sql, "tidemark.beat(") && l.saturated.Load():
@@ -128,7 +128,7 @@ func TestEventsThatTakeMostOfTheLease(t *testing.T) {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}, func(o *worker.Options) { o.Observe = read })
+	}, func(o *worker.Options) { o.Observe = read.observer() })
 	for i, d := range ts["app"].wait(t, 4) {
 		if d.Event.Seq != int64(i+1) || len(d.Event.Payload) < 100_000 {
 			t.Errorf("event %d came as number %d, with %d bytes", d.Event.Seq, i+1, len(d.Event.Payload))

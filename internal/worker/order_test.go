@@ -82,7 +82,7 @@ func TestReplayHoldsUpNoLiveEvent(t *testing.T) {
 
 // More keys wait than a worker holds in memory. An event without a key changes nothing; keys that
 // it does not hold go by way of the database; and when few wait, it is exact again.
-func TestCrowd(t *testing.T) {
+func TestUncountedKeys(t *testing.T) {
 	t.Parallel()
 	db, ts := setup(t, `, "ordering": "key"`)
 	exec(t, db, `insert into tidemark.pending (worker_id, route_id, seq, key, next_attempt_at)

@@ -37,12 +37,11 @@ func TestBacklog(t *testing.T) {
 	eventually(t, db, `select concat_ws(' ', "check", detail) from tidemark.verify() where status = 'fail'`)
 }
 
-type reads struct {
-	silent
-	n atomic.Int64
-}
+type reads struct{ n atomic.Int64 }
 
-func (r *reads) Read(int, time.Duration) { r.n.Add(1) }
+func (r *reads) observer() worker.Observer {
+	return worker.Observer{Read: func(int, time.Duration) { r.n.Add(1) }}
+}
 
 // An emit that was rolled back at the end of the log leaves a number open for good. It costs a few reads, and then no
 // more than an empty log.
@@ -51,7 +50,7 @@ func TestRolledBackEmitAtTheEnd(t *testing.T) {
 	db, ts := setup(t, "")
 	var r reads
 	run(t, db, ts, func(o *worker.Options) {
-		o.PollMin, o.PollMax, o.Observe = time.Millisecond, 200*time.Millisecond, &r
+		o.PollMin, o.PollMax, o.Observe = time.Millisecond, 200*time.Millisecond, r.observer()
 		o.Look = looker(t, db, o.Owner, o.Lease, o.PollMax)
 	})
 	emit(t, db, "a1")
@@ -80,15 +79,16 @@ func TestRolledBackEmitAtTheEnd(t *testing.T) {
 
 // pages notes how many events each had.
 type pages struct {
-	silent
 	mu    sync.Mutex
 	sizes []int
 }
 
-func (p *pages) Read(events int, _ time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.sizes = append(p.sizes, events)
+func (p *pages) observer() worker.Observer {
+	return worker.Observer{Read: func(events int, _ time.Duration) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.sizes = append(p.sizes, events)
+	}}
 }
 
 // Events that weigh more than a page come one by one, each within the lease.
@@ -99,7 +99,7 @@ func TestLargeEvents(t *testing.T) {
 	exec(t, db, `update tidemark.setting set value = '1000000' where key = 'batch.max_bytes'`)
 	exec(t, db, `select tidemark.emit('test', 'tick', jsonb_build_object('n', repeat('x', 2000000))) from generate_series(1, 24)`)
 	read := &pages{}
-	run(t, db, ts, func(o *worker.Options) { o.Lease, o.Observe = 10*time.Second, read })
+	run(t, db, ts, func(o *worker.Options) { o.Lease, o.Observe = 10*time.Second, read.observer() })
 	ts["app"].wait(t, 24)
 	eventually(t, db, settled, "true")
 	read.mu.Lock()

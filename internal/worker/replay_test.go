@@ -44,7 +44,7 @@ func TestDeadTargetAndReplays(t *testing.T) {
 	t.Parallel()
 	db, ts := setup(t, `, "ordering": "key", "concurrency": 1, "retry_policy": {"base_seconds": 3600, "max_seconds": 3600}`)
 	var r reads
-	run(t, db, ts, func(o *worker.Options) { o.Observe = &r })
+	run(t, db, ts, func(o *worker.Options) { o.Observe = r.observer() })
 	exec(t, db, `select tidemark.emit_strict('test', 'tick', jsonb_build_object('n', 'a' || n), key => 'a') from generate_series(1, 40) n`)
 	eventually(t, db, settled, "true")
 	ts["app"].answers(func(_ context.Context, d sink.Delivery) sink.Result {

@@ -39,10 +39,10 @@ func runTable(t *testing.T, db *tidemarktest.DB, timeout time.Duration) (stop fu
 func runTableOn(t *testing.T, db *tidemarktest.DB, pool store.Pool, timeout time.Duration) (cancel, stop func()) {
 	t.Helper()
 	owner := fmt.Sprintf("test/%d", time.Now().UnixNano())
-	w := worker.NewTable(pool, worker.TableOptions{
-		Worker: "w", Source: "births", Owner: owner, Lease: 5 * time.Second, PageSize: 5000, PageTimeout: timeout,
-		PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond, StopTime: 5 * time.Second, Look: looker(t, db, owner, 5*time.Second, 20*time.Millisecond), Observe: silent{}, Log: testLog(t),
-	})
+	w := worker.New(pool, worker.Options{
+		Worker: "w", Owner: owner, Lease: 5 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond, StopTime: 5 * time.Second,
+		Look: looker(t, db, owner, 5*time.Second, 20*time.Millisecond), Log: testLog(t),
+	}, worker.Table{Source: "births", PageSize: 5000, PageTimeout: timeout})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()

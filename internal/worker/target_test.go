@@ -102,10 +102,6 @@ func (ts targets) Open(r store.Route) (sink.Sink, error) {
 
 type silent struct{}
 
-func (silent) Claimed(int64)                                  {}
-func (silent) Lost(error)                                     {}
-func (silent) Read(int, time.Duration)                        {}
-func (silent) Settled(int, time.Duration)                     {}
 func (silent) Delivered(string, []sink.Result, time.Duration) {}
 
 // An instance is a running worker.
@@ -134,20 +130,20 @@ func run(t *testing.T, db *tidemarktest.DB, ts targets, change ...func(*worker.O
 }
 
 // runOn runs it on a pool of its own.
-func runOn(t *testing.T, db *tidemarktest.DB, pool worker.Pool, ts targets, change ...func(*worker.Options)) instance {
+func runOn(t *testing.T, db *tidemarktest.DB, pool store.Pool, ts targets, change ...func(*worker.Options)) instance {
 	t.Helper()
 	permit := &worker.Permit{}
 	handler := deliver.New(ts, permit, silent{})
 	o := worker.Options{
-		Worker: "default", Owner: fmt.Sprintf("test/%d", time.Now().UnixNano()), Lease: 5 * time.Second, MaxBatch: 5000,
+		Worker: "default", Owner: fmt.Sprintf("test/%d", time.Now().UnixNano()), Lease: 5 * time.Second,
 		PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond, StopTime: 5 * time.Second,
-		Handler: handler, Permit: permit, Observe: silent{}, Log: testLog(t),
+		Log: testLog(t),
 	}
 	o.Look = looker(t, db, o.Owner, o.Lease, o.PollMax)
 	for _, c := range change {
 		c(&o)
 	}
-	w := worker.New(pool, o)
+	w := worker.New(pool, o, worker.Log{MaxBatch: 5000, Targets: handler, Permit: permit})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()

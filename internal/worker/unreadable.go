@@ -13,14 +13,14 @@ import (
 // unreadable is the reason of an event that is given up, since its payload does not come within the lease.
 const unreadable = "unreadable"
 
-// errSwitched ends the lease, and a new one begins with the switches as they are.
-var errSwitched = errors.New("a route must not be used any more, or it cannot be known whether it may")
+// errRouteOff ends the lease, and the next one begins with the switches as they are.
+var errRouteOff = errors.New("a route must not be used any more, or it cannot be known whether it may")
 
 // fill asks for the payloads that a page was read without, one by one. An event whose payload does not come within the
 // lease is taken from the page and given up for each of its routes: it would be read again for ever, and nothing behind it.
 // That the server answers otherwise is certain: the page without the payloads came, and the lease is held. What the
 // switches said before is stale by the end.
-func (w *Worker) fill(ctx context.Context, l *lease, page *store.Page) (gone []store.Result, err error) {
+func (p *logPass) fill(ctx context.Context, l *lease, page *store.Page) (gone []store.Result, err error) {
 	began := time.Now()
 	withheld := false
 	for i := 0; i < len(page.Items); i++ {
@@ -29,14 +29,14 @@ func (w *Worker) fill(ctx context.Context, l *lease, page *store.Page) (gone []s
 			continue
 		}
 		withheld = true
-		came, err := w.payload(ctx, l, item)
+		came, err := p.payload(ctx, l, item)
 		if err != nil {
 			return nil, err
 		}
 		if came {
 			continue
 		}
-		results, err := w.giveUp(ctx, l, item)
+		results, err := p.giveUp(ctx, l, item)
 		if err != nil {
 			return nil, err
 		}
@@ -48,34 +48,35 @@ func (w *Worker) fill(ctx context.Context, l *lease, page *store.Page) (gone []s
 		return nil, nil
 	}
 	if len(gone) == 0 {
-		w.budget.read(page, time.Since(began), w.cursor.Lease())
+		p.budget.read(page, time.Since(began), p.Lease())
 	}
 	return gone, l.beat()
 }
 
 // payload asks for the payload of an item. False: it does not come.
-func (w *Worker) payload(ctx context.Context, l *lease, item *store.Item) (bool, error) {
-	u := w.unread.of(item)
-	u.under(w.cursor.Epoch(), time.Now())
+func (p *logPass) payload(ctx context.Context, l *lease, item *store.Item) (bool, error) {
+	u := p.unread.of(item)
+	u.under(p.Epoch(), time.Now())
 	for try := 0; ; try++ {
 		if u.hopeless(item.Withheld) {
 			return false, nil
 		}
-		limited, cancel := w.limited(ctx, l)
-		err := l.late(w.cursor.Payload(limited, item))
+		limited, cancel := p.limited(ctx, l)
+		err := l.late(p.Payload(limited, item))
 		cancel()
 		switch {
 		case err == nil:
-			w.unread.forget(item)
+			p.unread.forget(item)
 			return true, nil
 		case store.Is(err, store.Fenced):
 			return false, errFenced
 		case errors.Is(err, store.ErrGone):
-			w.unread.forget(item)
-			return false, anewError{1, "are not in the log any more"}
+			p.unread.forget(item)
+			return false, reclaimError{1, "are not in the log any more"}
 		}
-		over := u.failed(err, item.Withheld, time.Now(), w.cursor.Lease())
-		if err := w.cannotRead(ctx, l, try, &unreadError{item.Seq, item.Withheld, err}); err != nil {
+		over := u.failed(err, item.Withheld, time.Now(), p.Lease())
+		p.failed(ctx, "read", &unreadError{item.Seq, item.Withheld, err})
+		if err := l.wait(ctx, pause(try)); err != nil {
 			return false, err
 		}
 		if over {
@@ -85,21 +86,21 @@ func (w *Worker) payload(ctx context.Context, l *lease, item *store.Item) (bool,
 }
 
 // giveUp is what becomes of an item that cannot be read: failed, on each route that may deliver it at this moment.
-func (w *Worker) giveUp(ctx context.Context, l *lease, item *store.Item) (results []store.Result, err error) {
+func (p *logPass) giveUp(ctx context.Context, l *lease, item *store.Item) (results []store.Result, err error) {
 	if err := l.beat(); err != nil {
 		return nil, err
 	}
 	for _, route := range item.Routes {
 		if !l.allows(route) {
-			return nil, errSwitched
+			return nil, errRouteOff
 		}
 		results = append(results, store.Result{
 			Route: route, Seq: item.Seq, Fresh: item.Fresh, Outcome: store.Failed, Reason: unreadable,
-			Detail: fmt.Sprintf("its payload of %d bytes, asked for alone, did not come within the lease of %s", item.Withheld, w.cursor.Lease()),
+			Detail: fmt.Sprintf("its payload of %d bytes, asked for alone, did not come within the lease of %s", item.Withheld, p.Lease()),
 		})
 	}
-	w.unread.of(item).given = true
-	w.log.ErrorContext(ctx, "an event cannot be read", "event", item.Seq, "bytes", item.Withheld, "lease", w.cursor.Lease())
+	p.unread.of(item).given = true
+	p.log.ErrorContext(ctx, "an event cannot be read", "event", item.Seq, "bytes", item.Withheld, "lease", p.Lease())
 	return results, nil
 }
 

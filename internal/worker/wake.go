@@ -11,6 +11,17 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
+// Waker wakes a worker that sleeps.
+type Waker interface {
+	// Sleep says that the worker has nothing to do: from when it returns, every event
+	// whose number is taken wakes it through C. It returns at once where wake-up is off.
+	Sleep(ctx context.Context)
+	// Awake says that it works.
+	Awake()
+	// C is signalled when there may be something to read.
+	C() <-chan struct{}
+}
+
 // A Bridge wakes the workers of a process by PostgreSQL's notifications, where the gate
 // notify.bridge_enabled is open. Commits that notify are made one after the other, so
 // writers do it only while a worker sleeps: the bridge holds an advisory lock meanwhile,

@@ -1,0 +1,268 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/store"
+)
+
+// The life of an event, from top to bottom: the worker claims the cursor (worker.go) and begins here; pass after pass it reads,
+// acts and settles; in the end it settles what was under way, and the worker releases the cursor.
+
+// Log is the log as a source. Its events go to Targets, outside of any transaction, and then to Handler, in the transaction that
+// settles them; either may be nil.
+type Log struct {
+	MaxBatch int
+	Targets  Targets
+	Handler  Handler
+	Permit   *Permit // what Targets and Handler ask before they deliver
+}
+
+// Targets act on events outside of any transaction. They are used from one goroutine.
+type Targets interface {
+	// Begin is called with every claim: keys are those with events pending.
+	Begin(keys []store.Waiting)
+	// Act does something with the page's items, until ctx is done, and returns a result for each fresh item and route, and
+	// whatever else has ended since it last returned.
+	Act(ctx context.Context, page *store.Page) []store.Result
+	// Ready is signalled when there is something to collect; Collect returns what has ended since it was last asked.
+	Ready() <-chan struct{}
+	Collect() []store.Result
+	// Busy: something is under way, or to be collected. Quiesce returns when nothing is under way any more.
+	Busy() bool
+	Quiesce()
+	// Capacity says how many pending events each route takes; those it does not name take 100.
+	Capacity() map[int32]int
+	// KeysWait: a target that takes events has some waiting behind their key in the database.
+	KeysWait() bool
+	// KeysUncounted: there were too many keys to know one by one, and they may be counted again. Recount is Begin for those
+	// routes alone, in mid-lease.
+	KeysUncounted() bool
+	Recount(keys []store.Waiting)
+	// Report tells the database what operators should know, after each settle.
+	Report(ctx context.Context, c *store.Cursor)
+}
+
+// Handler acts on events in the transaction that settles them.
+type Handler interface {
+	// Apply does something with the page's items in tx and returns a result for each item and route. It gets every page that
+	// has items or routes. An error takes the page back; it is applied again, or read again.
+	Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *store.Page) ([]store.Result, error)
+}
+
+// logPass makes passes over the log.
+type logPass struct {
+	Log
+	*store.Cursor
+	*reporter
+	db     store.Pool
+	budget *budget
+	unread unreads
+
+	routes   string          // version of those that the latest page needed
+	ahead    <-chan pageRead // the page behind the latest one, if it is read ahead
+	scanned  time.Time       // for what is pending
+	recount  time.Time       // not before then
+	applying atomic.Bool
+	began    time.Time // to act
+	acted    time.Duration
+}
+
+func (s Log) open(db store.Pool, o *Options, r *reporter) source {
+	r.log = o.Log.With("worker", o.Worker)
+	return &logPass{
+		Log: s, Cursor: store.NewCursor(db, o.Worker, o.Owner, o.Lease), reporter: r, db: db,
+		budget: newBudget(s.MaxBatch), unread: unreads{},
+	}
+}
+
+// begin follows a claim: the targets learn which keys have events pending.
+func (p *logPass) begin(ctx context.Context, l *lease) error {
+	p.Permit.set(l)
+	p.routes = ""
+	if p.Targets == nil {
+		return nil
+	}
+	keys, err := p.waiting(ctx)
+	if err == nil {
+		p.Targets.Begin(keys)
+	}
+	return err
+}
+
+func (p *logPass) pass(ctx context.Context, l *lease) (next, error) {
+	page, unreadable, err := p.read(ctx, l)
+	if err != nil {
+		return next{}, err
+	}
+	results := append(p.act(ctx, l, page), unreadable...)
+	if err := p.settle(ctx, l, page, results); err != nil {
+		return next{}, err
+	}
+	return p.settled(ctx, page, results, unreadable)
+}
+
+// read is one transaction, which makes durable what it returns before anything leaves. What is unreadable is no part of the
+// page any more, and has its results already.
+func (p *logPass) read(ctx context.Context, l *lease) (page *store.Page, unreadable []store.Result, err error) {
+	if page = p.takeAhead(); page == nil {
+		page, err = p.readNext(ctx, l)
+	}
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case page.Gate != "":
+		return nil, nil, gateError{page.Gate}
+	case page.Missing > 0:
+		return nil, nil, reclaimError{page.Missing, "are not in the log any more"}
+	}
+	unreadable, err = p.fill(ctx, l, page)
+	return page, unreadable, err
+}
+
+// act delivers outside of any transaction. What has not ended when the page need not wait any longer goes on, and is pending.
+func (p *logPass) act(ctx context.Context, l *lease, page *store.Page) []store.Result {
+	defer p.beside(ctx, l, page)()
+	if p.Targets == nil {
+		return nil
+	}
+	return p.Targets.Act(l.ctx, page)
+}
+
+// settleTime is after how long a settle is taken for lost on the way, at least.
+const settleTime = 5 * time.Second
+
+// settle records what came of the page, and of what has ended beside it, and moves the
+// cursor, in one transaction under the lease's epoch. It runs to its end even when the
+// worker is told to stop or its lease has run out: as long as no other instance has taken the
+// cursor the record is right, and without it everything would be delivered again.
+func (p *logPass) settle(ctx context.Context, l *lease, page *store.Page, results []store.Result) error {
+	if page != nil && len(results) == 0 && page.Inside == 0 && !p.Moves(page) && p.Handler == nil {
+		return nil
+	}
+	unhurried := context.WithoutCancel(ctx)
+	for try := 0; ; try++ {
+		began := time.Now()
+		err := p.settleOnce(unhurried, l, page, results)
+		switch {
+		case err == nil, errors.Is(err, store.ErrSettled):
+			p.Settled(page)
+			p.observe.settled(len(results), time.Since(began))
+			return nil
+		case store.Is(err, store.Fenced):
+			return errFenced
+		case l.hard.Err() != nil, errors.As(err, &gateError{}):
+			return err
+		case !store.Transient(err):
+			p.once(ctx, slog.LevelError, "settle failed", "error", err)
+			p.failing.failed(l.hard, "settle", err)
+			return err
+		}
+		p.failed(l.hard, "settle", err)
+		select {
+		case <-time.After(pause(try)):
+		case <-l.hard.Done():
+			return err
+		}
+	}
+}
+
+func (p *logPass) settleOnce(ctx context.Context, l *lease, page *store.Page, results []store.Result) error {
+	if p.Handler == nil || page == nil || len(page.Items)+len(page.Routes) == 0 {
+		patience := max(settleTime, p.Lease())
+		if page != nil {
+			// The server ends it first, and tells what of it was to blame.
+			patience = max(patience, page.Inside+settleTime)
+		}
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		defer context.AfterFunc(l.hard, cancel)()
+		return p.Settle(ctx, nil, page, results)
+	}
+	p.applying.Store(true)
+	defer p.applying.Store(false)
+	return pgx.BeginTxFunc(ctx, p.db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		done, err := p.Handler.Apply(l.ctx, tx, p.Cursor, page)
+		if err != nil {
+			return err
+		}
+		// The gates are asked for once more after the last effect.
+		if gate, err := p.Closed(ctx, tx, routes(page), page.Shut); err != nil || gate != "" {
+			return errors.Join(err, gateError{gate})
+		}
+		return p.Settle(ctx, tx, page, append(results, done...))
+	})
+}
+
+// settled draws the conclusions for the next pass.
+func (p *logPass) settled(ctx context.Context, page *store.Page, results, unreadable []store.Result) (next, error) {
+	if len(unreadable) == 0 {
+		p.failing.well(ctx)
+	} else {
+		p.unread.forgetGivenUp()
+	}
+	p.report(ctx)
+	if n := waited(unreadable); n > 0 {
+		return next{}, reclaimError{n, "could not be read"}
+	}
+	p.budget.spent(page, results, p.acted, time.Since(p.began))
+	found := page.Events > 0 || len(page.Items) > 0 || page.Inside > 0
+	page.Items = nil // a handler may hold the page: there is no room for two large ones
+	p.routes = page.RoutesVersion
+	return next{again: found, open: page.Open}, nil
+}
+
+// end precedes the release: what is under way comes to its end, and is settled.
+func (p *logPass) end(ctx context.Context, l *lease, why error) error {
+	defer p.Permit.set(nil)
+	if p.Targets != nil {
+		p.Targets.Quiesce()
+		if results := p.Targets.Collect(); len(results) > 0 && !errors.Is(why, errFenced) {
+			if err := p.settle(ctx, l, nil, results); err != nil {
+				why = err
+			}
+		}
+		p.report(l.hard)
+	}
+	if p.ahead != nil {
+		<-p.ahead
+		p.ahead = nil
+	}
+	return why
+}
+
+func (p *logPass) busy() bool {
+	return p.applying.Load() || p.Targets != nil && p.Targets.Busy()
+}
+
+func (p *logPass) ready() <-chan struct{} {
+	if p.Targets == nil {
+		return nil
+	}
+	return p.Targets.Ready()
+}
+
+// report lets the targets tell operators. It is bounded, since it holds up the next pass.
+func (p *logPass) report(ctx context.Context) {
+	if p.Targets == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lastWord)
+	defer cancel()
+	p.Targets.Report(ctx, p.Cursor)
+}
+
+func routes(page *store.Page) (ids []int32) {
+	for i := range page.Items {
+		ids = append(ids, page.Items[i].Routes...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

@@ -1,0 +1,152 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/failpoint"
+	"github.com/tidemarkhq/tidemark/internal/store"
+)
+
+const (
+	// retryScanEvery is how often what is pending and due is read while there are new events all the time.
+	retryScanEvery = 100 * time.Millisecond
+	// aheadBytes is the most payload of a page beside which another one is in memory, and of that one.
+	aheadBytes = 4 << 20
+)
+
+// readNext reads the page behind what is settled, with what is pending and due.
+func (p *logPass) readNext(ctx context.Context, l *lease) (*store.Page, error) {
+	p.recountKeys(ctx)
+	ask := p.budget.ask()
+	ask.KnownRoutes = p.routes
+	if p.Targets != nil {
+		ask.Capacity = p.Targets.Capacity()
+	}
+	read := p.ask(ctx, l, ask)
+	switch err := read.err; {
+	case err == nil:
+		p.scanned = read.began
+		if !ask.Withhold {
+			p.budget.read(read.page, read.took, p.Lease())
+		}
+		return read.page, nil
+	case store.Is(err, store.Fenced):
+		return nil, errFenced
+	case store.Is(err, store.Edited):
+		return nil, store.ErrHeld
+	case store.TooMuch(err):
+		p.budget.tooMuch()
+	}
+	return nil, retryError{step: "read", error: read.err}
+}
+
+// A pageRead is a page, or why there is none.
+type pageRead struct {
+	page  *store.Page
+	began time.Time
+	took  time.Duration
+	err   error
+}
+
+// ask has a deadline, as every statement has: a connection that the network has forgotten
+// gives no answer, ever. What takes longer than the lease is of no use.
+func (p *logPass) ask(ctx context.Context, l *lease, ask store.Ask) pageRead {
+	failpoint.Pause("read")
+	began := time.Now()
+	limited, cancel := p.limited(ctx, l)
+	defer cancel()
+	page, err := p.Read(limited, ask)
+	if err != nil {
+		return pageRead{nil, began, time.Since(began), l.late(err)}
+	}
+	if page.Gate == "" {
+		l.read(began, page)
+	}
+	if page.RoutesVersion == "" {
+		page.RoutesVersion = ask.KnownRoutes
+	}
+	took := time.Since(began)
+	p.observe.read(page.Events, took)
+	return pageRead{page, began, took, nil}
+}
+
+// limited ends with the lease, and after as long as a lease takes.
+func (p *logPass) limited(ctx context.Context, l *lease) (context.Context, func()) {
+	ctx, cancel := context.WithTimeout(ctx, p.Lease())
+	stop := context.AfterFunc(l.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// beside is what goes on beside acting on a page: it takes the time, and it reads the page behind. A backlog is read ahead
+// while the page is acted on; at the end of the log, while it is settled, which is when the returned function is called. But
+// now and then the next page has to wait for the settle: only then it can bring what is pending and due.
+func (p *logPass) beside(ctx context.Context, l *lease, page *store.Page) (acted func()) {
+	p.began = time.Now()
+	may := time.Since(p.scanned) < retryScanEvery && (p.Targets == nil || !p.Targets.KeysWait()) && !p.budget.alone &&
+		page.Bytes() <= aheadBytes
+	full := page.Events >= p.budget.limit
+	if may && full {
+		p.readAhead(ctx, l, page)
+	}
+	failpoint.Pause("act")
+	acting := time.Now()
+	return func() {
+		p.acted = time.Since(acting)
+		if may && !full && page.Events > 0 {
+			p.readAhead(ctx, l, page)
+		}
+		failpoint.Pause("settle")
+	}
+}
+
+// readAhead reads the page behind this one.
+func (p *logPass) readAhead(ctx context.Context, l *lease, page *store.Page) {
+	ask := p.budget.ask()
+	// What this page makes pending is not settled yet.
+	ask.After, ask.NothingPending, ask.KnownRoutes = page, true, page.RoutesVersion
+	if ask.Bytes == 0 || ask.Bytes > aheadBytes {
+		ask.Bytes = aheadBytes
+	}
+	ahead := make(chan pageRead, 1)
+	go func() { ahead <- p.ask(ctx, l, ask) }()
+	p.ahead = ahead
+}
+
+// takeAhead is the page that was read ahead. Nil: there is none, or it is empty, or has to be read again.
+func (p *logPass) takeAhead() *store.Page {
+	if p.ahead == nil {
+		return nil
+	}
+	read := <-p.ahead
+	p.ahead = nil
+	switch {
+	case read.err == nil:
+		p.budget.read(read.page, read.took, p.Lease())
+	case store.TooMuch(read.err):
+		p.budget.tooMuch()
+	}
+	if read.page == nil || read.page.Events == 0 {
+		return nil
+	}
+	return read.page
+}
+
+func (p *logPass) waiting(ctx context.Context) ([]store.Waiting, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.Lease())
+	defer cancel()
+	return p.Waiting(ctx)
+}
+
+// recountKeys lets the targets know keys one by one again where there were too many. A count
+// takes at most a twentieth of the time.
+func (p *logPass) recountKeys(ctx context.Context) {
+	began := time.Now()
+	if p.Targets == nil || began.Before(p.recount) || !p.Targets.KeysUncounted() {
+		return
+	}
+	if keys, err := p.waiting(ctx); err == nil {
+		p.Targets.Recount(keys)
+	}
+	p.recount = time.Now().Add(max(time.Second, 19*time.Since(began)))
+}

@@ -1,0 +1,165 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidemarkhq/tidemark/internal/failpoint"
+	"github.com/tidemarkhq/tidemark/internal/store"
+)
+
+// Table is a shard of a table as a source.
+type Table struct {
+	Source      string
+	Shard       int
+	PageSize    int
+	PageTimeout time.Duration
+	Handle      store.Handle // nil: the handler is in the database
+}
+
+// tablePass makes passes over a table. A pass is one transaction: it reads, hands over, records and moves the cursor, so
+// that nothing is delivered in between. It renews the lease, too.
+type tablePass struct {
+	*store.Table
+	*reporter
+	o       Table
+	page    int    // rows at most, while Handle takes too long; 0: as the worker says
+	tooLong string // why the one row of the page has failed without Handle
+	states  tableStates
+}
+
+func (s Table) open(db store.Pool, o *Options, r *reporter) source {
+	r.log = o.Log.With("worker", o.Worker, "source", s.Source, "shard", s.Shard)
+	return &tablePass{
+		Table: store.NewTable(db, o.Worker, s.Source, s.Shard, o.Owner, o.Lease), reporter: r, o: s,
+		states: tableStates{log: r.log, seen: map[string]time.Time{}},
+	}
+}
+
+func (t *tablePass) pass(ctx context.Context, l *lease) (next, error) {
+	began := time.Now()
+	pass, err := t.narrowed(ctx, l)
+	switch {
+	case err == nil && pass.Status == "cut":
+		// The cursor knows how many rows the next page is to have, down to the one that is at fault.
+		return next{}, retryError{"pass", pass.More, &pgconn.PgError{Severity: "ERROR", Code: store.Timeout, Message: pass.Detail}}
+	case store.Is(err, store.Fenced):
+		return next{}, errFenced
+	case err != nil && store.Transient(err):
+		return next{}, retryError{"pass", false, err}
+	case err != nil:
+		t.failed(ctx, "pass", err)
+		return next{}, err // another instance may do better, and an operator sees which one has the lease
+	}
+	t.failing.well(ctx)
+	if pass.Status == "closed" {
+		return next{}, gateError{pass.Detail}
+	}
+	t.states.note(ctx, pass)
+	switch pass.Status {
+	case "ran":
+		if t.page *= 2; t.page >= t.o.PageSize {
+			t.page = 0
+		}
+		t.observe.read(pass.Rows, time.Since(began))
+		t.observe.settled(pass.Taken, time.Since(began))
+		return next{again: pass.More, found: pass.Taken > 0}, nil
+	default:
+		return next{idle: true, pollSelf: pass.Status == "held"}, nil
+	}
+}
+
+// narrowed runs a pass, again with fewer rows while Handle takes too long, down to the one that is at fault: each try takes as
+// long as a page may. In the end that row has failed without Handle.
+func (t *tablePass) narrowed(ctx context.Context, l *lease) (store.Pass, error) {
+	for {
+		pass, err := t.run(l.hard)
+		switch {
+		case err == nil:
+			t.tooLong = ""
+			return pass, nil
+		case !t.timedOut(err) || ctx.Err() != nil:
+			return pass, err
+		case t.page != 1:
+			t.page = max(1, cmp.Or(t.page, t.o.PageSize)/8)
+		case t.tooLong == "":
+			t.tooLong = "it took longer than " + t.o.PageTimeout.String()
+		default:
+			return pass, err
+		}
+	}
+}
+
+// run runs one pass to its end, also when the worker is told to stop meanwhile.
+func (t *tablePass) run(ctx context.Context) (store.Pass, error) {
+	failpoint.Pause("read")
+	if t.o.Handle == nil {
+		// The server ends what takes too long, and narrows it down; the deadline is for connections that the network
+		// has forgotten.
+		ctx, cancel := context.WithTimeout(ctx, t.o.PageTimeout+settleTime)
+		defer cancel()
+		return t.Pass(ctx, t.o.PageTimeout)
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.o.PageTimeout)
+	defer cancel()
+	handle := t.o.Handle
+	if t.tooLong != "" {
+		handle = func(_ context.Context, _ pgx.Tx, rows []store.Row) (failed []store.FailedRow, splits int, err error) {
+			for _, r := range rows {
+				failed = append(failed, store.FailedRow{Row: r, Message: t.tooLong})
+			}
+			return failed, 0, nil
+		}
+	}
+	return t.Apply(ctx, t.page, handle)
+}
+
+// timedOut: a function of this program is ended by its context, what it does in the database also by the server.
+func (t *tablePass) timedOut(err error) bool {
+	return t.o.Handle != nil && (store.Is(err, store.Timeout) || errors.Is(err, context.DeadlineExceeded))
+}
+
+// tableStates logs what passes report, when an operator cares: a new phase, and why the worker pauses or is held. Under steady
+// work a worker pauses and goes on by turns, so a pause is news only if there was none of its kind for a while.
+type tableStates struct {
+	log   *slog.Logger
+	phase string               // and whether it is blocked, as logged last
+	seen  map[string]time.Time // pauses, when they were seen last
+}
+
+// newsAfter is for how long a pause must not have been seen to be logged again.
+const newsAfter = 10 * time.Minute
+
+func (s *tableStates) note(ctx context.Context, pass store.Pass) {
+	if pass.Status == "ran" {
+		phase := pass.Phase
+		if pass.BlockedBy != "" {
+			phase += " blocked"
+		}
+		if phase != s.phase {
+			s.phase = phase
+			s.log.InfoContext(ctx, pass.Phase, withValue([]any{"detail", pass.BlockedBy})...)
+		}
+		return
+	}
+	level, key := slog.LevelInfo, pass.Status
+	if pass.Status == "held" {
+		level = slog.LevelWarn
+		key += " " + pass.Detail
+	}
+	last, seen := s.seen[key]
+	s.seen[key] = time.Now()
+	if seen && time.Since(last) < newsAfter {
+		return
+	}
+	if pass.Status == "held" {
+		s.phase = "" // that it goes on is news
+	}
+	s.log.Log(ctx, level, pass.Status, withValue([]any{"detail", pass.Detail})...)
+}
