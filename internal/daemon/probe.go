@@ -57,7 +57,7 @@ func deliverOnce(ctx context.Context, target sink.Sink, d sink.Delivery) (sink.R
 	return results[0], time.Since(began)
 }
 
-// withoutRate takes out what a lane takes out: one delivery has no rate.
+// withoutRate takes out what a queue takes out: one delivery has no rate.
 func withoutRate(options json.RawMessage) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	if err := json.Unmarshal(options, &all); err != nil {

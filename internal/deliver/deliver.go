@@ -1,5 +1,5 @@
-// Package deliver is the handler that takes events to targets outside the database: a lane
-// for each route, so that a slow or dead target holds up nobody but itself.
+// Package deliver is the handler that takes events to targets outside the database: a queue
+// for each route, so that a slow or dead target holds up only itself.
 package deliver
 
 import (
@@ -39,11 +39,11 @@ type Observer interface {
 }
 
 const (
-	// patience is how long a page waits for its slowest target. What has not ended by
+	// pageWait is how long a page waits for its slowest target. What has not ended by
 	// then goes on, pending, and the page is settled without it.
-	patience = 200 * time.Millisecond
-	// alone is the patience where there is no other route to be held up.
-	alone = time.Second
+	pageWait = 200 * time.Millisecond
+	// pageWaitAlone is how long it waits if there is no other route to be held up.
+	pageWaitAlone = time.Second
 	// reopenAfter is how long a route that could not be opened is left alone.
 	reopenAfter = 30 * time.Second
 )
@@ -62,14 +62,14 @@ type Deliverer struct {
 	ready   chan struct{}
 }
 
-// A route has a lane, or the reason why it has none.
+// A route has a queue, or the reason why it has none.
 type route struct {
 	row       store.Route
-	stale     bool // the lane is of an older row
-	unordered bool // its latest lane kept no order
-	lane      *lane
+	stale     bool // the queue is of an older row
+	unordered bool // its latest queue kept no order
+	queue     *queue
 	broken    broken
-	keys      *waiting // its lane's too, and only the lane touches it while there is one
+	keys      *waiting // its queue's too, and only the queue touches it while there is one
 }
 
 // broken is when a route could not be opened, and why.
@@ -96,8 +96,8 @@ func (d *Deliverer) Begin(keys []store.Waiting) {
 	for id, counted := range d.count(keys) {
 		r := d.route(id)
 		r.keys = counted
-		if r.lane != nil {
-			r.lane.start(counted)
+		if r.queue != nil {
+			r.queue.start(counted)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func (d *Deliverer) KeysUncounted() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range d.routes {
-		if r.row.Ordering == "key" && r.keys.uncounted && (r.lane == nil || r.lane.quiet()) {
+		if r.row.Ordering == "key" && r.keys.uncounted && (r.queue == nil || r.queue.quiet()) {
 			return true
 		}
 	}
@@ -121,7 +121,7 @@ func (d *Deliverer) Recount(keys []store.Waiting) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for id, counted := range d.count(keys) {
-		if r := d.route(id); r.keys.uncounted && (r.lane == nil || r.lane.recount(counted)) {
+		if r := d.route(id); r.keys.uncounted && (r.queue == nil || r.queue.recount(counted)) {
 			r.keys = counted
 		}
 	}
@@ -162,8 +162,8 @@ func (d *Deliverer) Capacity() map[int32]int {
 	capacity := make(map[int32]int, len(d.routes))
 	for id, r := range d.routes {
 		switch {
-		case r.lane != nil:
-			capacity[id] = r.lane.capacity()
+		case r.queue != nil:
+			capacity[id] = r.queue.capacity()
 		case time.Since(r.broken.at) < reopenAfter:
 			capacity[id] = 0
 		}
@@ -173,19 +173,19 @@ func (d *Deliverer) Capacity() map[int32]int {
 
 // Act delivers the page's items and returns what came of them: one result for each fresh
 // event and route, and whatever else has ended. It returns when all of it has ended, or
-// when its patience has.
+// when the page has waited long enough.
 func (d *Deliverer) Act(ctx context.Context, page *store.Page) []store.Result {
 	results, runs := d.assign(page)
 	over := make([]<-chan struct{}, 0, len(runs))
-	for l, jobs := range runs {
-		over = append(over, l.begin(ctx, jobs))
+	for q, jobs := range runs {
+		over = append(over, q.begin(ctx, jobs))
 	}
-	d.await(over, d.patience())
+	d.await(over)
 	return append(results, d.Collect()...)
 }
 
-// assign gives each item to the lanes of its routes. What has no lane is pending.
-func (d *Deliverer) assign(page *store.Page) (results []store.Result, runs map[*lane][]*job) {
+// assign gives each item to the queues of its routes. What has no queue is pending.
+func (d *Deliverer) assign(page *store.Page) (results []store.Result, runs map[*queue][]*job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, row := range page.Routes {
@@ -193,16 +193,16 @@ func (d *Deliverer) assign(page *store.Page) (results []store.Result, runs map[*
 		r.stale = r.stale || !same(r.row, row)
 		r.row = row
 	}
-	runs = map[*lane][]*job{}
+	runs = map[*queue][]*job{}
 	for i := range page.Items {
 		item := new(store.Item) // of its own: what is slow does not keep the rest of the page in memory
 		*item = page.Items[i]
 		for _, id := range item.Routes {
 			r := d.route(id)
-			l := d.open(r)
+			q := d.open(r)
 			switch {
-			case l != nil:
-				runs[l] = append(runs[l], &job{item: item})
+			case q != nil:
+				runs[q] = append(runs[q], &job{item: item})
 			case item.Fresh:
 				behind := r.row.Ordering == "key" && r.keys.has(item.Key)
 				r.keys.add(item.Key, 1)
@@ -218,34 +218,34 @@ func (d *Deliverer) assign(page *store.Page) (results []store.Result, runs map[*
 	return results, runs
 }
 
-// same tells whether a lane of the one route can serve the other.
+// same tells whether a queue of the one route can serve the other.
 func same(a, b store.Route) bool {
 	return a.RouteCode == b.RouteCode && a.TargetKind == b.TargetKind && a.TargetRef == b.TargetRef && a.Ordering == b.Ordering &&
 		a.Seconds == b.Seconds && a.Concurrency == b.Concurrency &&
 		string(a.RetryPolicy) == string(b.RetryPolicy) && string(a.Options) == string(b.Options)
 }
 
-// open returns the route's lane, as the route is now. Nil: it cannot be opened.
-func (d *Deliverer) open(r *route) *lane {
-	if r.lane != nil && (!r.stale || !r.lane.quiet()) {
-		return r.lane
+// open returns the route's queue, as the route is now. Nil: it cannot be opened.
+func (d *Deliverer) open(r *route) *queue {
+	if r.queue != nil && (!r.stale || !r.queue.quiet()) {
+		return r.queue
 	}
 	if !r.stale && time.Since(r.broken.at) < reopenAfter {
 		return nil
 	}
-	if r.lane != nil {
-		_ = r.lane.sink.Close() // nothing is under way; what it has sent is answered
-		r.lane = nil
+	if r.queue != nil {
+		_ = r.queue.sink.Close() // nothing is under way; what it has sent is answered
+		r.queue = nil
 	}
 	r.stale = false
-	l, err := d.openLane(r)
+	q, err := d.openQueue(r)
 	if err != nil {
 		r.broken = broken{time.Now(), err}
 		return nil
 	}
 	r.broken = broken{}
-	r.lane = l
-	return l
+	r.queue = q
+	return q
 }
 
 // Reopen has each route open its target anew, with what the opener knows by now, as soon as nothing is under way on it.
@@ -258,7 +258,7 @@ func (d *Deliverer) Reopen() {
 	}
 }
 
-func (d *Deliverer) openLane(r *route) (*lane, error) {
+func (d *Deliverer) openQueue(r *route) (*queue, error) {
 	row, perSecond, err := takeRate(r.row)
 	if err != nil {
 		return nil, err
@@ -267,16 +267,16 @@ func (d *Deliverer) openLane(r *route) (*lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := newLane(row, s, perSecond, d.permit, d.observe)
+	q, err := newQueue(row, s, perSecond, d.permit, d.observe)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if l.ordered && r.unordered {
-		r.keys.forget() // a lane without order counts nothing
+	if q.ordered && r.unordered {
+		r.keys.forget() // a queue without order counts nothing
 	}
-	r.unordered = !l.ordered
-	l.start(r.keys)
-	return l, nil
+	r.unordered = !q.ordered
+	q.start(r.keys)
+	return q, nil
 }
 
 // takeRate takes the option that every kind of target has out of the others.
@@ -297,19 +297,10 @@ func takeRate(row store.Route) (rest store.Route, perSecond float64, err error) 
 	return row, perSecond, err
 }
 
-func (d *Deliverer) patience() time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.routes) == 1 {
-		return alone
-	}
-	return patience
-}
-
-// await returns when all runs are over, or when the patience is. The ones that go on say
+// await returns when all runs are over, or when the page has waited long enough. The ones that go on say
 // so through Ready.
-func (d *Deliverer) await(over []<-chan struct{}, patience time.Duration) {
-	limit := time.NewTimer(patience)
+func (d *Deliverer) await(over []<-chan struct{}) {
+	limit := time.NewTimer(d.longestWait())
 	defer limit.Stop()
 	for i, c := range over {
 		select {
@@ -324,6 +315,15 @@ func (d *Deliverer) await(over []<-chan struct{}, patience time.Duration) {
 			return
 		}
 	}
+}
+
+func (d *Deliverer) longestWait() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.routes) == 1 {
+		return pageWaitAlone
+	}
+	return pageWait
 }
 
 func (d *Deliverer) signal() {
@@ -342,11 +342,11 @@ func (d *Deliverer) Collect() []store.Result {
 	defer d.mu.Unlock()
 	var results []store.Result
 	for _, r := range d.routes {
-		d.notices.look(r)
-		if r.lane == nil {
+		d.notices.note(r)
+		if r.queue == nil {
 			continue
 		}
-		results = append(results, r.lane.handOver()...)
+		results = append(results, r.queue.handOver()...)
 	}
 	return results
 }
@@ -356,7 +356,7 @@ func (d *Deliverer) Busy() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range d.routes {
-		if r.lane != nil && !r.lane.quiet() {
+		if r.queue != nil && !r.queue.quiet() {
 			return true
 		}
 	}
@@ -368,7 +368,7 @@ func (d *Deliverer) KeysWait() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range d.routes {
-		if r.lane != nil && r.lane.keysWait() {
+		if r.queue != nil && r.queue.keysWait() {
 			return true
 		}
 	}
@@ -382,8 +382,8 @@ func (d *Deliverer) Quiesce() {
 	routes := slices.Collect(maps.Values(d.routes))
 	d.mu.Unlock()
 	for _, r := range routes {
-		if r.lane != nil {
-			r.lane.wait()
+		if r.queue != nil {
+			r.queue.wait()
 		}
 	}
 }
@@ -394,8 +394,8 @@ func (d *Deliverer) Close() error {
 	defer d.mu.Unlock()
 	var errs []error
 	for _, r := range d.routes {
-		if r.lane != nil {
-			errs = append(errs, r.lane.sink.Close())
+		if r.queue != nil {
+			errs = append(errs, r.queue.sink.Close())
 		}
 	}
 	return errors.Join(errs...)

@@ -45,7 +45,7 @@ func freshItem(seq int64, key string, routes ...int32) store.Item {
 	return store.Item{Event: tidemark.Event{Seq: seq, Key: key}, Routes: routes, Attempt: 1, Fresh: true}
 }
 
-// What a lane has under way, or not settled, the database does not know of: only the others
+// What a queue has under way, or not settled, the database does not know of: only the others
 // take in a count in mid-lease.
 func TestRecountPassesOverWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestRecountPassesOverWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// A lane without order counts nothing. What waits when its route begins to keep the order of
+// A queue without order counts nothing. What waits when its route begins to keep the order of
 // keys is unknown, until it is counted.
 func TestOrderingBeginsInMidLease(t *testing.T) {
 	t.Parallel()
@@ -246,7 +246,7 @@ func TestReplaysWaitWithLiveEvents(t *testing.T) {
 		if arrived, _ := target.takes(); len(arrived) != 13 {
 			t.Errorf("arrived %v", arrived)
 		}
-		if d.routes[1].lane.breaker.state() != gobreaker.StateClosed {
+		if d.routes[1].queue.breaker.state() != gobreaker.StateClosed {
 			t.Error("the breaker is not closed")
 		}
 	})

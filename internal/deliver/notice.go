@@ -22,7 +22,7 @@ type Gone struct {
 	Detail string
 }
 
-// notices are what has changed since somebody asked.
+// notices are what has changed since the last Report.
 type notices struct {
 	known map[Notice]bool // those that are open, without detail and message
 	fresh []Notice        // in the order in which they came about
@@ -47,15 +47,15 @@ func (n *notices) close(kind, subject string) {
 	}
 }
 
-// look notes how a route is now.
-func (n *notices) look(r *route) {
+// note takes in how a route is now.
+func (n *notices) note(r *route) {
 	code := r.row.RouteCode
 	switch {
-	case r.lane != nil:
+	case r.queue != nil:
 		n.close("route_misconfigured", code)
-		switch r.lane.breaker.state() {
+		switch r.queue.breaker.state() {
 		case gobreaker.StateOpen:
-			reason, said := r.lane.complaint()
+			reason, said := r.queue.latestFailure()
 			n.open("target_down", code, "its target fails, and is left alone for a while: "+reason, said)
 		case gobreaker.StateClosed:
 			n.close("target_down", code)
@@ -81,8 +81,8 @@ func (d *Deliverer) Gone() []Gone {
 	defer d.mu.Unlock()
 	var gone []Gone
 	for id, r := range d.routes {
-		if r.lane != nil {
-			if detail := r.lane.takeGone(); detail != "" {
+		if r.queue != nil {
+			if detail := r.queue.takeGone(); detail != "" {
 				gone = append(gone, Gone{id, detail})
 			}
 		}

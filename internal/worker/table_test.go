@@ -104,7 +104,7 @@ func TestTableIsInterrupted(t *testing.T) {
 	eventually(t, db, `select concat_ws(' ', lease_owner, last_status) from tidemark.heartbeat where executor_id = 'w/births/0'`, "released")
 }
 
-// Where the look of the process fails, or is refused, everybody looks for themselves.
+// If the poll of the process fails, or is refused, each worker polls for itself.
 func TestTableLooksForItself(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
@@ -148,7 +148,7 @@ func TestTableLeaseOfSleepers(t *testing.T) {
 	exec(t, db, `insert into births default values`)
 	exec(t, db, `select tidemark.gate_set('worker.w.enabled', true)`)
 	eventually(t, db, `select count(*)::text from taken`, "3")
-	// Whoever dies does not say so.
+	// An instance that dies releases nothing.
 	exec(t, db, `update tidemark.heartbeat set lease_owner = 'dead', lease_epoch = lease_epoch + 1, lease_until = clock_timestamp() + interval '2 seconds' where executor_id = 'w/births/0'`)
 	exec(t, db, `insert into births default values`)
 	eventually(t, db, `select count(*)::text from taken`, "4")

@@ -64,7 +64,7 @@ func TestWakeUpAgainAndAgain(t *testing.T) {
 }
 
 // An event whose number was taken while the worker was awake, and that commits when it
-// sleeps, wakes nobody: the worker has seen that a number is open, and looks again soon.
+// sleeps, wakes no worker: it has seen that a number is open, and polls again soon.
 func TestWakeUpMissesNoLateCommit(t *testing.T) {
 	t.Parallel()
 	db, ts := setup(t, "")
@@ -105,7 +105,7 @@ func TestWakeLockHeldByAStranger(t *testing.T) {
 	w.stop()
 }
 
-// While nobody sleeps, and where the gate is closed, a commit notifies nobody: its
+// While no worker sleeps, or the gate is closed, a commit notifies no session: its
 // transaction can be prepared.
 func TestNoSignalWhileAwake(t *testing.T) {
 	t.Parallel()

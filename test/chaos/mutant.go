@@ -153,7 +153,7 @@ var mutants = func() map[string]mutant {
 			scenes: []string{"table-truncate"},
 		},
 		{
-			name: "noparking", by: "I5", tells: "a lane does not keep events of a key behind each other",
+			name: "noparking", by: "I5", tells: "a queue does not keep events of a key behind each other",
 			bug: "noparking", scenes: []string{"key-fails"},
 		},
 	} {

@@ -26,10 +26,10 @@ const (
 	misconfigured = "misconfigured" // the route cannot be opened
 )
 
-// A lane carries the events of one route to its target: those of one key one after the
+// A queue carries the events of one route to its target: those of one key one after the
 // other, those of different keys at once. It runs with one page at a time. What a page
 // cannot wait for goes on here, and is pending in the database meanwhile.
-type lane struct {
+type queue struct {
 	route   store.Route
 	ordered bool
 	sink    sink.Sink
@@ -46,7 +46,7 @@ type lane struct {
 	over    chan struct{} // closed when the run is over
 	jobs    []*job        // of the run
 	began   time.Time
-	pace    int // events in a patience, by the last run
+	pace    int // events in a pageWait, by the last run
 	ended   []store.Result
 	waiting *waiting
 	gone    string       // the target's last word, if it is gone
@@ -68,12 +68,12 @@ func (j *job) key() string {
 	return j.item.Key
 }
 
-func newLane(route store.Route, s sink.Sink, perSecond float64, permit Permit, observe Observer) (*lane, error) {
+func newQueue(route store.Route, s sink.Sink, perSecond float64, permit Permit, observe Observer) (*queue, error) {
 	policy, err := route.Retries()
 	if err != nil {
 		return nil, fmt.Errorf("retry_policy: %w", err)
 	}
-	l := &lane{
+	q := &queue{
 		route: route, ordered: route.Ordering == "key" && !failpoint.Bug("noparking"), sink: s, limits: s.Limits(), policy: policy,
 		timeout: route.TimeLimit(),
 		permit:  permit, observe: observe,
@@ -81,75 +81,75 @@ func newLane(route store.Route, s sink.Sink, perSecond float64, permit Permit, o
 		breaker: newBreaker(route.RouteCode),
 	}
 	if perSecond > 0 {
-		l.limiter = rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond)))
+		q.limiter = rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond)))
 	}
-	return l, nil
+	return q, nil
 }
 
 // start is for a new claim of the cursor: keys are those with events pending.
-func (l *lane) start(keys *waiting) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.waiting = keys
-	l.ended = nil // of an earlier lease
+func (q *queue) start(keys *waiting) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = keys
+	q.ended = nil // of an earlier lease
 }
 
 // recount replaces what is known of waiting keys by what the database says. False: something
 // is under way, or not settled, that the database does not know of.
-func (l *lane) recount(keys *waiting) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	quiet := l.running == 0 && len(l.ended) == 0
+func (q *queue) recount(keys *waiting) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	quiet := q.running == 0 && len(q.ended) == 0
 	if quiet {
-		l.waiting = keys
+		q.waiting = keys
 	}
 	return quiet
 }
 
 // quiet: nothing is under way, and everything that was is collected.
-func (l *lane) quiet() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.running == 0 && len(l.ended) == 0
+func (q *queue) quiet() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.running == 0 && len(q.ended) == 0
 }
 
 // wait returns when nothing is under way.
-func (l *lane) wait() {
-	l.mu.Lock()
-	running, over := l.running > 0, l.over
-	l.mu.Unlock()
+func (q *queue) wait() {
+	q.mu.Lock()
+	running, over := q.running > 0, q.over
+	q.mu.Unlock()
 	if running {
 		<-over
 	}
 }
 
-func (l *lane) takeGone() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	gone := l.gone
-	l.gone = ""
+func (q *queue) takeGone() string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	gone := q.gone
+	q.gone = ""
 	return gone
 }
 
-// complaint is why the latest failure failed, and what the target said.
-func (l *lane) complaint() (reason, said string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.failure.Reason, l.failure.Detail
+// latestFailure is why the latest failure failed, and what the target said.
+func (q *queue) latestFailure() (reason, said string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.failure.Reason, q.failure.Detail
 }
 
-// capacity is how many pending events the lane takes at a time.
-func (l *lane) capacity() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// capacity is how many pending events the queue takes at a time.
+func (q *queue) capacity() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	switch {
 	// What has ended and is not settled is due in the database still.
-	case l.running > 0 || len(l.ended) > 0 || l.breaker.state() == gobreaker.StateOpen:
+	case q.running > 0 || len(q.ended) > 0 || q.breaker.state() == gobreaker.StateOpen:
 		return 0
-	case l.breaker.state() == gobreaker.StateHalfOpen:
+	case q.breaker.state() == gobreaker.StateHalfOpen:
 		return 1
 	default:
-		return min(max(l.pace, firstCapacity), mostCapacity)
+		return min(max(q.pace, firstCapacity), mostCapacity)
 	}
 }
 
@@ -158,38 +158,38 @@ const (
 	mostCapacity  = 2000
 )
 
-// keysWait: the lane can deliver, and has events waiting in the database.
-func (l *lane) keysWait() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.ordered && l.waiting.any() && l.breaker.state() == gobreaker.StateClosed
+// keysWait: the queue can deliver, and has events waiting in the database.
+func (q *queue) keysWait() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.ordered && q.waiting.any() && q.breaker.state() == gobreaker.StateClosed
 }
 
-// begin starts a run with the jobs and returns when it is over; of a lane at work, never:
+// begin starts a run with the jobs and returns when it is over; of a queue at work, never:
 // then what is fresh among them is staged.
-func (l *lane) begin(ctx context.Context, jobs []*job) <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (q *queue) begin(ctx context.Context, jobs []*job) <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	over := make(chan struct{})
-	if l.running > 0 {
+	if q.running > 0 {
 		for _, j := range jobs {
 			if j.item.Fresh {
-				l.stage(j, busy, 0)
-				l.ended = append(l.ended, *j.result)
+				q.stage(j, busy, 0)
+				q.ended = append(q.ended, *j.result)
 			}
 		}
 		close(over)
 		return over
 	}
 
-	l.jobs = l.jobs[:0]
-	slots := make([][]*job, max(1, l.route.Concurrency))
+	q.jobs = q.jobs[:0]
+	slots := make([][]*job, max(1, q.route.Concurrency))
 	next := 0
 	for _, j := range jobs {
 		switch key := j.item.Key; {
-		case j.item.Fresh && l.ordered && l.waiting.has(j.key()):
-			l.stage(j, behindKey, 0)
-			l.ended = append(l.ended, *j.result)
+		case j.item.Fresh && q.ordered && q.waiting.has(j.key()):
+			q.stage(j, behindKey, 0)
+			q.ended = append(q.ended, *j.result)
 			continue
 		case key == "":
 			next = (next + 1) % len(slots)
@@ -198,16 +198,16 @@ func (l *lane) begin(ctx context.Context, jobs []*job) <-chan struct{} {
 			slot := int(maphash.String(keySeed, key) % uint64(len(slots))) //nolint:gosec // fits
 			slots[slot] = append(slots[slot], j)
 		}
-		l.jobs = append(l.jobs, j)
+		q.jobs = append(q.jobs, j)
 	}
-	l.over, l.began = over, time.Now()
+	q.over, q.began = over, time.Now()
 	for _, jobs := range slots {
 		if len(jobs) > 0 {
-			l.running++
-			go l.slot(ctx, jobs)
+			q.running++
+			go q.slot(ctx, jobs)
 		}
 	}
-	if l.running == 0 {
+	if q.running == 0 {
 		close(over)
 	}
 	return over
@@ -216,36 +216,36 @@ func (l *lane) begin(ctx context.Context, jobs []*job) <-chan struct{} {
 var keySeed = maphash.MakeSeed()
 
 // slot delivers its jobs in their order.
-func (l *lane) slot(ctx context.Context, jobs []*job) {
+func (q *queue) slot(ctx context.Context, jobs []*job) {
 	blocked := map[string]bool{}
 	for len(jobs) > 0 {
-		batch := l.cut(jobs, blocked)
+		batch := q.cut(jobs, blocked)
 		jobs = jobs[len(batch):]
-		l.send(ctx, batch, blocked)
+		q.send(ctx, batch, blocked)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.running--
-	if l.running == 0 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.running--
+	if q.running == 0 {
 		// What it would deliver while a page waits for it.
-		took := max(time.Since(l.began), time.Millisecond)
-		l.pace = int(float64(len(l.jobs)) * float64(patience) / float64(took))
-		clear(l.jobs) // and their payloads
-		l.jobs = l.jobs[:0]
-		close(l.over)
+		took := max(time.Since(q.began), time.Millisecond)
+		q.pace = int(float64(len(q.jobs)) * float64(pageWait) / float64(took))
+		clear(q.jobs) // and their payloads
+		q.jobs = q.jobs[:0]
+		close(q.over)
 	}
 }
 
 // cut takes from the front what may go at once: live events or replays.
-func (l *lane) cut(jobs []*job, blocked map[string]bool) []*job {
-	n := min(len(jobs), max(1, l.limits.Batch))
-	if l.limiter.Limit() != rate.Inf {
-		n = min(n, l.limiter.Burst())
+func (q *queue) cut(jobs []*job, blocked map[string]bool) []*job {
+	n := min(len(jobs), max(1, q.limits.Batch))
+	if q.limiter.Limit() != rate.Inf {
+		n = min(n, q.limiter.Burst())
 	}
 	if other := slices.IndexFunc(jobs[:n], func(j *job) bool { return j.item.Replay != jobs[0].item.Replay }); other > 0 {
 		n = other
 	}
-	if l.limits.KeepsOrder || n == 1 {
+	if q.limits.KeepsOrder || n == 1 {
 		return jobs[:n]
 	}
 	keys := map[string]bool{}
@@ -261,49 +261,49 @@ func (l *lane) cut(jobs []*job, blocked map[string]bool) []*job {
 }
 
 // send delivers a batch, unless something forbids it, and concludes its jobs.
-func (l *lane) send(ctx context.Context, batch []*job, blocked map[string]bool) {
-	sending := l.open(batch, blocked)
+func (q *queue) send(ctx context.Context, batch []*job, blocked map[string]bool) {
+	sending := q.open(batch, blocked)
 	if len(sending) == 0 {
 		return
 	}
-	if err := l.limiter.WaitN(ctx, len(sending)); err != nil || !l.permit.Allows(l.route.ID) {
-		l.untriedAll(sending, gateClosed, 0, blocked)
+	if err := q.limiter.WaitN(ctx, len(sending)); err != nil || !q.permit.Allows(q.route.ID) {
+		q.untriedAll(sending, gateClosed, 0, blocked)
 		return
 	}
 	// Once more: a gate may have closed while it waited its turn.
-	if sending = l.open(sending, blocked); len(sending) == 0 {
+	if sending = q.open(sending, blocked); len(sending) == 0 {
 		return
 	}
-	done, err := l.breaker.allow(sending[0].item.Replay)
+	done, err := q.breaker.allow(sending[0].item.Replay)
 	if err != nil {
-		l.untriedAll(sending, breakerOpen, breakerRests, blocked)
+		q.untriedAll(sending, breakerOpen, breakerRests, blocked)
 		return
 	}
 
 	deliveries := make([]sink.Delivery, len(sending))
 	for i, j := range sending {
-		deliveries[i] = l.delivery(j.item)
+		deliveries[i] = q.delivery(j.item)
 	}
 	// What gates cut off ends ours; what the timeout ends is the target's.
 	ours, cut := context.WithCancel(ctx)
 	defer cut()
-	go l.watch(ours, cut, sending)
-	limited, cancel := context.WithTimeout(ours, l.timeout)
+	go q.watch(ours, cut, sending)
+	limited, cancel := context.WithTimeout(ours, q.timeout)
 	began := time.Now()
-	results := l.deliver(limited, deliveries)
+	results := q.deliver(limited, deliveries)
 	cancel()
 	done(verdict(ours, results))
-	l.observe.Delivered(l.route.RouteCode, results, time.Since(began))
+	q.observe.Delivered(q.route.RouteCode, results, time.Since(began))
 	for i, j := range sending {
-		l.conclude(ours, j, results[i], blocked)
+		q.conclude(ours, j, results[i], blocked)
 	}
 }
 
 // watch cuts off a delivery that is under way when the gate of one of its domains closes.
-func (l *lane) watch(ctx context.Context, cut func(), jobs []*job) {
+func (q *queue) watch(ctx context.Context, cut func(), jobs []*job) {
 	for {
-		changed := l.permit.Changed()
-		if slices.ContainsFunc(jobs, func(j *job) bool { return !l.permit.AllowsDomain(j.item.Domain) }) {
+		changed := q.permit.Changed()
+		if slices.ContainsFunc(jobs, func(j *job) bool { return !q.permit.AllowsDomain(j.item.Domain) }) {
 			cut()
 			return
 		}
@@ -317,14 +317,14 @@ func (l *lane) watch(ctx context.Context, cut func(), jobs []*job) {
 
 // open are the jobs that nothing before them of their key, and no gate of their domain, keeps from going. It concludes the
 // others.
-func (l *lane) open(jobs []*job, blocked map[string]bool) []*job {
+func (q *queue) open(jobs []*job, blocked map[string]bool) []*job {
 	open := jobs[:0:0]
 	for _, j := range jobs {
 		switch {
-		case l.ordered && blocked[j.key()]:
-			l.untried(j, behindKey, 0, blocked)
-		case !l.permit.AllowsDomain(j.item.Domain):
-			l.untried(j, domainClosed, 0, blocked)
+		case q.ordered && blocked[j.key()]:
+			q.untried(j, behindKey, 0, blocked)
+		case !q.permit.AllowsDomain(j.item.Domain):
+			q.untried(j, domainClosed, 0, blocked)
 		default:
 			open = append(open, j)
 		}
@@ -333,7 +333,7 @@ func (l *lane) open(jobs []*job, blocked map[string]bool) []*job {
 }
 
 // deliver is the sink's Deliver, held to its promise: an answer for each, and no panic.
-func (l *lane) deliver(ctx context.Context, deliveries []sink.Delivery) (results []sink.Result) {
+func (q *queue) deliver(ctx context.Context, deliveries []sink.Delivery) (results []sink.Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			results = nil
@@ -342,17 +342,17 @@ func (l *lane) deliver(ctx context.Context, deliveries []sink.Delivery) (results
 			results = append(results, sink.Result{Outcome: sink.Unknown, Code: "no_answer", Detail: "the sink broke down"})
 		}
 	}()
-	return l.sink.Deliver(ctx, deliveries)
+	return q.sink.Deliver(ctx, deliveries)
 }
 
-func (l *lane) delivery(item *store.Item) sink.Delivery {
+func (q *queue) delivery(item *store.Item) sink.Delivery {
 	return sink.Delivery{
-		Event: item.Event, Route: l.route.RouteCode, Attempt: item.Attempt, Epoch: l.permit.Epoch(), Replay: item.Replay,
+		Event: item.Event, Route: q.route.RouteCode, Attempt: item.Attempt, Epoch: q.permit.Epoch(), Replay: item.Replay,
 	}
 }
 
 // conclude turns the sink's answer into what is recorded.
-func (l *lane) conclude(ctx context.Context, j *job, answer sink.Result, blocked map[string]bool) {
+func (q *queue) conclude(ctx context.Context, j *job, answer sink.Result, blocked map[string]bool) {
 	failed := j.item.Errors + 1
 	r := store.Result{Reason: answer.Code, Detail: answer.Detail}
 	if r.Reason == "" {
@@ -365,26 +365,26 @@ func (l *lane) conclude(ctx context.Context, j *job, answer sink.Result, blocked
 	case answer.Outcome == sink.Delivered:
 		r = store.Result{Outcome: store.Sent}
 	case answer.Outcome == sink.Retry && ctx.Err() != nil:
-		l.untried(j, gateClosed, 0, blocked)
+		q.untried(j, gateClosed, 0, blocked)
 		return
 	case answer.Outcome == sink.Retry && answer.Local:
 		// No attempt, and no fault of the target's. The breaker counts it all the same: it leaves the target alone for a while.
-		l.mu.Lock()
-		l.failure = r
-		l.mu.Unlock()
-		l.untried(j, busy, breakerRests, blocked)
+		q.mu.Lock()
+		q.failure = r
+		q.mu.Unlock()
+		q.untried(j, busy, breakerRests, blocked)
 		return
 	case answer.Outcome == sink.Unknown && ctx.Err() != nil:
 		// We cut it off: tried, and no reason to give it up.
 		r.Outcome = store.Pending
 	case answer.Outcome == sink.Permanent:
 		r.Outcome = store.Failed
-	case l.policy.Exhausted(failed):
+	case q.policy.Exhausted(failed):
 		r.Outcome = store.Failed
 		r.Detail = fmt.Sprintf("%s (given up after %d attempts)", r.Detail, failed)
 	default:
 		r.Outcome = store.Pending
-		r.Delay = max(answer.After, l.policy.Delay(failed))
+		r.Delay = max(answer.After, q.policy.Delay(failed))
 	}
 	if answer.Outcome == sink.Unknown && r.Outcome != store.Sent {
 		r.Detail = "outcome unknown: " + r.Detail
@@ -392,79 +392,79 @@ func (l *lane) conclude(ctx context.Context, j *job, answer sink.Result, blocked
 	if r.Outcome == store.Pending {
 		blocked[j.key()] = j.key() != ""
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if answer.Gone {
-		l.gone = r.Detail
+		q.gone = r.Detail
 	}
 	if r.Outcome != store.Sent {
-		l.failure = r
+		q.failure = r
 	}
-	l.end(j, r)
+	q.end(j, r)
 }
 
-func (l *lane) untriedAll(jobs []*job, reason string, delay time.Duration, blocked map[string]bool) {
+func (q *queue) untriedAll(jobs []*job, reason string, delay time.Duration, blocked map[string]bool) {
 	for _, j := range jobs {
-		if l.ordered && blocked[j.key()] {
-			l.untried(j, behindKey, 0, blocked)
+		if q.ordered && blocked[j.key()] {
+			q.untried(j, behindKey, 0, blocked)
 		} else {
-			l.untried(j, reason, delay, blocked)
+			q.untried(j, reason, delay, blocked)
 		}
 	}
 }
 
 // untried: the job was not sent, and is pending.
-func (l *lane) untried(j *job, reason string, delay time.Duration, blocked map[string]bool) {
+func (q *queue) untried(j *job, reason string, delay time.Duration, blocked map[string]bool) {
 	blocked[j.key()] = j.key() != ""
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	// What is pending in the database stays so as it is. A replay that the breaker holds back would be due again at once.
 	held := reason == behindKey || reason == breakerOpen && j.item.Replay
 	if (!j.item.Fresh || j.staged) && !held {
 		j.result = &store.Result{}
 		return
 	}
-	l.end(j, store.Result{Outcome: store.Pending, Reason: reason, Delay: delay, Behind: reason == behindKey})
+	q.end(j, store.Result{Outcome: store.Pending, Reason: reason, Delay: delay, Behind: reason == behindKey})
 }
 
 // end records what came of the job. The caller holds mu.
-func (l *lane) end(j *job, r store.Result) {
-	r.Route, r.Seq, r.Fresh = l.route.ID, j.item.Seq, j.item.Fresh && !j.staged
-	if l.ordered {
+func (q *queue) end(j *job, r store.Result) {
+	r.Route, r.Seq, r.Fresh = q.route.ID, j.item.Seq, j.item.Fresh && !j.staged
+	if q.ordered {
 		wasWaiting, waits := !r.Fresh, r.Outcome == store.Pending
 		switch {
 		case waits && !wasWaiting:
-			l.waiting.add(j.key(), 1)
+			q.waiting.add(j.key(), 1)
 		case !waits && wasWaiting:
-			l.waiting.remove(j.key())
+			q.waiting.remove(j.key())
 		}
 	}
 	j.result = &r
-	l.ended = append(l.ended, r)
+	q.ended = append(q.ended, r)
 }
 
 // stage makes a fresh job pending without trying it. The caller holds mu.
-func (l *lane) stage(j *job, reason string, delay time.Duration) {
-	behind := l.ordered && l.waiting.has(j.key())
-	if l.ordered {
-		l.waiting.add(j.key(), 1)
+func (q *queue) stage(j *job, reason string, delay time.Duration) {
+	behind := q.ordered && q.waiting.has(j.key())
+	if q.ordered {
+		q.waiting.add(j.key(), 1)
 	}
 	j.staged = true
 	j.result = &store.Result{
-		Route: l.route.ID, Seq: j.item.Seq, Fresh: true, Outcome: store.Pending, Reason: reason, Delay: delay, Behind: behind,
+		Route: q.route.ID, Seq: j.item.Seq, Fresh: true, Outcome: store.Pending, Reason: reason, Delay: delay, Behind: behind,
 	}
 }
 
 // handOver returns what has ended, and stages what has not: the page goes on without it.
-func (l *lane) handOver() []store.Result {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	ended := l.ended
-	l.ended = nil
-	if l.running > 0 {
-		for _, j := range l.jobs {
+func (q *queue) handOver() []store.Result {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	ended := q.ended
+	q.ended = nil
+	if q.running > 0 {
+		for _, j := range q.jobs {
 			if j.result == nil && j.item.Fresh && !j.staged {
-				l.stage(j, busy, 0)
+				q.stage(j, busy, 0)
 				ended = append(ended, *j.result)
 			}
 		}
