@@ -22,59 +22,26 @@ func Is(err error, code string) bool {
 	return errors.As(err, &refused) && refused.Code == code
 }
 
-// Cursor is a worker's cursor, under a lease from Claim to Release.
+// Cursor is a worker's cursor of the log, under a lease from Claim to Release.
 type Cursor struct {
-	db     Querier
-	worker string
-	owner  string
-	lease  time.Duration
-	epoch  int64
-	held   bool // the lease, as far as this process knows
-
+	lease
 	settles int64  // by this cursor and those who had it before
 	settled string // place of the page that was settled last
 }
 
 // NewCursor returns the cursor of a worker, not claimed yet. owner is a name for one instance
 // of one process.
-func NewCursor(db Querier, worker, owner string, lease time.Duration) *Cursor {
-	return &Cursor{db: db, worker: worker, owner: owner, lease: lease}
-}
-
-// Name is that of the worker.
-func (c *Cursor) Name() string { return c.worker }
-
-// Epoch is that of the lease; it rises with every claim.
-func (c *Cursor) Epoch() int64 { return c.epoch }
-
-// Lease is how long the lease runs from a claim or a beat.
-func (c *Cursor) Lease() time.Duration { return c.lease }
-
-// Claim is the answer to a claim.
-type Claim struct {
-	Status string // claimed, closed, held or busy
-	Detail string // closed: the gate. held: why. busy: who has it
+func NewCursor(db Querier, worker, owner string, lasts time.Duration) *Cursor {
+	return &Cursor{lease: lease{db: db, worker: worker, source: "outbox", owner: owner, lasts: lasts}}
 }
 
 // Claim calls tidemark.claim.
 func (c *Cursor) Claim(ctx context.Context) (Claim, error) {
-	var got Claim
-	var detail *string
-	var epoch, settles *int64
-	c.held = false
-	err := c.db.QueryRow(ctx, `select status, detail, epoch, settles from tidemark.claim($1, $2, $3::float8 * interval '1 second')`,
-		c.worker, c.owner, c.lease.Seconds()).Scan(&got.Status, &detail, &epoch, &settles)
-	if err != nil {
-		return Claim{}, err
-	}
-	if detail != nil {
-		got.Detail = *detail
-	}
+	got, err := c.lease.Claim(ctx)
 	if got.Status == "claimed" {
-		c.epoch, c.settles = *epoch, *settles
-		c.held, c.settled = true, ""
+		c.settles, c.settled = got.settles, ""
 	}
-	return got, nil
+	return got, err
 }
 
 // Beat calls tidemark.beat: it renews the lease. gate is the one that is closed, empty
@@ -82,35 +49,11 @@ func (c *Cursor) Claim(ctx context.Context) (Claim, error) {
 func (c *Cursor) Beat(ctx context.Context) (gate string, live []int32, shut []string, err error) {
 	var closed *string
 	err = c.db.QueryRow(ctx, `select gate, live_routes, closed_domains from tidemark.beat($1, $2, $3::float8 * interval '1 second')`,
-		c.worker, c.epoch, c.lease.Seconds()).Scan(&closed, &live, &shut)
+		c.worker, c.epoch, c.lasts.Seconds()).Scan(&closed, &live, &shut)
 	if closed != nil {
 		gate = *closed
 	}
 	return gate, live, shut, err
-}
-
-// Release calls tidemark.release.
-func (c *Cursor) Release(ctx context.Context) error {
-	return again(ctx, func() error {
-		_, err := c.db.Exec(ctx, `select tidemark.release($1, $2)`, c.worker, c.epoch)
-		return err
-	})
-}
-
-// again retries up to five times: nothing else retries a release, and several idle connections may be broken without
-// having reported it.
-func again(ctx context.Context, do func() error) (err error) {
-	for range 5 {
-		if err = do(); err == nil || ctx.Err() != nil {
-			break
-		}
-	}
-	return err
-}
-
-// Sleeper names the cursor for a poll that asks for many at once.
-func (c *Cursor) Sleeper(epoch int64) Sleeper {
-	return Sleeper{Worker: c.worker, Source: "outbox", Epoch: epoch}
 }
 
 // Conflict reports, by tidemark.worker_finding, that this instance was fenced.

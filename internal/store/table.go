@@ -21,49 +21,13 @@ type Pool interface {
 // Table is a worker's cursor of one shard of a source that is a table, under a lease from
 // Claim to Release.
 type Table struct {
-	db     Pool
-	worker string
-	source string
-	shard  int
-	owner  string
-	lease  time.Duration
-	epoch  int64
+	lease
+	pool Pool
 }
 
 // NewTable returns the cursor, not claimed yet.
-func NewTable(db Pool, worker, source string, shard int, owner string, lease time.Duration) *Table {
-	return &Table{db: db, worker: worker, source: source, shard: shard, owner: owner, lease: lease}
-}
-
-// Lease is how long the lease runs from a claim or a pass.
-func (t *Table) Lease() time.Duration { return t.lease }
-
-// Epoch is that of the lease; it rises with every claim.
-func (t *Table) Epoch() int64 { return t.epoch }
-
-// Sleeper names the cursor for a poll that asks for many at once.
-func (t *Table) Sleeper(epoch int64) Sleeper {
-	return Sleeper{Worker: t.worker, Source: t.source, Shard: t.shard, Epoch: epoch}
-}
-
-// Claim calls tidemark.claim.
-func (t *Table) Claim(ctx context.Context) (Claim, error) {
-	var got Claim
-	var epoch *int64
-	err := t.db.QueryRow(ctx, `select status, coalesce(detail, ''), epoch from tidemark.claim($1, $2, $3::float8 * interval '1 second', $4, $5)`,
-		t.worker, t.owner, t.lease.Seconds(), t.source, t.shard).Scan(&got.Status, &got.Detail, &epoch)
-	if err == nil && epoch != nil {
-		t.epoch = *epoch
-	}
-	return got, err
-}
-
-// Release calls tidemark.release.
-func (t *Table) Release(ctx context.Context) error {
-	return again(ctx, func() error {
-		_, err := t.db.Exec(ctx, `select tidemark.release($1, $2, $3, $4)`, t.worker, t.epoch, t.source, t.shard)
-		return err
-	})
+func NewTable(db Pool, worker, source string, shard int, owner string, lasts time.Duration) *Table {
+	return &Table{lease: lease{db: db, worker: worker, source: source, shard: shard, owner: owner, lasts: lasts}, pool: db}
 }
 
 // Conflict reports, by tidemark.worker_finding, that this instance was fenced.
@@ -86,7 +50,7 @@ func (t *Table) Pass(ctx context.Context, timeout time.Duration) (Pass, error) {
 	var summary []byte
 	err := within(ctx, t.db, timeout, &summary,
 		`select tidemark.source_pass($1, $2, $3, $4, lease => $5::float8 * interval '1 second')`,
-		t.worker, t.source, t.shard, t.epoch, t.lease.Seconds())
+		t.worker, t.source, t.shard, t.epoch, t.lasts.Seconds())
 	if err != nil {
 		return Pass{}, err
 	}
@@ -133,7 +97,7 @@ type Handle func(ctx context.Context, tx pgx.Tx, rows []Row) (failed []FailedRow
 // Apply is a pass whose rows go to a function of this program: what that writes in the
 // transaction commits with the cursor.
 func (t *Table) Apply(ctx context.Context, rows int, handle Handle) (pass Pass, err error) {
-	err = pgx.BeginTxFunc(ctx, t.db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, t.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		began := time.Now()
 		var plan, read, refused, detail *string
 		var ids, items []string
@@ -142,7 +106,7 @@ func (t *Table) Apply(ctx context.Context, rows int, handle Handle) (pass Pass, 
 		// An array of rows: what nests deeper than this program can decode is for the handler to refuse, not for the page.
 		err := tx.QueryRow(ctx, `select status, detail, plan, read, ids, times, items, refused::text, splits
 			from tidemark.source_open($1, $2, $3, $4, $5, $6::float8 * interval '1 second')`,
-			t.worker, t.source, t.shard, t.epoch, orNull(rows), t.lease.Seconds()).
+			t.worker, t.source, t.shard, t.epoch, orNull(rows), t.lasts.Seconds()).
 			Scan(&pass.Status, &detail, &plan, &read, &ids, &times, &items, &refused, &splits)
 		if err != nil {
 			return err
