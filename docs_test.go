@@ -83,3 +83,29 @@ func TestDocsNameWhatThereIs(t *testing.T) {
 		}
 	}
 }
+
+var walked = regexp.MustCompile("`([\\w/.-]+\\.(?:go|sql))` ((?:`\\w+`(?:, )?)+)")
+
+// The walks of docs/architecture.md name functions that are in the files beside which they stand.
+func TestWalks(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	walks := walked.FindAllStringSubmatch(string(page), -1)
+	if len(walks) < 40 {
+		t.Fatalf("%d steps", len(walks))
+	}
+	for _, step := range walks {
+		text, err := os.ReadFile(step[1])
+		if err != nil {
+			t.Error(err)
+		}
+		for _, name := range quoted.FindAllStringSubmatch(step[2], -1) {
+			if !regexp.MustCompile(`(?m)^(?:func (?:\(.*\) )?|create or replace (?:function|view) tidemark\.)` + name[1] + `\b`).Match(text) {
+				t.Errorf("%s has no %s", step[1], name[1])
+			}
+		}
+	}
+}
