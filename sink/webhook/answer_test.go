@@ -150,7 +150,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// What a target says is repeated to people, but for what is nobody's business.
+// The detail repeats the target's words, except for the payload and for secrets.
 func TestDetails(t *testing.T) {
 	t.Parallel()
 	const repeated = "400 Bad Request: (it repeats the payload)"
@@ -183,12 +183,12 @@ func TestDetails(t *testing.T) {
 	}
 }
 
-// The status decides. What follows is read for a moment and to a limit, and the connection is given up.
+// The result depends on the status. The sink reads the body for a second and up to a limit, then drops the connection.
 func TestLongAnswers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		write func(w *bufio.Writer) bool // false when it has had enough
-		most  int                        // bytes that are taken, roughly
+		write func(w *bufio.Writer) bool // false: stop writing
+		most  int                        // bytes that the sink reads, roughly
 	}{
 		"large": {func(w *bufio.Writer) bool {
 			_, err := w.WriteString(strings.Repeat("x", 1<<16))

@@ -25,7 +25,7 @@ import (
 	"github.com/tidemarkhq/tidemark/sink/webhook"
 )
 
-// listen hands each connection to serve, and closes it after that.
+// listen passes each connection to serve and closes it afterwards.
 func listen(t testing.TB, serve func(c net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -51,14 +51,14 @@ func listen(t testing.TB, serve func(c net.Conn)) string {
 	return "http://" + l.Addr().String()
 }
 
-// readRequest reads all of it that comes.
+// readRequest reads a request.
 func readRequest(c net.Conn) {
 	if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 		_, _ = io.Copy(io.Discard, r.Body)
 	}
 }
 
-// reset makes the end of a connection an error for the other side.
+// reset makes the close of a connection an error for the other side.
 func reset(c net.Conn) {
 	_ = c.(*net.TCPConn).SetLinger(0)
 	c.Close()
@@ -98,7 +98,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// A server that is none sends the request back, or something that quotes it.
+// A server that is not HTTP echoes the request, or text that quotes it.
 func TestEcho(t *testing.T) {
 	t.Parallel()
 	d := paid()
@@ -125,18 +125,18 @@ func TestEcho(t *testing.T) {
 			}
 			for _, text := range []string{"topsecret", "sesame", "47110815"} {
 				if strings.Contains(got.Detail, text) {
-					t.Errorf("%s is told: %s", text, got.Detail)
+					t.Errorf("the detail repeats %s: %s", text, got.Detail)
 				}
 			}
 		})
 	}
 }
 
-// A part of the request left, and nothing came back.
+// A part of the request was sent, and no answer came back.
 func TestResetWithinTheRequest(t *testing.T) {
 	t.Parallel()
 	d := paid()
-	d.Event.Payload = json.RawMessage(`"` + strings.Repeat("x", 64<<20) + `"`) // more than the system holds back
+	d.Event.Payload = json.RawMessage(`"` + strings.Repeat("x", 64<<20) + `"`) // more than the system buffers
 	s := open(t, webhook.Options{URL: listen(t, func(c net.Conn) {
 		_, _ = io.ReadFull(c, make([]byte, 1<<20))
 		reset(c)
@@ -179,7 +179,7 @@ func TestCanceled(t *testing.T) {
 	<-gone
 }
 
-// A request that waits for a connection has not left.
+// A request that waits for a connection has not been sent.
 func TestTimeoutBeforeAConnection(t *testing.T) {
 	t.Parallel()
 	arrived, release := make(chan struct{}), make(chan struct{})
@@ -198,10 +198,10 @@ func TestTimeoutBeforeAConnection(t *testing.T) {
 	check(t, <-first, sink.Result{Outcome: sink.Delivered})
 }
 
-// A request that is given up half-way never arrives whole, however long the target goes on reading.
+// A request that is given up half-way never arrives completely, however long the target goes on reading.
 func TestNothingIsSentAfterwards(t *testing.T) {
 	t.Parallel()
-	const size = 64 << 20 // more than the system holds back
+	const size = 64 << 20 // more than the system buffers
 	ctx, cancel := context.WithCancel(t.Context())
 	release, read := make(chan struct{}), make(chan int64, 1)
 	address := listen(t, func(c net.Conn) {
@@ -216,19 +216,19 @@ func TestNothingIsSentAfterwards(t *testing.T) {
 	s := open(t, webhook.Options{URL: address, Format: sink.CloudEventsBinary})
 	got := s.Deliver(ctx, []sink.Delivery{d})[0]
 	check(t, got, sink.Result{Outcome: sink.Unknown, Code: "canceled", Detail: "no answer before the sender was stopped"})
-	clear(d.Event.Payload) // nobody reads it any more: the race detector would tell
+	clear(d.Event.Payload) // the race detector fails the test if the payload is still read
 	close(release)
 	if n := <-read; n >= size {
 		t.Errorf("%d bytes arrived", n)
 	}
 }
 
-// A server closes connections that have been idle: what is sent then goes through another one.
+// A server closes idle connections: the next request uses another one.
 func TestIdleConnectionsThatWereClosed(t *testing.T) {
 	t.Parallel()
 	s := open(t, webhook.Options{URL: listen(t, func(c net.Conn) {
 		readRequest(c)
-		_, _ = io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n") // says nothing of closing
+		_, _ = io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n") // without announcing the close
 	})})
 	for range 20 {
 		got := deliver(t, s, paid())
@@ -301,8 +301,8 @@ func TestTLS(t *testing.T) {
 			t.Cleanup(func() { _ = s.Close() })
 			got := deliver(t, s, paid())
 			if test.outcome == sink.Unknown {
-				// With TLS 1.3 a client is refused after its handshake, when the request may have left; and
-				// what is noticed first, the alert or the end of the connection, is chance.
+				// With TLS 1.3 the server refuses a client after its handshake, when the request may have been sent. Whether
+				// the sink sees the alert or the end of the connection first is chance.
 				if got.Outcome == sink.Delivered || got.Outcome == sink.Permanent || got.Code != "tls" && got.Code != "reset" {
 					t.Errorf("got %+v", got)
 				}
@@ -317,7 +317,7 @@ func TestTLS(t *testing.T) {
 
 func clientCertificate(t *testing.T) (certificate, key string) {
 	t.Helper()
-	s := httptest.NewTLSServer(nil) // has one at hand
+	s := httptest.NewTLSServer(nil) // for its certificate
 	s.Close()
 	pair := s.TLS.Certificates[0]
 	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
@@ -340,7 +340,7 @@ func TestEventThatGoesInNoEnvelope(t *testing.T) {
 	check(t, deliver(t, s, sink.Delivery{}), sink.Result{Outcome: sink.Permanent, Code: "invalid", Detail: "event has no id"})
 }
 
-// After Close no connection is left, whatever was under way.
+// Close leaves no connection, whatever is under way.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{}, 2)
@@ -365,8 +365,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// What cannot be brought about from outside at will: a connection found closed when the request was about to
-// be written, so that the transport dialed again, after it had read the body.
+// TestFailed tests a case that a server cannot cause reliably: the transport reads the body, finds its connection
+// closed, and dials again.
 func TestFailed(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
@@ -397,7 +397,7 @@ func TestFailed(t *testing.T) {
 	}
 }
 
-// A body can be read again from its beginning, and not at all when it was given up.
+// A body can be read again from its beginning, but not after it was given up.
 func TestBody(t *testing.T) {
 	t.Parallel()
 	again, end := webhook.NewBody([]byte("text"))

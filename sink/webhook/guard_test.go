@@ -15,7 +15,7 @@ import (
 	"github.com/tidemarkhq/tidemark/sink/webhook"
 )
 
-// None of these may be called, however it is written and whatever a name stands for.
+// The sink calls none of these addresses, in whatever notation, and no name that resolves to one.
 func TestAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	for host, refused := range map[string]string{
@@ -27,8 +27,8 @@ func TestAddressesAreRefused(t *testing.T) {
 		"192.168.1.1":                "192.168.1.1",
 		"100.64.0.1":                 "100.64.0.1",
 		"169.254.169.254":            "169.254.169.254", // metadata of most clouds
-		"192.0.0.192":                "192.0.0.192",     // and of another one
-		"100.100.100.200":            "100.100.100.200", // and of a third
+		"192.0.0.192":                "192.0.0.192",     // metadata of another cloud
+		"100.100.100.200":            "100.100.100.200", // metadata of a third one
 		"168.63.129.16":              "168.63.129.16",   // a cloud's host service, at a public address
 		"198.18.0.1":                 "198.18.0.1",
 		"224.0.0.1":                  "224.0.0.1",
@@ -76,7 +76,7 @@ func TestNamesOfRefusedAddresses(t *testing.T) {
 			t.Errorf("%s: %+v", host, got)
 		}
 	}
-	// As this machine has them: some resolvers take a number for 127.0.0.1, and some for no name.
+	// With this machine's resolver: some resolve a number to 127.0.0.1, others refuse it.
 	for host, codes := range map[string]string{"localhost": "address_refused", "2130706433": "address_refused dns", "0177.0.0.1": "address_refused dns"} {
 		s, err := webhook.New(webhook.Options{URL: "https://" + host + "/", Secrets: []string{secret}})
 		if err != nil {
@@ -88,7 +88,7 @@ func TestNamesOfRefusedAddresses(t *testing.T) {
 	}
 }
 
-// A name may stand for another address by the time of the call: what was allowed before says nothing.
+// A name may resolve to another address at the time of the call: the guard checks that address.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	called := false
@@ -113,7 +113,7 @@ func TestRebinding(t *testing.T) {
 		Outcome: sink.Retry, Code: "address_refused", Detail: "127.0.0.2 is in no network of allow, and http:// is for these only",
 	})
 	if called {
-		t.Error("the address was called")
+		t.Error("the sink called the address")
 	}
 }
 
@@ -140,7 +140,7 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-// As the system has resolved and written it.
+// The guard gets the address in the notation of the system.
 func TestAllowKnowsEveryForm(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ allow, address, refused string }{
@@ -162,12 +162,12 @@ func TestAllowKnowsEveryForm(t *testing.T) {
 	}
 }
 
-// Also if the network allowed is another one, so that the port is first known to be wrong at the call.
+// The guard also checks the port if some network is allowed, when New cannot refuse it yet.
 func TestPorts(t *testing.T) {
 	t.Parallel()
 	for port, want := range map[int]string{
 		8443: "port 8443 of 203.0.113.7 is not 80, 443 or in ports, and 203.0.113.7 is in no network of allow",
-		8444: "203.0.113.7 is not public, and in no network of allow", // the next question
+		8444: "203.0.113.7 is not public, and in no network of allow", // the port is allowed; the address is not
 		80:   "203.0.113.7 is not public, and in no network of allow",
 		443:  "203.0.113.7 is not public, and in no network of allow",
 	} {
@@ -185,7 +185,7 @@ func pemOf(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// resolver answers every question with these addresses.
+// resolver resolves every name to these addresses.
 func resolver(addresses ...string) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
@@ -201,7 +201,7 @@ func resolver(addresses ...string) *net.Resolver {
 	}}
 }
 
-// answerQuestion speaks DNS as it is spoken over TCP: a length, then the message.
+// answerQuestion answers one DNS query over TCP: a length, then the message.
 func answerQuestion(c net.Conn, addresses []string) bool {
 	buffer := make([]byte, 1024)
 	n, err := c.Read(buffer)

@@ -18,7 +18,7 @@ import (
 	"github.com/tidemarkhq/tidemark/sink/webhook"
 )
 
-// Each secret verifies what is signed with it, in its place, and with nothing changed.
+// Each secret verifies the signature at its position, and only for the unchanged request.
 func TestSignatures(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -70,13 +70,13 @@ func TestSignatures(t *testing.T) {
 				t.Fatalf("signature %d: %v", i, err)
 			}
 			if reader.VerifyIgnoringTimestamp(append(body, ' '), h) == nil {
-				t.Fatal("another body is verified too")
+				t.Fatal("another body verifies too")
 			}
 		}
 	})
 }
 
-// The example of the specification.
+// The example in the specification.
 func TestSignatureOfTheSpecification(t *testing.T) {
 	t.Parallel()
 	body := `{"test": 2432232314}`
@@ -86,7 +86,7 @@ func TestSignatureOfTheSpecification(t *testing.T) {
 	}
 }
 
-// During a change of secrets the holder of either verifies, with the time at which it was sent.
+// During a change of secrets, a receiver with either secret verifies the request and its timestamp.
 func TestRequestsAreSigned(t *testing.T) {
 	t.Parallel()
 	problems := make(chan error, 2)
@@ -119,7 +119,7 @@ func TestUnsigned(t *testing.T) {
 	}
 }
 
-// Signers are shared, what they sign with is not.
+// Concurrent requests share a signer, but not its memory.
 func TestSignaturesOfManyAtOnce(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -146,6 +146,6 @@ func TestSignaturesOfManyAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if bad > 0 {
-		t.Errorf("%d requests are signed wrongly", bad)
+		t.Errorf("%d requests have a wrong signature", bad)
 	}
 }

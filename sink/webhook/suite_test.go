@@ -18,7 +18,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// hook is a server that the suite tells how to behave.
+// hook is a server whose behaviour the suite sets.
 type hook struct {
 	mu      sync.Mutex
 	arrived []tidemarktest.Arrival
@@ -140,7 +140,7 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// authority writes the certificate of a test server where the sink can read it.
+// authority writes the certificate of a test server to a file for the sink.
 func authority(t testing.TB, s *httptest.Server) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "ca.pem")

@@ -20,10 +20,10 @@ import (
 
 const clientSecret = "hunter2/hunter2 ü"
 
-// issuer is a token endpoint: its tokens are t1, t2, … for an hour.
+// issuer is a token endpoint. It issues t1, t2, … for an hour each.
 type issuer struct {
 	mu      sync.Mutex
-	asked   []string // what each request said
+	asked   []string // the body of each request
 	expires string
 	answer  func(w http.ResponseWriter) // instead of a token
 }
@@ -63,7 +63,7 @@ func tokens(t *testing.T, o webhook.TokenOptions) *webhook.Tokens {
 	return made
 }
 
-// guarded is a target that takes requests with one of the tokens only, and what came.
+// guarded starts a target that accepts only requests with one of the tokens, and records all tokens that it sees.
 func guarded(t *testing.T, good ...string) (url string, seen func() []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -89,7 +89,7 @@ func authorized(t *testing.T, url string, from *webhook.Tokens) *webhook.Sink {
 	return open(t, webhook.Options{URL: url, Tokens: map[string]*webhook.Tokens{"authorization": from}})
 }
 
-// A token is got once, and used until shortly before it expires; sinks share it.
+// A token is fetched once, shared by sinks, and used until shortly before it expires.
 func TestTokenIsKept(t *testing.T) {
 	t.Parallel()
 	i, o := newIssuer(t)
@@ -127,7 +127,7 @@ func TestTokenByPost(t *testing.T) {
 	}
 }
 
-// Many who need a token at once ask for one.
+// Concurrent deliveries fetch one token together.
 func TestTokenIsGotOnce(t *testing.T) {
 	t.Parallel()
 	i, o := newIssuer(t)
@@ -146,7 +146,7 @@ func TestTokenIsGotOnce(t *testing.T) {
 	}
 }
 
-// A 401 has a new token got, once for each delivery; what comes then is what comes of it, and shows no token.
+// After a 401 the sink fetches a new token, once for each delivery. The second answer decides, and the detail shows no token.
 func TestTokenIsRefused(t *testing.T) {
 	t.Parallel()
 	_, o := newIssuer(t)
@@ -158,8 +158,8 @@ func TestTokenIsRefused(t *testing.T) {
 	}
 }
 
-// A target that refuses fresh tokens too costs a request for each event, and one token a minute; another target that shares the
-// tokens gets its new one.
+// A target that also refuses fresh tokens costs one request for each event and one token a minute. Another target that
+// shares the tokens still gets a new one.
 func TestTokenIsAlwaysRefused(t *testing.T) {
 	t.Parallel()
 	i, o := newIssuer(t)
@@ -189,7 +189,7 @@ func TestTokenIsAlwaysRefused(t *testing.T) {
 	want(9, 4)
 }
 
-// Without a token nothing is sent, and what is said of it shows no secret.
+// Without a token nothing is sent, and the detail shows no secret.
 func TestNoToken(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -225,13 +225,13 @@ func TestNoToken(t *testing.T) {
 			host := strings.TrimSuffix(strings.TrimPrefix(o.URL, "http://"), "/token")
 			check(t, deliver(t, authorized(t, url, tokens(t, o)), paid()), sink.Result{Outcome: sink.Retry, Code: "token", Detail: "no token from " + host + c.want})
 			if len(seen()) != 0 {
-				t.Errorf("sent all the same: %v", seen())
+				t.Errorf("a request was sent: %v", seen())
 			}
 		})
 	}
 }
 
-// The endpoint is guarded as targets are: addresses, ports, no plain http to the public.
+// The token endpoint has the same guard as targets: addresses, ports, no plain http to public addresses.
 func TestTokenEndpointIsGuarded(t *testing.T) {
 	t.Parallel()
 	_, o := newIssuer(t)
@@ -257,11 +257,11 @@ func TestTokenEndpointIsGuarded(t *testing.T) {
 		}
 	}
 	if _, err := webhook.NewTokens(webhook.TokenOptions{URL: "https://login.test"}); err == nil {
-		t.Error("no credentials are fine")
+		t.Error("NewTokens accepts missing credentials")
 	}
 }
 
-// A stop ends the wait for a token, also for the token that another delivery waits for.
+// A stop ends the wait for a token, also if another delivery fetches it.
 func TestTokenIsGivenUp(t *testing.T) {
 	t.Parallel()
 	asked, release := make(chan struct{}, 2), make(chan struct{})
@@ -286,7 +286,7 @@ func TestTokenIsGivenUp(t *testing.T) {
 	}
 }
 
-// FuzzHeaders: no header breaks a request, and no error repeats a value.
+// FuzzHeaders checks that no header breaks a request and that no error repeats a value.
 func FuzzHeaders(f *testing.F) {
 	for name, value := range map[string]string{
 		"X-A": "b", "authorization": "Bearer hunter2", "X\r\nY": "z", "": "", "Host": "x", "X-B": "a\r\nEvil: 1", "X-C": "\x00", "X-D": "ünï", "ce-id": "1",

@@ -45,7 +45,7 @@ func paid() sink.Delivery {
 	}
 }
 
-// server answers with handler until the test ends.
+// server starts a server that runs until the test ends.
 func server(t testing.TB, handler http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handler)
@@ -71,7 +71,7 @@ func open(t testing.TB, o webhook.Options) *webhook.Sink {
 	return s
 }
 
-// deliver sends one event, with a time that no test should need.
+// deliver sends one event, with a timeout that no test should reach.
 func deliver(t testing.TB, s *webhook.Sink, d sink.Delivery) sink.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -135,12 +135,12 @@ func TestRequest(t *testing.T) {
 	r = <-requests
 	for _, name := range []string{"Traceparent", "Ce-Traceparent", "Tidemark-Replay", "Ce-Replay"} {
 		if r.Header.Get(name) != "" {
-			t.Errorf("%s is there", name)
+			t.Errorf("the request has %s", name)
 		}
 	}
 }
 
-// No name that an event or a route has can break a request.
+// No name of an event or a route can break a request.
 func TestOddNames(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 1)
@@ -180,7 +180,7 @@ func TestUserAgentCanBeAnother(t *testing.T) {
 	}
 }
 
-// One connection serves one request after the other, also when answers have bodies.
+// One connection serves one request after the other, even if the answers have bodies.
 func TestConnectionsAreKept(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -233,7 +233,7 @@ func TestMaxConns(t *testing.T) {
 	}
 }
 
-// A longer batch than Limits allows is sent one after the other.
+// Deliver sends the events of a batch longer than Limits allows one after the other.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	var ids []string
@@ -288,7 +288,7 @@ func BenchmarkDeliver(b *testing.B) {
 			}
 		})
 	})
-	// What the standard library takes for a request that is neither encoded nor signed.
+	// The cost of a request of the standard library, without encoding and signing.
 	b.Run("client", func(b *testing.B) {
 		transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}
 		defer transport.CloseIdleConnections()
