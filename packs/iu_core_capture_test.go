@@ -13,7 +13,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// unitTables are those that S1 names, as an application may have them.
+// unitTables creates the tables that the source document names, as an application may have them.
 const unitTables = `
 create table public.unit_version (id uuid primary key, unit_id text not null, body text);
 create table public.iu_sql_link (link_id integer primary key, unit_id text not null, linked_table text, linked_ref text)`
@@ -52,8 +52,8 @@ func TestIUCoreWithoutItsTables(t *testing.T) {
 	wantLines(t, test, `select status || ' ' || detail from tidemark.verify() where "check" = 'captures'`, "ok ")
 }
 
-// Requirement PK1, RO2: nothing is captured before somebody has attached, enabled and gone live; then each change
-// is an event of the type that S1 names, and its way out is the pack's.
+// Requirements PK1 and RO2: nothing is captured before an operator has attached, enabled and gone live. Then each change
+// is an event of the type that the source document names, and the pack's routes deliver it.
 func TestIUCoreCaptures(t *testing.T) {
 	t.Parallel()
 	test := tidemarktest.NewDB(t)
@@ -140,7 +140,7 @@ func TestIUCoreContracts(t *testing.T) {
 		"route iu_sql_link_update fail the schema of iu/sql_link_changed does not name note: they are in the events all the same")
 }
 
-// The functions of S1, where the application has them: what they know besides the ids is left out.
+// The application's functions that the source document names emit only ids.
 func TestIUCoreFunctions(t *testing.T) {
 	t.Parallel()
 	test := tidemarktest.NewDB(t)

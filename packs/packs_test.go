@@ -44,7 +44,8 @@ func install(t *testing.T, test *tidemarktest.DB, name string) *store.DB {
 	return store.New(test.Pool)
 }
 
-// Requirement PK1, RO9: the vocabulary of S1 with a type for captured inserts, and routes that are off and in dry run.
+// Requirements PK1 and RO9: the source document's vocabulary, a type for captured inserts, and routes that are off and in
+// dry run.
 func TestIUCore(t *testing.T) {
 	t.Parallel()
 	db := installIUCore(t, tidemarktest.NewDB(t))

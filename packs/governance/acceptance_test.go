@@ -20,9 +20,9 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// The acceptance tests of S2 39.10. Requirement PK3.
+// These are the acceptance tests of the source document. Requirement PK3.
 
-// inventory is how many rows birth_registry had when S2 was written.
+// inventory is how many rows birth_registry had when the source document was written.
 const inventory = 1_037_724
 
 // build makes the command, once.
@@ -278,7 +278,7 @@ func TestAcceptanceHeartbeat(t *testing.T) {
 		select from tidemark.finding f where f.kind = 'cursor_silent_gap' and f.closed_at is null) from c`)
 }
 
-// 6. All of the inventory of S2, in pages of 5,000, and again without a change. Requirement CU13.
+// 6. The whole inventory, in pages of 5,000, and again without a change. Requirement CU13.
 func TestAcceptanceScale(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a million rows")

@@ -379,7 +379,7 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// What last_run_summary holds of a page. Source: S2 39.6.
+// The checkpoint of a page in last_run_summary.
 func TestCheckpoint(t *testing.T) {
 	t.Parallel()
 	g := newGovern(t)
@@ -440,7 +440,7 @@ func TestBatches(t *testing.T) {
 	g.want(true, `select batches_done = batches_total from governance.metrics`)
 }
 
-// What S2 39.7 has watched, in one row.
+// governance.metrics shows the figures to watch in one row.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	g := newGovern(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// The guards of S2 39.7 are on as installed.
+// The guards are on after the installation.
 func TestGuards(t *testing.T) {
 	t.Parallel()
 	test := tidemarktest.NewDB(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// oldOutbox is event_outbox as S0 (id uuid, created_at, no delivery state, mostly system/alert), S1 (emitted through an
-// immediate-idempotency index) and S4 (the columns of fn_iu_emit_event) tell of it.
+// oldOutbox is an event_outbox as the source documents describe it: id uuid, created_at, no delivery state, mostly
+// system/alert; an index for immediate idempotency; the columns of fn_iu_emit_event.
 const oldOutbox = `
 create table event_outbox (
 	id uuid primary key default gen_random_uuid(),
@@ -200,7 +200,7 @@ func TestSourceNames(t *testing.T) {
 	g.want("fresh", `select distinct status_hint from source_names.v_queue_health where source = 'heartbeat' and subject like 'gov_backfill%'`)
 	g.want("governance", `select string_agg(distinct coalesce(domain, 'none'), ' ') from source_names.v_queue_health where subject like 'gov%'`)
 
-	// A row that waits, as S2 39.2 has it.
+	// A row that waits.
 	g.exec(`alter table birth_registry alter entity_code drop not null;
 		insert into birth_registry (collection_name, canonical_address) values ('c', 'gov:c/1')`)
 	g.drain("gov_backfill_sweep")

@@ -8,7 +8,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// Rows of tables that failed: those that wait for another attempt, and those that nobody tries any more. Source: S4 3.3.
+// queue_health counts failed rows of tables: those that wait for another attempt, and those that became dead letters.
 func TestQueueHealthOfRows(t *testing.T) {
 	t.Parallel()
 	s := tail(t, tidemarktest.NewDB(t), "sequence", "")
@@ -40,7 +40,7 @@ func TestQueueHealthOfRows(t *testing.T) {
 	s.want(rows)
 }
 
-// The columns of S4 3.3: domain, last_seen_at, status_hint.
+// The columns that the source document asks for: domain, last_seen_at, status_hint.
 func TestQueueHealthOfS4(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))

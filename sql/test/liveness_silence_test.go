@@ -24,7 +24,7 @@ const (
 	openFindings = `select concat_ws(' ', f.kind, f.subject, f.severity, f.count) from tidemark.finding f where f.closed_at is null order by f.id`
 )
 
-// S4 §7: one setting that makes the check for silence inert, and takes nothing from anybody's own threshold.
+// One setting disables the check for silent executors, without a change to any executor's own threshold.
 func TestSilenceIsSwitchedOff(t *testing.T) {
 	t.Parallel()
 	s := open(t, tidemarktest.NewDB(t), "check")

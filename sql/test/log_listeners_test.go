@@ -12,7 +12,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// S4 §3.2: a listener of another program is woken by each emit and capture where the gate says so, and learns ids only.
+// With the gate open, each emit and capture wakes a listener of another program, which learns only ids.
 func TestListenersAreWoken(t *testing.T) {
 	t.Parallel()
 	s := captured(t, "orders", `create table orders (id int primary key, body text)`)

@@ -145,8 +145,8 @@ func TestSourceStormOfAHalvedPage(t *testing.T) {
 		"group_invalidation_storm 30 touches of about 100 groups at once, more than 0.2 of them")
 }
 
-// What a handler returned of the latest page that had rows stands until the next such page: passes without rows, and passes
-// that are held, do not wipe it out. Source: S2 39.6.
+// The checkpoint that a handler returned for a page stays until the next page that has rows: passes without rows and held
+// passes do not erase it.
 func TestSourceCheckpointLasts(t *testing.T) {
 	t.Parallel()
 	s := tail(t, tidemarktest.NewDB(t), "sequence", "")
