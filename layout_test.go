@@ -1,8 +1,13 @@
 package tidemark_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -110,5 +115,45 @@ func TestMigrationsOfTheLibrary(t *testing.T) {
 	files, err := fs.Glob(sql.Files, "migrations/*.sql")
 	if err != nil || len(files) != store.Migrations {
 		t.Errorf("%d files in sql/migrations: set store.Migrations to it (%v)", len(files), err)
+	}
+}
+
+// Only internal/store, the root package and migrate send SQL to the schema. Checkers, benchmarks and the demo write their own,
+// to see what the product did.
+func TestOnlyTheStoreSendsSQL(t *testing.T) {
+	t.Parallel()
+	senders := regexp.MustCompile(`^([^/]*\.go|(internal/(store|demo|trial|exampledb)|migrate|test|bench)/.*)$`)
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || senders.MatchString(path) {
+			return err
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			method, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok || !slices.Contains([]string{"Query", "QueryRow", "Exec", "Queue"}, method.Sel.Name) {
+				return true
+			}
+			for _, argument := range call.Args {
+				ast.Inspect(argument, func(n ast.Node) bool {
+					if text, ok := n.(*ast.BasicLit); ok && strings.Contains(text.Value, "tidemark.") {
+						t.Errorf("%s sends SQL to the schema: it belongs into internal/store", files.Position(call.Pos()))
+					}
+					return true
+				})
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -161,7 +161,7 @@ func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task) (resul
 		}
 		results = append(results, store.Result{Route: t.route.ID, Seq: t.item.Seq, Fresh: t.item.Fresh, Outcome: store.Sent})
 	}
-	if checkDeferred(ctx, all) != nil {
+	if store.CheckDeferred(ctx, all) != nil {
 		return nil, all.Rollback(ctx)
 	}
 	return results, all.Commit(ctx)
@@ -219,7 +219,7 @@ func (h *handling) alone(ctx context.Context, tx pgx.Tx, t task) (failure, err e
 		return nil, err
 	}
 	if failure = h.handle(ctx, savepoint, t); failure == nil {
-		failure = checkDeferred(ctx, savepoint)
+		failure = store.CheckDeferred(ctx, savepoint)
 	}
 	if failure == nil {
 		failure = savepoint.Commit(ctx)

@@ -106,7 +106,7 @@ func (r rowsRegistration) attempt(ctx context.Context, tx pgx.Tx, rows []Row) (f
 		return nil, err
 	}
 	if failure = r.call(ctx, savepoint, rows); failure == nil {
-		failure = checkDeferred(ctx, savepoint)
+		failure = store.CheckDeferred(ctx, savepoint)
 	}
 	if failure == nil {
 		failure = savepoint.Commit(ctx)
@@ -121,20 +121,6 @@ func (r rowsRegistration) attempt(ctx context.Context, tx pgx.Tx, rows []Row) (f
 		return nil, err
 	}
 	return failure, nil
-}
-
-// checkDeferred checks what is deferred to the commit: there it would fail with nobody to
-// tell for which row.
-func checkDeferred(ctx context.Context, tx pgx.Tx) error {
-	var deferred *string
-	if err := tx.QueryRow(ctx, `select tidemark.deferred_constraints()`).Scan(&deferred); err != nil || deferred == nil {
-		return err
-	}
-	if _, err := tx.Exec(ctx, "set constraints "+*deferred+" immediate"); err != nil {
-		return err
-	}
-	_, err := tx.Exec(ctx, "set constraints "+*deferred+" deferred")
-	return err
 }
 
 func (r rowsRegistration) call(ctx context.Context, tx pgx.Tx, rows []Row) (err error) {

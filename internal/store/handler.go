@@ -70,3 +70,17 @@ func RegisterRows(ctx context.Context, db Querier, worker, source string) ([]Sha
 		from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker where c.worker = $1 and c.source = $2 order by 1`, worker, source)
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Shard])
 }
+
+// CheckDeferred checks the constraints that wait for the commit: there they would fail for the whole page, and nothing would
+// tell for which event or row.
+func CheckDeferred(ctx context.Context, tx Querier) error {
+	var deferred *string
+	if err := tx.QueryRow(ctx, `select tidemark.deferred_constraints()`).Scan(&deferred); err != nil || deferred == nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "set constraints "+*deferred+" immediate"); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, "set constraints "+*deferred+" deferred")
+	return err
+}

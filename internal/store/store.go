@@ -18,8 +18,8 @@ import (
 
 // Querier is a *pgx.Conn, a *pgxpool.Pool or a pgx.Tx.
 type Querier interface {
+	tidemark.Querier
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 }
