@@ -3,11 +3,12 @@ create or replace view tidemark.cursor_lag as
 select c.worker, c.source, c.shard, g.gate,
        case when c.source = 'outbox' then greatest(s.last_seq - s.mark, 0) end as events,
        case when not t.unread then 0
-            when t.unread then greatest(floor(extract(epoch from clock_timestamp() - t.since)), 0)::bigint end as seconds,
+            when t.unread
+                 then greatest(floor(extract(epoch from clock_timestamp() - t.since)), 0)::bigint end as seconds,
        (select coalesce(sum(upper(r) - lower(r)), 0)::bigint from unnest(c.holes + c.fenced) r) as holes,
        round((c.events_seen - p.older_seen) / nullif(extract(epoch from clock_timestamp() - p.older_at), 0), 1) as rate,
-       c.events_seen, c.attempts_written, c.dead_lettered, c.last_run_at, c.last_run_summary ->> 'blocked_by' as blocked_by,
-       t.unread
+       c.events_seen, c.attempts_written, c.dead_lettered, c.last_run_at,
+       c.last_run_summary ->> 'blocked_by' as blocked_by, t.unread
 from tidemark.worker_cursor c
 left join tidemark.cursor_sample p on p.worker = c.worker and p.source = c.source and p.shard = c.shard
     and p.older_at > clock_timestamp() - interval '10 minutes' and p.older_seen <= c.events_seen
@@ -26,5 +27,9 @@ cross join lateral (
            case when s.last_seq > s.mark then (
                select o.created_at from tidemark.outbox o where o.seq > s.mark order by o.seq limit 1) end
     where s.mark is not null) t;
-comment on view tidemark.cursor_lag is 'How far each cursor is behind: events (of the log; null for other sources), seconds (age of the oldest committed event or row that it has not read, 0: there is none; null: it cannot be told; as tidemark.cursor_unread has it of a table), unread (there is one), holes, rate (events a second over the last minutes; null: nobody called tidemark.maintain), gate (what it is closed by).';
+comment on view tidemark.cursor_lag is
+    'How far each cursor is behind: events (of the log; null for other sources), seconds (the age of the oldest '
+    'committed event or row that the cursor has not read; 0: it has read all; null: it cannot be told; for tables as '
+    'tidemark.cursor_unread has it), unread (true: something is not read yet), holes, rate (events a second over the '
+    'last minutes; null: tidemark.maintain is not called), gate (the gate that is closed).';
 grant select on tidemark.cursor_lag to tidemark_reader, tidemark_executor;

@@ -19,7 +19,8 @@ begin
             hint = 'Findings: select id, kind, subject from tidemark.finding where closed_at is null;';
     end if;
     if before ->> 'closed_at' is not null then
-        raise exception using errcode = 'TM005', message = format('finding %s is closed since %s', id, before ->> 'closed_at'),
+        raise exception using errcode = 'TM005',
+            message = format('finding %s is closed since %s', id, before ->> 'closed_at'),
             hint = 'Only an open finding is acknowledged.';
     end if;
     update tidemark.finding f set acked_at = clock_timestamp(), acked_by = tidemark.login(), ack_note = finding_ack.note
@@ -29,5 +30,8 @@ begin
     return next acked;
 end
 $$;
-comment on function tidemark.finding_ack(bigint, text) is 'Records that an operator knows of an open finding; it stays open until what it is about is over. Again: the latest note holds. Returns the row; audited. Raises TM004 (no such finding), TM005 (it is closed, or the note is empty).';
+comment on function tidemark.finding_ack(bigint, text) is
+    'Records that an operator knows of an open finding, which stays open until its cause is over. A second call '
+    'replaces the note. Returns the row; tidemark.audit records it. Raises TM004 (no such finding), TM005 (the '
+    'finding is closed, or the note is empty).';
 grant execute on function tidemark.finding_ack(bigint, text) to tidemark_admin;

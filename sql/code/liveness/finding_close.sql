@@ -9,4 +9,5 @@ begin
     return found;
 end
 $$;
-comment on function tidemark.finding_close(text, text) is 'Closes the open finding of the kind on the subject. True: there was one.';
+comment on function tidemark.finding_close(text, text) is
+    'Closes the open finding of the kind on the subject. False: there was none.';

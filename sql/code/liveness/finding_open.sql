@@ -1,4 +1,5 @@
-create or replace function tidemark.finding_open(kind text, subject text, severity tidemark.severity, detail text, message text default null)
+create or replace function tidemark.finding_open(
+    kind text, subject text, severity tidemark.severity, detail text, message text default null)
 returns bigint
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -21,4 +22,6 @@ begin
     return opened;
 end
 $$;
-comment on function tidemark.finding_open(text, text, tidemark.severity, text, text) is 'Opens a finding, or counts it where it is open already. detail is for readers; message, which may quote a payload, for roles that may read payloads. Returns its number.';
+comment on function tidemark.finding_open(text, text, tidemark.severity, text, text) is
+    'Opens a finding, or counts it where it is open already. detail is for readers; message, which may quote a '
+    'payload, for roles that may read payloads. Returns its number.';

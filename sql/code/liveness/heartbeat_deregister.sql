@@ -9,7 +9,8 @@ declare
     gone tidemark.heartbeat;
 begin
     if tidemark.is_cursor(executor_id) then
-        raise exception using errcode = 'TM005', message = format('executor %s is the cursor of a worker, and keeps its heartbeat', executor_id),
+        raise exception using errcode = 'TM005',
+            message = format('executor %s is the cursor of a worker, and keeps its heartbeat', executor_id),
             hint = 'A worker that nobody is to wait for is paused: tidemark worker pause NAME, or its gate is closed.';
     end if;
     delete from tidemark.heartbeat h where h.executor_id = heartbeat_deregister.executor_id returning h.* into gone;
@@ -24,5 +25,7 @@ begin
     return next gone;
 end
 $$;
-comment on function tidemark.heartbeat_deregister(text, text) is 'Forgets an executor that will not come back, and closes what its silence opened. Returns the row that was; audited. Raises TM004 (no such executor), TM005 (it is a worker''s cursor).';
+comment on function tidemark.heartbeat_deregister(text, text) is
+    'Deletes an executor that will not come back, and closes the findings of its silence. Returns the deleted row; '
+    'tidemark.audit records it. Raises TM004 (no such executor), TM005 (it is a worker''s cursor).';
 grant execute on function tidemark.heartbeat_deregister(text, text) to tidemark_admin;

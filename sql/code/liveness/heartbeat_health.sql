@@ -5,10 +5,11 @@ select h.executor_id, h.kind, h.domain_scope,
        e.excuse,
        floor(a.age)::bigint as age_seconds,
        h.expected_cadence_seconds, t.seconds as stale_threshold_seconds,
-       -- LI3, to the letter: whoever sets a threshold below three cadences wants to be told at once, as of something critical.
-       case when a.age / h.expected_cadence_seconds >= 3 and a.age / h.expected_cadence_seconds < 10 then 'warning' else 'critical' end::tidemark.severity as severity,
-       h.last_status, h.last_beat_at, h.ticks_total, h.registered_at, h.registered_by, h.lease_owner, h.payload, c.worker,
-       h.current_job_id
+       -- LI3, to the letter: an operator who sets a threshold below three cadences wants a critical alert at once.
+       case when a.age / h.expected_cadence_seconds >= 3 and a.age / h.expected_cadence_seconds < 10 then 'warning'
+            else 'critical' end::tidemark.severity as severity,
+       h.last_status, h.last_beat_at, h.ticks_total, h.registered_at, h.registered_by, h.lease_owner, h.payload,
+       c.worker, h.current_job_id
 from tidemark.heartbeat h
 left join lateral (
     select c.worker, tidemark.closed_gate(c.worker) as gate from tidemark.worker_cursor c
@@ -20,12 +21,18 @@ cross join lateral (
         select least(s.value::numeric, 2147483647)::integer from tidemark.setting s
         where s.key = 'queue.heartbeat.stale_threshold_seconds' and s.value ~ '^[0-9]{1,30}$')) as seconds) t
 cross join lateral (
-    select extract(epoch from clock_timestamp() - greatest(coalesce(h.last_beat_at, h.watched_since, h.registered_at), s.excused_at)) as age) a
+    select extract(epoch from clock_timestamp() - greatest(coalesce(h.last_beat_at, h.watched_since, h.registered_at),
+                                                           s.excused_at)) as age) a
 cross join lateral (
     select case
         when c.gate = 'paused' then 'paused'
         when c.gate is not null then 'closed by ' || c.gate
         when h.last_beat_at is null and h.watched_since is null then 'never run'
         when h.executor_id like 'daemon/%' and h.last_status = 'stopped' then 'stopped' end as excuse) e;
-comment on view tidemark.heartbeat_health is 'How each executor is, by the database''s clock: state alive, silent (no beat for longer than its threshold), or quiet, excuse saying why its silence is no alarm: its worker is closed or paused, it was never run and nobody registered it to be waited for, or it is a daemon that was stopped. severity is that of its silence: warning where the age is 3 to below 10 cadences, else critical. worker is set where it is a worker''s cursor. stale_threshold_seconds is the executor''s own, or the setting queue.heartbeat.stale_threshold_seconds where that is more.';
+comment on view tidemark.heartbeat_health is
+    'How each executor is, by the database''s clock. state: alive, silent (no beat for longer than its threshold), or '
+    'quiet; excuse then says why its silence is no alarm: its worker is closed or paused, it was never run and no '
+    'operator registered it, or it is a daemon that was stopped. severity is that of its silence: warning where the '
+    'age is 3 to below 10 cadences, else critical. worker is set for a worker''s cursor. stale_threshold_seconds is '
+    'the executor''s own, or the setting queue.heartbeat.stale_threshold_seconds where that is more.';
 grant select on tidemark.heartbeat_health to tidemark_reader, tidemark_executor;

@@ -8,7 +8,8 @@ declare
 begin
     if jsonb_typeof(payload) is distinct from 'object' then
         raise exception using errcode = 'TM002',
-            message = format('executor %s: payload is %s, not an object', executor_id, coalesce(jsonb_typeof(payload), 'null')),
+            message = format('executor %s: payload is %s, not an object', executor_id,
+                             coalesce(jsonb_typeof(payload), 'null')),
             hint = 'Give a JSON object of small facts, e.g. {"batch": 7}.';
     end if;
     problem := tidemark.forbidden_key_in(payload);
@@ -19,9 +20,12 @@ begin
     end if;
     if octet_length(payload::text) > 8192 then
         raise exception using errcode = 'TM005',
-            message = format('executor %s: payload has %s bytes, and may have 8192', executor_id, octet_length(payload::text)),
+            message = format('executor %s: payload has %s bytes, and may have 8192', executor_id,
+                             octet_length(payload::text)),
             hint = 'A heartbeat carries small facts and references only.';
     end if;
 end
 $$;
-comment on function tidemark.heartbeat_payload_check(text, jsonb) is 'Raises TM002 where a heartbeat''s payload is no object, TM003 where it holds a forbidden key at any depth, TM005 above 8192 bytes.';
+comment on function tidemark.heartbeat_payload_check(text, jsonb) is
+    'Raises TM002 where a heartbeat''s payload is no object, TM003 where it holds a forbidden key at any depth, TM005 '
+    'above 8192 bytes.';

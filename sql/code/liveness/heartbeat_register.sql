@@ -22,40 +22,49 @@ declare
 begin
     if executor_id is null or executor_id !~ '^[^[:space:][:cntrl:]]{1,200}$' then
         raise exception using errcode = 'TM005',
-            message = format('executor_id is %s, and must be 1 to 200 characters without white space', coalesce(quote_literal(left(executor_id, 300)), 'null')),
+            message = format('executor_id is %s, and must be 1 to 200 characters without white space',
+                             coalesce(quote_literal(left(executor_id, 300)), 'null')),
             hint = 'Name what runs and where, e.g. nightly_export or mailer/host-7.';
     end if;
-    select to_jsonb(h), h.kind into before, kind_ from tidemark.heartbeat h where h.executor_id = heartbeat_register.executor_id for update;
+    select to_jsonb(h), h.kind into before, kind_ from tidemark.heartbeat h
+    where h.executor_id = heartbeat_register.executor_id for update;
     kind_ := coalesce(heartbeat_register.kind, kind_, 'external_worker');
     if not exists (select from tidemark.heartbeat_kind k where k.kind = kind_) then
         raise exception using errcode = 'TM004', message = format('there is no kind of executor "%s"', kind_),
-            hint = format('Kinds: select kind from tidemark.heartbeat_kind; a new one: insert into tidemark.heartbeat_kind values (%s);', quote_nullable(kind_));
+            hint = format('Kinds: select kind from tidemark.heartbeat_kind; a new one: insert into '
+                          'tidemark.heartbeat_kind values (%s);', quote_nullable(kind_));
     end if;
-    if cadence_seconds is null or cadence_seconds not between 1 and 31536000 or cadence_seconds <> trunc(cadence_seconds) then
+    if cadence_seconds is null or cadence_seconds not between 1 and 31536000
+        or cadence_seconds <> trunc(cadence_seconds) then
         raise exception using errcode = 'TM005',
-            message = format('executor %s: cadence is %s, and must be whole seconds, 1 to a year of them', executor_id, coalesce(cadence::text, 'null')),
+            message = format('executor %s: cadence is %s, and must be whole seconds, 1 to a year of them', executor_id,
+                             coalesce(cadence::text, 'null')),
             hint = 'The time from one beat to the next, e.g. cadence => ''30 seconds''.';
     end if;
     if threshold_seconds not between cadence_seconds and 31536000 or threshold_seconds <> trunc(threshold_seconds) then
         raise exception using errcode = 'TM005',
-            message = format('executor %s: threshold is %s, and must be whole seconds, at least the cadence of %s s, at most a year', executor_id, threshold, trunc(cadence_seconds)),
+            message = format('executor %s: threshold is %s, and must be whole seconds, at least the cadence of %s s, '
+                             'at most a year', executor_id, threshold, trunc(cadence_seconds)),
             hint = 'It is silent when no beat came for longer than this. The default is three times the cadence.';
     end if;
     select s.d into unknown from unnest(domain_scope) s (d)
     where not exists (select from tidemark.domain d where d.domain = s.d) limit 1;
     if found then
-        raise exception using errcode = 'TM004', message = format('executor %s: there is no domain "%s"', executor_id, unknown),
+        raise exception using errcode = 'TM004',
+            message = format('executor %s: there is no domain "%s"', executor_id, unknown),
             hint = 'Domains: select domain from tidemark.domain; an empty scope is all of them.';
     end if;
     perform tidemark.heartbeat_payload_check(executor_id, payload);
 
-    insert into tidemark.heartbeat as h (executor_id, kind, domain_scope, expected_cadence_seconds, stale_threshold_seconds, payload, watched_since)
+    insert into tidemark.heartbeat as h (executor_id, kind, domain_scope, expected_cadence_seconds,
+                                         stale_threshold_seconds, payload, watched_since)
     values (heartbeat_register.executor_id, kind_, coalesce(heartbeat_register.domain_scope, '{}'), cadence_seconds,
             threshold_seconds, heartbeat_register.payload, clock_timestamp())
     on conflict (executor_id) do update
-    set kind = excluded.kind, domain_scope = excluded.domain_scope, expected_cadence_seconds = excluded.expected_cadence_seconds,
-        stale_threshold_seconds = excluded.stale_threshold_seconds, payload = excluded.payload, watched_since = excluded.watched_since,
-        registered_at = clock_timestamp(), registered_by = tidemark.login()
+    set kind = excluded.kind, domain_scope = excluded.domain_scope,
+        expected_cadence_seconds = excluded.expected_cadence_seconds,
+        stale_threshold_seconds = excluded.stale_threshold_seconds, payload = excluded.payload,
+        watched_since = excluded.watched_since, registered_at = clock_timestamp(), registered_by = tidemark.login()
     returning h.* into made;
     insert into tidemark.audit (action, object, reason, before, after)
     values ('heartbeat_register', 'heartbeat ' || made.executor_id, heartbeat_register.reason, before, to_jsonb(made));
@@ -63,5 +72,12 @@ begin
 end
 $$;
 comment on function tidemark.heartbeat_register(text, text, text[], interval, interval, jsonb, text) is
-'Registers an executor, or changes one that is registered: a beat is expected every cadence (whole seconds, default 60 seconds), and it is silent when none came for longer than threshold (default three times the cadence, at least the cadence). kind is one of tidemark.heartbeat_kind (default: as it is, and external_worker for a new one); domain_scope the domains that it covers, empty: all. From now on it is waited for, beat or not. An executor worker/source/shard is a worker''s cursor, whose beats are its passes. Returns the row; audited. Raises TM002 (payload is no object), TM003 (forbidden key), TM004 (unknown kind or domain), TM005. Source: S4 fn_queue_heartbeat_register.';
-grant execute on function tidemark.heartbeat_register(text, text, text[], interval, interval, jsonb, text) to tidemark_admin;
+    'Registers an executor, or changes one that is registered: a beat is expected every cadence (whole seconds, '
+    'default 60 seconds), and it is silent when none came for longer than threshold (default three times the cadence, '
+    'at least the cadence). kind is one of tidemark.heartbeat_kind (default: as it is, and external_worker for a new '
+    'one); domain_scope the domains that it covers, empty: all. From now on it is waited for, beat or not. An '
+    'executor worker/source/shard is a worker''s cursor, whose beats are its passes. Returns the row; audited. Raises '
+    'TM002 (payload is no object), TM003 (forbidden key), TM004 (unknown kind or domain), TM005. Source: S4 '
+    'fn_queue_heartbeat_register.';
+grant execute on function tidemark.heartbeat_register(text, text, text[], interval, interval, jsonb, text)
+    to tidemark_admin;

@@ -19,7 +19,8 @@ as $$
           and a.pid in (select l.pid from pg_locks l where not l.granted)
     )
     select string_agg(b.who, '; ' order by b.since nulls last) from (
-        select format('pid %s, application "%s", user %s, in its transaction for %s', a.pid, a.application_name, a.usename,
+        select format('pid %s, application "%s", user %s, in its transaction for %s', a.pid, a.application_name,
+                      a.usename,
                       coalesce(date_trunc('second', clock_timestamp() - a.xact_start)::text, 'unknown')) as who,
                a.xact_start as since
         from pg_stat_activity a where a.pid in (select k.pid from blocker k)
@@ -29,9 +30,13 @@ as $$
         from pg_prepared_xacts p
         where p.database = current_database()
           and (exists (select from held h join pg_locks own on own.virtualtransaction = h.virtualtransaction
-                       where h.pid is null and own.pid is null and own.locktype = 'transactionid' and own.transactionid = p.transaction)
+                       where h.pid is null and own.pid is null and own.locktype = 'transactionid'
+                         and own.transactionid = p.transaction)
                or exists (select from blocker k where k.pid = 0)) -- what pg_blocking_pids calls them all
         order by 2 nulls last limit 5) b
 $$;
-comment on function tidemark.lock_blame(regclass) is 'Who holds locks on the table that keep a trigger from being put on it: pid, application, user and age of the oldest five, prepared transactions by gid. Without a table: who keeps sessions of this database waiting for locks. Null: nobody any more.';
+comment on function tidemark.lock_blame(regclass) is
+    'The oldest five transactions whose locks on the table keep a trigger from being put on it: sessions with pid, '
+    'application, user and age, prepared transactions with their gid. Without a table: those that keep sessions of '
+    'this database waiting for locks. Null: none any more.';
 grant execute on function tidemark.lock_blame(regclass) to tidemark_admin;

@@ -15,7 +15,8 @@ with bound as (
     from tidemark.outbound_route r
     cross join lateral (
         select count(*) as n, count(*) filter (where p.error_count > 0) as retried
-        from (select p.error_count from tidemark.pending p where p.route_id = r.id order by p.replay, p.next_attempt_at limit 10000) p) p
+        from (select p.error_count from tidemark.pending p where p.route_id = r.id
+              order by p.replay, p.next_attempt_at limit 10000) p) p
     where p.n > 0
 ), dead as materialized (
     select r.route_code, r.domain, d.*
@@ -48,8 +49,8 @@ select 'cursor' as kind, c.name,
             when c.last_run_at is null then 'warn' else 'ok' end as status,
        floor(extract(epoch from clock_timestamp() - c.last_run_at))::bigint as age_seconds,
        c.holes as count,
-       jsonb_build_object('events_seen', c.events_seen, 'attempts_written', c.attempts_written, 'dead_lettered', c.dead_lettered,
-                          'holes', c.holes, 'rate', c.rate) as numbers,
+       jsonb_build_object('events_seen', c.events_seen, 'attempts_written', c.attempts_written,
+                          'dead_lettered', c.dead_lettered, 'holes', c.holes, 'rate', c.rate) as numbers,
        case when c.gate is not null then case c.gate when 'paused' then 'paused' else 'closed by ' || c.gate end
             when c.blocked_by is not null then 'waits: too many numbers below it are open, kept so by ' || c.blocked_by
             when c.last_run_at is null then 'never run' when b.state = 'silent' then 'silent' else '' end as note,
@@ -62,16 +63,19 @@ select 'backlog', c.name,
        c.seconds, c.events,
        jsonb_build_object('events', c.events, 'seconds', c.seconds, 'rate', c.rate),
        case when c.gate is not null then case c.gate when 'paused' then 'paused' else 'closed by ' || c.gate end
-            when c.seconds is null then 'this role may not read the table, and maintain was not called lately by one that may' else '' end,
+            when c.seconds is null then 'this role may not read the table, and maintain was not called lately by one '
+                                        'that may' else '' end,
        c.domain, c.last_run_at, null
 from cursor c, bound w
 union all
 select 'heartbeat', b.executor_id,
-       case when b.state = 'silent' then 'bad' when b.state = 'alive' and b.last_status like 'failed%' then 'warn' else 'ok' end,
+       case when b.state = 'silent' then 'bad' when b.state = 'alive' and b.last_status like 'failed%' then 'warn'
+            else 'ok' end,
        b.age_seconds, b.ticks_total,
        jsonb_build_object('age_seconds', b.age_seconds, 'cadence_seconds', b.expected_cadence_seconds,
                           'threshold_seconds', b.stale_threshold_seconds, 'ticks_total', b.ticks_total),
-       case b.state when 'quiet' then b.excuse when 'silent' then 'silent; it last said ' || b.last_status else b.last_status end,
+       case b.state when 'quiet' then b.excuse when 'silent' then 'silent; it last said ' || b.last_status
+            else b.last_status end,
        nullif(array_to_string(b.domain_scope, ','), ''), b.last_beat_at,
        case b.state when 'silent' then 'stale' when 'alive' then 'fresh' else b.state end
 from beat b
@@ -138,5 +142,13 @@ select 'finding', f.kind || ' ' || f.subject,
        d.detail, null, f.last_seen_at, 'open'
 from tidemark.finding f join tidemark.finding_detail d on d.id = f.id where f.closed_at is null;
 comment on view tidemark.queue_health is
-'One pane for watchdogs, a row for each thing: kind cursor, backlog (of a cursor), heartbeat, dead_letter_event and pending (of a route, where there are any), dead_letter_row and pending_row (the same of a cursor of a table), job_backlog and dead_letter_job (of River, where it is installed), finding (open). status: ok, warn (somebody should look), bad (something does not work) or unknown (it cannot be told). age_seconds: since the last run, beat or failure; of the oldest that waits. count: what waits or is open; of a cursor its holes, of a heartbeat its beats. domain: that it is about, several with commas; null: all, or none. last_seen_at: the latest run, beat, failure or sighting. status_hint, as S4 has it: stale or fresh (quiet: excused) of a heartbeat, open of what somebody has to close, else null. What is switched off on purpose is ok, and note says so. Reads configuration, cursors and indexes, never a table that grows. Source: S4 v_queue_health.';
+    'One pane for watchdogs, a row for each thing: kind cursor, backlog (of a cursor), heartbeat, dead_letter_event '
+    'and pending (of a route, where there are any), dead_letter_row and pending_row (the same of a cursor of a '
+    'table), job_backlog and dead_letter_job (of River, where it is installed), finding (open). status: ok, warn '
+    '(somebody should look), bad (something does not work) or unknown (it cannot be told). age_seconds: since the '
+    'last run, beat or failure; of the oldest that waits. count: what waits or is open; of a cursor its holes, of a '
+    'heartbeat its beats. domain: that it is about, several with commas; null: all, or none. last_seen_at: the latest '
+    'run, beat, failure or sighting. status_hint, as S4 has it: stale or fresh (quiet: excused) of a heartbeat, open '
+    'of what an operator has to close, else null. What is switched off on purpose is ok, and note says so. Reads '
+    'configuration, cursors and indexes, never a table that grows. Source: S4 v_queue_health.';
 grant select on tidemark.queue_health to tidemark_reader, tidemark_executor;

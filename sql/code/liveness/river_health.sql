@@ -1,5 +1,6 @@
 create or replace function tidemark.river_health()
-returns table (name text, readable boolean, waiting bigint, retrying bigint, oldest_seconds bigint, dead bigint, dead_seconds bigint)
+returns table (name text, readable boolean, waiting bigint, retrying bigint, oldest_seconds bigint, dead bigint,
+               dead_seconds bigint)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 set row_security = off
@@ -14,21 +15,26 @@ begin
             select tidemark.river_table(r.options) from tidemark.outbound_route r where r.target_kind = 'river') t
         where t.t is not null
     loop
-        name := (select format('%s.%s', n.nspname, c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = jobs);
+        name := (select format('%s.%s', n.nspname, c.relname) from pg_class c
+                 join pg_namespace n on n.oid = c.relnamespace where c.oid = jobs);
         readable := has_table_privilege(jobs, 'select')
             and has_schema_privilege((select c.relnamespace from pg_class c where c.oid = jobs), 'usage');
         if readable then
             begin
-                -- Whoever may make a table in a schema may have made this one.
+                -- Any role that may make a table in the schema may have made this one.
                 perform tidemark.source_guard(jobs);
                 -- By River's own indexes over the state; at most 10000 of each are counted.
-                execute format('select (select count(*) from (select from %1$s j where j.state = ''available'' limit 10000) j),
+                execute format('select
+                       (select count(*) from (select from %1$s j where j.state = ''available'' limit 10000) j),
                        (select count(*) from (select from %1$s j where j.state = ''retryable'' limit 10000) j),
-                       (select greatest(extract(epoch from clock_timestamp() - min(tidemark.as_is(j.scheduled_at, null::timestamptz))), 0)::bigint
+                       (select greatest(extract(epoch from clock_timestamp()
+                                                - min(tidemark.as_is(j.scheduled_at, null::timestamptz))), 0)::bigint
                         from (select j.scheduled_at from %1$s j where j.state = ''available'' limit 10000) j),
                        (select count(*) from (select from %1$s j where j.state = ''discarded'' limit 10000) j),
-                       (select extract(epoch from clock_timestamp() - max(tidemark.as_is(j.finalized_at, null::timestamptz)))::bigint
-                        from (select j.finalized_at from %1$s j where j.state = ''discarded'' and j.finalized_at is not null limit 10000) j)', jobs)
+                       (select extract(epoch from clock_timestamp()
+                                       - max(tidemark.as_is(j.finalized_at, null::timestamptz)))::bigint
+                        from (select j.finalized_at from %1$s j
+                              where j.state = ''discarded'' and j.finalized_at is not null limit 10000) j)', jobs)
                 into waiting, retrying, oldest_seconds, dead, dead_seconds;
             exception when others then
                 -- Another table of that name. It must not fail what is told of the rest.
@@ -42,5 +48,9 @@ begin
     end loop;
 end
 $$;
-comment on function tidemark.river_health() is 'Jobs of River, a row for each of its tables that is in the schema public or named by a route; no row: River is not installed. readable false: this role may not read the table, the table is not River''s, or its owner''s code would run (tidemark.source_denied). waiting, retrying and dead (discarded) count at most 10000; oldest_seconds is how long the oldest job that may run waits, dead_seconds how long ago one was last discarded.';
+comment on function tidemark.river_health() is
+    'Jobs of River, a row for each of its tables that is in the schema public or named by a route; no row: River is '
+    'not installed. readable false: this role may not read the table, the table is not River''s, or its owner''s code '
+    'would run (tidemark.source_denied). waiting, retrying and dead (discarded) count at most 10000; oldest_seconds '
+    'is how long the oldest job that may run waits, dead_seconds how long ago one was last discarded.';
 grant execute on function tidemark.river_health() to tidemark_reader, tidemark_executor;

@@ -8,9 +8,11 @@ begin
     return null;
 end
 $$;
-comment on function tidemark.silence_add() is 'Gives a new executor the row of tidemark.silence that tidemark.stale_check locks.';
+comment on function tidemark.silence_add() is
+    'Gives a new executor the row of tidemark.silence that tidemark.stale_check locks.';
 
 create or replace trigger heartbeat_silence
 after insert on tidemark.heartbeat
 for each row execute function tidemark.silence_add();
-comment on trigger heartbeat_silence on tidemark.heartbeat is 'Gives a new executor the row of tidemark.silence that tidemark.stale_check locks.';
+comment on trigger heartbeat_silence on tidemark.heartbeat is
+    'Gives a new executor the row of tidemark.silence that tidemark.stale_check locks.';

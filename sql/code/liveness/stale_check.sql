@@ -21,7 +21,7 @@ declare
     id uuid;
 begin
     perform tidemark.session_check('stale_check', 'it must see what another check has told meanwhile.');
-    -- A row that somebody has deleted would be silence about silence.
+    -- Without its row in tidemark.silence an executor's silence would never be reported.
     insert into tidemark.silence (executor_id)
     select h.executor_id from tidemark.heartbeat h
     where not exists (select from tidemark.silence s where s.executor_id = h.executor_id)
@@ -34,8 +34,9 @@ begin
         order by 1
     loop
         -- Of two checks at once one tells, and the other does not wait: a session that reads the result of a check at
-        -- leisure, in an open transaction, holds up the telling of that executor alone, and its worker not at all. Not an
-        -- advisory lock, which any login could hold. The row is there since the heartbeat is (trigger heartbeat_silence).
+        -- leisure, in an open transaction, holds up the telling of that executor alone, and its worker not at all. Not
+        -- an advisory lock, which any login could hold. The row is there since the heartbeat is (trigger
+        -- heartbeat_silence).
         perform from tidemark.silence s where s.executor_id = overdue for update skip locked;
         continue when not found;
         -- A new statement, which sees what a check committed that had the lock just before.
@@ -53,37 +54,50 @@ begin
         told := found;
         id := null;
         if told then
-            id := tidemark.system_event('queue_worker_silent', h.severity, 'tidemark.heartbeat', overdue, jsonb_build_object(
-                'executor_id', overdue, 'kind', h.kind, 'age_seconds', h.age_seconds,
-                'expected_cadence_seconds', h.expected_cadence_seconds, 'stale_threshold_seconds', h.stale_threshold_seconds,
-                'gap_ratio', round(h.age_seconds::numeric / h.expected_cadence_seconds, 1), 'last_status', h.last_status), 'alert');
+            id := tidemark.system_event('queue_worker_silent', h.severity, 'tidemark.heartbeat', overdue,
+                jsonb_build_object('executor_id', overdue, 'kind', h.kind, 'age_seconds', h.age_seconds,
+                    'expected_cadence_seconds', h.expected_cadence_seconds,
+                    'stale_threshold_seconds', h.stale_threshold_seconds,
+                    'gap_ratio', round(h.age_seconds::numeric / h.expected_cadence_seconds, 1),
+                    'last_status', h.last_status), 'alert');
         end if;
         select o.severity into f from tidemark.finding o
         where o.kind = case when h.worker is null then 'heartbeat_silent' else 'cursor_silent_gap' end
           and o.subject = overdue and o.closed_at is null;
         if told or f.severity is distinct from h.severity then
-            perform tidemark.finding_open(case when h.worker is null then 'heartbeat_silent' else 'cursor_silent_gap' end, overdue, h.severity,
+            perform tidemark.finding_open(case when h.worker is null then 'heartbeat_silent'
+                                               else 'cursor_silent_gap' end, overdue, h.severity,
                 format('silent for %s, a beat is expected every %s s; its last words were "%s"%s%s',
                        make_interval(secs => h.age_seconds), h.expected_cadence_seconds, h.last_status,
                        ', as ' || h.lease_owner, ', at job ' || h.current_job_id));
         end if;
-        return query select overdue, h.state, h.severity, h.age_seconds, h.expected_cadence_seconds, h.stale_threshold_seconds, h.last_status, id;
+        return query select overdue, h.state, h.severity, h.age_seconds, h.expected_cadence_seconds,
+                            h.stale_threshold_seconds, h.last_status, id;
     end loop;
 
     for f in
         select o.id, o.kind, o.subject, o.severity from tidemark.finding o
         where o.closed_at is null and o.kind in ('cursor_silent_gap', 'heartbeat_silent')
-          and not exists (select from tidemark.heartbeat_health v where v.executor_id = o.subject and v.state = 'silent')
+          and not exists (select from tidemark.heartbeat_health v
+                          where v.executor_id = o.subject and v.state = 'silent')
         order by o.id
         for update of o skip locked
     loop
         perform tidemark.finding_close(f.kind, f.subject);
         select v.* into h from tidemark.heartbeat_health v where v.executor_id = f.subject;
-        return query select f.subject, case when h.executor_id is null then 'gone' when h.state = 'quiet' then 'quiet' else 'returned' end,
-                            f.severity, h.age_seconds, h.expected_cadence_seconds, h.stale_threshold_seconds, h.last_status, null::uuid;
+        return query select f.subject, case when h.executor_id is null then 'gone' when h.state = 'quiet' then 'quiet'
+                                            else 'returned' end,
+                            f.severity, h.age_seconds, h.expected_cadence_seconds, h.stale_threshold_seconds,
+                            h.last_status, null::uuid;
     end loop;
 end
 $$;
 comment on function tidemark.stale_check() is
-'Looks for executors that have been silent for longer than their threshold, by the database''s clock alone: for each one event system/queue_worker_silent (stream alert), not again within twice the threshold, and the finding cursor_silent_gap (a worker''s cursor) or heartbeat_silent, which counts the events. Closes the finding of whoever is back, excused or gone. Returns a row for each that is silent (event_id: what told of it just now) and for each whose finding it closed (state returned, quiet or gone). Any number of sessions may call it at once, at any time; every daemon does, every 10 seconds. Raises TM006 (isolation level), TM007 (standby). Source: S4 fn_queue_stale_check.';
+    'Looks for executors that have been silent for longer than their threshold, by the database''s clock alone: for '
+    'each one event system/queue_worker_silent (stream alert), not again within twice the threshold, and the finding '
+    'cursor_silent_gap (a worker''s cursor) or heartbeat_silent, which counts the events. Closes the findings of '
+    'executors that are back, excused or gone. Returns a row for each that is silent (event_id: what told of it just '
+    'now) and for each whose finding it closed (state returned, quiet or gone). Any number of sessions may call it at '
+    'once, at any time; every daemon does, every 10 seconds. Raises TM006 (isolation level), TM007 (standby). Source: '
+    'S4 fn_queue_stale_check.';
 grant execute on function tidemark.stale_check() to tidemark_executor;

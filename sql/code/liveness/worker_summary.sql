@@ -1,9 +1,11 @@
 -- public
 create or replace view tidemark.worker_summary as
 select l.worker, l.source, l.shard,
-       case when l.gate is not null then 'closed' when l.last_run_at is null then 'never ran' when l.blocked_by is not null then 'blocked'
+       case when l.gate is not null then 'closed' when l.last_run_at is null then 'never ran'
+            when l.blocked_by is not null then 'blocked'
             when l.unread then 'behind' when l.unread is null then 'unknown' else 'idle' end as status,
-       l.gate, l.events, l.seconds, l.rate, l.holes, p.pending, p.oldest_pending_seconds, p.open_dead_letters, l.last_run_at
+       l.gate, l.events, l.seconds, l.rate, l.holes, p.pending, p.oldest_pending_seconds, p.open_dead_letters,
+       l.last_run_at
 from tidemark.cursor_lag l
 cross join lateral (
     select coalesce(sum(r.pending), 0)::bigint as pending, max(r.oldest_pending_seconds) as oldest_pending_seconds,
@@ -21,7 +23,12 @@ cross join lateral (
     cross join lateral (
         select count(*) as waiting, min(r.created_at) as since
         from (select r.created_at from tidemark.pending_row r
-              where r.worker_id = w.id and r.source = l.source and r.shard = l.shard order by r.next_attempt_at limit 10000) r) r
+              where r.worker_id = w.id and r.source = l.source and r.shard = l.shard
+              order by r.next_attempt_at limit 10000) r) r
     where l.source <> 'outbox' and w.worker = l.worker) p;
-comment on view tidemark.worker_summary is 'How each cursor is doing: status closed (gate says by what), never ran, blocked, behind, idle or unknown (this role may not read the table, and tidemark.maintain did not look lately); how far behind in events (of the log only) and seconds, events a second, holes, and what is pending and dead: of the log by the worker''s routes, as tidemark.route_summary counts it, of a table the rows that could not be handled, counted up to 10000.';
+comment on view tidemark.worker_summary is
+    'How each cursor is doing: status closed (gate says by what), never ran, blocked, behind, idle or unknown (this '
+    'role may not read the table, and tidemark.maintain did not look lately); how far behind in events (of the log '
+    'only) and seconds, events a second, holes, and what is pending and dead: of the log by the worker''s routes, as '
+    'tidemark.route_summary counts it, of a table the rows that could not be handled, counted up to 10000.';
 grant select on tidemark.worker_summary to tidemark_reader, tidemark_executor;

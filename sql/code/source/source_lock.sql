@@ -1,6 +1,7 @@
--- The lock comes before the check. An owner who alters the table holds its lock until she commits: a reader that checked
--- before it waits for her would plan its statement over what she made meanwhile. With the partitions and children, which
--- a statement locks only when it is planned. Not by a query, since to plan one runs what the check refuses.
+-- The lock comes before the check. An owner who alters the table holds its lock until she commits: a reader that
+-- checked before it waits for her would plan its statement over what she made meanwhile. With the partitions and
+-- children, which a statement locks only when it is planned. Not by a query, since to plan one runs what the check
+-- refuses.
 create or replace function tidemark.source_lock(relation regclass)
 returns void
 language plpgsql volatile
@@ -22,5 +23,6 @@ end
 $$;
 comment on function tidemark.source_lock(regclass) is
     'Locks a table of another role for reading, with its partitions and children, until the transaction or savepoint '
-    'ends. Call it before tidemark.source_denied. Raises 42P01 where the name has become another table, 42501 where the caller may not read it.';
+    'ends. Call it before tidemark.source_denied. Raises 42P01 where the name has become another table, 42501 where '
+    'the caller may not read it.';
 grant execute on function tidemark.source_lock(regclass) to tidemark_reader, tidemark_executor;

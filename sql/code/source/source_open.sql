@@ -20,8 +20,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    next tidemark.source_plan := tidemark.source_plan(source_open.worker, source_open.source, source_open.shard, source_open.epoch,
-                                                      source_open.page, source_open.lease);
+    next tidemark.source_plan :=
+        tidemark.source_plan(source_open.worker, source_open.source, source_open.shard, source_open.epoch,
+                             source_open.page, source_open.lease);
     got tidemark.source_page;
     part record;
     problem text;
@@ -70,7 +71,8 @@ begin
                             then tidemark.source_behind(next.source, next.relation, got.last_id::bigint) end;
         end if;
     exception
-        when undefined_table or undefined_column or undefined_function or feature_not_supported or insufficient_privilege
+        when undefined_table or undefined_column or undefined_function or feature_not_supported
+            or insufficient_privilege
           or datatype_mismatch or syntax_error then
             get stacked diagnostics code = returned_sqlstate, message = message_text;
             problem := code || ': ' || tidemark.error_means(code);
@@ -91,5 +93,8 @@ begin
 end
 $$;
 comment on function tidemark.source_open(text, text, integer, bigint, integer, interval) is
-'The first half of a pass over a source by a Go program: the page as ids, times and items (the rows as JSON), and plan and read for tidemark.source_close in the same transaction, with the rows that could not be read as jsonb (refused) among its failed; splits: how often it had to be read anew for these. status other than go: why there is none. Raises TM011.';
+    'The first half of a pass over a source by a Go program: the page as ids, times and items (the rows as JSON), and '
+    'plan and read for tidemark.source_close in the same transaction, with the rows that could not be read as jsonb '
+    '(refused) among its failed; splits: how often it had to be read anew for these. status other than go: why there '
+    'is none. Raises TM011.';
 grant execute on function tidemark.source_open(text, text, integer, bigint, integer, interval) to tidemark_executor;

@@ -1,5 +1,5 @@
--- The life of a page of somebody else's table, top to bottom, in one transaction: what the handler writes, the record of it
--- and the cursor commit together.
+-- The life of a page of another role's table, top to bottom, in one transaction: what the handler writes, the record
+-- of it and the cursor commit together.
 create or replace function tidemark.source_pass(
     worker text,
     source text,
@@ -28,8 +28,8 @@ declare
     message text;
     kind text;
 begin
-    plan := tidemark.source_plan(source_pass.worker, source_pass.source, source_pass.shard, source_pass.epoch, source_pass.page,
-                                 source_pass.lease);
+    plan := tidemark.source_plan(source_pass.worker, source_pass.source, source_pass.shard, source_pass.epoch,
+                                 source_pass.page, source_pass.lease);
     if plan.status <> 'go' then
         return tidemark.source_rest(plan);
     end if;
@@ -45,7 +45,8 @@ begin
     end if;
     act := coalesce(plan.call, (plan.worker).handler);
     if act = 'go' then
-        raise exception using errcode = 'TM005', message = format('worker %s belongs to a Go program and is not run from here', source_pass.worker),
+        raise exception using errcode = 'TM005',
+            message = format('worker %s belongs to a Go program and is not run from here', source_pass.worker),
             hint = 'Start the program.';
     end if;
 
@@ -94,7 +95,8 @@ begin
         if gate is not null then
             raise exception using errcode = 'TM009', message = gate;
         end if;
-        return tidemark.source_settle(plan, source_pass.epoch, read, failed, splits, began, tidemark.source_recount(plan, read));
+        return tidemark.source_settle(plan, source_pass.epoch, read, failed, splits, began,
+                                      tidemark.source_recount(plan, read));
     exception
         when sqlstate 'TM009' then
             get stacked diagnostics gate = message_text;
@@ -103,7 +105,8 @@ begin
             return tidemark.source_rest(plan);
         when sqlstate 'TM012' then
             get stacked diagnostics message = message_text, kind = constraint_name;
-            return tidemark.source_rest(tidemark.source_misread(plan, coalesce(nullif(kind, ''), 'cursor_watermark_regression'), message));
+            return tidemark.source_rest(tidemark.source_misread(
+                plan, coalesce(nullif(kind, ''), 'cursor_watermark_regression'), message));
         when query_canceled then
             get stacked diagnostics message = message_text;
             if coalesce(tidemark.time_left() > interval '0', true) then
@@ -111,16 +114,22 @@ begin
                 raise;
             end if;
             return tidemark.source_cut(plan, source_pass.epoch, read.examined, message);
-        when undefined_table or undefined_column or undefined_function or feature_not_supported or insufficient_privilege or datatype_mismatch or syntax_error
+        when undefined_table or undefined_column or undefined_function or feature_not_supported
+            or insufficient_privilege or datatype_mismatch or syntax_error
           or sqlstate 'TM001' then
-            -- Not a row's fault: whoever has changed the table, the function or the rights must put it right.
+            -- Not a row's fault: an operator must put right what was changed of the table, the function or the rights.
             -- A handler can raise any of these, with any words.
             get stacked diagnostics code = returned_sqlstate, message = message_text;
-            return tidemark.source_rest(tidemark.source_misread(plan, 'source_misconfigured', code || ': ' || tidemark.error_means(code)
-                || case when (plan.worker).handler = 'emit' then ' (of ' || (plan.worker).handler_ref || ')' else '' end, message));
+            return tidemark.source_rest(tidemark.source_misread(
+                plan, 'source_misconfigured', code || ': ' || tidemark.error_means(code)
+                || case when (plan.worker).handler = 'emit' then ' (of ' || (plan.worker).handler_ref || ')'
+                        else '' end, message));
     end;
 end
 $$;
 comment on function tidemark.source_pass(text, text, integer, bigint, integer, interval) is
-'A pass over a source by the owner of the lease epoch, as a transaction of its own: reads a page, hands it to the handler, records what came of it and moves the cursor. page: rows at most (null: the worker''s page_size). lease: how long it is to last from now on (null: as it is). A page that the statement_timeout ends is taken back, and the next has fewer rows (status cut). Returns what tidemark.worker_run returns. Raises TM011.';
+    'A pass over a source by the owner of the lease epoch, as a transaction of its own: reads a page, hands it to the '
+    'handler, records what came of it and moves the cursor. page: rows at most (null: the worker''s page_size). '
+    'lease: how long it is to last from now on (null: as it is). A page that the statement_timeout ends is taken '
+    'back, and the next has fewer rows (status cut). Returns what tidemark.worker_run returns. Raises TM011.';
 grant execute on function tidemark.source_pass(text, text, integer, bigint, integer, interval) to tidemark_executor;
