@@ -12,12 +12,11 @@ import (
 
 const (
 	breakerTrips = 5                // failures in a row
-	breakerRests = 10 * time.Second // then one delivery may try again
+	breakerPause = 10 * time.Second // then one delivery may try again
 )
 
-// A breaker leaves a target alone that takes nothing. It has two circuits: a target may refuse old events, time and again,
-// and take every live one, so replays that fail hold back replays and no live event. Where live events fail, replays wait
-// with them.
+// A breaker stops deliveries to a target that takes nothing. It has two circuits, since a target may refuse every old
+// event and accept every live one: failed replays hold back only replays, failed live events hold back both.
 type breaker struct {
 	live, replays *gobreaker.TwoStepCircuitBreaker[any]
 }
@@ -25,17 +24,17 @@ type breaker struct {
 func newBreaker(name string) *breaker {
 	circuit := func(name string) *gobreaker.TwoStepCircuitBreaker[any] {
 		return gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
-			Name: name, MaxRequests: 1, Timeout: breakerRests,
+			Name: name, MaxRequests: 1, Timeout: breakerPause,
 			ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakerTrips },
 		})
 	}
 	return &breaker{live: circuit(name), replays: circuit(name + " replays")}
 }
 
-// state is that of live deliveries.
+// state is the state of the circuit for live events.
 func (b *breaker) state() gobreaker.State { return b.live.State() }
 
-// allow asks for a delivery of live events, or of replays. What came of it is for done.
+// allow asks for permission to deliver live events, or replays. The caller reports the outcome to done.
 func (b *breaker) allow(replays bool) (done func(error), err error) {
 	if !replays {
 		return b.live.Allow()
@@ -52,16 +51,16 @@ func (b *breaker) allow(replays bool) (done func(error), err error) {
 		if err != nil {
 			return
 		}
-		// A target that takes a replay is well. It is told afterwards: a replay under way must not be the one delivery that
-		// a live event waits for.
+		// A target that accepts a replay is healthy, so the circuit for live events may close. This happens only after the
+		// replay: a replay in flight must not use up the one trial delivery that a live event waits for.
 		if told, err := b.live.Allow(); err == nil {
 			told(nil)
 		}
 	}, nil
 }
 
-// verdict is the error that the breaker gets: the target failed if it took no delivery at all. A delivery that the worker
-// cut off itself is no failure of the target.
+// verdict is the outcome that the breaker counts: the target failed if it answered no delivery with Delivered or
+// Permanent. A delivery that the worker itself cut off is not a failure of the target.
 func verdict(ctx context.Context, results []sink.Result) error {
 	for _, r := range results {
 		if r.Outcome == sink.Delivered || r.Outcome == sink.Permanent {

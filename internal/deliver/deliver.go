@@ -16,24 +16,24 @@ import (
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// Opener opens the target of a route.
+// Opener opens the target of a route. The error says, in one line without secrets, why the target cannot be opened.
 type Opener interface {
 	Open(route store.Route) (sink.Sink, error)
 }
 
-// Permit is what the holder of the lease may do at this moment.
+// Permit says what the holder of the lease may do at this moment.
 type Permit interface {
-	// Allows: the lease is ours, the gates are open, and the route is live.
+	// Allows reports whether this process holds the lease, the gates are open and the route is live.
 	Allows(route int32) bool
-	// AllowsDomain: the gate of the domain is not closed.
+	// AllowsDomain reports whether the gate of the domain is open, or the domain has none.
 	AllowsDomain(domain string) bool
-	// Changed is closed when the gate of a domain has opened or closed since.
+	// Changed returns a channel that is closed when the gate of a domain next opens or closes.
 	Changed() <-chan struct{}
-	// Epoch is that of the lease.
+	// Epoch returns the epoch of the lease.
 	Epoch() int64
 }
 
-// Observer is told of deliveries as they end. It must not block.
+// Observer receives the results of each delivery when it ends. Its method must not block.
 type Observer interface {
 	Delivered(route string, results []sink.Result, took time.Duration)
 }
@@ -44,17 +44,17 @@ const (
 	pageWait = 200 * time.Millisecond
 	// pageWaitAlone is how long it waits if there is no other route to be held up.
 	pageWaitAlone = time.Second
-	// reopenAfter is how long a route that could not be opened is left alone.
+	// reopenAfter is the pause before a route that could not be opened is tried again.
 	reopenAfter = 30 * time.Second
 )
 
-// Deliverer takes events to their targets.
+// Deliverer sends events to their targets.
 type Deliverer struct {
 	opener  Opener
 	permit  Permit
 	observe Observer
 
-	mostKeys int // that wait on a route and are known one by one
+	mostKeys int // waiting keys of a route that are counted one by one
 
 	mu      sync.Mutex
 	routes  map[int32]*route
@@ -62,11 +62,11 @@ type Deliverer struct {
 	ready   chan struct{}
 }
 
-// A route has a queue, or the reason why it has none.
+// A route has a queue, or the reason why its target cannot be opened.
 type route struct {
 	row       store.Route
-	stale     bool // the queue is of an older row
-	unordered bool // its latest queue kept no order
+	stale     bool // the queue was opened for an older row
+	unordered bool // the latest queue kept no order
 	queue     *queue
 	broken    broken
 	keys      *waiting // its queue's too, and only the queue touches it while there is one
@@ -78,7 +78,7 @@ type broken struct {
 	err error
 }
 
-// New returns a Deliverer that knows no route yet.
+// New returns a Deliverer without routes. It learns them from the pages that Act gets.
 func New(opener Opener, permit Permit, observe Observer) *Deliverer {
 	return &Deliverer{
 		opener: opener, permit: permit, observe: observe, mostKeys: store.MaxKeys,
@@ -86,9 +86,9 @@ func New(opener Opener, permit Permit, observe Observer) *Deliverer {
 	}
 }
 
-// Begin is called with every claim, when nothing is under way: keys are those with events
-// pending. The results of an earlier lease are dropped: its successor has those events. The state of each route is reported
-// anew, since another instance may have reported a different one meanwhile.
+// Begin starts a lease. The worker calls it after every claim, while no delivery is under way; keys are the keys with
+// pending events. Begin drops the results of an earlier lease, since their events belong to its successor. It reports the
+// state of each route again: another instance may have reported a different one meanwhile.
 func (d *Deliverer) Begin(keys []store.Waiting) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -102,8 +102,8 @@ func (d *Deliverer) Begin(keys []store.Waiting) {
 	}
 }
 
-// KeysUncounted reports whether keys should be counted again: a route has taken every key for
-// one that waits, and has nothing under way.
+// KeysUncounted reports whether the keys should be counted again: a route treats every key as waiting, and has no delivery
+// under way.
 func (d *Deliverer) KeysUncounted() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,8 +115,8 @@ func (d *Deliverer) KeysUncounted() bool {
 	return false
 }
 
-// Recount takes in keys with events pending, asked for after KeysUncounted. Everything that the
-// Deliverer has handed out is settled, and no Act runs meanwhile.
+// Recount replaces the counts of these routes by keys, which the worker reads after KeysUncounted returned true. The worker
+// calls it when it has settled all results and no Act runs.
 func (d *Deliverer) Recount(keys []store.Waiting) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,7 +127,7 @@ func (d *Deliverer) Recount(keys []store.Waiting) {
 	}
 }
 
-// count gives each known route, and each that is among the keys, what waits there.
+// count sorts the keys by route. Each known route gets an entry, also without keys.
 func (d *Deliverer) count(keys []store.Waiting) map[int32]*waiting {
 	counted := make(map[int32]*waiting, len(d.routes))
 	for id := range d.routes {
@@ -155,7 +155,7 @@ func (d *Deliverer) route(id int32) *route {
 	return r
 }
 
-// Capacity says how many pending events each route takes, where that is not the default.
+// Capacity returns how many pending events each route can take now. A route that is not in it takes the default.
 func (d *Deliverer) Capacity() map[int32]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -171,9 +171,8 @@ func (d *Deliverer) Capacity() map[int32]int {
 	return capacity
 }
 
-// Act delivers the page's items and returns what came of them: one result for each fresh
-// event and route, and whatever else has ended. It returns when all of it has ended, or
-// when the page has waited long enough.
+// Act delivers the items of the page and returns their results: one for each fresh event and route, and those of earlier
+// pages' deliveries that have ended. It returns when all deliveries of the page have ended, or after pageWait.
 func (d *Deliverer) Act(ctx context.Context, page *store.Page) []store.Result {
 	results, runs := d.assign(page)
 	over := make([]<-chan struct{}, 0, len(runs))
@@ -184,7 +183,7 @@ func (d *Deliverer) Act(ctx context.Context, page *store.Page) []store.Result {
 	return append(results, d.Collect()...)
 }
 
-// assign gives each item to the queues of its routes. What has no queue is pending.
+// assign gives each item to the queues of its routes. Where a route has no queue, a fresh item becomes pending.
 func (d *Deliverer) assign(page *store.Page) (results []store.Result, runs map[*queue][]*job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -195,7 +194,7 @@ func (d *Deliverer) assign(page *store.Page) (results []store.Result, runs map[*
 	}
 	runs = map[*queue][]*job{}
 	for i := range page.Items {
-		item := new(store.Item) // of its own: what is slow does not keep the rest of the page in memory
+		item := new(store.Item) // a copy: a slow delivery must not keep the rest of the page in memory
 		*item = page.Items[i]
 		for _, id := range item.Routes {
 			r := d.route(id)
@@ -225,7 +224,7 @@ func same(a, b store.Route) bool {
 		string(a.RetryPolicy) == string(b.RetryPolicy) && string(a.Options) == string(b.Options)
 }
 
-// open returns the route's queue, as the route is now. Nil: it cannot be opened.
+// open returns a queue for the route's current row, or nil if its target cannot be opened.
 func (d *Deliverer) open(r *route) *queue {
 	if r.queue != nil && (!r.stale || !r.queue.quiet()) {
 		return r.queue
@@ -234,7 +233,7 @@ func (d *Deliverer) open(r *route) *queue {
 		return nil
 	}
 	if r.queue != nil {
-		_ = r.queue.sink.Close() // nothing is under way; what it has sent is answered
+		_ = r.queue.sink.Close() // no delivery is under way, and all that were sent are answered
 		r.queue = nil
 	}
 	r.stale = false
@@ -248,7 +247,8 @@ func (d *Deliverer) open(r *route) *queue {
 	return q
 }
 
-// Reopen has each route open its target anew, with what the opener knows by now, as soon as nothing is under way on it.
+// Reopen makes each route open its target again, with the opener's current configuration, as soon as no delivery of the
+// route is under way.
 func (d *Deliverer) Reopen() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -272,14 +272,14 @@ func (d *Deliverer) openQueue(r *route) (*queue, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	if q.ordered && r.unordered {
-		r.keys.forget() // a queue without order counts nothing
+		r.keys.forget() // the earlier queue, without order, counted no keys
 	}
 	r.unordered = !q.ordered
 	q.start(r.keys)
 	return q, nil
 }
 
-// takeRate takes the option that every kind of target has out of the others.
+// takeRate removes rate_per_second from the options: every kind of target has it, and the queue applies it.
 func takeRate(row store.Route) (rest store.Route, perSecond float64, err error) {
 	options := map[string]json.RawMessage{}
 	if len(row.Options) > 0 {
@@ -333,10 +333,10 @@ func (d *Deliverer) signal() {
 	}
 }
 
-// Ready is signalled when deliveries have ended that no page waited for.
+// Ready receives a value when deliveries end that no page waits for any more.
 func (d *Deliverer) Ready() <-chan struct{} { return d.ready }
 
-// Collect returns what has ended since the last time. What has not is pending from then on.
+// Collect returns the results since the last call. Fresh events whose delivery is still under way are pending from then on.
 func (d *Deliverer) Collect() []store.Result {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -363,7 +363,7 @@ func (d *Deliverer) Busy() bool {
 	return false
 }
 
-// KeysWait reports whether a target that takes events has some waiting behind their key in the database.
+// KeysWait reports whether a route whose breaker is closed has events waiting behind their key in the database.
 func (d *Deliverer) KeysWait() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -375,8 +375,7 @@ func (d *Deliverer) KeysWait() bool {
 	return false
 }
 
-// Quiesce returns when no delivery is under way any more, which is soon after the context
-// of the latest Act is done.
+// Quiesce waits until no delivery is under way. That is soon after the context of the latest Act is done.
 func (d *Deliverer) Quiesce() {
 	d.mu.Lock()
 	routes := slices.Collect(maps.Values(d.routes))
@@ -388,7 +387,7 @@ func (d *Deliverer) Quiesce() {
 	}
 }
 
-// Close gives the targets' connections back.
+// Close closes all targets. No delivery may be under way.
 func (d *Deliverer) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// always permits everything under the first lease.
+// always permits everything, with epoch 1.
 type always struct{}
 
 func (always) Allows(int32) bool                              { return true }
@@ -24,7 +24,7 @@ func (always) Changed() <-chan struct{}                       { return nil }
 func (always) Epoch() int64                                   { return 1 }
 func (always) Delivered(string, []sink.Result, time.Duration) {}
 
-// slow opens targets that take a second for each event, and notes what arrives.
+// slow opens targets that need a second for each event, and records the events that arrive.
 type slow struct{ arrived *[]int64 }
 
 func (s slow) Open(store.Route) (sink.Sink, error) { return s, nil }
@@ -45,8 +45,8 @@ func freshItem(seq int64, key string, routes ...int32) store.Item {
 	return store.Item{Event: tidemark.Event{Seq: seq, Key: key}, Routes: routes, Attempt: 1, Fresh: true}
 }
 
-// What a queue has under way, or not settled, the database does not know of: only the others
-// take in a count in mid-lease.
+// The database does not know of deliveries that are under way or not settled, so a recount in mid-lease must skip the
+// queues that have some.
 func TestRecountPassesOverWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,8 +71,8 @@ func TestRecountPassesOverWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// A queue without order counts nothing. What waits when its route begins to keep the order of
-// keys is unknown, until it is counted.
+// A queue without order counts no keys. When its route changes to ordering = key, the waiting keys are unknown until they
+// are counted.
 func TestOrderingBeginsInMidLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestOrderingBeginsInMidLease(t *testing.T) {
 	})
 }
 
-// In one slot live events go first: a replay that hangs holds up none of its page.
+// In a slot, live events go first: a replay that hangs holds up no live event of its page.
 func TestReplaysGoLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -111,11 +111,10 @@ func TestReplaysGoLast(t *testing.T) {
 	})
 }
 
-// choosy opens targets that answer every replay with 503 while they refuse replays, and every live event while they refuse
-// those; they take the others.
+// choosy opens targets that answer 503 to every replay, to every live event, or to both, as its fields say.
 type choosy struct {
 	mu            sync.Mutex
-	live, replays bool // are refused
+	live, replays bool // true: refused
 	arrived       []int64
 	offered       int
 	batch         int
@@ -140,7 +139,7 @@ func (c *choosy) Deliver(_ context.Context, batch []sink.Delivery) []sink.Result
 	return results
 }
 
-// takes returns what it took, and how many it was offered, since the last time.
+// takes returns the events that it took, and how many it was offered, since the last call.
 func (c *choosy) takes() (arrived []int64, offered int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +157,7 @@ func replaysOfTest(from, to int64) (items []store.Item) {
 	return items
 }
 
-// actsOn hands the items to route 1, to the end.
+// actsOn delivers the items on route 1 and waits for all results.
 func actsOn(t *testing.T, d *Deliverer, items ...store.Item) []store.Result {
 	t.Helper()
 	results := d.Act(t.Context(), &store.Page{Routes: []store.Route{routeOfTest(1, "key")}, Items: items})
@@ -166,7 +165,7 @@ func actsOn(t *testing.T, d *Deliverer, items ...store.Item) []store.Result {
 	return append(results, d.Collect()...)
 }
 
-// Replays that fail time and again open no breaker for live events: one that comes next is delivered at once.
+// Failed replays do not open the breaker for live events: the next live event is delivered at once.
 func TestFailedReplaysOpenNoBreaker(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []int{1, 100} {
@@ -186,8 +185,8 @@ func TestFailedReplaysOpenNoBreaker(t *testing.T) {
 	}
 }
 
-// A dead target is left alone by replays too: after five have failed the others wait, untried, and one at a time finds out
-// whether the target is back.
+// The breaker holds back replays to a dead target too: after five failures the others wait without an attempt, and one at a
+// time tests whether the target is back.
 func TestFailedReplaysAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -200,7 +199,7 @@ func TestFailedReplaysAreLeftAlone(t *testing.T) {
 		}
 		for _, r := range results {
 			untried := r.Seq > breakerTrips
-			if r.Outcome != store.Pending || (r.Detail == "") != untried || untried && (r.Reason != breakerOpen || r.Delay != breakerRests || r.Behind) {
+			if r.Outcome != store.Pending || (r.Detail == "") != untried || untried && (r.Reason != breakerOpen || r.Delay != breakerPause || r.Behind) {
 				t.Errorf("replay %d: %+v", r.Seq, r)
 			}
 		}
@@ -208,13 +207,13 @@ func TestFailedReplaysAreLeftAlone(t *testing.T) {
 			t.Errorf("%d results for 50 replays", len(results))
 		}
 		for range 3 {
-			time.Sleep(breakerRests + 1)
+			time.Sleep(breakerPause + 1)
 			actsOn(t, d, replaysOfTest(6, 50)...)
 			if _, offered := target.takes(); offered != 1 {
 				t.Errorf("it was offered %d to find out whether it is back", offered)
 			}
 		}
-		time.Sleep(breakerRests + 1)
+		time.Sleep(breakerPause + 1)
 		target.live, target.replays = false, false
 		actsOn(t, d, replaysOfTest(6, 50)...)
 		if arrived, offered := target.takes(); len(arrived) != 45 || offered != 45 {
@@ -223,7 +222,7 @@ func TestFailedReplaysAreLeftAlone(t *testing.T) {
 	})
 }
 
-// Where live events fail, replays wait too; one that is taken shows that the target is back.
+// While live events fail, replays wait too. A replay that the target takes closes the breaker for live events.
 func TestReplaysWaitWithLiveEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -238,7 +237,7 @@ func TestReplaysWaitWithLiveEvents(t *testing.T) {
 		if _, offered := target.takes(); offered != 0 || len(results) != 11 {
 			t.Errorf("%d offered, %d results", offered, len(results))
 		}
-		time.Sleep(breakerRests + 1)
+		time.Sleep(breakerPause + 1)
 		target.replays = false
 		actsOn(t, d, replaysOfTest(10, 20)...)
 		target.live = false
@@ -252,7 +251,7 @@ func TestReplaysWaitWithLiveEvents(t *testing.T) {
 	})
 }
 
-// poor is a target that cannot be reached, since this process has no file left for a connection.
+// poor is a target that this process cannot reach, since it has no file descriptor left for a connection.
 type poor struct{ offered int }
 
 func (p *poor) Open(store.Route) (sink.Sink, error) { return p, nil }
@@ -264,8 +263,8 @@ func (p *poor) Deliver(context.Context, []sink.Delivery) []sink.Result {
 	return []sink.Result{{Outcome: sink.Retry, Local: true, Code: "local", Detail: "too many open files"}}
 }
 
-// What this host lacks is no attempt: no event is given up for it, however few attempts its route allows, and what waited
-// waits as before. The target is left alone for a while nevertheless.
+// A fault of this host counts as no attempt: no event is given up for it, however few attempts its route allows, and a
+// pending event stays as it was. The breaker opens nevertheless.
 func TestLocalFaultIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -284,7 +283,7 @@ func TestLocalFaultIsNoAttempt(t *testing.T) {
 		d.Quiesce()
 		results = append(results, d.Collect()...)
 		for _, r := range results {
-			if r.Outcome != store.Pending || r.Detail != "" || r.Delay != breakerRests || r.Seq == 30 {
+			if r.Outcome != store.Pending || r.Detail != "" || r.Delay != breakerPause || r.Seq == 30 {
 				t.Errorf("event %d: %+v, want it pending as it was", r.Seq, r)
 			}
 		}

@@ -34,7 +34,7 @@ type place struct {
 	seq   int64
 }
 
-// A row is one of tidemark.pending.
+// A row stands for a row of tidemark.pending.
 type row struct {
 	due    time.Time // zero: behind an earlier event of its key
 	tries  int
@@ -42,12 +42,12 @@ type row struct {
 	replay bool
 }
 
-// A world is what a Deliverer meets: the database and the targets, in the simplest form that
-// keeps the promises of tidemark.pass_read and tidemark.settle.
+// A world is a model of the database and the targets around a Deliverer, in the simplest form that keeps the promises of
+// tidemark.pass_read and tidemark.settle.
 type world struct {
 	t    *rapid.T
 	d    *Deliverer
-	ctx  context.Context //nolint:containedctx // of the lease
+	ctx  context.Context //nolint:containedctx // ends with the lease
 	end  context.CancelFunc
 	seed uint64
 
@@ -56,9 +56,9 @@ type world struct {
 	dead   []place
 	handed map[place]bool // under this lease
 
-	mu       sync.Mutex // what follows is looked at while targets answer
+	mu       sync.Mutex // guards the fields below, which targets read while they answer
 	pending  map[place]*row
-	resolved map[place]bool // the target has it, or will never have it
+	resolved map[place]bool // the target has it, or refused it for good
 	healthy  bool
 	off      map[int32]bool
 	epoch    int64
@@ -76,7 +76,7 @@ func (*world) Delivered(string, []sink.Result, time.Duration) {}
 
 func (w *world) Open(r store.Route) (sink.Sink, error) { return fickle{w, r.ID}, nil }
 
-// fickle answers anything, after any time, but each attempt of an event always the same.
+// fickle gives any answer after any time, but always the same one to the same attempt of an event.
 type fickle struct {
 	w     *world
 	route int32
@@ -120,7 +120,7 @@ func (f fickle) answer(ctx context.Context, d sink.Delivery) sink.Outcome {
 	return outcome
 }
 
-// arrives: nothing that is live passes an earlier live event of its key.
+// arrives checks that no live event overtakes an earlier live event of its key.
 func (w *world) arrives(at place, replay bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,7 +149,7 @@ func (w *world) answered(at place, outcome sink.Outcome) {
 	}
 }
 
-// earlierPending: a live event of the key, before this one, is pending.
+// earlierPending reports whether an earlier live event of the same key is pending.
 func (w *world) earlierPending(at place) bool {
 	for p, r := range w.pending {
 		if p.route == at.route && p.seq < at.seq && !r.replay && w.key(p.seq) == w.key(at.seq) && w.key(at.seq) != "" {
@@ -159,7 +159,7 @@ func (w *world) earlierPending(at place) bool {
 	return false
 }
 
-// due is tidemark.pending_due.
+// due models tidemark.pending_due.
 func (w *world) due(capacity map[int32]int) (items []store.Item) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,7 +173,7 @@ func (w *world) due(capacity map[int32]int) (items []store.Item) {
 		if p.due.IsZero() || p.due.After(time.Now()) || taken[at.route] >= most || at.route != unordered && !p.replay && w.earlierPending(at) {
 			continue
 		}
-		// The first of a key brings those that wait behind it.
+		// The first event of a key is read with those that wait behind it.
 		run := []place{at}
 		for seq := at.seq + 1; at.route != unordered && !p.replay && most > 1 && seq <= int64(len(w.events)); seq++ {
 			next := place{at.route, seq}
@@ -199,7 +199,7 @@ func (w *world) due(capacity map[int32]int) (items []store.Item) {
 	return items
 }
 
-// pass is read, act and settle.
+// pass reads, acts and settles.
 func (w *world) pass(emit []string, unsettled bool) {
 	if w.d.KeysUncounted() {
 		w.d.Recount(w.keys())
@@ -231,11 +231,11 @@ func (w *world) pass(emit []string, unsettled bool) {
 
 var policyOfModel = []byte(fmt.Sprintf(`{"max_attempts": %d, "base_seconds": 0.5, "max_seconds": 2, "jitter": 0}`, attemptsOfModel))
 
-// settle is tidemark.settle, and looks at what it is told.
+// settle models tidemark.settle, and checks the results that it gets.
 func (w *world) settle(fresh map[place]bool, results []store.Result) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	released := map[place]bool{} // by route and an event of the key
+	released := map[place]bool{} // an event of each key to release
 	for _, r := range results {
 		at := place{r.Route, r.Seq}
 		p := w.pending[at]
@@ -282,7 +282,7 @@ func (w *world) settle(fresh map[place]bool, results []store.Result) {
 	w.release(released)
 }
 
-// release is tidemark.release_keys.
+// release models tidemark.release_keys.
 func (w *world) release(of map[place]bool) {
 	for at := range of {
 		for p, r := range w.pending {
@@ -293,7 +293,7 @@ func (w *world) release(of map[place]bool) {
 	}
 }
 
-// keys is tidemark.pending_keys.
+// keys models tidemark.pending_keys.
 func (w *world) keys() (keys []store.Waiting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -326,7 +326,7 @@ func (w *world) claim() {
 	w.d.Begin(w.keys())
 }
 
-// another owner of the cursor delivers what is first of its key, and due or not.
+// another models another owner of the cursor: it delivers the first event of each key, due or not.
 func (w *world) another() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -343,8 +343,8 @@ func (w *world) another() {
 	w.release(released)
 }
 
-// drain: targets that take everything get everything, replays too, and the Deliverer knows
-// again what waits.
+// drain checks that healthy targets get everything in the end, replays too, and that the Deliverer's counts of waiting keys
+// are right again.
 func (w *world) drain() {
 	w.mu.Lock()
 	w.healthy, w.off = true, map[int32]bool{}
@@ -375,7 +375,7 @@ func (w *world) drain() {
 	}
 }
 
-// bubbled hides Deadline, which cannot be asked for where time stands still.
+// bubbled hides Deadline, which panics inside a synctest bubble.
 type bubbled struct{ rapid.TB }
 
 // The order of keys, one result for each event and route, leases, uncounted keys and replays, against the

@@ -8,15 +8,15 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-// Notice is for an operator.
+// Notice opens or closes a finding for the operator.
 type Notice struct {
 	Kind    string // route_misconfigured or target_down
 	Subject string // code of the route
-	Detail  string // empty: it is over
+	Detail  string // empty: the finding closes
 	Message string // what the target said; it may quote a payload
 }
 
-// Gone is a target that says that it will never take anything again.
+// Gone is a target that will never accept anything again, in its own words.
 type Gone struct {
 	Route  int32
 	Detail string
@@ -24,8 +24,8 @@ type Gone struct {
 
 // notices are what has changed since the last Report.
 type notices struct {
-	known map[Notice]bool // those that are open, without detail and message
-	fresh []Notice        // in the order in which they came about
+	known map[Notice]bool // true: open; keyed without detail and message
+	fresh []Notice        // in the order in which they happened
 }
 
 func newNotices() notices { return notices{known: map[Notice]bool{}} }
@@ -37,8 +37,8 @@ func (n *notices) open(kind, subject, detail, message string) {
 	}
 }
 
-// close is for what may have been opened by another instance too: the first one of each
-// kind and subject counts.
+// close also closes a finding that this instance never opened: another instance may have opened it. So the first close
+// of each kind and subject is always reported.
 func (n *notices) close(kind, subject string) {
 	at := Notice{Kind: kind, Subject: subject}
 	if open, seen := n.known[at]; open || !seen {
@@ -47,7 +47,7 @@ func (n *notices) close(kind, subject string) {
 	}
 }
 
-// note takes in how a route is now.
+// note compares the state of a route with the findings that are open.
 func (n *notices) note(r *route) {
 	code := r.row.RouteCode
 	switch {
@@ -66,7 +66,7 @@ func (n *notices) note(r *route) {
 	}
 }
 
-// Notices returns what has changed since the last time.
+// Notices returns the changes since the last call.
 func (d *Deliverer) Notices() []Notice {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -75,7 +75,7 @@ func (d *Deliverer) Notices() []Notice {
 	return fresh
 }
 
-// Gone returns the targets that have gone since the last time.
+// Gone returns the targets that have gone since the last call.
 func (d *Deliverer) Gone() []Gone {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,8 +90,9 @@ func (d *Deliverer) Gone() []Gone {
 	return gone
 }
 
-// Report tells the database what is for operators: findings, and routes to switch off. What it cannot tell it tells the next
-// time, in the same order for a subject: a target that went down and came back must not end as down.
+// Report writes the notices to the database as findings and switches off the routes of gone targets. A notice that
+// cannot be written is kept for the next call, with the later ones of its subject behind it: a target that went down and
+// came back must not be left as down.
 func (d *Deliverer) Report(ctx context.Context, c *store.Cursor) {
 	var kept []Notice
 	untold := map[Notice]bool{}
@@ -106,6 +107,6 @@ func (d *Deliverer) Report(ctx context.Context, c *store.Cursor) {
 	d.notices.fresh = append(kept, d.notices.fresh...)
 	d.mu.Unlock()
 	for _, g := range d.Gone() {
-		_ = c.RouteGone(ctx, g.Route, g.Detail) // the next event that is refused says it again
+		_ = c.RouteGone(ctx, g.Route, g.Detail) // on an error, the next refused event reports it again
 	}
 }

@@ -16,19 +16,19 @@ import (
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// Reasons for which an event is pending without having been tried.
+// Reasons why an event is pending without an attempt.
 const (
 	behindKey     = "behind_key"    // an earlier event of its key is pending
-	busy          = "busy"          // the target is slower than the events come
-	breakerOpen   = "breaker_open"  // the target failed so often that it is left alone
-	domainClosed  = "domain_closed" // by the gate of the event's domain; SQL puts it aside until that is open
-	gateClosed    = "gate_closed"   // by a gate, a switch, or the end of the lease
-	misconfigured = "misconfigured" // the route cannot be opened
+	busy          = "busy"          // events come faster than the target takes them
+	breakerOpen   = "breaker_open"  // the target failed so often that deliveries pause
+	domainClosed  = "domain_closed" // the gate of the event's domain is closed; SQL sets the event aside until it opens
+	gateClosed    = "gate_closed"   // a gate or a switch is closed, or the lease has ended
+	misconfigured = "misconfigured" // the route's target cannot be opened
 )
 
-// A queue carries the events of one route to its target: those of one key one after the
-// other, those of different keys at once. It runs with one page at a time. What a page
-// cannot wait for goes on here, and is pending in the database meanwhile.
+// A queue sends the events of one route to its target: events of one key one after the other, events of different keys at
+// once. It works on one page at a time. A delivery that its page does not wait for continues here, and its event is pending
+// in the database meanwhile.
 type queue struct {
 	route   store.Route
 	ordered bool
@@ -53,14 +53,14 @@ type queue struct {
 	failure store.Result // the latest
 }
 
-// A job is one event on its way.
+// A job is one event to deliver.
 type job struct {
 	item   *store.Item
-	staged bool // no page waits for it any more: it is pending in the database
+	staged bool // its page has gone on without it: it is pending in the database
 	result *store.Result
 }
 
-// key is the job's in the order of keys, which replays have no part in.
+// key returns the event's key as the order of keys sees it: empty for a replay, which has no place in that order.
 func (j *job) key() string {
 	if j.item.Replay {
 		return ""
@@ -86,16 +86,16 @@ func newQueue(route store.Route, s sink.Sink, perSecond float64, permit Permit, 
 	return q, nil
 }
 
-// start is for a new claim of the cursor: keys are those with events pending.
+// start begins a lease: keys are the keys with pending events.
 func (q *queue) start(keys *waiting) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = keys
-	q.ended = nil // of an earlier lease
+	q.ended = nil // results of an earlier lease
 }
 
-// recount replaces what is known of waiting keys by what the database says. False: something
-// is under way, or not settled, that the database does not know of.
+// recount replaces the counted keys by those of the database. It does nothing and returns false while a delivery is under
+// way or its result is not collected: the database does not know of these.
 func (q *queue) recount(keys *waiting) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -106,14 +106,14 @@ func (q *queue) recount(keys *waiting) bool {
 	return quiet
 }
 
-// quiet: nothing is under way, and everything that was is collected.
+// quiet reports whether no delivery is under way and all results have been collected.
 func (q *queue) quiet() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.running == 0 && len(q.ended) == 0
 }
 
-// wait returns when nothing is under way.
+// wait returns when no delivery is under way.
 func (q *queue) wait() {
 	q.mu.Lock()
 	running, over := q.running > 0, q.over
@@ -143,7 +143,7 @@ func (q *queue) capacity() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	// What has ended and is not settled is due in the database still.
+	// Events whose result is not settled are still due in the database: a read now would return them again.
 	case q.running > 0 || len(q.ended) > 0 || q.breaker.state() == gobreaker.StateOpen:
 		return 0
 	case q.breaker.state() == gobreaker.StateHalfOpen:
@@ -165,8 +165,8 @@ func (q *queue) keysWait() bool {
 	return q.ordered && q.waiting.any() && q.breaker.state() == gobreaker.StateClosed
 }
 
-// begin starts a run with the jobs and returns when it is over; of a queue at work, never:
-// then what is fresh among them is staged.
+// begin starts a run with the jobs. The channel is closed when the run is over. A queue that is already running starts
+// none: it stages the fresh jobs and returns a closed channel.
 func (q *queue) begin(ctx context.Context, jobs []*job) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -215,7 +215,7 @@ func (q *queue) begin(ctx context.Context, jobs []*job) <-chan struct{} {
 
 var keySeed = maphash.MakeSeed()
 
-// slot delivers its jobs in their order.
+// slot delivers the jobs in order.
 func (q *queue) slot(ctx context.Context, jobs []*job) {
 	blocked := map[string]bool{}
 	for len(jobs) > 0 {
@@ -227,7 +227,7 @@ func (q *queue) slot(ctx context.Context, jobs []*job) {
 	defer q.mu.Unlock()
 	q.running--
 	if q.running == 0 {
-		// What it would deliver while a page waits for it.
+		// The number of events that it would deliver while a page waits.
 		took := max(time.Since(q.began), time.Millisecond)
 		q.pace = int(float64(len(q.jobs)) * float64(pageWait) / float64(took))
 		clear(q.jobs) // and their payloads
@@ -236,7 +236,7 @@ func (q *queue) slot(ctx context.Context, jobs []*job) {
 	}
 }
 
-// cut takes from the front what may go at once: live events or replays.
+// cut returns the jobs at the front that one call of the sink may carry: all live events, or all replays.
 func (q *queue) cut(jobs []*job, blocked map[string]bool) []*job {
 	n := min(len(jobs), max(1, q.limits.Batch))
 	if q.limiter.Limit() != rate.Inf {
@@ -276,7 +276,7 @@ func (q *queue) send(ctx context.Context, batch []*job, blocked map[string]bool)
 	}
 	done, err := q.breaker.allow(sending[0].item.Replay)
 	if err != nil {
-		q.untriedAll(sending, breakerOpen, breakerRests, blocked)
+		q.untriedAll(sending, breakerOpen, breakerPause, blocked)
 		return
 	}
 
@@ -284,7 +284,8 @@ func (q *queue) send(ctx context.Context, batch []*job, blocked map[string]bool)
 	for i, j := range sending {
 		deliveries[i] = q.delivery(j.item)
 	}
-	// What gates cut off ends ours; what the timeout ends is the target's.
+	// A closed gate cancels ours, and the delivery counts as cut off. The timeout cancels limited only, and counts against
+	// the target.
 	ours, cut := context.WithCancel(ctx)
 	defer cut()
 	go q.watch(ours, cut, sending)
@@ -299,7 +300,7 @@ func (q *queue) send(ctx context.Context, batch []*job, blocked map[string]bool)
 	}
 }
 
-// watch cuts off a delivery that is under way when the gate of one of its domains closes.
+// watch cancels a delivery under way when the gate of one of its domains closes.
 func (q *queue) watch(ctx context.Context, cut func(), jobs []*job) {
 	for {
 		changed := q.permit.Changed()
@@ -351,7 +352,7 @@ func (q *queue) delivery(item *store.Item) sink.Delivery {
 	}
 }
 
-// conclude turns the sink's answer into what is recorded.
+// conclude turns the sink's answer into the result to record.
 func (q *queue) conclude(ctx context.Context, j *job, answer sink.Result, blocked map[string]bool) {
 	failed := j.item.Errors + 1
 	r := store.Result{Reason: answer.Code, Detail: answer.Detail}
@@ -368,14 +369,14 @@ func (q *queue) conclude(ctx context.Context, j *job, answer sink.Result, blocke
 		q.untried(j, gateClosed, 0, blocked)
 		return
 	case answer.Outcome == sink.Retry && answer.Local:
-		// No attempt, and no fault of the target's. The breaker counts it all the same: it leaves the target alone for a while.
+		// This host failed, not the target: it counts as no attempt. The breaker counts it all the same, so deliveries pause.
 		q.mu.Lock()
 		q.failure = r
 		q.mu.Unlock()
-		q.untried(j, busy, breakerRests, blocked)
+		q.untried(j, busy, breakerPause, blocked)
 		return
 	case answer.Outcome == sink.Unknown && ctx.Err() != nil:
-		// We cut it off: tried, and no reason to give it up.
+		// The worker cut it off: it counts as an attempt, but the event is not given up for it.
 		r.Outcome = store.Pending
 	case answer.Outcome == sink.Permanent:
 		r.Outcome = store.Failed
@@ -413,12 +414,13 @@ func (q *queue) untriedAll(jobs []*job, reason string, delay time.Duration, bloc
 	}
 }
 
-// untried: the job was not sent, and is pending.
+// untried concludes a job that was not sent: its event is pending.
 func (q *queue) untried(j *job, reason string, delay time.Duration, blocked map[string]bool) {
 	blocked[j.key()] = j.key() != ""
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	// What is pending in the database stays so as it is. A replay that the breaker holds back would be due again at once.
+	// An event that is already pending in the database keeps its row, so nothing is recorded. Exceptions: an event behind
+	// its key, and a replay that the breaker holds back, which would otherwise be due again at once.
 	held := reason == behindKey || reason == breakerOpen && j.item.Replay
 	if (!j.item.Fresh || j.staged) && !held {
 		j.result = &store.Result{}
@@ -427,7 +429,7 @@ func (q *queue) untried(j *job, reason string, delay time.Duration, blocked map[
 	q.end(j, store.Result{Outcome: store.Pending, Reason: reason, Delay: delay, Behind: reason == behindKey})
 }
 
-// end records what came of the job. The caller holds mu.
+// end records the result of the job. The caller holds mu.
 func (q *queue) end(j *job, r store.Result) {
 	r.Route, r.Seq, r.Fresh = q.route.ID, j.item.Seq, j.item.Fresh && !j.staged
 	if q.ordered {
@@ -443,7 +445,7 @@ func (q *queue) end(j *job, r store.Result) {
 	q.ended = append(q.ended, r)
 }
 
-// stage makes a fresh job pending without trying it. The caller holds mu.
+// stage makes the event of a fresh job pending before its delivery has ended. The caller holds mu.
 func (q *queue) stage(j *job, reason string, delay time.Duration) {
 	behind := q.ordered && q.waiting.has(j.key())
 	if q.ordered {
@@ -455,7 +457,7 @@ func (q *queue) stage(j *job, reason string, delay time.Duration) {
 	}
 }
 
-// handOver returns what has ended, and stages what has not: the page goes on without it.
+// handOver returns the results since the last call, and stages the fresh jobs without one: the page goes on without them.
 func (q *queue) handOver() []store.Result {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,7 +1,7 @@
 package deliver
 
-// waiting counts, for a route with ordering = key, the live events of each key that are
-// pending or about to be. While there is one, a fresh event of the key goes behind it.
+// waiting counts, for a route with ordering = key, the live events of each key that are pending or about to be. While a
+// key has one, a fresh event of the key goes behind it.
 type waiting struct {
 	keys map[string]int
 	most int // keys that it may hold
