@@ -46,7 +46,7 @@ func TestArrows(t *testing.T) {
 		"/internal/oneline":          {},
 		"/internal/exampledb":        {"/tidemarktest"},
 		"/internal/target":           {"/sql"},
-		"/internal/worker":           {"/internal/store", "/internal/failpoint"},
+		"/internal/worker":           {"", "/internal/store", "/internal/failpoint"},
 		"/internal/deliver":          {"", "/internal/store", "/internal/failpoint", "/sink"},
 		"/internal/daemon":           {"", "/internal/admin", "/internal/config", "/internal/deliver", "/internal/store", "/internal/target", "/internal/worker", "/migrate", "/sink", "/sink/kafka", "/sink/nats", "/sink/stdout", "/sink/webhook"},
 		"/internal/intake":           {"", "/internal/strict"},

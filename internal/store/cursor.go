@@ -2,25 +2,10 @@ package store
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
-
-// SQLSTATEs that a worker acts on.
-const (
-	NotFound = "TM004"
-	Fenced   = "TM011"
-	Edited   = "TM012" // the cursor was moved by hand
-)
-
-// Is reports whether the database refused with the code.
-func Is(err error, code string) bool {
-	var refused *pgconn.PgError
-	return errors.As(err, &refused) && refused.Code == code
-}
 
 // Cursor is a worker's cursor of the log, under a lease from Claim to Release.
 type Cursor struct {
@@ -72,7 +57,7 @@ func (c *Cursor) Failing(ctx context.Context, detail, message string) error {
 }
 
 // HeldFinding calls tidemark.worker_finding for what only the holder of the lease knows. An empty detail closes the finding.
-// message is what an error said: it may quote a payload, and readers do not see it. The error is Fenced if another instance
+// message is what an error said: it may quote a payload, and readers do not see it. The error is ErrFenced if another instance
 // has the lease by now.
 func (c *Cursor) HeldFinding(ctx context.Context, kind, subject, detail, message string) error {
 	return c.finding(ctx, &c.epoch, kind, subject, detail, message)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/tidemarkhq/tidemark"
 )
 
 // SQLSTATEs whose cause is the server's state and not the statement: tidemark.is_transient in Go. TestTransient holds
@@ -32,6 +33,15 @@ func Transient(err error) bool {
 		errors.As(err, &connect) || errors.As(err, &network) || // no connection, or it broke
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		pgconn.SafeToRetry(err) // closed before the statement was sent
+}
+
+// Is reports whether the database refused with one of tidemark's errors. The statements of a worker return errors as they come.
+func Is(err, refusal error) bool { return errors.Is(tidemark.AsError(err), refusal) }
+
+// TimedOut reports whether the server ended the statement because it took longer than it may.
+func TimedOut(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.Code == Timeout
 }
 
 // TooMuch reports whether the answer was more than could be had: it did not come in time, or the server has no room for

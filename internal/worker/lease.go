@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/failpoint"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
@@ -170,7 +171,7 @@ func (l *lease) beat() error {
 	defer cancel()
 	gate, live, shut, err := l.beater.Beat(ctx)
 	switch {
-	case store.Is(err, store.Fenced):
+	case store.Is(err, tidemark.ErrFenced):
 		return errFenced
 	case err != nil:
 		return nil //nolint:nilerr // asked again until the lease is over

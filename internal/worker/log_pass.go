@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
@@ -156,7 +157,7 @@ func (p *logPass) settle(ctx context.Context, l *lease, page *store.Page, result
 			p.Settled(page)
 			p.observe.settled(len(results), time.Since(began))
 			return nil
-		case store.Is(err, store.Fenced):
+		case store.Is(err, tidemark.ErrFenced):
 			return errFenced
 		case l.hard.Err() != nil, errors.As(err, &gateError{}):
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/failpoint"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
@@ -31,9 +32,9 @@ func (p *logPass) readNext(ctx context.Context, l *lease) (*store.Page, error) {
 			p.budget.read(read.page, read.took, p.Lease())
 		}
 		return read.page, nil
-	case store.Is(err, store.Fenced):
+	case store.Is(err, tidemark.ErrFenced):
 		return nil, errFenced
-	case store.Is(err, store.Edited):
+	case store.Is(err, tidemark.ErrRegression):
 		return nil, store.ErrHeld
 	case store.TooMuch(err):
 		p.budget.tooMuch()

@@ -76,7 +76,7 @@ func TestReportOfAFencedInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, db, `update tidemark.heartbeat set lease_epoch = lease_epoch + 1 where executor_id = tidemark.executor_id('default', 'outbox', 0)`)
-	if err := old.HeldFinding(t.Context(), "target_down", "app", "late", ""); !store.Is(err, store.Fenced) {
+	if err := old.HeldFinding(t.Context(), "target_down", "app", "late", ""); !store.Is(err, tidemark.ErrFenced) {
 		t.Errorf("error: %v", err)
 	}
 	if open := texts(t, db, openFindings); len(open) != 0 {

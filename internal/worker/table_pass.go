@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/failpoint"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
@@ -49,7 +50,7 @@ func (t *tablePass) pass(ctx context.Context, l *lease) (next, error) {
 	case err == nil && pass.Status == "cut":
 		// The cursor knows how many rows the next page is to have, down to the one that is at fault.
 		return next{}, retryError{"pass", pass.More, &pgconn.PgError{Severity: "ERROR", Code: store.Timeout, Message: pass.Detail}}
-	case store.Is(err, store.Fenced):
+	case store.Is(err, tidemark.ErrFenced):
 		return next{}, errFenced
 	case err != nil && store.Transient(err):
 		return next{}, retryError{"pass", false, err}
@@ -122,7 +123,7 @@ func (t *tablePass) run(ctx context.Context) (store.Pass, error) {
 
 // timedOut: a function of this program is ended by its context, what it does in the database also by the server.
 func (t *tablePass) timedOut(err error) bool {
-	return t.o.Handle != nil && (store.Is(err, store.Timeout) || errors.Is(err, context.DeadlineExceeded))
+	return t.o.Handle != nil && (store.TimedOut(err) || errors.Is(err, context.DeadlineExceeded))
 }
 
 // tableStates logs what passes report, when an operator cares: a new phase, and why the worker pauses or is held. Under steady

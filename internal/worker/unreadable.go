@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
@@ -68,7 +69,7 @@ func (p *logPass) payload(ctx context.Context, l *lease, item *store.Item) (bool
 		case err == nil:
 			p.unread.forget(item)
 			return true, nil
-		case store.Is(err, store.Fenced):
+		case store.Is(err, tidemark.ErrFenced):
 			return false, errFenced
 		case errors.Is(err, store.ErrGone):
 			p.unread.forget(item)

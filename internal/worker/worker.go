@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
@@ -118,7 +119,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			continue
 		case ctx.Err() != nil:
 			return nil
-		case store.Is(err, store.NotFound):
+		case store.Is(err, tidemark.ErrNotFound):
 			return err
 		case err != nil:
 			w.failed(ctx, "claim", err)
