@@ -38,6 +38,7 @@ func TestMessagesAreNotForReaders(t *testing.T) {
 	operator.want(`select count(*) from tidemark.letter_detail where error_detail like '%`+secret+`%'`, "2")
 	operator.want(`select count(*) from tidemark.waiting where last_error like '%`+secret+`%'`, "1")
 	operator.want(`select count(*) from tidemark.route_attempt where detail like '%`+secret+`%'`, "1")
+	operator.want(`select count(*) from tidemark.event_evidence(1) where detail like '%`+secret+`%'`, "1")
 	operator.want(`select count(*) from tidemark.finding_detail where detail like '%`+secret+`%'`, "3")
 	operator.want(`select count(*) from tidemark.queue_health where note like '%`+secret+`%'`, "3")
 
