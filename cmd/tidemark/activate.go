@@ -14,16 +14,17 @@ import (
 
 func activateCommand() cli.Command {
 	return runbook("activate", "Check everything, then open the gates of a worker or a pack",
-		`Check the installation and, if no check fails, open the worker's gate and the master gate. Each step is printed with its
-SQL and what it changed. Routes and the stage stay as they are: routes in dry run deliver nothing. --pack opens the gates of
-all workers of a pack, in one transaction.`, activate)
+		`Check the installation and, if no check fails, open the worker's gate and the master gate. Each step is printed with
+its SQL and what it changed. Routes and the stage stay as they are: routes in dry run deliver nothing. --pack opens the
+gates of all workers of a pack, in one transaction.`, activate)
 }
 
 func disableCommand() cli.Command {
 	return runbook("disable", "Close the gates of a worker or a pack, and show what is left open",
-		`Close the worker's gate, which it obeys within a second, and show what it leaves open. The step is printed with its SQL and
-what it changed. Other workers, the master gate and the routes stay as they are. Events are still stored, and the worker
-reads them once its gate is open again. --pack closes the gates of all workers of a pack, in one transaction.`, disable)
+		`Close the worker's gate, which it obeys within a second, and show what it leaves open. The step is printed with its
+SQL and what it changed. Other workers, the master gate and the routes stay as they are. Events are still stored, and
+the worker reads them once its gate is open again. --pack closes the gates of all workers of a pack, in one
+transaction.`, disable)
 }
 
 func runbook(use, short, long string, do func(context.Context, *cli.Session, []string) error) cli.Command {
@@ -194,7 +195,8 @@ func setGates(ctx context.Context, s *cli.Session, db *store.DB, gates []string,
 		}
 		result := cli.Open(was[gate]) + " before, " + cli.Open(open) + " now"
 		done = append(done, step{
-			Step: "set the gate " + gate, SQL: fmt.Sprintf("select tidemark.gate_set(%s, %t, %s);", cli.Literal(gate), open, why),
+			Step: "set the gate " + gate, SQL: fmt.Sprintf("select tidemark.gate_set(%s, %t, %s);",
+				cli.Literal(gate), open, why),
 			Changed: was[gate] != open, Result: cli.Choose(was[gate] == open, "was "+cli.Open(open)+" already", result),
 		})
 	}
@@ -216,7 +218,10 @@ func showHeld(ctx context.Context, s *cli.Session, worker string, before store.H
 	case before.Behind != nil: // of a table it is not counted
 		result = fmt.Sprintf("nothing: it may run, and is %d behind: tidemark worker run %s", *before.Behind, worker)
 	}
-	show(s, step{Step: "see what still holds the worker back", SQL: "select tidemark.closed_gate(" + cli.Literal(worker) + ");", Result: result})
+	show(s, step{
+		Step: "see what still holds the worker back",
+		SQL:  "select tidemark.closed_gate(" + cli.Literal(worker) + ");", Result: result,
+	})
 	return nil
 }
 
@@ -240,7 +245,8 @@ func disable(ctx context.Context, s *cli.Session, workers []string) error {
 		}
 		show(s, step{
 			Step: "see what it leaves open", SQL: "select * from tidemark.worker_health where worker = " + cli.Literal(worker) + ";",
-			Result: fmt.Sprintf("%s; %s%d pending, %d open dead letters", cli.WorkerState(health.Status, health.Gate), behind, health.Pending, health.OpenDeadLetters),
+			Result: fmt.Sprintf("%s; %s%d pending, %d open dead letters", cli.WorkerState(health.Status, health.Gate), behind,
+				health.Pending, health.OpenDeadLetters),
 		})
 	}
 	return nil

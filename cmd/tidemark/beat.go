@@ -24,9 +24,10 @@ func beatCommand() cli.Command {
 	return cli.Command{
 		Use: "beat EXECUTOR [-- COMMAND ARGS...]", Short: "Send a heartbeat, or run a command and send heartbeats meanwhile",
 		Role: "tidemark_executor", Needs: cli.Nothing, CheckArgs: beatArgs,
-		Long: `Send one heartbeat of a registered executor. Or run a command: heartbeats say running while it runs, and at its end ok or
-failed:N, where N is its exit status, which becomes that of beat. beat passes signals on to the command. The command runs
-whatever becomes of the heartbeats: a database that does not answer is reported on stderr, and neither delays nor ends it.
+		Long: `Send one heartbeat of a registered executor. Or run a command: heartbeats say running while it runs, and at its
+end ok or failed:N, where N is its exit status, which becomes that of beat. beat passes signals on to the command. The
+command runs whatever becomes of the heartbeats: a database that does not answer is reported on stderr, and neither
+delays nor ends it.
 
 In psql: select tidemark.heartbeat_write('mailer/host-7', 'ok', '{"sent": 12}');`,
 		Example: `  tidemark beat mailer/host-7 --status ok --payload '{"sent": 12}'
@@ -56,7 +57,10 @@ In psql: select tidemark.heartbeat_write('mailer/host-7', 'ok', '{"sent": 12}');
 			if err != nil {
 				return err
 			}
-			return s.Result(cli.Fields{"executor_id", executor, "status", status, "last_beat_at", at}, "%s: %s, %s", executor, status, cli.Cell(at))
+			return s.Result(cli.Fields{
+				"executor_id", executor,
+				"status", status, "last_beat_at", at,
+			}, "%s: %s, %s", executor, status, cli.Cell(at))
 		},
 	}
 }
@@ -73,13 +77,14 @@ func beatArgs(path string, args []string, dash int) error {
 	return nil
 }
 
-// beatWhileRunning runs a command. The database cannot affect it: heartbeats are sent from another goroutine, each within
-// a short time, and their errors are remarks.
+// beatWhileRunning runs a command. The database cannot affect it: heartbeats are sent from another goroutine, each
+// within a short time, and their errors are remarks.
 func beatWhileRunning(b *beater, every time.Duration, command []string) error {
 	child := exec.Command(command[0], command[1:]...) //nolint:noctx // it is not ours to end
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
+		syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
 
 	began := time.Now()

@@ -17,7 +17,10 @@ import (
 )
 
 var captureColumns = cli.Columns{
-	{Flag: "kind", Name: "source_object_kind", Default: "table", Usage: "what makes the events: table (attach it), or a function or trigger that calls tidemark.inbound_emit"},
+	{
+		Flag: "kind", Name: "source_object_kind", Default: "table",
+		Usage: "what makes the events: table (attach it), or a function or trigger that calls tidemark.inbound_emit",
+	},
 	{Flag: "schema", Name: "source_schema", Usage: "schema of the table or function, as the catalog spells it"},
 	{Flag: "table", Name: "source_table", Usage: "the table or function, as the catalog spells it"},
 	{Flag: "operation", Name: "sql_event", Usage: "insert, update, delete or truncate; of a function call"},
@@ -26,25 +29,34 @@ var captureColumns = cli.Columns{
 	{Flag: "stream", Kind: cli.Optional, Usage: "stream of the events; empty: none"},
 	{Flag: "enabled", Kind: cli.Bool, Usage: "on"},
 	{Flag: "dry-run", Kind: cli.Bool, Default: "true", Usage: "record that there would be events, and write none"},
-	{Flag: "fail-closed", Kind: cli.Bool, Default: "true", Usage: "fail a transaction whose event cannot be written; =false: go on without the event"},
-	{Flag: "idempotency-policy", Default: "change", Usage: "change, or transaction: only the first change of a row in a transaction"},
-	{Flag: "columns", Name: "payload_columns", Kind: cli.List, Usage: "columns or fields whose values the payload shows; empty: none"},
+	{
+		Flag: "fail-closed", Kind: cli.Bool, Default: "true",
+		Usage: "fail a transaction whose event cannot be written; =false: go on without the event",
+	},
+	{
+		Flag: "idempotency-policy", Default: "change",
+		Usage: "change, or transaction: only the first change of a row in a transaction",
+	},
+	{
+		Flag: "columns", Name: "payload_columns", Kind: cli.List,
+		Usage: "columns or fields whose values the payload shows; empty: none",
+	},
 	{Flag: "description", Usage: "for people"},
 }
 
 func captureCommand() cli.Command {
 	return cli.Command{
 		Use: "capture", Short: "Turn changes of tables into events, by triggers",
-		Long: `Turn changes of tables into events, without code: an inbound route says which operation on which table becomes which event,
-and attach puts the triggers on the table. While the route is off, no events are written. Gates stop deliveries, not
-capture: events wait in the log. See docs/capture.md.`,
+		Long: `Turn changes of tables into events, without code: an inbound route says which operation on which table becomes
+which event, and attach puts the triggers on the table. While the route is off, no events are written. Gates stop
+deliveries, not capture: events wait in the log. See docs/capture.md.`,
 		Example: "  tidemark capture route set new_order --schema shop --table orders --operation insert --domain shop --type order.created\n" +
 			"  tidemark capture attach shop.orders --reason 'release 12'",
 		Sub: []cli.Command{
 			{Use: "route", Short: "Say which changes become which events", Sub: []cli.Command{{
 				Use: "set CODE", Short: "Create or change an inbound route", Role: "tidemark_admin", Reason: cli.MayGiveReason, Columns: captureColumns,
-				Long: `Create or change an inbound route. A new one needs --schema, --table, --operation, --domain and --type; it is off and in
-dry run unless you say otherwise. Columns whose flags you leave out keep their values.`,
+				Long: `Create or change an inbound route. A new one needs --schema, --table, --operation, --domain and --type; it is
+off and in dry run unless you say otherwise. Columns whose flags you leave out keep their values.`,
 				Run: captureRouteSet,
 			}}},
 			{Use: "list", Short: "List inbound routes and the triggers of capture", Role: "tidemark_reader", Run: captureList},
@@ -90,16 +102,17 @@ func captureAttach() cli.Command {
 	return cli.Command{
 		Use: "attach TABLE", Short: "Put capture triggers on a table, for the operations that have inbound routes", Role: "tidemark_admin",
 		Reason: cli.MayGiveReason,
-		Long: `Put capture triggers on a table, for the operations that have inbound routes. Run it as the table's owner. It shows the SQL
-before it runs it. It waits 3 seconds for a busy table, and tries 5 times.`,
+		Long: `Put capture triggers on a table, for the operations that have inbound routes. Run it as the table's owner. It
+shows the SQL before it runs it. It waits 3 seconds for a busy table, and tries 5 times.`,
 		Flags: func(flags *pflag.FlagSet) {
 			flags.BoolVar(&dryRun, "dry-run", false, "only show the SQL")
 			flags.BoolVar(&always, "always", false, "capture replicated changes too (ENABLE ALWAYS)")
 		},
 		Run: func(ctx context.Context, s *cli.Session) error {
-			return changeTable(ctx, s, "attached", dryRun, func(ctx context.Context, s *cli.Session, dryRun bool) ([]store.CaptureStatement, error) {
-				return s.CaptureAttach(ctx, s.Arg(0), s.Reason, dryRun, always)
-			})
+			return changeTable(ctx, s, "attached", dryRun,
+				func(ctx context.Context, s *cli.Session, dryRun bool) ([]store.CaptureStatement, error) {
+					return s.CaptureAttach(ctx, s.Arg(0), s.Reason, dryRun, always)
+				})
 		},
 	}
 }
@@ -108,13 +121,14 @@ func captureDetach() cli.Command {
 	var dryRun bool
 	return cli.Command{
 		Use: "detach TABLE", Short: "Drop the capture triggers of a table", Role: "tidemark_admin", Reason: cli.MayGiveReason,
-		Long: `Drop the capture triggers of a table. Run it as the table's owner. To stop for a while, turn the route off instead: that
-waits for no lock.`,
+		Long: `Drop the capture triggers of a table. Run it as the table's owner. To stop for a while, turn the route off
+instead: that waits for no lock.`,
 		Flags: func(flags *pflag.FlagSet) { flags.BoolVar(&dryRun, "dry-run", false, "only show the SQL") },
 		Run: func(ctx context.Context, s *cli.Session) error {
-			return changeTable(ctx, s, "detached", dryRun, func(ctx context.Context, s *cli.Session, dryRun bool) ([]store.CaptureStatement, error) {
-				return s.CaptureDetach(ctx, s.Arg(0), s.Reason, dryRun)
-			})
+			return changeTable(ctx, s, "detached", dryRun,
+				func(ctx context.Context, s *cli.Session, dryRun bool) ([]store.CaptureStatement, error) {
+					return s.CaptureDetach(ctx, s.Arg(0), s.Reason, dryRun)
+				})
 		},
 	}
 }
@@ -180,7 +194,8 @@ func captureList(ctx context.Context, s *cli.Session) error {
 	if err != nil {
 		return err
 	}
-	return cli.Table(s.Printer, "nothing is captured; create a route: tidemark capture route set CODE", all, "TABLE|OPERATION|ROUTE|STATE|TRIGGER|EVENTS",
+	return cli.Table(s.Printer, "nothing is captured; create a route: tidemark capture route set CODE", all,
+		"TABLE|OPERATION|ROUTE|STATE|TRIGGER|EVENTS",
 		func(c store.Captured) cli.Row {
 			events := ""
 			if c.Domain != nil {
@@ -211,11 +226,11 @@ func captureReconcile() cli.Command {
 	var table string
 	return cli.Command{
 		Use: "reconcile", Short: "Compare the changes of tables since the last call with their events", Role: "tidemark_admin", Reason: cli.MayGiveReason,
-		Long: `Compare the changes that the server counted on each attached table since the last call with the table's events, and a sample
-of rows with the events of their keys. The exit status is 1 if there is a gap: changes without events. A gap stays open
-until --emit has emitted events for its rows, from the table as it is (their payload has "reconciled": true), or --accept
-says that there will be none. Changes that no row shows any more, such as deletes, can only be accepted. A
-row that jsonb cannot hold (json with \u0000, say) stays in the gap until it is changed or accepted.`,
+		Long: `Compare the changes that the server counted on each attached table since the last call with the table's events,
+and a sample of rows with the events of their keys. The exit status is 1 if there is a gap: changes without events. A
+gap stays open until --emit has emitted events for its rows, from the table as it is (their payload has "reconciled":
+true), or --accept says that there will be none. Changes that no row shows any more, such as deletes, can only be
+accepted. A row that jsonb cannot hold (json with \u0000, say) stays in the gap until it is changed or accepted.`,
 		Flags: func(flags *pflag.FlagSet) {
 			flags.IntVar(&sample, "sample", 1000, "how many rows of each table to look up by their keys, at most")
 			flags.BoolVar(&emit, "emit", false, "emit events for the rows of gaps, as they are now")
@@ -235,9 +250,10 @@ row that jsonb cannot hold (json with \u0000, say) stays in the gap until it is 
 			if err != nil {
 				return err
 			}
-			err = cli.Table(s.Printer, "no table is attached and enabled", all, "TABLE|STATUS|FOUND", func(r store.Reconciled) cli.Row {
-				return cli.Row{r.Relation, r.Status, r.Detail}
-			})
+			err = cli.Table(s.Printer, "no table is attached and enabled", all, "TABLE|STATUS|FOUND",
+				func(r store.Reconciled) cli.Row {
+					return cli.Row{r.Relation, r.Status, r.Detail}
+				})
 			for _, r := range all {
 				if r.Status == "gap" {
 					return errors.New("changes without events: see the finding capture_gap")
@@ -296,7 +312,8 @@ func endGaps(ctx context.Context, s *cli.Session, table string, accept bool) err
 		return cli.Row{e.Name, e.Emitted, state}
 	})
 	if left > 0 {
-		return cli.Hint(errors.New("changes are left without events"), "Accept them: tidemark capture reconcile --accept --reason …")
+		return cli.Hint(errors.New("changes are left without events"),
+			"Accept them: tidemark capture reconcile --accept --reason …")
 	}
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// CA1: a table that is being written is waited for with patience, and whoever writes it is named.
+// CA1: attach waits for a table that is being written, and names its writer.
 func TestAttachToABusyTable(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

@@ -16,8 +16,8 @@ func configCommand() cli.Command {
 	flags := func(flags *pflag.FlagSet) { cli.ConfigFlag(flags, &file) }
 	return cli.Command{
 		Use: "config", Short: "Check and print the daemon's configuration",
-		Long: `Check and print the daemon's configuration: a YAML file, named by --config or else TIDEMARK_CONFIG, and the variables
-TIDEMARK_…, which override it. Neither is required.`,
+		Long: `Check and print the daemon's configuration: a YAML file, named by --config or else TIDEMARK_CONFIG, and the
+variables TIDEMARK_…, which override it. Neither is required.`,
 		Example: "  tidemark config validate --config tidemark.yaml",
 		Sub: []cli.Command{
 			{

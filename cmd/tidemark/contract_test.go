@@ -17,7 +17,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// contract is an entry of the corpus: a schema, what SQL says it does not check of it, and payloads.
+// contract is an entry of the corpus: a schema, the keywords that SQL says it does not check, and payloads.
 type contract struct {
 	Schema    json.RawMessage `json:"schema"`
 	Unchecked []string        `json:"unchecked"`
@@ -26,8 +26,8 @@ type contract struct {
 	Strict    []string        `json:"strict"` // refused by Go and the command; jsonb keeps the last of equal keys
 }
 
-// 11.7: the command, Go and SQL take the same payloads of the same schemas; SQL, where it said at type_set what it does not
-// check, by the rest of the schema.
+// 11.7: the command, Go and SQL accept the same payloads of the same schemas, except for the keywords that type_set says SQL
+// does not check.
 func TestOneContractForSchemas(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../internal/payload/testdata/contract.json")
@@ -142,7 +142,7 @@ func fitsWithout(t *testing.T, c contract, text string) bool {
 
 func unescaped(name string) string { return strings.NewReplacer("~1", "/", "~0", "~").Replace(name) }
 
-// The registry refuses a document that SQL can tell is no JSON Schema, from every role; Go and the command refuse the others.
+// The registry refuses a document that SQL can tell is not a JSON Schema, from every role; Go and the command refuse the others.
 func TestSchemasThatAreNone(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
@@ -172,7 +172,7 @@ func TestSchemasThatAreNone(t *testing.T) {
 		}
 	}
 
-	// What SQL does not look at may be wrong all the same: nothing fits, and the error says that it is the schema.
+	// A keyword that SQL does not check may be wrong: then no payload fits, and the error blames the schema.
 	if _, err := conn.Exec(t.Context(), `select tidemark.type_set('shop', 'x', '{"schema": {"minProperties": "one"}}')`); err != nil {
 		t.Fatal(err)
 	}

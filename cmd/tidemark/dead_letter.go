@@ -19,7 +19,10 @@ func deadLetterCommand() cli.Command {
 		Example: "  tidemark dead-letter list --route billing\n  tidemark dead-letter replay --route billing --dry-run",
 		Sub: []cli.Command{
 			deadLetterList(),
-			{Use: "show ID", Short: "Show a dead letter and the event or row that it keeps", Role: "tidemark_reader", Run: deadLetterShow},
+			{
+				Use: "show ID", Short: "Show a dead letter and the event or row that it keeps",
+				Role: "tidemark_reader", Run: deadLetterShow,
+			},
 			deadLetterReplay(),
 			{
 				Use: "discard ID", Short: "Resolve a dead letter that will never be delivered; it stays on record", Role: "tidemark_admin",
@@ -74,7 +77,8 @@ func deadLetterList() cli.Command {
 			header := "ID|ROUTE OR SOURCE|ITEM|ATTEMPTS|LAST FAILED|ERROR|DETAIL" + cli.Choose(f.filter.Resolved, "|RESOLUTION", "")
 			return cli.Table(s.Printer, "no dead letters", letters, header, func(l store.DeadLetter) cli.Row {
 				row := cli.Row{
-					l.ID, cli.RouteOrSource(l.RouteCode, l.Source), cli.Or(l.ItemID, cli.Cell(l.Seq)), l.Attempts, s.Age(l.LastFailedAt),
+					l.ID, cli.RouteOrSource(l.RouteCode, l.Source), cli.Or(l.ItemID, cli.Cell(l.Seq)), l.Attempts,
+					s.Age(l.LastFailedAt),
 					l.ErrorCode, cli.Cut(cli.Cell(l.ErrorDetail), 60), cli.Or(l.Resolution, "open"),
 				}
 				return row[:strings.Count(header, "|")+1]
@@ -106,7 +110,8 @@ func deadLetterShow(ctx context.Context, s *cli.Session) error {
 	if l.ResolvedAt != nil {
 		state = fmt.Sprintf("%s by %s, %s", cli.Cell(l.Resolution), cli.Cell(l.ResolvedBy), cli.Cell(l.ResolvedAt))
 	}
-	return s.Show(letterDetails{l, snapshot}, "dead letter", l.ID, "state", state, "reason", l.ResolutionReason, "route", l.RouteCode,
+	return s.Show(letterDetails{l, snapshot}, "dead letter", l.ID, "state", state,
+		"reason", l.ResolutionReason, "route", l.RouteCode,
 		"source", l.Source, "worker", l.Worker, "error", l.ErrorCode, "detail", l.ErrorDetail, "attempts", l.Attempts,
 		"first failed", l.FirstFailedAt, "last failed", s.At(l.LastFailedAt), "idempotency key", l.IdempotencyKey, "event", l.EventID,
 		"number", l.Seq, "row", l.ItemID, "row's time", l.ItemTS, "snapshot", cli.Or(snapshot, cli.NoPayload))
@@ -135,10 +140,10 @@ func deadLetterReplay() cli.Command {
 	var all, dryRun bool
 	return cli.Command{
 		Use: "replay [ID]", Short: "Try dead letters again: one, or all that the flags choose", Role: "tidemark_executor",
-		Long: `Try dead letters again: one, or all that the flags choose, oldest events first. Each 500 of them are a transaction: an
-interrupted run keeps what it has done, and the same command continues with the rest. A run tries no letter twice, and
-leaves out letters that fail for the first time after its start. From 500 letters on, the table lists only those that are
-still open; JSON lists all. The exit status is 1 if some are still open.`,
+		Long: `Try dead letters again: one, or all that the flags choose, oldest events first. Each 500 of them are a
+transaction: an interrupted run keeps what it has done, and the same command continues with the rest. A run tries no
+letter twice, and leaves out letters that fail for the first time after its start. From 500 letters on, the table lists
+only those that are still open; JSON lists all. The exit status is 1 if some are still open.`,
 		Flags: func(flags *pflag.FlagSet) {
 			f.add(flags, 0)
 			flags.BoolVar(&all, "all", false, "all open ones")
@@ -197,7 +202,8 @@ func replayMany(ctx context.Context, s *cli.Session, f store.LetterFilter, limit
 		if limit > 0 {
 			f.Limit = min(replayBatch, limit-tally.tried)
 		}
-		batch, err := cli.InTx(ctx, s, func(db *store.DB) ([]store.Replay, error) { return db.DeadLetterReplayMany(ctx, f, dryRun) })
+		batch, err := cli.InTx(ctx, s,
+			func(db *store.DB) ([]store.Replay, error) { return db.DeadLetterReplayMany(ctx, f, dryRun) })
 		if err != nil {
 			return tally.interrupted(err)
 		}
@@ -229,7 +235,10 @@ func replayMany(ctx context.Context, s *cli.Session, f store.LetterFilter, limit
 func showReplays(s *cli.Session, replays []store.Replay, dryRun bool) error {
 	header := "ID|ROUTE OR SOURCE|ITEM|ATTEMPT|" + cli.Choose(dryRun, "WOULD BE", "OUTCOME") + "|REASON|DETAIL"
 	return cli.Table(s.Printer, "no open dead letters were chosen", replays, header, func(r store.Replay) cli.Row {
-		return cli.Row{r.ID, cli.RouteOrSource(r.RouteCode, r.Source), cli.Or(r.EventID, cli.Cell(r.ItemID)), r.AttemptNo, r.Outcome, r.Reason, r.Detail}
+		return cli.Row{
+			r.ID, cli.RouteOrSource(r.RouteCode, r.Source), cli.Or(r.EventID, cli.Cell(r.ItemID)), r.AttemptNo,
+			r.Outcome, r.Reason, r.Detail,
+		}
 	})
 }
 

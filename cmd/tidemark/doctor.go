@@ -16,9 +16,9 @@ import (
 func doctorCommand() cli.Command {
 	return cli.Command{
 		Use: "doctor", Short: "Explain each problem, and what to do about it", Role: "tidemark_reader", Watchdog: true,
-		Long: `Explain each open finding, and everything else that does not work or needs attention: what it means, what to do, and the
-next command. It checks for silent executors first, if its role is a member of tidemark_executor. The exit status is that
-of tidemark status.`,
+		Long: `Explain each open finding, and everything else that does not work or needs attention: what it means, what to
+do, and the next command. It checks for silent executors first, if its role is a member of tidemark_executor. The exit
+status is that of tidemark status.`,
 		Example: "  tidemark doctor",
 		Run:     doctor,
 	}
@@ -63,7 +63,8 @@ func doctor(ctx context.Context, s *cli.Session) error {
 		if p.Finding != nil {
 			title += fmt.Sprintf(" (finding %d)", *p.Finding)
 		}
-		if err := s.Show(p, p.Status, title, "  state", p.State, "  found", p.Detail, "  means", p.Means, "  do", p.Do, "  next", p.Next); err != nil {
+		if err := s.Show(p, p.Status, title, "  state", p.State, "  found", p.Detail, "  means", p.Means, "  do", p.Do,
+			"  next", p.Next); err != nil {
 			return err
 		}
 	}

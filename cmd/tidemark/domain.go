@@ -10,8 +10,14 @@ import (
 )
 
 var domainColumns = cli.Columns{
-	{Flag: "metadata-only", Kind: cli.Bool, Usage: "refuse payloads with a forbidden key (body, content, token, …) at any depth"},
-	{Flag: "restricted", Kind: cli.Bool, Usage: "only roles that tidemark domain grant names may emit; =false: every emitter"},
+	{
+		Flag: "metadata-only", Kind: cli.Bool,
+		Usage: "refuse payloads with a forbidden key (body, content, token, …) at any depth",
+	},
+	{
+		Flag: "restricted", Kind: cli.Bool,
+		Usage: "only roles that tidemark domain grant names may emit; =false: every emitter",
+	},
 	{Flag: "description", Usage: "for people"},
 }
 
@@ -49,7 +55,8 @@ func domainList(ctx context.Context, s *cli.Session) error {
 	if err != nil {
 		return err
 	}
-	return cli.Table(s.Printer, "no domains; create one: tidemark domain set DOMAIN", domains, "DOMAIN|METADATA ONLY|EMITTERS|TYPES|DESCRIPTION",
+	return cli.Table(s.Printer, "no domains; create one: tidemark domain set DOMAIN", domains,
+		"DOMAIN|METADATA ONLY|EMITTERS|TYPES|DESCRIPTION",
 		func(d store.Domain) cli.Row {
 			return cli.Row{d.Domain, d.MetadataOnly, emitters(d), d.Types, d.Description}
 		})
@@ -76,7 +83,8 @@ func domainShow(s *cli.Session, d store.Domain, err error) error {
 	if err != nil {
 		return err
 	}
-	return s.Show(d, "domain", d.Domain, "metadata only", d.MetadataOnly, "emitters", emitters(d), "types", d.Types, "description", d.Description)
+	return s.Show(d, "domain", d.Domain, "metadata only", d.MetadataOnly, "emitters", emitters(d), "types", d.Types,
+		"description", d.Description)
 }
 
 // emitters says who may emit into a domain.

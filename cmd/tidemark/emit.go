@@ -18,14 +18,15 @@ import (
 const aboutEmit = `Emit one event, described by flags, or many, one JSON object a line.
 
 A line is an object with the fields domain and type, and any of payload, key, stream, lane, severity, subject_table,
-subject_ref, idempotency_key, trace, actor, occurred_at. With --cloudevents it is a CloudEvent 1.0: type, data → payload,
-source → actor, subject → subject_ref, time → occurred_at, partitionkey → key, traceparent → trace, source and id together →
-idempotency_key; the domain is the extension tidemarkdomain, else --domain. A line has at most 1 MiB.
+subject_ref, idempotency_key, trace, actor, occurred_at. With --cloudevents it is a CloudEvent 1.0: type, data →
+payload, source → actor, subject → subject_ref, time → occurred_at, partitionkey → key, traceparent → trace, source and
+id together → idempotency_key; the domain is the extension tidemarkdomain, else --domain. A line has at most 1 MiB.
 
-All lines are one transaction: a refused line leaves nothing behind. With --continue each batch of up to 1,000 lines is a
-transaction, refused lines are reported, and the exit status is 1.
+All lines are one transaction: a refused line leaves nothing behind. With --continue each batch of up to 1,000 lines is
+a transaction, refused lines are reported, and the exit status is 1.
 
-Events of a type that is not registered or not enabled are not stored; that is reported, and is an error only with --strict.`
+Events of a type that is not registered or not enabled are not stored; that is reported, and is an error only with
+--strict.`
 
 func emitCommand() cli.Command {
 	var f emitFlags
@@ -45,7 +46,8 @@ func emitCommand() cli.Command {
 			flags.String("severity", "", "info (default), warning, high or critical")
 			flags.String("subject-table", "", "table of the row that the event is about")
 			flags.String("subject-ref", "", "primary key of that row")
-			flags.String("idempotency-key", "", "a second emit with it in the domain stores nothing and returns the first event's id")
+			flags.String("idempotency-key", "",
+				"a second emit with it in the domain stores nothing and returns the first event's id")
 			flags.String("trace", "", "W3C traceparent")
 			flags.String("actor", "", "who did it; default: the role that logs in")
 			flags.String("occurred-at", "", "when it happened, RFC 3339; default: now")
@@ -53,7 +55,8 @@ func emitCommand() cli.Command {
 			flags.StringVarP(&f.file, "file", "f", "", "read events from this `FILE`, one a line; - is stdin")
 			flags.BoolVar(&f.ndjson, "ndjson", false, "read events from stdin, one a line")
 			flags.BoolVar(&f.cloudEvents, "cloudevents", false, "they are CloudEvents; a single one may span lines")
-			flags.BoolVar(&f.ignoreAttributes, "ignore-attributes", false, "drop attributes of CloudEvents that an event cannot hold")
+			flags.BoolVar(&f.ignoreAttributes, "ignore-attributes", false,
+				"drop attributes of CloudEvents that an event cannot hold")
 			flags.BoolVar(&f.carryOn, "continue", false, "emit the good lines and report the others")
 		},
 		Run: func(ctx context.Context, s *cli.Session) error {
@@ -153,12 +156,4 @@ func (f emitFlags) reader(flags *pflag.FlagSet, input io.Reader) *intake.Reader 
 	}
 	domain, _ := flags.GetString("domain")
 	return intake.NewCloudEvents(input, intake.CloudEvents{Domain: domain, IgnoreAttributes: f.ignoreAttributes})
-}
-
-// orNull is null for the id of an event that was not stored.
-func orNull(id string) *string {
-	if id == "" {
-		return nil
-	}
-	return &id
 }

@@ -101,7 +101,8 @@ func (e *lineEmitter) run(ctx context.Context) error {
 	return nil
 }
 
-// batch reads the next events, up to the error that ends the work: io.EOF, a bad line without carryOn, or a failure to read.
+// batch reads the next events, up to the error that ends the work: io.EOF, a bad line without carryOn, or a failure to
+// read.
 func (e *lineEmitter) batch() (items []intake.Item, err error) {
 	for size := 0; len(items) < batchLines && size < batchBytes; {
 		item, err := e.reader.Next()
@@ -123,8 +124,8 @@ func (e *lineEmitter) batch() (items []intake.Item, err error) {
 	return items, nil
 }
 
-// send emits a batch. Lines whose payloads do not fit are known. If the database refuses the batch, its halves are sent, down
-// to the lines that are refused, earlier ones first.
+// send emits a batch. Lines whose payloads do not fit are known. If the database refuses the batch, its halves are
+// sent, down to the lines that are refused, earlier ones first.
 func (e *lineEmitter) send(ctx context.Context, tx pgx.Tx, items []intake.Item) error {
 	if len(items) == 0 {
 		return nil
@@ -175,8 +176,8 @@ func (e *lineEmitter) sendFitting(ctx context.Context, tx pgx.Tx, items []intake
 	return nil
 }
 
-// emit emits all of the items or, with an error, none; the transaction continues. A refusal leaves nothing behind, so with
-// strict the database can refuse the types that it does not know.
+// emit emits all of the items or, with an error, none; the transaction continues. A refusal leaves nothing behind, so
+// with strict the database can refuse the types that it does not know.
 func (e *lineEmitter) emit(ctx context.Context, tx pgx.Tx, items []intake.Item) (ids []string, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) (err error) {
 		one, many := tidemark.EmitIfRegistered, tidemark.EmitManyIfRegistered
@@ -198,8 +199,8 @@ func (e *lineEmitter) emit(ctx context.Context, tx pgx.Tx, items []intake.Item) 
 	return ids, err
 }
 
-// isRefusal tells whether the error is the fault of an event: a rule of Tidemark, data that PostgreSQL cannot hold (22), or
-// too much of it (54).
+// isRefusal tells whether the error is the fault of an event: a rule of Tidemark, data that PostgreSQL cannot hold
+// (22), or too much of it (54).
 func isRefusal(err error) bool {
 	var misfits tidemark.Misfits
 	if errors.As(err, &misfits) {
@@ -280,4 +281,12 @@ func badEvent(err error) error {
 		refused.Hint = "--ignore-attributes drops such attributes."
 	}
 	return refused
+}
+
+// orNull is null for the id of an event that was not stored.
+func orNull(id string) *string {
+	if id == "" {
+		return nil
+	}
+	return &id
 }

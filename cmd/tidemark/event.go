@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -19,7 +20,10 @@ func eventCommand() cli.Command {
 		Example: "  tidemark event list --since 1h --type order.paid\n  tidemark event show 1234",
 		Sub: []cli.Command{
 			eventList(),
-			{Use: "show EVENT", Short: "Show an event, by id or number, and what became of it", Role: "tidemark_reader", Run: eventShow},
+			{
+				Use: "show EVENT", Short: "Show an event, by id or number, and what became of it",
+				Role: "tidemark_reader", Run: eventShow,
+			},
 		},
 	}
 }
@@ -56,9 +60,10 @@ func eventList() cli.Command {
 			if more {
 				defer s.Note("there are more: --before %d shows the next page, --limit 0 all", events[limit-1].Seq)
 			}
-			return cli.Table(s.Printer, "no events", events, "SEQ|EVENT|CREATED|TYPE|KEY|SEVERITY|ACTOR", func(e store.StoredEvent) cli.Row {
-				return cli.Row{e.Seq, e.EventID, s.Age(e.CreatedAt), e.Domain + "/" + e.Type, e.Key, e.Severity, e.Actor}
-			})
+			return cli.Table(s.Printer, "no events", events, "SEQ|EVENT|CREATED|TYPE|KEY|SEVERITY|ACTOR",
+				func(e store.StoredEvent) cli.Row {
+					return cli.Row{e.Seq, e.EventID, s.Age(e.CreatedAt), e.Domain + "/" + e.Type, e.Key, e.Severity, e.Actor}
+				})
 		},
 	}
 }
@@ -89,16 +94,18 @@ func eventShow(ctx context.Context, s *cli.Session) error {
 		s.Object(d)
 		return nil
 	}
-	subject := cli.Cell(d.SubjectTable) + cli.Choose(d.SubjectTable != nil && d.SubjectRef != nil, " ", "") + cli.Cell(d.SubjectRef)
-	s.Facts("event", d.EventID, "number", d.Seq, "type", d.Domain+"/"+d.Type, "stream", d.Stream, "key", d.Key, "lane", d.Lane,
+	subject := strings.TrimSpace(cli.Cell(d.SubjectTable) + " " + cli.Cell(d.SubjectRef))
+	s.Facts("event", d.EventID, "number", d.Seq, "type", d.Domain+"/"+d.Type, "stream", d.Stream,
+		"key", d.Key, "lane", d.Lane,
 		"severity", d.Severity, "subject", subject, "idempotency key", d.IdempotencyKey, "trace", d.Trace, "actor", d.Actor,
 		"emitted by", d.EmittedBy, "occurred", d.OccurredAt, "created", s.At(d.CreatedAt), "payload", cli.Or(d.Payload, cli.NoPayload))
 	if len(d.Evidence) > 0 {
 		s.Line("")
 	}
-	return cli.Table(s.Printer, "no worker has decided it yet", d.Evidence, "WORKER|ROUTE|ATTEMPT|OUTCOME|DECIDED|REASON|DETAIL", func(a store.Attempt) cli.Row {
-		return cli.Row{a.Worker, cli.Or(a.RouteCode, "-"), a.AttemptNo, a.Outcome, s.Age(a.DecidedAt), a.Reason, a.Detail}
-	})
+	return cli.Table(s.Printer, "no worker has decided it yet", d.Evidence,
+		"WORKER|ROUTE|ATTEMPT|OUTCOME|DECIDED|REASON|DETAIL", func(a store.Attempt) cli.Row {
+			return cli.Row{a.Worker, cli.Or(a.RouteCode, "-"), a.AttemptNo, a.Outcome, s.Age(a.DecidedAt), a.Reason, a.Detail}
+		})
 }
 
 var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$`)

@@ -12,7 +12,10 @@ import (
 func findingCommand() cli.Command {
 	return cli.Command{
 		Use: "finding", Short: "Problems that Tidemark has found", Example: "  tidemark finding list",
-		Sub: []cli.Command{findingList(), {Use: "show ID", Short: "Show a finding, what it means and what to do", Role: "tidemark_reader", Run: findingShow}, findingAck()},
+		Sub: []cli.Command{findingList(), {
+			Use: "show ID", Short: "Show a finding, what it means and what to do",
+			Role: "tidemark_reader", Run: findingShow,
+		}, findingAck()},
 	}
 }
 
@@ -58,7 +61,8 @@ func findingShow(ctx context.Context, s *cli.Session) error {
 		acked = cli.Cell(f.AckedBy) + ", " + cli.Cell(f.AckedAt) + ": " + cli.Cell(f.AckNote)
 	}
 	e := cli.ExplainFinding(f.Kind)
-	return s.Show(f, "finding", f.ID, "kind", f.Kind, "subject", f.Subject, "severity", f.Severity, "state", state, "opened", s.At(f.OpenedAt),
+	return s.Show(f, "finding", f.ID, "kind", f.Kind, "subject", f.Subject, "severity", f.Severity, "state", state,
+		"opened", s.At(f.OpenedAt),
 		"last seen", s.At(f.LastSeenAt), "seen", cli.Count(f.Count, "time"), "acknowledged", acked, "detail", f.Detail,
 		"means", e.Means, "do", e.Do, "next", e.Next(f.Subject))
 }

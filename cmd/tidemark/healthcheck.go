@@ -27,8 +27,8 @@ func healthcheckCommand() cli.Command {
 	var live bool
 	return cli.Command{
 		Use: "healthcheck", Short: "Ask a daemon whether it is ready, for images without a shell", Needs: cli.Nothing,
-		Long: `Ask a daemon whether it is ready, or with --live whether its process must be restarted, and print its answer. The exit
-status is 0 or 1.`,
+		Long: `Ask a daemon whether it is ready, or with --live whether its process must be restarted, and print its answer.
+The exit status is 0 or 1.`,
 		Example: "  tidemark healthcheck --url http://127.0.0.1:9321",
 		Flags: func(flags *pflag.FlagSet) {
 			flags.StringVar(&address, "url", "", "the daemon's admin server; default: that of the configuration")

@@ -61,8 +61,7 @@ func TestAdminURL(t *testing.T) {
 	}
 }
 
-// A redirect must not make another server's health ours, and an answer without end must
-// not keep the prober.
+// A redirect must not report another server's health, and an endless answer must not keep the prober.
 func TestAskTakesTheAnswerAsItIs(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,12 +13,13 @@ import (
 func heartbeatCommand() cli.Command {
 	return cli.Command{
 		Use: "heartbeat", Short: "Executors whose heartbeats Tidemark watches",
-		Long: `Executors whose heartbeats Tidemark watches. Workers and daemons send them by themselves. Anything else sends them once it
-is registered, with tidemark beat or in plain SQL:
+		Long: `Executors whose heartbeats Tidemark watches. Workers and daemons send them by themselves. Anything else sends
+them once it is registered, with tidemark beat or in plain SQL:
 
   select tidemark.heartbeat_write('nightly_export', 'ok', '{"rows": 7}');
 
-An executor that is silent for longer than its threshold opens a finding and emits an event system/queue_worker_silent.`,
+An executor that is silent for longer than its threshold opens a finding and emits an event
+system/queue_worker_silent.`,
 		Example: "  tidemark heartbeat register nightly_export --every 24h --threshold 26h",
 		Sub: []cli.Command{
 			{Use: "list", Short: "List executors and their last heartbeats", Role: "tidemark_reader", Run: heartbeatList},
@@ -41,16 +42,17 @@ func heartbeatList(ctx context.Context, s *cli.Session) error {
 	if err != nil {
 		return err
 	}
-	return cli.Table(s.Printer, "no executors", all, "EXECUTOR|KIND|STATE|LAST BEAT|SAID|EVERY|SILENT AFTER|BEATS", func(h store.Heartbeat) cli.Row {
-		state := h.State
-		if h.Excuse != nil {
-			state += ": " + *h.Excuse
-		}
-		return cli.Row{
-			h.ExecutorID, h.Kind, state, s.AgeOr(h.LastBeatAt, "never"), cli.Cut(h.LastStatus, 40),
-			exact(h.CadenceSeconds), exact(h.ThresholdSeconds), h.TicksTotal,
-		}
-	})
+	return cli.Table(s.Printer, "no executors", all, "EXECUTOR|KIND|STATE|LAST BEAT|SAID|EVERY|SILENT AFTER|BEATS",
+		func(h store.Heartbeat) cli.Row {
+			state := h.State
+			if h.Excuse != nil {
+				state += ": " + *h.Excuse
+			}
+			return cli.Row{
+				h.ExecutorID, h.Kind, state, s.AgeOr(h.LastBeatAt, "never"), cli.Cut(h.LastStatus, 40),
+				exact(h.CadenceSeconds), exact(h.ThresholdSeconds), h.TicksTotal,
+			}
+		})
 }
 
 // exact is a number of seconds as a duration.
@@ -61,7 +63,8 @@ func heartbeatRegister() cli.Command {
 	return cli.Command{
 		Use: "register EXECUTOR", Short: "Register an executor, or change what is expected of it", Role: "tidemark_admin", Reason: cli.MayGiveReason,
 		Flags: func(flags *pflag.FlagSet) {
-			flags.StringVar(&r.Kind, "kind", "", "a kind of the table tidemark.heartbeat_kind; default: unchanged, and external_worker for a new one")
+			flags.StringVar(&r.Kind, "kind", "",
+				"a kind of the table tidemark.heartbeat_kind; default: unchanged, and external_worker for a new one")
 			flags.DurationVar(&r.Cadence, "every", time.Minute, "how often a heartbeat is expected, in whole seconds")
 			flags.DurationVar(&r.Threshold, "threshold", 0, "silence that raises an alert; 0: three times --every")
 			flags.StringSliceVar(&r.DomainScope, "domains", nil, "domains that it covers; none: all")
@@ -77,7 +80,8 @@ func heartbeatRegister() cli.Command {
 			if h.Worker != nil {
 				with = "its passes: tidemark worker run " + *h.Worker + ", or a daemon"
 			}
-			return s.Show(h, "executor", h.ExecutorID, "kind", h.Kind, "domains", cli.Or(h.DomainScope, "all"), "every", exact(h.CadenceSeconds),
+			return s.Show(h, "executor", h.ExecutorID, "kind", h.Kind, "domains", cli.Or(h.DomainScope, "all"),
+				"every", exact(h.CadenceSeconds),
 				"silent after", exact(h.ThresholdSeconds), "beats with", with)
 		},
 	}
@@ -93,9 +97,13 @@ func staleCheckCommand() cli.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Table(s.Printer, "no executor is silent", all, "EXECUTOR|STATE|SEVERITY|FOR|SAID|EVENT", func(e store.Silence) cli.Row {
-				return cli.Row{e.ExecutorID, e.State, e.Severity, cli.Seconds(e.AgeSeconds), cli.Cut(cli.Cell(e.LastStatus), 40), e.EventID}
-			})
+			return cli.Table(s.Printer, "no executor is silent", all, "EXECUTOR|STATE|SEVERITY|FOR|SAID|EVENT",
+				func(e store.Silence) cli.Row {
+					return cli.Row{
+						e.ExecutorID, e.State, e.Severity, cli.Seconds(e.AgeSeconds),
+						cli.Cut(cli.Cell(e.LastStatus), 40), e.EventID,
+					}
+				})
 		},
 	}
 }

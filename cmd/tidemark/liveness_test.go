@@ -105,7 +105,7 @@ func answer(t *testing.T, db *tidemarktest.DB, sql string, args ...any) (text st
 	return text
 }
 
-// LI3: a daemon that is killed is told of by another one, and by psql when none is left.
+// LI3: another daemon reports a killed one; if none is left, psql does.
 func TestKilledDaemonIsReported(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -116,7 +116,7 @@ func TestKilledDaemonIsReported(t *testing.T) {
 		beating = `select coalesce((select last_status from tidemark.heartbeat where executor_id = 'daemon/' || $1), '')`
 		opened  = `select count(*)::text from tidemark.finding where kind = 'heartbeat_silent' and subject = 'daemon/' || $1 and closed_at is null`
 		events  = `select count(*)::text from tidemark.outbox where type = 'queue_worker_silent' and subject_ref = 'daemon/' || $1`
-		// The clock is the database's: what has passed there is what has passed.
+		// The database's clock counts.
 		later = `update tidemark.heartbeat set last_beat_at = last_beat_at - interval '40 seconds' where executor_id = 'daemon/' || $1 returning ''`
 	)
 	a, b := startDaemon(t, db.URL, "a"), startDaemon(t, db.URL, "b")
@@ -138,7 +138,7 @@ func TestKilledDaemonIsReported(t *testing.T) {
 	if got := answer(t, db, opened, "b") + answer(t, db, events, "a") + answer(t, db, events, "b"); got != "111" {
 		t.Errorf("open findings of b, events of a and of b: %s, want 111", got)
 	}
-	// One that stops says so, and is no alarm.
+	// A daemon that stops says so, and raises no alarm.
 	if err := again.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestBeatPassesSignalsOn(t *testing.T) {
 		return answer(t, db, `select last_status from tidemark.heartbeat where executor_id = 'job'`) == "running"
 	})
 	_ = r.in.Close()
-	// The second one of a kind must not end the beater either.
+	// A second signal of a kind must not end the beater either.
 	for _, s := range []struct {
 		signal syscall.Signal
 		line   string
@@ -310,7 +310,7 @@ func TestEveryFindingIsExplained(t *testing.T) {
 	}
 }
 
-// --watch shows it again until it is told to stop.
+// --watch repeats the status until it is interrupted.
 func TestStatusWatch(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
@@ -337,7 +337,7 @@ func TestStatusWatch(t *testing.T) {
 	}
 }
 
-// The screens of the README are what the commands show, but for the numbers.
+// The screens of the README are the output of the commands, except for the numbers.
 func TestReadmeScreens(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
@@ -351,7 +351,7 @@ func TestReadmeScreens(t *testing.T) {
 		`select tidemark.route_worker_run()`,
 		`select tidemark.maintain()`,
 		`update tidemark.cursor_sample set older_at = older_at - interval '99 seconds', older_seen = 0`,
-		// Ages of hours: however long the test takes, what is late stays late and nothing else becomes it.
+		// Ages of hours: however long the test takes, late things stay late and no other becomes late.
 		`update tidemark.setting set value = '1 hour' where key = 'lag.warn'`,
 		`update tidemark.setting set value = '1 day' where key = 'lag.bad'`,
 		`update tidemark.heartbeat set last_beat_at = last_beat_at + interval '1 hour' where executor_id = 'default/outbox/0'`,

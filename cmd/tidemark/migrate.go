@@ -29,7 +29,8 @@ func migrateCommand() cli.Command {
 type rolePrefix struct{ prefix string }
 
 func (p *rolePrefix) add(flags *pflag.FlagSet) {
-	flags.StringVar(&p.prefix, "role-prefix", "", "prefix of the roles' names, for roles of this database alone; remembered by the database after the first run")
+	flags.StringVar(&p.prefix, "role-prefix", "",
+		"prefix of the roles' names, for roles of this database alone; remembered by the database after the first run")
 }
 
 // options is empty if the flag was not given: then the database knows.
@@ -44,10 +45,10 @@ func migrateUp() cli.Command {
 	var prefix rolePrefix
 	return cli.Command{
 		Use: "up", Short: "Install the schema or bring it up to date", Needs: cli.Database, Flags: prefix.add,
-		Long: `Install the schema or bring it up to date: run the migrations that are left, and re-create functions, triggers and views
-if they changed, all in one transaction. Waits for another migrate up in progress. The first run creates Tidemark's roles,
-and needs CREATE on the database and CREATEROLE or superuser. If a DBA creates the roles, yours must be a member of
-tidemark_owner: migrate roles --print writes the statements.`,
+		Long: `Install the schema or bring it up to date: run the migrations that are left, and re-create functions, triggers
+and views if they changed, all in one transaction. Waits for another migrate up in progress. The first run creates
+Tidemark's roles, and needs CREATE on the database and CREATEROLE or superuser. If a DBA creates the roles, yours must
+be a member of tidemark_owner: migrate roles --print writes the statements.`,
 		Run: func(ctx context.Context, s *cli.Session) error {
 			report, err := migrate.Up(ctx, s.Conn, prefix.options(s)...)
 			for _, warning := range report.Warnings {
@@ -57,7 +58,10 @@ tidemark_owner: migrate roles --print writes the statements.`,
 				return cli.Hint(err, "tidemark migrate roles --print --installer "+refused.Installer+" prints them as a script that can be run again.")
 			}
 			if s.JSON && err == nil {
-				s.Object(cli.Fields{"roles", append([]string{}, report.Roles...), "applied", append([]string{}, report.Applied...), "recreated", report.Recreated})
+				s.Object(cli.Fields{
+					"roles", append([]string{}, report.Roles...), "applied", append([]string{}, report.Applied...),
+					"recreated", report.Recreated,
+				})
 			}
 			if s.JSON {
 				return err
@@ -87,9 +91,9 @@ func migrateRoles() cli.Command {
 	var script bool
 	return cli.Command{
 		Use: "roles", Short: "Show the statements that create Tidemark's roles, for a DBA", Needs: cli.Database,
-		Long: `Show the statements that create Tidemark's roles and let a role install it in this database, and which of them are done.
-Changes nothing; any role may run it. --print writes all of them as SQL that can be run again, for a superuser or a role
-with CREATEROLE and ADMIN.`,
+		Long: `Show the statements that create Tidemark's roles and let a role install it in this database, and which of them
+are done. Changes nothing; any role may run it. --print writes all of them as SQL that can be run again, for a superuser
+or a role with CREATEROLE and ADMIN.`,
 		Flags: func(flags *pflag.FlagSet) {
 			prefix.add(flags)
 			flags.StringVar(&installer, "installer", "", "the `ROLE` that will run migrate up; default: that of the connection")
@@ -158,7 +162,8 @@ func migrateStatus(ctx context.Context, s *cli.Session) error {
 	err = cli.Table(s.Printer, "", all, "MIGRATION|STATE", func(m migration) cli.Row {
 		return cli.Row{fmt.Sprintf("%04d_%s", m.Version, m.Name), m.State}
 	})
-	s.Line("functions, triggers and views: %s", cli.Choose(status.CodeCurrent, "of this build", "not of this build; run: tidemark migrate up"))
+	s.Line("functions, triggers and views: %s", cli.Choose(status.CodeCurrent, "of this build",
+		"not of this build; run: tidemark migrate up"))
 	return err
 }
 

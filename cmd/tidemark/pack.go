@@ -43,9 +43,13 @@ func packList(ctx context.Context, s *cli.Session) error {
 	if err != nil {
 		return err
 	}
-	return cli.Table(s.Printer, "no packs", packStates(known, installed), "PACK|VERSION|STATE|INSTALLED|WHEN|DESCRIPTION", func(p packState) cli.Row {
-		return cli.Row{p.Pack, cli.Or(p.Version, "-"), p.State, cli.Or(p.Installed, "-"), s.AgeOr(p.InstalledAt, "-"), p.Description}
-	})
+	return cli.Table(s.Printer, "no packs", packStates(known, installed), "PACK|VERSION|STATE|INSTALLED|WHEN|DESCRIPTION",
+		func(p packState) cli.Row {
+			return cli.Row{
+				p.Pack, cli.Or(p.Version, "-"), p.State, cli.Or(p.Installed, "-"),
+				s.AgeOr(p.InstalledAt, "-"), p.Description,
+			}
+		})
 }
 
 func packStates(known []packs.Pack, installed []store.Pack) (all []packState) {

@@ -33,9 +33,13 @@ func pendingCommand() cli.Command {
 				if more {
 					defer s.Note("there are more: --limit 0 shows all")
 				}
-				return cli.Table(s.Printer, "nothing waits", all, "WORKER|ROUTE OR SOURCE|ITEM|FAILED|NEXT|WHY", func(p store.PendingItem) cli.Row {
-					return cli.Row{p.Worker, cli.RouteOrSource(p.RouteCode, p.Source), p.Item, p.ErrorCount, nextAttempt(s, p), cli.Cut(cli.Cell(p.LastError), 60)}
-				})
+				return cli.Table(s.Printer, "nothing waits", all, "WORKER|ROUTE OR SOURCE|ITEM|FAILED|NEXT|WHY",
+					func(p store.PendingItem) cli.Row {
+						return cli.Row{
+							p.Worker, cli.RouteOrSource(p.RouteCode, p.Source), p.Item, p.ErrorCount, nextAttempt(s, p),
+							cli.Cut(cli.Cell(p.LastError), 60),
+						}
+					})
 			},
 		}},
 	}

@@ -41,8 +41,8 @@ func signedBy(r *http.Request, body []byte, keys map[string]string) string {
 	return "nobody"
 }
 
-// A4: SIGHUP has the daemon read its configuration again. It keeps its leases; a configuration that is not valid changes
-// nothing; what needs a restart is named.
+// A4: at SIGHUP the daemon reads its configuration again. It keeps its leases, an invalid configuration changes nothing, and
+// the log names the keys that need a restart.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	keys := map[string]string{}
@@ -149,7 +149,7 @@ func TestReload(t *testing.T) {
 	hangup(`"msg":"reloaded"`)
 	arrived("old")
 
-	// The file of a secret alone is read again too.
+	// A changed secret file is read again too.
 	write(secret, keys["new"])
 	hangup(`"msg":"reloaded"`)
 	arrived("old", "new")
@@ -174,7 +174,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// A4: a second daemon on one host says what is taken, and by which setting another is chosen.
+// A4: a second daemon on one host names the port that is taken, and the setting that chooses another.
 func TestPortTaken(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

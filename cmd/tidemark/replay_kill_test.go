@@ -10,7 +10,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// lines takes what a process writes.
+// lines collects the output of a process.
 type lines struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -38,8 +38,8 @@ func (l *lines) numbers(t *testing.T) (all []int) {
 	return all
 }
 
-// RO10: daemons that are killed in the middle of replays, twice. The next one goes on: inside the database each event goes
-// once, to the outside at least once, and again only where no settle had recorded it; first deliveries are in order.
+// RO10: two daemons are killed in the middle of a replay, and the next one continues. Inside the database each event is
+// delivered once; outside at least once, and twice only if no settle had recorded it. First deliveries are in order.
 func TestReplayOutlivesItsDaemon(t *testing.T) {
 	t.Parallel()
 	const events = 600

@@ -8,8 +8,8 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/cli"
 )
 
-const about = `Tidemark delivers what your PostgreSQL transactions commit: you emit events in SQL or Go, and workers deliver them to
-functions, webhooks, Kafka and NATS, at least once, with a record of every attempt.
+const about = `Tidemark delivers what your PostgreSQL transactions commit: you emit events in SQL or Go, and workers
+deliver them to functions, webhooks, Kafka and NATS, at least once, with a record of every attempt.
 
 Start here:
   export DATABASE_URL=postgres://…   name the database
@@ -27,8 +27,8 @@ Exit status:
   4    the schema is too old or too new for this build
   5    the database refused it: a rule of Tidemark (TM…), a privilege, a constraint
   130  interrupted
-For status and doctor 1 means that something does not work, and 2 that a check could not be evaluated. beat exits with the
-status of the command that it runs.`
+For status and doctor 1 means that something does not work, and 2 that a check could not be evaluated. beat exits with
+the status of the command that it runs.`
 
 // newRoot is the command with all its subcommands. A new one needs a line here.
 func newRoot() *cobra.Command {
@@ -37,12 +37,18 @@ func newRoot() *cobra.Command {
 		{Title: "See what there is, and what is wrong", Example: "tidemark doctor", Commands: []cli.Command{
 			doctorCommand(), eventCommand(), findingCommand(), pendingCommand(), statusCommand(), verifyCommand(),
 		}},
-		{Title: "Emit events, and say which there may be", Example: "tidemark emit --domain shop --type order.paid", Commands: []cli.Command{
-			domainCommand(), emitCommand(), typeCommand(),
-		}},
-		{Title: "Configure where events come from and go to", Example: "tidemark route set mail --domain shop --target-kind sql --target-ref app.send_mail", Commands: []cli.Command{
-			captureCommand(), configCommand(), packCommand(), routeCommand(), sourceCommand(), workerCommand(),
-		}},
+		{
+			Title: "Emit events, and say which there may be", Example: "tidemark emit --domain shop --type order.paid",
+			Commands: []cli.Command{
+				domainCommand(), emitCommand(), typeCommand(),
+			},
+		},
+		{
+			Title:   "Configure where events come from and go to",
+			Example: "tidemark route set mail --domain shop --target-kind sql --target-ref app.send_mail", Commands: []cli.Command{
+				captureCommand(), configCommand(), packCommand(), routeCommand(), sourceCommand(), workerCommand(),
+			},
+		},
 		{Title: "Operate: run, switch, repair", Example: "tidemark run --config tidemark.yaml", Commands: []cli.Command{
 			activateCommand(), beatCommand(), deadLetterCommand(), disableCommand(), gateCommand(), healthcheckCommand(),
 			heartbeatCommand(), maintainCommand(), runCommand(), stageCommand(), staleCheckCommand(),
@@ -57,7 +63,8 @@ func versionCommand() cli.Command {
 		Example: "  tidemark version -o json",
 		Run: func(_ context.Context, s *cli.Session) error {
 			b := s.App.Build
-			return s.Result(b, "tidemark %s, commit %s%s, %s", b.Version, cli.Or(b.Commit, "unknown"), cli.Choose(b.Modified, " with changes", ""), b.Go)
+			return s.Result(b, "tidemark %s, commit %s%s, %s", b.Version, cli.Or(b.Commit, "unknown"),
+				cli.Choose(b.Modified, " with changes", ""), b.Go)
 		},
 	}
 }

@@ -25,13 +25,16 @@ func routeCommand() cli.Command {
 			"  tidemark route backtest mail --since 7d\n  tidemark route set mail --dry-run=false --enabled",
 		Sub: []cli.Command{
 			routeList(),
-			{Use: "show ROUTE", Short: "Show a route", Role: "tidemark_reader", Run: func(ctx context.Context, s *cli.Session) error {
-				r, err := s.Route(ctx, s.Arg(0))
-				if err != nil {
-					return err
-				}
-				return routeShow(s, r)
-			}},
+			{
+				Use: "show ROUTE", Short: "Show a route", Role: "tidemark_reader",
+				Run: func(ctx context.Context, s *cli.Session) error {
+					r, err := s.Route(ctx, s.Arg(0))
+					if err != nil {
+						return err
+					}
+					return routeShow(s, r)
+				},
+			},
 			routeSet(),
 			routeSwitch("enable", "Turn a route on; in dry run it still delivers nothing", true),
 			routeSwitch("disable", "Turn a route off; its events are recorded as disabled", false),
@@ -52,18 +55,25 @@ func routeList() cli.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Table(s.Printer, "no routes; create one: tidemark route set ROUTE", routes, "ROUTE|STATE|WORKER|EVENTS|STREAM|TARGET", func(r store.Route) cli.Row {
-				return cli.Row{r.RouteCode, cli.RouteState(r), r.Worker, r.Domain + "/" + r.Type, r.Stream, r.TargetKind + " " + r.TargetRef}
-			})
+			return cli.Table(s.Printer, "no routes; create one: tidemark route set ROUTE", routes,
+				"ROUTE|STATE|WORKER|EVENTS|STREAM|TARGET", func(r store.Route) cli.Row {
+					return cli.Row{
+						r.RouteCode, cli.RouteState(r), r.Worker, r.Domain + "/" + r.Type, r.Stream,
+						r.TargetKind + " " + r.TargetRef,
+					}
+				})
 		},
 	}
 }
 
 func routeShow(s *cli.Session, r store.Route) error {
-	return s.Show(r, "route", r.RouteCode, "state", cli.RouteState(r), "enabled", r.Enabled, "dry run", r.DryRun, "fail closed", r.FailClosed,
+	return s.Show(r, "route", r.RouteCode, "state", cli.RouteState(r), "enabled", r.Enabled, "dry run", r.DryRun,
+		"fail closed", r.FailClosed,
 		"worker", r.Worker, "events", r.Domain+"/"+r.Type, "stream", r.Stream, "key filter", r.KeyFilter, "payload filter", r.PayloadFilter,
-		"target", r.TargetKind+" "+r.TargetRef, "options", strings.TrimSuffix(string(r.Options), "{}"), "exclusive", r.Exclusive,
-		"ordering", r.Ordering, "retry policy", cli.Or(r.RetryPolicy, "default"), "timeout", r.Timeout, "concurrency", r.Concurrency,
+		"target", r.TargetKind+" "+r.TargetRef, "options", strings.TrimSuffix(string(r.Options),
+			"{}"), "exclusive", r.Exclusive,
+		"ordering", r.Ordering, "retry policy", cli.Or(r.RetryPolicy,
+			"default"), "timeout", r.Timeout, "concurrency", r.Concurrency,
 		"description", r.Description)
 }
 
@@ -79,9 +89,15 @@ var routeColumns = cli.Columns{
 	{Flag: "exclusive", Kind: cli.Bool, Usage: "no other route may claim the same target for the same event"},
 	{Flag: "enabled", Kind: cli.Bool, Usage: "on"},
 	{Flag: "dry-run", Kind: cli.Bool, Default: "true", Usage: "decide and record, deliver nothing"},
-	{Flag: "fail-closed", Kind: cli.Bool, Default: "true", Usage: "keep events that the route cannot decide as dead letters; =false: skip them"},
+	{
+		Flag: "fail-closed", Kind: cli.Bool, Default: "true",
+		Usage: "keep events that the route cannot decide as dead letters; =false: skip them",
+	},
 	{Flag: "ordering", Default: "none", Usage: "none, or key: an event waits behind earlier ones of its key"},
-	{Flag: "retry-policy", Kind: cli.Object, Usage: "JSON object with any of max_attempts, base_seconds, max_seconds, jitter"},
+	{
+		Flag: "retry-policy", Kind: cli.Object,
+		Usage: "JSON object with any of max_attempts, base_seconds, max_seconds, jitter",
+	},
 	{Flag: "timeout", Default: "10s", Usage: "longest time for one delivery"},
 	{Flag: "concurrency", Kind: cli.Int, Default: "4", Usage: "deliveries in flight at once"},
 	{Flag: "description", Usage: "for people"},
@@ -92,16 +108,17 @@ func routeSet() cli.Command {
 	var given []string
 	return cli.Command{
 		Use: "set ROUTE", Short: "Create or change a route", Role: "tidemark_admin", Reason: cli.MayGiveReason, Columns: routeColumns,
-		Long: `Create or change a route. A new route needs --domain, --target-kind and --target-ref; it is off and in dry run unless you
-say otherwise. It gets the events that its worker reads from now on; --from adds a replay of earlier ones (tidemark route
-replay), which waits until the route is live. An empty text removes a filter or the retry policy. Columns and options that
-you do not name keep their values.
+		Long: `Create or change a route. A new route needs --domain, --target-kind and --target-ref; it is off and in dry run
+unless you say otherwise. It gets the events that its worker reads from now on; --from adds a replay of earlier ones
+(tidemark route replay), which waits until the route is live. An empty text removes a filter or the retry policy.
+Columns and options that you do not name keep their values.
 
 ` + target.Help() + `
 Names of secrets and connections are those of the daemon's configuration. A secret itself is refused.`,
 		Flags: func(flags *pflag.FlagSet) {
 			flags.StringVar(&from, "from", "now", "where a new route begins: "+cli.FromUsage)
-			flags.StringArrayVar(&given, "option", nil, "`KEY=VALUE` for the kind of target (above); VALUE is JSON, else a text; empty removes it; may be repeated")
+			flags.StringArrayVar(&given, "option", nil,
+				"`KEY=VALUE` for the kind of target (above); VALUE is JSON, else a text; empty removes it; may be repeated")
 		},
 		Complete: map[string]func(*pflag.FlagSet) []cobra.Completion{"target-kind": completeKinds, "option": completeOptions},
 		Run: func(ctx context.Context, s *cli.Session) error {

@@ -22,9 +22,9 @@ func routeBacktest() cli.Command {
 	var samples int
 	return cli.Command{
 		Use: "backtest ROUTE", Short: "Show what a route would have done with past events", Role: "tidemark_reader",
-		Long: `Show what a route would have done with past events, had it been enabled and live and all gates open; the other routes
-count as they are. Nothing is written or delivered. For members of tidemark_admin it shows samples, as the target would get
-them: the newest events of each type.`,
+		Long: `Show what a route would have done with past events, had it been enabled and live and all gates open; the other
+routes count as they are. Nothing is written or delivered. For members of tidemark_admin it shows samples, as the target
+would get them: the newest events of each type.`,
 		Example: "  tidemark route backtest mail --since 7d --samples 1",
 		Flags: func(flags *pflag.FlagSet) {
 			window.Add(flags, "events emitted", "24h")
@@ -129,7 +129,10 @@ func (b *backtest) read(ctx context.Context, db *store.DB, code string) (err err
 
 // asDelivered is an event as the target of the route would get it.
 func asDelivered(r store.Route, event store.FullEvent) sample {
-	s := sample{Seq: event.Seq, EventID: event.ID, CreatedAt: event.CreatedAt, Type: event.Domain + "/" + event.Type, Key: event.Key}
+	s := sample{
+		Seq: event.Seq, EventID: event.ID, CreatedAt: event.CreatedAt,
+		Type: event.Domain + "/" + event.Type, Key: event.Key,
+	}
 	switch r.TargetKind {
 	case "notify":
 		s.Body, _ = json.Marshal(struct {
@@ -172,7 +175,8 @@ func encode(r store.Route, event store.FullEvent) (sink.Encoded, error) {
 }
 
 func (b *backtest) show(s *cli.Session) error {
-	s.Facts("route", b.Route.RouteCode+", "+cli.RouteState(b.Route)+"; here as if it were live", "target", b.Route.TargetKind+" "+b.Route.TargetRef,
+	s.Facts("route", b.Route.RouteCode+", "+cli.RouteState(b.Route)+"; here as if it were live",
+		"target", b.Route.TargetKind+" "+b.Route.TargetRef,
 		"events", "from "+cli.Cell(b.Since)+" to "+cli.Or(b.Until, "now"), "examined", b.Examined, "claimed", b.Claimed)
 	b.remark(s)
 	if b.Claimed == 0 {
@@ -238,13 +242,17 @@ func (b *backtest) table(s *cli.Session) error {
 	}
 	// The total of a single type would repeat that type's line.
 	claimed = slices.DeleteFunc(claimed, func(g group) bool { return g.Type == nil && types[total(g)] == 2 })
-	return cli.Table(s.Printer, "", claimed, "OUTCOME|TYPE|EVENTS|OF|KEYS|NO KEY|BYTES|LARGEST|BUSIEST MINUTE|LAST|REASON", func(g group) cli.Row {
-		name, of := "all", b.Examined
-		if g.Type != nil {
-			name = *g.Domain + "/" + *g.Type
-			of = all[name]
-		}
-		busiest := fmt.Sprintf("%d at %s", *g.BusiestEvents, cli.Cell(g.BusiestMinute))
-		return cli.Row{g.Outcome, name, g.Events, of, g.Keys, g.WithoutKey, g.PayloadBytes, g.LargestPayload, busiest, s.Age(g.LastAt), g.Reason}
-	})
+	return cli.Table(s.Printer, "", claimed,
+		"OUTCOME|TYPE|EVENTS|OF|KEYS|NO KEY|BYTES|LARGEST|BUSIEST MINUTE|LAST|REASON", func(g group) cli.Row {
+			name, of := "all", b.Examined
+			if g.Type != nil {
+				name = *g.Domain + "/" + *g.Type
+				of = all[name]
+			}
+			busiest := fmt.Sprintf("%d at %s", *g.BusiestEvents, cli.Cell(g.BusiestMinute))
+			return cli.Row{
+				g.Outcome, name, g.Events, of, g.Keys, g.WithoutKey, g.PayloadBytes, g.LargestPayload, busiest,
+				s.Age(g.LastAt), g.Reason,
+			}
+		})
 }

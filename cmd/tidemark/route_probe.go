@@ -32,14 +32,14 @@ func routeTest() cli.Command {
 	var file string
 	return cli.Command{
 		Use: "test ROUTE", Short: "Send one test delivery to the target of a route, now", Role: "tidemark_admin", Reason: cli.MayGiveReason, Needs: cli.Nothing,
-		Long: `Send one test delivery to the target of a route, now: signed and with its headers, by the daemon's configuration (--config),
-which has the secrets and the connections. The route may be off or in dry run. The event is not in the log; its type is
-tidemark.test, its payload {"test": true, "route": ROUTE}, and the delivery is marked: by the header tidemark-test, and by
-the attribute test of a CloudEvent.
+		Long: `Send one test delivery to the target of a route, now: signed and with its headers, by the daemon's
+configuration (--config), which has the secrets and the connections. The route may be off or in dry run. The event is
+not in the log; its type is tidemark.test, its payload {"test": true, "route": ROUTE}, and the delivery is marked: by
+the header tidemark-test, and by the attribute test of a CloudEvent.
 
-A target inside the database (sql, notify, river) is called with your privileges, and its effects are rolled back. The event
-of a route to stdout is written to stderr. A closed gate, a paused worker or a stage that is not live refuses the test. The
-audit (tidemark.audit) records each test.
+A target inside the database (sql, notify, river) is called with your privileges, and its effects are rolled back. The
+event of a route to stdout is written to stderr. A closed gate, a paused worker or a stage that is not live refuses the
+test. The audit (tidemark.audit) records each test.
 
 Exit status: 0 the target accepted it, 1 it did not or its answer is unknown, 5 the database refused the test.`,
 		Example: "  tidemark route test billing --config tidemark.yaml",
@@ -67,7 +67,8 @@ Exit status: 0 the target accepted it, 1 it did not or its answer is unknown, 5 
 
 func testRoute(ctx context.Context, s *cli.Session, c config.Config, code string) (tested, error) {
 	began := time.Now()
-	begun, err := cli.InTx(ctx, s, func(db *store.DB) (store.RouteTest, error) { return db.RouteTest(ctx, code, s.Reason) })
+	begun, err := cli.InTx(ctx, s,
+		func(db *store.DB) (store.RouteTest, error) { return db.RouteTest(ctx, code, s.Reason) })
 	if err != nil {
 		return tested{}, err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// A test delivery is signed, has the headers' secrets, and is marked; what it shows has no secret.
+// A test delivery is signed, has the secrets of its headers, and is marked; its output contains no secret.
 func TestRouteTest(t *testing.T) {
 	t.Parallel()
 	const key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -71,7 +71,7 @@ func TestRouteTest(t *testing.T) {
 	if got := answer(t, db, `select string_agg(after ->> 'outcome', ' ' order by id) from tidemark.audit where action = 'route_test'`); got != "begun delivered begun failed" {
 		t.Errorf("on record is %s", got)
 	}
-	// What came of it is told, also where it cannot be put on record.
+	// The outcome is shown even if it cannot be recorded.
 	status.Store(http.StatusOK)
 	if _, err := db.Pool.Exec(t.Context(), `create function public.full() returns trigger language plpgsql as $$ begin raise 'the disk is full'; end $$;
 		create trigger full_disk before insert on tidemark.audit for each row when (new.after ->> 'outcome' = 'delivered') execute function public.full()`); err != nil {

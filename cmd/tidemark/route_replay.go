@@ -21,17 +21,19 @@ func routeReplay() cli.Command {
 	return cli.Command{
 		Use: "replay [ROUTE]", Short: "Send events again, or events from before the route existed; list and cancel replays",
 		Role: "tidemark_admin (to list: tidemark_reader)", Reason: cli.MayGiveReason,
-		Long: `Send events on a route again, whether they were sent before, or the route was off, in dry run or did not exist. Each is a new
-attempt on record, and is marked as a replay. Events that the route no longer claims, that are pending, or that have an open
-dead letter are left out. The route's worker replays in the order of numbers, beside live events; while a gate is closed, or
-the route is off or in dry run, the replay waits. The events are counted first; --dry-run only counts.`,
+		Long: `Send events on a route again, whether they were sent before, or the route was off, in dry run or did not exist.
+Each is a new attempt on record, and is marked as a replay. Events that the route no longer claims, that are pending, or
+that have an open dead letter are left out. The route's worker replays in the order of numbers, beside live events;
+while a gate is closed, or the route is off or in dry run, the replay waits. The events are counted first; --dry-run
+only counts.`,
 		Example: "  tidemark route replay billing --since 24h --only disabled --reason 'was off by mistake'",
 		Flags: func(flags *pflag.FlagSet) {
 			window.Add(flags, "events emitted", "")
 			flags.Int64Var(&from, "from-seq", 0, "events from this number on")
 			flags.Int64Var(&to, "to-seq", 0, "events up to this number")
 			flags.StringVar(&ask.Key, "key", "", "only events with this key")
-			flags.StringSliceVar(&ask.Outcomes, "only", nil, "only events with this outcome so far: sent, disabled, dry_run, skipped, failed, none (not decided)")
+			flags.StringSliceVar(&ask.Outcomes, "only", nil,
+				"only events with this outcome so far: sent, disabled, dry_run, skipped, failed, none (not decided)")
 			flags.StringVar(&rate, "rate", "", "at most this many events a second, such as 50/s")
 			flags.BoolVar(&ask.DryRun, "dry-run", false, "count, and send nothing")
 			flags.BoolVar(&list, "list", false, "list replays and their progress")
@@ -130,7 +132,8 @@ func replayRoute(ctx context.Context, s *cli.Session, ask store.ReplayAsk) error
 		s.Line("route %s: %d events of the numbers %d to %d would be sent", all.Route, all.Events, all.FirstSeq, all.LastSeq)
 		return nil
 	}
-	s.Line("route %s: replay %d of %d events, numbers %d to %d", all.Route, *all.Replay, all.Events, all.FirstSeq, all.LastSeq)
+	s.Line("route %s: replay %d of %d events, numbers %d to %d", all.Route, *all.Replay, all.Events,
+		all.FirstSeq, all.LastSeq)
 	replays, err := s.RouteReplays(ctx, ask.Route, true)
 	if err != nil {
 		return err
@@ -156,12 +159,13 @@ func listReplays(ctx context.Context, s *cli.Session, route string) error {
 	if err != nil {
 		return err
 	}
-	return cli.Table(s.Printer, "no replays", replays, "ID|ROUTE|STATE|AT|STAGED|SENT|FAILED|ASKED|REASON", func(r store.RouteReplayed) cli.Row {
-		return cli.Row{
-			r.ID, r.RouteCode, cli.ReplayState(r), fmt.Sprintf("%d of %d to %d", r.PassedSeq, r.FirstSeq, r.LastSeq), r.Staged,
-			cli.ReplaySent(r), r.Failed, s.Age(r.RequestedAt) + " by " + r.RequestedBy, cli.Cut(r.Reason, 60),
-		}
-	})
+	return cli.Table(s.Printer, "no replays", replays, "ID|ROUTE|STATE|AT|STAGED|SENT|FAILED|ASKED|REASON",
+		func(r store.RouteReplayed) cli.Row {
+			return cli.Row{
+				r.ID, r.RouteCode, cli.ReplayState(r), fmt.Sprintf("%d of %d to %d", r.PassedSeq, r.FirstSeq, r.LastSeq), r.Staged,
+				cli.ReplaySent(r), r.Failed, s.Age(r.RequestedAt) + " by " + r.RequestedBy, cli.Cut(r.Reason, 60),
+			}
+		})
 }
 
 func cancelReplay(ctx context.Context, s *cli.Session, id int64) error {

@@ -20,12 +20,13 @@ func runCommand() cli.Command {
 	var file string
 	return cli.Command{
 		Use: "run", Short: "Run the daemon: deliver events until it is told to stop", Role: "tidemark_executor", Needs: cli.Nothing,
-		Long: `Run all workers of the database that need no Go program: those that deliver events by routes, and those of tables whose
-handler is SQL or emits. Several daemons may run side by side: one works for each worker, the others stand by.
+		Long: `Run all workers of the database that need no Go program: those that deliver events by routes, and those of
+tables whose handler is SQL or emits. Several daemons may run side by side: one works for each worker, the others stand
+by.
 
-The first SIGTERM or SIGINT stops the daemon cleanly: deliveries in flight may finish within stop_timeout and are recorded,
-and the leases are released. A second signal ends the process at once. SIGHUP reads the configuration again: secrets,
-oauth2, webhook, connections and log.level apply without a restart.`,
+The first SIGTERM or SIGINT stops the daemon cleanly: deliveries in flight may finish within stop_timeout and are
+recorded, and the leases are released. A second signal ends the process at once. SIGHUP reads the configuration again:
+secrets, oauth2, webhook, connections and log.level apply without a restart.`,
 		Example: "  tidemark run --config /etc/tidemark.yaml",
 		Flags:   func(flags *pflag.FlagSet) { cli.ConfigFlag(flags, &file) },
 		Run: func(ctx context.Context, s *cli.Session) error {
@@ -89,7 +90,8 @@ func reload(ctx context.Context, d *daemon.Daemon, c config.Config, err error, l
 		log.WarnContext(ctx, "cannot close a connection", "error", err)
 	}
 	if len(restart) > 0 {
-		log.WarnContext(ctx, "not everything is reloaded: these keys have changed and need a restart", "keys", strings.Join(restart, ", "))
+		log.WarnContext(ctx, "not everything is reloaded: these keys have changed and need a restart", "keys",
+			strings.Join(restart, ", "))
 	}
 	log.InfoContext(ctx, "reloaded", "applied", "secrets, oauth2, webhook, connections, log.level")
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/oneline"
 )
 
-// newLogger makes the daemon's logger: one JSON object a line with time, level and msg, or lines for people, in colour on a
-// terminal unless NO_COLOR is set. Secrets redact themselves, and the value of a forbidden key is hidden.
+// newLogger makes the daemon's logger: one JSON object a line with time, level and msg, or lines for people, in colour
+// on a terminal unless NO_COLOR is set. Secrets redact themselves, and the value of a forbidden key is hidden.
 func newLogger(w io.Writer, isTerminal bool, c config.Log) (logger *slog.Logger, level *slog.LevelVar) {
 	level = new(slog.LevelVar)
 	setLevel(level, c)
 	if c.Format == "json" || (c.Format != "text" && !isTerminal) {
-		return slog.New(slog.NewJSONHandler(oneline.JSONWriter{Writer: w}, &slog.HandlerOptions{Level: level, ReplaceAttr: clean})), level
+		return slog.New(slog.NewJSONHandler(oneline.JSONWriter{Writer: w},
+			&slog.HandlerOptions{Level: level, ReplaceAttr: clean})), level
 	}
 	return slog.New(tint.NewTextHandler(w, &tint.Options{
 		Level:       level,
@@ -33,8 +34,8 @@ func setLevel(level *slog.LevelVar, c config.Log) {
 	_ = level.UnmarshalText([]byte(c.Level)) // config.Load has checked it; without a level it is info
 }
 
-// forbidden has the keys of the table tidemark.forbidden_key as it ships, without "_". Keys that an operator adds to the
-// table hold for events and heartbeats. Our log lines carry no payload; this is a second line of defence.
+// forbidden has the keys of the table tidemark.forbidden_key as it ships, without "_". Keys that an operator adds to
+// the table hold for events and heartbeats. Our log lines carry no payload; this is a second line of defence.
 var forbidden = map[string]bool{
 	"body": true, "content": true, "raw": true, "vector": true, "embedding": true,
 	"secret": true, "token": true, "password": true, "ssn": true, "personaldata": true,

@@ -117,7 +117,7 @@ func TestLogsHideForbiddenKeys(t *testing.T) {
 	}
 }
 
-// The keys are those that the schema ships.
+// The forbidden keys are those that the schema ships.
 func TestForbiddenKeysAreTheSchemas(t *testing.T) {
 	t.Parallel()
 	_, list, found := strings.Cut(read(t, "../../sql/migrations/0002_events.sql"), "insert into tidemark.forbidden_key (key)")

@@ -15,10 +15,16 @@ import (
 
 var sourceColumns = cli.Columns{
 	{Flag: "id", Name: "id_column", Usage: "column that identifies a row: not null, unique, never updated"},
-	{Flag: "timestamp", Name: "timestamp_column", Kind: cli.Optional, Usage: "column with the time at which the row was created"},
+	{
+		Flag: "timestamp", Name: "timestamp_column", Kind: cli.Optional,
+		Usage: "column with the time at which the row was created",
+	},
 	{Flag: "safety", Usage: "what makes reading lossless: sequence, clock, capture or declared"},
 	{Flag: "time-zone", Kind: cli.Optional, Usage: "of a timestamp without time zone: the zone that its writers mean"},
-	{Flag: "key", Name: "key_columns", Kind: cli.List, Usage: "columns that name what the row is about; shards go by them (default: the id)"},
+	{
+		Flag: "key", Name: "key_columns", Kind: cli.List,
+		Usage: "columns that name what the row is about; shards go by them (default: the id)",
+	},
 	{Flag: "group", Name: "group_key", Kind: cli.List, Usage: "columns by which rows are coalesced"},
 	{Flag: "filter", Kind: cli.Optional, Usage: "condition over the columns; other rows are skipped"},
 	{Flag: "margin", Default: "1s", Usage: "how far behind the horizon reading stays"},
@@ -33,18 +39,22 @@ func sourceCommand() cli.Command {
 		Use: "source", Short: "Tables that workers read",
 		Example: "  tidemark source check shop.orders\n  tidemark source add orders shop.orders --id id --safety sequence",
 		Sub: []cli.Command{
-			{Use: "list", Short: "List sources, the workers that read them, and how far they are", Role: "tidemark_reader", Run: sourceList},
+			{
+				Use: "list", Short: "List sources, the workers that read them, and how far they are",
+				Role: "tidemark_reader", Run: sourceList,
+			},
 			{
 				Use: "check SOURCE", Short: "Check what a source's safety relies on, or which safety suits a table; changes nothing",
-				Long: `Check what the safety of a source relies on. Instead of a source you can give SCHEMA.TABLE, with the flags of source add:
-with --safety it is checked as it would be added, without it each safety is tried. Columns that you do not name are guessed,
-and the guess is printed. Changes nothing. The exit status is 1 if a check fails; warnings alone give 0.`,
+				Long: `Check what the safety of a source relies on. Instead of a source you can give SCHEMA.TABLE, with the flags of
+source add: with --safety it is checked as it would be added, without it each safety is tried. Columns that you do not
+name are guessed, and the guess is printed. Changes nothing. The exit status is 1 if a check fails; warnings alone give
+0.`,
 				Role: "tidemark_reader", Columns: sourceColumns, Run: sourceCheck,
 			},
 			{
 				Use: "add NAME TABLE", Short: "Make a table a source that workers can read",
-				Long: `Make a table, given as SCHEMA.TABLE, a source that workers can read. A safety that the table cannot hold is refused, with
-what to do; what cannot be proved is printed. The table stays as it is.`,
+				Long: `Make a table, given as SCHEMA.TABLE, a source that workers can read. A safety that the table cannot hold is
+refused, with what to do; what cannot be proved is printed. The table stays as it is.`,
 				Role: "tidemark_admin", Reason: cli.MayGiveReason, Columns: sourceColumns, Run: sourceAdd,
 			},
 			{
@@ -72,7 +82,10 @@ func sourceList(ctx context.Context, s *cli.Session) error {
 	}
 	return cli.Table(s.Printer, "no sources; add one: tidemark source add NAME SCHEMA.TABLE", all,
 		"SOURCE|TABLE|SAFETY|WORKERS|LAG|VERIFIED THROUGH|PENDING|DEAD LETTERS", func(c store.Source) cli.Row {
-			return cli.Row{c.Source, c.Table, c.Safety, cli.Or(c.Workers, "-"), cli.Or(c.Lag, "-"), cli.Or(c.VerifiedThrough, "-"), c.Pending, c.OpenDeadLetters}
+			return cli.Row{
+				c.Source, c.Table, c.Safety, cli.Or(c.Workers, "-"), cli.Or(c.Lag, "-"),
+				cli.Or(c.VerifiedThrough, "-"), c.Pending, c.OpenDeadLetters,
+			}
 		})
 }
 

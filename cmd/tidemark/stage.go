@@ -11,8 +11,8 @@ func stageCommand() cli.Command {
 	return cli.Command{
 		Use: "stage [dry_run|live]", Short: "Show or set the stage: only a live installation delivers",
 		Role: "tidemark_admin (to look: tidemark_reader)", Reason: cli.MayGiveReason,
-		Long: `Show or set the stage. In dry_run no route can be both enabled and live. live is bound to this cluster and database: a
-copy that is restored elsewhere is disarmed, so it can dry-run and cannot deliver.`,
+		Long: `Show or set the stage. In dry_run no route can be both enabled and live. live is bound to this cluster and
+database: a copy that is restored elsewhere is disarmed, so it can dry-run and cannot deliver.`,
 		Example: "  tidemark stage live --reason 'go-live'",
 		Run: func(ctx context.Context, s *cli.Session) error {
 			if stage := s.Arg(0); stage != "" {
@@ -33,7 +33,8 @@ copy that is restored elsewhere is disarmed, so it can dry-run and cannot delive
 			if err != nil {
 				return err
 			}
-			return s.Show(stage, "stage", cli.StageText(stage), "since", s.At(stage.ChangedAt), "by", stage.ChangedBy, "reason", stage.Reason)
+			return s.Show(stage, "stage", cli.StageText(stage), "since", s.At(stage.ChangedAt), "by", stage.ChangedBy,
+				"reason", stage.Reason)
 		},
 	}
 }

@@ -17,8 +17,8 @@ func statusCommand() cli.Command {
 	var every time.Duration
 	return cli.Command{
 		Use: "status", Short: "Show the installation at a glance, and what is wrong with it", Role: "tidemark_reader", Watchdog: true,
-		Long: `Show the installation at a glance: workers, routes, and everything that does not work or needs attention. tidemark doctor
-explains it.
+		Long: `Show the installation at a glance: workers, routes, and everything that does not work or needs attention.
+tidemark doctor explains it.
 
 Exit status, for watchdogs: 0 fine or warnings only; 1 something does not work (bad); 2 unknown: the database cannot be
 reached, refuses, or does not let this role read a part of it.`,
@@ -136,33 +136,40 @@ func showOverview(s *cli.Session, o overview) {
 		}
 	}
 	s.Facts(
-		"database", fmt.Sprintf("%s as %s, PostgreSQL %s%s", o.Database, o.Server.Role, o.Version, cli.Choose(o.InStandby, ", a standby: workers cannot run here", "")),
+		"database", fmt.Sprintf("%s as %s, PostgreSQL %s%s", o.Database, o.Server.Role, o.Version,
+			cli.Choose(o.InStandby, ", a standby: workers cannot run here", "")),
 		"stage", cli.StageText(o.Stage), "master gate", master, "events", newest, "event types", fmt.Sprintf("%d enabled", o.EventTypes),
 		"unregistered", unregistered(s, o.Unregistered),
 		"routes", fmt.Sprintf("%d, %d enabled, %d of them live", o.Counts.Routes, o.RoutesEnabled, o.RoutesLive),
-		"pending", o.Pending, "dead letters", fmt.Sprintf("%d open", o.OpenDeadLetters), "findings", fmt.Sprintf("%d open", o.OpenFindings))
+		"pending", o.Pending, "dead letters", fmt.Sprintf("%d open", o.OpenDeadLetters),
+		"findings", fmt.Sprintf("%d open", o.OpenFindings))
 
 	s.Line("")
-	_ = cli.Table(s.Printer, "no workers", o.Workers, "WORKER|STATUS|BEHIND|FOR|EVENTS/S|HOLES|PENDING|OLDEST|DEAD LETTERS|LAST RUN", func(w store.WorkerSummary) cli.Row {
-		name, rate := w.Worker, ""
-		if w.Source != "outbox" || w.Shard != 0 {
-			name = fmt.Sprintf("%s/%s/%d", w.Worker, w.Source, w.Shard)
-		}
-		if w.Rate != nil {
-			rate = fmt.Sprintf("%.1f", *w.Rate)
-		}
-		return cli.Row{
-			name, cli.WorkerState(w.Status, w.Gate), w.Events, cli.Seconds(w.Seconds), rate, w.Holes, w.Pending,
-			cli.Seconds(w.OldestPendingSeconds), w.OpenDeadLetters, s.AgeOr(w.LastRunAt, "never"),
-		}
-	})
-	section(s, o.Routes, "ROUTE|STATE|TARGET|SENT|RETRIED|DEAD|PENDING|OLDEST|DEAD LETTERS|BREAKER", func(r store.RouteSummary) cli.Row {
-		return cli.Row{
-			r.RouteCode, r.State, r.TargetKind, r.Sent, r.Retried, r.Dead, r.Pending, cli.Seconds(r.OldestPendingSeconds), r.OpenDeadLetters, r.Breaker,
-		}
-	})
+	_ = cli.Table(s.Printer, "no workers", o.Workers,
+		"WORKER|STATUS|BEHIND|FOR|EVENTS/S|HOLES|PENDING|OLDEST|DEAD LETTERS|LAST RUN", func(w store.WorkerSummary) cli.Row {
+			name, rate := w.Worker, ""
+			if w.Source != "outbox" || w.Shard != 0 {
+				name = fmt.Sprintf("%s/%s/%d", w.Worker, w.Source, w.Shard)
+			}
+			if w.Rate != nil {
+				rate = fmt.Sprintf("%.1f", *w.Rate)
+			}
+			return cli.Row{
+				name, cli.WorkerState(w.Status, w.Gate), w.Events, cli.Seconds(w.Seconds), rate, w.Holes, w.Pending,
+				cli.Seconds(w.OldestPendingSeconds), w.OpenDeadLetters, s.AgeOr(w.LastRunAt, "never"),
+			}
+		})
+	section(s, o.Routes, "ROUTE|STATE|TARGET|SENT|RETRIED|DEAD|PENDING|OLDEST|DEAD LETTERS|BREAKER",
+		func(r store.RouteSummary) cli.Row {
+			return cli.Row{
+				r.RouteCode, r.State, r.TargetKind, r.Sent, r.Retried, r.Dead, r.Pending, cli.Seconds(r.OldestPendingSeconds), r.OpenDeadLetters, r.Breaker,
+			}
+		})
 	section(s, o.Replays, "REPLAY|ROUTE|STATE|SENT|FAILED|ASKED", func(r store.RouteReplayed) cli.Row {
-		return cli.Row{r.ID, r.RouteCode, cli.ReplayState(r), cli.ReplaySent(r), r.Failed, s.Age(r.RequestedAt) + " by " + r.RequestedBy}
+		return cli.Row{
+			r.ID, r.RouteCode, cli.ReplayState(r), cli.ReplaySent(r), r.Failed,
+			s.Age(r.RequestedAt) + " by " + r.RequestedBy,
+		}
 	})
 	var unwell []store.QueueHealth
 	for _, h := range o.Health {

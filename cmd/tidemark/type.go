@@ -47,7 +47,8 @@ func typeList() cli.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Table(s.Printer, "no event types; register one: tidemark type set DOMAIN TYPE", types, "DOMAIN|TYPE|VERSION|ENABLED|SCHEMA|DESCRIPTION",
+			return cli.Table(s.Printer, "no event types; register one: tidemark type set DOMAIN TYPE", types,
+				"DOMAIN|TYPE|VERSION|ENABLED|SCHEMA|DESCRIPTION",
 				func(t store.EventType) cli.Row {
 					return cli.Row{t.Domain, t.Type, t.Version, t.Enabled, t.Schema != nil, t.Description}
 				})
@@ -104,5 +105,6 @@ func typeShow(s *cli.Session, t store.EventType, err error) error {
 		return err
 	}
 	return s.Show(t, "domain", t.Domain, "type", t.Type, "version", t.Version, "enabled", t.Enabled,
-		"schema", cli.Or(t.Schema, "none: any JSON object"), "not checked by SQL", cli.Or(t.Unchecked, "-"), "description", t.Description)
+		"schema", cli.Or(t.Schema, "none: any JSON object"), "not checked by SQL", cli.Or(t.Unchecked,
+			"-"), "description", t.Description)
 }

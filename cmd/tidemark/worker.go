@@ -18,7 +18,10 @@ func workerCommand() cli.Command {
 		Example: "  tidemark worker list\n  tidemark worker set births --source table --function app.on_birth",
 		Sub: []cli.Command{
 			{Use: "list", Short: "List workers and how they are doing", Role: "tidemark_reader", Run: workerList},
-			{Use: "show WORKER", Short: "Show a worker's settings, and how far each of its cursors is", Role: "tidemark_reader", Run: workerShow},
+			{
+				Use: "show WORKER", Short: "Show a worker's settings, and how far each of its cursors is",
+				Role: "tidemark_reader", Run: workerShow,
+			},
 			workerSet(), workerAttach(), workerDetach(),
 			workerPause("pause", "Stop a worker where it stands; its gate stays as it is", true),
 			workerPause("resume", "Let a paused worker continue", false),
@@ -36,12 +39,14 @@ func workerList(ctx context.Context, s *cli.Session) error {
 }
 
 func workerTable(s *cli.Session, all []store.Health) error {
-	return cli.Table(s.Printer, "no workers", all, "WORKER|SOURCE|STATUS|WATERMARK|BEHIND|FOR|HOLES|PENDING|DEAD LETTERS|LAST RUN", func(h store.Health) cli.Row {
-		return cli.Row{
-			h.Worker, cli.Shard(h.Source, h.Shard), cli.WorkerState(h.Status, h.Gate), cli.Or(h.Watermark, "-"), cli.Or(h.Behind, "-"),
-			cli.Seconds(h.BehindSeconds), h.Holes, h.Pending, h.OpenDeadLetters, s.AgeOr(h.LastRunAt, "never"),
-		}
-	})
+	return cli.Table(s.Printer, "no workers", all,
+		"WORKER|SOURCE|STATUS|WATERMARK|BEHIND|FOR|HOLES|PENDING|DEAD LETTERS|LAST RUN", func(h store.Health) cli.Row {
+			return cli.Row{
+				h.Worker, cli.Shard(h.Source, h.Shard), cli.WorkerState(h.Status, h.Gate), cli.Or(h.Watermark,
+					"-"), cli.Or(h.Behind, "-"),
+				cli.Seconds(h.BehindSeconds), h.Holes, h.Pending, h.OpenDeadLetters, s.AgeOr(h.LastRunAt, "never"),
+			}
+		})
 }
 
 // workerDetails is the JSON of worker show.
@@ -77,7 +82,8 @@ func workerShow(ctx context.Context, s *cli.Session) (err error) {
 	return cli.Table(s.Printer, "it has no source yet: tidemark worker attach WORKER SOURCE", d.Cursors,
 		"SOURCE|SHARD|PHASE|WATERMARK|LAG|ROWS SEEN|PENDING|DEAD LETTERS|VERIFIED THROUGH|LAST RUN|RESULT", func(c store.SourceCursor) cli.Row {
 			return cli.Row{
-				c.Source, c.Shard, c.Phase, cli.Or(cli.Watermark(c.WatermarkTS, c.WatermarkID), "the beginning"), cli.Or(c.Lag, "-"), c.EventsSeen,
+				c.Source, c.Shard, c.Phase, cli.Or(cli.Watermark(c.WatermarkTS, c.WatermarkID),
+					"the beginning"), cli.Or(c.Lag, "-"), c.EventsSeen,
 				c.Pending, c.OpenDeadLetters, cli.Or(c.VerifiedThrough, "-"), s.AgeOr(c.LastRunAt, "never"), cursorResult(c),
 			}
 		})
@@ -105,7 +111,8 @@ func workerFacts(s *cli.Session, w store.Worker) {
 	if w.Source == "outbox" {
 		facts = append(facts, "domains", cli.Or(w.Domains, "all"), "read order", w.ReadOrder, "hole limit", w.HoleLimit)
 	} else {
-		facts = append(facts, "reads", "tables", "payload columns", w.PayloadColumns, "shards", w.Shards, "page size", w.PageSize,
+		facts = append(facts, "reads", "tables", "payload columns", w.PayloadColumns, "shards", w.Shards,
+			"page size", w.PageSize,
 			"page timeout", w.PageTimeout, "retry policy", cli.Or(w.RetryPolicy, "default"), "coalesce window", w.CoalesceWindow,
 			"storm fraction", w.StormFraction, "off peak", w.OffPeak, "lock wait limit", w.LockWaitLimit,
 			"replication lag limit", w.ReplicationLagLimit, "peak pause", cli.Choose(w.OffPeak != nil, w.PeakPause, ""))
@@ -116,22 +123,52 @@ func workerFacts(s *cli.Session, w store.Worker) {
 var workerColumns = cli.Columns{
 	{Flag: "source", Default: "outbox", Usage: "what it reads: outbox (the log), or table"},
 	{Flag: "handler", Usage: "what it does: route or go; of a table sql, emit or go"},
-	{Flag: "function", Name: "handler_ref", Kind: cli.Optional, Usage: "of a table: SCHEMA.FUNCTION that takes an array of its rows (handler sql)"},
-	{Flag: "event", Name: "handler_ref", Kind: cli.Optional, Usage: "of a table: DOMAIN/TYPE of the event that each row becomes (handler emit)"},
-	{Flag: "payload-columns", Kind: cli.List, Usage: "handler emit: columns that the event shows beside the id and the key columns"},
+	{
+		Flag: "function", Name: "handler_ref", Kind: cli.Optional,
+		Usage: "of a table: SCHEMA.FUNCTION that takes an array of its rows (handler sql)",
+	},
+	{
+		Flag: "event", Name: "handler_ref", Kind: cli.Optional,
+		Usage: "of a table: DOMAIN/TYPE of the event that each row becomes (handler emit)",
+	},
+	{
+		Flag: "payload-columns", Kind: cli.List,
+		Usage: "handler emit: columns that the event shows beside the id and the key columns",
+	},
 	{Flag: "domains", Kind: cli.List, Usage: "decide only events of these domains; others leave no record"},
-	{Flag: "read-order", Default: "eager", Usage: "eager: pass numbers that have not shown up and come back; strict: wait"},
+	{
+		Flag: "read-order", Default: "eager",
+		Usage: "eager: pass numbers that have not shown up and come back; strict: wait",
+	},
 	{Flag: "hole-limit", Kind: cli.Int, Default: "10000", Usage: "ranges of missing numbers to keep at most"},
-	{Flag: "shards", Kind: cli.Int, Default: "1", Usage: "of a table: parts by a hash of the key columns, each with a cursor and a lease"},
+	{
+		Flag: "shards", Kind: cli.Int, Default: "1",
+		Usage: "of a table: parts by a hash of the key columns, each with a cursor and a lease",
+	},
 	{Flag: "page-size", Kind: cli.Int, Default: "5000", Usage: "of a table: rows that a pass reads at most"},
-	{Flag: "page-timeout", Default: "5s", Usage: "of a table: a pass that takes longer is rolled back and tried with fewer rows"},
-	{Flag: "retry-policy", Kind: cli.Object, Usage: "of a table: JSON object with any of max_attempts, base_seconds, max_seconds, jitter"},
-	{Flag: "coalesce-window", Kind: cli.Optional, Usage: "of a table: rows of a group within this time are handed over as one, the latest"},
-	{Flag: "storm-fraction", Kind: cli.Optional, Usage: "of a table: share of all groups that may change at once, from 0 to 1"},
+	{
+		Flag: "page-timeout", Default: "5s",
+		Usage: "of a table: a pass that takes longer is rolled back and tried with fewer rows",
+	},
+	{
+		Flag: "retry-policy", Kind: cli.Object,
+		Usage: "of a table: JSON object with any of max_attempts, base_seconds, max_seconds, jitter",
+	},
+	{
+		Flag: "coalesce-window", Kind: cli.Optional,
+		Usage: "of a table: rows of a group within this time are handed over as one, the latest",
+	},
+	{
+		Flag: "storm-fraction", Kind: cli.Optional,
+		Usage: "of a table: share of all groups that may change at once, from 0 to 1",
+	},
 	{Flag: "off-peak", Kind: cli.Optional, Usage: `of a table: hours at full speed, such as "22:00-06:00 Europe/Berlin"`},
 	{Flag: "peak-pause", Default: "1s", Usage: "of a table: outside of these hours, the pause between two passes"},
 	{Flag: "lock-wait-limit", Kind: cli.Optional, Usage: "of a table: wait while more sessions than this wait for locks"},
-	{Flag: "replication-lag-limit", Kind: cli.Optional, Usage: "of a table: wait while a standby is further behind than this"},
+	{
+		Flag: "replication-lag-limit", Kind: cli.Optional,
+		Usage: "of a table: wait while a standby is further behind than this",
+	},
 	{Flag: "description", Usage: "for people"},
 }
 
@@ -140,9 +177,10 @@ func workerSet() cli.Command {
 	var allDomains bool
 	return cli.Command{
 		Use: "set WORKER", Short: "Create or change a worker", Role: "tidemark_admin", Reason: cli.MayGiveReason, Columns: workerColumns,
-		Long: `Create or change a worker. A new worker of the log begins with the next event, or where --from says. With --source table it
-reads tables: give it a function, or the type of the events that it makes of rows, then sources by tidemark worker attach.
-Its source and its kind of handler are fixed once it exists. An empty text removes a limit or a policy.`,
+		Long: `Create or change a worker. A new worker of the log begins with the next event, or where --from says. With
+--source table it reads tables: give it a function, or the type of the events that it makes of rows, then sources by
+tidemark worker attach. Its source and its kind of handler are fixed once it exists. An empty text removes a limit or a
+policy.`,
 		Flags: func(flags *pflag.FlagSet) {
 			flags.StringVar(&from, "from", "now", "where a worker of the log begins: "+cli.FromUsage)
 			flags.BoolVar(&allDomains, "all-domains", false, "decide events of all domains")
@@ -177,7 +215,8 @@ Its source and its kind of handler are fixed once it exists. An empty text remov
 				if h.Behind != nil && *h.Behind > 0 {
 					earlier = ", and " + cli.Count(*h.Behind, "earlier event")
 				}
-				s.Note("worker %s begins after event %s (--from %s); it decides what commits from now on%s", w.Worker, cli.Cell(h.Watermark), from, earlier)
+				s.Note("worker %s begins after event %s (--from %s); it decides what commits from now on%s", w.Worker,
+					cli.Cell(h.Watermark), from, earlier)
 			}
 			workerFacts(s, w)
 			return nil
@@ -234,7 +273,10 @@ func workerAttach() cli.Command {
 			if err != nil {
 				return err
 			}
-			return s.Result(cli.Fields{"worker", worker, "source", source, "cursors", made}, "worker %s: reads %s%s", worker, source,
+			return s.Result(cli.Fields{
+				"worker", worker, "source", source,
+				"cursors", made,
+			}, "worker %s: reads %s%s", worker, source,
 				cli.Choose(made == 0, " already", ", "+cli.Count(made, "cursor")))
 		},
 	}
@@ -250,7 +292,10 @@ func workerDetach() cli.Command {
 			if err != nil {
 				return err
 			}
-			return s.Result(cli.Fields{"worker", worker, "source", source, "cursors", gone}, "worker %s: no longer reads %s, %s gone", worker, source,
+			return s.Result(cli.Fields{
+				"worker", worker, "source", source,
+				"cursors", gone,
+			}, "worker %s: no longer reads %s, %s gone", worker, source,
 				cli.Count(gone, "cursor is", "cursors are"))
 		},
 	}

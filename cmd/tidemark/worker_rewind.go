@@ -16,10 +16,10 @@ func workerRewind() cli.Command {
 	var to int64
 	return cli.Command{
 		Use: "rewind WORKER", Short: "Move a worker's cursor back", Role: "tidemark_admin", Reason: cli.MayGiveReason,
-		Long: `Move a worker's cursor back. In the log, decisions stay as they are: only routes without a record of an event get it. The
-command prints how many events that is for each route before the cursor moves; --dry-run only prints. To send decided events
-again, use tidemark route replay. Rows of a table that are read again are handed over again: their handler must tolerate
-that. --accept leaves the cursors of a source where they are, after a finding that held them.`,
+		Long: `Move a worker's cursor back. In the log, decisions stay as they are: only routes without a record of an event
+get it. The command prints how many events that is for each route before the cursor moves; --dry-run only prints. To
+send decided events again, use tidemark route replay. Rows of a table that are read again are handed over again: their
+handler must tolerate that. --accept leaves the cursors of a source where they are, after a finding that held them.`,
 		Example: "  tidemark worker rewind default --to 120000 --dry-run",
 		Flags: func(flags *pflag.FlagSet) {
 			flags.Int64Var(&to, "to", 0, "in the log: number of the event after which to read on; 0: the beginning")
@@ -55,7 +55,8 @@ that. --accept leaves the cursors of a source where they are, after a finding th
 				return err
 			}
 			return s.Result(cli.Fields{"worker", s.Arg(0), "source", source, "cursors", cursors},
-				"worker %s, source %s: %s", s.Arg(0), source, cli.Count(cursors, "cursor reads on from there", "cursors read on from there"))
+				"worker %s, source %s: %s", s.Arg(0), source, cli.Count(cursors,
+					"cursor reads on from there", "cursors read on from there"))
 		},
 	}
 }

@@ -22,7 +22,8 @@ func workerRun() cli.Command {
 		Use: "run WORKER", Short: "Run one pass of a worker, in a transaction", Role: "tidemark_executor",
 		Example: "  tidemark worker run default --until-empty",
 		Flags: func(flags *pflag.FlagSet) {
-			flags.IntVar(&batch, "batch", 0, "events or rows that a pass reads at most: 1 to 50000 (default 5000; of a table the worker's page size)")
+			flags.IntVar(&batch, "batch", 0,
+				"events or rows that a pass reads at most: 1 to 50000 (default 5000; of a table the worker's page size)")
 			flags.StringVar(&f.Source, "source", "", "of a worker of tables: only this source")
 			flags.IntVar(&shard, "shard", 0, "of a worker of tables: only this shard")
 			flags.BoolVar(&untilEmpty, "until-empty", false, "run passes until nothing is left to read")
@@ -84,7 +85,8 @@ func passText(p store.Pass) string {
 		line += "; " + strings.Join(decided, ", ")
 	}
 	if p.Fallbacks > 0 {
-		line += fmt.Sprintf("; %s", cli.Count(p.Fallbacks, "statement failed and was split", "statements failed and were split"))
+		line += fmt.Sprintf("; %s", cli.Count(p.Fallbacks, "statement failed and was split",
+			"statements failed and were split"))
 	}
 	if p.Staged > 0 {
 		line += fmt.Sprintf("; %s staged for replays", cli.Count(p.Staged, "event"))

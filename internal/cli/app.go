@@ -41,9 +41,11 @@ func (a *App) Root(name, short, long string, groups []Group) *cobra.Command {
 		}
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.PersistentFlags().StringVar(&a.DatabaseURL, "database-url", "", "the database: a postgres:// URL or host=… dbname=…")
+	root.PersistentFlags().StringVar(&a.DatabaseURL, "database-url", "",
+		"the database: a postgres:// URL or host=… dbname=…")
 	root.PersistentFlags().StringVarP(&a.output, "output", "o", "table", "table for people, or json: one object a line")
-	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"},
+		cobra.ShellCompDirectiveNoFileComp))
 	install := groups[len(groups)-1].Title
 	root.SetHelpCommand(helpCommand())
 	root.SetHelpCommandGroupID(install)
@@ -61,8 +63,8 @@ func (a *App) Root(name, short, long string, groups []Group) *cobra.Command {
 	return root
 }
 
-const aboutCompletion = `Print the script that completes commands, flags and names in a shell. Names of routes, workers, sources, gates,
-domains and types come from the database, if it answers within a second.`
+const aboutCompletion = `Print the script that completes commands, flags and names in a shell. Names of routes, workers,
+sources, gates, domains and types come from the database, if it answers within a second.`
 
 // Run runs the command line and returns its exit status.
 func Run(ctx context.Context, root *cobra.Command) int {
@@ -127,7 +129,8 @@ func (p *Printer) BadConfig(err error) error {
 	for _, problem := range bad.Problems {
 		p.remark(problem.String())
 	}
-	return Hint(Usagef("the configuration has %s", Count(len(bad.Problems), "problem")), "tidemark config schema describes every key.")
+	return Hint(Usagef("the configuration has %s", Count(len(bad.Problems), "problem")),
+		"tidemark config schema describes every key.")
 }
 
 // ConfigFlag adds the flag --config, whose value is for LoadConfig.

@@ -1,5 +1,5 @@
-// Package cli holds what the commands of tidemark share: the tree of commands as data, the connection, output as text or
-// JSON, exit statuses, completion and help. The commands import it; it knows none of them.
+// Package cli holds what the commands of tidemark share: the tree of commands as data, the connection, output as text
+// or JSON, exit statuses, completion and help. The commands import it; it knows none of them.
 package cli
 
 import (

@@ -16,7 +16,8 @@ import (
 // completionTime bounds the wait of a shell for names.
 const completionTime = time.Second
 
-// named reads the names of a kind of thing. The argument WORKER completes with the workers, and so does the flag --worker.
+// named reads the names of a kind of thing. The argument WORKER completes with the workers, and so does the flag
+// --worker.
 var named = map[string]func(context.Context, *store.DB) ([]string, error){
 	"DOMAIN": func(ctx context.Context, db *store.DB) ([]string, error) {
 		return names(func(d store.Domain) string { return d.Domain })(db.Domains(ctx))
@@ -64,17 +65,18 @@ func (a *App) complete(cmd *cobra.Command, values map[string]func(*pflag.FlagSet
 		if own == nil && named[kind] == nil && kind != "PACK" {
 			return
 		}
-		_ = cmd.RegisterFlagCompletionFunc(flag.Name, func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			if own == nil {
-				return a.names(cmd, kind), cobra.ShellCompDirectiveNoFileComp
-			}
-			all := own(cmd.Flags())
-			directive := cobra.ShellCompDirectiveNoFileComp
-			if len(all) > 0 && strings.Contains(all[0], "=") {
-				directive |= cobra.ShellCompDirectiveNoSpace // a value follows
-			}
-			return all, directive
-		})
+		_ = cmd.RegisterFlagCompletionFunc(flag.Name,
+			func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+				if own == nil {
+					return a.names(cmd, kind), cobra.ShellCompDirectiveNoFileComp
+				}
+				all := own(cmd.Flags())
+				directive := cobra.ShellCompDirectiveNoFileComp
+				if len(all) > 0 && strings.Contains(all[0], "=") {
+					directive |= cobra.ShellCompDirectiveNoSpace // a value follows
+				}
+				return all, directive
+			})
 	})
 }
 

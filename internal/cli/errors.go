@@ -142,7 +142,8 @@ func needsRole(cmd *cobra.Command, role string) string {
 	return fmt.Sprintf("%q needs a member of the role %s.", cmd.CommandPath(), role)
 }
 
-// connectFailure says where the connection was to go and why it failed. The error's own text has a line for each attempt.
+// connectFailure says where the connection was to go and why it failed. The error's own text has a line for each
+// attempt.
 func connectFailure(e *pgconn.ConnectError) string {
 	host := e.Config.Host
 	if !strings.HasPrefix(host, "/") {

@@ -176,7 +176,8 @@ var Health = map[string]Explanation{
 	},
 }
 
-// ExplainFinding explains a kind of finding. A later version of the schema may have kinds that this build does not know.
+// ExplainFinding explains a kind of finding. A later version of the schema may have kinds that this build does not
+// know.
 func ExplainFinding(kind string) Explanation {
 	if e, known := Findings[kind]; known {
 		return e

@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// help prints the help of a command. Lines of the text that begin with a space stay as they are; the others are wrapped.
+// help prints the help of a command. Lines of the text that begin with a space stay as they are; the others are
+// wrapped.
 func (a *App) help(cmd *cobra.Command, groups []Group) {
 	width := 100
 	if file, ok := cmd.OutOrStdout().(*os.File); ok {

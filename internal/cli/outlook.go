@@ -8,8 +8,8 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-// TellOutlook notes what a worker of the log is about to deliver, and to record without delivering, once no gate holds it
-// back. With a route it is about that route alone. It says nothing if nothing waits.
+// TellOutlook notes what a worker of the log is about to deliver, and to record without delivering, once no gate holds
+// it back. With a route it is about that route alone. It says nothing if nothing waits.
 func TellOutlook(ctx context.Context, s *Session, db *store.DB, worker, route string) error {
 	all, err := db.WorkerOutlook(ctx, worker)
 	if err != nil || len(all) == 0 {

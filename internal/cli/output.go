@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -49,7 +50,7 @@ func IsTerminal(f *os.File) bool {
 
 // terminal tells whether the file is a terminal, and its width; a terminal that does not tell has 80 columns.
 func terminal(f *os.File) (width int, is bool) {
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ) //nolint:gosec // a file descriptor fits an int
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	switch {
 	case err != nil:
 		return 0, false
@@ -141,8 +142,8 @@ func (f Fields) MarshalJSON() ([]byte, error) {
 // Row is the cells of a line of a table; Cell says how each is written.
 type Row []any
 
-// Table writes rows as a table, or as JSON objects. header has the names of the columns with | between them. If there are
-// no rows, none is a remark.
+// Table writes rows as a table, or as JSON objects. header has the names of the columns with | between them. If there
+// are no rows, none is a remark.
 func Table[T any](p *Printer, none string, all []T, header string, row func(T) Row) error {
 	if p.JSON {
 		for _, one := range all {
@@ -170,8 +171,8 @@ func Table[T any](p *Printer, none string, all []T, header string, row func(T) R
 func (p *Printer) Facts(pairs ...any) {
 	var lines [][]string
 	longest := 0
-	for i := 0; i < len(pairs); i += 2 {
-		name, value := Cell(pairs[i]), oneline.Clean(Cell(pairs[i+1]))
+	for pair := range slices.Chunk(pairs, 2) {
+		name, value := Cell(pair[0]), oneline.Clean(Cell(pair[1]))
 		if value != "" {
 			lines = append(lines, []string{name, value})
 			longest = max(longest, utf8.RuneCountInString(name))

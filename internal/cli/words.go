@@ -111,16 +111,17 @@ func Failures(checks []store.Check) error {
 
 // FindingTable prints findings.
 func FindingTable(s *Session, all []store.Finding) error {
-	return Table(s.Printer, "no findings", all, "SEVERITY|ID|FINDING|SUBJECT|OPENED|SEEN|STATE|DETAIL", func(f store.Finding) Row {
-		state := "open"
-		switch {
-		case f.ClosedAt != nil:
-			state = "closed " + s.Age(*f.ClosedAt)
-		case f.AckedBy != nil:
-			state = "acked by " + *f.AckedBy
-		}
-		return Row{f.Severity, f.ID, f.Kind, f.Subject, s.Age(f.OpenedAt), Count(f.Count, "time"), state, Cut(f.Detail, 100)}
-	})
+	return Table(s.Printer, "no findings", all, "SEVERITY|ID|FINDING|SUBJECT|OPENED|SEEN|STATE|DETAIL",
+		func(f store.Finding) Row {
+			state := "open"
+			switch {
+			case f.ClosedAt != nil:
+				state = "closed " + s.Age(*f.ClosedAt)
+			case f.AckedBy != nil:
+				state = "acked by " + *f.AckedBy
+			}
+			return Row{f.Severity, f.ID, f.Kind, f.Subject, s.Age(f.OpenedAt), Count(f.Count, "time"), state, Cut(f.Detail, 100)}
+		})
 }
 
 // Verdict is the error of an installation that is not well, with the exit status for watchdogs.
@@ -150,6 +151,9 @@ func Pack(name string) (packs.Pack, error) {
 	for _, p := range all {
 		names = append(names, p.Name)
 	}
-	refused := &tidemark.Error{Code: "TM004", Message: `there is no pack "` + name + `"`, Hint: "Packs: " + strings.Join(names, ", ")}
+	refused := &tidemark.Error{
+		Code: "TM004", Message: `there is no pack "` + name + `"`,
+		Hint: "Packs: " + strings.Join(names, ", "),
+	}
 	return pack, cmp.Or[error](err, refused)
 }

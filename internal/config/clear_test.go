@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What shows no password on the way, or to this host alone, is let through.
+// Connections that send no password, or only to this host, are accepted without TLS.
 func TestPasswordsOnTheWay(t *testing.T) {
 	t.Parallel()
 	for _, connection := range []string{
@@ -24,7 +24,7 @@ func TestPasswordsOnTheWay(t *testing.T) {
 	}
 }
 
-// A file with secrets in it that others can read is told of at the start, and no other.
+// Load warns of files with secrets that others can read, and of no other.
 func TestReadableFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The comments below are also the descriptions in [Schema]. The tags say what a value must be: yaml its key, is its form,
-// range its bounds, enum its choices, kind the kind of connection that has it.
+// The comments below are also the descriptions in [Schema]. The tags say what a value must be: yaml its key, is its
+// form, range its bounds, enum its choices, kind the kind of connection that has it.
 
 // Config is the daemon's configuration. Load makes one, with all defaults filled in.
 type Config struct {
@@ -115,7 +115,8 @@ type Log struct {
 	// The lowest level to log. Default: info.
 	Level string `yaml:"level" enum:"debug,info,warn,error"`
 
-	// The form: json is one object a line, text is for people, and auto is text on a terminal and else json. Default: auto.
+	// The form: json is one object a line, text is for people, and auto is text on a terminal and else json. Default:
+	// auto.
 	Format string `yaml:"format" enum:"auto,json,text"`
 }
 
@@ -168,8 +169,8 @@ type Connection struct {
 	// Kafka: how to sign in. Default: without signing in.
 	SASL SASL `yaml:"sasl,omitempty" kind:"kafka"`
 
-	// NATS: nats:// or tls:// and the server's HOST:PORT, or several with commas between them. Needed; it may not contain a
-	// password.
+	// NATS: nats:// or tls:// and the server's HOST:PORT, or several with commas between them. Needed; it may not contain
+	// a password.
 	URL string `yaml:"url,omitempty" kind:"nats" is:"nats"`
 
 	// NATS: a file with a JWT and its seed. At most one of credentials_file, user, token
@@ -272,7 +273,8 @@ func (p Problem) String() string {
 	return text.String() + p.Text
 }
 
-// Error has all problems of a configuration: those of the file in the order of its lines, then those of the environment.
+// Error has all problems of a configuration: those of the file in the order of its lines, then those of the
+// environment.
 type Error struct {
 	Problems []Problem
 }

@@ -14,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decoder fills a Config from the node tree of a file and from the environment, guided by the types, and notes every problem.
-// yaml's own KnownFields is not enough: its errors name no key, and they quote values, which may be secrets.
+// decoder fills a Config from the node tree of a file and from the environment, guided by the types, and notes every
+// problem. yaml's own KnownFields is not enough: its errors name no key, and they quote values, which may be secrets.
 type decoder struct {
 	file     string
 	env      map[string]string

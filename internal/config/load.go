@@ -20,13 +20,13 @@ import (
 // mostBytes bounds the file, and each file that it refers to.
 const mostBytes = 1 << 20
 
-// Load reads a configuration. From the lowest precedence to the highest: the defaults, the file at path (empty: none), the
-// variables of environ, each NAME=VALUE as in os.Environ. An error is an [*Error] with all problems.
+// Load reads a configuration. From the lowest precedence to the highest: the defaults, the file at path (empty: none),
+// the variables of environ, each NAME=VALUE as in os.Environ. An error is an [*Error] with all problems.
 //
-// A value of the file may contain ${env:NAME} and ${file:/path}, which stand for a variable and for the text of a file without
-// its last end of line; $${ is a plain ${. A text, a number, true or false is overridden by the variable TIDEMARK_ with the
-// path in capitals, such as TIDEMARK_ADMIN_LISTEN for admin.listen, unless that is empty; not within secrets and connections.
-// In variables references are plain text.
+// A value of the file may contain ${env:NAME} and ${file:/path}, which stand for a variable and for the text of a file
+// without its last end of line; $${ is a plain ${. A text, a number, true or false is overridden by the variable
+// TIDEMARK_ with the path in capitals, such as TIDEMARK_ADMIN_LISTEN for admin.listen, unless that is empty; not within
+// secrets and connections. In variables references are plain text.
 func Load(path string, environ []string) (Config, error) {
 	var text []byte
 	if path != "" {
@@ -170,7 +170,8 @@ var (
 	oneSign    = regexp.MustCompile(`'.'`)
 )
 
-// syntax is the parser's error without what it quotes, which may be a part of a password: `password: *x` refers to an anchor.
+// syntax is the parser's error without what it quotes, which may be a part of a password: `password: *x` refers to an
+// anchor.
 func syntax(text []byte, err error) *Problem {
 	p := &Problem{Text: "is not YAML"}
 	m := syntaxError.FindStringSubmatch(err.Error())

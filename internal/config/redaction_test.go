@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// places where a secret belongs, and what it is written as there.
+// secretPlaces are the keys that take a secret.
 var secretPlaces = []string{
 	"database: {url: %s}",
 	"database: {direct_url: %s}",
@@ -28,7 +28,7 @@ var secretPlaces = []string{
 	"connections: {a: {kind: nats, url: 'tls://b', token: %s}}",
 }
 
-// mistakes that somebody may make with a secret.
+// secretMistakes puts a secret in a wrong place.
 var secretMistakes = []string{
 	"lease: %s", "lease: [%s]", "workers: %s", "workers: {a: %s}", "admin: %s", "admin: {pprof: %s}", "batch: {max: %s}",
 	"admin: {listen: [%s]}", "log: {level: %s}", "webhook: {allow: [%s]}", "webhook: {ports: [%s]}", "secrets: %s", "secrets: [%s]",
@@ -38,7 +38,7 @@ var secretMistakes = []string{
 	"secrets: {a: !!int %s}", "secrets: {a: !x %s}", "name: ok\nname: %s", "secrets: {a: x\n%s", "secrets: {a: ${env:%s}",
 }
 
-// mistakes that concern how it is written, so that it stands there bare.
+// bareMistakes writes a secret wrongly, without quotes.
 var bareMistakes = []string{
 	"secrets: {a: *%s}", "secrets: {a: %%%s}", "secrets: {a: @%s}", "secrets: {a: '%s}", "secrets: {a: \"\\z%s\"}", "secrets: {a:%s x}",
 	"connections: {a: {kind: nats, token:%s}}", "connections: {a: {kind: nats, token %s}}", "secrets:\n  a %s\n", "secrets:\n  a: b: %s\n",
@@ -46,8 +46,7 @@ var bareMistakes = []string{
 	"secrets: {a: x}\n--- %s", "secrets: {a: !!int %s}", "secrets: {a: !!binary %s}", "secrets: {a: &x y, b: *x%s}",
 }
 
-// Whatever is done with a configuration or with the error about one, the text of a
-// secret is not in it.
+// No form of a configuration, and no form of an error about one, contains the text of a secret.
 func TestSecretsAreNeverPrinted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

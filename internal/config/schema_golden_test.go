@@ -61,7 +61,7 @@ func generate() ([]byte, error) {
 	}
 	schema := reflector.ReflectFromType(reflect.TypeFor[Config]())
 	schema.Title = "Configuration of tidemark"
-	schema.Description = "What tidemark run is told from outside of the database."
+	schema.Description = "The configuration of the daemon, tidemark run."
 	refine(schema, reflect.ValueOf(Default()))
 	text, err := json.MarshalIndent(schema, "", "  ")
 	return append(text, '\n'), err

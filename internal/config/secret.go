@@ -8,8 +8,8 @@ import (
 
 const redacted = "***"
 
-// Secret is a text that is never printed: fmt, encoding/json, YAML and log/slog get "***", or "" if it is empty. The zero value
-// is the empty secret.
+// Secret is a text that is never printed: fmt, encoding/json, YAML and log/slog get "***", or "" if it is empty. The
+// zero value is the empty secret.
 type Secret struct {
 	// A pointer, because fmt prints unexported fields without calling their methods; of a pointer it prints the address.
 	text *string
