@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/tidemarkhq/tidemark/migrate"
 	"github.com/tidemarkhq/tidemark/sql"
@@ -127,6 +130,37 @@ func codeFile(t *testing.T, name string) string {
 	}
 	t.Fatalf("no file of code/ makes %s", name)
 	return ""
+}
+
+// A statement is read whole: no line of the code or of a pack leaves the window. Migrations stay as they were released.
+func TestLinesAreShort(t *testing.T) {
+	t.Parallel()
+	const most = 120
+	// The look is about to be replaced: these keep their lines until then.
+	replaced := []string{"cursor_unread", "look", "look_rest", "look_state", "source_ahead", "source_odd"}
+	for _, root := range []string{"../code", "../../packs"} {
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || filepath.Ext(path) != ".sql" ||
+				slices.Contains(replaced, strings.TrimSuffix(entry.Name(), ".sql")) {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			n := 0
+			for line := range strings.Lines(string(text)) {
+				n++
+				if got := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); got > most {
+					t.Errorf("%s:%d has %d columns, and may have %d", path, n, got, most)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestNoOverloads(t *testing.T) {
