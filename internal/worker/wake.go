@@ -96,7 +96,7 @@ func (b *Bridge) hold(ctx context.Context) {
 
 const (
 	bridgeRetry = 2 * time.Second
-	bridgeLook  = 5 * time.Second // at the gate, and for new domains
+	bridgePoll  = 5 * time.Second // of the gate, and for new domains
 	bridgeAlive = time.Minute     // whether the session that listens is still there
 )
 
@@ -129,7 +129,7 @@ func (b *Bridge) up(ctx context.Context) error {
 		if told == nil {
 			asked = time.Now()
 		}
-		open, err := b.look(ctx, listen, listening, told)
+		open, err := b.listen(ctx, listen, listening, told)
 		if err != nil || !open {
 			return err
 		}
@@ -142,9 +142,9 @@ func (b *Bridge) up(ctx context.Context) error {
 	}
 }
 
-// look reads the gate, and listens to domains that are new.
-func (b *Bridge) look(ctx context.Context, listen *pgx.Conn, listening map[string]bool, told *store.Registry) (open bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, bridgeLook)
+// listen reads the gate, and listens to domains that are new.
+func (b *Bridge) listen(ctx context.Context, listen *pgx.Conn, listening map[string]bool, told *store.Registry) (open bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, bridgePoll)
 	defer cancel()
 	if told == nil {
 		told = &store.Registry{}
@@ -187,7 +187,7 @@ func (b *Bridge) ready(ctx context.Context) error {
 	return nil
 }
 
-// registry is nil where nobody can tell.
+// registry is nil if it cannot be read.
 func (b *Bridge) registry(ctx context.Context) *store.Registry {
 	if b.looker == nil {
 		return nil
@@ -201,18 +201,18 @@ func (b *Bridge) registry(ctx context.Context) *store.Registry {
 
 // wait passes notifications on until there is news of the gate.
 func (b *Bridge) wait(ctx context.Context, conn *pgx.Conn) (*store.Registry, error) {
-	look, cancel := context.WithCancel(ctx)
+	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Beside: the answer comes with the next look of the process, and signals come now.
 	news := make(chan *store.Registry, 1)
 	go func() {
 		defer cancel()
-		sleep(look, bridgeLook)
-		news <- b.registry(look)
+		sleep(waiting, bridgePoll)
+		news <- b.registry(waiting)
 	}()
 	for {
-		if _, err := conn.WaitForNotification(look); err != nil {
-			if look.Err() != nil && ctx.Err() == nil && !conn.IsClosed() {
+		if _, err := conn.WaitForNotification(waiting); err != nil {
+			if waiting.Err() != nil && ctx.Err() == nil && !conn.IsClosed() {
 				return <-news, nil
 			}
 			return nil, err
@@ -223,7 +223,7 @@ func (b *Bridge) wait(ctx context.Context, conn *pgx.Conn) (*store.Registry, err
 	}
 }
 
-// signal wakes all who sleep. The caller holds mu.
+// signal wakes all workers that sleep. The caller holds mu.
 func (b *Bridge) signal() {
 	for w := range b.asleep {
 		select {
