@@ -145,7 +145,7 @@ func (t target) Deliver(_ context.Context, batch []sink.Delivery) []sink.Result 
 	results := make([]sink.Result, len(batch))
 	for i := range batch {
 		t.handle(batch[i].Event.Payload)
-		results[i].Outcome = sink.Delivered
+		results[i].Status = sink.Delivered
 	}
 	return results
 }

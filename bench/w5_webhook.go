@@ -114,7 +114,7 @@ func (c *bareSink) Run(ctx context.Context) (int, error) {
 			for at := 0; at < len(slot); {
 				to := min(at+c.sink.Limits().Batch, len(slot))
 				for _, r := range c.sink.Deliver(ctx, slot[at:to]) {
-					if r.Outcome != sink.Delivered {
+					if r.Status != sink.Delivered {
 						failures <- fmt.Errorf("not delivered: %s: %s", r.Code, r.Detail)
 						return
 					}

@@ -20,13 +20,13 @@ type Delivery struct {
 	Test    bool   // an operator tests the target: the event is not in the log
 }
 
-// Outcome is the outcome of a delivery.
-type Outcome int
+// Status says what the target did with a delivery. What is recorded as the outcome also depends on the route.
+type Status int
 
-// The outcomes of a delivery.
+// The statuses of a delivery.
 const (
 	// Delivered: the target has accepted the event for good.
-	Delivered Outcome = iota + 1
+	Delivered Status = iota + 1
 	// Retry: the target does not have the event, and may accept it later.
 	Retry
 	// Permanent: the target will never accept the event, however often it is sent.
@@ -38,7 +38,7 @@ const (
 
 // Result is the answer to one delivery.
 type Result struct {
-	Outcome Outcome
+	Status Status
 
 	// After is how long the target asks the sender to wait, with Retry. Default: 0, the
 	// route's retry policy decides.

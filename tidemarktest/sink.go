@@ -177,7 +177,7 @@ func (s *sinkTest) agree(batch []sink.Delivery, results []sink.Result) {
 	}
 	for i, d := range batch {
 		came := arrived[d.Event.ID]
-		switch n := len(came); results[i].Outcome {
+		switch n := len(came); results[i].Status {
 		case sink.Delivered:
 			if n != 1 {
 				s.Errorf("delivery %d is Delivered, and arrived %d times", i, n)
@@ -188,7 +188,7 @@ func (s *sinkTest) agree(batch []sink.Delivery, results []sink.Result) {
 			}
 		default:
 			if n > 0 {
-				s.Errorf("delivery %d is %s (%s), and arrived", i, outcomeName(results[i].Outcome), results[i].Code)
+				s.Errorf("delivery %d is %s (%s), and arrived", i, outcomeName(results[i].Status), results[i].Code)
 			}
 		}
 		for _, a := range came {
@@ -199,11 +199,11 @@ func (s *sinkTest) agree(batch []sink.Delivery, results []sink.Result) {
 	}
 }
 
-func (s *sinkTest) expect(want sink.Outcome, results ...sink.Result) {
+func (s *sinkTest) expect(want sink.Status, results ...sink.Result) {
 	s.Helper()
 	for i, r := range results {
-		if r.Outcome != want {
-			s.Fatalf("result %d is %s, must be %s: %+v", i, outcomeName(r.Outcome), outcomeName(want), r)
+		if r.Status != want {
+			s.Fatalf("result %d is %s, must be %s: %+v", i, outcomeName(r.Status), outcomeName(want), r)
 		}
 	}
 }

@@ -157,15 +157,15 @@ const maxDetail = 1000
 func malformed(r sink.Result, marker string) string {
 	control := func(c rune) bool { return unicode.IsControl(c) || c == '\u2028' || c == '\u2029' }
 	switch {
-	case r.Outcome < sink.Delivered || r.Outcome > sink.Unknown:
+	case r.Status < sink.Delivered || r.Status > sink.Unknown:
 		return "no outcome"
-	case r.After < 0 || r.After > 0 && r.Outcome != sink.Retry:
+	case r.After < 0 || r.After > 0 && r.Status != sink.Retry:
 		return "After is negative, or set without Retry"
-	case r.Gone && r.Outcome != sink.Permanent:
+	case r.Gone && r.Status != sink.Permanent:
 		return "Gone is set without Permanent"
-	case r.Outcome == sink.Delivered && (r.Code != "" || r.Detail != ""):
+	case r.Status == sink.Delivered && (r.Code != "" || r.Detail != ""):
 		return "Delivered has a Code or a Detail"
-	case r.Outcome == sink.Delivered:
+	case r.Status == sink.Delivered:
 		return ""
 	case !codes.MatchString(r.Code):
 		return "Code is not a word such as http_503"
@@ -181,12 +181,12 @@ func malformed(r sink.Result, marker string) string {
 	return ""
 }
 
-func outcomeName(o sink.Outcome) string {
-	names := map[sink.Outcome]string{sink.Delivered: "Delivered", sink.Retry: "Retry", sink.Permanent: "Permanent", sink.Unknown: "Unknown"}
+func outcomeName(o sink.Status) string {
+	names := map[sink.Status]string{sink.Delivered: "Delivered", sink.Retry: "Retry", sink.Permanent: "Permanent", sink.Unknown: "Unknown"}
 	if name := names[o]; name != "" {
 		return name
 	}
-	return fmt.Sprintf("Outcome(%d)", o)
+	return fmt.Sprintf("Status(%d)", o)
 }
 
 // goroutineWatch tells the goroutines of a test from those of tests that run at the same time, by a label: a goroutine

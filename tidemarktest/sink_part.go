@@ -120,11 +120,11 @@ func (s *sinkTest) orderAfter(how Behaviour) {
 		came[a.ID] = true
 	}
 	for i, d := range batch {
-		if i == 1 && (results[i].Outcome == sink.Delivered || results[i].Outcome == sink.Permanent) {
-			s.Errorf("delivery 1 is %s, must be Retry or Unknown", outcomeName(results[i].Outcome))
+		if i == 1 && (results[i].Status == sink.Delivered || results[i].Status == sink.Permanent) {
+			s.Errorf("delivery 1 is %s, must be Retry or Unknown", outcomeName(results[i].Status))
 		}
 		if i > 1 && d.Event.Key == "bad" && came[d.Event.ID] {
-			s.Errorf("delivery %d arrived after an earlier one of its key that is %s", i, outcomeName(results[1].Outcome))
+			s.Errorf("delivery %d arrived after an earlier one of its key that is %s", i, outcomeName(results[1].Status))
 		}
 	}
 }
@@ -135,8 +135,8 @@ func (s *sinkTest) oneOfMany() {
 	s.need(TargetRefusesForGood, batch[bad].Event.ID)
 	results := s.deliver(s.Context(), batch...)
 	for i, r := range results {
-		if (r.Outcome == sink.Permanent) != (i == bad) {
-			s.Errorf("delivery %d is %s, and delivery %d of %d was refused for good", i, outcomeName(r.Outcome), bad, len(batch))
+		if (r.Status == sink.Permanent) != (i == bad) {
+			s.Errorf("delivery %d is %s, and delivery %d of %d was refused for good", i, outcomeName(r.Status), bad, len(batch))
 		}
 	}
 	s.agree(batch, results)
@@ -144,14 +144,14 @@ func (s *sinkTest) oneOfMany() {
 
 // refused checks the outcome that a behaviour of the target leads to, and that deliveries succeed once the target accepts
 // events again.
-func (s *sinkTest) refused(how Behaviour, want sink.Outcome) {
+func (s *sinkTest) refused(how Behaviour, want sink.Status) {
 	s.need(how)
 	batch := s.deliveries(min(s.batchSize(), 5))
 	results := s.deliver(s.Context(), batch...)
 	s.agree(batch, results)
 	if want != sink.Unknown {
 		s.expect(want, results...)
-	} else if !slices.ContainsFunc(results, func(r sink.Result) bool { return r.Outcome == sink.Unknown }) {
+	} else if !slices.ContainsFunc(results, func(r sink.Result) bool { return r.Status == sink.Unknown }) {
 		s.Errorf("the answer was lost, and no result is Unknown: %+v", results)
 	}
 	for i, r := range results {
@@ -194,8 +194,8 @@ func (s *sinkTest) hanging() {
 		s.Fatal(problem)
 	}
 	for i, r := range results {
-		if r.Outcome != sink.Unknown && r.Outcome != sink.Retry {
-			s.Errorf("result %d is %s, must be Unknown or Retry", i, outcomeName(r.Outcome))
+		if r.Status != sink.Unknown && r.Status != sink.Retry {
+			s.Errorf("result %d is %s, must be Unknown or Retry", i, outcomeName(r.Status))
 		}
 	}
 	s.need(TargetTakes)
@@ -227,8 +227,8 @@ func (s *sinkTest) tooLarge() {
 	batch[large] = s.delivery(s.target.TooLarge)
 	results := s.deliver(s.Context(), batch...)
 	for i, r := range results {
-		if (r.Outcome == sink.Permanent) != (i == large) {
-			s.Errorf("delivery %d is %s, and delivery %d of %d is too large", i, outcomeName(r.Outcome), large, len(batch))
+		if (r.Status == sink.Permanent) != (i == large) {
+			s.Errorf("delivery %d is %s, and delivery %d of %d is too large", i, outcomeName(r.Status), large, len(batch))
 		}
 	}
 	s.agree(batch, results)

@@ -79,13 +79,13 @@ func (m *memory) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Resu
 	for i, d := range batch {
 		switch {
 		case ctx.Err() != nil && !m.deaf:
-			results[i] = sink.Result{Outcome: sink.Retry, Code: "canceled", Detail: "was not sent"}
+			results[i] = sink.Result{Status: sink.Retry, Code: "canceled", Detail: "was not sent"}
 		case d.Event.Key != "" && stopped[d.Event.Key]:
-			results[i] = sink.Result{Outcome: sink.Retry, Code: "waits", Detail: "an earlier one of its key was not delivered"}
+			results[i] = sink.Result{Status: sink.Retry, Code: "waits", Detail: "an earlier one of its key was not delivered"}
 		default:
 			results[i] = m.one(ctx, d)
 		}
-		if o := results[i].Outcome; o == sink.Retry || o == sink.Unknown {
+		if o := results[i].Status; o == sink.Retry || o == sink.Unknown {
 			stopped[d.Event.Key] = true
 		}
 	}
@@ -100,15 +100,15 @@ func (m *memory) one(ctx context.Context, d sink.Delivery) sink.Result {
 		how = h
 	}
 	if len(d.Event.Payload) >= tooLarge {
-		return sink.Result{Outcome: sink.Permanent, Code: "too_large", Detail: "is too large"}
+		return sink.Result{Status: sink.Permanent, Code: "too_large", Detail: "is too large"}
 	}
 	switch how {
 	case tidemarktest.TargetRefuses:
-		return sink.Result{Outcome: sink.Retry, Code: "busy", Detail: "come back later"}
+		return sink.Result{Status: sink.Retry, Code: "busy", Detail: "come back later"}
 	case tidemarktest.TargetRefusesForGood:
-		return sink.Result{Outcome: sink.Permanent, Code: "refused", Detail: "will not have it"}
+		return sink.Result{Status: sink.Permanent, Code: "refused", Detail: "will not have it"}
 	case tidemarktest.TargetIsGone:
-		return sink.Result{Outcome: sink.Permanent, Code: "gone", Detail: "has gone away", Gone: true}
+		return sink.Result{Status: sink.Permanent, Code: "gone", Detail: "has gone away", Gone: true}
 	case tidemarktest.TargetHangs:
 		changed := m.changed
 		if m.deaf {
@@ -120,16 +120,16 @@ func (m *memory) one(ctx context.Context, d sink.Delivery) sink.Result {
 		case <-ctx.Done():
 		}
 		m.mu.Lock()
-		return sink.Result{Outcome: sink.Unknown, Code: "timeout", Detail: "no answer"}
+		return sink.Result{Status: sink.Unknown, Code: "timeout", Detail: "no answer"}
 	}
 	m.arrived = append(m.arrived, tidemarktest.Arrival{ID: d.Event.ID, Key: d.Event.Key, Trace: d.Event.Trace, Payload: d.Event.Payload})
 	if how == tidemarktest.TargetLosesAnswers {
 		if m.unsaid {
-			return sink.Result{Outcome: sink.Retry, Code: "reset", Detail: "no answer"}
+			return sink.Result{Status: sink.Retry, Code: "reset", Detail: "no answer"}
 		}
-		return sink.Result{Outcome: sink.Unknown, Code: "reset", Detail: "no answer"}
+		return sink.Result{Status: sink.Unknown, Code: "reset", Detail: "no answer"}
 	}
-	return sink.Result{Outcome: sink.Delivered}
+	return sink.Result{Status: sink.Delivered}
 }
 
 func TestSinkSuite(t *testing.T) {
@@ -225,7 +225,7 @@ var broken = []struct {
 	{"drops and says delivered", "delivers", with(func(ctx context.Context, m *memory, batch []sink.Delivery) []sink.Result {
 		results := make([]sink.Result, len(batch))
 		for i := range results {
-			results[i].Outcome = sink.Delivered
+			results[i].Status = sink.Delivered
 		}
 		return results
 	})},
@@ -253,13 +253,13 @@ var broken = []struct {
 	{"goes on after a refusal", "order after a refusal", with(oneByOne)},
 	{"goes on after a lost answer", "order after a lost answer", with(oneByOne)},
 	{"gives up for good", "refused for now", result(func(_ sink.Delivery, r *sink.Result) {
-		if r.Outcome == sink.Retry {
-			r.Outcome = sink.Permanent
+		if r.Status == sink.Retry {
+			r.Status = sink.Permanent
 		}
 	})},
 	{"tries for ever", "refused for good", result(func(_ sink.Delivery, r *sink.Result) {
-		if r.Outcome == sink.Permanent {
-			r.Outcome = sink.Retry
+		if r.Status == sink.Permanent {
+			r.Status = sink.Retry
 		}
 	})},
 	{"says no code", "refused for now", result(func(_ sink.Delivery, r *sink.Result) { r.Code = "" })},
@@ -276,7 +276,7 @@ var broken = []struct {
 	})},
 	{"tells too much", "refused for now", result(func(_ sink.Delivery, r *sink.Result) { r.Detail = strings.Repeat(r.Detail, 100) })},
 	{"does not say gone", "gone", result(func(_ sink.Delivery, r *sink.Result) { r.Gone = false })},
-	{"always says gone", "refused for good", result(func(_ sink.Delivery, r *sink.Result) { r.Gone = r.Outcome == sink.Permanent })},
+	{"always says gone", "refused for good", result(func(_ sink.Delivery, r *sink.Result) { r.Gone = r.Status == sink.Permanent })},
 	{"says retry of what arrived", "lost answer", func(m *memory) sink.Sink { m.unsaid = true; return m }},
 	{"hangs with its target", "hanging target", func(m *memory) sink.Sink { m.deaf = true; return m }},
 	{"sends after it returned", "hanging target", with(func(ctx context.Context, m *memory, batch []sink.Delivery) []sink.Result {

@@ -87,10 +87,10 @@ func testRoute(ctx context.Context, s *cli.Session, c config.Config, code string
 
 	result, took, err := daemon.Probe{Route: begun.Route, Event: begun.Event, Out: s.Err}.Send(ctx, c)
 	if err != nil {
-		result = sink.Result{Outcome: sink.Permanent, Code: "misconfigured", Detail: err.Error()}
+		result = sink.Result{Status: sink.Permanent, Code: "misconfigured", Detail: err.Error()}
 	}
 	got.ErrorCode, got.Detail, got.Seconds = result.Code, result.Detail, took.Seconds()
-	switch result.Outcome {
+	switch result.Status {
 	case sink.Delivered:
 		got.Outcome = "delivered"
 	case sink.Unknown:

@@ -73,7 +73,7 @@ func send(t *testing.T, url, id string, secrets ...string) string {
 	t.Cleanup(func() { _ = s.Close() })
 	event := tidemark.Event{ID: id, Seq: 1, Domain: "shop", Type: "order.paid", Payload: json.RawMessage(`{"id": 7}`)}
 	r := s.Deliver(t.Context(), []sink.Delivery{{Event: event, Route: "shop", Attempt: 1}})[0]
-	if r.Outcome == sink.Delivered {
+	if r.Status == sink.Delivered {
 		return ""
 	}
 	return fmt.Sprint(r.Code, " ", r.Detail)

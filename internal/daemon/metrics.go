@@ -67,9 +67,9 @@ func (m *metrics) Delivered(route string, results []sink.Result, took time.Durat
 	m.delivering.WithLabelValues(route).Observe(took.Seconds())
 	var counts [5]int
 	for _, r := range results {
-		counts[min(max(int(r.Outcome), 0), 4)]++
+		counts[min(max(int(r.Status), 0), 4)]++
 	}
-	for outcome, name := range map[sink.Outcome]string{
+	for outcome, name := range map[sink.Status]string{
 		sink.Delivered: "delivered", sink.Retry: "retry", sink.Permanent: "permanent", sink.Unknown: "unknown",
 	} {
 		if n := counts[outcome]; n > 0 {

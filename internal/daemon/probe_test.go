@@ -13,7 +13,7 @@ import (
 type unclosing struct{ closed int }
 
 func (u *unclosing) Deliver(_ context.Context, batch []sink.Delivery) []sink.Result {
-	return slices.Repeat([]sink.Result{{Outcome: sink.Delivered}}, len(batch))
+	return slices.Repeat([]sink.Result{{Status: sink.Delivered}}, len(batch))
 }
 func (u *unclosing) Limits() sink.Limits { return sink.Limits{} }
 func (u *unclosing) Close() error        { u.closed++; return errors.New("the connection broke") }
@@ -23,7 +23,7 @@ func TestProbeOfATargetThatDoesNotClose(t *testing.T) {
 	t.Parallel()
 	target := &unclosing{}
 	result, _ := deliverOnce(t.Context(), target, sink.Delivery{})
-	if result.Outcome != sink.Delivered || target.closed != 1 {
+	if result.Status != sink.Delivered || target.closed != 1 {
 		t.Errorf("%+v, closed %d times", result, target.closed)
 	}
 }

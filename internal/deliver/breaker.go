@@ -63,7 +63,7 @@ func (b *breaker) allow(replays bool) (done func(error), err error) {
 // Permanent. A delivery that the worker itself cut off is not a failure of the target.
 func verdict(ctx context.Context, results []sink.Result) error {
 	for _, r := range results {
-		if r.Outcome == sink.Delivered || r.Outcome == sink.Permanent {
+		if r.Status == sink.Delivered || r.Status == sink.Permanent {
 			return nil
 		}
 	}

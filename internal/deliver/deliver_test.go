@@ -34,7 +34,7 @@ func (slow) Close() error                          { return nil }
 func (s slow) Deliver(_ context.Context, batch []sink.Delivery) []sink.Result {
 	*s.arrived = append(*s.arrived, batch[0].Event.Seq)
 	time.Sleep(time.Second)
-	return []sink.Result{{Outcome: sink.Delivered}}
+	return []sink.Result{{Status: sink.Delivered}}
 }
 
 func routeOfTest(id int32, ordering string) store.Route {
@@ -130,8 +130,8 @@ func (c *choosy) Deliver(_ context.Context, batch []sink.Delivery) []sink.Result
 	c.offered += len(batch)
 	results := make([]sink.Result, len(batch))
 	for i, d := range batch {
-		if results[i] = (sink.Result{Outcome: sink.Delivered}); d.Replay && c.replays || !d.Replay && c.live {
-			results[i] = sink.Result{Outcome: sink.Retry, Code: "503"}
+		if results[i] = (sink.Result{Status: sink.Delivered}); d.Replay && c.replays || !d.Replay && c.live {
+			results[i] = sink.Result{Status: sink.Retry, Code: "503"}
 		} else {
 			c.arrived = append(c.arrived, d.Event.Seq)
 		}
@@ -260,7 +260,7 @@ func (*poor) Close() error                          { return nil }
 
 func (p *poor) Deliver(context.Context, []sink.Delivery) []sink.Result {
 	p.offered++
-	return []sink.Result{{Outcome: sink.Retry, Local: true, Code: "local", Detail: "too many open files"}}
+	return []sink.Result{{Status: sink.Retry, Local: true, Code: "local", Detail: "too many open files"}}
 }
 
 // A fault of this host counts as no attempt: no event is given up for it, however few attempts its route allows, and a

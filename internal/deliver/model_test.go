@@ -91,16 +91,16 @@ func (f fickle) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Resul
 	for i, d := range batch {
 		switch key := d.Event.Key; {
 		case ctx.Err() != nil || failed[key]:
-			results[i] = sink.Result{Outcome: sink.Retry}
+			results[i] = sink.Result{Status: sink.Retry}
 		default:
-			results[i] = sink.Result{Outcome: f.answer(ctx, d)}
-			failed[key] = key != "" && (results[i].Outcome == sink.Retry || results[i].Outcome == sink.Unknown)
+			results[i] = sink.Result{Status: f.answer(ctx, d)}
+			failed[key] = key != "" && (results[i].Status == sink.Retry || results[i].Status == sink.Unknown)
 		}
 	}
 	return results
 }
 
-func (f fickle) answer(ctx context.Context, d sink.Delivery) sink.Outcome {
+func (f fickle) answer(ctx context.Context, d sink.Delivery) sink.Status {
 	h := fnv.New64a()
 	fmt.Fprint(h, f.w.seed, f.route, d.Event.Seq, d.Attempt)
 	n := h.Sum64()
@@ -113,9 +113,9 @@ func (f fickle) answer(ctx context.Context, d sink.Delivery) sink.Outcome {
 	select {
 	case <-time.After([]time.Duration{0, 0, 0, 30 * time.Millisecond, 300 * time.Millisecond, 5 * time.Second}[n%6]):
 	case <-ctx.Done():
-		return []sink.Outcome{sink.Unknown, sink.Retry}[n>>8%2]
+		return []sink.Status{sink.Unknown, sink.Retry}[n>>8%2]
 	}
-	outcome := []sink.Outcome{sink.Delivered, sink.Delivered, sink.Retry, sink.Retry, sink.Permanent, sink.Unknown}[n>>16%6]
+	outcome := []sink.Status{sink.Delivered, sink.Delivered, sink.Retry, sink.Retry, sink.Permanent, sink.Unknown}[n>>16%6]
 	f.w.answered(place{f.route, d.Event.Seq}, outcome)
 	return outcome
 }
@@ -137,7 +137,7 @@ func (w *world) arrives(at place, replay bool) {
 	}
 }
 
-func (w *world) answered(at place, outcome sink.Outcome) {
+func (w *world) answered(at place, outcome sink.Status) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	errors := 0

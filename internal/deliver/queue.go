@@ -340,7 +340,7 @@ func (q *queue) deliver(ctx context.Context, deliveries []sink.Delivery) (result
 			results = nil
 		}
 		for len(results) < len(deliveries) {
-			results = append(results, sink.Result{Outcome: sink.Unknown, Code: "no_answer", Detail: "the sink broke down"})
+			results = append(results, sink.Result{Status: sink.Unknown, Code: "no_answer", Detail: "the sink broke down"})
 		}
 	}()
 	return q.sink.Deliver(ctx, deliveries)
@@ -363,22 +363,22 @@ func (q *queue) conclude(ctx context.Context, j *job, answer sink.Result, blocke
 		r.Detail = r.Reason
 	}
 	switch {
-	case answer.Outcome == sink.Delivered:
+	case answer.Status == sink.Delivered:
 		r = store.Result{Outcome: store.Sent}
-	case answer.Outcome == sink.Retry && ctx.Err() != nil:
+	case answer.Status == sink.Retry && ctx.Err() != nil:
 		q.untried(j, gateClosed, 0, blocked)
 		return
-	case answer.Outcome == sink.Retry && answer.Local:
+	case answer.Status == sink.Retry && answer.Local:
 		// This host failed, not the target: it counts as no attempt. The breaker counts it all the same, so deliveries pause.
 		q.mu.Lock()
 		q.failure = r
 		q.mu.Unlock()
 		q.untried(j, busy, breakerPause, blocked)
 		return
-	case answer.Outcome == sink.Unknown && ctx.Err() != nil:
+	case answer.Status == sink.Unknown && ctx.Err() != nil:
 		// The worker cut it off: it counts as an attempt, but the event is not given up for it.
 		r.Outcome = store.Pending
-	case answer.Outcome == sink.Permanent:
+	case answer.Status == sink.Permanent:
 		r.Outcome = store.Failed
 	case q.policy.Exhausted(failed):
 		r.Outcome = store.Failed
@@ -387,7 +387,7 @@ func (q *queue) conclude(ctx context.Context, j *job, answer sink.Result, blocke
 		r.Outcome = store.Pending
 		r.Delay = max(answer.After, q.policy.Delay(failed))
 	}
-	if answer.Outcome == sink.Unknown && r.Outcome != store.Sent {
+	if answer.Status == sink.Unknown && r.Outcome != store.Sent {
 		r.Detail = "outcome unknown: " + r.Detail
 	}
 	if r.Outcome == store.Pending {

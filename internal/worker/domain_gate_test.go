@@ -52,9 +52,9 @@ func TestDomainGateClosesInMidDelivery(t *testing.T) {
 		began <- d.Event.Domain
 		select {
 		case <-ctx.Done():
-			return sink.Result{Outcome: sink.Unknown, Code: "timeout", Detail: "cut off"}
+			return sink.Result{Status: sink.Unknown, Code: "timeout", Detail: "cut off"}
 		case <-slow:
-			return sink.Result{Outcome: sink.Delivered}
+			return sink.Result{Status: sink.Delivered}
 		}
 	})
 	emitTo(t, db, "a", "")

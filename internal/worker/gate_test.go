@@ -18,7 +18,7 @@ func TestGateClosesInMidDelivery(t *testing.T) {
 	ts["app"].answers(func(ctx context.Context, _ sink.Delivery) sink.Result {
 		began <- struct{}{}
 		<-ctx.Done()
-		return sink.Result{Outcome: sink.Unknown, Code: "timeout", Detail: "cut off"}
+		return sink.Result{Status: sink.Unknown, Code: "timeout", Detail: "cut off"}
 	})
 	emit(t, db, "a1", "a2", "a3")
 	run(t, db, ts)
@@ -59,7 +59,7 @@ func TestRouteSwitchedOff(t *testing.T) {
 	next := make(chan struct{})
 	ts["app"].answers(func(context.Context, sink.Delivery) sink.Result {
 		<-next
-		return sink.Result{Outcome: sink.Delivered}
+		return sink.Result{Status: sink.Delivered}
 	})
 	emit(t, db, "a1", "a2", "a3")
 	run(t, db, ts)

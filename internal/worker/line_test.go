@@ -71,7 +71,7 @@ func onLine(t *testing.T, db *tidemarktest.DB, ts targets, lease time.Duration, 
 func refusing(t *testing.T, db *tidemarktest.DB, ts targets, events string, emit func()) {
 	t.Helper()
 	ts["app"].answers(func(context.Context, sink.Delivery) sink.Result {
-		return sink.Result{Outcome: sink.Retry, Code: "http_503", Detail: "not now"}
+		return sink.Result{Status: sink.Retry, Code: "http_503", Detail: "not now"}
 	})
 	before := run(t, db, ts)
 	emit()

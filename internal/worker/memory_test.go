@@ -44,9 +44,9 @@ func TestMemory(t *testing.T) { //nolint:paralleltest // see above
 	exec(t, db, `update tidemark.setting set value = $1::text where key = 'batch.max_bytes'`, "8388608")
 	ts["app"].answers(func(_ context.Context, d sink.Delivery) sink.Result {
 		if d.Attempt == 1 && d.Event.Seq%2 == 0 {
-			return sink.Result{Outcome: sink.Retry, Code: "http_503", Detail: "not now"}
+			return sink.Result{Status: sink.Retry, Code: "http_503", Detail: "not now"}
 		}
-		return sink.Result{Outcome: sink.Delivered}
+		return sink.Result{Status: sink.Delivered}
 	})
 	ts["app"].forgets = true
 	heavy(t, db, 200, 300_000, "")

@@ -21,10 +21,10 @@ func TestOrderOfKey(t *testing.T) {
 		case <-release:
 		default:
 			if arrivedAs([]sink.Delivery{d}) == "a1" {
-				return sink.Result{Outcome: sink.Retry, Code: "http_503", Detail: "not now"}
+				return sink.Result{Status: sink.Retry, Code: "http_503", Detail: "not now"}
 			}
 		}
-		return sink.Result{Outcome: sink.Delivered}
+		return sink.Result{Status: sink.Delivered}
 	})
 	run(t, db, ts)
 	emit(t, db, "a1", "a2", "b1")
@@ -54,11 +54,11 @@ func TestReplayHoldsUpNoLiveEvent(t *testing.T) {
 	ts["app"].answers(func(_ context.Context, d sink.Delivery) sink.Result {
 		switch {
 		case d.Replay:
-			return sink.Result{Outcome: sink.Retry, After: time.Hour, Code: "http_503", Detail: "not now"}
+			return sink.Result{Status: sink.Retry, After: time.Hour, Code: "http_503", Detail: "not now"}
 		case d.Event.Seq == 1:
-			return sink.Result{Outcome: sink.Permanent, Code: "http_400", Detail: "never"}
+			return sink.Result{Status: sink.Permanent, Code: "http_400", Detail: "never"}
 		}
-		return sink.Result{Outcome: sink.Delivered}
+		return sink.Result{Status: sink.Delivered}
 	})
 	i := run(t, db, ts)
 	emit(t, db, "a1")

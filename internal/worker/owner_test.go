@@ -21,7 +21,7 @@ func TestFencedOwner(t *testing.T) {
 	ts["app"].answers(func(context.Context, sink.Delivery) sink.Result {
 		began <- struct{}{}
 		<-next
-		return sink.Result{Outcome: sink.Delivered}
+		return sink.Result{Status: sink.Delivered}
 	})
 	run(t, db, ts)
 	emit(t, db, "a1")
@@ -63,7 +63,7 @@ func TestHeldWorkerReleases(t *testing.T) {
 	t.Parallel()
 	db, ts := setup(t, "")
 	let := make(chan struct{})
-	ts["app"].answers(func(context.Context, sink.Delivery) sink.Result { <-let; return sink.Result{Outcome: sink.Delivered} })
+	ts["app"].answers(func(context.Context, sink.Delivery) sink.Result { <-let; return sink.Result{Status: sink.Delivered} })
 	run(t, db, ts)
 	emit(t, db, "a1")
 	eventually(t, db, `select (lease_owner is not null)::text from tidemark.heartbeat where executor_id = 'default/outbox/0'`, "true")

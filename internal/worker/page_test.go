@@ -115,7 +115,7 @@ func TestEventsMissing(t *testing.T) {
 	t.Parallel()
 	db, ts := setup(t, `, "ordering": "key", "retry_policy": {"base_seconds": 0.05, "max_seconds": 0.1, "max_attempts": 100}`)
 	fails := func(context.Context, sink.Delivery) sink.Result {
-		return sink.Result{Outcome: sink.Retry, Code: "http_503", Detail: "not now"}
+		return sink.Result{Status: sink.Retry, Code: "http_503", Detail: "not now"}
 	}
 	ts["app"].answers(fails)
 	run(t, db, ts)

@@ -49,9 +49,9 @@ func TestDeadTargetAndReplays(t *testing.T) {
 	eventually(t, db, settled, "true")
 	ts["app"].answers(func(_ context.Context, d sink.Delivery) sink.Result {
 		if d.Replay {
-			return sink.Result{Outcome: sink.Retry, Code: "http_503", Detail: "not now"}
+			return sink.Result{Status: sink.Retry, Code: "http_503", Detail: "not now"}
 		}
-		return sink.Result{Outcome: sink.Delivered}
+		return sink.Result{Status: sink.Delivered}
 	})
 	before := r.n.Load()
 	exec(t, db, `select tidemark.route_replay('app', 'a drill', from_seq => 1)`)

@@ -37,11 +37,11 @@ func (s *target) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Resu
 		s.mu.Lock()
 		answer := s.answer
 		s.mu.Unlock()
-		results[i] = sink.Result{Outcome: sink.Delivered}
+		results[i] = sink.Result{Status: sink.Delivered}
 		if answer != nil {
 			results[i] = answer(ctx, d)
 		}
-		if results[i].Outcome == sink.Delivered || results[i].Outcome == sink.Unknown {
+		if results[i].Status == sink.Delivered || results[i].Status == sink.Unknown {
 			s.mu.Lock()
 			if s.forgets {
 				d.Event.Payload = nil

@@ -120,7 +120,7 @@ func TestUnreadableRetry(t *testing.T) {
 	db, ts := setup(t, `, "ordering": "key", "retry_policy": {"base_seconds": 0.2, "max_seconds": 1, "max_attempts": 100}`)
 	exec(t, db, `update tidemark.setting set value = '0' where key = 'emit.payload_limit'`)
 	ts["app"].answers(func(context.Context, sink.Delivery) sink.Result {
-		return sink.Result{Outcome: sink.Retry, Code: "http_503", Detail: "not now"}
+		return sink.Result{Status: sink.Retry, Code: "http_503", Detail: "not now"}
 	})
 	heavy(t, db, 1, 4_000_000, "a")
 	heavy(t, db, 6, 500_000, "")

@@ -35,12 +35,12 @@ func TestRetries(t *testing.T) {
 	ts["app"].answers(func(_ context.Context, d sink.Delivery) sink.Result {
 		text := arrivedAs([]sink.Delivery{d})
 		if d.Attempt <= failing[text] {
-			return sink.Result{Outcome: sink.Retry, Code: "http_503", Detail: "not now"}
+			return sink.Result{Status: sink.Retry, Code: "http_503", Detail: "not now"}
 		}
 		if text == "d1" {
-			return sink.Result{Outcome: sink.Permanent, Code: "http_400", Detail: "never"}
+			return sink.Result{Status: sink.Permanent, Code: "http_400", Detail: "never"}
 		}
-		return sink.Result{Outcome: sink.Delivered}
+		return sink.Result{Status: sink.Delivered}
 	})
 	run(t, db, ts)
 	emit(t, db, "a1", "b1", "c1", "d1")
@@ -73,7 +73,7 @@ func TestDeadTargetHoldsNobodyUp(t *testing.T) {
 	route(t, db, "other", "")
 	ts["app"].answers(func(ctx context.Context, _ sink.Delivery) sink.Result {
 		<-ctx.Done()
-		return sink.Result{Outcome: sink.Retry, Code: "timeout", Detail: "nobody there, it says 4111-1111"}
+		return sink.Result{Status: sink.Retry, Code: "timeout", Detail: "nobody there, it says 4111-1111"}
 	})
 	run(t, db, ts)
 	for range 50 {
@@ -110,7 +110,7 @@ func TestTargetIsGone(t *testing.T) {
 	t.Parallel()
 	db, ts := setup(t, "")
 	ts["app"].answers(func(context.Context, sink.Delivery) sink.Result {
-		return sink.Result{Outcome: sink.Permanent, Code: "http_410", Detail: "gone for good", Gone: true}
+		return sink.Result{Status: sink.Permanent, Code: "http_410", Detail: "gone for good", Gone: true}
 	})
 	run(t, db, ts)
 	emit(t, db, "a1")
@@ -127,7 +127,7 @@ func TestStopEndsWhatIsUnderWay(t *testing.T) {
 	ts["app"].answers(func(context.Context, sink.Delivery) sink.Result {
 		began <- struct{}{}
 		<-next
-		return sink.Result{Outcome: sink.Delivered}
+		return sink.Result{Status: sink.Delivered}
 	})
 	emit(t, db, "a1", "a2")
 	i := run(t, db, ts, func(o *worker.Options) { o.Lease = 30 * time.Second })

@@ -54,7 +54,7 @@ func benchmarkDeliver(b *testing.B, format sink.Format, senders int) {
 		wg.Go(func() {
 			for range work {
 				for _, r := range target.Deliver(b.Context(), batch) {
-					if r.Outcome != sink.Delivered {
+					if r.Status != sink.Delivered {
 						b.Errorf("got %+v", r)
 						return
 					}

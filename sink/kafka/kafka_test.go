@@ -41,7 +41,7 @@ func TestRecord(t *testing.T) {
 			}
 			d := delivery(1, "k", 10)
 			d.Event.Trace, d.Replay = traceparent, true
-			if got := s.Deliver(t.Context(), []sink.Delivery{d}); got[0] != (sink.Result{Outcome: sink.Delivered}) {
+			if got := s.Deliver(t.Context(), []sink.Delivery{d}); got[0] != (sink.Result{Status: sink.Delivered}) {
 				t.Fatal(got)
 			}
 			record := stored(t, cluster.ListenAddrs())[0]
@@ -103,7 +103,7 @@ func TestTooLargeHere(t *testing.T) {
 	list := batch(100, keys)
 	list[50] = delivery(51, keys(51), 5000)
 	results := s.Deliver(t.Context(), list)
-	if got := outcomes(results); got["delivered"] != 99 || results[50].Code != kafka.TooLarge || results[50].Outcome != sink.Permanent {
+	if got := outcomes(results); got["delivered"] != 99 || results[50].Code != kafka.TooLarge || results[50].Status != sink.Permanent {
 		t.Errorf("got %v, %+v", got, results[50])
 	}
 	if got := len(stored(t, cluster.ListenAddrs())); got != 99 {
@@ -139,9 +139,9 @@ func TestRefusedByTheBroker(t *testing.T) {
 				}
 			}
 			for i, r := range s.Deliver(t.Context(), list) {
-				want := sink.Result{Outcome: sink.Delivered}
+				want := sink.Result{Status: sink.Delivered}
 				if poison[i+101] {
-					want = sink.Result{Outcome: sink.Permanent, Code: code, Detail: r.Detail}
+					want = sink.Result{Status: sink.Permanent, Code: code, Detail: r.Detail}
 				}
 				if r != want {
 					t.Errorf("%d: got %+v", i+101, r)

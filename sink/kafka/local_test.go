@@ -48,7 +48,7 @@ func TestHostLacksFiles(t *testing.T) {
 				ID: "0199f3a2-7c1e-7d4a-9b1f-000000000001", Seq: 1, Domain: "shop", Type: "order", Payload: []byte(`{}`),
 			}}}
 			got := s.Deliver(t.Context(), batch)[0]
-			if got.Outcome != sink.Retry || !got.Local || got.Code != Local {
+			if got.Status != sink.Retry || !got.Local || got.Code != Local {
 				t.Errorf("%+v", got)
 			}
 			if dials.Load() <= first {
@@ -62,7 +62,7 @@ func TestHostLacksFiles(t *testing.T) {
 func TestUnansweredIsNotLocal(t *testing.T) {
 	t.Parallel()
 	err := &net.OpError{Op: "write", Err: os.NewSyscallError("write", syscall.ENOBUFS)}
-	if got := unanswered(t.Context(), err); got.Outcome != sink.Unknown || got.Local {
+	if got := unanswered(t.Context(), err); got.Status != sink.Unknown || got.Local {
 		t.Errorf("%+v", got)
 	}
 }

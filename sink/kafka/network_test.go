@@ -236,7 +236,7 @@ func TestSASL(t *testing.T) {
 			}
 			// Without a login.
 			results := target(t, kafka.Options{Brokers: cluster.ListenAddrs()}).Deliver(t.Context(), batch(1, oneKey))
-			if results[0].Outcome != sink.Retry {
+			if results[0].Status != sink.Retry {
 				t.Errorf("got %+v", results[0])
 			}
 		})

@@ -100,7 +100,7 @@ func undelivered(t *testing.T, now []sink.Delivery, results []sink.Result, deliv
 	failed := map[string]bool{}
 	for i, r := range results {
 		e := now[i].Event
-		switch r.Outcome {
+		switch r.Status {
 		case sink.Delivered:
 			if failed[e.Key] {
 				t.Errorf("%s was delivered, and one of its key before it was not", e.ID)

@@ -21,13 +21,13 @@ func isRefusal(err error) bool {
 // failed returns the result of a record with an error. The client gives up a record without an
 // answer of the broker only if it was not sent.
 func failed(err error) sink.Result {
-	r := sink.Result{Outcome: sink.Retry, Code: Broker, Detail: oneLine(err)}
+	r := sink.Result{Status: sink.Retry, Code: Broker, Detail: oneLine(err)}
 	var answer *kerr.Error
 	switch {
 	case errors.Is(err, errTooLarge), errors.Is(err, kerr.MessageTooLarge), errors.Is(err, kerr.RecordListTooLarge):
-		r.Outcome, r.Code = sink.Permanent, TooLarge
+		r.Status, r.Code = sink.Permanent, TooLarge
 	case errors.Is(err, kerr.InvalidRecord), errors.Is(err, kerr.InvalidTimestamp):
-		r.Outcome, r.Code = sink.Permanent, InvalidRecord
+		r.Status, r.Code = sink.Permanent, InvalidRecord
 	case errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.InvalidTopicException):
 		r.Code = UnknownTopic
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed),
@@ -49,10 +49,10 @@ func failed(err error) sink.Result {
 func notSent(ctx context.Context, err error) sink.Result {
 	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		code, detail := ended(ctx)
-		return sink.Result{Outcome: sink.Retry, Code: code, Detail: detail + " before it was sent"}
+		return sink.Result{Status: sink.Retry, Code: code, Detail: detail + " before it was sent"}
 	}
 	r := failed(err)
-	r.Outcome = sink.Retry
+	r.Status = sink.Retry
 	return r
 }
 
@@ -60,11 +60,11 @@ func notSent(ctx context.Context, err error) sink.Result {
 func unanswered(ctx context.Context, err error) sink.Result {
 	if ctx.Err() == nil {
 		r := failed(err)
-		r.Outcome, r.Local = sink.Unknown, false
+		r.Status, r.Local = sink.Unknown, false
 		return r
 	}
 	code, detail := ended(ctx)
-	return sink.Result{Outcome: sink.Unknown, Code: code, Detail: detail + " before the broker answered"}
+	return sink.Result{Status: sink.Unknown, Code: code, Detail: detail + " before the broker answered"}
 }
 
 func ended(ctx context.Context) (code, detail string) {

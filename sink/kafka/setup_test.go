@@ -89,7 +89,7 @@ func keys(n int) string { return fmt.Sprintf("k%d", n%7) }
 func outcomes(results []sink.Result) map[string]int {
 	got := map[string]int{}
 	for _, r := range results {
-		name := map[sink.Outcome]string{sink.Delivered: "delivered", sink.Retry: "retry", sink.Permanent: "permanent", sink.Unknown: "unknown"}[r.Outcome]
+		name := map[sink.Status]string{sink.Delivered: "delivered", sink.Retry: "retry", sink.Permanent: "permanent", sink.Unknown: "unknown"}[r.Status]
 		if r.Code != "" {
 			name += " " + r.Code
 		}

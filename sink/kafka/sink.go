@@ -85,12 +85,12 @@ func deliver(ctx context.Context, p *producer, records []*record, results []sink
 			case !a.answered:
 				results[a.position] = notSent(ctx, err)
 			case a.err == nil:
-				results[a.position] = sink.Result{Outcome: sink.Delivered}
+				results[a.position] = sink.Result{Status: sink.Delivered}
 			case isRefusal(a.err):
 				refused = append(refused, a)
 			default:
 				results[a.position] = failed(a.err)
-				if results[a.position].Outcome != sink.Permanent {
+				if results[a.position].Status != sink.Permanent {
 					held[a.kafka.Partition], healthy = results[a.position], false
 				}
 			}
@@ -121,7 +121,7 @@ func pass(group []*record, held map[int32]sink.Result, results []sink.Result) []
 	var free []*record
 	for _, a := range group {
 		if why, is := held[a.kafka.Partition]; is {
-			why.Outcome = sink.Retry
+			why.Status = sink.Retry
 			results[a.position] = why
 		} else {
 			free = append(free, a)
@@ -173,7 +173,7 @@ func (m *scratch) records(s *Sink, batch []sink.Delivery, results []sink.Result)
 		d := &batch[i]
 		buffer, encoded, err := sink.Append(m.buffer, s.format, d)
 		if err != nil {
-			results[i] = sink.Result{Outcome: sink.Permanent, Code: InvalidEvent, Detail: err.Error()}
+			results[i] = sink.Result{Status: sink.Permanent, Code: InvalidEvent, Detail: err.Error()}
 			continue
 		}
 		m.buffer = buffer

@@ -25,7 +25,7 @@ func BenchmarkDeliver(b *testing.B) {
 		first += len(list)
 		b.StartTimer()
 		for _, r := range target.Deliver(b.Context(), list) {
-			if r.Outcome != sink.Delivered {
+			if r.Status != sink.Delivered {
 				b.Fatalf("got %+v", r)
 			}
 		}

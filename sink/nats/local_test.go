@@ -29,7 +29,7 @@ func TestHostLacksFiles(t *testing.T) {
 			got := s.Deliver(t.Context(), []sink.Delivery{{Route: "r", Attempt: 1, Epoch: 1, Event: tidemark.Event{
 				ID: "0199f3a2-7c1e-7d4a-9b1f-000000000001", Seq: 1, Domain: "shop", Type: "order", Payload: []byte(`{}`),
 			}}})[0]
-			if got.Outcome != sink.Retry || !got.Local || got.Code != Local {
+			if got.Status != sink.Retry || !got.Local || got.Code != Local {
 				t.Errorf("%+v", got)
 			}
 		})

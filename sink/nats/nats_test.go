@@ -46,7 +46,7 @@ func TestMessage(t *testing.T) {
 		}
 		d := delivery(n, 10)
 		d.Event.Trace, d.Event.Key, d.Replay = traceparent, `"a %ü`, true
-		if got := target.Deliver(t.Context(), []sink.Delivery{d}); got[0] != (sink.Result{Outcome: sink.Delivered}) {
+		if got := target.Deliver(t.Context(), []sink.Delivery{d}); got[0] != (sink.Result{Status: sink.Delivered}) {
 			t.Fatal(got)
 		}
 		m := stored(t, into)[n]

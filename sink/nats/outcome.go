@@ -27,7 +27,7 @@ const (
 // answered turns an answer into a result. The answer for a duplicate also names the stream.
 func answered(m *nats.Msg) sink.Result {
 	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
-		return sink.Result{Outcome: sink.Retry, Code: NoStream, Detail: "no stream takes the subject"}
+		return sink.Result{Status: sink.Retry, Code: NoStream, Detail: "no stream takes the subject"}
 	}
 	var answer struct {
 		Stream string `json:"stream"`
@@ -42,16 +42,16 @@ func answered(m *nats.Msg) sink.Result {
 		return refused(answer.Error.Number, oneLine(errors.New(answer.Error.Description)))
 	case err != nil || answer.Stream == "":
 		// A stream may still answer after it.
-		return sink.Result{Outcome: sink.Unknown, Code: NoStream, Detail: "the answer does not come from a stream"}
+		return sink.Result{Status: sink.Unknown, Code: NoStream, Detail: "the answer does not come from a stream"}
 	}
-	return sink.Result{Outcome: sink.Delivered}
+	return sink.Result{Status: sink.Delivered}
 }
 
 func refused(number int, detail string) sink.Result {
-	r := sink.Result{Outcome: sink.Retry, Code: Server, Detail: "the server answers: " + detail}
+	r := sink.Result{Status: sink.Retry, Code: Server, Detail: "the server answers: " + detail}
 	switch number {
 	case messageTooLarge, headerTooLarge:
-		r.Outcome, r.Code = sink.Permanent, TooLarge
+		r.Status, r.Code = sink.Permanent, TooLarge
 	case insufficientResources, storageExceeded, memoryExceeded, storeFailed:
 		r.Code = StreamFull
 	case jetStreamOff, jetStreamOffAccount:
@@ -64,12 +64,12 @@ func refused(number int, detail string) sink.Result {
 func notSent(ctx context.Context, err error) sink.Result {
 	switch {
 	case sink.IsLocal(err):
-		return sink.Result{Outcome: sink.Retry, Local: true, Code: Local, Detail: oneLine(err)}
+		return sink.Result{Status: sink.Retry, Local: true, Code: Local, Detail: oneLine(err)}
 	case ctx.Err() != nil:
 		code, detail := ended(ctx)
-		return sink.Result{Outcome: sink.Retry, Code: code, Detail: detail + " before it was sent"}
+		return sink.Result{Status: sink.Retry, Code: code, Detail: detail + " before it was sent"}
 	}
-	r := sink.Result{Outcome: sink.Retry, Code: Connect, Detail: oneLine(err)}
+	r := sink.Result{Status: sink.Retry, Code: Connect, Detail: oneLine(err)}
 	if isLogin(err) {
 		r.Code = NotAuthorized
 	}

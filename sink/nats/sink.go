@@ -53,7 +53,7 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Result
 	for i := range batch {
 		var err error
 		if messages[i], err = s.message(&batch[i]); err != nil {
-			results[i] = sink.Result{Outcome: sink.Permanent, Code: InvalidEvent, Detail: oneLine(err)}
+			results[i] = sink.Result{Status: sink.Permanent, Code: InvalidEvent, Detail: oneLine(err)}
 		}
 	}
 	if err := s.connection.up(ctx); err != nil {
@@ -82,7 +82,7 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Result
 // fill sets the results that are still missing.
 func fill(results []sink.Result, with sink.Result) {
 	for i := range results {
-		if results[i].Outcome == 0 {
+		if results[i].Status == 0 {
 			results[i] = with
 		}
 	}
@@ -105,7 +105,7 @@ func (s *Sink) publish(ctx context.Context, k *call, messages []*nats.Msg, resul
 		})
 	})()
 	for i, m := range messages {
-		if results[i].Outcome != 0 {
+		if results[i].Status != 0 {
 			continue
 		}
 		if ctx.Err() != nil {
@@ -118,14 +118,14 @@ func (s *Sink) publish(ctx context.Context, k *call, messages []*nats.Msg, resul
 			waiting++
 		case errors.Is(err, nats.ErrMaxPayload):
 			results[i] = sink.Result{
-				Outcome: sink.Permanent, Code: TooLarge,
+				Status: sink.Permanent, Code: TooLarge,
 				Detail: fmt.Sprintf("larger than the %d bytes that the server takes, headers included", s.connection.conn.MaxPayload()),
 			}
 		case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrConnectionClosed),
 			errors.Is(err, nats.ErrHeadersNotSupported):
 			results[i] = notSent(ctx, err)
 		default: // the write failed half-way
-			results[i] = sink.Result{Outcome: sink.Unknown, Code: Connect, Detail: oneLine(err)}
+			results[i] = sink.Result{Status: sink.Unknown, Code: Connect, Detail: oneLine(err)}
 		}
 	}
 	return waiting
@@ -134,19 +134,19 @@ func (s *Sink) publish(ctx context.Context, k *call, messages []*nats.Msg, resul
 // collect waits for the answers. It returns the result of the messages without one.
 func (k *call) collect(ctx context.Context, answers <-chan *nats.Msg, status <-chan nats.Status, waiting int, results []sink.Result) sink.Result {
 	var why sink.Result
-	for waiting > 0 && why.Outcome == 0 {
+	for waiting > 0 && why.Status == 0 {
 		select {
 		case m := <-answers:
 			waiting -= k.answer(m, results)
 		case <-status:
-			why = sink.Result{Outcome: sink.Unknown, Code: Connect, Detail: "the connection broke before the stream answered"}
+			why = sink.Result{Status: sink.Unknown, Code: Connect, Detail: "the connection broke before the stream answered"}
 		case err := <-k.publish:
-			why = sink.Result{Outcome: sink.Retry, Code: NotAuthorized, Detail: oneLine(err)}
+			why = sink.Result{Status: sink.Retry, Code: NotAuthorized, Detail: oneLine(err)}
 		case err := <-k.answers:
-			why = sink.Result{Outcome: sink.Unknown, Code: NotAuthorized, Detail: oneLine(err)}
+			why = sink.Result{Status: sink.Unknown, Code: NotAuthorized, Detail: oneLine(err)}
 		case <-ctx.Done():
 			code, detail := ended(ctx)
-			why = sink.Result{Outcome: sink.Unknown, Code: code, Detail: detail + " before the stream answered"}
+			why = sink.Result{Status: sink.Unknown, Code: code, Detail: detail + " before the stream answered"}
 		}
 	}
 	for { // answers that came at the same time
@@ -162,7 +162,7 @@ func (k *call) collect(ctx context.Context, answers <-chan *nats.Msg, status <-c
 // answer sets the result of an answer. It returns 1, or 0 if the answer belongs to no open delivery.
 func (k *call) answer(m *nats.Msg, results []sink.Result) int {
 	i, err := strconv.Atoi(strings.TrimPrefix(m.Subject, k.inbox+"."))
-	if err != nil || i < 0 || i >= len(results) || results[i].Outcome != 0 {
+	if err != nil || i < 0 || i >= len(results) || results[i].Status != 0 {
 		return 0
 	}
 	results[i] = answered(m)

@@ -111,7 +111,7 @@ func (s *Sink) encode(batch []sink.Delivery, results []sink.Result) []int {
 		var err error
 		if b, _, err = sink.Append(b, s.format, &batch[i]); err != nil {
 			ends[i] = -1
-			results[i] = sink.Result{Outcome: sink.Permanent, Code: "invalid", Detail: line(err)}
+			results[i] = sink.Result{Status: sink.Permanent, Code: "invalid", Detail: line(err)}
 			continue
 		}
 		for j := start; j < len(b); j++ {
@@ -159,11 +159,11 @@ func (w written) answer(ends []int, results []sink.Result) {
 		case end < 0:
 			continue
 		case w.n >= end:
-			results[i] = sink.Result{Outcome: sink.Delivered}
+			results[i] = sink.Result{Status: sink.Delivered}
 		case w.n > start:
-			results[i] = sink.Result{Outcome: sink.Unknown, Code: "write", Detail: line(fmt.Errorf("a part was written: %w", w.err))}
+			results[i] = sink.Result{Status: sink.Unknown, Code: "write", Detail: line(fmt.Errorf("a part was written: %w", w.err))}
 		default:
-			results[i] = sink.Result{Outcome: sink.Retry, Code: "write", Detail: line(w.err)}
+			results[i] = sink.Result{Status: sink.Retry, Code: "write", Detail: line(w.err)}
 		}
 		start = end
 	}
@@ -176,11 +176,11 @@ func all(results []sink.Result, r sink.Result) []sink.Result {
 	return results
 }
 
-func ended(ctx context.Context, outcome sink.Outcome, what string) sink.Result {
+func ended(ctx context.Context, outcome sink.Status, what string) sink.Result {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return sink.Result{Outcome: outcome, Code: "timeout", Detail: what + " within the time for it"}
+		return sink.Result{Status: outcome, Code: "timeout", Detail: what + " within the time for it"}
 	}
-	return sink.Result{Outcome: outcome, Code: "canceled", Detail: what + " before the sender was stopped"}
+	return sink.Result{Status: outcome, Code: "canceled", Detail: what + " before the sender was stopped"}
 }
 
 const maxDetail = 300 // runes

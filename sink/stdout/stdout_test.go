@@ -43,7 +43,7 @@ func check(t *testing.T, got []sink.Result, want ...sink.Result) {
 	}
 }
 
-var delivered = sink.Result{Outcome: sink.Delivered}
+var delivered = sink.Result{Status: sink.Delivered}
 
 func TestLines(t *testing.T) {
 	t.Parallel()
@@ -107,8 +107,8 @@ func TestWritesThatFail(t *testing.T) {
 		return out.String()
 	}
 	size := len(text("a"))
-	result := func(o sink.Outcome, code, detail string) sink.Result {
-		return sink.Result{Outcome: o, Code: code, Detail: detail}
+	result := func(o sink.Status, code, detail string) sink.Result {
+		return sink.Result{Status: o, Code: code, Detail: detail}
 	}
 	invalid := result(sink.Permanent, "invalid", "event has no id")
 	for name, test := range map[string]struct {
@@ -162,7 +162,7 @@ func (l liar) Write([]byte) (int, error) { return int(l), nil }
 func TestWritersThatLie(t *testing.T) {
 	t.Parallel()
 	check(t, open(t, liar(-5), stdout.Options{}).Deliver(t.Context(), []sink.Delivery{delivery("a", `{}`)}),
-		sink.Result{Outcome: sink.Retry, Code: "write", Detail: "short write"})
+		sink.Result{Status: sink.Retry, Code: "write", Detail: "short write"})
 	check(t, open(t, liar(1e6), stdout.Options{}).Deliver(t.Context(), []sink.Delivery{delivery("a", `{}`)}), delivered)
 }
 
@@ -177,9 +177,9 @@ func TestWriterThatHangs(t *testing.T) {
 		return s.Deliver(ctx, batch)
 	}
 	check(t, append(deliver(delivery("a", `{}`), sink.Delivery{}), deliver(delivery("b", `{}`))...),
-		sink.Result{Outcome: sink.Unknown, Code: "timeout", Detail: "the writer has not returned within the time for it"},
-		sink.Result{Outcome: sink.Permanent, Code: "invalid", Detail: "event has no id"},
-		sink.Result{Outcome: sink.Retry, Code: "timeout", Detail: "nothing was written within the time for it"})
+		sink.Result{Status: sink.Unknown, Code: "timeout", Detail: "the writer has not returned within the time for it"},
+		sink.Result{Status: sink.Permanent, Code: "invalid", Detail: "event has no id"},
+		sink.Result{Status: sink.Retry, Code: "timeout", Detail: "nothing was written within the time for it"})
 	got := make(chan string)
 	go func() {
 		b, _ := io.ReadAll(r)

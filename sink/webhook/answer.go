@@ -53,9 +53,9 @@ func (s *Sink) read(answer *http.Response, buffer []byte, cancel context.CancelF
 func (s *Sink) answered(answer *http.Response, start, payload []byte, private []string) sink.Result {
 	status := answer.StatusCode
 	if status >= 200 && status < 300 {
-		return sink.Result{Outcome: sink.Delivered}
+		return sink.Result{Status: sink.Delivered}
 	}
-	result := sink.Result{Outcome: sink.Permanent, Code: "http_" + strconv.Itoa(status)}
+	result := sink.Result{Status: sink.Permanent, Code: "http_" + strconv.Itoa(status)}
 	detail := strings.TrimSpace(strconv.Itoa(status) + " " + http.StatusText(status))
 	switch {
 	case status >= 300 && status < 400:
@@ -69,7 +69,7 @@ func (s *Sink) answered(answer *http.Response, start, payload []byte, private []
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests,
 		status >= 500, status < 200:
 		// All of 5xx: a proxy may answer 501 or 505 for a server that is down.
-		result.Outcome = sink.Retry
+		result.Status = sink.Retry
 		result.After = retryAfter(answer.Header.Get("Retry-After"), s.now())
 	}
 	if text := excerpt(start, payload, private); text != "" {
@@ -108,7 +108,7 @@ func location(answer *http.Response, from *url.URL) string {
 func (s *Sink) failed(ctx context.Context, err error, read bool, payload []byte, private []string) sink.Result {
 	code, unsent := errorCode(err)
 	if unsent && sink.IsLocal(err) {
-		return sink.Result{Outcome: sink.Retry, Local: true, Code: sink.CodeLocal, Detail: quote(errorText(code, err), payload, private, maxDetail)}
+		return sink.Result{Status: sink.Retry, Local: true, Code: sink.CodeLocal, Detail: quote(errorText(code, err), payload, private, maxDetail)}
 	}
 	outcome := sink.Unknown
 	if unsent || !read {
@@ -124,7 +124,7 @@ func (s *Sink) failed(ctx context.Context, err error, read bool, payload []byte,
 	if code == "reset" && !read {
 		code = "connect"
 	}
-	return sink.Result{Outcome: outcome, Code: code, Detail: detail}
+	return sink.Result{Status: outcome, Code: code, Detail: detail}
 }
 
 // errorCode returns the code for an error, and whether the connection failed before anything was sent.
@@ -170,11 +170,11 @@ func errorText(code string, err error) string {
 }
 
 // ended returns the result of a delivery when ctx is done.
-func ended(ctx context.Context, outcome sink.Outcome, what string) sink.Result {
+func ended(ctx context.Context, outcome sink.Status, what string) sink.Result {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return sink.Result{Outcome: outcome, Code: "timeout", Detail: what + " within the time for it"}
+		return sink.Result{Status: outcome, Code: "timeout", Detail: what + " within the time for it"}
 	}
-	return sink.Result{Outcome: outcome, Code: "canceled", Detail: what + " before the sender was stopped"}
+	return sink.Result{Status: outcome, Code: "canceled", Detail: what + " before the sender was stopped"}
 }
 
 // private returns the texts that no detail may repeat, even if the target does: the values of the user's headers, and

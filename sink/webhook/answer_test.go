@@ -30,19 +30,19 @@ func TestAnswers(t *testing.T) {
 	const because = ": because of [31m that"
 	wait := 7 * time.Second
 	retry := func(status int, text string) sink.Result {
-		return sink.Result{Outcome: sink.Retry, After: wait, Code: fmt.Sprint("http_", status), Detail: fmt.Sprint(status, " ", text, because)}
+		return sink.Result{Status: sink.Retry, After: wait, Code: fmt.Sprint("http_", status), Detail: fmt.Sprint(status, " ", text, because)}
 	}
 	permanent := func(status int, text string) sink.Result {
-		return sink.Result{Outcome: sink.Permanent, Code: fmt.Sprint("http_", status), Detail: fmt.Sprint(status, " ", text, because)}
+		return sink.Result{Status: sink.Permanent, Code: fmt.Sprint("http_", status), Detail: fmt.Sprint(status, " ", text, because)}
 	}
 	gone := permanent(410, "Gone")
 	gone.Gone = true
 	for status, want := range map[int]sink.Result{
-		200: {Outcome: sink.Delivered},
-		201: {Outcome: sink.Delivered},
-		202: {Outcome: sink.Delivered},
-		204: {Outcome: sink.Delivered},
-		299: {Outcome: sink.Delivered},
+		200: {Status: sink.Delivered},
+		201: {Status: sink.Delivered},
+		202: {Status: sink.Delivered},
+		204: {Status: sink.Delivered},
+		299: {Status: sink.Delivered},
 		400: permanent(400, "Bad Request"),
 		401: permanent(401, "Unauthorized"),
 		404: permanent(404, "Not Found"),
@@ -53,13 +53,13 @@ func TestAnswers(t *testing.T) {
 		422: permanent(422, "Unprocessable Entity"),
 		425: retry(425, "Too Early"),
 		429: retry(429, "Too Many Requests"),
-		499: {Outcome: sink.Permanent, Code: "http_499", Detail: "499" + because},
+		499: {Status: sink.Permanent, Code: "http_499", Detail: "499" + because},
 		500: retry(500, "Internal Server Error"),
 		501: retry(501, "Not Implemented"),
 		503: retry(503, "Service Unavailable"),
 		505: retry(505, "HTTP Version Not Supported"),
-		599: {Outcome: sink.Retry, After: wait, Code: "http_599", Detail: "599" + because},
-		999: {Outcome: sink.Retry, After: wait, Code: "http_999", Detail: "999" + because},
+		599: {Status: sink.Retry, After: wait, Code: "http_599", Detail: "599" + because},
+		999: {Status: sink.Retry, After: wait, Code: "http_999", Detail: "999" + because},
 	} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			t.Parallel()
@@ -100,7 +100,7 @@ func TestRedirects(t *testing.T) {
 			})
 			to := strings.Replace(test.to, "itself", address, 1)
 			check(t, deliver(t, open(t, webhook.Options{URL: address}), paid()), sink.Result{
-				Outcome: sink.Permanent, Code: "redirect", Detail: fmt.Sprintf("%d %s to %s: redirects are not followed, change the URL",
+				Status: sink.Permanent, Code: "redirect", Detail: fmt.Sprintf("%d %s to %s: redirects are not followed, change the URL",
 					test.status, http.StatusText(test.status), to),
 			})
 		})
@@ -145,7 +145,7 @@ func TestRetryAfter(t *testing.T) {
 			})
 			s := open(t, webhook.Options{URL: address})
 			s.SetNow(func() time.Time { return now })
-			check(t, deliver(t, s, paid()), sink.Result{Outcome: sink.Retry, After: want, Code: "http_503", Detail: "503 Service Unavailable"})
+			check(t, deliver(t, s, paid()), sink.Result{Status: sink.Retry, After: want, Code: "http_503", Detail: "503 Service Unavailable"})
 		})
 	}
 }
@@ -178,7 +178,7 @@ func TestDetails(t *testing.T) {
 				URL:     address + "/T0123456789ABCDEF0/hook?token=topsecret&x=1",
 				Headers: map[string]string{"Authorization": "Bearer sesame+sesame"},
 			})
-			check(t, deliver(t, s, paid()), sink.Result{Outcome: sink.Permanent, Code: "http_400", Detail: test.want})
+			check(t, deliver(t, s, paid()), sink.Result{Status: sink.Permanent, Code: "http_400", Detail: test.want})
 		})
 	}
 }
@@ -220,7 +220,7 @@ func TestLongAnswers(t *testing.T) {
 				if took := time.Since(begin); took > 5*time.Second {
 					t.Errorf("it took %v", took)
 				}
-				if got.Outcome != map[int]sink.Outcome{200: sink.Delivered, 500: sink.Retry}[status] {
+				if got.Status != map[int]sink.Status{200: sink.Delivered, 500: sink.Retry}[status] {
 					t.Errorf("got %+v", got)
 				}
 				<-written // the connection was dropped
@@ -239,7 +239,7 @@ func TestMaxResponse(t *testing.T) {
 	for most, kept := range map[int]bool{1: false, 999: false, 1000: true, 5000: true, 1 << 30: true} {
 		s := open(t, webhook.Options{URL: address, MaxResponse: most})
 		for range 2 {
-			check(t, deliver(t, s, paid()), sink.Result{Outcome: sink.Delivered})
+			check(t, deliver(t, s, paid()), sink.Result{Status: sink.Delivered})
 		}
 		if first, second := <-peers, <-peers; (first == second) != kept {
 			t.Errorf("limit %d: connections %s and %s", most, first, second)

@@ -91,7 +91,7 @@ func TestUnknown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := deliver(t, open(t, webhook.Options{URL: listen(t, test.serve)}), paid())
-			if got.Outcome != sink.Unknown || got.Code != "reset" || !strings.Contains(got.Detail, test.want) || len(got.Detail) > 500 {
+			if got.Status != sink.Unknown || got.Code != "reset" || !strings.Contains(got.Detail, test.want) || len(got.Detail) > 500 {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -120,7 +120,7 @@ func TestEcho(t *testing.T) {
 				URL: address + "/hook?token=topsecret", Format: sink.CloudEventsBinary, Headers: map[string]string{"Authorization": "Bearer sesame"},
 			})
 			got := deliver(t, s, d)
-			if got.Outcome != sink.Unknown || got.Code != "reset" || got.Detail == "" {
+			if got.Status != sink.Unknown || got.Code != "reset" || got.Detail == "" {
 				t.Errorf("got %+v", got)
 			}
 			for _, text := range []string{"topsecret", "sesame", "47110815"} {
@@ -141,7 +141,7 @@ func TestResetWithinTheRequest(t *testing.T) {
 		_, _ = io.ReadFull(c, make([]byte, 1<<20))
 		reset(c)
 	})})
-	if got := deliver(t, s, d); got.Outcome != sink.Unknown || got.Code != "reset" {
+	if got := deliver(t, s, d); got.Status != sink.Unknown || got.Code != "reset" {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -158,8 +158,8 @@ func TestTimeout(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	got := s.Deliver(ctx, []sink.Delivery{paid(), paid()})
-	check(t, got[0], sink.Result{Outcome: sink.Unknown, Code: "timeout", Detail: "no answer within the time for it"})
-	check(t, got[1], sink.Result{Outcome: sink.Retry, Code: "timeout", Detail: "nothing was sent within the time for it"})
+	check(t, got[0], sink.Result{Status: sink.Unknown, Code: "timeout", Detail: "no answer within the time for it"})
+	check(t, got[1], sink.Result{Status: sink.Retry, Code: "timeout", Detail: "nothing was sent within the time for it"})
 	<-arrived
 }
 
@@ -174,8 +174,8 @@ func TestCanceled(t *testing.T) {
 		close(gone)
 	})})
 	got := s.Deliver(ctx, []sink.Delivery{paid(), paid()})
-	check(t, got[0], sink.Result{Outcome: sink.Unknown, Code: "canceled", Detail: "no answer before the sender was stopped"})
-	check(t, got[1], sink.Result{Outcome: sink.Retry, Code: "canceled", Detail: "nothing was sent before the sender was stopped"})
+	check(t, got[0], sink.Result{Status: sink.Unknown, Code: "canceled", Detail: "no answer before the sender was stopped"})
+	check(t, got[1], sink.Result{Status: sink.Retry, Code: "canceled", Detail: "nothing was sent before the sender was stopped"})
 	<-gone
 }
 
@@ -193,9 +193,9 @@ func TestTimeoutBeforeAConnection(t *testing.T) {
 	<-arrived
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	check(t, s.Deliver(ctx, []sink.Delivery{paid()})[0], sink.Result{Outcome: sink.Retry, Code: "timeout", Detail: "no connection within the time for it"})
+	check(t, s.Deliver(ctx, []sink.Delivery{paid()})[0], sink.Result{Status: sink.Retry, Code: "timeout", Detail: "no connection within the time for it"})
 	close(release)
-	check(t, <-first, sink.Result{Outcome: sink.Delivered})
+	check(t, <-first, sink.Result{Status: sink.Delivered})
 }
 
 // A request that is given up half-way never arrives completely, however long the target goes on reading.
@@ -215,7 +215,7 @@ func TestNothingIsSentAfterwards(t *testing.T) {
 	d.Event.Payload = json.RawMessage(`"` + strings.Repeat("x", size) + `"`)
 	s := open(t, webhook.Options{URL: address, Format: sink.CloudEventsBinary})
 	got := s.Deliver(ctx, []sink.Delivery{d})[0]
-	check(t, got, sink.Result{Outcome: sink.Unknown, Code: "canceled", Detail: "no answer before the sender was stopped"})
+	check(t, got, sink.Result{Status: sink.Unknown, Code: "canceled", Detail: "no answer before the sender was stopped"})
 	clear(d.Event.Payload) // the race detector fails the test if the payload is still read
 	close(release)
 	if n := <-read; n >= size {
@@ -232,7 +232,7 @@ func TestIdleConnectionsThatWereClosed(t *testing.T) {
 	})})
 	for range 20 {
 		got := deliver(t, s, paid())
-		if got.Outcome != sink.Delivered && (got.Outcome != sink.Unknown || got.Code != "reset") {
+		if got.Status != sink.Delivered && (got.Status != sink.Unknown || got.Code != "reset") {
 			t.Errorf("got %+v", got)
 		}
 	}
@@ -247,14 +247,14 @@ func TestNoConnection(t *testing.T) {
 	closed := l.Addr().String()
 	l.Close()
 	check(t, deliver(t, open(t, webhook.Options{URL: "http://" + closed}), paid()), sink.Result{
-		Outcome: sink.Retry, Code: "connect", Detail: "dial tcp " + closed + ": connect: connection refused",
+		Status: sink.Retry, Code: "connect", Detail: "dial tcp " + closed + ": connect: connection refused",
 	})
 
 	s, err := webhook.NewResolving(webhook.Options{URL: "https://nobody.test/?token=secret", Secrets: []string{secret}}, resolver())
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, deliver(t, s, paid()), sink.Result{Outcome: sink.Retry, Code: "dns", Detail: "lookup nobody.test: no such host"})
+	check(t, deliver(t, s, paid()), sink.Result{Status: sink.Retry, Code: "dns", Detail: "lookup nobody.test: no such host"})
 }
 
 func TestTLS(t *testing.T) {
@@ -276,7 +276,7 @@ func TestTLS(t *testing.T) {
 	certificate, key := clientCertificate(t)
 	for name, test := range map[string]struct {
 		o       webhook.Options
-		outcome sink.Outcome
+		outcome sink.Status
 		code    string
 		detail  string // part of it
 	}{
@@ -303,12 +303,12 @@ func TestTLS(t *testing.T) {
 			if test.outcome == sink.Unknown {
 				// With TLS 1.3 the server refuses a client after its handshake, when the request may have been sent. Whether
 				// the sink sees the alert or the end of the connection first is chance.
-				if got.Outcome == sink.Delivered || got.Outcome == sink.Permanent || got.Code != "tls" && got.Code != "reset" {
+				if got.Status == sink.Delivered || got.Status == sink.Permanent || got.Code != "tls" && got.Code != "reset" {
 					t.Errorf("got %+v", got)
 				}
 				return
 			}
-			if got.Outcome != test.outcome || got.Code != test.code || !strings.Contains(got.Detail, test.detail) {
+			if got.Status != test.outcome || got.Code != test.code || !strings.Contains(got.Detail, test.detail) {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -337,7 +337,7 @@ func clientCertificate(t *testing.T) (certificate, key string) {
 func TestEventThatGoesInNoEnvelope(t *testing.T) {
 	t.Parallel()
 	s := open(t, webhook.Options{URL: "https://192.0.2.1"})
-	check(t, deliver(t, s, sink.Delivery{}), sink.Result{Outcome: sink.Permanent, Code: "invalid", Detail: "event has no id"})
+	check(t, deliver(t, s, sink.Delivery{}), sink.Result{Status: sink.Permanent, Code: "invalid", Detail: "event has no id"})
 }
 
 // Close leaves no connection, whatever is under way.
@@ -355,12 +355,12 @@ func TestClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, deliver(t, s, paid()), sink.Result{Outcome: sink.Delivered})
+	check(t, deliver(t, s, paid()), sink.Result{Status: sink.Delivered})
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	<-ended
-	if got := deliver(t, s, paid()); got.Outcome != sink.Retry || got.Code != "connect" {
+	if got := deliver(t, s, paid()); got.Status != sink.Retry || got.Code != "connect" {
 		t.Errorf("after Close: %+v", got)
 	}
 }
@@ -373,7 +373,7 @@ func TestFailed(t *testing.T) {
 	for _, test := range []struct {
 		err     error
 		read    bool
-		outcome sink.Outcome
+		outcome sink.Status
 		code    string
 	}{
 		{refused, false, sink.Retry, "connect"},
@@ -391,7 +391,7 @@ func TestFailed(t *testing.T) {
 		{&net.OpError{Op: "dial", Err: &net.DNSError{Name: "x", Err: "dial udp 1.1.1.1:53: socket: too many open files"}}, false, sink.Retry, "local"},
 		{&net.OpError{Op: "write", Err: os.NewSyscallError("write", syscall.ENOBUFS)}, true, sink.Unknown, "reset"},
 	} {
-		if got := webhook.Failed(test.err, test.read); got.Outcome != test.outcome || got.Code != test.code || got.Local != (test.code == "local") {
+		if got := webhook.Failed(test.err, test.read); got.Status != test.outcome || got.Code != test.code || got.Local != (test.code == "local") {
 			t.Errorf("%v, read %t: %+v", test.err, test.read, got)
 		}
 	}

@@ -52,7 +52,7 @@ func TestAddressesAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		check(t, deliver(t, s, paid()), sink.Result{
-			Outcome: sink.Retry, Code: "address_refused", Detail: refused + " is not public, and in no network of allow",
+			Status: sink.Retry, Code: "address_refused", Detail: refused + " is not public, and in no network of allow",
 		})
 	}
 }
@@ -72,7 +72,7 @@ func TestNamesOfRefusedAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := deliver(t, s, paid()); got.Code != "address_refused" || got.Outcome != sink.Retry {
+		if got := deliver(t, s, paid()); got.Code != "address_refused" || got.Status != sink.Retry {
 			t.Errorf("%s: %+v", host, got)
 		}
 	}
@@ -107,10 +107,10 @@ func TestRebinding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, deliver(t, s, paid()), sink.Result{Outcome: sink.Delivered})
+	check(t, deliver(t, s, paid()), sink.Result{Status: sink.Delivered})
 	now, called = "127.0.0.2", false // where the server listens too, on Linux
 	check(t, deliver(t, s, paid()), sink.Result{
-		Outcome: sink.Retry, Code: "address_refused", Detail: "127.0.0.2 is in no network of allow, and http:// is for these only",
+		Status: sink.Retry, Code: "address_refused", Detail: "127.0.0.2 is in no network of allow, and http:// is for these only",
 	})
 	if called {
 		t.Error("the sink called the address")
@@ -177,7 +177,7 @@ func TestPorts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		check(t, deliver(t, s, paid()), sink.Result{Outcome: sink.Retry, Code: "address_refused", Detail: want})
+		check(t, deliver(t, s, paid()), sink.Result{Status: sink.Retry, Code: "address_refused", Detail: want})
 	}
 }
 

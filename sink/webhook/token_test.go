@@ -100,12 +100,12 @@ func TestTokenIsKept(t *testing.T) {
 	url, seen := guarded(t, "t1", "t2")
 	a, b := authorized(t, url, made), authorized(t, url, made)
 	for _, s := range []*webhook.Sink{a, b, a} {
-		check(t, deliver(t, s, paid()), sink.Result{Outcome: sink.Delivered})
+		check(t, deliver(t, s, paid()), sink.Result{Status: sink.Delivered})
 	}
 	now = now.Add(time.Hour - 31*time.Second)
-	check(t, deliver(t, a, paid()), sink.Result{Outcome: sink.Delivered})
+	check(t, deliver(t, a, paid()), sink.Result{Status: sink.Delivered})
 	now = now.Add(2 * time.Second)
-	check(t, deliver(t, a, paid()), sink.Result{Outcome: sink.Delivered})
+	check(t, deliver(t, a, paid()), sink.Result{Status: sink.Delivered})
 	if diff := cmp.Diff([]string{"Bearer t1", "Bearer t1", "Bearer t1", "Bearer t1", "Bearer t2"}, seen()); diff != "" {
 		t.Error(diff)
 	}
@@ -152,7 +152,7 @@ func TestTokenIsRefused(t *testing.T) {
 	_, o := newIssuer(t)
 	url, seen := guarded(t, "t2")
 	s := authorized(t, url, tokens(t, o))
-	check(t, deliver(t, s, paid()), sink.Result{Outcome: sink.Delivered})
+	check(t, deliver(t, s, paid()), sink.Result{Status: sink.Delivered})
 	if diff := cmp.Diff([]string{"Bearer t1", "Bearer t2"}, seen()); diff != "" {
 		t.Error(diff)
 	}
@@ -168,7 +168,7 @@ func TestTokenIsAlwaysRefused(t *testing.T) {
 	s := authorized(t, url, shared)
 	now := time.Now()
 	s.SetNow(func() time.Time { return now })
-	refused := sink.Result{Outcome: sink.Permanent, Code: "http_401", Detail: "401 Unauthorized: not with …"}
+	refused := sink.Result{Status: sink.Permanent, Code: "http_401", Detail: "401 Unauthorized: not with …"}
 	want := func(requests, got int) {
 		t.Helper()
 		check(t, deliver(t, s, paid()), refused)
@@ -182,7 +182,7 @@ func TestTokenIsAlwaysRefused(t *testing.T) {
 	now = now.Add(time.Minute - time.Second)
 	want(5, 2)
 	other, _ := guarded(t, "t3")
-	check(t, deliver(t, authorized(t, other, shared), paid()), sink.Result{Outcome: sink.Delivered})
+	check(t, deliver(t, authorized(t, other, shared), paid()), sink.Result{Status: sink.Delivered})
 	want(6, 3)
 	now = now.Add(time.Second)
 	want(8, 4)
@@ -223,7 +223,7 @@ func TestNoToken(t *testing.T) {
 			i.answer = c.answer
 			url, seen := guarded(t)
 			host := strings.TrimSuffix(strings.TrimPrefix(o.URL, "http://"), "/token")
-			check(t, deliver(t, authorized(t, url, tokens(t, o)), paid()), sink.Result{Outcome: sink.Retry, Code: "token", Detail: "no token from " + host + c.want})
+			check(t, deliver(t, authorized(t, url, tokens(t, o)), paid()), sink.Result{Status: sink.Retry, Code: "token", Detail: "no token from " + host + c.want})
 			if len(seen()) != 0 {
 				t.Errorf("a request was sent: %v", seen())
 			}

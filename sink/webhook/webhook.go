@@ -150,7 +150,7 @@ func (s *Sink) send(ctx context.Context, r *buffers, d *sink.Delivery) sink.Resu
 	var encoded sink.Encoded
 	var err error
 	if r.text, encoded, err = sink.Append(r.text[:0], s.format, d); err != nil {
-		return sink.Result{Outcome: sink.Permanent, Code: "invalid", Detail: line(err.Error())}
+		return sink.Result{Status: sink.Permanent, Code: "invalid", Detail: line(err.Error())}
 	}
 
 	result, refused := s.attempt(ctx, r, d, &encoded)
@@ -204,7 +204,7 @@ func (s *Sink) attempt(ctx context.Context, r *buffers, d *sink.Delivery, encode
 		var known *tokenError
 		switch {
 		case errors.As(err, &known):
-			return sink.Result{Outcome: sink.Retry, Code: "token", Detail: known.text}, nil
+			return sink.Result{Status: sink.Retry, Code: "token", Detail: known.text}, nil
 		case err != nil:
 			return ended(ctx, sink.Retry, "nothing was sent"), nil
 		}

@@ -100,7 +100,7 @@ func TestRequest(t *testing.T) {
 	})
 	d := paid()
 	d.Replay = true
-	check(t, deliver(t, s, d), sink.Result{Outcome: sink.Delivered})
+	check(t, deliver(t, s, d), sink.Result{Status: sink.Delivered})
 	r := <-requests
 	if r.Method != http.MethodPost || r.RequestURI != "/hook?a=b" || r.Host != strings.TrimPrefix(address, "http://") {
 		t.Errorf("%s %s to %s", r.Method, r.RequestURI, r.Host)
@@ -131,7 +131,7 @@ func TestRequest(t *testing.T) {
 
 	d = paid()
 	d.Event.Trace = ""
-	check(t, deliver(t, s, d), sink.Result{Outcome: sink.Delivered})
+	check(t, deliver(t, s, d), sink.Result{Status: sink.Delivered})
 	r = <-requests
 	for _, name := range []string{"Traceparent", "Ce-Traceparent", "Tidemark-Replay", "Ce-Replay"} {
 		if r.Header.Get(name) != "" {
@@ -149,7 +149,7 @@ func TestOddNames(t *testing.T) {
 	})
 	d := paid()
 	d.Event.ID, d.Route = "a\r\nb", "ü\x00 %"
-	if r := deliver(t, open(t, webhook.Options{URL: address}), d); r.Outcome != sink.Delivered {
+	if r := deliver(t, open(t, webhook.Options{URL: address}), d); r.Status != sink.Delivered {
 		t.Fatalf("%+v", r)
 	}
 	if got, want := <-got, "a%0D%0Ab %C3%BC%00%20%25"; got != want {
@@ -164,7 +164,7 @@ func TestHTTP2(t *testing.T) {
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	check(t, deliver(t, open(t, webhook.Options{URL: s.URL, CAFile: authority(t, s)}), paid()), sink.Result{Outcome: sink.Delivered})
+	check(t, deliver(t, open(t, webhook.Options{URL: s.URL, CAFile: authority(t, s)}), paid()), sink.Result{Status: sink.Delivered})
 	if got := <-versions; got != 2 {
 		t.Errorf("HTTP/%d", got)
 	}
@@ -226,7 +226,7 @@ func TestMaxConns(t *testing.T) {
 	}
 	wg.Wait()
 	for _, r := range results {
-		check(t, r, sink.Result{Outcome: sink.Delivered})
+		check(t, r, sink.Result{Status: sink.Delivered})
 	}
 	if most != 3 {
 		t.Errorf("%d at a time, must be 3", most)
@@ -248,7 +248,7 @@ func TestBatch(t *testing.T) {
 		batch[i].Event.ID = fmt.Sprint("id-", i)
 	}
 	got := open(t, webhook.Options{URL: address}).Deliver(t.Context(), batch)
-	want := []sink.Result{{Outcome: sink.Delivered}, {Outcome: sink.Permanent, Code: "http_409", Detail: "409 Conflict"}, {Outcome: sink.Delivered}}
+	want := []sink.Result{{Status: sink.Delivered}, {Status: sink.Permanent, Code: "http_409", Detail: "409 Conflict"}, {Status: sink.Delivered}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -268,7 +268,7 @@ func TestNoProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	check(t, deliver(t, s, paid()), sink.Result{Outcome: sink.Delivered})
+	check(t, deliver(t, s, paid()), sink.Result{Status: sink.Delivered})
 }
 
 func BenchmarkDeliver(b *testing.B) {
@@ -282,7 +282,7 @@ func BenchmarkDeliver(b *testing.B) {
 		b.RunParallel(func(pb *testing.PB) {
 			batch := []sink.Delivery{d}
 			for pb.Next() {
-				if r := s.Deliver(b.Context(), batch); r[0].Outcome != sink.Delivered {
+				if r := s.Deliver(b.Context(), batch); r[0].Status != sink.Delivered {
 					b.Error(r)
 				}
 			}
