@@ -47,7 +47,7 @@ type Seen struct {
 	Silence  json.RawMessage // rows of tidemark.stale_check, where it was asked for
 }
 
-const look = `select l.n, l.why, null::jsonb from tidemark.look($1, $2::float8 * interval '1 second', $3, $4, $5, $6) l
+const look = `select l.n, l.why, null::jsonb from tidemark.poll($1, $2::float8 * interval '1 second', $3, $4, $5, $6) l
 union all
 select 0, 'registry', jsonb_build_object(
 	'workers', (select jsonb_agg(w.worker order by w.worker) from tidemark.worker w where w.handler = 'route'),
@@ -62,7 +62,7 @@ select 0, 'beat', to_jsonb(tidemark.heartbeat_daemon($8, 'running', $9::jsonb)) 
 union all
 select 0, 'silence', (select coalesce(jsonb_agg(s), '[]') from tidemark.stale_check() s) where $10`
 
-// Look asks, in one statement, which of the sleepers have something to do (tidemark.look),
+// Look asks, in one statement, which of the sleepers have something to do (tidemark.poll),
 // and runs the errands. It beats for the others, whose leases are owner's.
 func Look(ctx context.Context, db Querier, owner string, lease time.Duration, sleepers []Sleeper, errands Errands) (seen Seen, err error) {
 	workers, sources := make([]string, len(sleepers)), make([]string, len(sleepers))

@@ -111,9 +111,9 @@ func TestTableLooksForItself(t *testing.T) {
 	exec(t, db, births)
 	runTable(t, db, 5*time.Second)
 	for n, look := range []string{
-		`alter function tidemark.look rename to look_away`,
-		`alter function tidemark.look_away rename to look; create or replace function tidemark.look_rest(owner text, lease interval, workers text[],
-			sources text[], shards integer[], epochs bigint[], rests integer[], looked boolean[], sweeps xid8[], horizons timestamptz[])
+		`alter function tidemark.poll rename to poll_away`,
+		`alter function tidemark.poll_away rename to poll; create or replace function tidemark.poll_beat(owner text, lease interval, workers text[],
+			sources text[], shards integer[], epochs bigint[], rests integer[], peeked boolean[], sweeps xid8[], horizons timestamptz[])
 		 returns setof integer language plpgsql as $$ begin raise 'out of order'; end $$`,
 	} {
 		exec(t, db, look)

@@ -57,7 +57,7 @@ func TestDomainGate(t *testing.T) {
 	s.wantRows(`select coalesce(tidemark.closed_gate('default'), 'open')`, "open")
 
 	s.exec(`select tidemark.gate_set('domain.a.enabled', true)`)
-	s.wantRows(`select coalesce(why, 'rests') from tidemark.look('me', '10 seconds', '{default}', '{outbox}', '{0}', '{null}')`, "free")
+	s.wantRows(`select coalesce(why, 'rests') from tidemark.poll('me', '10 seconds', '{default}', '{outbox}', '{0}', '{null}')`, "free")
 	s.pass()
 	s.pass()
 	s.wantRows(took, "b 2 2", "a 1 1", "b 1 3", "a 4")

@@ -61,12 +61,12 @@ func TestSourceSequenceBehindRows(t *testing.T) {
 	s.exec(`select setval('births_id_seq', 100)`)
 	s.wantWell()
 
-	d := doze(s)
-	d.wantLook("")
+	d := asleep(s)
+	d.wantPoll("")
 	s.exec(`select setval('births_id_seq', 50)`)
-	d.wantLook("changed")
+	d.wantPoll("changed")
 	s.exec(`select setval('births_id_seq', 100)`)
-	d.wantLook("")
+	d.wantPoll("")
 }
 
 // untimed is tail with a source that has no timestamp column.

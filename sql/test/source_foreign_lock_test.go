@@ -24,7 +24,7 @@ func TestForeignCodeNeverRunsBehindALock(t *testing.T) {
 		"doctor":                          {index, `select * from tidemark.source_check(jsonb_populate_record(null::tidemark.source, '{"schema_name": "e", "table_name": "t", "id_column": "id", "safety": "sequence"}'))`},
 		"doctor, timestamps":              {index, `select * from tidemark.source_check(jsonb_populate_record(null::tidemark.source, '{"schema_name": "e", "table_name": "t", "id_column": "id", "timestamp_column": "born_at", "safety": "declared"}'))`},
 		"lag":                             {child, `select * from tidemark.cursor_lag`},
-		"look":                            {index, `select n, why from tidemark.look('me', '30 seconds', '{v}', '{births}', '{0}', array[null::bigint])`},
+		"poll":                            {index, `select n, why from tidemark.poll('me', '30 seconds', '{v}', '{births}', '{0}', array[null::bigint])`},
 		"pass":                            {index, `select tidemark.worker_run('v', 'births', 0)`},
 		"pass, child":                     {child, `select tidemark.worker_run('v', 'births', 0)`},
 		"reconcile":                       {child, `select * from tidemark.capture_reconcile()`},

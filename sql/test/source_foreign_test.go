@@ -171,7 +171,7 @@ func TestForeignCodeNeverRuns(t *testing.T) {
 						}
 					}
 				}
-				w.lines(`select n, why from tidemark.look('me', '30 seconds', '{w}', '{births}', '{0}', array[null::bigint])`)
+				w.lines(`select n, why from tidemark.poll('me', '30 seconds', '{w}', '{births}', '{0}', array[null::bigint])`)
 				look()
 				if a.reads && handler == "emit" {
 					super.want(`select count(*) from tidemark.outbox where payload ? 'what'`, "5")

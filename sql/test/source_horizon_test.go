@@ -134,7 +134,7 @@ func TestSourceHorizonStaysBehind(t *testing.T) {
 			s.want(`select count(*) from taken`, "5")
 			began := `(select least(xact_start, query_start) from pg_stat_activity where pid = ` + pid(a) + `)`
 			s.want(`select horizon <= `+began+`, last_run_summary ->> 'held_back_by' like 'pid `+pid(a)+`,%' from tidemark.worker_cursor where worker = 'w'`, "true true")
-			s.want(`select horizon <= `+began+` from tidemark.look_state('x', '{w}', '{births}', '{0}', '{null}')`, "true")
+			s.want(`select (n.plan).horizon <= `+began+` from tidemark.source_next('w', 'births', 0) n`, "true")
 			release()
 			s.wantWell()
 			s.want(`select count(*) > 10 from taken`, "true")

@@ -254,7 +254,7 @@ func TestSourceTortureCatches(t *testing.T) {
 			s.exec(bornNow)
 		}, 3000},
 		"declared: no sweep": {"declared", func(s session) {
-			s.rewrite("source_plan", "s.safety in ('clock', 'declared') and c.phase <> 'seeding'", "false")
+			s.rewrite("source_next", "when sweeps and c.phase <> 'seeding'", "when false")
 			s.exec(`update tidemark.worker_cursor set phase = 'incremental' where worker = 'w'`)
 		}, 0},
 		"declared: no ledger": {"declared", func(s session) {

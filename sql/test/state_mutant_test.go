@@ -46,7 +46,7 @@ var unsound = []struct {
 	{"sequence: a plain watermark", sequenceTable, []edit{{"source_numbers", "c.holes := c.holes - seen + (passed - seen);", "c.holes := '{}';"}}, ""},
 	{"sequence: no fence", sequenceTable, []edit{{"fence_closed", "return not exists (", "return true or not exists ("}}, ""},
 	{"sequence: the fence is noted before the read", sequenceTable, []edit{
-		{"source_plan", "p.rows_limit := least(coalesce(", "perform set_config('machine.fence', tidemark.fence_now(tidemark.source_fence(s))::text, false); p.rows_limit := least(coalesce("},
+		{"source_plan", "p.rows_limit := least(coalesce(", "perform set_config('machine.fence', tidemark.fence_now(tidemark.source_fence(p.source))::text, false); p.rows_limit := least(coalesce("},
 		{"source_numbers", "tidemark.fence_now(tidemark.source_fence(plan.source)) end;", "current_setting('machine.fence')::text[] end;"},
 	}, "if not careful then"},
 	{"sequence: a full page of late rows drops the holes", sequenceTable, []edit{{"source_numbers", "plan.fence_closed and page.late < plan.rows_limit", "plan.fence_closed"}}, ""},
@@ -61,7 +61,7 @@ var unsound = []struct {
 	{"clock: no rule for prepared transactions", clockTable, []edit{{"source_horizon", "l.pid is null and l.locktype", "false and l.locktype"}}, ""},
 	{"clock: horizon and data in one statement", clockTable, []edit{
 		{
-			"source_plan", "bound := tidemark.source_horizon(s, p.relation);",
+			"source_next", "bound := tidemark.source_horizon(s, plan.relation, source_next.activity);",
 			"select clock_timestamp() as horizon, null::text as held, null::text as hidden, null::text as blame into bound;",
 		},
 		{"source_query", "%3$s < ($3%7$s)%8$s", "%3$s < (select h.horizon from tidemark.source_horizon((select s from tidemark.source s where s.source = ''births''), ''public.births'') h)%8$s"},

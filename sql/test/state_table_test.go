@@ -18,7 +18,7 @@ func table(safety string, passed func(*item, place) bool, born ...string) subjec
 		timed:  !numbered,
 		setUp:  func(s session) { setUpTable(s, safety) },
 		stops: []edit{
-			stop("source_plan", "if s.safety in ('sequence', 'capture') then"),
+			stop("source_next", "if s.safety in ('sequence', 'capture') then"),
 			stop("oldest_transaction", "perform pg_stat_clear_snapshot();"),
 			stop("source_horizon", "if seen.hidden then"),
 			stop("source_pass", "if not careful then"),

@@ -135,7 +135,7 @@ func TestWatermarkEdited(t *testing.T) {
 		w.emit(1)
 		w.pass()
 		w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
-		const look = `select why from tidemark.look($1, '1 minute', '{default}', '{outbox}', '{0}', array[$2::bigint])`
+		const look = `select why from tidemark.poll($1, '1 minute', '{default}', '{outbox}', '{0}', array[$2::bigint])`
 		equal(t, "epoch", one[int64](w, `select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'`), int64(2))
 		equal(t, "asleep", len(column[string](w, look, "a", 2)), 0)
 		w.exec(edit)

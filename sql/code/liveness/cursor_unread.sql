@@ -44,8 +44,9 @@ begin
         if tidemark.source_denied(rel) is null
            and (select c.relkind in ('r', 'p') from pg_class c where c.oid = rel) then
             -- Up to the clock, not to the horizon: what a long transaction keeps from being read is unread too.
-            execute tidemark.source_ahead(s) into ahead, since, first_id
-            using coalesce(cursor.watermark_ts, '-infinity'), cursor.watermark_id, clock, cursor.holes + cursor.fenced;
+            execute tidemark.source_query(s, 1, 'forward', 'next') into ahead, since, first_id
+            using coalesce(cursor.watermark_ts, '-infinity'), cursor.watermark_id, clock, 1, null, null, null,
+                  cursor.holes + cursor.fenced;
             if ahead then
                 perform tidemark.source_guard(rel);
             end if;

@@ -19,3 +19,4 @@ $$;
 comment on function tidemark.session_check(text, text) is
     'Raises TM006 where the transaction is not read committed, and TM007 on a standby. who names the caller in the '
     'message, and why the reason.';
+grant execute on function tidemark.session_check(text, text) to tidemark_executor;

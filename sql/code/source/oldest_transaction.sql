@@ -1,13 +1,15 @@
--- The transactions that a reader by time must stay behind, for tidemark.source_horizon and tidemark.look_state. Their
--- callers read the data in a later statement. docs/sources.md lists what was tried against it.
-create or replace function tidemark.oldest_transaction(out oldest timestamptz, out hidden boolean, out blame text)
-language plpgsql volatile
+-- The transactions that a reader by time must stay behind, for tidemark.source_horizon and tidemark.poll. They read
+-- the data in a later statement. docs/sources.md lists what was tried against it.
+create or replace function tidemark.oldest_transaction()
+returns tidemark.activity
+language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
     -- Before the activity: a transaction that begins after this has a later now().
     clock constant timestamptz := clock_timestamp();
+    activity tidemark.activity;
 begin
     perform pg_stat_clear_snapshot();
     -- The caller's own transaction counts too: its handler may write to a source.
@@ -43,11 +45,13 @@ begin
                              coalesce(date_trunc('second', clock - nullif(s.since, '-infinity'))::text,
                                       'a time that is not shown'))
                       order by s.since) filter (where s.since < clock - interval '10 seconds'))[1]
-    into oldest, hidden, blame
+    into activity.oldest, activity.hidden, activity.blame
     from seen s;
+    return activity;
 end
 $$;
 comment on function tidemark.oldest_transaction() is
     'oldest: no transaction of this database that is under way, or is still to come, has an earlier now(), but for '
     'one that the server does not show yet: callers leave a margin. Null: the start of one is not shown. hidden: '
     'sessions cannot be seen, so oldest says nothing. blame: who keeps oldest back by more than 10 s.';
+grant execute on function tidemark.oldest_transaction() to tidemark_executor;

@@ -12,6 +12,7 @@
 create or replace function tidemark.source_horizon(
     definition tidemark.source,
     relation regclass,
+    activity tidemark.activity default null,
     out horizon timestamptz,
     out held text,
     out hidden text,
@@ -24,19 +25,21 @@ declare
     clock constant timestamptz := clock_timestamp();
     digits constant integer := coalesce(substring(definition.timestamp_type from '\(([0-6])\)')::integer, 6);
     margin constant interval := greatest(definition.margin, make_interval(secs => (10 ^ -digits)::double precision));
-    seen record;
+    seen tidemark.activity := source_horizon.activity;
 begin
     if definition.safety = 'declared' then
         horizon := clock - margin;
         return;
     end if;
-    seen := tidemark.oldest_transaction();
+    if seen is null then
+        seen := tidemark.oldest_transaction();
+    end if;
     if seen.hidden then
         hidden := 'the transactions of other sessions cannot be seen';
         return;
     end if;
     blame := seen.blame;
-    if exists (
+    if exists (select from pg_prepared_xact()) and exists (
         select from pg_locks l
         where l.pid is null and l.locktype = 'relation' and l.mode = 'RowExclusiveLock'
           and l.database = (select d.oid from pg_database d where d.datname = current_database())
@@ -50,9 +53,9 @@ begin
     horizon := seen.oldest - margin;
 end
 $$;
-comment on function tidemark.source_horizon(tidemark.source, regclass) is
+comment on function tidemark.source_horizon(tidemark.source, regclass, tidemark.activity) is
     'Up to where (exclusive) the rows of a source are complete for the statements after this one: the clock, or the '
     'start of the oldest transaction of this database, less the margin. blame: who keeps it back by more than 10 s. '
     'held: a prepared transaction has the table. hidden: other sessions'' transactions cannot be seen. For the safety '
-    'declared the clock less the margin.';
-grant execute on function tidemark.source_horizon(tidemark.source, regclass) to tidemark_executor;
+    'declared the clock less the margin. activity: of tidemark.oldest_transaction, asked before (null: asked now).';
+grant execute on function tidemark.source_horizon(tidemark.source, regclass, tidemark.activity) to tidemark_executor;

@@ -16,12 +16,13 @@ as $$
 declare
     table_ constant text := format('%I.%I', definition.schema_name, definition.table_name);
     -- The rows as the table's own type for an SQL function; as JSON for who makes events or reads them itself.
-    typed constant boolean := act not in ('ids', 'every', 'rows', 'emit', 'kept', 'text') and act not like E'\x02%';
+    typed constant boolean := act not in ('ids', 'every', 'rows', 'emit', 'kept', 'text', 'next')
+        and act not like E'\x02%';
     rel text := tidemark.source_row(definition, case
         when act like E'\x02%' then split_part(act, E'\x02', 3)
         when typed then format('tidemark.as_is(tidemark_row.*, null::%s)', table_) end);
     whole constant text := case when typed or act like E'\x02%' then 'tidemark_row.tidemark_whole'
-                                when act in ('ids', 'every') then 'null::jsonb'
+                                when act in ('ids', 'every', 'next') then 'null::jsonb'
                                 else tidemark.source_json(definition, columns_, act = 'text') end;
     -- Always qualified: a bare name in ORDER BY would be the output column of that name, in another type.
     id_ constant text := format('tidemark_row.%I', definition.id_column);
@@ -44,7 +45,7 @@ declare
     -- A row carries 32 bits of its transaction's number. Those that can be seen are below the snapshot's end.
     bound constant text := '(select pg_snapshot_xmax(pg_current_snapshot())::text::bigint)';
     wide constant text := format('(%s & -4294967296 | tidemark_row.xmin::text::bigint)', bound);
-    fits constant text := tidemark.source_fits(definition, shards, '$6');
+    fits constant text := case when act <> 'next' then tidemark.source_fits(definition, shards, '$6') end;
     forwards constant text := case when definition.safety in ('sequence', 'capture') then 'e.pos'
         else 'e.ts, e.id' || case when definition.id_collate_c then ' collate "C"' else '' end end;
     backwards constant text := replace(forwards, ',', ' desc,') || ' desc';
@@ -62,7 +63,15 @@ begin
                   then format('row(%s)', (select string_agg(format('tidemark_row.%I', g), ', ')
                                           from unnest(definition.group_key) g))
              else 'null' end, case when definition.safety = 'sequence' then id_ || '::bigint' else id_ end);
-    if definition.safety = 'capture' and step = 'forward' then
+    if act = 'next' then
+        columns := format('true, %s as at, %s as pos', time_.at,
+                          case when definition.safety = 'sequence' then id_ || '::bigint' else 'null::bigint' end);
+        if definition.safety = 'capture' and step = 'forward' then
+            columns := 'true, null::timestamptz as at, o.seq as pos';
+            rel := 'tidemark.outbox o';
+            id := 'o.seq';
+        end if;
+    elsif definition.safety = 'capture' and step = 'forward' then
         -- The log says which rows there are to read; by id, since they are spread over the table. A row that is gone by
         -- now is passed over.
         columns := 'x.r, x.id, x.ts, coalesce(x.fits, false) as fits, null::bigint as xid, x.g, o.seq as pos';
@@ -131,6 +140,9 @@ where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
             case when definition.safety = 'sequence' and definition.timestamp_column is not null
                  then format(' and (' || told || ') is not distinct from p.item_ts', time_.at) else '' end)
         end;
+    if act = 'next' then
+        return page;
+    end if;
     if sweeping then
         fresh := format('e.fits and e.xid >= $7 and not exists (
     select from tidemark.source_ledger l
@@ -185,8 +197,9 @@ comment on function tidemark.source_query(tidemark.source, integer, text, text, 
     '(rows without a usable timestamp, by id), ids or retry; act: the call of an SQL function (its argument left open '
     'by tidemark.source_handler), emit, rows (as JSON), kept (the same, but of a row that is gone its snapshot, whole '
     'or not), text (kept, with the text of each column), ids, every (the ids also of rows that are not to be handed '
-    'over), or, between two characters 2 and behind them, a number of bytes and the size of a row: how many rows of '
-    'the page fit, and how many there are. columns_: JSON shows these columns only (null: all). Yields the columns of '
-    'a tidemark.source_page. Every name is quoted; values are parameters.';
+    'over), next (whether there is a row, and of the first its time and, safety sequence, its number; $4 is 1, and $1 '
+    'to $4 and $8 are all that it reads), or, between two characters 2 and behind them, a number of bytes and the '
+    'size of a row: how many rows of the page fit, and how many there are. columns_: JSON shows these columns only '
+    '(null: all). Yields the columns of a tidemark.source_page. Every name is quoted; values are parameters.';
 grant execute on function tidemark.source_query(tidemark.source, integer, text, text, boolean, text[])
     to tidemark_reader, tidemark_executor;

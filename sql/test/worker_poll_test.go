@@ -5,12 +5,13 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// A dozer is a worker of a table between two passes, under a lease.
-type dozer struct {
+// A sleeper is a worker of a table between two passes, under a lease.
+type sleeper struct {
 	tailing
 	epoch int64
 }
@@ -23,53 +24,53 @@ func (s tailing) capture() {
 		select tidemark.capture_attach('public.births', 'a test')`)
 }
 
-func doze(s tailing) *dozer {
+func asleep(s tailing) *sleeper {
 	s.t.Helper()
-	d := &dozer{tailing: s}
+	d := &sleeper{tailing: s}
 	d.claim()
 	d.settle()
 	return d
 }
 
-func (d *dozer) claim() {
+func (d *sleeper) claim() {
 	d.t.Helper()
 	d.epoch = one[int64](d.session, `select epoch from tidemark.claim('w', 'me', '30 seconds', 'births', 0)`)
 }
 
 // settle runs passes until there is nothing more to do.
-func (d *dozer) settle() {
+func (d *sleeper) settle() {
 	d.t.Helper()
 	for range 100 {
-		if d.lease() == "ran false" && d.look() == "" {
+		if d.lease() == "ran false" && d.poll() == "" {
 			return
 		}
 	}
-	d.t.Fatalf("there is always more to do: %q", d.look())
+	d.t.Fatalf("there is always more to do: %q", d.poll())
 }
 
 // lease is a pass under it: how it ended, and whether there is more.
-func (d *dozer) lease() string {
+func (d *sleeper) lease() string {
 	d.t.Helper()
 	return one[string](d.session, `select concat_ws(' ', r ->> 'status', r ->> 'more') from tidemark.source_pass('w', 'births', 0, $1, null, '30 seconds') r`, d.epoch)
 }
 
-func (d *dozer) look() string { d.t.Helper(); return d.lookAs("me", "births", &d.epoch) }
+func (d *sleeper) poll() string { d.t.Helper(); return d.pollAs("me", "births", &d.epoch) }
 
-func (d *dozer) lookAs(owner, source string, epoch *int64) string {
+func (d *sleeper) pollAs(owner, source string, epoch *int64) string {
 	d.t.Helper()
-	return strings.Join(column[string](d.session, `select why from tidemark.look($1, '30 seconds', array[case $2 when 'outbox' then 'default' else 'w' end], array[$2], '{0}', array[$3::bigint])`,
+	return strings.Join(column[string](d.session, `select why from tidemark.poll($1, '30 seconds', array[case $2 when 'outbox' then 'default' else 'w' end], array[$2], '{0}', array[$3::bigint])`,
 		owner, source, epoch), " ")
 }
 
-func (d *dozer) wantLook(want string) {
+func (d *sleeper) wantPoll(want string) {
 	d.t.Helper()
-	if got := d.look(); got != want {
-		d.t.Fatalf("the look says %q, want %q", got, want)
+	if got := d.poll(); got != want {
+		d.t.Fatalf("the poll says %q, want %q", got, want)
 	}
 }
 
 // LI1, W7: everything that a pass would find wakes the worker, and nothing else does.
-func TestLookTells(t *testing.T) {
+func TestPollTells(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		safety, source, worker, change, want string
@@ -79,7 +80,7 @@ func TestLookTells(t *testing.T) {
 		"a number":       {"sequence", ``, ``, `insert into births default values`, "rows"},
 		"any row":        {"declared", ``, ``, `insert into births (born_at) values (now())`, "rows"},
 		"not yet":        {"declared", ``, ``, `insert into births (born_at) values (now() + interval '1 hour')`, ""},
-		"captured":       {"capture", ``, ``, `insert into births default values`, "events"},
+		"captured":       {"capture", ``, ``, `insert into births default values`, "rows"},
 		"retry":          {"sequence", ``, ``, `insert into tidemark.pending_row (worker_id, source, shard, item_id, snapshot, last_error, next_attempt_at) select id, 'births', 0, '7', '{}', 'x', now() from tidemark.worker where worker = 'w'`, "retry"},
 		"later":          {"sequence", ``, ``, `insert into tidemark.pending_row (worker_id, source, shard, item_id, snapshot, last_error, next_attempt_at) select id, 'births', 0, '7', '{}', 'x', now() + interval '1 minute' from tidemark.worker where worker = 'w'`, ""},
 		"a sweep":        {"clock", `{"sweep_window": "1 hour"}`, ``, `update tidemark.worker_cursor set sweep = sweep || jsonb_build_object('done_at', now() - interval '1 hour') where worker = 'w'`, "sweep"},
@@ -88,8 +89,8 @@ func TestLookTells(t *testing.T) {
 		"a pause":        {"clock", ``, ``, `select tidemark.worker_pause('w', true, 'a test')`, "closed"},
 		"a rewind":       {"clock", ``, ``, `select tidemark.source_rewind('w', 'births', 'a test', to_ts => '2020-01-01')`, "fenced"},
 		"a claim":        {"clock", ``, ``, `update tidemark.heartbeat set lease_until = now() where executor_id = 'w/births/0'; select tidemark.claim('w', 'another', '1 minute', 'births', 0)`, "fenced"},
-		"an edit":        {"clock", ``, ``, `update tidemark.worker_cursor set watermark_ts = '2020-01-01' where worker = 'w'`, "edited"},
-		"the clock":      {"clock", ``, ``, `update tidemark.worker_cursor set horizon = now() + interval '1 hour' where worker = 'w'`, "clock"},
+		"an edit":        {"clock", ``, ``, `update tidemark.worker_cursor set watermark_ts = '2020-01-01' where worker = 'w'`, "cursor_watermark_regression"},
+		"the clock":      {"clock", ``, ``, `update tidemark.worker_cursor set horizon = now() + interval '1 hour' where worker = 'w'`, "source_clock_back"},
 		"table gone":     {"clock", ``, ``, `drop table births cascade`, "unreadable"},
 		"row security":   {"clock", ``, ``, `alter table births enable row level security; alter table births force row level security; grant select on births to tidemark_executor; set role tidemark_executor`, "unreadable"},
 		"cursor removed": {"clock", ``, ``, `select tidemark.worker_source_remove('w', 'births', 'a test')`, "gone"},
@@ -103,20 +104,42 @@ func TestLookTells(t *testing.T) {
 				s.capture()
 			}
 			s.exec(`insert into births (born_at) select now() - interval '1 day' from generate_series(1, 3)`)
-			d := doze(s)
-			s.rewrite("look_state", "extract(epoch from clock)::bigint", "0") // nobody's turn
-			d.wantLook("")
+			d := asleep(s)
+			s.rewrite("poll", "extract(epoch from clock_timestamp())", "0") // nobody's turn
+			d.wantPoll("")
 			if c.worker != "" {
 				s.worker("w", c.worker)
 			}
 			s.exec(c.change)
-			d.wantLook(c.want)
+			d.wantPoll(c.want)
 		})
 	}
 }
 
+// A prepared transaction that wrote to another table keeps no worker asleep: a pass over this one would read.
+func TestPollBesideAPreparedTransaction(t *testing.T) {
+	t.Parallel()
+	for _, safety := range []string{"clock", "declared"} {
+		db := tidemarktest.NewDB(t)
+		s, other := tail(t, db, safety, ""), open(t, db, "other")
+		s.exec(`create table elsewhere (id int)`)
+		d := asleep(s)
+		other.begin()
+		other.exec(`insert into elsewhere values (1)`)
+		other.prepare("elsewhere " + safety)
+		s.exec(`insert into births (born_at) values (clock_timestamp())`)
+		eventually := time.Now().Add(time.Minute)
+		for d.poll() != "rows" {
+			if time.Now().After(eventually) {
+				t.Fatalf("%s: the poll says %q", safety, d.poll())
+			}
+		}
+		s.exec(`rollback prepared 'elsewhere ` + safety + `'`)
+	}
+}
+
 // A table or a handler that changed is found out in turns.
-func TestLookFindsChanges(t *testing.T) {
+func TestPollFindsChanges(t *testing.T) {
 	t.Parallel()
 	for _, change := range []string{
 		`alter table births rename column born_at to at`, `drop function take(births[])`,
@@ -124,10 +147,10 @@ func TestLookFindsChanges(t *testing.T) {
 	} {
 		s := tail(t, tidemarktest.NewDB(t), "sequence", "")
 		s.exec(`insert into births (born_at) select now() - interval '1 day' from generate_series(1, 3)`)
-		d := doze(s)
+		d := asleep(s)
 		s.exec(change)
-		s.rewrite("look_state", "extract(epoch from clock)::bigint", "9") // the turn of the first
-		if got := d.look(); got != "changed" {
+		s.rewrite("poll", "extract(epoch from clock_timestamp())", "9") // the turn of the first
+		if got := d.poll(); got == "" {
 			t.Errorf("%s: %q", change, got)
 		}
 	}
@@ -135,11 +158,11 @@ func TestLookFindsChanges(t *testing.T) {
 
 // The beat of those who sleep: the lease is renewed and the tick counted, for whoever holds it and nobody else; a lease
 // that was given back stays so.
-func TestLookBeats(t *testing.T) {
+func TestPollBeats(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
 	s := tail(t, db, "sequence", "")
-	d := doze(s)
+	d := asleep(s)
 	const state = `select concat_ws(' ', ticks_total, lease_owner, lease_until - last_beat_at > interval '29 seconds', last_status) from tidemark.heartbeat where executor_id = 'w/births/0'`
 	beats := func(want string) {
 		t.Helper()
@@ -148,9 +171,9 @@ func TestLookBeats(t *testing.T) {
 		}
 	}
 	s.exec(`update tidemark.heartbeat set ticks_total = 0, lease_until = now() + interval '1 second' where executor_id = 'w/births/0'`)
-	d.wantLook("")
+	d.wantPoll("")
 	beats("1 me t ok")
-	if got := d.lookAs("another", "births", &d.epoch); got != "fenced" {
+	if got := d.pollAs("another", "births", &d.epoch); got != "fenced" {
 		t.Errorf("another owner: %q", got)
 	}
 	beats("1 me t ok")
@@ -158,34 +181,34 @@ func TestLookBeats(t *testing.T) {
 	other := open(t, db, "other")
 	other.begin()
 	other.exec(`select from tidemark.heartbeat where executor_id = 'w/births/0' for update`)
-	d.wantLook("locked")
+	d.wantPoll("locked")
 	other.rollback()
 	beats("1 me t ok")
 
 	// What would be left of the lag.
 	s.exec(`update tidemark.worker_cursor set last_run_at = now() - interval '10 minutes' where worker = 'w'`)
-	d.wantLook("")
+	d.wantPoll("")
 	if got := one[bool](d.session, `select lag < interval '10 seconds' from tidemark.source_cursor where worker = 'w'`); !got {
 		t.Error("a source without new rows falls behind")
 	}
 
 	s.exec(`select tidemark.release('w', $1, 'births', 0)`, d.epoch)
-	d.wantLook("fenced")
+	d.wantPoll("fenced")
 	// Also where it was given back while they looked.
-	if got := one[int](d.session, `select tidemark.look_rest('me', '30 seconds', '{w}', '{births}', '{0}', array[$1::bigint], '{1}', '{t}', '{null}', '{null}')`, d.epoch); got != 1 {
+	if got := one[int](d.session, `select tidemark.poll_beat('me', '30 seconds', '{w}', '{births}', '{0}', array[$1::bigint], '{1}', '{t}', '{null}', '{null}')`, d.epoch); got != 1 {
 		t.Error("a lease that was given back is renewed")
 	}
 	beats("2 released")
 }
 
 // Who waits for the lease hears when it is free.
-func TestLookForALease(t *testing.T) {
+func TestPollForALease(t *testing.T) {
 	t.Parallel()
 	s := tail(t, tidemarktest.NewDB(t), "sequence", "")
-	d := doze(s)
+	d := asleep(s)
 	wait := func(want string) {
 		t.Helper()
-		if got := d.lookAs("another", "births", nil); got != want {
+		if got := d.pollAs("another", "births", nil); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -207,19 +230,19 @@ func TestLookForALease(t *testing.T) {
 }
 
 // A sweep without a window that has nothing to read takes no pass.
-func TestLookSweeps(t *testing.T) {
+func TestPollSweeps(t *testing.T) {
 	t.Parallel()
 	s := tail(t, tidemarktest.NewDB(t), "declared", "")
 	s.exec(`insert into births (born_at) select now() - interval '1 day' from generate_series(1, 3)`)
-	d := doze(s)
+	d := asleep(s)
 	s.exec(`update tidemark.worker_cursor set sweep = sweep || jsonb_build_object('done_at', now() - interval '1 hour') where worker = 'w'`)
-	d.wantLook("")
+	d.wantPoll("")
 	if got := one[bool](d.session, `select (sweep ->> 'done_at')::timestamptz > now() - interval '1 minute' and not sweep ? 'next_xmin' from tidemark.worker_cursor where worker = 'w'`); !got {
 		t.Error("the sweep was not made")
 	}
 	s.exec(`insert into births (born_at) values (null)`)
 	s.exec(`update tidemark.worker_cursor set sweep = sweep || jsonb_build_object('done_at', now() - interval '1 hour') where worker = 'w'`)
-	d.wantLook("sweep")
+	d.wantPoll("sweep")
 	for range 10 {
 		d.lease()
 	}
@@ -228,7 +251,7 @@ func TestLookSweeps(t *testing.T) {
 
 // Whose table is not looked at, nothing is said of: a sweep that is due stays due. It had better: a later one reads no
 // rows of transactions from before it.
-func TestLookEndsNoSweepUnseen(t *testing.T) {
+func TestPollEndsNoSweepUnseen(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		how, undo string
@@ -244,7 +267,7 @@ func TestLookEndsNoSweepUnseen(t *testing.T) {
 			for _, window := range []string{"", `{"sweep_window": "10 minutes"}`} {
 				s := tail(t, tidemarktest.NewDB(t), "declared", window)
 				s.exec(`insert into births (born_at) select now() - interval '1 minute' from generate_series(1, 3)`)
-				d := doze(s)
+				d := asleep(s)
 				s.exec(`update tidemark.worker_cursor set sweep = sweep || jsonb_build_object('done_at', now() - interval '1 hour'), last_run_at = now() where worker = 'w'`)
 				if c.how != "" {
 					s.exec(strings.ReplaceAll(c.how, "%d", fmt.Sprint(d.epoch)))
@@ -256,8 +279,8 @@ func TestLookEndsNoSweepUnseen(t *testing.T) {
 				if !c.leased {
 					epoch = nil
 				}
-				if got := d.lookAs(c.owner, "births", epoch); got != "" {
-					t.Errorf("the look says %q", got)
+				if got := d.pollAs(c.owner, "births", epoch); got != "" {
+					t.Errorf("the poll says %q", got)
 				}
 				if after := one[string](s.session, state); after != before {
 					t.Errorf("the sweep was %s and is %s", before, after)
@@ -276,7 +299,7 @@ func TestLookEndsNoSweepUnseen(t *testing.T) {
 }
 
 // One table that cannot be read, or is locked, keeps nobody else asleep, and waits for no lock.
-func TestLookOfManyTables(t *testing.T) {
+func TestPollOfManyTables(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
 	s := tail(t, db, "sequence", "")
@@ -287,8 +310,8 @@ func TestLookOfManyTables(t *testing.T) {
 		s.exec(fmt.Sprintf(`select tidemark.worker_source_add('%[1]s', '%[1]s', 'a test')`, name))
 	}
 	s.exec(`create function public.any(rows anyarray) returns void language sql as 'select'`)
-	d := doze(s)
-	s.rewrite("look_state", "extract(epoch from clock)::bigint", "0") // nobody's turn
+	d := asleep(s)
+	s.rewrite("poll", "extract(epoch from clock_timestamp())", "0") // nobody's turn
 	epochs := []int64{d.epoch}
 	for _, name := range []string{"broken", "locked"} {
 		e := one[int64](s.session, `select epoch from tidemark.claim($1, 'me', '30 seconds', $1, 0)`, name)
@@ -299,7 +322,7 @@ func TestLookOfManyTables(t *testing.T) {
 	}
 	look := func() string {
 		t.Helper()
-		return strings.Join(column[string](s.session, `select n || ' ' || why from tidemark.look('me', '30 seconds', '{w,broken,locked}', '{births,broken,locked}', '{0,0,0}', $1) order by n`, epochs), ", ")
+		return strings.Join(column[string](s.session, `select n || ' ' || why from tidemark.poll('me', '30 seconds', '{w,broken,locked}', '{births,broken,locked}', '{0,0,0}', $1) order by n`, epochs), ", ")
 	}
 	if got := look(); got != "" {
 		t.Fatalf("%q", got)
@@ -317,11 +340,11 @@ func TestLookOfManyTables(t *testing.T) {
 }
 
 // The log: events, numbers that appear late or never, and what is due.
-func TestLookAtTheLog(t *testing.T) {
+func TestPollOfTheLog(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
 	s := tail(t, db, "sequence", "")
-	d := &dozer{tailing: s}
+	d := &sleeper{tailing: s}
 	s.exec(`select tidemark.type_set('test', 'tick'), tidemark.gate_set('worker.default.enabled', true)`)
 	pass := func() {
 		t.Helper()
@@ -331,7 +354,7 @@ func TestLookAtTheLog(t *testing.T) {
 	want := func(want string) {
 		t.Helper()
 		epoch := one[int64](s.session, `select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'`)
-		if got := d.lookAs("me", "outbox", &epoch); got != want {
+		if got := d.pollAs("me", "outbox", &epoch); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 		s.exec(`update tidemark.heartbeat set lease_until = null where executor_id = 'default/outbox/0'`)
@@ -373,9 +396,10 @@ func TestLookAtTheLog(t *testing.T) {
 	want("")
 }
 
-// CU2 and CU8 as the look sees them: whatever writers do, where it says that there is nothing, a pass finds nothing; and
-// it does not wake for ever.
-func TestLookAgreesWithPasses(t *testing.T) {
+// CU2 and CU8 as the poll sees them, over states that chance makes: writers in open and prepared transactions, sweeps that
+// are due, gates that close, rows that are gathered. Where the poll says that there is nothing, a pass takes nothing; and it
+// does not wake a worker for ever.
+func TestPollAgreesWithPasses(t *testing.T) {
 	t.Parallel()
 	for _, safety := range []string{"sequence", "clock", "capture", "declared"} {
 		t.Run(safety, func(t *testing.T) {
@@ -385,39 +409,71 @@ func TestLookAgreesWithPasses(t *testing.T) {
 			if safety == "capture" {
 				s.capture()
 			}
-			d := doze(s)
+			d := asleep(s)
 			seed := rand.Uint64()
 			random := rand.New(rand.NewPCG(seed, 7))
 			writers := []session{open(t, db, "a"), open(t, db, "b"), open(t, db, "c")}
-			inside := make([]bool, len(writers))
-			for step := range 150 {
+			inside, prepared := make([]bool, len(writers)), ""
+			// agrees compares the poll with a pass, and says what the poll said.
+			agrees := func(step int) string {
+				t.Helper()
+				why := d.poll()
+				before := one[int](d.session, `select count(*)::int from taken`)
+				did := d.lease()
+				took := one[int](d.session, `select count(*)::int from taken`) - before
+				if took > 0 && (why == "" || why == "closed") || why == "closed" && !strings.HasPrefix(did, "closed") {
+					t.Fatalf("seed %d, step %d: the poll says %q, and a pass takes %d rows: %s", seed, step, why, took, did)
+				}
+				return why
+			}
+			for step := range 120 {
 				i := random.IntN(len(writers))
 				switch w := writers[i]; {
 				case !inside[i] && random.IntN(2) == 0:
 					w.begin()
 					inside[i] = true
 				case inside[i] && random.IntN(3) == 0:
-					if random.IntN(3) == 0 {
+					switch random.IntN(4) {
+					case 0:
 						w.rollback()
-					} else {
+					case 1:
+						if prepared == "" {
+							prepared = fmt.Sprintf("poll %d", step)
+							w.prepare(prepared)
+							break
+						}
+						fallthrough
+					default:
 						w.commit()
 					}
 					inside[i] = false
 				default:
 					w.exec(`insert into births (born_at) select clock_timestamp() from generate_series(1, $1)`, 1+random.IntN(3))
 				}
-				if random.IntN(3) == 0 {
+				if prepared != "" && random.IntN(8) == 0 {
+					s.exec([]string{"commit", "rollback"}[random.IntN(2)] + ` prepared '` + prepared + `'`)
+					prepared = ""
+				}
+				switch random.IntN(12) {
+				case 0, 1, 2, 3:
 					continue // so that something gathers
+				case 4:
+					s.exec(`update tidemark.worker_cursor set sweep = sweep || jsonb_build_object('done_at', now() - interval '1 hour') where worker = 'w'`)
+				case 5:
+					s.exec(`select tidemark.gate_set('worker.w.enabled', false)`)
+					if why := agrees(step); why != "closed" {
+						t.Fatalf("seed %d, step %d: the gate is closed, and the poll says %q", seed, step, why)
+					}
+					s.exec(`select tidemark.gate_set('worker.w.enabled', true)`)
+				case 6:
+					s.exec(`update tidemark.worker set coalesce_window = '1 hour' where worker = 'w'`)
+					agrees(step)
+					s.exec(`update tidemark.worker set coalesce_window = null where worker = 'w'`)
 				}
-				why := d.look()
-				before := one[int](d.session, `select count(*)::int from taken`)
-				d.lease()
-				if took := one[int](d.session, `select count(*)::int from taken`) - before; why == "" && took > 0 {
-					t.Fatalf("seed %d, step %d: the look says that there is nothing, and a pass takes %d", seed, step, took)
-				}
-				for n := 0; d.look() != ""; n++ {
+				agrees(step)
+				for n := 0; d.poll() != ""; n++ {
 					if n > 20 {
-						t.Fatalf("seed %d, step %d: there is always something: %s", seed, step, d.look())
+						t.Fatalf("seed %d, step %d: there is always something: %s", seed, step, d.poll())
 					}
 					d.lease()
 				}
@@ -427,10 +483,70 @@ func TestLookAgreesWithPasses(t *testing.T) {
 					w.commit()
 				}
 			}
+			if prepared != "" {
+				s.exec(`commit prepared '` + prepared + `'`)
+			}
 			d.settle()
 			if safety != "declared" {
 				s.exact()
 			}
 		})
+	}
+}
+
+// The same of the log, whose passes ask for themselves (tidemark.log_next).
+func TestPollAgreesWithPassesOfTheLog(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := tail(t, db, "sequence", "")
+	d := &sleeper{tailing: s}
+	s.exec(`select tidemark.type_set('test', 'tick'), tidemark.gate_set('worker.default.enabled', true)`)
+	pass := func() (seen int) {
+		t.Helper()
+		const events = `select events_seen::int from tidemark.worker_cursor where worker = 'default'`
+		before := one[int](s.session, events)
+		s.exec(`update tidemark.heartbeat set lease_until = null where executor_id = 'default/outbox/0'`)
+		s.exec(`select tidemark.route_worker_run('default', 100)`)
+		s.exec(`update tidemark.heartbeat set lease_owner = 'me', lease_until = now() + interval '1 minute' where executor_id = 'default/outbox/0'`)
+		return one[int](s.session, events) - before
+	}
+	poll := func() string {
+		t.Helper()
+		epoch := one[int64](s.session, `select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'`)
+		return d.pollAs("me", "outbox", &epoch)
+	}
+	pass()
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 7))
+	writers := []session{open(t, db, "a"), open(t, db, "b"), open(t, db, "c")}
+	inside := make([]bool, len(writers))
+	for step := range 120 {
+		i := random.IntN(len(writers))
+		switch w := writers[i]; {
+		case !inside[i] && random.IntN(2) == 0:
+			w.begin()
+			inside[i] = true
+		case inside[i] && random.IntN(3) == 0:
+			if random.IntN(3) == 0 {
+				w.rollback()
+			} else {
+				w.commit()
+			}
+			inside[i] = false
+		default:
+			w.emit(step)
+		}
+		if random.IntN(3) == 0 {
+			continue // so that something gathers
+		}
+		if why, seen := poll(), pass(); why == "" && seen > 0 {
+			t.Fatalf("seed %d, step %d: the poll says that there is nothing, and a pass reads %d events", seed, step, seen)
+		}
+		for n := 0; poll() != ""; n++ {
+			if n > 20 {
+				t.Fatalf("seed %d, step %d: there is always something: %s", seed, step, poll())
+			}
+			pass()
+		}
 	}
 }

@@ -1,0 +1,51 @@
+-- Whether a worker of the log has work, in the order of what a pass does (tidemark.pass_read, tidemark.read_outbox). A
+-- pass reads at once instead of asking here: a second look at each pass would cost it more than the answer is worth.
+-- TestPollAgreesWithPassesOfTheLog holds the two together.
+create or replace function tidemark.log_next(worker text)
+returns text
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    me constant integer := (select w.id from tidemark.worker w where w.worker = log_next.worker);
+    c constant tidemark.worker_cursor := (
+        select c from tidemark.worker_cursor c
+        where c.worker = log_next.worker and c.source = 'outbox' and c.shard = 0);
+    open constant int8multirange := c.holes + c.fenced;
+begin
+    return case
+        when tidemark.closed_gate(log_next.worker) is not null then 'closed'
+        -- As tidemark.claim has it.
+        when c.watermark_id::bigint > c.decided_through::bigint then 'edited'
+        when exists (
+            select from tidemark.outbound_route r
+            cross join lateral (
+                select from tidemark.pending p
+                where p.route_id = r.id and p.worker_id = me and p.replay in (false, true)
+                  and p.next_attempt_at <= clock_timestamp() limit 1) p
+            where r.worker = log_next.worker and r.enabled and not r.dry_run) then 'retry'
+        -- What was put aside while a domain's gate was closed.
+        when exists (select from tidemark.pending p where p.worker_id = me and p.held) and exists (
+            select from tidemark.domain d cross join lateral (
+                select from tidemark.pending p
+                where p.worker_id = me and p.held and p.domain = d.domain limit 1) p
+            where d.domain <> all (tidemark.closed_domains())) then 'retry'
+        when exists (
+            select from tidemark.replay_job j join tidemark.outbound_route r on r.id = j.route_id
+            where j.worker_id = me and j.finished_at is null and j.due_at <= clock_timestamp()
+              and r.worker = log_next.worker and r.enabled and not r.dry_run
+              and not exists (select from tidemark.pending p where p.replay_id = j.id)) then 'replay'
+        when c.watermark_id::bigint < (select max(o.seq) from tidemark.outbox o) then 'events'
+        when exists (
+            select from unnest(open) hole (span) cross join lateral (
+                select from tidemark.outbox o
+                where o.seq >= lower(hole.span) and o.seq < upper(hole.span) limit 1) o) then 'holes'
+        when not isempty(open) and (isempty(c.fenced) or tidemark.fence_closed(c.fence)) then 'holes' end;
+end
+$$;
+comment on function tidemark.log_next(text) is
+    'Why a pass of a worker of the log has work: closed (it has to give its lease back), edited (the same), retry, '
+    'replay (there is more of one to stage), events, holes (numbers below the watermark have appeared, or were rolled '
+    'back). Null: it would find nothing.';
+grant execute on function tidemark.log_next(text) to tidemark_executor;

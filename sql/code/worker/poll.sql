@@ -1,0 +1,108 @@
+-- What the daemon asks once a second for all its workers that are asleep, instead of each making a pass that finds
+-- nothing. Not a security definer: tables of others are looked at with the rights of the role that runs the worker.
+create or replace function tidemark.poll(
+    owner text,
+    lease interval,
+    workers text[],
+    sources text[],
+    shards integer[],
+    epochs bigint[])
+returns table (n integer, why text)
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+-- One look into an index each, whatever the statistics say.
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set row_security = off
+-- A session that has locked a table keeps no other worker waiting.
+set lock_timeout = '20ms'
+as $$
+#variable_conflict use_column
+declare
+    second constant bigint := extract(epoch from clock_timestamp());
+    activity tidemark.activity;
+    r record;
+    asked record;
+    peeks boolean;
+    xmin xid8;
+    horizon timestamptz;
+    unreadable text[] := '{}';
+    rests integer[] := '{}';
+    peeked boolean[] := '{}';
+    sweeps xid8[] := '{}';
+    horizons timestamptz[] := '{}';
+begin
+    perform tidemark.session_check('a worker', 'each of its statements must see what was committed before it.');
+    if exists (select from tidemark.source s where s.source = any (poll.sources) and s.safety = 'clock') then
+        -- Once for all: then, in later statements, the data.
+        activity := tidemark.oldest_transaction();
+    end if;
+    for r in
+        select a.n::integer, a.worker, a.source, a.shard, case
+                   when c.worker is null or h.executor_id is null
+                       or a.source <> 'outbox'
+                           and not exists (select from tidemark.source s where s.source = a.source) then 'gone'
+                   when a.epoch is null then case
+                       when (h.lease_until is null or h.lease_until <= clock_timestamp() or h.lease_owner = poll.owner)
+                           and tidemark.closed_gate(a.worker) is null
+                           -- As tidemark.claim has it.
+                           and not (a.source = 'outbox' and c.watermark_id::bigint > c.decided_through::bigint)
+                       then 'free' else 'waits' end
+                   when h.lease_epoch <> a.epoch or h.lease_owner is distinct from poll.owner then 'fenced' end as lease
+        from unnest(poll.workers, poll.sources, poll.shards, poll.epochs)
+            with ordinality a (worker, source, shard, epoch, n)
+        left join tidemark.worker_cursor c on c.worker = a.worker and c.source = a.source and c.shard = a.shard
+        left join tidemark.heartbeat h on h.executor_id = tidemark.executor_id(a.worker, a.source, a.shard)
+        order by a.n
+    loop
+        why := nullif(r.lease, 'waits');
+        peeks := false;
+        xmin := null;
+        horizon := null;
+        if r.lease is null and r.source = 'outbox' then
+            why := tidemark.log_next(r.worker);
+        elsif r.lease is null then
+            -- Whether the table still fits in turns, since that takes longer than all the rest. Nothing is lost
+            -- meanwhile: a pass asks first.
+            asked := tidemark.source_next(r.worker, r.source, r.shard, activity, (second + r.n) % 10 = 0);
+            why := case (asked.plan).status when 'closed' then 'closed' when 'held' then asked.finding
+                                            when 'go' then asked.due end;
+            peeks := why is null and (asked.plan).status = 'go';
+        end if;
+        if peeks then
+            -- Noted before the peek, and only of a table that is peeked at: a later sweep passes over what transactions
+            -- from before it wrote.
+            horizon := (asked.plan).horizon;
+            xmin := case when asked.sweeps then pg_snapshot_xmin(pg_current_snapshot()) end;
+            why := case when r.source = any (unreadable) then 'unreadable'
+                        else tidemark.source_peek(asked.plan, asked.sweeps) end;
+            if why = 'unreadable' then
+                unreadable := unreadable || r.source;
+            end if;
+        end if;
+        if why is null then
+            rests := rests || r.n;
+            peeked := peeked || peeks;
+            sweeps := sweeps || xmin;
+            horizons := horizons || horizon;
+        else
+            n := r.n;
+            return next;
+        end if;
+    end loop;
+    return query
+    select b.n, 'locked'
+    from tidemark.poll_beat(poll.owner, poll.lease, poll.workers, poll.sources, poll.shards, poll.epochs,
+                            rests, peeked, sweeps, horizons) b (n);
+end
+$$;
+comment on function tidemark.poll(text, interval, text[], text[], integer[], bigint[]) is
+    'Which of the cursors (worker, source, shard) of a process have something to do, and why: of the log as '
+    'tidemark.log_next says, of a table closed, the kind of a finding, or as tidemark.source_next and '
+    'tidemark.source_peek say; fenced, locked, gone; for a cursor without an epoch, which waits for the lease: free. '
+    'What is named is to make a pass, which finds out for itself. The others are told to sleep on: for those with an '
+    'epoch that owner holds it beats and renews the lease, and makes a sweep that has nothing to read; a cursor that '
+    'is closed beats. It waits for no lock longer than 20 ms, and reads one row at most of each table. Raises TM006 '
+    '(isolation level), TM007 (standby).';
+grant execute on function tidemark.poll(text, interval, text[], text[], integer[], bigint[]) to tidemark_executor;

@@ -1,0 +1,80 @@
+create or replace function tidemark.poll_beat(
+    owner text,
+    lease interval,
+    workers text[],
+    sources text[],
+    shards integer[],
+    epochs bigint[],
+    rests integer[],
+    peeked boolean[],
+    sweeps xid8[],
+    horizons timestamptz[])
+returns setof integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    now_ constant timestamptz := clock_timestamp();
+    beaten integer[];
+    swept integer[] := array(select r.n from unnest(rests, sweeps) r (n, xmin) where r.xmin is not null);
+begin
+    -- In order, and a row that a pass has locked is left alone: no session waits for another.
+    with asleep as materialized (
+        select r.n, h.executor_id, poll_beat.epochs[r.n] is not null as leased
+        from unnest(rests) r (n)
+        join tidemark.heartbeat h on h.executor_id = tidemark.executor_id(
+            poll_beat.workers[r.n], poll_beat.sources[r.n], poll_beat.shards[r.n])
+        where case when poll_beat.epochs[r.n] is not null
+                   then h.lease_epoch = poll_beat.epochs[r.n] and h.lease_owner = poll_beat.owner
+                   else h.lease_until is null or h.lease_until <= now_ end
+        order by h.executor_id
+        for update of h skip locked
+    ), beat as (
+        update tidemark.heartbeat h
+        set last_beat_at = clock_timestamp(), ticks_total = h.ticks_total + 1,
+            lease_until = case when a.leased then clock_timestamp() + poll_beat.lease end,
+            lease_owner = case when a.leased then h.lease_owner end,
+            last_status = case when a.leased or h.last_status = 'held' then h.last_status else 'closed' end
+        from asleep a where h.executor_id = a.executor_id
+        returning a.n
+    )
+    select array_agg(b.n) into beaten from beat b;
+
+    -- That nothing had to be done is worth a write now and then: the lag of a source is told by it.
+    update tidemark.worker_cursor c
+    set last_run_at = now_, horizon = greatest(c.horizon, r.horizon)
+    from unnest(rests, peeked, horizons) r (n, peeked, horizon)
+    where r.peeked and r.n = any (beaten)
+      and c.worker = poll_beat.workers[r.n] and c.source = poll_beat.sources[r.n] and c.shard = poll_beat.shards[r.n]
+      and c.last_run_at < now_ - interval '5 seconds' and (r.horizon is not null or c.horizon is null);
+
+    -- A sweep that has nothing to read, as tidemark.source_swept ends it. Its transaction was noted before the peek.
+    if cardinality(swept) > 0 then
+        delete from tidemark.source_ledger l
+        using unnest(rests, sweeps) r (n, xmin), tidemark.worker w
+        where r.xmin is not null and r.n = any (beaten)
+          and w.worker = poll_beat.workers[r.n] and l.worker_id = w.id
+          and l.source = poll_beat.sources[r.n] and l.shard = poll_beat.shards[r.n] and l.xid < r.xmin;
+        update tidemark.worker_cursor c
+        set sweep = jsonb_build_object('xmin', r.xmin::text, 'segment_xmin', r.xmin::text, 'mark', c.watermark_ts,
+                                       'done_at', now_)
+        from unnest(rests, sweeps) r (n, xmin)
+        where r.xmin is not null and r.n = any (beaten)
+          and c.worker = poll_beat.workers[r.n] and c.source = poll_beat.sources[r.n]
+          and c.shard = poll_beat.shards[r.n];
+    end if;
+    return query
+    select r.n from unnest(rests) r (n)
+    where poll_beat.epochs[r.n] is not null and not r.n = any (coalesce(beaten, '{}'));
+end
+$$;
+comment on function tidemark.poll_beat(
+    text, interval, text[], text[], integer[], bigint[], integer[], boolean[], xid8[], timestamptz[]) is
+    'Of the cursors that tidemark.poll was asked for, those (rests) that are to sleep on: beats, renews the leases '
+    'that owner holds, notes the horizon of those whose table was peeked at, and the sweeps that had nothing to read. '
+    'Returns those whose lease it could not renew.';
+grant execute on function tidemark.poll_beat(
+    text, interval, text[], text[], integer[], bigint[], integer[], boolean[], xid8[], timestamptz[])
+    to tidemark_executor;
