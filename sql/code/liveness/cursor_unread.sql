@@ -1,8 +1,9 @@
--- How far a cursor of a table is behind. The one place that tells it: what shows a lag reads tidemark.cursor_lag, and that
--- asks here. One look into the index by which the table is read.
+-- How far a cursor of a table is behind. The one place that tells it: what shows a lag reads tidemark.cursor_lag, and
+-- that asks here. One look into the index by which the table is read.
 --
--- Not a security definer: the table is looked at with the rights of the role that asks. That may be a superuser, and the
--- table's owner must not run code by it: it is looked at as a pass reads it (tidemark.source_denied, tidemark.source_row).
+-- Not a security definer: the table is looked at with the rights of the role that asks. That may be a superuser, and
+-- the table's owner must not run code by it: it is looked at as a pass reads it (tidemark.source_denied,
+-- tidemark.source_row).
 create or replace function tidemark.cursor_unread(
     cursor tidemark.worker_cursor,
     out unread boolean,
@@ -94,5 +95,11 @@ begin
 end
 $$;
 comment on function tidemark.cursor_unread(tidemark.worker_cursor) is
-'Whether the table of a cursor has committed rows that the cursor has not read (unread; null: it cannot be told), and the time of the first of them (since): its timestamp, or where the source has none, since when tidemark.maintain has seen that rows up to upto_id are unread. Rows that a filter or another shard will pass over count until they are passed; rows of the future, and what only a sweep finds (late rows behind a watermark, rows without a timestamp), do not. looked false: the role may not read the table, or it is locked or gone; then it says what maintain noted last, unless that is older than the setting lag.bad. All null for the log and for captured tables, which tidemark.cursor_lag looks up in the log.';
+    'Whether the table of a cursor has committed rows that the cursor has not read (unread; null: it cannot be told), '
+    'and the time of the first of them (since): its timestamp, or where the source has none, since when '
+    'tidemark.maintain has seen that rows up to upto_id are unread. Rows that a filter or another shard will pass '
+    'over count until they are passed; rows of the future, and what only a sweep finds (late rows behind a watermark, '
+    'rows without a timestamp), do not. looked false: the role may not read the table, or it is locked or gone; then '
+    'it says what maintain noted last, unless that is older than the setting lag.bad. All null for the log and for '
+    'captured tables, which tidemark.cursor_lag looks up in the log.';
 grant execute on function tidemark.cursor_unread(tidemark.worker_cursor) to tidemark_reader, tidemark_executor;
