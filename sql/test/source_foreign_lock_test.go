@@ -29,8 +29,10 @@ func TestForeignCodeNeverRunsBehindALock(t *testing.T) {
 		"pass, child":                     {child, `select tidemark.worker_run('v', 'births', 0)`},
 		"reconcile":                       {child, `select * from tidemark.capture_reconcile()`},
 		"gap":                             {child, `select tidemark.capture_gap_emit(g.id) from tidemark.capture_gap g`},
-		"queues": {`lock table public.river_job in access exclusive mode; create index on public.river_job ((e.evil(1)))`,
-			`select * from tidemark.queue_health`},
+		"queues": {
+			`lock table public.river_job in access exclusive mode; create index on public.river_job ((e.evil(1)))`,
+			`select * from tidemark.queue_health`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

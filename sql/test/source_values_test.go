@@ -220,8 +220,14 @@ func TestSourceLocalTimesAtTheEnds(t *testing.T) {
 	t.Parallel()
 	const early, late = "4714-11-24 00:00 BC", "294276-12-31 23:59:59.999999"
 	for _, c := range []struct{ zone, at string }{
-		{"Asia/Tokyo", early}, {"Asia/Tokyo", late}, {"America/Bogota", early}, {"America/Bogota", late},
-		{"Asia/Tokyo", "infinity"}, {"Asia/Tokyo", "-infinity"}, {"UTC", early}, {"UTC", late},
+		{"Asia/Tokyo", early},
+		{"Asia/Tokyo", late},
+		{"America/Bogota", early},
+		{"America/Bogota", late},
+		{"Asia/Tokyo", "infinity"},
+		{"Asia/Tokyo", "-infinity"},
+		{"UTC", early},
+		{"UTC", late},
 	} {
 		for _, safety := range []string{"sequence", "clock", "declared"} {
 			t.Run(c.zone+" "+c.at+" "+safety, func(t *testing.T) {
