@@ -67,19 +67,19 @@ func (s *daemonStream) Start(ctx context.Context, handle func([]byte)) error {
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	owner := "bench/" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	looker := worker.NewLooker(pool, owner, 30*time.Second, time.Second, log)
-	bridge := worker.NewBridge(func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, s.dsn) }, looker, log)
+	poller := worker.NewPoller(pool, owner, 30*time.Second, time.Second, log)
+	bridge := worker.NewBridge(func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, s.dsn) }, poller, log)
 	permit := &worker.Permit{}
 	handler := deliver.New(opener{handle}, permit, silent{})
 	w := worker.New(pool, worker.Options{
 		Worker: "bench", Owner: owner, Lease: 30 * time.Second,
 		PollMin: 10 * time.Millisecond, PollMax: time.Second, StopTime: 20 * time.Second,
-		Wake: bridge.Waker(), Look: looker, Log: log,
+		Wake: bridge.Waker(), Poll: poller, Log: log,
 	}, worker.Log{MaxBatch: 5000, Targets: handler, Permit: permit})
 	ctx, cancel := context.WithCancel(ctx)
 	ended, down := make(chan error, 1), make(chan struct{})
 	var aside sync.WaitGroup
-	aside.Go(func() { looker.Run(ctx) })
+	aside.Go(func() { poller.Run(ctx) })
 	go func() { ended <- w.Run(ctx) }()
 	go func() {
 		defer close(down)

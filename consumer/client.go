@@ -128,8 +128,8 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 	host, _ := os.Hostname() // only a name
 	owner := host + "/" + rand.Text()[:8]
-	look := worker.NewLooker(c.pool, owner, c.config.Lease, c.config.PollMax, c.config.Logger)
-	run, err := c.prepare(ctx, owner, look)
+	poll := worker.NewPoller(c.pool, owner, c.config.Lease, c.config.PollMax, c.config.Logger)
+	run, err := c.prepare(ctx, owner, poll)
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -138,9 +138,9 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 
 	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var looking sync.WaitGroup
-	looking.Go(func() { look.Run(aside) })
-	defer looking.Wait()
+	var polling sync.WaitGroup
+	polling.Go(func() { poll.Run(aside) })
+	defer polling.Wait()
 	defer cancel()
 
 	// Where one worker cannot go on, the others are stopped: the program is to know.
@@ -191,8 +191,8 @@ func (c *Client) register(call string, isNil, twice bool, add func()) {
 }
 
 // prepare registers the handlers and returns what is to run at the same time.
-func (c *Client) prepare(ctx context.Context, owner string, look *worker.Looker) (run []func(context.Context) error, err error) {
-	tables, err := c.tables(ctx, owner, look)
+func (c *Client) prepare(ctx context.Context, owner string, poll *worker.Poller) (run []func(context.Context) error, err error) {
+	tables, err := c.tables(ctx, owner, poll)
 	if err != nil {
 		return nil, err
 	}
@@ -216,13 +216,13 @@ func (c *Client) prepare(ctx context.Context, owner string, look *worker.Looker)
 				"enabled", r.Enabled, "dry_run", r.DryRun)
 		}
 	}
-	return append(run, func(ctx context.Context) error { return c.events(ctx, owner, look) }), nil
+	return append(run, func(ctx context.Context) error { return c.events(ctx, owner, poll) }), nil
 }
 
 // events runs the worker of the events' handlers.
-func (c *Client) events(ctx context.Context, owner string, look *worker.Looker) error {
+func (c *Client) events(ctx context.Context, owner string, poll *worker.Poller) error {
 	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	bridge := worker.NewBridge(c.connect, look, c.config.Logger)
+	bridge := worker.NewBridge(c.connect, poll, c.config.Logger)
 	var bridging sync.WaitGroup
 	bridging.Go(func() { bridge.Run(aside) })
 	defer bridging.Wait()
@@ -230,7 +230,7 @@ func (c *Client) events(ctx context.Context, owner string, look *worker.Looker) 
 
 	permit := &worker.Permit{}
 	h := &handling{client: c, permit: permit, routes: map[int32]store.Route{}}
-	o := c.options(c.config.Worker, owner, look)
+	o := c.options(c.config.Worker, owner, poll)
 	o.Wake = bridge.Waker()
 	w := worker.New(c.pool, o, worker.Log{MaxBatch: c.config.Batch, Handler: h, Permit: permit})
 	return w.Run(ctx)
@@ -250,9 +250,9 @@ func (c *Client) connect(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // options are those of a worker of this program.
-func (c *Client) options(name, owner string, look *worker.Looker) worker.Options {
+func (c *Client) options(name, owner string, poll *worker.Poller) worker.Options {
 	return worker.Options{
 		Worker: name, Owner: owner, Lease: c.config.Lease, PollMin: c.config.PollMin, PollMax: c.config.PollMax,
-		StopTime: c.config.StopTimeout, Look: look, Log: c.config.Logger,
+		StopTime: c.config.StopTimeout, Poll: poll, Log: c.config.Logger,
 	}
 }

@@ -50,7 +50,7 @@ type rowsRegistration struct {
 }
 
 // tables registers the handlers of rows and returns a worker for each of their shards.
-func (c *Client) tables(ctx context.Context, owner string, look *worker.Looker) ([]*worker.Worker, error) {
+func (c *Client) tables(ctx context.Context, owner string, poll *worker.Poller) ([]*worker.Worker, error) {
 	name := c.config.Worker + ".rows"
 	var tables []*worker.Worker
 	for _, r := range c.rows {
@@ -59,7 +59,7 @@ func (c *Client) tables(ctx context.Context, owner string, look *worker.Looker) 
 			return nil, err
 		}
 		for _, s := range shards {
-			tables = append(tables, worker.New(c.pool, c.options(name, owner, look), worker.Table{
+			tables = append(tables, worker.New(c.pool, c.options(name, owner, poll), worker.Table{
 				Source: r.source, Shard: s.Shard, PageSize: s.PageSize,
 				PageTimeout: time.Duration(s.PageTimeout * float64(time.Second)), Handle: r.handle,
 			}))

@@ -43,7 +43,7 @@ type Daemon struct {
 	watch   *pgxpool.Pool // only for watch.go
 	targets *targets
 	metrics *metrics
-	look    *worker.Looker
+	poll    *worker.Poller
 	bridge  *worker.Bridge
 	admin   *admin.Server
 	owner   string
@@ -74,8 +74,8 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		owner:   c.Name + "/" + rand.Text()[:8],
 		running: map[string]*worker.Worker{}, deliverers: map[string]*deliver.Deliverer{},
 	}
-	d.look = worker.NewLooker(pool, d.owner, c.Lease, c.Poll.Max, o.Log)
-	d.bridge = worker.NewBridge(d.connect, d.look, o.Log)
+	d.poll = worker.NewPoller(pool, d.owner, c.Lease, c.Poll.Max, o.Log)
+	d.bridge = worker.NewBridge(d.connect, d.poll, o.Log)
 	if err := d.check(ctx); err != nil {
 		d.closePools()
 		return nil, err
@@ -175,11 +175,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.warnOfSuperuser(ctx)
 	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var rest sync.WaitGroup
-	rest.Go(func() { d.look.Run(aside) })
+	rest.Go(func() { d.poll.Run(aside) })
 	rest.Go(func() { d.bridge.Run(aside) })
 	rest.Go(func() { d.upkeep(aside) })
 	rest.Go(func() { d.beats(aside) })
-	rest.Go(func() { d.lookForSilence(aside) })
+	rest.Go(func() { d.checkSilence(aside) })
 	if d.admin != nil {
 		rest.Go(func() {
 			if err := d.admin.Serve(); err != nil {
@@ -230,16 +230,16 @@ func (d *Daemon) closePools() {
 	}
 }
 
-// lookForWorkers is how soon a new worker row is run.
-const lookForWorkers = 5 * time.Second
+// registryEvery is how soon a new worker row is run.
+const registryEvery = 5 * time.Second
 
 // supervise starts the workers of the database, and those that are added later.
 func (d *Daemon) supervise(ctx context.Context) error {
-	tick := time.NewTicker(lookForWorkers)
+	tick := time.NewTicker(registryEvery)
 	defer tick.Stop()
 	for {
 		d.beat.Store(time.Now().UnixNano())
-		all, err := d.look.Registry(ctx)
+		all, err := d.poll.Registry(ctx)
 		if err != nil && ctx.Err() == nil {
 			d.options.Log.WarnContext(ctx, "cannot list the workers", "error", err)
 		}
@@ -312,7 +312,7 @@ func (d *Daemon) startTable(ctx context.Context, c store.TableCursor) {
 func (d *Daemon) workerOptions(name string, observe worker.Observer) worker.Options {
 	return worker.Options{
 		Worker: name, Owner: d.owner, Lease: d.config.Lease, PollMin: d.config.Poll.Min, PollMax: d.config.Poll.Max,
-		StopTime: d.config.StopTimeout, Look: d.look, Observe: observe, Log: d.options.Log,
+		StopTime: d.config.StopTimeout, Poll: d.poll, Observe: observe, Log: d.options.Log,
 	}
 }
 

@@ -144,7 +144,7 @@ select tidemark.worker_source_add('t%[1]d', 't%[1]d'), tidemark.gate_set('worker
 		before := number(ticks) // one a second, or as the machine can
 		eventually(t, what, ok)
 		if took := number(ticks) - before; took > 5 {
-			t.Errorf("%s took %d looks", what, took)
+			t.Errorf("%s took %d polls", what, took)
 		}
 	}
 	for i := range 3 {

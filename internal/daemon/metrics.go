@@ -116,7 +116,7 @@ func newHealth(db *store.DB) health {
 		behind: prometheus.NewDesc("tidemark_worker_behind", "Numbers of the log that the worker has not passed yet. A table's rows are not counted.", ofCursor, nil),
 		lag: prometheus.NewDesc("tidemark_worker_behind_seconds",
 			"Age of the oldest committed event, or row of a table, that the worker has not read; 0 if it has read all. Missing if unknown.", ofCursor, nil),
-		holes:   prometheus.NewDesc("tidemark_worker_holes", "Numbers below the watermark that the worker still looks out for.", ofCursor, nil),
+		holes:   prometheus.NewDesc("tidemark_worker_holes", "Numbers below the watermark that are not visible yet.", ofCursor, nil),
 		pending: prometheus.NewDesc("tidemark_pending", "Deliveries, or rows of a table, that are still to be tried.", ofCursor, nil),
 		dead:    prometheus.NewDesc("tidemark_dead_letters_open", "Dead letters that are not resolved.", ofCursor, nil),
 		lastRun: prometheus.NewDesc("tidemark_worker_last_run_timestamp_seconds", "When a pass was last recorded.", ofCursor, nil),

@@ -42,7 +42,7 @@ select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.w.en
 		return values
 	}
 	sum := func(name string) float64 { v := of(name); return v[0] + v[1] }
-	eventually(t, "each shard has looked at all rows", func() bool { return of("tidemark_events_read_total") == [2]float64{40, 40} })
+	eventually(t, "each shard has read all rows", func() bool { return of("tidemark_events_read_total") == [2]float64{40, 40} })
 	eventually(t, "all but one are taken", func() bool { return sum("tidemark_results_settled_total") == 39 })
 	if dead := of("tidemark_dead_letters_open"); dead[0]+dead[1] != 1 || dead[0] < 0 || dead[1] < 0 {
 		t.Errorf("dead letters of the shards: %v", dead)

@@ -28,7 +28,7 @@ func (d *Daemon) beats(ctx context.Context) {
 	for said := ""; ; {
 		if d.stuck() == 0 {
 			limited, cancel := context.WithTimeout(ctx, beatEvery)
-			err := d.look.Beat(limited, d.config.Name, d.facts())
+			err := d.poll.Beat(limited, d.config.Name, d.facts())
 			if err != nil {
 				err = d.say(limited, "running")
 			}
@@ -64,15 +64,15 @@ func (d *Daemon) farewell(ctx context.Context) {
 // stuck returns how long the supervisor's loop has not run, or 0 if that is less than a minute.
 func (d *Daemon) stuck() time.Duration {
 	last := d.beat.Load()
-	if silent := time.Since(time.Unix(0, last)); last != 0 && silent > 12*lookForWorkers {
+	if silent := time.Since(time.Unix(0, last)); last != 0 && silent > 12*registryEvery {
 		return silent
 	}
 	return 0
 }
 
-// lookForSilence runs the check for silent executors. Every daemon does so; the database
+// checkSilence runs the check for silent executors. Every daemon does so; the database
 // reports each silence once.
-func (d *Daemon) lookForSilence(ctx context.Context) {
+func (d *Daemon) checkSilence(ctx context.Context) {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
 	// The first check waits for a tick, so that after an outage all executors have had time to beat.
@@ -98,7 +98,7 @@ func (d *Daemon) lookForSilence(ctx context.Context) {
 func (d *Daemon) staleCheck(ctx context.Context) (silent []store.Silence, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkEvery)
 	defer cancel()
-	if told, err := d.look.Silence(ctx); err == nil {
+	if told, err := d.poll.Silence(ctx); err == nil {
 		return silent, json.Unmarshal(told, &silent)
 	}
 	return silent, pgx.BeginTxFunc(ctx, d.watch, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {

@@ -68,7 +68,7 @@ func TestRouteSwitchedOff(t *testing.T) {
 	emit(t, db, "a4")
 	ts["other"].wait(t, 4)
 	eventually(t, db, `select outcome::text from tidemark.route_attempt where route_code = 'app' and seq = 4`, "disabled")
-	// Two looks at the switches have passed by then.
+	// Two heartbeats have asked for the gates by then.
 	eventually(t, db, fmt.Sprintf(`select (ticks_total > %s + 2)::text from tidemark.heartbeat`, texts(t, db, `select ticks_total::text from tidemark.heartbeat`)[0]), "true")
 	close(next)
 	eventually(t, db, `select string_agg(seq || ' ' || outcome || coalesce(' ' || reason, ''), ', ' order by seq, attempt_no) from tidemark.route_attempt where route_code = 'app' and attempt_no > 1 or route_code = 'app' and seq = 4`,

@@ -152,7 +152,7 @@ func (l *lease) deadline() time.Time {
 	return l.until.Add(-margin)
 }
 
-// late gives an error that was ended by the end of the lease the look of one that took too long, which it did.
+// late turns an error that the end of the lease has caused into one that says that it took too long.
 func (l *lease) late(err error) error {
 	if err != nil && errors.Is(context.Cause(l.ctx), errLeaseOver) {
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, errLeaseOver)

@@ -75,7 +75,7 @@ func TestHeldWorkerReleases(t *testing.T) {
 	emit(t, db, "a2")
 	ticks := texts(t, db, `select ticks_total::text from tidemark.heartbeat where executor_id = 'default/outbox/0'`)[0]
 	eventually(t, db, `select (ticks_total >= `+ticks+` + 20)::text from tidemark.heartbeat where executor_id = 'default/outbox/0'`, "true")
-	// Each claim counts the finding. The look beats for the worker, and does not wake it.
+	// Each claim counts the finding. The poll sends the heartbeats of the worker, and does not wake it.
 	eventually(t, db, `select (count <= 10)::text from tidemark.finding where kind = 'cursor_watermark_regression'`, "true")
 	eventually(t, db, held, "held free 1")
 	eventually(t, db, evidence)

@@ -51,7 +51,7 @@ func TestRolledBackEmitAtTheEnd(t *testing.T) {
 	var r reads
 	run(t, db, ts, func(o *worker.Options) {
 		o.PollMin, o.PollMax, o.Observe = time.Millisecond, 200*time.Millisecond, r.observer()
-		o.Look = looker(t, db, o.Owner, o.Lease, o.PollMax)
+		o.Poll = poller(t, db, o.Owner, o.Lease, o.PollMax)
 	})
 	emit(t, db, "a1")
 	eventually(t, db, settled, "true")
@@ -66,7 +66,7 @@ func TestRolledBackEmitAtTheEnd(t *testing.T) {
 	if err := tx.Rollback(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	// Asleep, a worker beats with each look of its process.
+	// While a worker sleeps, each poll of its process sends its heartbeat.
 	const beats = `select ticks_total::text from tidemark.heartbeat where executor_id = 'default/outbox/0'`
 	eventually(t, db, `select (ticks_total >= `+texts(t, db, beats)[0]+` + 20)::text from tidemark.heartbeat where executor_id = 'default/outbox/0'`, "true")
 	if n := r.n.Load() - before; n > 150 {

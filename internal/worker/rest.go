@@ -101,10 +101,10 @@ func (u *wakeUp) awake() {
 // polls for all its sleepers and renews their leases. It returns an error when the lease is over or ctx is done.
 func (w *Worker) rest(ctx context.Context, l *lease, n next) error {
 	d := w.wakeUp.before(ctx, n.again, w.backoff.wait(n))
-	if w.look != nil && d >= w.backoff.max && !n.pollSelf && (w.outside == nil || !w.outside.busy()) {
-		s := w.look.sleep(w.source.Sleeper(w.source.Epoch()), l.renewed)
-		defer w.look.leave(s)
-		l.trustPoll(3 * w.look.every)
+	if w.poll != nil && d >= w.backoff.max && !n.pollSelf && (w.outside == nil || !w.outside.busy()) {
+		s := w.poll.sleep(w.source.Sleeper(w.source.Epoch()), l.renewed)
+		defer w.poll.leave(s)
+		l.trustPoll(3 * w.poll.every)
 		defer l.trustPoll(0)
 		return until(ctx, w, l, s.woken)
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A number that stays open is looked for again soon, less often as it ages, and at last as seldom as an idle worker looks.
+// A number that stays open is read again soon, less often as it ages, and at last as seldom as an idle worker polls.
 func TestOpenNumbersAge(t *testing.T) {
 	t.Parallel()
 	const shortest, longest = 10 * time.Millisecond, time.Second

@@ -41,7 +41,7 @@ func runTableOn(t *testing.T, db *tidemarktest.DB, pool store.Pool, timeout time
 	owner := fmt.Sprintf("test/%d", time.Now().UnixNano())
 	w := worker.New(pool, worker.Options{
 		Worker: "w", Owner: owner, Lease: 5 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond, StopTime: 5 * time.Second,
-		Look: looker(t, db, owner, 5*time.Second, 20*time.Millisecond), Log: testLog(t),
+		Poll: poller(t, db, owner, 5*time.Second, 20*time.Millisecond), Log: testLog(t),
 	}, worker.Table{Source: "births", PageSize: 5000, PageTimeout: timeout})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -105,18 +105,18 @@ func TestTableIsInterrupted(t *testing.T) {
 }
 
 // If the poll of the process fails, or is refused, each worker polls for itself.
-func TestTableLooksForItself(t *testing.T) {
+func TestTablePollsForItself(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
 	exec(t, db, births)
 	runTable(t, db, 5*time.Second)
-	for n, look := range []string{
+	for n, change := range []string{
 		`alter function tidemark.poll rename to poll_away`,
 		`alter function tidemark.poll_away rename to poll; create or replace function tidemark.poll_beat(owner text, lease interval, workers text[],
 			sources text[], shards integer[], epochs bigint[], rests integer[], peeked boolean[], sweeps xid8[], horizons timestamptz[])
 		 returns setof integer language plpgsql as $$ begin raise 'out of order'; end $$`,
 	} {
-		exec(t, db, look)
+		exec(t, db, change)
 		exec(t, db, `insert into births default values`)
 		eventually(t, db, `select count(*)::text from taken`, fmt.Sprint(n+1))
 	}

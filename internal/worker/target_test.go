@@ -112,14 +112,14 @@ type instance struct {
 	stop    func() // and waits until it has
 }
 
-// looker runs one to the end of the test.
-func looker(t *testing.T, db *tidemarktest.DB, owner string, lease, poll time.Duration) *worker.Looker {
+// poller runs one to the end of the test.
+func poller(t *testing.T, db *tidemarktest.DB, owner string, lease, poll time.Duration) *worker.Poller {
 	t.Helper()
-	l := worker.NewLooker(db.Pool, owner, lease, poll, testLog(t))
+	l := worker.NewPoller(db.Pool, owner, lease, poll, testLog(t))
 	ctx, cancel := context.WithCancel(context.Background())
-	var looking sync.WaitGroup
-	looking.Go(func() { l.Run(ctx) })
-	t.Cleanup(func() { cancel(); looking.Wait() })
+	var polling sync.WaitGroup
+	polling.Go(func() { l.Run(ctx) })
+	t.Cleanup(func() { cancel(); polling.Wait() })
 	return l
 }
 
@@ -139,7 +139,7 @@ func runOn(t *testing.T, db *tidemarktest.DB, pool store.Pool, ts targets, chang
 		PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond, StopTime: 5 * time.Second,
 		Log: testLog(t),
 	}
-	o.Look = looker(t, db, o.Owner, o.Lease, o.PollMax)
+	o.Poll = poller(t, db, o.Owner, o.Lease, o.PollMax)
 	for _, c := range change {
 		c(&o)
 	}

@@ -29,7 +29,7 @@ type Waker interface {
 // between, a direct address.
 type Bridge struct {
 	connect func(context.Context) (*pgx.Conn, error)
-	looker  *Looker
+	poller  *Poller
 	log     *slog.Logger
 
 	mu      sync.Mutex
@@ -39,9 +39,9 @@ type Bridge struct {
 }
 
 // NewBridge returns a bridge that does nothing before Run. It hears of the gate and of new
-// domains by looker; nil: it asks for itself.
-func NewBridge(connect func(context.Context) (*pgx.Conn, error), looker *Looker, log *slog.Logger) *Bridge {
-	return &Bridge{connect: connect, looker: looker, log: log, asleep: map[*waker]struct{}{}}
+// domains by poller; nil: it asks for itself.
+func NewBridge(connect func(context.Context) (*pgx.Conn, error), poller *Poller, log *slog.Logger) *Bridge {
+	return &Bridge{connect: connect, poller: poller, log: log, asleep: map[*waker]struct{}{}}
 }
 
 // Waker returns one for a worker.
@@ -189,10 +189,10 @@ func (b *Bridge) ready(ctx context.Context) error {
 
 // registry is nil if it cannot be read.
 func (b *Bridge) registry(ctx context.Context) *store.Registry {
-	if b.looker == nil {
+	if b.poller == nil {
 		return nil
 	}
-	r, err := b.looker.Registry(ctx)
+	r, err := b.poller.Registry(ctx)
 	if err != nil {
 		return nil
 	}
@@ -203,7 +203,7 @@ func (b *Bridge) registry(ctx context.Context) *store.Registry {
 func (b *Bridge) wait(ctx context.Context, conn *pgx.Conn) (*store.Registry, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Beside: the answer comes with the next look of the process, and signals come now.
+	// In a goroutine: the answer comes with the next poll of the process, and signals come now.
 	news := make(chan *store.Registry, 1)
 	go func() {
 		defer cancel()

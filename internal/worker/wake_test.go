@@ -23,7 +23,7 @@ func bridge(t *testing.T, db *tidemarktest.DB) func(*worker.Options) {
 	running.Go(func() { b.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
 	return func(o *worker.Options) {
-		o.Wake, o.Look = b.Waker(), nil
+		o.Wake, o.Poll = b.Waker(), nil
 		o.PollMin, o.PollMax = time.Minute, time.Minute // only a signal is sooner
 	}
 }
@@ -32,7 +32,7 @@ func bridge(t *testing.T, db *tidemarktest.DB) func(*worker.Options) {
 const asleep = `select count(*)::text from pg_locks l join pg_database d on d.oid = l.database
 	where d.datname = current_database() and l.locktype = 'advisory' and l.classid = 1953064301 and l.mode = 'ShareLock'`
 
-// A sleeper would look by himself in a minute.
+// A sleeper would poll for itself in a minute.
 func TestWakeUp(t *testing.T) {
 	t.Parallel()
 	for name, statement := range map[string]string{
@@ -51,7 +51,7 @@ func TestWakeUp(t *testing.T) {
 }
 
 // While a worker falls asleep and wakes up again, in quick succession, no event is left to the minute either: one that
-// was emitted while he was awake, and is committed when he has just looked, shows as an open number.
+// was emitted while it was awake, and is committed when it has just polled, shows as an open number.
 func TestWakeUpAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	db, ts := setup(t, "")

@@ -23,7 +23,7 @@ type Options struct {
 	StopTime time.Duration // for what is under way when the worker is told to stop
 
 	Wake    Waker   // nil: the worker finds out by polling alone
-	Look    *Looker // nil: the worker polls for itself, also asleep
+	Poll    *Poller // nil: the worker polls for itself, also asleep
 	Observe Observer
 	Log     *slog.Logger
 }
@@ -81,7 +81,7 @@ type Worker struct {
 	outside outside // the source, if it is one; or nil
 	backoff *backoff
 	wakeUp  wakeUp
-	look    *Looker
+	poll    *Poller
 	stop    time.Duration
 	hard    context.Context //nolint:containedctx // done when even settling has to end
 }
@@ -91,7 +91,7 @@ func New(db store.Pool, o Options, s Source) *Worker {
 	r := &reporter{observe: o.Observe}
 	w := &Worker{
 		reporter: r, source: s.open(db, &o, r), backoff: newBackoff(o.PollMin, o.PollMax), wakeUp: wakeUp{waker: o.Wake},
-		look: o.Look, stop: o.StopTime,
+		poll: o.Poll, stop: o.StopTime,
 	}
 	w.outside, _ = w.source.(outside)
 	w.failing.report = w.source.Failing
@@ -127,8 +127,8 @@ func (w *Worker) Run(ctx context.Context) error {
 		default:
 			w.failing.over(ctx, "claim")
 			w.waits(ctx, got)
-			if try++; w.look != nil && pause(try) >= longestPause {
-				w.look.wait(ctx, w.source.Sleeper(0))
+			if try++; w.poll != nil && pause(try) >= longestPause {
+				w.poll.wait(ctx, w.source.Sleeper(0))
 				continue
 			}
 		}

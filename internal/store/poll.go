@@ -15,12 +15,12 @@ type Sleeper struct {
 	Epoch          int64 // of its lease; 0: it waits for the lease
 }
 
-// Errands are what a look does besides, so that it is no statement of its own.
-type Errands struct {
+// Extras are what a poll does besides, so that they need no statement of their own.
+type Extras struct {
 	Registry bool   // lists what there is to run
 	Beat     string // name of a daemon that lives; empty: none
 	Facts    any    // of that daemon, an object
-	Silence  bool   // looks for who has fallen silent
+	Silence  bool   // checks for silent executors
 }
 
 // Registry is what there is to run, and to listen to.
@@ -40,14 +40,14 @@ type TableCursor struct {
 	PageTimeout float64 `json:"page_timeout"` // seconds
 }
 
-// Seen is what a look has found.
+// Seen is what a poll has found.
 type Seen struct {
 	Wake     map[int]string  // sleepers by their index, and why
 	Registry *Registry       // where it was asked for
 	Silence  json.RawMessage // rows of tidemark.stale_check, where it was asked for
 }
 
-const look = `select l.n, l.why, null::jsonb from tidemark.poll($1, $2::float8 * interval '1 second', $3, $4, $5, $6) l
+const poll = `select l.n, l.why, null::jsonb from tidemark.poll($1, $2::float8 * interval '1 second', $3, $4, $5, $6) l
 union all
 select 0, 'registry', jsonb_build_object(
 	'workers', (select jsonb_agg(w.worker order by w.worker) from tidemark.worker w where w.handler = 'route'),
@@ -63,8 +63,8 @@ union all
 select 0, 'silence', (select coalesce(jsonb_agg(s), '[]') from tidemark.stale_check() s) where $10`
 
 // Look asks, in one statement, which of the sleepers have something to do (tidemark.poll),
-// and runs the errands. It beats for the others, whose leases are owner's.
-func Look(ctx context.Context, db Querier, owner string, lease time.Duration, sleepers []Sleeper, errands Errands) (seen Seen, err error) {
+// and runs the extras. It beats for the others, whose leases are owner's.
+func Poll(ctx context.Context, db Querier, owner string, lease time.Duration, sleepers []Sleeper, extras Extras) (seen Seen, err error) {
 	workers, sources := make([]string, len(sleepers)), make([]string, len(sleepers))
 	shards, epochs := make([]int, len(sleepers)), make([]*int64, len(sleepers))
 	for i := range sleepers {
@@ -73,11 +73,11 @@ func Look(ctx context.Context, db Querier, owner string, lease time.Duration, sl
 			epochs[i] = &sleepers[i].Epoch
 		}
 	}
-	facts, err := json.Marshal(errands.Facts)
+	facts, err := json.Marshal(extras.Facts)
 	if err != nil {
 		return seen, err
 	}
-	rows, err := db.Query(ctx, look, owner, lease.Seconds(), workers, sources, shards, epochs, errands.Registry, errands.Beat, string(facts), errands.Silence)
+	rows, err := db.Query(ctx, poll, owner, lease.Seconds(), workers, sources, shards, epochs, extras.Registry, extras.Beat, string(facts), extras.Silence)
 	if err != nil {
 		return seen, err
 	}
