@@ -18,7 +18,7 @@ const (
 
 var w3 = workload{
 	number:    "3",
-	title:     "sweep a table of somebody else's",
+	title:     "sweep an application's table",
 	unit:      "row",
 	baselines: []string{statementName},
 	columns:   []string{slowestFigure, flatFigure},

@@ -100,7 +100,7 @@ func (c *webhooks) route(ctx context.Context, pattern, url string) error {
 	return err
 }
 
-// closedPort is an address at which nobody listens.
+// closedPort is an address where nothing listens.
 func closedPort() string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

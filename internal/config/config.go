@@ -212,7 +212,7 @@ type TLS struct {
 	// here.
 	Enabled bool `yaml:"enabled,omitempty"`
 
-	// Whether a password or a token may be sent unencrypted to another host, where everybody on the way can read it.
+	// Whether a password or a token may be sent unencrypted to another host, where anyone on the network path can read it.
 	// Default: false, which refuses that.
 	Insecure bool `yaml:"insecure,omitempty"`
 

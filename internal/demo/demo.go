@@ -1,6 +1,6 @@
-// Package demo is the command tidemark-demo: the main job end to end, with the real daemon, on a private PostgreSQL and
-// with targets in this process, under a load that would make a simpler consumer lose events, with the result
-// checked from outside.
+// Package demo implements the command tidemark-demo. It runs the main job end to end: the real daemon on a private PostgreSQL,
+// with targets in this process, under a load that makes a simpler consumer lose events. Then it checks the result from
+// outside.
 package demo
 
 import (
@@ -30,9 +30,9 @@ var mended string
 // Options of a demo.
 type Options struct {
 	Load   time.Duration // how long the application writes; start and end take a few seconds more
-	Rate   int           // events a second, at most, about
-	Events int           // it writes longer, up to twice as long, until so many are committed
-	Keep   bool          // wait at the end until the context is cancelled, before everything is taken away again
+	Rate   int           // events a second, roughly, at most
+	Events int           // the application writes on, for up to twice the load time, until so many are committed
+	Keep   bool          // at the end, wait until the context is cancelled, then clean up
 }
 
 // Run shows the demo on out and returns an error unless the result is perfect.
@@ -68,13 +68,13 @@ type show struct {
 	daemons  []instance
 
 	began        time.Time
-	calm         atomic.Bool   // nothing is disturbed on purpose
+	calm         atomic.Bool   // no fault is injected
 	afterClosing time.Duration // of the last arrival
 	function     *journal      // what the SQL function got
 
 	mu           sync.Mutex
 	out          io.Writer
-	acknowledged map[string]time.Time // when the commits of a calm time were
+	acknowledged map[string]time.Time // when commits were acknowledged while no fault was injected
 }
 
 func (s *show) say(format string, args ...any) {
@@ -83,7 +83,7 @@ func (s *show) say(format string, args ...any) {
 	fmt.Fprintf(s.out, format+"\n", args...)
 }
 
-// start starts everything that is not Tidemark.
+// start starts PostgreSQL, the receiver and the brokers.
 func (s *show) start(ctx context.Context) (err error) {
 	s.server, err = devpg.Start(ctx, devpg.Options{
 		Durable: true, Settings: map[string]string{"track_commit_timestamp": "on"}, // to know when the function's work was
@@ -106,7 +106,7 @@ func (s *show) start(ctx context.Context) (err error) {
 	return err
 }
 
-// close takes everything away again.
+// close stops what start and load have started.
 func (s *show) close(ctx context.Context) error {
 	errs := []error{s.stopDaemons()}
 	if s.kafka != nil {
@@ -127,7 +127,7 @@ func (s *show) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// explain adds what the daemons have complained about.
+// explain adds the daemons' log to an error.
 func (s *show) explain(err error) error {
 	if log := s.log.String(); log != "" && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%w\nThe daemons' log:\n%s", err, log)
@@ -140,7 +140,7 @@ func (s *show) install(ctx context.Context) error {
 	if err := s.conn.QueryRow(ctx, "show server_version").Scan(&version); err != nil {
 		return err
 	}
-	s.say("Tidemark on a private PostgreSQL %s, gone when this ends.\n", version)
+	s.say("Tidemark on a private PostgreSQL %s, which is removed at the end.\n", version)
 
 	report, err := migrate.Up(ctx, s.conn)
 	if err != nil {
@@ -160,24 +160,24 @@ func (s *show) install(ctx context.Context) error {
 		return err
 	}
 	s.say("1. Schema installed: %d migrations, %d functions and views. Pack %s: its types, routes and worker,\n"+
-		"   all switched off. An application with %d units. To hear of them, in this process: a receiver of webhooks,\n"+
+		"   all switched off. An application with %d units. Targets in this process: a receiver of webhooks,\n"+
 		"   a NATS server with JetStream, a broker that speaks Kafka's protocol; and a function in the database.",
 		len(report.Applied), report.Recreated, pack.Name, units)
 	return nil
 }
 
-// mend replays what the poison event became, once the application can take it.
+// mend changes the application so that it takes the poison event, and replays its dead letter.
 func (s *show) mend(ctx context.Context) error {
 	letters, err := s.db.DeadLetters(ctx, store.LetterFilter{})
 	if err != nil {
 		return err
 	}
 	if len(letters) != 1 {
-		return fmt.Errorf("%d dead letters, there should be the one poison event", len(letters))
+		return fmt.Errorf("%d dead letters, expected one, of the poison event", len(letters))
 	}
-	s.say("\n4. One event was poison to the function. It is a dead letter, and nothing waited for it:\n   %s  %s",
+	s.say("\n4. The function refused one poison event. It is a dead letter, and no other event waited for it:\n   %s  %s",
 		letters[0].ErrorCode, *letters[0].ErrorDetail)
-	s.say("   The application learns to take it, and it is replayed:")
+	s.say("   The application is mended, and the dead letter is replayed:")
 	if _, err := s.conn.Exec(ctx, mended); err != nil {
 		return err
 	}

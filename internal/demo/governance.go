@@ -159,7 +159,7 @@ func (g *governance) install(ctx context.Context) error {
 
 // attach makes the application's tables sources.
 func (g *governance) attach(ctx context.Context) error {
-	g.say("\n2. The tables are read, and never written: a trigger would tell. Everything is off until somebody says so:")
+	g.say("\n2. The tables are read, and never written: a trigger would show it. Everything is off until it is switched on:")
 	for _, sql := range []string{
 		`grant select on ` + registryTables + ` to tidemark_executor;`,
 		`select governance.watch('birth_registry', 'birth');`,
@@ -194,7 +194,7 @@ func (g *governance) run(ctx context.Context) error {
 	return nil
 }
 
-// kill is kill -9.
+// kill kills the daemon with SIGKILL.
 func (g *governance) kill() {
 	if g.daemon == nil {
 		return
@@ -204,7 +204,7 @@ func (g *governance) kill() {
 	g.daemon = nil
 }
 
-// sweep lets the workers go through everything while the application writes on, and kills the daemon on the way.
+// sweep runs the workers over all rows while the application goes on writing, and kills the daemon in between.
 func (g *governance) sweep(ctx context.Context) error {
 	g.say("\n3. A daemon (tidemark run) goes through all of it, while the application writes on: %d writers, of whose transactions\n"+
 		"   some roll back, and some stay open for up to a second after they wrote. Rows are those that have come through\n"+
@@ -223,7 +223,7 @@ func (g *governance) sweep(ctx context.Context) error {
 	return group.Wait()
 }
 
-// write is the application.
+// write plays the application.
 func (g *governance) write(ctx context.Context) error {
 	pool, err := pgxpool.New(ctx, g.server.URL("postgres"))
 	if err != nil {
@@ -291,7 +291,7 @@ func (g *governance) transaction(ctx context.Context, pool *pgxpool.Pool, entity
 	return nil
 }
 
-// place is how far the workers have come.
+// place is the progress of the workers.
 type place struct {
 	Seen, Total int64 // rows through sweep, gate and scan; and how many that will be
 	Intake      int64 // rows that gov_handoff_intake has seen
@@ -314,7 +314,7 @@ from governance.progress p`).Scan(&p.Seen, &p.Intake, &p.Judged, &p.Dirty)
 	return p, err
 }
 
-// watch tells how far everything has come, kills the daemon on the way, and returns when all is done.
+// watch prints the progress, kills the daemon in between, and returns when all is done.
 func (g *governance) watch(ctx context.Context, written <-chan struct{}) error {
 	conn, err := pgx.Connect(ctx, g.server.URL("postgres"))
 	if err != nil {
@@ -341,7 +341,7 @@ func (g *governance) watch(ctx context.Context, written <-chan struct{}) error {
 		case done:
 			return nil
 		case time.Since(moved) > governancePatience:
-			return errors.New("not everything is done, and nothing moves any more")
+			return errors.New("not everything is done, and nothing makes progress any more")
 		case g.kills == 0 && float64(now.Seen) > killAfter*float64(now.Total):
 			if err := g.killAndGoOn(ctx, conn); err != nil {
 				return err
@@ -358,7 +358,7 @@ func (g *governance) watch(ctx context.Context, written <-chan struct{}) error {
 	}
 }
 
-// told is how many rows gov_handoff_intake has to see.
+// told returns how many rows gov_handoff_intake has to read.
 func (g *governance) told(births int64) int64 {
 	g.written.mu.Lock()
 	defer g.written.mu.Unlock()
@@ -379,7 +379,7 @@ func (g *governance) killAndGoOn(ctx context.Context, conn *pgx.Conn) error {
 	if err := g.run(ctx); err != nil {
 		return err
 	}
-	g.note("another one goes on; it waits until the leases of the dead one are over")
+	g.note("another one takes over as soon as the leases of the dead one have ended")
 	return nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// note says what happens under load, and when.
+// note prints what happens under load, and when.
 func (s *show) note(format string, args ...any) {
 	s.say("%7.1f s  %s", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
 }
@@ -16,15 +16,14 @@ func (s *show) note(format string, args ...any) {
 // patience is how long there may be no progress after the application is done.
 const patience = 20 * time.Second
 
-// progress says now and then how far everybody has come, and returns when everything that was written has
-// arrived.
+// progress prints the counts of each target from time to time. It returns when every committed event has arrived.
 func (s *show) progress(ctx context.Context, written <-chan struct{}) error {
 	conn, err := pgx.Connect(ctx, s.url)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	s.say("%9s %10s %9s %9s %9s %9s %9s %18s", "", "committed", "function", "webhook", "unordered", "NATS", "Kafka", "waits for the dead")
+	s.say("%9s %10s %9s %9s %9s %9s %9s %18s", "", "committed", "function", "webhook", "unordered", "NATS", "Kafka", "waiting, dead one")
 	say := time.NewTicker(s.options.Load / 6)
 	defer say.Stop()
 	poll := time.NewTicker(50 * time.Millisecond)
@@ -61,22 +60,22 @@ func (s *show) progress(ctx context.Context, written <-chan struct{}) error {
 				before, moved = sum, time.Now()
 			}
 			if time.Since(moved) > patience {
-				s.note("not everything has arrived, and nothing comes any more")
+				s.note("not everything has arrived, and nothing arrives any more")
 				return nil
 			}
 		}
 	}
 }
 
-// standing is how far everybody has come.
+// standing counts what was committed and what has arrived.
 type standing struct {
 	after     time.Duration
 	committed int
 	function  int
-	arrived   []int // at the targets, in their order
+	arrived   []int // at each target
 	waiting   int   // for the dead target
 	due       int   // pending for others
-	ahead     int   // numbers that the worker has still to look at
+	ahead     int   // numbers that the worker has not read yet
 }
 
 func (s *show) count(ctx context.Context, conn *pgx.Conn) (now standing, err error) {
@@ -93,8 +92,8 @@ from tidemark.pending p join tidemark.outbound_route r on r.id = p.route_id`, ro
 	return now, err
 }
 
-// all: what was committed has arrived, except where nobody listens, and except for the poison, which the
-// function did not take.
+// all reports whether every committed event has arrived. Two exceptions: the dead target gets none, and the function refuses
+// the poison event.
 func (n standing) all() bool {
 	for _, arrived := range n.arrived {
 		if arrived != n.committed {

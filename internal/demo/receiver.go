@@ -17,7 +17,7 @@ const (
 	loosePath = "/in-any-order"
 )
 
-// A receiver is what somebody who takes webhooks has at the other end.
+// A receiver is the HTTP server that webhooks are sent to.
 type receiver struct {
 	*trial.Receiver
 
@@ -33,7 +33,7 @@ type inbox struct {
 	requests atomic.Int64 // while faulty
 }
 
-// Of so many requests one is refused and one gets no answer, while the receiver is faulty.
+// While the receiver is faulty, it refuses one of every everyFault requests, and leaves another without an answer.
 const (
 	everyFault = 50
 	refuseAt   = 3
@@ -49,7 +49,7 @@ func newReceiver(ctx context.Context) (*receiver, error) {
 	return r, err
 }
 
-// secret is the key as both sides write it into their configuration.
+// secret returns the key as it is written into the configuration of both sides.
 func (r *receiver) secret() string { return "whsec_" + base64.StdEncoding.EncodeToString(r.key) }
 
 func (r *receiver) take(q trial.Request) trial.Answer {

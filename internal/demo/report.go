@@ -15,8 +15,8 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// facts are what the report is made of. What was committed and what arrived is known to the application and
-// the targets alone; only why something was tried again is asked of Tidemark.
+// facts hold what the report prints. The application counts what was committed, and the targets what arrived; Tidemark is
+// asked only why a delivery was tried again.
 type facts struct {
 	committed  map[string]bool
 	rolledBack int64
@@ -33,7 +33,7 @@ type evidence struct {
 	N       int64
 }
 
-// dead is how the target is on record at which nobody listens.
+// dead is what Tidemark has on record about the dead target.
 type dead struct {
 	Waiting int64
 	Finding string
@@ -80,7 +80,7 @@ Look further, in a database of your own (tidemark migrate up), or here with: bin
 	return nil
 }
 
-// table has a line for each target.
+// table prints a line for each target.
 func (s *show) table(f *facts) {
 	s.say("\n   %-25s%10s%9s%7s%14s%6s%9s%9s", "target", "delivered", "retried", "twice", "out of order", "lost", "p50 ms", "p99 ms")
 	for i, t := range s.everywhere() {
@@ -105,7 +105,7 @@ func (s *show) table(f *facts) {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// explained says why events came twice.
+// explained returns why events arrived twice.
 func (s *show) explained(f *facts) string {
 	silent, again := int(s.receiver.Silent.Load()), 0
 	for _, a := range f.accounts {
@@ -126,7 +126,7 @@ var evidenceNotes = map[string]string{
 	"pending":  "waited: for another attempt, for the one before it of its unit, or for the dead",
 }
 
-// broken are the promises that were not kept.
+// broken returns the guarantees that did not hold.
 func (s *show) broken(f *facts) (list []string) {
 	check := func(kept bool, format string, args ...any) {
 		if !kept {
@@ -138,7 +138,7 @@ func (s *show) broken(f *facts) (list []string) {
 	for i, t := range s.everywhere() {
 		a := f.accounts[i]
 		check(a.Lost == 0, "%s: %d events were lost", t.name, a.Lost)
-		check(a.Invented == 0, "%s: %d events arrived that nobody committed", t.name, a.Invented)
+		check(a.Invented == 0, "%s: %d events arrived that were never committed", t.name, a.Invented)
 		check(!t.ordered || a.OutOfOrder == 0, "%s: %d events out of order", t.name, a.OutOfOrder)
 		for event, times := range a.Again {
 			check(times <= f.cutOff[t.route][event], "%s: event %s came %d times, and why is not on record", t.name, event, times+1)
@@ -147,7 +147,7 @@ func (s *show) broken(f *facts) (list []string) {
 	check(s.receiver.Forged.Load() == 0, "%d signatures were wrong", s.receiver.Forged.Load())
 	check(s.afterClosing <= obeyed, "an event arrived %s after the gate was closed", s.afterClosing)
 	check(f.dead.Waiting == int64(len(f.committed)), "%d events wait for the dead target, not %d", f.dead.Waiting, len(f.committed))
-	check(f.dead.Finding != "", "nobody was told of the dead target")
+	check(f.dead.Finding != "", "no finding names the dead target")
 	return list
 }
 

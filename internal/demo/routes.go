@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// worker is that of pack iu-core.
+// worker is the worker of the pack iu-core.
 const worker = "iu_outbound_default"
 
-// The routes that the demo adds to the pack's, all of that one worker.
+// The routes that the demo adds to those of the pack. All belong to that worker.
 const (
 	routeFunction = "demo_function"
 	routeKeyed    = "demo_webhook"
@@ -19,8 +19,8 @@ const (
 	routeDead     = "demo_dead"
 )
 
-// nobody listens at the port that is for throwing things away.
-const nobody = "http://127.0.0.1:9/"
+// deadURL is the port for the service discard, where nothing listens.
+const deadURL = "http://127.0.0.1:9/"
 
 // A target is where events of a route arrive.
 type target struct {
@@ -30,7 +30,7 @@ type target struct {
 	journal *journal
 }
 
-// targets are those outside of the database, but for the dead one.
+// targets returns the targets outside the database, without the dead one.
 func (s *show) targets() []target {
 	return []target{
 		{routeKeyed, "webhook, in order by key", true, s.receiver.keyed.journal},
@@ -40,13 +40,13 @@ func (s *show) targets() []target {
 	}
 }
 
-// everywhere is all targets at which somebody listens, the function first.
+// everywhere returns all targets that take events, the function first.
 func (s *show) everywhere() []target {
 	return append([]target{{routeFunction, "SQL function, exactly once", true, s.function}}, s.targets()...)
 }
 
 func (s *show) goLive(ctx context.Context) error {
-	s.say("\n2. Everything is off until somebody says so, and what was said is on record:")
+	s.say("\n2. Everything is off until it is switched on, and each switch is on record:")
 	for _, sql := range []string{
 		`select tidemark.stage_set('live', 'demo');`,
 		fmt.Sprintf(`select tidemark.route_set(code, '{"worker": "%s", "domain": "iu", "type": "version_applied",
@@ -58,10 +58,10 @@ from (values
     ('%s', 'webhook', '%s', 'none', '{"secret": "demo"}'),
     ('%s',      'nats',    '%s', 'key', '{}'),
     ('%s',     'kafka',   '%s', 'key', '{}'),
-    -- Here nobody listens.
+    -- Nothing listens here.
     ('%s',      'webhook', '%s', 'key', '{"unsigned": true}')) r (code, kind, ref, ordering, options);`,
 			worker, routeFunction, routeKeyed, s.receiver.URL()+keyedPath, routeLoose, s.receiver.URL()+loosePath,
-			routeNATS, subject, routeKafka, topic, routeDead, nobody),
+			routeNATS, subject, routeKafka, topic, routeDead, deadURL),
 		`update tidemark.outbound_route set enabled = true, dry_run = false where route_code like 'demo%';`,
 		`update tidemark.outbound_route set enabled = true where route_code = 'iu_version_applied';  -- in dry run`,
 		`select tidemark.gate_set(gate, true) from (values ('routes.enabled'), ('worker.` + worker + `.enabled'),
@@ -74,7 +74,7 @@ from (values
 	return nil
 }
 
-// do runs a statement as a user of psql would, and shows it.
+// do prints a statement and runs it.
 func (s *show) do(ctx context.Context, sql string) error {
 	s.say("   %s", strings.ReplaceAll(sql, "\n", "\n   "))
 	_, err := s.conn.Exec(ctx, sql)

@@ -48,7 +48,7 @@ func (db *DB) CaptureDetach(ctx context.Context, table, reason string, dryRun bo
 	return list[CaptureStatement](ctx, db, `select d.operation, d.statement from tidemark.capture_detach($1::text::regclass, $2, $3) d`, table, reason, dryRun)
 }
 
-// LockBlame calls tidemark.lock_blame: who keeps triggers from being put on the table. Empty: nobody.
+// LockBlame calls tidemark.lock_blame: which session keeps triggers from being put on the table. Empty: none.
 func (db *DB) LockBlame(ctx context.Context, table string) (string, error) {
 	return value[string](ctx, db, `select coalesce(tidemark.lock_blame($1::text::regclass), '')`, table)
 }

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Gate is a switch that a worker looks at before it routes. It is closed unless
-// somebody opened it.
+// Gate is a switch that a worker asks before it delivers. It is closed until an operator opens it.
 type Gate struct {
 	Gate      string     `db:"gate" json:"gate"`
 	Open      bool       `db:"open" json:"open"`

@@ -26,8 +26,8 @@ type KeyOf struct {
 	Key   string
 }
 
-// Behind returns those of the keys on the routes with events pending, as the transaction
-// sees it. It has to be asked under the lease: then nobody changes it.
+// Behind returns which of the keys have events pending on their route, as the transaction sees it. Ask under the lease: no
+// other session changes them then.
 func (c *Cursor) Behind(ctx context.Context, tx Querier, routes []int32, keys []string) (map[KeyOf]bool, error) {
 	rows, _ := tx.Query(ctx, `select distinct p.route_id, p.key from tidemark.pending p
 		where p.route_id = any ($1) and p.key = any ($2) and not p.replay`, routes, keys)

@@ -59,8 +59,8 @@ func (db *DB) RouteSet(ctx context.Context, code string, changes Changes, reason
 	return one[Route](ctx, db, route+`tidemark.route_set($1, coalesce($2::jsonb, '{}'), nullif($3, ''), $4) r`, code, changes, reason, mayCreate)
 }
 
-// RouteOptions returns the options of a route, which until the end of the transaction
-// nobody else changes. A route that there is not has none.
+// RouteOptions returns the options of a route and locks the route until the end of the transaction. An unknown route has
+// none.
 func (db *DB) RouteOptions(ctx context.Context, code string) (map[string]json.RawMessage, error) {
 	options, err := value[map[string]json.RawMessage](ctx, db, `select r.options from tidemark.outbound_route r where r.route_code = $1 for update`, code)
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -13,7 +13,7 @@ type target struct {
 	Inside  bool   // its effects are rows of the application
 	Ordered bool   // ordering = key
 	Kind    string // of event; empty: all
-	Dead    bool   // nobody is there
+	Dead    bool   // nothing listens there
 }
 
 func (t *target) wants(s *Stored) bool { return t.Kind == "" || t.Kind == s.Kind }

@@ -123,7 +123,7 @@ func (c *checker) replaysMarked() {
 		}
 		l := Letter{a.Route, a.Event}
 		if !selected[l] && !came[l] {
-			c.report("I9", "%s: write %d came as a replay, and nobody had asked for it", a.Route, a.ID)
+			c.report("I9", "%s: write %d came as a replay that was never asked for", a.Route, a.ID)
 		}
 		came[l] = true
 	}

@@ -227,7 +227,7 @@ func replayLetters(h *harness, random *rand.Rand) (string, func(context.Context)
 			if outcome, err = askOnce(ctx, h, pgx.RowTo[string], `select outcome::text from tidemark.dead_letter_replay($1)`, l.ID); err == nil {
 				h.replays.Add(replay{Route: l.Route, Event: l.Event, Known: len(outcome) == 1 && outcome[0] == "pending"})
 			}
-			err = nil // a gate is closed, or nobody knows whether it was committed: it may come or not
+			err = nil // a gate is closed, or its commit was not acknowledged: it may arrive or not
 		}
 		return err
 	}

@@ -268,7 +268,7 @@ func (h *harness) choose(random *rand.Rand, n int) fault {
 	return list[0]
 }
 
-// take reserves what a fault is at work on: nobody else may touch it meanwhile.
+// take reserves what a fault works on. No other fault touches it until it is given back.
 func (h *harness) take(what string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// followParent ends the run when `go run`, or whoever started it, is gone.
+// followParent ends the run when its parent process (`go run`, a shell) is gone.
 func followParent(ctx context.Context, stop func()) {
 	for parent := os.Getppid(); trial.Wait(ctx, time.Second) == nil; {
 		if os.Getppid() != parent {

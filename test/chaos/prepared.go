@@ -20,8 +20,8 @@ type limbo struct {
 	txn    *txn
 }
 
-// prepare leaves the transaction to the resolver. Only he can commit it, and one of which nobody knows whether
-// it was prepared is rolled back by him.
+// prepare leaves the transaction to the resolver, which alone may commit it. The resolver rolls back a transaction of which
+// no writer knows whether it was prepared.
 func (d *draft) prepare(commit bool, later time.Duration) {
 	gid := fmt.Sprintf("chaos-%d", d.p.next.Add(1))
 	d.txn.Fate = rolledBack
@@ -85,7 +85,7 @@ func (h *harness) conclude(ctx context.Context, x limbo) {
 	x.txn.Ended = time.Now()
 }
 
-// sweep rolls back what is prepared and nobody knows of.
+// sweep rolls back prepared transactions that no writer knows of.
 func (h *harness) sweep(ctx context.Context) error {
 	gids, _, err := ask(ctx, h, pgx.RowTo[string], `select gid from pg_prepared_xacts`)
 	if err != nil {

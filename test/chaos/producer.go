@@ -152,7 +152,7 @@ func (d *draft) end(commit bool) {
 	d.close()
 }
 
-// hushed waits while nobody but a scene is to commit.
+// hushed waits while only a scene may commit.
 func (d *draft) hushed() {
 	for range 1000 {
 		if !d.p.hush.Load() || d.txn.Async {

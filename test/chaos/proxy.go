@@ -40,7 +40,7 @@ type way struct {
 // A pipe is a connection through the proxy.
 type pipe struct {
 	near, far net.Conn
-	deaf      bool // bytes are thrown away, in both directions, and nobody is told
+	deaf      bool // bytes are dropped in both directions, without an error to either side
 	stuck     bool // bytes wait
 	closed    bool
 }

@@ -12,7 +12,7 @@ import (
 
 // Scenes are faults that meet a certain hazard every time, where chance seldom would.
 
-// scratch is a key that nobody else writes to meanwhile.
+// scratch returns a key that no producer writes to.
 func (h *harness) scratch(random *rand.Rand) string { return fmt.Sprintf("x%d", random.IntN(500)) }
 
 // scene gives a writer of its own to do.
@@ -41,8 +41,8 @@ func lateCommit(h *harness, random *rand.Rand) (string, func(context.Context) er
 	})
 }
 
-// preparedLate prepares a transaction after the cursor has noted who keeps its number open: from then on it is
-// somebody else. Until it is committed it may have to live through a crash of the server.
+// preparedLate prepares a transaction after the cursor has noted which one keeps its number open: from then on it has another
+// identity. Until it is committed it may have to live through a crash of the server.
 func preparedLate(h *harness, random *rand.Rand) (string, func(context.Context) error) {
 	key, later := h.scratch(random), between(random, 3*time.Second, 6*time.Second)
 	return "key " + key, h.scene(random, func(ctx context.Context, p *producer) error {
@@ -88,8 +88,8 @@ func preparedCrash(h *harness, random *rand.Rand) (string, func(context.Context)
 	})
 }
 
-// asyncCrash kills the server when commits that did not wait for the disk have just been delivered. Nobody else
-// commits meanwhile: that would bring them to the disk.
+// asyncCrash kills the server when commits that did not wait for the disk have just been delivered. No other writer commits
+// meanwhile, since that would flush them too.
 func asyncCrash(h *harness, random *rand.Rand) (string, func(context.Context) error) {
 	return "server", h.scene(random, func(ctx context.Context, p *producer) error {
 		h.hush.Store(true)

@@ -32,7 +32,7 @@ const (
 	flaky   = "flaky"   // a webhook in order, whose receiver is
 	plain   = "plain"   // a webhook without order, which is switched off and on
 	inside  = "inside"  // effects in the application's own table
-	nobody  = "nobody"  // a webhook where nobody listens
+	nobody  = "nobody"  // a webhook where nothing listens
 )
 
 const worker = "default"
@@ -154,7 +154,7 @@ func (h *harness) installRoute(ctx context.Context, conn *pgx.Conn, t *target) e
 	case t.Inside:
 		row["target_kind"], row["target_ref"], row["options"] = "sql", "app.take", map[string]any{}
 	case t.Dead:
-		row["target_ref"] = "http://127.0.0.1:1/" // where nobody listens
+		row["target_ref"] = "http://127.0.0.1:1/" // where nothing listens
 	default:
 		row["target_ref"] = "http://" + h.links[t.Route].addr() + "/"
 	}
