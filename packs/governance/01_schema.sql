@@ -1,12 +1,12 @@
--- The pack governance (source document S2). What an operator may have changed since an earlier install stays. The
--- tables belong to tidemark_owner; the workers' functions run with the rights of the role that runs the workers, a
+-- The pack governance (source document S2). A new install keeps the settings that an operator may have changed. The
+-- tables belong to tidemark_owner. The workers' functions run with the rights of the role that runs the workers, a
 -- member of tidemark_executor.
 
 set local search_path = pg_catalog, pg_temp;
 
 do $$
 begin
-    -- From PostgreSQL 16 on ADMIN alone makes a member, who cannot become the owner.
+    -- From PostgreSQL 16 on, ADMIN alone makes a member that cannot become the owner.
     if not has_database_privilege(current_database(), 'create')
         or not pg_has_role('tidemark_owner',
                            case when current_setting('server_version_num')::int >= 160000 then 'set'
@@ -18,7 +18,7 @@ begin
                           'grant tidemark_owner to %2$I;',
                           current_database(), current_user);
     end if;
-    -- Back to it at the end.
+    -- 13_rights.sql returns to this role.
     perform set_config('governance.installer', current_setting('role'), true);
 end
 $$;

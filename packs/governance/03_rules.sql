@@ -1,4 +1,4 @@
--- Rules: by which candidates are judged.
+-- Rules by which candidates are judged.
 
 create or replace function governance.input_rule(candidate governance.candidate)
 returns text
@@ -8,7 +8,7 @@ as $$
                      then 'incomplete' else 'accepted' end
 $$;
 comment on function governance.input_rule(governance.candidate) is
-    'Input quality, where the ruleset names no rule of your own: incomplete (a part of the name is blank) or accepted.';
+    'Input quality, unless the ruleset names another rule: incomplete (a part of the name is blank) or accepted.';
 
 create or replace function governance.verdict_rule(candidate governance.candidate, input_quality_state text)
 returns text
@@ -17,9 +17,9 @@ as $$
     select case input_quality_state when 'accepted' then 'propose' else 'hold' end
 $$;
 comment on function governance.verdict_rule(governance.candidate, text) is
-    'Verdict, where the ruleset names no rule of your own: propose (the input was accepted) or hold.';
+    'Verdict, unless the ruleset names another rule: propose (the input was accepted) or hold.';
 
--- What the workers' functions share
+-- Functions that the workers' functions share
 
 create or replace function governance.current_ruleset()
 returns governance.ruleset
@@ -28,7 +28,7 @@ set search_path = pg_catalog, pg_temp
 as $$
     select r from governance.ruleset r where r.is_current
 $$;
-comment on function governance.current_ruleset() is 'The ruleset by which the workers go.';
+comment on function governance.current_ruleset() is 'The ruleset that the workers use.';
 
 create or replace function governance.rule_name(rule text)
 returns text
@@ -45,7 +45,7 @@ begin
 end
 $$;
 comment on function governance.rule_name(text) is
-    'The name of a rule, quoted for a statement. Raises 42883 where it is not schema.function.';
+    'The name of a rule, quoted for a statement. Raises 42883 where the name is not schema.function.';
 
 create or replace function governance.ruleset_set(
     ruleset_version text, changes jsonb default '{}', reason text default null)
@@ -90,6 +90,6 @@ begin
 end
 $$;
 comment on function governance.ruleset_set(text, jsonb, text) is
-    'Adds a ruleset or changes the named columns of one. {"is_current": true} makes the workers go by it; the next '
-    'full audit adds the candidates for it. Returns the row. Raises TM005 for an unknown column, and for a rule that '
-    'is not there.';
+    'Adds a ruleset, or changes the named columns of one. {"is_current": true} makes the workers use it; the next full '
+    'audit adds the candidates for it. Returns the row. Raises TM005 for an unknown column, and for a rule that does '
+    'not exist.';

@@ -1,4 +1,4 @@
--- What the workers' functions share.
+-- Functions that the workers' functions share.
 
 create or replace function governance.worker_names()
 returns text[]
@@ -33,8 +33,8 @@ begin
 end
 $$;
 comment on function governance.mapping(regtype) is
-    'Which columns of a watched table name the candidate; row_type: array of its rows. Raises 42P01 where it is not '
-    'watched.';
+    'The columns of a watched table that name the candidate; row_type: array of its rows. Raises 42P01 where the table '
+    'is not watched.';
 
 create or replace function governance.as_text(name text)
 returns text
@@ -45,8 +45,8 @@ as $$
     where name is not null
 $$;
 comment on function governance.as_text(text) is
-    'A column of the row r as text, for a statement: by its output function, never by a cast, which the owner of its '
-    'type may have made.';
+    'SQL for a column of the row r as text: it uses the column''s output function, never a cast, which the owner of '
+    'the type may have made.';
 
 create or replace function governance.names(mapping governance.watched, id_column text)
 returns text
@@ -60,8 +60,8 @@ as $$
                   governance.as_text(id_column))
 $$;
 comment on function governance.names(governance.watched, text) is
-    'Columns k (the candidate''s key; null: the row cannot be one), address, collection, entity and item of a watched '
-    'row r, for a statement.';
+    'SQL for the columns k (the candidate''s key; null: the row cannot be a candidate), address, collection, entity '
+    'and item of a watched row r.';
 
 create or replace function governance.tally_add(
     worker text, ruleset_version text, stage text, states text[], items bigint[])
@@ -87,7 +87,7 @@ as $$
                    where t.domain = 'governance' and t.type = tells.type and t.enabled)
 $$;
 comment on function governance.tells(text) is
-    'True: events of this type are emitted. Those that come once a candidate are off as installed.';
+    'True: events of this type are emitted. An install turns off the types that come once per candidate.';
 
 create or replace function governance.tell(type text, payloads jsonb)
 returns void
@@ -102,8 +102,8 @@ as $$
         where governance.tells(tell.type)), false, true)
 $$;
 comment on function governance.tell(text, jsonb) is
-    'Emits events of the domain governance, with these payloads, where the type is on. Workers may not emit anything '
-    'else.';
+    'Emits events of the domain governance, with these payloads, where the type is on. It is the workers'' only way to '
+    'emit.';
 
 create or replace function governance.checkpoint(worker text, counts jsonb)
 returns jsonb
@@ -118,5 +118,5 @@ begin
 end
 $$;
 comment on function governance.checkpoint(text, jsonb) is
-    'What a worker''s function returns of a page: it stands in last_run_summary.checkpoint until the next page that '
-    'has rows. Source: S2 39.6.';
+    'The result of a worker''s function for a page: last_run_summary.checkpoint keeps it until the next page that has '
+    'rows. Source: S2 39.6.';

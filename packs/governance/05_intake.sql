@@ -1,6 +1,5 @@
--- Workers. A page is to cost as many looks into an index as it has rows, and not more when there are more candidates.
--- So they are looked up one by one, "lateral … limit 1": with the planner's estimates for a table that was not analyzed
--- yet a page took a minute.
+-- Workers. A page must cost one index lookup per row, however many candidates exist. So candidates are looked up one by
+-- one, "lateral … limit 1": with the planner's estimates for a table that was not analyzed yet, a page took a minute.
 
 create or replace function governance.backfill(rows anyarray)
 returns jsonb
@@ -13,8 +12,8 @@ declare
     id_column constant text := (select s.id_column from tidemark.source s where s.source = mapping.source);
     added bigint;
 begin
-    -- In the order of the key: the pages of the index are written one after another. What is there already costs a look
-    -- at the index and no write. A row without a key breaks a rule of the table, and fails for that.
+    -- Insert in the order of the key, so that the index pages are written one after another. An existing candidate
+    -- costs an index lookup and no write. A row without a key violates a constraint of the table, and fails.
     execute format('
 with page as (
     select distinct on (p.k) p.* from (select %s, row_number() over () as n from unnest($1) r) p order by p.k, p.n),
@@ -52,9 +51,9 @@ declare
     marked bigint;
     keys jsonb;
 begin
-    -- A candidate that is not there yet needs no mark: it will be judged when it is, by what is true then. Nor does the
-    -- row that made it. A mark that waits already is no reason to leave one out: it may be under way with what was true
-    -- before.
+    -- A candidate that does not exist yet needs no mark: its first judgement will use the data of that time. The row
+    -- that made it needs none either. A waiting mark does not replace a new one: the scan may be using it with older
+    -- data.
     execute format('
 with page as (
     select distinct on (p.k) p.* from (select %s, row_number() over () as n from unnest($1) r) p
@@ -81,15 +80,15 @@ from hit h', governance.names(mapping, id_column))
     end if;
     return governance.checkpoint('gov_handoff_intake', jsonb_build_object(
         'rows_seen', cardinality(rows), 'dirty_marked', marked, 'unknown', unknown, 'ruleset_version', version,
-        -- For the storm guard: of the groups that there are, these have been touched.
+        -- For the storm guard: the number of groups touched, and of all groups.
         'touched', marked, 'groups', (
             select coalesce(sum(t.items), 0) from governance.tally t
             where t.ruleset_version = version and t.stage = 'candidate')));
 end
 $$;
 comment on function governance.intake(anyarray) is
-    'Handler of gov_handoff_intake: marks the candidates that the rows of a watched table are about. unknown: they '
-    'have none yet.';
+    'Handler of gov_handoff_intake: marks the candidates that the rows of a watched table name. unknown: rows without '
+    'a candidate yet.';
 
 create or replace function governance.gate(rows governance.candidate[])
 returns jsonb
@@ -120,4 +119,4 @@ select array_agg(g.input_quality_state) from gated g', governance.rule_name(rule
 end
 $$;
 comment on function governance.gate(governance.candidate[]) is
-    'Handler of gov_input_gate: writes down the input quality of new candidates.';
+    'Handler of gov_input_gate: stores the input quality of new candidates.';

@@ -1,10 +1,10 @@
--- gov_candidate_scan: what it does with new candidates, with dirty ones and with old verdicts.
+-- gov_candidate_scan: new candidates, dirty candidates and old verdicts.
 
 create or replace function governance.judge(ids bigint[], alone boolean, out judged bigint, out changed bigint)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '30s'
--- Of its updates, that is.
+-- The two settings are for the updates.
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
@@ -14,10 +14,10 @@ declare
     items bigint[];
     news jsonb;
 begin
-    -- gov_candidate_scan has a cursor for new candidates, one for marks and one for old verdicts. Two of them that
-    -- judge the same candidate at once could leave the verdict of the one that looked first. New candidates are in one
-    -- shard each and may be judged side by side; the rest waits for them, and they for it. Later statements see what
-    -- was committed meanwhile. Not an advisory lock, which any login could hold.
+    -- gov_candidate_scan has a cursor for new candidates, one for marks and one for old verdicts. If two of them judged
+    -- the same candidate at once, the verdict of the one that read first could remain. Each new candidate is in one
+    -- shard only, so pages of new candidates may run side by side. A page of marks or old verdicts runs alone. Later
+    -- statements see all that was committed meanwhile. An advisory lock would not do: any login could hold it.
     if alone then
         lock table governance.turn in share row exclusive mode;
     else
@@ -25,7 +25,7 @@ begin
     end if;
     rules := governance.current_ruleset();
 
-    -- The input is looked at again: it may have changed with the candidate, or while gov_input_gate was at it.
+    -- Judge the input again: it may have changed with the candidate, or while gov_input_gate was reading it.
     execute format('
 with seen as materialized (
     select i.id, %s(c.c) as state, g.input_quality_state as old
@@ -48,7 +48,7 @@ select array_agg(d.state), array_agg(d.n) from (
     into states, items using ids, rules.ruleset_version;
     perform governance.tally_add('gov_candidate_scan', rules.ruleset_version, 'input', states, items);
 
-    -- A verdict that stands is written again only when half of its time is over.
+    -- Rewrite an unchanged verdict only after half of its time is over.
     execute format('
 with seen as materialized (
     select i.id, (c.c).candidate_key as k, %s(c.c, g.input_quality_state) as verdict,
@@ -83,9 +83,8 @@ from seen s left join lateral (
 end
 $$;
 comment on function governance.judge(bigint[], boolean) is
-    'Makes the input quality and the verdict of candidates of the current ruleset anew. alone: they may not be new. '
-    'judged: those that are of the current ruleset; changed: those with another verdict than before, or with their '
-    'first.';
+    'Makes the input quality and the verdict of candidates of the current ruleset again. alone: they may be old '
+    'candidates. judged: how many are of the current ruleset; changed: how many have a new or different verdict.';
 
 create or replace function governance.scanned(rows_seen bigint, judged bigint, changed bigint, cleared bigint)
 returns jsonb
@@ -97,7 +96,7 @@ as $$
         'ruleset_version', (governance.current_ruleset()).ruleset_version))
 $$;
 comment on function governance.scanned(bigint, bigint, bigint, bigint) is
-    'What gov_candidate_scan returns of a page, whatever brought its rows.';
+    'The result of gov_candidate_scan for a page of any kind.';
 
 create or replace function governance.scan(rows governance.gated[])
 returns jsonb
@@ -111,7 +110,7 @@ begin
 end
 $$;
 comment on function governance.scan(governance.gated[]) is
-    'Handler of gov_candidate_scan: candidates that came through the gate get their first verdict.';
+    'Handler of gov_candidate_scan: candidates that passed the gate get their first verdict.';
 
 create or replace function governance.scan(rows governance.mark[])
 returns jsonb
@@ -122,7 +121,7 @@ declare
     done constant record := governance.judge(array(select distinct r.candidate_id from unnest(rows) r), true);
     cleared bigint;
 begin
-    -- Only these: a mark that came meanwhile tells of something that may not have been seen.
+    -- Delete only these: a mark that came meanwhile may report a change that this page has not seen.
     with gone as (
         delete from governance.mark m where m.id = any (array(select r.id from unnest(rows) r))
         returning m.candidate_id),
@@ -136,7 +135,8 @@ begin
 end
 $$;
 comment on function governance.scan(governance.mark[]) is
-    'Handler of gov_candidate_scan: candidates that are dirty are judged anew, and are clean in the same transaction.';
+    'Handler of gov_candidate_scan: dirty candidates are judged again, and their marks deleted in the same '
+    'transaction.';
 
 create or replace function governance.scan(rows governance.verdict[])
 returns jsonb
@@ -150,4 +150,4 @@ begin
 end
 $$;
 comment on function governance.scan(governance.verdict[]) is
-    'Handler of gov_candidate_scan: verdicts whose time is over are made anew.';
+    'Handler of gov_candidate_scan: expired verdicts are made again.';

@@ -22,9 +22,9 @@ declare
     id constant text := format('r.%I', s.id_column) || case when s.id_collate_c then ' collate "C"' else '' end;
 begin
     perform tidemark.source_guard((tidemark.source_shape(s)).relation);
-    -- An hour is time enough for a new candidate to come through the gate and the scan by itself. Rows that cannot be
-    -- candidates (a part of the name is missing, or the key is too long for an index) are dead letters of
-    -- gov_backfill_sweep, and must not stop the audit.
+    -- A new candidate has an hour to pass the gate and the scan by itself. Rows that cannot be candidates (a part of
+    -- the name is missing, or the key is too long for an index) are dead letters of gov_backfill_sweep, and must not
+    -- stop the audit.
     execute format('
 with page as materialized (
     select %1$s, row_number() over (order by %2$s) as n from (select * from %3$s) r
@@ -76,8 +76,7 @@ from inventory i',
 end
 $$;
 comment on function governance.audit_page(governance.audit_step, integer) is
-    'A page of the inventory: adds candidates that are missing, and marks those whose verdict is past its time or '
-    'that have none.';
+    'A page of the inventory: adds missing candidates, and marks those whose verdict is expired or missing.';
 
 create or replace function governance.audit(rows governance.audit_step[])
 returns jsonb
@@ -99,7 +98,7 @@ begin
             ruleset_version = coalesce(s.ruleset_version, (governance.current_ruleset()).ruleset_version)
         where s.snapshot_ref = step.snapshot_ref returning s.* into of_;
 
-        -- Also where the one that the step names is watched no longer.
+        -- The table that the step names may be watched no longer.
         next_source := (select min(w.source) from governance.watched w
                         where w.kind = 'birth' and w.source >= coalesce(step.source, ''));
         if next_source is distinct from step.source then
@@ -129,7 +128,7 @@ begin
         counts := counts || jsonb_build_object('snapshot_ref', of_.snapshot_ref,
                                                'ruleset_version', of_.ruleset_version);
         if next_source is not null then
-            -- Not by the clock: the step is due already, and this worker alone reads and writes steps.
+            -- Keep due_at instead of the clock: the step is due already, and only this worker reads and writes steps.
             insert into governance.audit_step (snapshot_ref, source, after_id, due_at)
             values (step.snapshot_ref, next_source, step.after_id, step.due_at);
             continue;
@@ -146,8 +145,8 @@ begin
 end
 $$;
 comment on function governance.audit(governance.audit_step[]) is
-    'Handler of gov_periodic_full_audit: takes the step that is due and leaves the one after it; behind the last page '
-    'that of the next audit.';
+    'Handler of gov_periodic_full_audit: takes the step that is due and leaves the next one; after the last page the '
+    'first step of the next audit.';
 
 create or replace function governance.audit_plan(due_at timestamptz, every interval, page_rows integer)
 returns governance.snapshot
@@ -181,7 +180,7 @@ begin
     update governance.snapshot s
     set every = coalesce(audit_start.every, s.every), page_rows = coalesce(audit_start.page_rows, s.page_rows)
     where s.snapshot_ref = open.snapshot_ref returning s.* into open;
-    -- A step that was given up is read again; its dead letter finds nothing to do then.
+    -- Make a step that was dead-lettered due again; a replay of its dead letter then finds no step.
     update governance.audit_step a set due_at = clock_timestamp()
     where a.snapshot_ref = open.snapshot_ref and (open.started_at is null or exists (
         select from tidemark.dead_letter l
@@ -190,6 +189,6 @@ begin
 end
 $$;
 comment on function governance.audit_start(interval, integer) is
-    'Makes the next full audit due now; one that is under way goes on, also where its step was given up. every: time '
-    'between the starts of two audits (default: as before, at first 7 days). page_rows: rows of the inventory per '
-    'step (default: as before, at first 5000). Returns the audit.';
+    'Makes the next full audit due now. An audit that is under way goes on, even if its step was dead-lettered. every: '
+    'time between the starts of two audits (default: unchanged, at first 7 days). page_rows: rows of the inventory per '
+    'step (default: unchanged, at first 5000). Returns the audit.';

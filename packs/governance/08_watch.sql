@@ -1,4 +1,4 @@
--- How a table of yours becomes a source.
+-- Makes a table of the application a source.
 
 create or replace function governance.watch(
     relation regclass,
@@ -36,7 +36,7 @@ begin
                     case when c.oid = 'tidemark.outbox'::regclass then 'tidemark_outbox'
                          else c.relname end) into name, source_
     from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = watch.relation;
-    -- An address is optional: where none is named, the column of that name is used if there is one.
+    -- The address is optional: by default it is the column canonical_address, if the table has one.
     if not named ? 'address' and exists (
         select from pg_attribute a where a.attrelid = watch.relation and a.attname = 'canonical_address'
                                      and not a.attisdropped) then
@@ -52,7 +52,7 @@ begin
             hint = 'Name them: columns => ''{"collection": "…", "entity": "…", "address": "…"}''.';
     end if;
 
-    -- Events of our own are no changes of a candidate.
+    -- The pack's own events do not change a candidate.
     definition := jsonb_build_object('table', name, 'id_column', 'id', 'safety', 'sequence',
         'key_columns', jsonb_build_array(named ->> 'collection', named ->> 'entity'),
         'group_key', jsonb_build_array(named ->> 'collection', named ->> 'entity'))
@@ -78,9 +78,9 @@ begin
 end
 $$;
 comment on function governance.watch(regclass, text, jsonb, jsonb, text) is
-    'Makes the workers read a table, which is never written: grant select on it to the role that runs them. kind: '
-    'birth (its rows make candidates) or change (its rows say that one changed). columns: which name the candidate, '
-    '{"collection": "collection_name", "entity": "entity_code", "address": "canonical_address"} where it does not say '
-    'otherwise; address may be null. source: name ("source", default: that of the table) and columns of '
-    'tidemark.source; default id_column id, safety sequence. Returns the source. Raises TM005 naming what does not '
-    'fit, and what tidemark.source_set raises.';
+    'Makes the workers read a table, which they never write: grant select on it to the role that runs them. kind: '
+    'birth (its rows make candidates) or change (its rows say that a candidate changed). columns: the columns that '
+    'name the candidate, by default {"collection": "collection_name", "entity": "entity_code", "address": '
+    '"canonical_address"}; address may be null. source: name ("source", default: that of the table) and columns of '
+    'tidemark.source; default id_column id, safety sequence. Returns the source. Raises TM005 with the name of the '
+    'missing column, and the errors of tidemark.source_set.';

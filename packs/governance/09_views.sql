@@ -1,4 +1,4 @@
--- What people look at. None of it costs more when there are more candidates.
+-- Views for operators. Their cost does not grow with the number of candidates.
 
 create or replace function governance.rows_estimated(schema_name text, table_name text)
 returns numeric
@@ -11,14 +11,14 @@ as $$
       and c.oid = any (tidemark.relation_tree(to_regclass(format('%I.%I', schema_name, table_name))))
 $$;
 comment on function governance.rows_estimated(text, text) is
-    'How many rows a table had when ANALYZE ran last, with its partitions; null: it never did.';
+    'How many rows a table had at the last ANALYZE, with its partitions; null: it was never analyzed.';
 
 create or replace function governance.stale_count()
 returns bigint
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    -- One range of the index, from where the scan has come to: what lies before it was judged, or is of an old ruleset.
+    -- One range of the index, from the scan's position: the rows before it were judged, or belong to an old ruleset.
     select count(*) from (
         select from governance.verdict v
         where v.stale_after < clock_timestamp() and v.stale_after > (
@@ -27,7 +27,7 @@ as $$
         limit 10000) v
 $$;
 comment on function governance.stale_count() is
-    'How many verdicts are past their time and wait for gov_candidate_scan; 10000: or more.';
+    'How many expired verdicts wait for gov_candidate_scan; 10000: or more.';
 
 create or replace view governance.summary as
 select r.ruleset_version, r.is_current,
@@ -52,7 +52,7 @@ left join lateral (
     order by s.snapshot_ref desc limit 1) a on true;
 comment on view governance.summary is
     'Candidates per ruleset, by input quality and verdict; pending: not through the gate; dirty: marks that wait; the '
-    'latest full audit. From counts: it reads no candidate.';
+    'latest full audit. Uses stored counts, and reads no candidate.';
 
 create or replace view governance.progress as
 select c.worker, c.source, c.shard, c.phase, c.watermark_ts, c.watermark_id,
@@ -78,7 +78,7 @@ left join tidemark.cursor_lag l on l.worker = c.worker and l.source = c.source a
 left join tidemark.heartbeat_health h on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
 cross join lateral (select c.last_run_summary -> 'checkpoint') k (of_)
 cross join lateral (
-    -- As large as ANALYZE found them last. An audit goes through the inventory; any other worker through its source.
+    -- Sizes are those of the last ANALYZE. An audit reads the inventory; any other worker reads its source.
     select ceil(c.events_seen::numeric / w.page_size)::bigint as done,
            ceil(governance.rows_estimated(s.schema_name, s.table_name) / w.shards / w.page_size)::bigint as total,
            c.phase <> 'seeding' as through
@@ -89,17 +89,17 @@ cross join lateral (
             from governance.watched g join tidemark.source i on i.source = g.source where g.kind = 'birth'),
            a.ended_at is not null
     from (select 1) one (row) left join lateral (
-        -- The one under way, or the latest that is through.
+        -- The audit under way, or the latest that ended.
         select x.* from governance.snapshot x where x.started_at is not null
         order by x.snapshot_ref desc limit 1) a on true
     where c.source = 'governance_audit_step') b
 where c.worker = any (governance.worker_names());
 comment on view governance.progress is
-    'How far each worker has come in each source. rows_seen (of the audit: rows of the inventory), dlq and '
+    'How far each worker has come in each source. rows_seen (for the audit: rows of the inventory), dlq and '
     'batch_count (pages that had rows): since the beginning. dirty_marked, snapshot_ref, ruleset_version, started_at, '
     'ended_at: of the latest page that had rows. batches_done, batches_total: full pages of a first sweep, or of the '
-    'audit under way, by the size that ANALYZE found last (null: it never ran); after it they are equal. lag_seconds '
-    'as in tidemark.cursor_lag. Source: S2 39.6, 39.7.';
+    'audit under way, by the size at the last ANALYZE (null: never analyzed); after it they are equal. lag_seconds as '
+    'in tidemark.cursor_lag. Source: S2 39.6, 39.7.';
 
 create or replace view governance.metrics as
 with p as materialized (select * from governance.progress)
@@ -114,9 +114,9 @@ select (select s.dirty from governance.summary s where s.is_current) as dirty_de
        sum(coalesce(p.batches_total, p.batches_done))::bigint as batches_total
 from p;
 comment on view governance.metrics is
-    'What S2 39.7 has watched, one row: marks that wait (dirty_depth), verdicts past their time that wait '
-    '(stale_count; 10000: or more), open dead letters (dlq_depth; 10000: or more), of the five workers'' cursors the '
-    'longest lag and the oldest beat, and their batches done and total.';
+    'The metrics of S2 39.7 in one row: marks that wait (dirty_depth), expired verdicts that wait (stale_count; 10000: '
+    'or more), open dead letters (dlq_depth; 10000: or more), the longest lag and the oldest beat of the five '
+    'workers'' cursors, and their batches done and total.';
 
 create or replace function governance.find(candidate_key text, ruleset_version text default null)
 returns table (
@@ -136,5 +136,5 @@ as $$
       and c.ruleset_version = coalesce(find.ruleset_version, (governance.current_ruleset()).ruleset_version)
 $$;
 comment on function governance.find(text, text) is
-    'The state of one candidate, by its key; ruleset_version: null (default): the current one. dirty: it is to be '
-    'judged, for the first time or anew.';
+    'The state of one candidate, by its key; ruleset_version: null (default): the current one. dirty: the candidate '
+    'waits for its first or next judgement.';

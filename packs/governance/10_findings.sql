@@ -5,7 +5,7 @@ returns text
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-    -- One fact is one event: where S2 has a name of its own for a worker's finding, it goes by that.
+    -- One fact is one event: if S2 has a name of its own for a worker's finding, the event has that name.
     select case
         when w.worker = 'gov_handoff_intake' and kind = 'cursor_lag' then 'handoff_lag'
         when w.worker = 'gov_handoff_intake' and kind = 'cursor_dlq' then 'handoff_dlq'
@@ -19,8 +19,8 @@ as $$
     where w.worker = any (governance.worker_names())
 $$;
 comment on function governance.finding_type(text, text) is
-    'The event type of a finding; null: it is none of the five workers'', or none that S2 names. subject: worker, or '
-    'worker/source/shard.';
+    'The event type of a finding; null: the finding is not of the five workers, or S2 does not name it. subject: '
+    'worker, or worker/source/shard.';
 
 create or replace function governance.finding_told()
 returns trigger
@@ -34,11 +34,11 @@ begin
         return null;
     end if;
     begin
-        -- Not the detail, which may quote a row: the domain is metadata only.
+        -- Leave out the detail, which may quote a row: the domain is metadata only.
         perform governance.tell(type_, jsonb_build_array(jsonb_build_object(
             'subject', new.subject, 'severity', new.severity, 'finding_id', new.id, 'count', new.count)));
     exception when others then
-        -- A schema that an operator gave the type must not take back the finding.
+        -- An operator's schema for the type must not roll back the finding.
         raise warning 'event governance/% was not emitted: %', type_, sqlerrm using errcode = sqlstate;
     end;
     return null;
@@ -55,4 +55,4 @@ create or replace trigger governance_finding_rose
 after update of severity on tidemark.finding
 for each row when (new.closed_at is null and new.severity > old.severity) execute function governance.finding_told();
 comment on trigger governance_finding_rose on tidemark.finding is
-    'Emits a finding of the pack governance again where it has become worse.';
+    'Emits a finding of the pack governance again when it becomes worse.';

@@ -1,5 +1,5 @@
--- The tables of the source documents by their old names, as views with the old columns. They only read, and with the
--- rights of the role that asks.
+-- The tables of the source documents by their old names, as views with the old columns. They are read-only, and run
+-- with the rights of the role that asks.
 
 comment on schema source_names is
     'Views with the names and columns that the source documents S0, S1, S2 and S4 use. Read only. Pack governance.';
@@ -49,8 +49,8 @@ select c.worker as worker_name, array_to_string(w.domains, ',') as event_domain,
 from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker
 where c.source = 'outbox';
 comment on view source_names.iu_route_worker_cursor is
-    'S0: tidemark.worker_cursor of the log. Its mark is a number, last_seq, and not (last_created_at, last_event_id), '
-    'behind which an event that is committed late is lost.';
+    'S0: tidemark.worker_cursor of the log. Its mark is a number, last_seq. A mark of (last_created_at, last_event_id) '
+    'would lose an event that is committed late.';
 
 create or replace view source_names.event_outbox with (security_invoker = true) as
 select o.event_id as id, o.domain as event_domain, o.type as event_type, o.stream as event_stream,
@@ -58,7 +58,7 @@ select o.event_id as id, o.domain as event_domain, o.type as event_type, o.strea
        o.subject_ref as event_subject_ref, o.actor as actor_ref, o.payload as safe_payload, o.idempotency_key,
        o.occurred_at, o.created_at, o.seq
 from tidemark.outbox o;
-comment on view source_names.event_outbox is 'S0, S1: tidemark.outbox. Who inserts calls tidemark.emit.';
+comment on view source_names.event_outbox is 'S0, S1: tidemark.outbox. Call tidemark.emit instead of an insert.';
 
 create or replace view source_names.event_type_registry with (security_invoker = true) as
 select t.domain as event_domain, t.type as event_type, t.version, t.description, t.schema as payload_schema, t.enabled
@@ -77,8 +77,8 @@ select r.domain, nullif(r.type, '*'), 'tidemark.outbox', p.seq::text, null, null
        null
 from tidemark.pending p join tidemark.outbound_route r on r.id = p.route_id;
 comment on view source_names.event_pending is
-    'S2 39.2: tidemark.pending_row (rows of tables) and tidemark.pending (deliveries). What was processed is gone; '
-    'who caused a change is not known.';
+    'S2 39.2: tidemark.pending_row (rows of tables) and tidemark.pending (deliveries). Processed items are gone; the '
+    'author of a change is unknown.';
 
 create or replace view source_names.iu_sql_event_route with (security_invoker = true) as
 select r.route_code, r.source_object_kind, r.source_schema, r.source_table, r.sql_event,

@@ -1,5 +1,4 @@
--- A way in from an event_outbox as S0 and S1 have it: a worker reads the old table, and emits what it finds. The table
--- is never written.
+-- Imports from an event_outbox of S0 and S1: a worker reads the old table, never writes it, and emits its rows.
 
 create table if not exists governance.old_outbox (
     source text primary key references tidemark.source,
@@ -7,12 +6,12 @@ create table if not exists governance.old_outbox (
     domains jsonb not null default '{}' constraint domains_is_an_object check (jsonb_typeof(domains) = 'object')
 );
 comment on table governance.old_outbox is
-    'Old event_outbox tables that are brought in, and which of their columns is what. Written by governance.bring_in.';
+    'Old event_outbox tables to import, with the meaning of their columns. Written by governance.bring_in.';
 comment on column governance.old_outbox.source is 'tidemark.source.source.';
 comment on column governance.old_outbox.columns is
-    'Field of tidemark.emit → expression over the row r, made of the names of columns.';
+    'Field of tidemark.emit → expression over the row r, made only of names of columns.';
 comment on column governance.old_outbox.domains is
-    'Domain there → domain here; null: its events are passed over. Others keep their name.';
+    'Old domain → new domain; null: its events are skipped. Other domains keep their name.';
 
 create or replace function governance.old_events(rows anyarray)
 returns jsonb
@@ -47,8 +46,8 @@ where not coalesce($2 -> d.domain = ''null'', false)',
          from jsonb_each_text(old.columns) c where c.key <> 'payload'),
         coalesce(old.columns ->> 'payload', '''{}''::jsonb'), old.columns ->> 'domain')
     into events using rows, old.domains;
-    -- As the role that runs the worker: what it may not emit it does not. A row that was brought in before is not
-    -- again.
+    -- The emit runs as the role that runs the worker, which needs the right to emit. It skips a row that was imported
+    -- before.
     select count(e.event_id) into emitted from tidemark.emit_many_strict(events) e;
     return jsonb_build_object('rows_seen', cardinality(rows), 'emitted', emitted,
                               'there_already', jsonb_array_length(events) - emitted,
@@ -57,9 +56,9 @@ end
 $$;
 comment on function governance.old_events(anyarray) is
     'Handler of the worker that governance.bring_in makes: emits the rows of an old event_outbox, with the rights of '
-    'the role that runs the worker: in the order of written_at, then of id, but a row that failed comes when it is '
-    'tried again, behind later ones of its subject. Each once: one that is read again after emit_key.retention is '
-    'emitted again.';
+    'the role that runs the worker. The order is that of written_at, then of id; a failed row comes when it is '
+    'retried, after later ones of its subject. Each row is emitted once, but a row that is read again after '
+    'emit_key.retention is emitted again.';
 
 create or replace function governance.bring_in(
     relation regclass,
@@ -124,7 +123,7 @@ begin
         end if;
         continue when not c.there or c.field = 'written_at';
         made := made || case c.field
-            -- The row's identity: a row that is read again is not emitted again.
+            -- The identity of the row, so that a row that is read again is not emitted again.
             when 'id'
                  then jsonb_build_object('idempotency_key', format('%L || %s', 'event_outbox/' || name || '/',
                                                                    governance.as_text(c.column_name)))
@@ -158,8 +157,8 @@ end
 $$;
 comment on function governance.bring_in(regclass, jsonb, jsonb, jsonb, text) is
     'Makes a worker, named as the table with _in, that emits the rows of an old event_outbox, which is never written. '
-    'columns: where they are not called as in S0 and S1, {"domain": "event_domain", "payload": "safe_payload", '
-    '"written_at": "created_at", …}. domains: {"system": "old_system"} renames a domain, null passes its events over. '
-    'source: name ("source") and columns of tidemark.source; default safety clock. The role that runs the worker '
-    'needs select on the table, tidemark_emitter, and grants for restricted domains; types are registered first. '
-    'Returns the source. Raises TM005 naming what does not fit, and what tidemark.source_set raises.';
+    'columns: the names that differ from those of S0 and S1, {"domain": "event_domain", "payload": "safe_payload", '
+    '"written_at": "created_at", …}. domains: {"system": "old_system"} renames a domain, null skips its events. '
+    'source: name ("source") and columns of tidemark.source; default safety clock. The role that runs the worker needs '
+    'select on the table, tidemark_emitter, and grants for restricted domains; types are registered first. Returns the '
+    'source. Raises TM005 with the name of the missing or unfit column, and the errors of tidemark.source_set.';

@@ -1,4 +1,4 @@
--- Rights. From here on as the role that installs.
+-- Rights. The statements from here on run as the installing role.
 
 create or replace trigger ruleset_audit
 after insert or update or delete on governance.ruleset

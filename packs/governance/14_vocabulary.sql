@@ -5,7 +5,8 @@ select tidemark.domain_set('governance', '{"metadata_only": true, "restricted": 
                            'pack governance')
 where not exists (select from tidemark.domain d where d.domain = 'governance');
 
--- Events that come once a candidate, or once a page, are off at first: a million rows would be a million events.
+-- Event types that come once per candidate or once per page are off at first: a million rows would make a million
+-- events.
 select tidemark.type_set('governance', v.type,
                          jsonb_build_object('version', 1, 'description', v.description, 'schema', v.schema)
            || case when e.type is null and not v.enabled then '{"enabled": false}'::jsonb else '{}' end,

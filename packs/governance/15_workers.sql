@@ -1,5 +1,5 @@
--- The pack's own tables as sources, and the workers. A verdict and a step of the audit are read when their time has
--- come: a timestamp that lies ahead is what orders them.
+-- The pack's own tables as sources, and the workers. A verdict and a step of the audit are read when their time comes:
+-- they are ordered by a timestamp in the future.
 
 select tidemark.source_set(v.source, v.definition, 'pack governance')
 from (values
@@ -17,9 +17,9 @@ from (values
 ) v (source, definition)
 where not exists (select from tidemark.source s where s.source = v.source);
 
--- The guards of S2 39.7, which names them and leaves their figures to the operator: by day a second between two passes,
--- a pause while others wait for locks or a standby is behind; the intake gathers changes of one candidate, and is
--- slowed down by a storm of them.
+-- The guards of S2 39.7, which leaves their figures to the operator: by day a second between two passes; a pause while
+-- other sessions wait for locks or a standby is behind; the intake gathers changes of one candidate, and a storm of
+-- them slows it down.
 select tidemark.worker_set(v.worker, jsonb '{"source": "table", "handler": "sql", "off_peak": "20:00-06:00 UTC",
         "peak_pause": "1 second", "lock_wait_limit": 20, "replication_lag_limit": "30 seconds"}' || v.definition,
                            'pack governance')

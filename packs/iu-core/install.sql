@@ -1,5 +1,5 @@
--- What an operator may have changed since an earlier install stays: the switches of types and routes, and
--- everything else about the domain, the worker and the routes, inbound ones included. The vocabulary is the pack's own.
+-- A new install keeps the settings that an operator may have changed: the switches of types and routes, and everything
+-- else about the domain, the worker and the routes, inbound ones included. The vocabulary belongs to the pack.
 
 set local search_path = pg_catalog, pg_temp;
 
@@ -7,8 +7,8 @@ select tidemark.domain_set('iu', '{"metadata_only": true, "restricted": true, "d
                                  'their structure."}', 'pack iu-core')
 where not exists (select from tidemark.domain d where d.domain = 'iu');
 
--- The master gate of the domain, beside the one of all (S1: iu_core.routes_master_enabled, absent means closed). An
--- installation from before the gate, which has the types and delivers, goes on delivering.
+-- The master gate of the domain, beside the global one (S1: iu_core.routes_master_enabled, absent means closed). An
+-- installation from before the gate that has the types and delivers goes on delivering.
 do $$
 declare
     delivers boolean;
@@ -28,7 +28,7 @@ begin
 end
 $$;
 
--- Ids, never content: no payload has a field that is not named here.
+-- Ids, never content: a payload has only the fields that are named here.
 select tidemark.type_set('iu', v.type, jsonb_build_object('version', v.version, 'description', v.description,
                                                      'schema', v.schema || '{"additionalProperties": false}'),
                          'pack iu-core')
@@ -95,7 +95,7 @@ cross join lateral (values
         "type": "object", "required": ["unit_id"],
         "properties": {"unit_id": {"type": "string", "minLength": 1},
                        "version_id": {"type": "string", "minLength": 1}}}'),
-    -- Emitted with the ids at the top, or captured from unit_version: then what capture writes.
+    -- Emitted with the ids at the top, or captured from unit_version, in the payload format of capture.
     ('version_applied', 1, 'A version of a unit was applied.', jsonb_build_object(
         'type', 'object', 'anyOf', jsonb '[{"required": ["unit_id", "version_id"]},
                                            {"required": ["schema", "table", "operation", "primary_key"]}]',
@@ -110,7 +110,7 @@ cross join lateral (values
         "type": "object", "required": ["unit_id", "comment_id"],
         "properties": {"unit_id": {"type": "string", "minLength": 1},
                        "comment_id": {"type": "string", "minLength": 1}}}'),
-    -- Captured: the payload is what capture writes.
+    -- Captured: the payload has the format of capture.
     ('sql_link_changed', 1, 'A row of iu_sql_link was inserted, updated or deleted, or the table was truncated.',
      jsonb_build_object(
         'type', 'object', 'required', jsonb '["schema", "table", "operation", "primary_key"]', 'properties', captured))
@@ -120,8 +120,8 @@ select tidemark.worker_set('iu_outbound_default', '{"domains": ["iu"], "descript
                            'pack iu-core')
 where not exists (select from tidemark.worker w where w.worker = 'iu_outbound_default');
 
--- Off and in dry run, as every new route is. Notifications carry ids only, so they suit any of these events
--- until an operator names a target of his own.
+-- Off and in dry run, as every new route is. Notifications carry only ids, so they suit each of these events until an
+-- operator names another target.
 select tidemark.route_set(v.route_code, jsonb_build_object(
            'worker', 'iu_outbound_default', 'domain', 'iu', 'type', v.type, 'target_kind', 'notify',
            'target_ref', v.channel, 'description', v.description), 'pack iu-core')
@@ -145,8 +145,8 @@ from (values
 ) v (route_code, type, channel, description)
 where not exists (select from tidemark.outbound_route r where r.route_code = v.route_code);
 
--- Off and in dry run too. The tables are the application's, which may have none of them, or has them in another schema:
--- nothing looks at them before capture attach. A route of the operator's for the same changes stays, and the pack's is
+-- Also off and in dry run. The tables are the application's, which may lack them, or have them in another schema: the
+-- pack does not look at them before capture attach. An operator's route for the same changes stays, and the pack's is
 -- not made.
 select tidemark.inbound_route_set(v.route_code, jsonb_build_object(
            'source_schema', 'public', 'source_table', v.source_table, 'sql_event', v.sql_event, 'domain', 'iu',
@@ -163,7 +163,7 @@ where not exists (select from tidemark.inbound_route r
                   where r.route_code = v.route_code
                      or (r.source_schema, r.source_table, r.sql_event) = ('public', v.source_table, v.sql_event));
 
--- S1's own functions, where the application has them: they call tidemark.inbound_emit with the route's code.
+-- S1's own functions, if the application has them: they call tidemark.inbound_emit with the route's code.
 select tidemark.inbound_route_set(v.route_code, jsonb_build_object(
            'source_object_kind', 'function', 'source_schema', 'public', 'source_table', v.function, 'sql_event', 'call',
            'domain', 'iu', 'type', v.type, 'payload_columns', v.fields, 'description', v.description), 'pack iu-core')

@@ -7,7 +7,7 @@ create or replace function tidemark.capture_attach(
 returns table (operation text, statement text)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
--- It waits for who writes the table, and everybody after it waits for it.
+-- It waits for writers of the table, and every later writer waits for it.
 set lock_timeout = '3s'
 as $$
 #variable_conflict use_column
@@ -115,9 +115,9 @@ begin
 end
 $$;
 comment on function tidemark.capture_attach(regclass, text, boolean, boolean) is
-    'Puts triggers, each with a function made for the table (tidemark.capture_make), on a table of the caller''s, for '
-    'each operation that has an inbound route, and returns the SQL, a row for each statement. dry_run (default '
-    'false): returns it only. always (default false): they fire for replicated changes too. Gives up after 3 s of '
-    'waiting for the table (55P03): call it again. Raises TM005 where the table cannot be attached, or is already; '
-    '42501 for another owner''s table.';
+    'Puts triggers on a table of the caller''s, one for each operation that has an inbound route, each with a function '
+    'made for the table (tidemark.capture_make). Returns the SQL, one row for each statement. dry_run (default false): '
+    'only returns the SQL. always (default false): the triggers also fire for replicated changes. Gives up after '
+    'waiting 3 s for the table (55P03): call it again. Raises TM005 where the table cannot be attached or is attached '
+    'already, 42501 for another owner''s table.';
 grant execute on function tidemark.capture_attach(regclass, text, boolean, boolean) to tidemark_admin;

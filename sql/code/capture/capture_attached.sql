@@ -16,5 +16,5 @@ join pg_catalog.pg_proc p on p.oid = t.tgfoid
 where not t.tgisinternal and p.pronamespace = 'tidemark'::regnamespace and p.proname ~ '^capture_[0-9]+$';
 comment on view tidemark.capture_attached is
     'Triggers of tables that call a function of tidemark.capture_make: the function, the operation, '
-    'pg_trigger.tgenabled, and whether they are as tidemark.capture_attach makes them.';
+    'pg_trigger.tgenabled, and whether the trigger is as tidemark.capture_attach makes it.';
 grant select on tidemark.capture_attached to tidemark_reader, tidemark_executor;

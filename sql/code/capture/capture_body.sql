@@ -4,8 +4,8 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- The statement for the table, over variables of tidemark.capture_template. Null: the contract names what the table
-    -- cannot show, or JSON that may be unreadable; then the function goes the long way.
+    -- The statement for the table, over variables of tidemark.capture_template. Null: the contract names a column that
+    -- the table cannot show, or JSON that may be unreadable; the function then uses the general path.
     written constant text := (
         select s.written
         from tidemark.capture_sql(relation, route.sql_event, route.payload_columns, route.idempotency_policy,
@@ -49,12 +49,12 @@ $own$,
                 else ' and exists (select from tidemark_new)' end,
             route.sql_event, written, route.domain, route.type);
     end if;
-    -- With the settings in a comment: a function that was made with others is stale.
+    -- The settings stand in a comment, so that a function made with other settings is stale.
     return E'\n-- ' || tidemark.capture_settings()
         || replace(tidemark.capture_template(), '{the table''s own statement}', own);
 end
 $$;
 comment on function tidemark.capture_body(regclass, tidemark.inbound_route) is
-    'The body of the trigger function of one inbound route: tidemark.capture_template with the statement of its '
-    'table, which PostgreSQL then plans once a session.';
+    'The body of the trigger function of one inbound route: tidemark.capture_template with the table''s own statement, '
+    'which PostgreSQL plans once a session.';
 grant execute on function tidemark.capture_body(regclass, tidemark.inbound_route) to tidemark_reader;

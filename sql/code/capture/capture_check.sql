@@ -19,7 +19,7 @@ as $$
         from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = any (i.indkey)
         where i.indisprimary group by 1
     ), found (object, status, problem, hint) as (
-        -- A route may come before its table: a pack's does.
+        -- A route may exist before its table, as a pack's routes do.
         select 'route ' || r.route_code, case when r.enabled then 'fail' else 'warn' end,
                format('there is no table %s', r.name), 'Was it renamed? Change source_schema or source_table.'
         from route r where r.source_object_kind <> 'function' and r.relation is null
@@ -125,6 +125,6 @@ as $$
     select f.object, f.status, f.problem, f.hint from found f order by f.status, f.object, f.problem
 $$;
 comment on function tidemark.capture_check() is
-    'What is wrong with inbound routes and their triggers, a row each: status fail (changes are lost, writers fail, '
-    'or events break the schema of their type) or warn. No row: nothing. Reads the catalogs only.';
+    'Problems of inbound routes and their triggers, one row each: status fail (changes are lost, writers fail, or '
+    'events break the schema of their type) or warn. No rows: no problem. Reads only the catalogs.';
 grant execute on function tidemark.capture_check() to tidemark_reader;

@@ -1,7 +1,7 @@
--- The expressions run with the rights of the log's owner, so nothing of the table's owner may run in them: text is
--- made by output functions (format), never by casts; JSON only of built-in types; rows are compared by their bytes,
--- not by operators.
--- In PL/pgSQL, which keeps the plan: a function in SQL would be planned for every captured statement.
+-- The expressions run with the rights of the log's owner, so they must run no code of the table's owner: output
+-- functions (format) make text, never casts; only built-in types become JSON; rows are compared by their bytes, not by
+-- operators. The function is in PL/pgSQL, which keeps the plan: a function in SQL would be planned for every captured
+-- statement.
 create or replace function tidemark.capture_columns(
     relation regclass,
     contract text[],
@@ -53,7 +53,7 @@ begin
            'array_remove(array['
                || coalesce(string_agg(format('case when %s then %L end', e.differs, e.name), ', ' order by e.attnum),
                            '') || ']::text[], null)',
-           -- A function takes 100 arguments at most.
+           -- A function takes at most 100 arguments.
            coalesce((select string_agg('jsonb_build_object(' || x.pairs || ')', ' || ' order by x.chunk)
                      from (select (s.in_contract - 1) / 50 as chunk,
                                   string_agg(s.pair, ', ' order by s.in_contract) as pairs
@@ -70,7 +70,7 @@ end
 $$;
 comment on function tidemark.capture_columns(regclass, text[]) is
     'SQL over a row n of a transition table (and o, the row before), whose columns are named c and their number: the '
-    'primary key as text and as JSON, which columns changed, the contract''s columns as JSON and their bytes. names: '
-    'the columns of the table x under these names, which no variable can be taken for. may_fail: JSON among them may '
-    'be unreadable. missing: columns of the contract that the table has not, or cannot show.';
+    'primary key as text and as JSON, the changed columns, the contract''s columns as JSON and their bytes. names: the '
+    'columns of the table x under these names, which cannot clash with a variable. may_fail: JSON among them may be '
+    'unreadable. missing: columns of the contract that the table lacks or cannot show.';
 grant execute on function tidemark.capture_columns(regclass, text[]) to tidemark_reader;

@@ -30,7 +30,8 @@ begin
 end
 $$;
 comment on function tidemark.capture_detach(regclass, text, boolean) is
-    'Drops every trigger that capture_attach made from a table of the caller''s, and returns the SQL. dry_run '
-    '(default false): returns it only. Gives up after 3 s of waiting for the table (55P03): call it again. To stop '
-    'capturing for a while disable the inbound route, which waits for nobody. Raises TM004 where there is none.';
+    'Drops every trigger that capture_attach made from a table of the caller''s, and returns the SQL. dry_run (default '
+    'false): only returns the SQL. Gives up after waiting 3 s for the table (55P03): call it again. To stop capturing '
+    'for a while, disable the inbound route, which waits for no other session. Raises TM004 where the table has no '
+    'such trigger.';
 grant execute on function tidemark.capture_detach(regclass, text, boolean) to tidemark_admin;

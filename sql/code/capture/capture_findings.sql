@@ -9,7 +9,8 @@ declare
     unwritten text[] := '{}';
     gap tidemark.capture_gap;
 begin
-    -- A trigger that does not fire, and may be back before anything compares: a few rows of the catalogs.
+    -- Find triggers that do not fire now, and may fire again before the next reconcile. This reads a few rows of the
+    -- catalogs.
     for r in
         select c.oid as relation, format('%I.%I', n.nspname, c.relname) as name,
                string_agg(i.sql_event, ', ' order by i.sql_event) as deaf
@@ -44,7 +45,7 @@ begin
         group by 1 order by 1
     loop
         unwritten := unwritten || r.route_code;
-        -- Counted once for what is new.
+        -- Count the finding only once for new changes.
         if not exists (select from tidemark.finding f where f.kind = 'capture_unwritten' and f.subject = r.route_code
                        and f.closed_at is null and f.last_seen_at >= r.last) then
             perform tidemark.finding_open('capture_unwritten', r.route_code, 'high',
@@ -58,7 +59,7 @@ begin
 end
 $$;
 comment on function tidemark.capture_findings() is
-    'tidemark.maintain''s part for captures: the finding capture_unwritten for each inbound route of which changes '
-    'became no event in the last hour (its type is not registered, or the event could not be written and the route '
-    'does not fail closed). Not in the users'' transactions, which must not wait for each other. Also the finding '
-    'capture_gap, with its gap, for each table whose enabled route has no trigger that fires.';
+    'The part of tidemark.maintain for captures. Opens the finding capture_unwritten for each inbound route that lost '
+    'changes in the last hour: its type is not registered, or an event could not be written and the route is not '
+    'fail_closed. The users'' transactions do not do this, since they would wait for each other. Opens the finding '
+    'capture_gap, with its gap, for each table with an enabled route whose trigger does not fire.';

@@ -11,5 +11,5 @@ as $$
          where i.indrelid = relation and i.indisprimary)))
 $$;
 comment on function tidemark.capture_fingerprint(oid) is
-    'Of what tidemark.capture_columns reads of a table: its columns and its primary key.';
+    'A fingerprint of the properties of a table that tidemark.capture_columns reads: its columns and its primary key.';
 grant execute on function tidemark.capture_fingerprint(oid) to tidemark_reader;

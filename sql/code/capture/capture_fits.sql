@@ -6,8 +6,8 @@ as $$
 declare
     payload_limit bigint;
 begin
-    -- Before they are made JSON: what is far too large costs no memory. tidemark.event_check looks at the whole
-    -- payload.
+    -- Check the columns before they become JSON, so that an oversized row costs no memory. tidemark.event_check checks
+    -- the whole payload.
     if bytes > 1000 then
         payload_limit := tidemark.payload_limit();
         if bytes > payload_limit then
@@ -22,5 +22,5 @@ begin
 end
 $$;
 comment on function tidemark.capture_fits(bigint, text) is
-    'True, or raises TM005 where the columns of a contract hold more bytes in a row than the setting '
-    'emit.payload_limit allows; place begins the message.';
+    'Returns true, or raises TM005 where a row has more bytes in the columns of a contract than the setting '
+    'emit.payload_limit allows. place begins the message.';

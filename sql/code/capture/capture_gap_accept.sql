@@ -19,6 +19,6 @@ begin
 end
 $$;
 comment on function tidemark.capture_gap_accept(bigint, text) is
-    'Accepts for good that the changes of a gap have no events. tidemark.audit records it. Raises TM004 for an '
+    'Accepts permanently that the changes of a gap have no events. tidemark.audit records it. Raises TM004 for an '
     'unknown or closed gap, TM005 without a reason.';
 grant execute on function tidemark.capture_gap_accept(bigint, text) to tidemark_admin;

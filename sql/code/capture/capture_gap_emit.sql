@@ -3,7 +3,7 @@ create or replace function tidemark.capture_gap_emit(id bigint, reason text defa
 returns table (emitted bigint, complete boolean)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
--- As tidemark.capture_make sets them: a key reads the same.
+-- The settings of tidemark.capture_make, so that a key has the same text.
 set datestyle = 'ISO, YMD'
 set intervalstyle = 'postgres'
 set timezone = 'UTC'
@@ -37,7 +37,7 @@ begin
             hint = 'See: select * from tidemark.capture_gap where resolved_at is null;';
     end if;
     route := tidemark.capture_gap_route(gap.name);
-    -- What the expressions rest on stays as it is, indexes and statistics that are made meanwhile excepted.
+    -- The lock keeps all objects that the expressions use as they are, except for new indexes and statistics.
     perform tidemark.source_lock(gap.name::regclass);
     denied := tidemark.source_denied(gap.name::regclass);
     if denied is not null then
@@ -93,7 +93,7 @@ begin
                 if tidemark.is_transient(sqlstate) then
                     raise;
                 elsif first < last then
-                    -- Halves, down to the row that jsonb cannot hold.
+                    -- Halve, down to the row that jsonb cannot hold.
                     stack := stack || array[(first + last) / 2 + 1, last, first, (first + last) / 2];
                 else
                     kept_parts := kept_parts || found_rows.parts[first];
@@ -106,7 +106,7 @@ begin
             here := here + jsonb_array_length(shown);
             emitted := emitted + tidemark.capture_gap_write(gap.id, shown, false, capture_gap_emit.reason);
         end loop;
-        -- A row that was written once more since it was found has another place, and is found by the next call.
+        -- A row that was written again after it was found has another place; the next call finds it.
         complete := cardinality(found_rows.places) < page and here >= cardinality(found_rows.places);
         exit when complete or emitted > 0 or here < cardinality(found_rows.places);
     end loop;
@@ -119,10 +119,10 @@ begin
 end
 $$;
 comment on function tidemark.capture_gap_emit(bigint, text) is
-    'Emits up to 1000 rows of a gap''s table that were written since and have no event, as they are now: their '
-    'payload has "reconciled": true, and the operation insert where inserts are captured, else update. complete: '
-    'there were no more; then the gap is over, unless changes were counted that no row shows (others), which can only '
-    'be accepted, or jsonb cannot hold a row, which is left in the gap (unreadable) until it is changed or accepted. '
-    'Again, or twice at once: each row is emitted once. Needs SELECT on the table. Raises TM004, TM005, and what '
-    'tidemark.emit raises for a row.';
+    'Emits up to 1000 rows of a gap''s table that were written since the gap began and have no event, in their current '
+    'state. The payload has "reconciled": true; the operation is insert where inserts are captured, else update. '
+    'complete: no such rows are left. The gap is then over, with two exceptions: changes were counted that no row '
+    'shows (others), which can only be accepted; or jsonb cannot hold a row, which stays in the gap (unreadable) until '
+    'it is changed or accepted. Repeated and concurrent calls emit each row once. Needs SELECT on the table. Raises '
+    'TM004, TM005, and the errors of tidemark.emit for a row.';
 grant execute on function tidemark.capture_gap_emit(bigint, text) to tidemark_admin;

@@ -20,6 +20,6 @@ begin
 end
 $$;
 comment on function tidemark.capture_gap_keep(bigint, text[]) is
-    'Behind tidemark.capture_gap_emit: what is left of an open gap are these rows, each named by its key and the '
-    'SQLSTATE, which jsonb cannot hold.';
+    'Part of tidemark.capture_gap_emit: reduces an open gap to the rows that jsonb cannot hold, each named by its key '
+    'and the SQLSTATE.';
 grant execute on function tidemark.capture_gap_keep(bigint, text[]) to tidemark_admin;

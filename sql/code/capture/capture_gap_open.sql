@@ -8,7 +8,7 @@ begin
     values (gap.relation, gap.name, gap.since, gap.snapshot, coalesce(gap.keys[1:1000], '{}'), coalesce(gap.rows, 0),
             coalesce(gap.others, 0), coalesce(gap.sampled, false) or coalesce(cardinality(gap.keys), 0) > 1000,
             gap.detail)
-    -- The first since is the one to emit from.
+    -- Keep the earliest since: rows are emitted from then on.
     on conflict (name) where resolved_at is null do update
     set keys = (g.keys || excluded.keys)[1:1000], rows = g.rows + excluded.rows, others = g.others + excluded.others,
         detail = excluded.detail, sampled = g.sampled or excluded.sampled
@@ -17,4 +17,4 @@ begin
 end
 $$;
 comment on function tidemark.capture_gap_open(tidemark.capture_gap) is
-    'Puts a gap on record, with the finding capture_gap; joins the one that is open for the table.';
+    'Records a gap, with the finding capture_gap, or extends the open gap of the table.';

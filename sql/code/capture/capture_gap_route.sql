@@ -27,6 +27,6 @@ begin
 end
 $$;
 comment on function tidemark.capture_gap_route(text) is
-    'The inbound route by which rows of a table''s gap are emitted: of inserts, else of updates. Raises TM005 where '
-    'there is none, or its trigger does not fire.';
+    'The inbound route by which the rows of a table''s gap are emitted: the one for inserts, else the one for updates. '
+    'Raises TM005 where neither exists, or its trigger does not fire.';
 grant execute on function tidemark.capture_gap_route(text) to tidemark_admin;

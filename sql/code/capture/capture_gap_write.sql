@@ -9,7 +9,7 @@ declare
     route tidemark.inbound_route;
     emitted bigint := 0;
 begin
-    -- Two at once: the second waits, and finds the rows emitted.
+    -- Of two concurrent calls the second waits, and then finds the rows emitted.
     select g.* into gap from tidemark.capture_gap g where g.id = capture_gap_write.id and g.resolved_at is null
     for update;
     if not found then
@@ -38,6 +38,6 @@ begin
 end
 $$;
 comment on function tidemark.capture_gap_write(bigint, jsonb, boolean, text) is
-    'Behind tidemark.capture_gap_emit: emits rows ({"ref", "primary_key", "columns"}) of a gap''s table, each once '
-    'for the gap; complete: there are no more, and the gap is over unless changes were counted that no row shows.';
+    'Part of tidemark.capture_gap_emit: emits rows ({"ref", "primary_key", "columns"}) of a gap''s table, each once '
+    'for the gap. complete: no more rows are left, so the gap is over unless changes were counted that no row shows.';
 grant execute on function tidemark.capture_gap_write(bigint, jsonb, boolean, text) to tidemark_admin;

@@ -20,7 +20,7 @@ begin
 end
 $$;
 comment on function tidemark.capture_guard(boolean, text) is
-    'Puts up (true) or takes down (false) the event trigger tidemark_capture_guard, which refuses triggers that call '
-    'functions of Tidemark on tables without an inbound route. Raises 42501 where the caller is no superuser, TM005 '
+    'Creates (true) or drops (false) the event trigger tidemark_capture_guard, which refuses triggers that call '
+    'functions of Tidemark on tables without an inbound route. Raises 42501 where the caller is not a superuser, TM005 '
     'without a reason.';
 grant execute on function tidemark.capture_guard(boolean, text) to tidemark_admin;

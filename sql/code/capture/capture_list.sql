@@ -13,7 +13,7 @@ from tidemark.inbound_route r
 full join tidemark.capture_attached t on t.schema_name = r.source_schema and t.table_name = r.source_table
     and t.operation = case when r.source_object_kind = 'table' then r.sql_event end;
 comment on view tidemark.capture_list is
-    'Each operation of a table that has an inbound route or a trigger of capture: the route''s state (no route, off, '
-    'dry run, live) and the trigger''s (not attached, attached, always, replica only, disabled, altered; by function, '
+    'Each operation of a table that has an inbound route or a capture trigger: the state of the route (no route, off, '
+    'dry run, live) and of the trigger (not attached, attached, always, replica only, disabled, altered; by function, '
     'by trigger: the application calls tidemark.inbound_emit).';
 grant select on tidemark.capture_list to tidemark_reader, tidemark_executor;

@@ -17,7 +17,7 @@ begin
                              route.source_object_kind),
             hint = 'It has no trigger of Tidemark''s: the application calls tidemark.inbound_emit.';
     end if;
-    -- Not by to_regclass: the log's owner may not use the schema.
+    -- No to_regclass: the log's owner may not use the schema.
     relation := (select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
                  where n.nspname = route.source_schema and c.relname = route.source_table);
     if relation is null then
@@ -25,8 +25,8 @@ begin
             message = format('there is no inbound route "%s", or not its table', capture_make.route_code);
     end if;
     name := format('capture_%s', route.id);
-    -- Two at once would fail with "tuple concurrently updated". Captures and readers pass this mode by. Not an advisory
-    -- lock, which any login could hold.
+    -- Two concurrent calls would fail with "tuple concurrently updated". This mode does not conflict with captures and
+    -- readers. An advisory lock would not do: any login could hold it.
     begin
         lock table tidemark.inbound_route in share update exclusive mode;
     exception when lock_not_available then
@@ -39,7 +39,7 @@ begin
                                        and p.prosrc = body) then
         return null;
     end if;
-    -- A plan for the values of each statement would be no better, and be made each time.
+    -- Force a generic plan: a plan for the values of each statement would be no better, and would be made each time.
     execute format('create or replace function tidemark.%I() returns trigger language plpgsql volatile security '
                    'definer set search_path = pg_catalog, pg_temp %s set plan_cache_mode = force_generic_plan as %L',
                    name, tidemark.capture_settings(), body);
@@ -51,7 +51,7 @@ begin
 end
 $$;
 comment on function tidemark.capture_make(text) is
-    'Makes the trigger function tidemark.capture_<id> for an inbound route, as its table is now, and returns its '
-    'name; null: it is so already. Called by tidemark.capture_attach, and by capture_refresh when table or route '
-    'changed. Raises TM004 where there is no route or no table.';
+    'Makes the trigger function tidemark.capture_<id> for an inbound route, for its table as it is now, and returns '
+    'its name; null: the function is up to date. tidemark.capture_attach calls it, and capture_refresh calls it when '
+    'the table or the route has changed. Raises TM004 where the route or its table does not exist.';
 grant execute on function tidemark.capture_make(text) to tidemark_admin;

@@ -4,7 +4,7 @@ returns table (relation text, status text, changes bigint, events bigint, captur
                gap bigint, detail text)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
--- As tidemark.capture_make sets them: a key reads the same.
+-- The settings of tidemark.capture_make, so that a key has the same text.
 set datestyle = 'ISO, YMD'
 set intervalstyle = 'postgres'
 set timezone = 'UTC'
@@ -60,7 +60,7 @@ begin
             status := 'first';
             detail := 'nothing to compare with yet';
         elsif exists (select from tidemark.audit u where u.at >= last.at and u.object = any (one.objects)) then
-            -- That a trigger was dropped and attached again is no reason: its route was on.
+            -- A trigger that was dropped and attached again does not count: its route stayed on.
             status := 'unknown';
             detail := 'its routes were changed meanwhile';
         else
@@ -70,7 +70,8 @@ begin
                                                         last.snapshot)
                          and o.payload ->> 'operation' = any (one.operations)
                          and o.payload ->> 'operation' <> 'truncate');
-            -- Of the hour in which the last call was, a sum may be of before or after it: better none is called a gap.
+            -- An hourly sum for the hour of the last call may be from before or after that call. Count it: a missed gap
+            -- is better than a false one.
             captured := (select coalesce(sum(c.rows), 0) from tidemark.captured c
                          where c.route_id = any (one.routes)
                            and (c.at >= last.at or c.at = date_trunc('hour', last.at)));
@@ -78,15 +79,16 @@ begin
                      + case when 'update' = any (one.operations) then now_.updated - last.updated else 0 end
                      + case when 'delete' = any (one.operations) then now_.deleted - last.deleted else 0 end;
             begin
-                -- What the expressions rest on stays as it is, indexes and statistics that are made meanwhile excepted.
+                -- The lock keeps all objects that the expressions use as they are, except for new indexes and
+                -- statistics.
                 perform tidemark.source_lock(one.id);
                 select c.* into part from tidemark.capture_columns(one.id, '{}') c;
                 denied := tidemark.source_denied(one.id);
                 if denied is not null then
                     raise insufficient_privilege;
                 end if;
-                -- What is there now and was written since the last time has an event, or is in captured, unless a part
-                -- of the operations only is captured.
+                -- A row that exists now and was written since the last call has an event or is counted in captured,
+                -- unless only some of the operations are captured.
                 if part.key_json <> 'null::jsonb' and 'insert' = any (one.operations) and captured = 0
                    and ('update' = any (one.operations) or now_.updated = last.updated) then
                     execute format($q$
@@ -145,14 +147,14 @@ begin
             found_gap.keys := missing_keys;
             found_gap.rows := cardinality(missing_keys);
             found_gap.sampled := looked >= sample;
-            -- What the server counted beyond rows, where nothing else explains it.
+            -- Changes that the server counted beyond rows, where they have no other explanation.
             found_gap.others :=
                 case when looked < sample and now_.rollbacks = last.rollbacks and not 'update' = any (one.operations)
                      then greatest(changes - events - captured - coalesce(cardinality(missing_keys), 0), 0) end;
             found_gap.detail := detail;
         end if;
         gap := tidemark.capture_reconciled(now_, found_gap);
-        -- It is no better for nothing having been missed since.
+        -- An open gap stays a gap, even if no change was missed since.
         if gap is not null and status <> 'gap' then
             detail := format('gap %s is open; since then %s: %s', gap, status, detail);
             status := 'gap';
@@ -162,11 +164,11 @@ begin
 end
 $$;
 comment on function tidemark.capture_reconcile(integer) is
-    'Compares what the server counted on each table with an enabled inbound route since the last call with the events '
-    'and with tidemark.captured, and up to sample (default 1000) rows written since then with the events of their '
-    'keys, where the role may read the table. status: ok; gap (with the number of its row in tidemark.capture_gap, '
-    'which stays open, as the finding capture_gap does, until tidemark.capture_gap_emit or capture_gap_accept), also '
-    'where an enabled route''s trigger is missing or disabled or another table has taken the name; unclear (the '
-    'server counts more, which rolled back work explains as well); unknown (statistics reset, routes changed); first. '
-    'Transactions of more than a day are taken for gaps.';
+    'Compares, for each table with an enabled inbound route, the server''s count of changes since the last call with '
+    'the events and with tidemark.captured. Where the role may read the table, it also compares up to sample (default '
+    '1000) rows written since then with the events of their keys. status: ok; gap (with the number of its row in '
+    'tidemark.capture_gap; the gap and the finding capture_gap stay open until tidemark.capture_gap_emit or '
+    'capture_gap_accept), also where an enabled route''s trigger is missing or disabled, or another table has taken '
+    'the name; unclear (the server counts more changes, which rolled back work may explain); unknown (statistics '
+    'reset, routes changed); first. Reports transactions that last more than a day as gaps.';
 grant execute on function tidemark.capture_reconcile(integer) to tidemark_admin;

@@ -13,7 +13,7 @@ begin
 end
 $$;
 comment on function tidemark.capture_reconciled(tidemark.capture_checkpoint, tidemark.capture_gap) is
-    'Keeps where a tidemark.capture_reconcile ended, and what it found missing (gap; null: nothing). Returns the '
-    'number of the table''s open gap.';
+    'Records the state at the end of a tidemark.capture_reconcile, and the missing changes (gap; null: none). Returns '
+    'the number of the table''s open gap.';
 grant execute on function tidemark.capture_reconciled(tidemark.capture_checkpoint, tidemark.capture_gap)
     to tidemark_admin;

@@ -18,6 +18,6 @@ begin
 end
 $$;
 comment on function tidemark.capture_record(text, regclass, text, text[]) is
-    'Puts on record what was done to a table of others, and why: capture_attach, capture_detach, capture_guard. '
+    'Records an action on another owner''s table, with its reason: capture_attach, capture_detach, capture_guard. '
     'Raises TM005 without a reason.';
 grant execute on function tidemark.capture_record(text, regclass, text, text[]) to tidemark_admin;

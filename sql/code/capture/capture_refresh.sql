@@ -15,7 +15,8 @@ begin
                    and not exists (select from pg_trigger t where t.tgfoid = p.oid)) then
         return;
     end if;
-    -- As capture_make does: a session that has made a function puts a trigger on it before it lets go.
+    -- The same lock as in capture_make: a session that has made a function puts a trigger on it before it releases the
+    -- lock.
     lock table tidemark.inbound_route in share update exclusive mode;
     for name in
         select p.proname from pg_proc p
@@ -27,7 +28,8 @@ begin
 end
 $$;
 comment on function tidemark.capture_refresh() is
-    'Makes the functions of attached tables anew where the table, the route or Tidemark changed, and drops those that '
-    'no trigger calls; returns what it made. Until then captures go a longer way, twenty times as dear, with the same '
-    'result. Called by tidemark.maintain, by inbound_route_set and by a migration.';
+    'Makes the functions of attached tables again where the table, the route or Tidemark has changed, and drops '
+    'functions that no trigger calls. Returns the functions that it made. Until then captures use the general path, '
+    'which costs twenty times as much and has the same result. Called by tidemark.maintain, by inbound_route_set and '
+    'by a migration.';
 grant execute on function tidemark.capture_refresh() to tidemark_admin;

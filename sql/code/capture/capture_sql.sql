@@ -1,6 +1,6 @@
 -- public
--- A statement for one row costs what it costs to set it up, each function in it: hence the names written out, and
--- nothing in it that the operation does not need.
+-- The cost of a statement for one row is its setup, including each function in it. So names are written out, and the
+-- statement has only the parts that the operation needs.
 create or replace function tidemark.capture_sql(
     relation regclass,
     operation text,
@@ -37,10 +37,10 @@ begin
     changes := case operation
         when 'insert' then format(' from (select %s from tidemark_new x) n', part.names)
         when 'delete' then format(' from (select %s from tidemark_old x) n', part.names)
-        -- The two transition tables get a row and what it was before at the same time, so these have the same place in
-        -- both. Nothing else pairs them: a key can change, and there may be none. A full join, though neither has a row
-        -- without the other, since that is never done by a nested loop: the plan is kept, and was made for as many
-        -- rows as the first statement had.
+        -- Both transition tables get a row's old and new version at the same time, so the versions have the same
+        -- position in both. Nothing else pairs them: a key can change, or be missing. Every row has both versions, but
+        -- a full join is never a nested loop: the plan is kept, and was made for the number of rows of the first
+        -- statement.
         when 'update' then format(
             ' from (select row_number() over () as ord, %1$s from tidemark_new x) n'
             ' full join (select row_number() over () as ord, %1$s from tidemark_old x) o on o.ord = n.ord'
@@ -49,7 +49,7 @@ begin
         else '' end;
     counted := 'select count(*)' || changes;
 
-    -- Set into a constant, at half the cost of building it anew for each row.
+    -- Set values into a constant: that costs half as much as building the object anew for each row.
     payload :=
         format('jsonb %L',
                jsonb_build_object('schema', part.nspname, 'table', part.relname, 'operation', operation,
@@ -68,19 +68,19 @@ begin
         payload := format('jsonb_set(%s, ''{columns}'', case when tidemark.capture_fits(%s, g.place) then %s end)',
             payload, part.bytes, part.shown);
     end if;
-    -- With the id, which is volatile: outside it would be a further step of the plan.
+    -- The id is volatile: outside this subquery it would need another step of the plan.
     event := format('(select overlay(gen_random_uuid()::text placing g.head from 1 for 15)::uuid as id, %s as ref, %s '
                     'as payload%s%s offset 0) c',
                     case operation when 'truncate' then 'null::text' else part.key_text end,
         payload, case operation when 'update' then ', n.ord' end, changes);
 
-    -- One statement for all rows, which takes the lock on the log before the first number, as emit does.
+    -- One statement for all rows takes the lock on the log before the first number, as emit does.
     written := 'insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, stream, '
                'key, subject_table, subject_ref, idempotency_key, actor, payload) ';
     if policy = 'transaction' then
-        -- The key is of this transaction alone, so that no other waits for it, and begins as no emitter's can. The id
-        -- of a transaction comes again in a restored copy: hence its time. Of the primary key as JSON, since two keys
-        -- may read the same as text.
+        -- The key belongs to this transaction alone, so that no other transaction waits for it, and has a prefix that
+        -- no emitter can use. Transaction ids repeat in a restored copy: hence the time. The key hashes the primary key
+        -- as JSON, since two keys may have the same text.
         written := format(
             'with event as materialized ('
             'select g.*, c.*, row_number() over (%5$s) as n,'
@@ -104,8 +104,8 @@ begin
 end
 $$;
 comment on function tidemark.capture_sql(regclass, text, text[], text, text) is
-    'SQL for the trigger of a table, which reads its transition tables. counted: how many rows were changed. written: '
+    'SQL for the trigger of a table, which reads its transition tables. counted: counts the changed rows. written: '
     'inserts their events. given: a list of expressions named at, head (tidemark.event_uuid_time), route (its id), '
     'place (begins messages), domain, type, stream, unchecked, schema and metadata_only. may_fail: JSON in the '
-    'contract may be unreadable. missing: columns of the contract that the table has not, or cannot show.';
+    'contract may be unreadable. missing: columns of the contract that the table lacks or cannot show.';
 grant execute on function tidemark.capture_sql(regclass, text, text[], text, text) to tidemark_reader;

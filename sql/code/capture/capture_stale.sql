@@ -7,6 +7,6 @@ join tidemark.capture_attached a on a.schema_name = r.source_schema and a.table_
 join pg_catalog.pg_proc p on p.pronamespace = 'tidemark'::regnamespace and p.proname = a.function_name
 where r.source_object_kind = 'table' and p.prosrc <> tidemark.capture_body(a.relation, r);
 comment on view tidemark.capture_stale is
-    'Functions that tidemark.capture_make made, and would make otherwise now: the table, the route or Tidemark '
-    'changed since. Captures go the long way meanwhile, with the same result.';
+    'Functions of tidemark.capture_make that it would make differently now: the table, the route or Tidemark has '
+    'changed since. Captures use the general path meanwhile, with the same result.';
 grant select on tidemark.capture_stale to tidemark_reader;

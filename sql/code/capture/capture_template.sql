@@ -1,7 +1,7 @@
--- The trigger function of a captured table, without its header: tidemark.capture_body writes the table's own statement
--- in the place of {the table's own statement}. What follows that place is the long way, which serves every table.
+-- The trigger function of a captured table, without its header. tidemark.capture_body puts the table's own statement in
+-- the place of {the table's own statement}. After that place comes the general path, which serves every table.
 --
--- Nothing is called, logged or tried again here: that is the worker's.
+-- The trigger only writes: calls, logging and retries are the worker's tasks.
 create or replace function tidemark.capture_template()
 returns text
 language sql immutable
@@ -114,10 +114,10 @@ end
 $template$
 $function$;
 comment on function tidemark.capture_template() is
-    'The body of the trigger functions that tidemark.capture_make makes. Such a function makes the rows that a '
-    'statement changed events of the inbound route for the table and the operation, in the transaction. Gates do not '
-    'matter to it: they stop deliveries, and what is captured waits in the log. No enabled route: nothing. Dry run, '
-    'or a type that is not registered: a row in tidemark.captured. Raises TM002, TM003 or TM005 where the event '
-    'cannot be written; then the statement fails, or, where the route is not fail_closed, goes on with a row in '
-    'tidemark.captured. Source: S1 fn_iu_sql_link_inbound_capture.';
+    'The body of the trigger functions that tidemark.capture_make makes. Such a function turns the rows that a '
+    'statement changed into events of the inbound route for the table and the operation, in the same transaction. It '
+    'ignores gates: they stop deliveries, and captured events wait in the log. Without an enabled route it does '
+    'nothing. In dry run, or for a type that is not registered, it writes a row in tidemark.captured. Raises TM002, '
+    'TM003 or TM005 where the event cannot be written, and the statement fails; where the route is not fail_closed, '
+    'the statement goes on, with a row in tidemark.captured. Source: S1 fn_iu_sql_link_inbound_capture.';
 grant execute on function tidemark.capture_template() to tidemark_reader;

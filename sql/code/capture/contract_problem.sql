@@ -3,7 +3,7 @@ returns text
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    -- Captured columns stand in "columns"; what tidemark.inbound_emit is given stands at the top.
+    -- A payload has captured columns under "columns", and the fields given to tidemark.inbound_emit at the top.
     select format('the schema of %s/%s does not name %s', route.domain, route.type,
                   string_agg(quote_ident(p.name), ', ' order by p.name))
     from tidemark.event_type t
@@ -17,7 +17,7 @@ as $$
     group by t.domain, t.type
 $$;
 comment on function tidemark.contract_problem(tidemark.inbound_route) is
-    'Which columns of an inbound route''s contract the schema of its event type does not name, where it is closed '
-    '(additionalProperties false). Null: none. SQL does not look inside "columns" at emit, so this is where content '
-    'is kept out of a captured payload.';
+    'The columns of an inbound route''s contract that the schema of its event type does not name, where that schema is '
+    'closed (additionalProperties false). Null: none. The SQL check at emit does not look inside "columns", so this '
+    'check keeps content out of a captured payload.';
 grant execute on function tidemark.contract_problem(tidemark.inbound_route) to tidemark_reader;

@@ -1,5 +1,5 @@
 -- public
--- What capture_attach is for tables, for functions and triggers of the application.
+-- The counterpart of capture_attach for functions and triggers of the application.
 create or replace function tidemark.inbound_emit(
     route_code text,
     payload jsonb default '{}',
@@ -39,7 +39,7 @@ begin
         outcome := 'unregistered';
         why := format('%s/%s is not registered or not enabled', route.domain, route.type);
     else
-        -- The contract: what it does not name is left out, be it content.
+        -- The contract: leave out every field that it does not name, since it may be content.
         payload := coalesce((select jsonb_object_agg(f.key, f.value) from jsonb_each(payload) f
                              where f.key = any (route.payload_columns)), '{}');
         subject := case route.source_object_kind
@@ -52,7 +52,7 @@ begin
                 id := tidemark.emit(route.domain, route.type, payload, key, route.stream, subject_table => subject,
                                     subject_ref => subject_ref, idempotency_key => idempotency_key);
             exception when others then
-                -- As tidemark.capture_template has it.
+                -- The same rule as in tidemark.capture_template.
                 if tidemark.is_transient(sqlstate) then
                     raise;
                 end if;
@@ -69,10 +69,10 @@ begin
 end
 $$;
 comment on function tidemark.inbound_emit(text, jsonb, text, text, text) is
-    'Called by a function or a trigger of the application that has an inbound route of its kind: emits the route''s '
-    'event in the caller''s transaction and returns its id. The payload keeps the fields that the route''s '
-    'payload_columns name, and no other. Null, and no error: the route is unknown or off; or, with a row in '
-    'tidemark.captured, it is in dry run or its type is not registered. Raises as tidemark.emit does where the event '
-    'cannot be written (a route that is not fail_closed: a row in tidemark.captured instead), and TM005 for the route '
-    'of a table. Source: S1 fn_iu_outbound_on_version, fn_iu_create.';
+    'A function or a trigger of the application that has an inbound route of its kind calls it: it emits the route''s '
+    'event in the caller''s transaction and returns its id. The payload keeps only the fields that the route''s '
+    'payload_columns name. Null, without an error: the route is unknown or off; or it is in dry run or its type is not '
+    'registered, with a row in tidemark.captured. Raises the errors of tidemark.emit where the event cannot be written '
+    '(for a route that is not fail_closed: a row in tidemark.captured instead), and TM005 for the route of a table. '
+    'Source: S1 fn_iu_outbound_on_version, fn_iu_create.';
 grant execute on function tidemark.inbound_emit(text, jsonb, text, text, text) to tidemark_emitter;

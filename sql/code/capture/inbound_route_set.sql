@@ -42,7 +42,7 @@ begin
     end if;
 
     route := jsonb_populate_record(route, changes);
-    -- A route that breaks the schema already, which came after it, can still be switched off.
+    -- An operator can still switch off a route that already breaks a newer schema.
     problem := case when changes ?| array['payload_columns', 'domain', 'type', 'source_object_kind']
                          then tidemark.contract_problem(route) end;
     if problem is not null then
@@ -63,9 +63,9 @@ begin
 end
 $$;
 comment on function tidemark.inbound_route_set(text, jsonb, text, boolean) is
-    'Creates an inbound route or changes the named columns of it: tidemark.inbound_route_set(''orders-new'', '
+    'Creates an inbound route, or changes the named columns of one: tidemark.inbound_route_set(''orders-new'', '
     '''{"source_schema": "public", "source_table": "orders", "sql_event": "insert", "domain": "shop", "type": '
     '"order.placed"}''). Returns the row. With may_create false an unknown route raises TM004. Raises TM005 for an '
-    'unknown column and for a contract that the closed schema of the type does not name, TM008 for enabled and live '
-    'in an installation that is not.';
+    'unknown column and for a contract column that the closed schema of the type does not name, TM008 for enabled and '
+    'live in an installation that is not.';
 grant execute on function tidemark.inbound_route_set(text, jsonb, text, boolean) to tidemark_admin;

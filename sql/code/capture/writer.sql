@@ -1,5 +1,5 @@
--- A capture must not fail the statement of a subscription's apply worker, which from PostgreSQL 16 on runs triggers as
--- the table's owner: it would be tried again for ever. Captures decide nothing by the login, they only record it.
+-- A capture must not fail the statement of a subscription's apply worker, which would retry it forever. From PostgreSQL
+-- 16 on that worker runs triggers as the table's owner. Captures only record the login, and decide nothing by it.
 create or replace function tidemark.writer()
 returns text
 language plpgsql volatile

@@ -28,17 +28,17 @@ as $$
                (tidemark.target_problem(r.target_kind, r.target_ref, r.options)).problem
         from tidemark.outbound_route r
     ), capture as materialized (
-        -- A warning about a route is one about a route that is off.
+        -- A warning about a route concerns a route that is off.
         select c.object, c.status, c.problem from tidemark.capture_check() c
         where not (c.status = 'warn' and starts_with(c.object, 'route '))
     ), doctor as materialized (
-        -- Who verifies may see less of a table than who runs its worker. A standby is no place to run it from.
+        -- The caller may see less of a table than the role that runs its worker. On a standby the check primary fails.
         select s.source, c."check", case when c."check" = 'row security' then 'warn' else c.status end as status,
                c.detail
         from tidemark.source s cross join lateral tidemark.source_check(s) c
         where c.status <> 'ok' and c."check" <> 'primary'
     ), told as (
-        -- What a worker or maintain has found of this already, and keeps a finding of.
+        -- Problems that a worker or maintain has already reported as a finding.
         select f.kind, l.executor_id as subject
         from doctor d join tidemark.worker_cursor c on c.source = d.source
         cross join lateral tidemark.executor_id(c.worker, c.source, c.shard) l (executor_id)
@@ -48,7 +48,7 @@ as $$
         select 'capture_unwritten', substr(c.object, 7) from capture c
         where c.status = 'fail' and starts_with(c.object, 'route ')
     ), torn as materialized (
-        -- The log and its evidence are partitioned alike.
+        -- The log and its evidence have the same partitions.
         select p.first_seq, p.end_seq, string_agg(t.name || '_p' || p.first_seq, ', ' order by t.name desc) as left_
         from (values ('outbox'), ('decision'), ('attempt')) t (name)
         cross join lateral tidemark.partitions(('tidemark.' || t.name)::regclass) p
@@ -163,7 +163,7 @@ as $$
         union all
         select 'sources', (select case when bool_or(d.status = 'fail') then 'fail' else 'warn' end from doctor d),
                (select string_agg(s.detail, '; ' order by s.source) from (
-                    -- A warning was read when the source was made: its name will do.
+                    -- An operator read the warning when the source was made: its name is enough.
                     select d.source, d.source || ': ' || concat_ws(', ',
                         string_agg(d."check" || ': ' || d.detail, ', ') filter (where d.status = 'fail'),
                         'cannot be proved or will cost: '
@@ -262,8 +262,8 @@ as $$
     from problem p
 $$;
 comment on function tidemark.verify() is
-    'Read-only checks of the whole installation, a row for each: status (ok, warn or fail), what was found, and what '
-    'to do. Reads the log and its evidence once, and looks at each source and capture as tidemark.source_check and '
-    'tidemark.capture_check do: it is for operators, and not for a tight loop. A finding that a failed check covers '
-    'is not listed again. Source: S0 070_route_worker_verification, W1 to W9.';
+    'Read-only checks of the whole installation, one row each: status (ok, warn or fail), the result, and the action '
+    'to take. Reads the log and its evidence once, and checks each source and capture as tidemark.source_check and '
+    'tidemark.capture_check do: call it by hand, not in a tight loop. A finding that a failed check covers is not '
+    'listed again. Source: S0 070_route_worker_verification, W1 to W9.';
 grant execute on function tidemark.verify() to tidemark_reader;

@@ -22,14 +22,14 @@ cross join lateral (
 cross join lateral (
     select u.unread, u.since from tidemark.cursor_unread(c) u where s.mark is null
     union all
-    -- The oldest that it has not read: one look into the primary key.
+    -- The oldest event that the cursor has not read: one lookup in the primary key.
     select s.last_seq > s.mark,
            case when s.last_seq > s.mark then (
                select o.created_at from tidemark.outbox o where o.seq > s.mark order by o.seq limit 1) end
     where s.mark is not null) t;
 comment on view tidemark.cursor_lag is
     'How far each cursor is behind: events (of the log; null for other sources), seconds (the age of the oldest '
-    'committed event or row that the cursor has not read; 0: it has read all; null: it cannot be told; for tables as '
-    'tidemark.cursor_unread has it), unread (true: something is not read yet), holes, rate (events a second over the '
-    'last minutes; null: tidemark.maintain is not called), gate (the gate that is closed).';
+    'committed event or row that the cursor has not read; 0: it has read all; null: unknown; for tables as in '
+    'tidemark.cursor_unread), unread (true: an event or row is unread), holes, rate (events a second over the last '
+    'minutes; null: tidemark.maintain does not run), gate (the gate that is closed).';
 grant select on tidemark.cursor_lag to tidemark_reader, tidemark_executor;

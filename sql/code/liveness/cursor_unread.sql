@@ -1,8 +1,8 @@
--- How far a cursor of a table is behind. The one place that tells it: what shows a lag reads tidemark.cursor_lag, and
--- that asks here. One look into the index by which the table is read.
+-- How far a cursor of a table is behind. This is the only function that determines it: every display of a lag reads
+-- tidemark.cursor_lag, which calls this. It is one lookup in the index by which the table is read.
 --
--- Not a security definer: the table is looked at with the rights of the role that asks. That may be a superuser, and
--- the table's owner must not run code by it: it is looked at as a pass reads it (tidemark.source_denied,
+-- Not a security definer: the table is read with the rights of the role that asks. That role may be a superuser, and
+-- the table's owner must not run code through it. So the table is read as a pass reads it (tidemark.source_denied,
 -- tidemark.source_row).
 create or replace function tidemark.cursor_unread(
     cursor tidemark.worker_cursor,
@@ -39,12 +39,12 @@ begin
     end if;
     name := format('%I.%I', s.schema_name, s.table_name);
     begin
-        -- While the lock is held the table cannot become another one, nor a view.
+        -- The lock keeps the table from becoming another table or a view.
         rel := name::regclass;
         perform tidemark.source_lock(rel);
         if tidemark.source_denied(rel) is null
            and (select c.relkind in ('r', 'p') from pg_class c where c.oid = rel) then
-            -- Up to the clock, not to the horizon: what a long transaction keeps from being read is unread too.
+            -- Read up to the clock, not to the horizon: rows that wait for a long transaction are unread too.
             execute tidemark.source_query(s, 1, 'forward', 'next') into ahead, since, first_id
             using coalesce(cursor.watermark_ts, '-infinity'), cursor.watermark_id, clock, 1, null, null, null,
                   cursor.holes + cursor.fenced;
@@ -63,19 +63,20 @@ begin
             end if;
             looked := true;
         end if;
-        -- On purpose: it gives the locks of the table and its parts back at once.
+        -- Raise on purpose: the rollback releases the locks of the table and its parts at once.
         raise exception using errcode = 'TM009', message = 'looked';
     exception
         when sqlstate 'TM009' then
         when others or assert_failure then
-            -- No right to read it, its owner has locked it, or it is gone: the worker's own pass says so.
+            -- The role may not read the table, its owner has locked it, or it is gone: the worker's own pass reports
+            -- it.
     end;
 
     if looked then
         unread := coalesce(ahead, false);
         if unread and not coalesce(isfinite(since), false) then
             since := clock;
-            -- Those that had been seen by then are not all read.
+            -- Some of the rows seen by then are still unread.
             if noted.unread and (first_id = noted.first_id
                                  or first_id > cursor.watermark_id::bigint and first_id <= noted.upto_id) then
                 since := noted.since;
@@ -95,11 +96,11 @@ begin
 end
 $$;
 comment on function tidemark.cursor_unread(tidemark.worker_cursor) is
-    'Whether the table of a cursor has committed rows that the cursor has not read (unread; null: it cannot be told), '
-    'and the time of the first of them (since): its timestamp, or where the source has none, since when '
-    'tidemark.maintain has seen that rows up to upto_id are unread. Rows that a filter or another shard will pass '
-    'over count until they are passed; rows of the future, and what only a sweep finds (late rows behind a watermark, '
-    'rows without a timestamp), do not. looked false: the role may not read the table, or it is locked or gone; then '
-    'it says what maintain noted last, unless that is older than the setting lag.bad. All null for the log and for '
+    'Whether the table of a cursor has committed rows that the cursor has not read (unread; null: unknown), and the '
+    'time of the first of them (since): its timestamp or, where the source has none, the time at which '
+    'tidemark.maintain first saw rows up to upto_id unread. Rows that a filter or another shard will skip count until '
+    'the cursor has passed them. Rows of the future do not count, nor rows that only a sweep finds (late rows behind a '
+    'watermark, rows without a timestamp). looked false: the role may not read the table, or it is locked or gone; the '
+    'result is then maintain''s last note, unless that is older than the setting lag.bad. All null for the log and for '
     'captured tables, which tidemark.cursor_lag looks up in the log.';
 grant execute on function tidemark.cursor_unread(tidemark.worker_cursor) to tidemark_reader, tidemark_executor;

@@ -32,6 +32,6 @@ end
 $$;
 comment on function tidemark.finding_ack(bigint, text) is
     'Records that an operator knows of an open finding, which stays open until its cause is over. A second call '
-    'replaces the note. Returns the row; tidemark.audit records it. Raises TM004 (no such finding), TM005 (the '
-    'finding is closed, or the note is empty).';
+    'replaces the note. Returns the row; tidemark.audit records it. Raises TM004 (no such finding), TM005 (the finding '
+    'is closed, or the note is empty).';
 grant execute on function tidemark.finding_ack(bigint, text) to tidemark_admin;

@@ -10,4 +10,4 @@ begin
 end
 $$;
 comment on function tidemark.finding_close(text, text) is
-    'Closes the open finding of the kind on the subject. False: there was none.';
+    'Closes the open finding of the kind on the subject. False: no such finding was open.';

@@ -5,6 +5,6 @@ select f.id, f.detail || case when pg_catalog.pg_has_role(current_user, 'tidemar
 from tidemark.finding f
 left join tidemark.finding_message m on m.finding = f.id;
 comment on view tidemark.finding_detail is
-    'The detail of each finding, as the role may see it: for members of tidemark_executor and tidemark_admin with the '
-    'message of the error, which may quote a payload.';
+    'The detail of each finding, as far as the role may see it. Members of tidemark_executor and tidemark_admin also '
+    'see the error message, which may quote a payload.';
 grant select on tidemark.finding_detail to tidemark_reader, tidemark_executor;

@@ -23,5 +23,5 @@ begin
 end
 $$;
 comment on function tidemark.finding_open(text, text, tidemark.severity, text, text) is
-    'Opens a finding, or counts it where it is open already. detail is for readers; message, which may quote a '
-    'payload, for roles that may read payloads. Returns its number.';
+    'Opens a finding, or counts it again where it is already open. Readers see detail; only roles that may read '
+    'payloads see message, which may quote a payload. Returns the number of the finding.';

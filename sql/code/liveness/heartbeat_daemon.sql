@@ -20,7 +20,7 @@ begin
             message = format('daemon %s: status must have 1 to 200 characters', name);
     end if;
     perform tidemark.heartbeat_payload_check('daemon/' || name, payload);
-    -- What heartbeat_register set for it stays.
+    -- Keep the values that heartbeat_register set for it.
     insert into tidemark.heartbeat as h (executor_id, kind, expected_cadence_seconds, stale_threshold_seconds,
                                          watched_since, last_beat_at, ticks_total, last_status, payload)
     values ('daemon/' || heartbeat_daemon.name, 'PG_worker', 10, 30, clock_timestamp(), clock_timestamp(), 1,
@@ -36,6 +36,6 @@ end
 $$;
 comment on function tidemark.heartbeat_daemon(text, text, jsonb) is
     'A beat of the daemon daemon/<name>: it beats every 10 seconds, and is silent after 30. The first beat registers '
-    'the daemon; no other executor registers itself, and a daemon has no right to register others. After the status '
-    'stopped its silence is no alarm. Returns the time of the beat. Raises TM002, TM003, TM005.';
+    'the daemon; no other executor registers itself, and a daemon has no right to register others. Its silence after '
+    'the status stopped raises no alarm. Returns the time of the beat. Raises TM002, TM003, TM005.';
 grant execute on function tidemark.heartbeat_daemon(text, text, jsonb) to tidemark_executor;

@@ -26,6 +26,6 @@ begin
 end
 $$;
 comment on function tidemark.heartbeat_deregister(text, text) is
-    'Deletes an executor that will not come back, and closes the findings of its silence. Returns the deleted row; '
+    'Deletes an executor that will not come back, and closes the findings about its silence. Returns the deleted row; '
     'tidemark.audit records it. Raises TM004 (no such executor), TM005 (it is a worker''s cursor).';
 grant execute on function tidemark.heartbeat_deregister(text, text) to tidemark_admin;

@@ -5,7 +5,7 @@ select h.executor_id, h.kind, h.domain_scope,
        e.excuse,
        floor(a.age)::bigint as age_seconds,
        h.expected_cadence_seconds, t.seconds as stale_threshold_seconds,
-       -- LI3, to the letter: an operator who sets a threshold below three cadences wants a critical alert at once.
+       -- LI3, literally: an operator who sets a threshold below three cadences wants a critical alert at once.
        case when a.age / h.expected_cadence_seconds >= 3 and a.age / h.expected_cadence_seconds < 10 then 'warning'
             else 'critical' end::tidemark.severity as severity,
        h.last_status, h.last_beat_at, h.ticks_total, h.registered_at, h.registered_by, h.lease_owner, h.payload,
@@ -16,7 +16,7 @@ left join lateral (
     where c.worker || '/' || c.source || '/' || c.shard = h.executor_id limit 1) c on true
 left join tidemark.silence s on s.executor_id = h.executor_id
 cross join lateral (
-    -- What is no number changes nothing: an alarm is not switched off by a slip of the pen.
+    -- Ignore a setting that is not a number: a typing error must not switch off an alarm.
     select greatest(h.stale_threshold_seconds, (
         select least(s.value::numeric, 2147483647)::integer from tidemark.setting s
         where s.key = 'queue.heartbeat.stale_threshold_seconds' and s.value ~ '^[0-9]{1,30}$')) as seconds) t
@@ -30,9 +30,9 @@ cross join lateral (
         when h.last_beat_at is null and h.watched_since is null then 'never run'
         when h.executor_id like 'daemon/%' and h.last_status = 'stopped' then 'stopped' end as excuse) e;
 comment on view tidemark.heartbeat_health is
-    'How each executor is, by the database''s clock. state: alive, silent (no beat for longer than its threshold), or '
-    'quiet; excuse then says why its silence is no alarm: its worker is closed or paused, it was never run and no '
-    'operator registered it, or it is a daemon that was stopped. severity is that of its silence: warning where the '
-    'age is 3 to below 10 cadences, else critical. worker is set for a worker''s cursor. stale_threshold_seconds is '
-    'the executor''s own, or the setting queue.heartbeat.stale_threshold_seconds where that is more.';
+    'The state of each executor, by the database''s clock: alive, silent (no beat for longer than its threshold), or '
+    'quiet. For quiet, excuse says why its silence raises no alarm: its worker is closed or paused, it was never run '
+    'and no operator registered it, or it is a daemon that was stopped. severity is that of its silence: warning where '
+    'the age is 3 to below 10 cadences, else critical. worker is set for a worker''s cursor. stale_threshold_seconds '
+    'is the larger of the executor''s own threshold and the setting queue.heartbeat.stale_threshold_seconds.';
 grant select on tidemark.heartbeat_health to tidemark_reader, tidemark_executor;

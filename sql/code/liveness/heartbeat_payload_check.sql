@@ -27,5 +27,5 @@ begin
 end
 $$;
 comment on function tidemark.heartbeat_payload_check(text, jsonb) is
-    'Raises TM002 where a heartbeat''s payload is no object, TM003 where it holds a forbidden key at any depth, TM005 '
-    'above 8192 bytes.';
+    'Raises TM002 where a heartbeat''s payload is not an object, TM003 where it has a forbidden key at any depth, '
+    'TM005 above 8192 bytes.';

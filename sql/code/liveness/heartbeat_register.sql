@@ -72,12 +72,12 @@ begin
 end
 $$;
 comment on function tidemark.heartbeat_register(text, text, text[], interval, interval, jsonb, text) is
-    'Registers an executor, or changes one that is registered: a beat is expected every cadence (whole seconds, '
-    'default 60 seconds), and it is silent when none came for longer than threshold (default three times the cadence, '
-    'at least the cadence). kind is one of tidemark.heartbeat_kind (default: as it is, and external_worker for a new '
-    'one); domain_scope the domains that it covers, empty: all. From now on it is waited for, beat or not. An '
-    'executor worker/source/shard is a worker''s cursor, whose beats are its passes. Returns the row; audited. Raises '
-    'TM002 (payload is no object), TM003 (forbidden key), TM004 (unknown kind or domain), TM005. Source: S4 '
-    'fn_queue_heartbeat_register.';
+    'Registers an executor, or changes one: a beat is expected every cadence (whole seconds, default 60 seconds), and '
+    'the executor is silent after longer than threshold without a beat (default three times the cadence, at least the '
+    'cadence). kind is one of tidemark.heartbeat_kind (default: unchanged, and external_worker for a new one); '
+    'domain_scope lists the domains that it covers, empty: all. From now on its beat is expected, even if it has never '
+    'beaten. An executor worker/source/shard is a worker''s cursor, whose beats are its passes. Returns the row; '
+    'tidemark.audit records it. Raises TM002 (payload is not an object), TM003 (forbidden key), TM004 (unknown kind or '
+    'domain), TM005. Source: S4 fn_queue_heartbeat_register.';
 grant execute on function tidemark.heartbeat_register(text, text, text[], interval, interval, jsonb, text)
     to tidemark_admin;

@@ -41,9 +41,9 @@ begin
 end
 $$;
 comment on function tidemark.heartbeat_write(text, text, jsonb, text) is
-    'A sign of life of a registered executor, in a transaction of its own: status is what it says of itself (1 to 200 '
-    'characters, default ok), payload small facts, current_job_id the job that it works on (1 to 200 characters; '
-    'null, the default: none). Call it on every tick, work or none. Returns the time of the beat, by the database''s '
-    'clock. Raises TM002 (payload is no object), TM003 (forbidden key), TM004 (not registered), TM005. Source: S4 '
-    'fn_queue_heartbeat_write.';
+    'A beat of a registered executor, in a transaction of its own: status is the executor''s report on itself (1 to '
+    '200 characters, default ok), payload holds small facts, current_job_id is the job that it works on (1 to 200 '
+    'characters; null, the default: none). Call it on every tick, with or without work. Returns the time of the beat, '
+    'by the database''s clock. Raises TM002 (payload is not an object), TM003 (forbidden key), TM004 (not registered), '
+    'TM005. Source: S4 fn_queue_heartbeat_write.';
 grant execute on function tidemark.heartbeat_write(text, text, jsonb, text) to tidemark_executor;

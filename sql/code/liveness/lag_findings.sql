@@ -10,7 +10,7 @@ declare
 begin
     for l in select c.*, c.worker || '/' || c.source || '/' || c.shard as name from tidemark.cursor_lag c
              order by 1, 2, 3 loop
-        -- What is switched off on purpose falls behind on purpose.
+        -- A worker that was switched off on purpose falls behind on purpose.
         if l.gate is null and l.seconds > warn and l.last_run_at is not null then
             perform tidemark.finding_open('cursor_lag', l.name,
                 case when l.seconds > bad then 'high' else 'warning' end::tidemark.severity,

@@ -13,7 +13,7 @@ as $$
     ), blocker (pid) as (
         select h.pid from held h
         union
-        -- Not by wait_event_type, which shows nothing of other roles' sessions without pg_read_all_stats.
+        -- Do not use wait_event_type: without pg_read_all_stats it is hidden for other roles' sessions.
         select unnest(pg_blocking_pids(a.pid)) from pg_stat_activity a
         where lock_blame.relation is null and a.datname = current_database()
           and a.pid in (select l.pid from pg_locks l where not l.granted)
@@ -32,11 +32,11 @@ as $$
           and (exists (select from held h join pg_locks own on own.virtualtransaction = h.virtualtransaction
                        where h.pid is null and own.pid is null and own.locktype = 'transactionid'
                          and own.transactionid = p.transaction)
-               or exists (select from blocker k where k.pid = 0)) -- what pg_blocking_pids calls them all
+               or exists (select from blocker k where k.pid = 0)) -- pg_blocking_pids shows each of them as 0
         order by 2 nulls last limit 5) b
 $$;
 comment on function tidemark.lock_blame(regclass) is
-    'The oldest five transactions whose locks on the table keep a trigger from being put on it: sessions with pid, '
-    'application, user and age, prepared transactions with their gid. Without a table: those that keep sessions of '
-    'this database waiting for locks. Null: none any more.';
+    'The five oldest transactions whose locks on the table prevent a trigger from being put on it: sessions with pid, '
+    'application, user and age, prepared transactions with their gid. Without a table: those that make sessions of '
+    'this database wait for locks. Null: none.';
 grant execute on function tidemark.lock_blame(regclass) to tidemark_admin;

@@ -1,5 +1,5 @@
 -- public
--- Every part is bounded: rows of configuration, one look into an index each, counts that stop at 10000.
+-- Every part is bounded: rows of configuration, single index lookups, counts that stop at 10000.
 create or replace view tidemark.queue_health as
 with bound as (
     select extract(epoch from tidemark.interval_setting('lag.warn', '1 minute')) as warn,
@@ -27,7 +27,7 @@ with bound as (
               where l.route_id = r.id and l.resolved_at is null order by l.last_failed_at desc limit 10000) l) d
     where d.n > 0
 ), row_ as materialized (
-    -- Rows of tables that could not be handled.
+    -- Rows of tables that failed.
     select c.name, c.gate, c.last_run_at, p.waiting, p.since, p.overdue, d.dead, d.last_failed_at
     from cursor c join tidemark.worker w on w.worker = c.worker
     cross join lateral (
@@ -113,7 +113,7 @@ select 'pending', p.route_code,
 from waiting p join tidemark.outbound_route r on r.route_code = p.route_code
 cross join bound w
 cross join lateral (
-    -- Without "< clock_timestamp()", which is no condition for an index.
+    -- Omit "< clock_timestamp()": an index cannot use that condition.
     select greatest(floor(extract(epoch from clock_timestamp() - nullif(least(
         (select min(n.next_attempt_at) from tidemark.pending n where n.route_id = r.id and not n.replay),
         (select min(n.next_attempt_at) from tidemark.pending n where n.route_id = r.id and n.replay)),
@@ -142,13 +142,13 @@ select 'finding', f.kind || ' ' || f.subject,
        d.detail, null, f.last_seen_at, 'open'
 from tidemark.finding f join tidemark.finding_detail d on d.id = f.id where f.closed_at is null;
 comment on view tidemark.queue_health is
-    'One pane for watchdogs, a row for each thing: kind cursor, backlog (of a cursor), heartbeat, dead_letter_event '
-    'and pending (of a route, where there are any), dead_letter_row and pending_row (the same of a cursor of a '
-    'table), job_backlog and dead_letter_job (of River, where it is installed), finding (open). status: ok, warn '
-    '(somebody should look), bad (something does not work) or unknown (it cannot be told). age_seconds: since the '
-    'last run, beat or failure; of the oldest that waits. count: what waits or is open; of a cursor its holes, of a '
-    'heartbeat its beats. domain: that it is about, several with commas; null: all, or none. last_seen_at: the latest '
-    'run, beat, failure or sighting. status_hint, as S4 has it: stale or fresh (quiet: excused) of a heartbeat, open '
-    'of what an operator has to close, else null. What is switched off on purpose is ok, and note says so. Reads '
+    'One view for watchdogs, a row for each item: kind cursor, backlog (of a cursor), heartbeat, dead_letter_event and '
+    'pending (of a route, where it has any), dead_letter_row and pending_row (likewise of a cursor of a table), '
+    'job_backlog and dead_letter_job (of River, where it is installed), finding (open). status: ok, warn (an operator '
+    'should look), bad (a part does not work) or unknown. age_seconds: time since the last run, beat or failure; for '
+    'waiting items the age of the oldest. count: items that wait or are open; for a cursor its holes, for a heartbeat '
+    'its beats. domain: the domains concerned, separated by commas; null: all, or none. last_seen_at: the latest run, '
+    'beat, failure or sighting. status_hint, as in S4: stale or fresh (quiet: excused) for a heartbeat, open for items '
+    'that an operator must close, else null. Items that are switched off on purpose are ok, and note says so. Reads '
     'configuration, cursors and indexes, never a table that grows. Source: S4 v_queue_health.';
 grant select on tidemark.queue_health to tidemark_reader, tidemark_executor;

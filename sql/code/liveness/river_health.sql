@@ -21,9 +21,9 @@ begin
             and has_schema_privilege((select c.relnamespace from pg_class c where c.oid = jobs), 'usage');
         if readable then
             begin
-                -- Any role that may make a table in the schema may have made this one.
+                -- Any role that may create a table in the schema may have created this one.
                 perform tidemark.source_guard(jobs);
-                -- By River's own indexes over the state; at most 10000 of each are counted.
+                -- Use River's own indexes over the state, and count at most 10000 jobs of each.
                 execute format('select
                        (select count(*) from (select from %1$s j where j.state = ''available'' limit 10000) j),
                        (select count(*) from (select from %1$s j where j.state = ''retryable'' limit 10000) j),
@@ -37,7 +37,7 @@ begin
                               where j.state = ''discarded'' and j.finalized_at is not null limit 10000) j)', jobs)
                 into waiting, retrying, oldest_seconds, dead, dead_seconds;
             exception when others then
-                -- Another table of that name. It must not fail what is told of the rest.
+                -- Another table has this name. It must not break the report on the others.
                 readable := false;
             end;
         end if;
@@ -49,8 +49,8 @@ begin
 end
 $$;
 comment on function tidemark.river_health() is
-    'Jobs of River, a row for each of its tables that is in the schema public or named by a route; no row: River is '
+    'Jobs of River, a row for each of its tables that is in the schema public or that a route names; no row: River is '
     'not installed. readable false: this role may not read the table, the table is not River''s, or its owner''s code '
-    'would run (tidemark.source_denied). waiting, retrying and dead (discarded) count at most 10000; oldest_seconds '
-    'is how long the oldest job that may run waits, dead_seconds how long ago one was last discarded.';
+    'would run (tidemark.source_denied). waiting, retrying and dead (discarded) count at most 10000; oldest_seconds is '
+    'the waiting time of the oldest job that may run, dead_seconds the time since a job was last discarded.';
 grant execute on function tidemark.river_health() to tidemark_reader, tidemark_executor;

@@ -9,7 +9,7 @@ begin
 end
 $$;
 comment on function tidemark.silence_add() is
-    'Gives a new executor the row of tidemark.silence that tidemark.stale_check locks.';
+    'Trigger: gives a new executor the row of tidemark.silence that tidemark.stale_check locks.';
 
 create or replace trigger heartbeat_silence
 after insert on tidemark.heartbeat

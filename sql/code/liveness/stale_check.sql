@@ -21,7 +21,7 @@ declare
     id uuid;
 begin
     perform tidemark.session_check('stale_check', 'it must see what another check has told meanwhile.');
-    -- Without its row in tidemark.silence an executor's silence would never be reported.
+    -- An executor's silence is reported only if it has a row in tidemark.silence.
     insert into tidemark.silence (executor_id)
     select h.executor_id from tidemark.heartbeat h
     where not exists (select from tidemark.silence s where s.executor_id = h.executor_id)
@@ -33,16 +33,15 @@ begin
                                     and v.age_seconds > v.stale_threshold_seconds / 2
         order by 1
     loop
-        -- Of two checks at once one tells, and the other does not wait: a session that reads the result of a check at
-        -- leisure, in an open transaction, holds up the telling of that executor alone, and its worker not at all. Not
-        -- an advisory lock, which any login could hold. The row is there since the heartbeat is (trigger
-        -- heartbeat_silence).
+        -- Of two concurrent checks one reports, and the other does not wait. A session that reads the result slowly, in
+        -- an open transaction, delays only the report on that executor, and never its worker. An advisory lock would
+        -- not do: any login could hold it. The row exists since the heartbeat does (trigger heartbeat_silence).
         perform from tidemark.silence s where s.executor_id = overdue for update skip locked;
         continue when not found;
-        -- A new statement, which sees what a check committed that had the lock just before.
+        -- A new statement sees the commit of a check that had the lock just before.
         select v.* into h from tidemark.heartbeat_health v where v.executor_id = overdue;
         if h.state = 'quiet' then
-            -- When its gate opens, it has half its threshold at least to come back.
+            -- After its gate opens, the executor has at least half its threshold to come back.
             update tidemark.silence s set excused_at = clock_timestamp() where s.executor_id = overdue;
         end if;
         continue when h.state is distinct from 'silent';
@@ -93,11 +92,11 @@ begin
 end
 $$;
 comment on function tidemark.stale_check() is
-    'Looks for executors that have been silent for longer than their threshold, by the database''s clock alone: for '
-    'each one event system/queue_worker_silent (stream alert), not again within twice the threshold, and the finding '
-    'cursor_silent_gap (a worker''s cursor) or heartbeat_silent, which counts the events. Closes the findings of '
-    'executors that are back, excused or gone. Returns a row for each that is silent (event_id: what told of it just '
-    'now) and for each whose finding it closed (state returned, quiet or gone). Any number of sessions may call it at '
-    'once, at any time; every daemon does, every 10 seconds. Raises TM006 (isolation level), TM007 (standby). Source: '
-    'S4 fn_queue_stale_check.';
+    'Finds executors that have been silent for longer than their threshold, by the database''s clock alone. Each gets '
+    'one event system/queue_worker_silent (stream alert), repeated after twice the threshold at the earliest, and the '
+    'finding cursor_silent_gap (a worker''s cursor) or heartbeat_silent, which counts the events. Closes the findings '
+    'of executors that are back, excused or gone. Returns a row for each silent executor (event_id: the event that '
+    'this call emitted) and for each whose finding it closed (state returned, quiet or gone). Any number of sessions '
+    'may call it at once, at any time; every daemon does, every 10 seconds. Raises TM006 (isolation level), TM007 '
+    '(standby). Source: S4 fn_queue_stale_check.';
 grant execute on function tidemark.stale_check() to tidemark_executor;

@@ -27,12 +27,12 @@ from tidemark.worker_cursor c
 join tidemark.worker w on w.worker = c.worker
 join tidemark.cursor_lag l on l.worker = c.worker and l.source = c.source and l.shard = c.shard
 cross join lateral (select case when c.source = 'outbox' then c.watermark_id::bigint end) as m (number)
--- The highest number that can be seen, not the last that was taken: those of transactions that were rolled back
--- at the end of the log would keep a worker behind for ever.
+-- Use the highest visible number, not the last one taken: numbers at the end of the log that were rolled back would
+-- keep a worker behind forever.
 cross join (select coalesce(max(o.seq), 0) from tidemark.outbox o) as s (last_seq);
 comment on view tidemark.worker_health is
-    'How each worker is. status: closed (gate names the gate), never ran, held or blocked (last_run_summary says '
-    'why), behind, idle or unknown (as in tidemark.worker_summary). Also how far it is behind in numbers (of the log; '
-    'null for tables) and seconds (tidemark.cursor_lag), and the open deliveries and dead letters of the cursor. '
-    'Source: S0 fn_iu_route_worker_health.';
+    'The state of each worker. status: closed (gate names the gate), never ran, held or blocked (last_run_summary has '
+    'the reason), behind, idle or unknown (as in tidemark.worker_summary). Also how far it is behind in numbers (of '
+    'the log; null for tables) and seconds (tidemark.cursor_lag), and the open deliveries and dead letters of the '
+    'cursor. Source: S0 fn_iu_route_worker_health.';
 grant select on tidemark.worker_health to tidemark_reader, tidemark_executor;

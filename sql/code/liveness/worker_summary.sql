@@ -13,7 +13,7 @@ cross join lateral (
     from tidemark.route_summary r where r.worker = l.worker
     having l.source = 'outbox'
     union all
-    -- Rows of a table that could not be handled.
+    -- Rows of a table that failed.
     select r.waiting, extract(epoch from clock_timestamp() - r.since)::bigint,
            (select count(*) from (
                 select from tidemark.dead_letter d
@@ -27,8 +27,8 @@ cross join lateral (
               order by r.next_attempt_at limit 10000) r) r
     where l.source <> 'outbox' and w.worker = l.worker) p;
 comment on view tidemark.worker_summary is
-    'How each cursor is doing: status closed (gate says by what), never ran, blocked, behind, idle or unknown (this '
-    'role may not read the table, and tidemark.maintain did not look lately); how far behind in events (of the log '
-    'only) and seconds, events a second, holes, and what is pending and dead: of the log by the worker''s routes, as '
-    'tidemark.route_summary counts it, of a table the rows that could not be handled, counted up to 10000.';
+    'The state of each cursor: status closed (gate names the gate), never ran, blocked, behind, idle or unknown (this '
+    'role may not read the table, and tidemark.maintain has not looked lately); how far it is behind in events (of the '
+    'log only) and seconds, events a second, holes, and pending and dead items: for the log by the worker''s routes, '
+    'as in tidemark.route_summary, for a table the rows that failed, counted up to 10000.';
 grant select on tidemark.worker_summary to tidemark_reader, tidemark_executor;

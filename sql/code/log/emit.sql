@@ -40,8 +40,8 @@ begin
           and (not t.restricted or tidemark.domain_check(emit.domain, '', login))
         on conflict do nothing;
         if not found then
-            -- The claim above waited for the transaction that was inserting the same key; a new statement sees
-            -- what that transaction committed.
+            -- The claim above waited for the transaction that was inserting the same key; a new statement sees the
+            -- commit of that transaction.
             id := (
                 select k.event_id from tidemark.emit_key k
                 join tidemark.event_type t on t.domain = k.domain and t.type = emit.type and t.enabled
@@ -53,7 +53,7 @@ begin
         end if;
     end if;
 
-    -- One statement for the look at the registry, the checks and the row: half the cost of three.
+    -- One statement checks the registry and the event and inserts the row: this costs half as much as three statements.
     insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, stream, key,
                                  subject_table, subject_ref, idempotency_key, trace, actor, emitted_by, payload)
     select id, at, coalesce(emit.occurred_at, at), coalesce(emit.lane, 'immediate'), coalesce(emit.severity, 'info'),
@@ -67,8 +67,8 @@ begin
               and tidemark.payload_check(emit.domain, emit.type, emit.payload, t.schema, t.metadata_only, ''))
     returning (select s.value = 'true' from tidemark.setting s where s.key = 'notify.listeners_enabled') into listeners;
     if not found then
-        -- The type was disabled since the claim. A key without its event would make the next emit with that key
-        -- look done.
+        -- The type was disabled after the claim. A key without its event would make the next emit with that key a false
+        -- duplicate.
         delete from tidemark.emit_key k
         where k.domain = emit.domain and k.idempotency_key = emit.idempotency_key and k.event_id = id;
         perform tidemark.emit_noted(domain, type, 1);
@@ -77,11 +77,11 @@ begin
     if current_setting('transaction_isolation') not like 'read %' then
         perform tidemark.registry_check(emit.domain, emit.type);
     end if;
-    -- Last, behind the number: a worker that went to sleep without having seen it holds this lock by now.
+    -- Last, after the number is taken: a worker that went to sleep before it saw the number holds this lock by now.
     if pg_try_advisory_lock(1953064301, 1) then
         awake := pg_advisory_unlock(1953064301, 1);
     elsif pg_try_advisory_lock_shared(1953064301, 1) then
-        -- Not another writer, who holds it for himself for a moment: a sleeper, who shares it.
+        -- A sleeping worker shares the lock. Another writer would hold it exclusively, for a moment.
         awake := pg_advisory_unlock_shared(1953064301, 1);
         asleep := true;
     end if;
@@ -96,13 +96,13 @@ end
 $$;
 comment on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text, text,
                                   text, text, timestamptz) is
-    'Emits one event in the caller''s transaction and returns its id. Returns null where the type is not registered '
-    'or not enabled: only a trace is stored (tidemark.unregistered_emits). Call tidemark.emit_strict, which raises in '
-    'that case, unless a missing type must not fail the caller. Returns the id of an earlier event with the same '
-    '(domain, idempotency_key), and stores nothing. Raises TM002 (the payload is no object or breaks its schema), '
-    'TM003 (a forbidden key in a metadata-only domain), TM005 (a text over 1024 bytes, a payload over the setting '
-    'emit.payload_limit, an idempotency_key that begins with "tidemark:", an occurred_at that is infinite or not of '
-    'the years 1 to 9999), TM014 (the domain is restricted to other roles) and TM015 (in a maintenance command). '
-    'Source: S1 fn_iu_emit_event.';
+    'Emits one event in the caller''s transaction and returns its id. Returns null where the type is not registered or '
+    'not enabled, and stores only a trace (tidemark.unregistered_emits). Call tidemark.emit_strict, which raises in '
+    'that case, unless a missing type must not fail the caller. If an earlier event has the same (domain, '
+    'idempotency_key), returns its id and stores nothing. Raises TM002 (the payload is not an object or breaks its '
+    'schema), TM003 (a forbidden key in a metadata-only domain), TM005 (a text over 1024 bytes, a payload over the '
+    'setting emit.payload_limit, an idempotency_key that begins with "tidemark:", an occurred_at that is infinite or '
+    'outside the years 1 to 9999), TM014 (the domain is restricted to other roles) and TM015 (in a maintenance '
+    'command). Source: S1 fn_iu_emit_event.';
 grant execute on function tidemark.emit(text, text, jsonb, text, text, tidemark.lane, tidemark.severity, text, text,
                                         text, text, text, timestamptz) to tidemark_emitter;

@@ -75,7 +75,7 @@ begin
         where t.restricted;
     end if;
 
-    -- Only registered types go on; the rest return null, as emit does.
+    -- Only registered types go on; the others return null, as in emit.
     perform tidemark.payload_check(e.domain, e.type, coalesce(e.payload, '{}'), t.schema, t.metadata_only,
                                    format('event %s: ', e.ord))
     from rows from (jsonb_to_recordset(events) as (domain text, type text, payload jsonb))
@@ -96,7 +96,7 @@ begin
         insert into tidemark.emit_key as k (domain, idempotency_key, event_id, created_at, own)
         select i.domain, i.idempotency_key, i.id, at, emit_all.own from input i
         where i.idempotency_key is not null
-        -- Always in the same order, so that two callers cannot wait for each other in a circle; the first of
+        -- Insert always in the same order, so that two callers cannot wait for each other in a circle; the first of
         -- equal keys in one call wins.
         order by i.domain, i.idempotency_key, i.ord
         on conflict do nothing
@@ -118,7 +118,8 @@ begin
     from jsonb_array_elements(events) with ordinality e (event, ord)
     left join input i on i.ord = e.ord;
     if strict and unknown is not null then
-        -- By the statement that stores, so that no type is disabled in between; it is taken back with the call.
+        -- The same statement that stores the events checks the types, so that no type is disabled in between; this
+        -- error rolls back the call.
         raise exception using errcode = 'TM001',
             message = format('event %s: event type %s/%s is not registered or not enabled', unknown,
                              events -> (unknown - 1) ->> 'domain', events -> (unknown - 1) ->> 'type'),
@@ -138,7 +139,7 @@ begin
               from jsonb_array_elements(events) e (event)) d;
     end if;
 
-    -- As in emit: behind the numbers.
+    -- As in emit: after the numbers are taken.
     if pg_try_advisory_lock(1953064301, 1) then
         awake := pg_advisory_unlock(1953064301, 1);
     elsif pg_try_advisory_lock_shared(1953064301, 1) then
@@ -158,7 +159,7 @@ begin
         where ids[e.ord] is null;
     end if;
 
-    -- A new statement, which sees the keys that other transactions committed while the claim waited.
+    -- A new statement sees the keys that other transactions committed while the claim waited.
     return query
     select e.ord::integer, coalesce(ids[e.ord], k.event_id)
     from rows from (jsonb_to_recordset(events) as (domain text, type text, idempotency_key text))

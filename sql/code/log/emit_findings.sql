@@ -9,7 +9,7 @@ declare
     emits bigint;
     last timestamptz;
 begin
-    -- One statement and one snapshot: what is deleted is what the view has counted.
+    -- One statement and one snapshot: it deletes exactly the rows that the view has counted.
     with summed as (
         delete from tidemark.emit_unregistered
     )
@@ -31,7 +31,7 @@ begin
           from tidemark.unregistered_type u) k;
     if told is null then
         perform tidemark.finding_close('emit_unregistered', 'emit');
-    -- Counted once for what is new.
+    -- Count the finding only once for new emits.
     elsif not exists (select from tidemark.finding f where f.kind = 'emit_unregistered' and f.subject = 'emit'
                       and f.closed_at is null and f.last_seen_at >= last and f.detail like '%' || told) then
         perform tidemark.finding_open('emit_unregistered', 'emit', 'warning',

@@ -7,7 +7,7 @@ as $$
     select e.position, e.event_id from tidemark.emit_all(events, false, false) e
 $$;
 comment on function tidemark.emit_many(jsonb) is
-    'Emits an array of events, [{"domain": …, "type": …, "payload": {…}, …}], in the caller''s transaction; the '
-    'fields are the parameters of tidemark.emit. Returns for each position, from 1, what tidemark.emit returns. One '
-    'refused event (TM002, TM003, TM005, TM014, TM015) fails the call, and the message names its position.';
+    'Emits an array of events, [{"domain": …, "type": …, "payload": {…}, …}], in the caller''s transaction; the fields '
+    'are the parameters of tidemark.emit. Returns the result of tidemark.emit for each position, from 1. One refused '
+    'event (TM002, TM003, TM005, TM014, TM015) fails the call, and the message names its position.';
 grant execute on function tidemark.emit_many(jsonb) to tidemark_emitter;

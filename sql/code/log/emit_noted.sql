@@ -4,8 +4,8 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- No counter: one emitter's transaction would hold its row, and others would wait for it. No more than 8 MB, though
-    -- maintain may never be called.
+    -- Not a counter: one emitter's transaction would hold its row, and others would wait for it. The limit is 8 MB, in
+    -- case maintain never runs.
     if pg_relation_size('tidemark.emit_unregistered') < 8388608 then
         insert into tidemark.emit_unregistered (at, domain, type, role, emits)
         values (clock_timestamp(), left(coalesce(emit_noted.domain, ''), 63),
@@ -14,4 +14,4 @@ begin
 end
 $$;
 comment on function tidemark.emit_noted(text, text, bigint) is
-    'Leaves a trace of emits of a type that is not registered or not enabled, in tidemark.emit_unregistered.';
+    'Records emits of a type that is not registered or not enabled, in tidemark.emit_unregistered.';

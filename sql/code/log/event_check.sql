@@ -18,7 +18,7 @@ declare
     name text;
     value text;
 begin
-    -- A day inside the years 1 to 9999, which are those that JSON and RFC 3339 can write, in any time zone.
+    -- A day inside the years 1 to 9999, the range that JSON and RFC 3339 can write, in any time zone.
     if occurred_at < timestamptz '0001-01-02 00:00:00+00' or occurred_at >= timestamptz '9999-12-31 00:00:00+00' then
         raise exception using errcode = 'TM005',
             message = format('%soccurred_at is %s, and must be a time of the years 1 to 9999', place, occurred_at),
@@ -36,7 +36,8 @@ begin
             hint = 'Use a digest of it, or put it into the payload.';
     end if;
 
-    -- Not of the stored size, which says little: 1e100000 takes a few bytes, and compressed text a 270th.
+    -- Check the size of the text, not the stored size: 1e100000 takes a few bytes, and compressed text may take a
+    -- 270th.
     if payload_bytes > 1000 then
         payload_limit := tidemark.payload_limit();
         if payload_bytes > payload_limit then
@@ -45,8 +46,8 @@ begin
                                  payload_limit),
                 hint = 'Send a reference to what is large, or raise the setting emit.payload_limit.';
         end if;
-        -- What is nearly as deep as a session's stack takes can be stored, and not be read where the stack is fuller:
-        -- in a pass.
+        -- A payload that almost exhausts the stack of this session can be stored, but a pass, which uses more of its
+        -- stack, could not read it.
         if jsonb_path_exists(payload, 'strict $.**{500}') then
             raise exception using errcode = 'TM005',
                 message = format('%spayload nests deeper than 500 levels', place),
@@ -57,6 +58,6 @@ begin
 end
 $$;
 comment on function tidemark.event_check(text, jsonb, text, text, text, text, text, text, timestamptz) is
-    'Returns true or raises TM005: for an occurred_at that is infinite or not of the years 1 to 9999, a text member '
-    'over 1024 bytes, or a payload whose JSON text is over the setting emit.payload_limit or that nests deeper than '
+    'Returns true or raises TM005: for an occurred_at that is infinite or outside the years 1 to 9999, a text member '
+    'over 1024 bytes, or a payload whose JSON text exceeds the setting emit.payload_limit or that nests deeper than '
     '500 levels. place begins the message. emit, emit_many and capture share this rule.';

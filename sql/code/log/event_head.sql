@@ -1,4 +1,4 @@
--- Inlined where it is used, so it has no search_path: a payload that is not asked for is not fetched.
+-- Inlined by its callers, so it has no search_path: a payload that is not asked for is not fetched.
 create or replace function tidemark.event_head(event tidemark.outbox)
 returns table (
     seq bigint, event_id uuid, created_at timestamptz, occurred_at timestamptz, lane tidemark.lane,

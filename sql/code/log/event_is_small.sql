@@ -1,4 +1,5 @@
--- Inlined into emit's statement: for almost every event this is all that its limits cost. Every limit is above 1000.
+-- Inlined into emit's statement: for almost every event this is the whole cost of emit's limits. Every limit is above
+-- 1000.
 create or replace function tidemark.event_is_small(
     payload jsonb,
     key text,
@@ -11,7 +12,7 @@ create or replace function tidemark.event_is_small(
 returns boolean
 language sql stable parallel safe
 as $$
-    -- The text of a large payload is made once, by event_check.
+    -- event_check makes the text of a large payload, once.
     select coalesce(pg_catalog.pg_column_size(payload), 0) <= 1000
        and pg_catalog.octet_length(pg_catalog.concat(payload, key, stream, subject_table, subject_ref, trace,
                                                      actor)) <= 1000

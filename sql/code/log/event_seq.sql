@@ -9,6 +9,6 @@ as $$
       and o.event_id = event_seq.event_id
 $$;
 comment on function tidemark.event_seq(uuid) is
-    'The number of the event in the log, found through the time in its id. Null: the log does not have it, or no '
-    'longer.';
+    'The number of the event in the log, found through the time in its id. Null: the log does not have the event, or '
+    'has it no longer.';
 grant execute on function tidemark.event_seq(uuid) to tidemark_reader, tidemark_executor;

@@ -14,5 +14,5 @@ begin
 end
 $$;
 comment on function tidemark.event_sizes(bigint[]) is
-    'How many bytes the payloads of these events have (tidemark.payload_bytes), in this order.';
+    'The size in bytes of the payloads of these events (tidemark.payload_bytes), in this order.';
 grant execute on function tidemark.event_sizes(bigint[]) to tidemark_executor;

@@ -12,7 +12,7 @@ begin
         return query
         select o.seq, o.event_id, tidemark.event_json(o) from tidemark.events(tidemark.multirange_numbers(seqs)) o;
     else
-        -- Column by column: a whole row would fetch what is stored out of line.
+        -- Select column by column: a whole row would fetch its out-of-line values.
         return query
         select e.seq, e.event_id, to_jsonb(e)
         from unnest(tidemark.multirange_numbers(seqs)) n
@@ -24,5 +24,5 @@ begin
 end
 $$;
 comment on function tidemark.event_snapshots(int8multirange, boolean) is
-    'What dead letters keep of these events: each event as tidemark.event_json shows it. Without payloads: all of it '
-    'but the payload, which is not read.';
+    'The snapshots of these events that dead letters keep: each event as tidemark.event_json shows it. Without '
+    'payloads: all columns except the payload, which is not read.';

@@ -1,5 +1,5 @@
--- The same on every supported version: PostgreSQL 18 has uuidv7(), whose clock may run ahead of ours, and
--- an event is found by the equality of this time and created_at.
+-- The same on every supported version: PostgreSQL 18 has uuidv7(), but its clock may run ahead of this one, and an
+-- event is found by the equality of this time and created_at.
 create or replace function tidemark.event_uuid(at timestamptz)
 returns uuid
 language sql volatile parallel safe

@@ -1,5 +1,5 @@
--- Apart, since it is the same for all events of a statement. Cut to milliseconds first, so that floating point has
--- nothing to lose.
+-- A function of its own, since all events of a statement share the result. The time is cut to milliseconds first, so
+-- that floating point loses nothing.
 create or replace function tidemark.event_uuid_time(at timestamptz)
 returns text
 language sql stable parallel safe

@@ -6,7 +6,7 @@ set enable_seqscan = off
 set jit = off
 as $$
 begin
-    -- A run of neighbours, which is what a batch mostly is, is one index range.
+    -- A run of neighbours, as most batches are, is one index range.
     if seqs[cardinality(seqs)] - seqs[1] + 1 = cardinality(seqs) then
         return query select o.* from tidemark.outbox o
             where o.seq >= seqs[1] and o.seq <= seqs[cardinality(seqs)] order by o.seq;

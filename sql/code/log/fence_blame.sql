@@ -20,5 +20,5 @@ as $$
         order by 2 nulls last limit 5) b
 $$;
 comment on function tidemark.fence_blame(text[], regclass) is
-    'The oldest five transactions that keep the fence from closing: sessions with pid, application, user and age, '
-    'prepared transactions with their gid. Null: none does any more.';
+    'The five oldest transactions that keep the fence from closing: sessions with pid, application, user and age, '
+    'prepared transactions with their gid. Null: none is left.';

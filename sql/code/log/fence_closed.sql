@@ -10,11 +10,11 @@ begin
           and l.database = (select d.oid from pg_database d where d.datname = current_database())
           and l.relation = any (tidemark.relation_tree(fence_closed.relation))
           and l.mode = 'RowExclusiveLock'
-          -- A prepared transaction has no pid, and another virtual id after a restart of the server: it
-          -- cannot be told apart, so any that holds the lock keeps every fence open.
+          -- A prepared transaction has no pid, and gets another virtual id when the server restarts. It cannot be
+          -- identified, so any that holds the lock keeps every fence open.
           and (l.virtualtransaction = any (fence) or l.pid is null));
 end
 $$;
 comment on function tidemark.fence_closed(text[], regclass) is
-    'True when no member of the fence, and no prepared transaction, holds the lock of the table (default: the log) '
-    'any more: what they wrote is visible to the next statement, or was rolled back.';
+    'True when no member of the fence, and no prepared transaction, still holds the lock of the table (default: the '
+    'log): the next statement sees all that they committed; the rest was rolled back.';

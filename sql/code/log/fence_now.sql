@@ -8,7 +8,7 @@ begin
     where l.locktype = 'relation' and l.granted
       and l.database = (select d.oid from pg_database d where d.datname = current_database())
       and l.relation = any (tidemark.relation_tree(fence_now.relation))
-      -- Only writers: autovacuum's and DDL's modes would keep holes open for nothing.
+      -- Take only writers: the modes of autovacuum and DDL would keep holes open without need.
       and l.mode = 'RowExclusiveLock');
 end
 $$;

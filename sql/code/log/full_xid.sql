@@ -6,6 +6,6 @@ as $$
     select (next_id::text::bigint - ((next_id::text::bigint - id::text::bigint) & 4294967295))::text::xid8
 $$;
 comment on function tidemark.full_xid(xid, xid8) is
-    'The full number of the transaction that wrote a row: its xmin with the half of the number that the row does not '
-    'keep. next_id is a number that is not below it.';
+    'The full number of the transaction that wrote a row: its xmin with the upper half, which the row does not store. '
+    'next_id is a number that is not below it.';
 grant execute on function tidemark.full_xid(xid, xid8) to tidemark_admin;

@@ -4,7 +4,7 @@ language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Keys that Tidemark makes of rows can be guessed: an emitter who could claim one would make a row's event look
+    -- The keys that Tidemark makes for rows can be guessed: if an emitter could claim one, a row's event would look
     -- stored already.
     if starts_with(idempotency_key, 'tidemark:') then
         raise exception using errcode = 'TM005',
@@ -12,7 +12,7 @@ begin
                              place),
             hint = 'Use another prefix.';
     end if;
-    -- An index entry has room for some 2,700 bytes, and the domain stands in it too.
+    -- An index entry has room for some 2,700 bytes, including the domain.
     if octet_length(idempotency_key) > 1024 then
         raise exception using errcode = 'TM005',
             message = format('%sidempotency_key has %s bytes, and must have at most 1024', place,
@@ -22,4 +22,4 @@ begin
 end
 $$;
 comment on function tidemark.idempotency_key_check(text, text) is
-    'Raises TM005 for an idempotency key that begins with "tidemark:" or is over 1024 bytes; place begins the message.';
+    'Raises TM005 for an idempotency key that begins with "tidemark:" or exceeds 1024 bytes; place begins the message.';

@@ -16,9 +16,9 @@ create or replace trigger outbox_append_only
 before update or delete on tidemark.outbox
 for each row execute function tidemark.log_is_append_only();
 comment on trigger outbox_append_only on tidemark.outbox is
-    'Rows of the log are never changed. Row-level, since that is what every partition inherits.';
+    'Rows of the log never change. The trigger is row-level, so that every partition inherits it.';
 
 create or replace trigger outbox_no_truncate
 before truncate on tidemark.outbox
 for each statement execute function tidemark.log_is_append_only();
-comment on trigger outbox_no_truncate on tidemark.outbox is 'The log is not truncated.';
+comment on trigger outbox_no_truncate on tidemark.outbox is 'Refuses to truncate the log.';

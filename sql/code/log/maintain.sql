@@ -1,6 +1,5 @@
 -- public
--- Not a security definer: tables of others are looked at with the rights of the role that calls it. The rest is for the
--- owner.
+-- Not a security definer: others' tables are read with the rights of the calling role. The owner does the rest.
 create or replace function tidemark.maintain()
 returns table (action text, object text, detail text)
 language plpgsql volatile
@@ -12,10 +11,11 @@ begin
 end
 $$;
 comment on function tidemark.maintain() is
-    'Keeps the log in shape. Makes partitions ahead, and drops those that are past retention and that no cursor, '
-    'hole, pending delivery or dead letter without a payload needs. Deletes old idempotency keys (10,000 a call), '
-    'sums up and deletes rows of tidemark.captured, notes which tables have rows to read (of those that the caller '
-    'may read), opens and closes cursor_lag, capture_unwritten and emit_unregistered, closes findings that are over, '
-    'and deletes findings past the setting finding.retention and daemons that stopped a day ago. Returns what it did, '
-    'and what it kept and why. Call it every minute. Without it events are still accepted, and nothing is dropped.';
+    'Keeps the log in shape. Makes partitions ahead, and drops those that are past retention and that no cursor, hole, '
+    'pending delivery or dead letter without a payload needs. Deletes old idempotency keys (10,000 a call), sums up '
+    'and deletes rows of tidemark.captured, notes which tables have rows to read (of those that the caller may read), '
+    'opens and closes cursor_lag, capture_unwritten and emit_unregistered, closes findings that are over, and deletes '
+    'findings past the setting finding.retention and daemons that stopped a day ago. Returns its actions, and the '
+    'partitions that it kept, with the reason. Call it every minute. If it does not run, events are still accepted, '
+    'and no partition is dropped.';
 grant execute on function tidemark.maintain() to tidemark_admin, tidemark_executor;

@@ -2,7 +2,7 @@ create or replace function tidemark.maintain_all()
 returns table (action text, object text, detail text)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
--- A waiting DDL lock makes every writer queue behind it. Rather give up, and be called again.
+-- A waiting DDL lock makes every writer queue behind it. Give up early; the next call tries again.
 set lock_timeout = '500ms'
 as $$
 #variable_conflict use_column
@@ -16,7 +16,7 @@ declare
         coalesce((select s.value::interval from tidemark.setting s where s.key = 'outbox.retention'), '30 days');
     key_retention constant interval :=
         coalesce((select s.value::interval from tidemark.setting s where s.key = 'emit_key.retention'), '30 days');
-    -- More numbers than are taken while partitions are made.
+    -- More numbers than writers take while partitions are made.
     within_reach constant bigint := 100000;
     last_number bigint;
     needed bigint;
@@ -28,8 +28,8 @@ declare
     busy boolean := false;
     n bigint;
 begin
-    -- One at a time: two would make the same partition. Writers, readers and the fence pass this mode by, and making a
-    -- partition takes it anyway. Not an advisory lock, which any login could hold.
+    -- One call at a time: two would make the same partition. This mode does not conflict with writers, readers and the
+    -- fence, and making a partition takes it anyway. An advisory lock would not do: any login could hold it.
     begin
         lock table only tidemark.outbox in share update exclusive mode nowait;
     exception when lock_not_available then
@@ -41,7 +41,7 @@ begin
     end_of_all := (select max(p.end_seq) from tidemark.partitions('tidemark.outbox') p);
     if exists (select from tidemark.outbox_rest) then
         begin
-            -- Under this lock no writer has taken a number and not yet written its row.
+            -- Under this lock every writer that took a number has written its row.
             lock table tidemark.outbox in access exclusive mode;
             last_number := (select q.last_value from tidemark.outbox_seq_seq q);
             perform tidemark.partition_absorb(end_of_all, last_number + 1);
@@ -56,9 +56,8 @@ begin
     end if;
 
     begin
-        -- A writer that has been routed to the rest must not find its number in a new partition: PostgreSQL would fail
-        -- its statement (23514). Where numbers may reach the new partition while it is made, no writer may be under
-        -- way.
+        -- A writer that was routed to the rest must not find its number in a new partition: PostgreSQL would fail its
+        -- statement (23514). If numbers may reach the new partition while it is made, no writer may be under way.
         if end_of_all - last_number < within_reach then
             lock table tidemark.outbox in share row exclusive mode;
             last_number := (select q.last_value - (not q.is_called)::integer from tidemark.outbox_seq_seq q);
@@ -71,7 +70,7 @@ begin
             end_of_all := end_of_all + size;
         end loop;
     exception when lock_not_available or check_violation then
-        -- A check is violated where numbers have run into the rest meanwhile: the next call absorbs it.
+        -- Numbers have run into the rest meanwhile, which violates its check: the next call absorbs them.
         return query select 'postponed', 'outbox', 'the log is busy; partitions will be made by another call';
     end;
 
@@ -81,8 +80,8 @@ begin
                'the cursor of worker ' || c.worker as who
         from tidemark.worker_cursor c where c.source = 'outbox'
         union all
-        -- The log as a table like others, or what a table's capture has written to it. The case is what keeps ids of
-        -- other sources, which may be anything, from being taken for numbers before the join.
+        -- The log as a source, or the events of a captured table. The case keeps ids of other sources, which may be any
+        -- text, from being cast to numbers before the join.
         select case when s.safety in ('capture', 'sequence')
                          then least(c.watermark_id::bigint + 1, lower(c.holes), lower(c.fenced)) end,
                'the cursor of worker ' || c.worker
@@ -111,14 +110,14 @@ begin
             return query select 'kept', name, 'the log is busy; will be dropped by another call';
         else
             begin
-                -- An operator may have dropped one of them by hand. The log comes last: writers wait for it only once
-                -- the locks of the evidence are there.
+                -- An operator may have dropped one of them by hand. The log comes last: writers wait for it only after
+                -- this call holds the locks of the evidence.
                 execute format('drop table if exists tidemark.attempt_p%s, tidemark.decision_p%s, %s', part.first_seq,
                                part.first_seq, part.partition);
                 return query select 'dropped', name,
                     format('numbers %s to %s, with their evidence', part.first_seq, part.end_seq - 1);
             exception when lock_not_available then
-                -- Writers have waited behind this one. Whoever reads is in the way of the next too.
+                -- Writers have waited behind this call. The reader that blocked it would also block the next drop.
                 busy := true;
                 return query select 'kept', name, 'the log is busy; will be dropped by another call';
             end;
@@ -168,7 +167,7 @@ begin
         return query select 'forgot', 'captured', format('%s rows past captured.retention', n);
     end if;
 
-    -- A finding is over when it has not recurred for a while, or when an operator has dealt with its cause.
+    -- A finding is over when it has not recurred for a while, or when an operator has removed its cause.
     return query
     update tidemark.finding f set closed_at = clock_timestamp()
     where f.closed_at is null

@@ -5,7 +5,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    -- Another's claim must not make a row's event look stored already.
+    -- A claim by an emitter must not make a row's event look stored already.
     if exists (select from tidemark.emit_key k
                where k.domain = own_key_check.domain and k.idempotency_key = own_key_check.idempotency_key
                  and not k.own) then
@@ -18,5 +18,5 @@ begin
 end
 $$;
 comment on function tidemark.own_key_check(text, text, text) is
-    'For one of Tidemark''s own keys that was claimed before: returns false, since there is no new event, or raises '
+    'For one of Tidemark''s own keys that was claimed before: returns false, since the event is not new, or raises '
     'TM005 where an emitter claimed it. place begins the message.';

@@ -16,8 +16,8 @@ begin
         execute format('alter table tidemark.%I detach partition tidemark.%I', parent, rest);
         execute format('alter table tidemark.%I rename to %I', rest, ranged);
         execute format('create table tidemark.%I partition of tidemark.%I default', rest, parent);
-        -- The rest of the evidence also holds replays of events whose own partition is gone. Few, and they
-        -- stay there; the log has none.
+        -- The rest of the evidence also has replays of events whose own partition is gone. They are few, and stay
+        -- there; the log has none.
         execute format('with stay as (delete from tidemark.%1$I where %2$I < %3$s returning *) insert into '
                        'tidemark.%4$I overriding system value select * from stay',
                        ranged, number, first_seq, rest);
@@ -28,4 +28,4 @@ end
 $$;
 comment on function tidemark.partition_absorb(bigint, bigint) is
     'Turns the partitions that took the rest into those for the numbers from first_seq to before end_seq, and makes '
-    'new, empty ones for the rest. Stops writers for a moment.';
+    'new, empty ones for the rest. Blocks writers for a moment.';

@@ -7,8 +7,8 @@ declare
     parent text;
 begin
     foreach parent in array array['outbox', 'decision', 'attempt'] loop
-        -- Made first and attached then: that locks the parent in a mode that lets writers go on, where
-        -- create table … partition of would stop them.
+        -- Create the table first and attach it then: that locks the parent in a mode that lets writers go on, while
+        -- create table … partition of would block them.
         execute format('create table tidemark.%I (like tidemark.%I including defaults including constraints including '
                        'storage including compression)',
                        parent || '_p' || first_seq, parent);

@@ -12,6 +12,6 @@ as $$
     order by 2 nulls last
 $$;
 comment on function tidemark.partitions(regclass) is
-    'Partitions of a table, in order, each with the first number that it holds and the one after its last; both null '
-    'for the partition that takes the rest.';
+    'Partitions of a table, in order, each with its first number and the one after its last; both null for the '
+    'partition that takes the rest.';
 grant execute on function tidemark.partitions(regclass) to tidemark_reader;

@@ -1,5 +1,5 @@
--- Inlined where it is used, so it has no search_path. A payload that is stored as it is, as small ones are, is not
--- looked at; with nothing added to it, one that is compressed is what it is.
+-- Inlined by its callers, so it has no search_path. A payload that is stored uncompressed, as small ones are, is not
+-- read; appending '{}' to a compressed one shows its full size.
 create or replace function tidemark.payload_bytes(payload jsonb)
 returns bigint
 language sql stable parallel safe
@@ -8,4 +8,4 @@ as $$
                 else pg_catalog.pg_column_size(payload operator(pg_catalog.||) '{}') end
 $$;
 comment on function tidemark.payload_bytes(jsonb) is
-    'The size of a stored payload for its readers: without compression.';
+    'The size of a stored payload without compression, as its readers get it.';

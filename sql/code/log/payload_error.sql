@@ -42,7 +42,7 @@ begin
         end loop;
     end if;
 
-    -- A payload that is to hold ids and nothing else is refused by whatever way it comes.
+    -- Refuse a forbidden field in a payload of ids, whatever way the payload comes.
     if schema -> 'additionalProperties' = 'false' and not schema ? 'patternProperties' then
         select k.key into name from jsonb_object_keys(payload) k (key)
         where jsonb_typeof(schema -> 'properties') is distinct from 'object' or not schema -> 'properties' ? k.key
@@ -56,7 +56,7 @@ begin
 end
 $$;
 comment on function tidemark.payload_error(jsonb, jsonb) is
-    'What is wrong with a payload by the part of a JSON Schema that SQL checks: that it is an object, "type", '
+    'What part of a payload breaks its JSON Schema, as far as SQL checks it: that the payload is an object, "type", '
     '"required", the "type" of each of "properties", and "additionalProperties": false without "patternProperties"; '
-    'nothing beside "$ref". Null: nothing. tidemark.schema_unchecked names the rest of the schema.';
+    'nothing beside "$ref". Null: none. tidemark.schema_unchecked names the rest of the schema.';
 grant execute on function tidemark.payload_error(jsonb, jsonb) to tidemark_reader;

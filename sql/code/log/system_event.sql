@@ -10,7 +10,7 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Not by tidemark.emit: no role may emit into this domain.
+    -- Not by tidemark.emit, which refuses this domain to every role.
     return (
         select e.event_id
         from tidemark.emit_all(jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
@@ -20,11 +20,11 @@ begin
             'actor', 'tidemark')) || jsonb_build_object('payload', system_event.payload)),
             false, true) e);
 exception when others then
-    -- A schema or a forbidden key of the type must not undo the transaction that the event reports.
+    -- A schema or a forbidden key of the type must not roll back the transaction that the event reports.
     raise warning 'event system/% was not emitted: %', type, sqlerrm using errcode = sqlstate;
     return null;
 end
 $$;
 comment on function tidemark.system_event(text, tidemark.severity, text, text, jsonb, text) is
     'Emits an event of the domain system and returns its id. Null: its type is not registered or not enabled, or emit '
-    'refused it, which is a warning. It never fails the transaction that it reports.';
+    'refused it, with a warning. It never fails the transaction that it reports.';

@@ -1,5 +1,5 @@
 -- public
--- What maintain has summed up, and the rest: names past the limit stand under "*".
+-- The sums of maintain, and the emits since; names past the limit are under "*".
 create or replace view tidemark.unregistered_emits as
 with new as (
     select u.domain, u.type, u.role, sum(u.emits) as emits, min(u.at) as first_at, max(u.at) as last_at,
@@ -24,5 +24,5 @@ group by t.domain, t.type, t.role
 having max(t.last_at) >= clock_timestamp() - interval '1 day';
 comment on view tidemark.unregistered_emits is
     'Types that were emitted within a day and are not registered, or not enabled, by role: tidemark.unregistered_type '
-    'with what tidemark.maintain has not summed up yet. At most 1,000 rows.';
+    'and the emits that tidemark.maintain has not summed up yet. At most 1,000 rows.';
 grant select on tidemark.unregistered_emits to tidemark_reader, tidemark_executor;

@@ -4,8 +4,8 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- Only while a worker sleeps, or an operator wants it: commits with a notification are made one after the other, in
-    -- the whole cluster. PostgreSQL folds equal signals of a transaction into one. Every login may listen.
+    -- Signal only while a worker sleeps, or if an operator wants signals: commits with a notification run one after the
+    -- other, in the whole cluster. PostgreSQL folds equal signals of a transaction into one. Every login may listen.
     if listeners or tidemark.gate_open('notify.bridge_enabled') then
         perform pg_notify(left('tidemark_wake_' || d.domain, 63), case
             when not listeners then ''
@@ -17,9 +17,9 @@ begin
 end
 $$;
 comment on function tidemark.wake(text[], jsonb, boolean) is
-    'Signals tidemark_wake_<domain> (cut at 63 bytes) when this transaction commits: where the gate '
-    'notify.bridge_enabled is open or, with listeners, in any case. The signal is empty or, with listeners, has the '
-    'ids of one event; it has the domain alone where a statement made several events or the domain is restricted to '
-    'roles. It never has content. Equal signals of a transaction arrive as one. emit calls it while a worker sleeps, '
-    'which holds the advisory lock (1953064301, 1) meanwhile, and on every emit where the gate '
-    'notify.listeners_enabled is open. A missed signal loses nothing. Source: S4 fn_queue_wake_notify_event_outbox.';
+    'Signals tidemark_wake_<domain> (cut at 63 bytes) when this transaction commits, if the gate notify.bridge_enabled '
+    'is open or, with listeners, in any case. The signal is empty or, with listeners, has the ids of one event; it has '
+    'only the domain where a statement made several events or the domain is restricted to roles. It never has content. '
+    'Equal signals of a transaction arrive as one. emit calls it while a worker sleeps, which holds the advisory lock '
+    '(1953064301, 1) meanwhile, and on every emit if the gate notify.listeners_enabled is open. A missed signal loses '
+    'no event. Source: S4 fn_queue_wake_notify_event_outbox.';

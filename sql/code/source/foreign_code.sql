@@ -1,6 +1,6 @@
--- To plan any statement over a table PostgreSQL evaluates what is constant in the expressions of its indexes,
--- statistics, checks (of partitions) and partition keys, after it has inlined their functions: with the rights of the
--- role that reads. A function's owner who can act as that role gains nothing by it.
+-- PostgreSQL evaluates constant expressions while it plans a statement over a table: in the table's indexes,
+-- statistics, checks (of partitions) and partition keys, after it has inlined their functions. They run with the rights
+-- of the role that reads. An owner of such a function who can act as that role gains nothing by it.
 create or replace function tidemark.foreign_code(relation oid)
 returns text
 language plpgsql stable
@@ -40,7 +40,7 @@ begin
         left join pg_operator o on d.refclassid = 'pg_operator'::regclass and o.oid = d.refobjid
         join pg_proc f on f.oid = case when o.oid is null then d.refobjid else o.oprcode end
         where not pg_has_role(f.proowner, current_user, 'member')), (
-        -- What is behind a foreign table runs with the rights of the reader's login at the other server.
+        -- The code behind a foreign table runs with the rights of the reader's login at the other server.
         select string_agg(format('%s is a foreign table of %s', c.oid::regclass, c.relowner::regrole), ', ')
         from pg_class c
         where c.oid = any (tidemark.relation_tree(foreign_code.relation)) and c.relkind = 'f'
@@ -48,8 +48,8 @@ begin
 end
 $$;
 comment on function tidemark.foreign_code(oid) is
-    'What of a table, its partitions and children would run code of another role with the rights of the caller as '
-    'soon as the caller reads it: expressions of indexes, statistics, checks and partition keys whose functions are '
-    'owned by a role that is no superuser and no member of the caller''s; or is a foreign table of such a role. Null: '
-    'nothing.';
+    'Lists the parts of a table, its partitions and children that would run another role''s code with the caller''s '
+    'rights as soon as the caller reads it: expressions of indexes, statistics, checks and partition keys whose '
+    'functions belong to a role that is neither a superuser nor a member of the caller''s; foreign tables of such a '
+    'role. Null: none.';
 grant execute on function tidemark.foreign_code(oid) to tidemark_reader, tidemark_executor;

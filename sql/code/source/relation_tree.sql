@@ -7,7 +7,7 @@ begin
     if relation_tree.relation = 'tidemark.outbox'::regclass then
         return array[relation_tree.relation::oid]; -- tidemark.emit names it, never a partition
     end if;
-    -- Who inserts straight into a partition locks that alone.
+    -- A session that inserts straight into a partition locks only that partition.
     return (
         with recursive tree (id) as (
             select relation_tree.relation::oid

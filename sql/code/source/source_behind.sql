@@ -1,4 +1,4 @@
--- Not a security definer: a role that reads the table may as a rule look at its sequence.
+-- Not a security definer: a role that reads the table can usually look at its sequence too.
 create or replace function tidemark.source_behind(definition tidemark.source, relation regclass, mark bigint)
 returns text
 language plpgsql volatile
@@ -23,6 +23,7 @@ begin
 end
 $$;
 comment on function tidemark.source_behind(tidemark.source, regclass, bigint) is
-    'Whether the sequence of a source with the safety sequence is behind the number mark, which was read, so that '
-    'rows to come would be passed over; null: it is not, or may not be looked at. Ask after the number was read.';
+    'Whether the sequence of a source with the safety sequence is behind mark, a number that was already read. The '
+    'reader would then pass over new rows. Null: the sequence is not behind, or the caller may not look at it. Call it '
+    'after the number was read.';
 grant execute on function tidemark.source_behind(tidemark.source, regclass, bigint) to tidemark_executor;

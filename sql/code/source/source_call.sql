@@ -1,5 +1,5 @@
--- Not a security definer: the handler runs with the rights of the role that runs the worker. A statement of its own, so
--- that no name in the statement that reads the table is looked up along the handler's path.
+-- Not a security definer: the handler runs with the rights of the role that runs the worker. It is a statement of its
+-- own, so that the handler's search_path resolves no name in the statement that reads the table.
 create or replace function tidemark.source_call(statement text, path text, row_security text, rows anyarray)
 returns jsonb
 language plpgsql volatile

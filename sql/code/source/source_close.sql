@@ -23,7 +23,7 @@ end
 $$;
 comment on function tidemark.source_close(bigint, tidemark.source_plan, tidemark.source_page, tidemark.failed_row[],
                                           integer, timestamptz) is
-    'The second half: records what became of the page and moves the cursor. Returns the summary of the pass. Raises '
-    'TM009 (a gate was closed meanwhile), TM011.';
+    'Second half of a pass by a Go program: records the outcome of the page and moves the cursor. Returns the summary '
+    'of the pass. Raises TM009 (a gate was closed meanwhile), TM011.';
 grant execute on function tidemark.source_close(bigint, tidemark.source_plan, tidemark.source_page,
                                                 tidemark.failed_row[], integer, timestamptz) to tidemark_executor;

@@ -14,6 +14,6 @@ join tidemark.worker w on w.worker = c.worker
 join tidemark.cursor_lag l on l.worker = c.worker and l.source = c.source and l.shard = c.shard
 where c.source <> 'outbox';
 comment on view tidemark.source_cursor is
-    'How far each worker has come in each source. lag: age of the oldest committed row that it has not read, as '
-    'tidemark.cursor_lag tells it; 0: there is none; null: it cannot be told.';
+    'How far each worker has come in each source. lag: age of the oldest committed row that the worker has not read, '
+    'as tidemark.cursor_lag reports it; 0: the worker has read all rows; null: unknown.';
 grant select on tidemark.source_cursor to tidemark_reader, tidemark_executor;

@@ -7,7 +7,7 @@ as $$
 declare
     executor constant text :=
         tidemark.executor_id((plan.cursor).worker, (plan.cursor).source, (plan.cursor).shard);
-    -- Where the reading was cut off, it is not known how many there are.
+    -- If the read itself was cut off, the number of rows is unknown.
     suspects constant integer := coalesce(nullif(source_cut.examined, 0), plan.rows_limit);
     part constant integer := tidemark.source_part(suspects);
     c tidemark.worker_cursor;
@@ -42,8 +42,8 @@ begin
 end
 $$;
 comment on function tidemark.source_cut(tidemark.source_plan, bigint, integer, text) is
-    'After a page that the statement_timeout ended, and that was taken back: notes in the cursor that one of its rows '
-    '(examined; null: as many as it may have had) may hang, so that the next page of the step is a 32nd of it; five '
-    'times in a row without a page that went well are the finding worker_failing. Returns the summary of the pass, '
-    'status cut. Raises TM011.';
+    'Records in the cursor that the statement_timeout ended a page, which was then rolled back: one of its rows '
+    '(examined; null: as many as the page may have had) may hang. The next page of the step has a 32nd of them. Five '
+    'such pages in a row, without a successful one, open the finding worker_failing. Returns the summary of the pass, '
+    'with status cut. Raises TM011.';
 grant execute on function tidemark.source_cut(tidemark.source_plan, bigint, integer, text) to tidemark_executor;

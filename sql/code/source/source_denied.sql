@@ -17,6 +17,6 @@ begin
 end
 $$;
 comment on function tidemark.source_denied(regclass) is
-    'Why the caller must not read a table: policies hide rows, or its owner''s code would run as the caller '
-    '(tidemark.foreign_code). Null: nothing.';
+    'Why the caller must not read a table: policies hide rows, or the owner''s code would run as the caller '
+    '(tidemark.foreign_code). Null: the caller may read it.';
 grant execute on function tidemark.source_denied(regclass) to tidemark_reader, tidemark_executor;

@@ -10,5 +10,5 @@ as $$
     order by p.next_attempt_at, p.item_id limit least(source_due.rows_limit, 100)
 $$;
 comment on function tidemark.source_due(integer, text, integer, integer) is
-    'The rows that failed and are due to be tried again, at most 100.';
+    'The failed rows that are due for another attempt, at most 100.';
 grant execute on function tidemark.source_due(integer, text, integer, integer) to tidemark_executor;

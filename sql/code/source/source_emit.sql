@@ -14,9 +14,9 @@ begin
     if rows_ is null then
         return null;
     end if;
-    -- Without the lease no events: an executor's right is to do a worker's work, not to emit.
+    -- Require the lease: an executor may do a worker's work, but may not emit events otherwise.
     perform tidemark.lease_check(w.worker, source_emit.epoch, source_emit.source, source_emit.shard);
-    -- With a key for each row: a cursor that was rewound emits nothing twice.
+    -- Each row has its own key, so that a rewound cursor emits no row twice.
     select count(*) into emitted
     from tidemark.emit_all((
         select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
@@ -34,8 +34,8 @@ begin
 end
 $$;
 comment on function tidemark.source_emit(integer, text, integer, bigint, jsonb) is
-    'Makes an event of each row ({"id", "ts", "row"}): its payload shows the id, the source''s key columns and the '
-    'worker''s payload_columns, its key is that of the row. Needs the epoch of the lease. Raises TM011 where it is '
-    'over, TM001 for a type that is not registered, and what tidemark.emit_many raises. The idempotency key of an '
-    'event is "tidemark:source/WORKER/SOURCE/ID", which no emitter can write.';
+    'Emits an event for each row ({"id", "ts", "row"}). The payload has the id, the source''s key columns and the '
+    'worker''s payload_columns; the event''s key is that of the row. Needs the epoch of the lease. Raises TM011 where '
+    'that epoch is over, TM001 for a type that is not registered, and the errors of tidemark.emit_many. The '
+    'idempotency key of an event is "tidemark:source/WORKER/SOURCE/ID", which no emitter can write.';
 grant execute on function tidemark.source_emit(integer, text, integer, bigint, jsonb) to tidemark_executor;

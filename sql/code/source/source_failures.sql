@@ -13,7 +13,7 @@ declare
     dead bigint;
 begin
     if plan.step = 'retry' then
-        -- What went well this time. A replay of a dead letter resolves it.
+        -- Rows that succeeded this time. A successful replay resolves its dead letter.
         with done as (
             delete from tidemark.pending_row p
             where p.worker_id = w.id and p.source = s.source and p.shard = (plan.cursor).shard
@@ -59,7 +59,7 @@ begin
     select format('tm:%s:%s:%s', w.worker, s.source, g.item_id), w.id, s.source, g.shard, g.item_id, g.item_ts,
            g.snapshot, g.code, g.message, g.error_count, g.created_at, at
     from given_up g
-    -- A replay that failed, or a row that was read again after a rewind: the letter is open (again).
+    -- A replay failed, or a row was read again after a rewind: the dead letter is open again.
     on conflict (idempotency_key) do update
     set error_code = excluded.error_code, error_detail = excluded.error_detail,
         last_failed_at = excluded.last_failed_at, attempts = l.attempts + 1, event_snapshot = excluded.event_snapshot,
@@ -73,5 +73,5 @@ begin
 end
 $$;
 comment on function tidemark.source_failures(tidemark.source_plan, tidemark.source_page, tidemark.failed_row[]) is
-    'Rows that failed wait for another attempt, or are dead-lettered after the last; rows that were tried again and '
-    'went well are done. Returns how many were dead-lettered.';
+    'Schedules failed rows for another attempt, or dead-letters them after the last one, and marks retried rows that '
+    'succeeded as done. Returns how many rows it dead-lettered.';

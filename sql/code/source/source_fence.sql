@@ -9,4 +9,5 @@ begin
 end
 $$;
 comment on function tidemark.source_fence(tidemark.source) is
-    'The table whose writers keep a number of the source open: the source''s own; for the safety capture the log.';
+    'The table whose writers can keep a number of the source open: the source''s own table; for the safety capture the '
+    'log.';

@@ -14,6 +14,6 @@ begin
 end
 $$;
 comment on function tidemark.source_fits(tidemark.source, integer, text) is
-    'The condition that a row belongs to the source and, where a worker has several shards, to the shard (a '
+    'The SQL condition under which a row belongs to the source and, where a worker has several shards, to the shard (a '
     'parameter, as text).';
 grant execute on function tidemark.source_fits(tidemark.source, integer, text) to tidemark_reader, tidemark_executor;

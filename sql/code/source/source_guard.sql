@@ -1,6 +1,6 @@
--- Ask right before each statement over another role's table, and again after a handler, which may take long: the owner
--- can make an index or statistics while the table is read. Only what she makes between this check and the plan of that
--- statement escapes it.
+-- Call it right before each statement over another role's table, and again after a handler, which may take long: the
+-- owner can add an index or statistics while the table is read. Only an object that the owner makes between this check
+-- and the planning of that statement escapes it.
 create or replace function tidemark.source_guard(relation regclass)
 returns void
 language plpgsql volatile

@@ -42,6 +42,6 @@ begin
 end
 $$;
 comment on function tidemark.source_handler(tidemark.worker, regclass) is
-    'How to call the worker''s SQL function (character 1: its argument), or what is wrong with its handler: problem, '
-    'null: nothing.';
+    'How to call the worker''s SQL function (character 1 stands for its argument). problem: why the handler cannot be '
+    'called; null: it can.';
 grant execute on function tidemark.source_handler(tidemark.worker, regclass) to tidemark_reader, tidemark_executor;

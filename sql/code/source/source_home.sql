@@ -6,5 +6,5 @@ as $$
     select c.system_identifier || '/' || source_home.relation::oid from pg_control_system() c
 $$;
 comment on function tidemark.source_home(regclass) is
-    'Which table of which cluster this is: another one where it was dropped and made anew, or the database was '
-    'restored elsewhere. Then transaction numbers and what was read say nothing.';
+    'Identifies the table and its cluster. The value changes when the table is dropped and created again, or the '
+    'database is restored elsewhere. Transaction numbers and the record of rows read are then meaningless.';

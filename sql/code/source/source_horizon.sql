@@ -1,14 +1,15 @@
--- Rows of the safety clock carry the server's time of the transaction's start or a later one. So what is older than
--- the oldest transaction under way, and than the clock was before we looked for that, is complete:
+-- A row of the safety clock carries the server's time of its transaction's start or a later one. So all rows are
+-- complete that are older than the oldest transaction under way and than the clock before the search for it:
 --
--- 1. The clock first, then the activity: tidemark.oldest_transaction. A transaction that begins after that writes a
---    later time. The server shows a transaction a moment after it took its time: the margin is for that.
--- 2. The data in a later statement, whose snapshot has every transaction that ended before 1. In one statement with 1,
---    a transaction that ends in between is in neither: measured, one row in a hundred is lost.
--- 3. A prepared transaction is not in the activity any more. Its locks are: while one holds the table, nothing can be
---    said.
--- 4. What cannot be seen must not be taken for absent: where others' transactions are hidden (a right is missing, or
---    track_activities is off), nothing can be said.
+-- 1. Read the clock first, then the activity (tidemark.oldest_transaction). A transaction that begins after that
+--    writes a later time. The server shows a transaction a moment after it took its time: the margin covers this.
+-- 2. Read the data in a later statement. Its snapshot has every transaction that ended before step 1. If one
+--    statement does both, a transaction that ends in between is in neither: one row in a hundred was lost in a
+--    measurement.
+-- 3. The activity does not list a prepared transaction, but pg_locks lists its locks. While one holds the table,
+--    no horizon is safe.
+-- 4. A hidden transaction is not an absent one: where others' transactions are hidden (a right is missing, or
+--    track_activities is off), no horizon is safe.
 create or replace function tidemark.source_horizon(
     definition tidemark.source,
     relation regclass,
@@ -54,8 +55,9 @@ begin
 end
 $$;
 comment on function tidemark.source_horizon(tidemark.source, regclass, tidemark.activity) is
-    'Up to where (exclusive) the rows of a source are complete for the statements after this one: the clock, or the '
-    'start of the oldest transaction of this database, less the margin. blame: who keeps it back by more than 10 s. '
-    'held: a prepared transaction has the table. hidden: other sessions'' transactions cannot be seen. For the safety '
-    'declared the clock less the margin. activity: of tidemark.oldest_transaction, asked before (null: asked now).';
+    'The time (exclusive) up to which the rows of a source are complete for later statements: the clock or the start '
+    'of the oldest transaction of this database, less the margin. blame: the transaction that keeps it back by more '
+    'than 10 s. held: a prepared transaction that holds the table. hidden: the caller cannot see other sessions'' '
+    'transactions. For the safety declared it is the clock less the margin. activity: an earlier result of '
+    'tidemark.oldest_transaction (null: it is asked now).';
 grant execute on function tidemark.source_horizon(tidemark.source, regclass, tidemark.activity) to tidemark_executor;

@@ -1,8 +1,8 @@
 -- Not a security definer: the table is read with the rights of the role that runs the worker.
 --
--- Nothing of a row but its ids, its time and the filter is looked at here. So what fails is the filter, and it is asked
--- of halves of the page, down to the rows for which it fails. These count as rows of the source: they are read, and
--- refused.
+-- This reads only a row's ids, its time and the filter. So an error comes from the filter. The function then asks the
+-- filter about halves of the page, down to the rows for which it fails. These rows count as rows of the source that
+-- were read and refused.
 create or replace function tidemark.source_ids(
     plan tidemark.source_plan,
     out page tidemark.source_page,
@@ -29,7 +29,7 @@ begin
     end;
     s.filter := null;
     every.source := s;
-    -- Also of rows that an earlier pass has read: a sweep asks the filter of these too.
+    -- Include rows that an earlier pass has read: a sweep applies the filter to these too.
     page := tidemark.source_read(every, 'every');
     select x.failed, x.splits into failed, splits
     from tidemark.source_split(plan, 'ids', array(select jsonb_array_elements_text(page.result))) x;
@@ -38,7 +38,7 @@ begin
                        s.id_column, unfit, (plan.source).filter);
     every.source := s;
     page := tidemark.source_read(every, 'ids');
-    -- No attempt would end otherwise until the row or the filter is another.
+    -- A retry can succeed only after the row or the filter has changed.
     failed := array(
         select row(f.item_id, f.item_ts, f.snapshot, f.code, 'the filter of the source fails: ' || f.message, true,
                    null)::tidemark.failed_row
@@ -48,7 +48,7 @@ begin
 end
 $$;
 comment on function tidemark.source_ids(tidemark.source_plan) is
-    'The ids of the page that the plan names, for tidemark.source_split; failed: rows for which the filter of the '
-    'source raises an error, which are of the page and not among the ids; splits: how often it was read anew for '
-    'these.';
+    'The ids of the page that the plan names, for tidemark.source_split. failed: rows of the page for which the '
+    'source''s filter raises an error; they are not among the ids. splits: how often the page was read again to find '
+    'them.';
 grant execute on function tidemark.source_ids(tidemark.source_plan) to tidemark_executor;

@@ -6,7 +6,7 @@ returns text
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    -- A function takes 100 arguments at most.
+    -- A function takes at most 100 arguments.
     select string_agg('jsonb_build_object(' || x.pairs || ')', ' || ' order by x.chunk)
     from (
         select a.attnum / 50 as chunk, string_agg(format('%L, ' || case
@@ -20,6 +20,6 @@ as $$
           and (source_json.columns is null or a.attname = any (source_json.columns)) group by 1) x
 $$;
 comment on function tidemark.source_json(tidemark.source, text[], boolean) is
-    'The row of tidemark.source_row as JSON: an expression. columns: these only (null: all); as_text: each as its '
-    'text.';
+    'A SQL expression: the row of tidemark.source_row as JSON. columns: only these (null: all). as_text: each value as '
+    'its text.';
 grant execute on function tidemark.source_json(tidemark.source, text[], boolean) to tidemark_reader, tidemark_executor;

@@ -1,7 +1,7 @@
 -- Not a security definer: the table is read with the rights of the role that runs the worker.
 --
--- Which column is at fault only reading tells: a json holds what jsonb cannot, a value may be too large, a virtual
--- column's expression may fail. So the columns are tried in halves.
+-- Only reading shows which column is at fault: json can hold values that jsonb cannot, a value may be too large, the
+-- expression of a virtual column may fail. So the function tries halves of the columns.
 create or replace function tidemark.source_kept(plan tidemark.source_plan, id text)
 returns jsonb
 language plpgsql volatile
@@ -51,13 +51,14 @@ begin
             end if;
         end;
     end loop;
-    -- No column has an empty name.
+    -- The empty name is free: no column has it.
     return item
            || jsonb_build_object('row', kept || case when unheld = '{}' then '{}'
                                                      else jsonb_build_object('', unheld) end);
 end
 $$;
 comment on function tidemark.source_kept(tidemark.source_plan, text) is
-    'A row of a source as jsonb ({"id", "ts", "row"}) that need not fit into it: a column that does not is its text, '
-    'or missing, and is named, with the SQLSTATE, by the member "" of the row. Null: the row is gone.';
+    'A row of a source as jsonb ({"id", "ts", "row"}), even if it does not fit into jsonb: a column that does not fit '
+    'appears as its text or is missing. The member "" of the row names such columns, with the SQLSTATE. Null: the row '
+    'is gone.';
 grant execute on function tidemark.source_kept(tidemark.source_plan, text) to tidemark_executor;

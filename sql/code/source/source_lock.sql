@@ -1,7 +1,7 @@
--- The lock comes before the check. An owner who alters the table holds its lock until she commits: a reader that
--- checked before it waits for her would plan its statement over what she made meanwhile. With the partitions and
--- children, which a statement locks only when it is planned. Not by a query, since to plan one runs what the check
--- refuses.
+-- Lock first, then check. An owner who alters the table holds its lock until commit. A reader that checks before it
+-- waits for that lock would plan its statement over the owner's new objects. The lock includes partitions and children,
+-- which a statement locks only when it is planned. It is not taken by a query: planning one runs the code that the
+-- check refuses.
 create or replace function tidemark.source_lock(relation regclass)
 returns void
 language plpgsql volatile
@@ -22,7 +22,7 @@ begin
 end
 $$;
 comment on function tidemark.source_lock(regclass) is
-    'Locks a table of another role for reading, with its partitions and children, until the transaction or savepoint '
-    'ends. Call it before tidemark.source_denied. Raises 42P01 where the name has become another table, 42501 where '
-    'the caller may not read it.';
+    'Locks another role''s table for reading, with its partitions and children, until the transaction or savepoint '
+    'ends. Call it before tidemark.source_denied. Raises 42P01 where the name now belongs to another table, 42501 '
+    'where the caller may not read it.';
 grant execute on function tidemark.source_lock(regclass) to tidemark_reader, tidemark_executor;

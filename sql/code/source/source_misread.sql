@@ -13,6 +13,7 @@ begin
 end
 $$;
 comment on function tidemark.source_misread(tidemark.source_plan, text, text, text) is
-    'What a worker finds out while it reads: source_changed, source_misconfigured or cursor_watermark_regression. It '
-    'is held, with a finding. message: what an error said, which may quote a row (tidemark.finding_detail).';
+    'Holds the worker, with a finding, for a problem that it meets while it reads: source_changed, '
+    'source_misconfigured or cursor_watermark_regression. message: the text of an error, which may quote a row '
+    '(tidemark.finding_detail).';
 grant execute on function tidemark.source_misread(tidemark.source_plan, text, text, text) to tidemark_executor;

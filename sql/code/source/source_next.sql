@@ -1,9 +1,9 @@
--- Whether a cursor of a table has work, and what a pass over it does next. A pass begins with it
--- (tidemark.source_plan), and the poll asks it for each worker that is asleep (tidemark.poll). It writes nothing and
--- locks nothing. What the reading rests on is looked at here; the rows are read in a later statement.
+-- Whether a cursor of a table has work, and the next step of a pass over it. A pass begins with this function
+-- (tidemark.source_plan), and tidemark.poll calls it for each idle worker. It writes nothing and locks nothing. It
+-- checks the conditions for a safe read; a later statement reads the rows.
 --
--- A stable function sees what the statement that calls it sees. So the caller asks in a statement of its own, after the
--- statement that locks the lease.
+-- A stable function has the snapshot of the statement that calls it. So the caller uses a separate statement, after the
+-- one that locks the lease.
 create or replace function tidemark.source_next(
     worker text,
     source text,
@@ -64,11 +64,11 @@ begin
         plan.relation := fit.relation;
         plan.call := fit.call;
     elsif s.safety = 'clock' then
-        -- Not by to_regclass: the log's owner may not use the schema.
+        -- No to_regclass: the log's owner may not use the schema.
         plan.relation := (select r.oid from pg_class r join pg_namespace n on n.oid = r.relnamespace
                           where n.nspname = s.schema_name and r.relname = s.table_name);
     end if;
-    -- An edit of the watermark by hand passes over rows, or handles them twice, and leaves no trace of it.
+    -- If an operator edits the watermark by hand, the cursor skips rows or repeats them, and no record shows it.
     if c.decided_through is distinct from tidemark.source_place(c.watermark_ts, c.watermark_id) then
         finding := 'cursor_watermark_regression';
         plan.detail := format('the watermark is %s, and was left at %s: it was edited by hand, or restored. Accept a '
@@ -91,7 +91,7 @@ begin
             plan.detail := 'kept by ' || bound.held;
             return;
         end if;
-        -- A step of less than the margin is harmless: what is written then is still behind the horizon.
+        -- A clock step of less than the margin is harmless: new rows are still behind the horizon.
         back := c.horizon - clock_timestamp();
         if back > coalesce(s.sweep_window, interval '0') and not c.metadata ? 'clock_back' then
             c.metadata := c.metadata || jsonb_build_object('clock_back', clock_timestamp());
@@ -128,15 +128,15 @@ begin
         when not isempty(open) and plan.fence_closed then 'holes'
         when c.phase = 'seeding' then 'phase'
         when c.phase = 'reconciling' and (plan.fence_closed is null or isempty(open)) then 'phase'
-        -- The window has to be read, and a sweep under way be ended.
+        -- The pass must read the window, or end a sweep that is under way.
         when sweeps and (s.sweep_window is not null or c.sweep ? 'next_xmin') then 'sweep' end;
 end
 $$;
 comment on function tidemark.source_next(text, text, integer, tidemark.activity, boolean) is
-    'What a pass over a source is to do now: plan, with status go, closed, throttled, waiting or held (then finding '
-    'is the kind of the finding that says so). due: why a pass has work whatever is in the table: retry, holes, '
-    'phase, sweep; null: it has where tidemark.source_peek finds some. sweeps: a sweep is due. activity: of '
-    'tidemark.oldest_transaction, asked before (null: asked now). whole false leaves out whether the table and the '
-    'handler still fit the worker, which takes longer than all the rest: such a plan is for a peek, and not to be '
-    'read by.';
+    'The next step of a pass over a source: plan, with status go, closed, throttled, waiting or held (finding is then '
+    'the kind of the finding that says so). due: a reason for a pass that does not depend on new rows: retry, holes, '
+    'phase, sweep; null: the pass has work if tidemark.source_peek finds some. sweeps: a sweep is due. activity: an '
+    'earlier result of tidemark.oldest_transaction (null: it is asked now). whole false skips the check that the table '
+    'and the handler still fit the worker, which takes longer than the rest. Use such a plan only for a peek, never to '
+    'read.';
 grant execute on function tidemark.source_next(text, text, integer, tidemark.activity, boolean) to tidemark_executor;

@@ -11,6 +11,6 @@ begin
 end
 $$;
 comment on function tidemark.source_numbering(tidemark.source, regclass) is
-    'Which sequence numbers the rows of a source with the safety sequence, and since when: another text after '
-    'truncate … restart identity or alter sequence. Not after setval. Null: another safety, or no sequence.';
+    'Identifies the sequence that numbers the rows of a source with the safety sequence. The text changes after '
+    'truncate … restart identity or alter sequence, but not after setval. Null: another safety, or no sequence.';
 grant execute on function tidemark.source_numbering(tidemark.source, regclass) to tidemark_executor;

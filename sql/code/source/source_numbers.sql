@@ -1,4 +1,4 @@
--- As tidemark.read_outbox tells it, with the same reasons.
+-- Follows the rule of tidemark.read_outbox, for the same reasons.
 create or replace function tidemark.source_numbers(
     plan tidemark.source_plan, page tidemark.source_page, cursor tidemark.worker_cursor)
 returns tidemark.worker_cursor
@@ -16,18 +16,18 @@ begin
     if reached - mark > page.examined - page.late or page.late > 0 then
         select coalesce(range_agg(int8range(n, n + 1)), '{}') into seen from unnest(page.numbers) n;
     end if;
-    -- A full page of late rows has not looked at all the holes.
+    -- A page full of late rows has not checked all the holes.
     c.fenced := case when plan.fence_closed and page.late < plan.rows_limit then '{}' else c.fenced - seen end;
     c.holes := c.holes - seen + (passed - seen);
     if isempty(c.fenced) then
         c.fenced := c.holes;
         c.holes := '{}';
-        -- After the read, in a later statement: the fence holds every writer that began in between.
+        -- Note the fence after the read, in a later statement: it then has every writer that began in between.
         c.fence := case when isempty(c.fenced) then '{}'
                         else tidemark.fence_now(tidemark.source_fence(plan.source)) end;
     end if;
     if (plan.source).safety = 'sequence' and (plan.source).timestamp_column is not null then
-        -- The last ones that were read, for tidemark.source_restarted.
+        -- Keep the latest rows read, for tidemark.source_restarted.
         c.metadata := c.metadata || jsonb_build_object('below', (
             select coalesce(jsonb_object_agg(b.id, b.at), '{}') from (
                 select k.key::bigint as id, k.value as at from jsonb_each(coalesce(c.metadata -> 'below', '{}')) k
@@ -41,5 +41,4 @@ begin
 end
 $$;
 comment on function tidemark.source_numbers(tidemark.source_plan, tidemark.source_page, tidemark.worker_cursor) is
-    'The cursor of a source with the safety sequence behind a page: watermark, and the numbers below it that had not '
-    'shown up.';
+    'The cursor of a source with the safety sequence after a page: its watermark, and the missing numbers below it.';

@@ -52,7 +52,8 @@ begin
                 splits := 1;
             end;
             while got is null loop
-                -- Halves of the page, down to the row that cannot be read as jsonb. What is read now is the page.
+                -- Halve the page, down to the row that cannot be read as jsonb. The rows that can be read now are the
+                -- page.
                 part := tidemark.source_ids(next);
                 got := part.page;
                 select part.failed || s.failed, splits + part.splits + s.splits into refused, splits
@@ -62,7 +63,7 @@ begin
                         select i from jsonb_array_elements_text(got.result) with ordinality r (i, ord)
                         where i <> all (select f.item_id from unnest(refused) f) order by ord))).result;
                 exception when program_limit_exceeded then
-                    -- Each of them can be had, and all of them together not.
+                    -- Each row can be read alone, but not all of them together.
                     next.rows_limit := got.examined / 2;
                     got := null;
                 end;
@@ -93,8 +94,8 @@ begin
 end
 $$;
 comment on function tidemark.source_open(text, text, integer, bigint, integer, interval) is
-    'The first half of a pass over a source by a Go program: the page as ids, times and items (the rows as JSON), and '
-    'plan and read for tidemark.source_close in the same transaction, with the rows that could not be read as jsonb '
-    '(refused) among its failed; splits: how often it had to be read anew for these. status other than go: why there '
-    'is none. Raises TM011.';
+    'First half of a pass over a source by a Go program. Returns the page as ids, times and items (the rows as JSON), '
+    'and plan and read for tidemark.source_close in the same transaction. refused: the rows that could not be read as '
+    'jsonb; source_close takes them among its failed rows. splits: how often the page was read again to find these. A '
+    'status other than go says why no page is returned. Raises TM011.';
 grant execute on function tidemark.source_open(text, text, integer, bigint, integer, interval) to tidemark_executor;

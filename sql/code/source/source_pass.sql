@@ -1,5 +1,5 @@
--- The life of a page of another role's table, top to bottom, in one transaction: what the handler writes, the record
--- of it and the cursor commit together.
+-- The life of a page of another role's table, top to bottom, in one transaction: the handler's writes, their record and
+-- the cursor commit together.
 create or replace function tidemark.source_pass(
     worker text,
     source text,
@@ -16,7 +16,7 @@ declare
     began constant timestamptz := clock_timestamp();
     plan tidemark.source_plan;
     act text;
-    -- Where rows may hang, it is known which they are before they are handed over.
+    -- Where rows may hang, the pass determines the suspects before it hands them over.
     careful boolean;
     read tidemark.source_page;
     got record;
@@ -39,8 +39,8 @@ begin
         return tidemark.source_rest(plan);
     end if;
     if (plan.cursor).phase = 'seeding' then
-        -- The rows of a first sweep can all be read again: what a crash takes back it takes back whole, effects and
-        -- cursor, so that nothing waits for the disk page by page.
+        -- Do not wait for the disk on each page of a first sweep: its rows can all be read again, and a crash rolls
+        -- back a page's effects together with its cursor.
         perform set_config('synchronous_commit', 'off', true);
     end if;
     act := coalesce(plan.call, (plan.worker).handler);
@@ -69,12 +69,12 @@ begin
             splits := 1;
         end;
         if read is null then
-            -- Halves of the page, down to the row that is at fault. What is read now is the page: of the first try
-            -- nothing has remained.
+            -- Halve the page, down to the row at fault. The rows that can be read now are the page: the first try has
+            -- left nothing.
             got := tidemark.source_ids(plan);
             read := got.page;
             if plan.suspects is not null and read.examined > 1 and read.examined < plan.rows_limit then
-                -- It has fewer rows than the page that was cut off may have had: these are the suspects.
+                -- The page has fewer rows than the cut page may have had. These are the suspects.
                 plan.suspects := read.examined;
                 plan.rows_limit := tidemark.source_part(read.examined);
                 got := tidemark.source_ids(plan);
@@ -86,7 +86,7 @@ begin
         if plan.step = 'forward' and (plan.source).safety = 'sequence' then
             problem := tidemark.source_behind(plan.source, plan.relation, read.last_id::bigint);
             if problem is not null then
-                -- The rows were handed over: that has to be taken back.
+                -- The handler has the rows already: roll its work back.
                 raise exception using errcode = 'TM012', message = problem, constraint = 'source_changed';
             end if;
         end if;
@@ -110,15 +110,15 @@ begin
         when query_canceled then
             get stacked diagnostics message = message_text;
             if coalesce(tidemark.time_left() > interval '0', true) then
-                -- An operator's cancel.
+                -- An operator canceled the pass.
                 raise;
             end if;
             return tidemark.source_cut(plan, source_pass.epoch, read.examined, message);
         when undefined_table or undefined_column or undefined_function or feature_not_supported
             or insufficient_privilege or datatype_mismatch or syntax_error
           or sqlstate 'TM001' then
-            -- Not a row's fault: an operator must put right what was changed of the table, the function or the rights.
-            -- A handler can raise any of these, with any words.
+            -- No row caused the error: an operator must repair the table, the function or the rights. A handler can
+            -- raise any of these codes, with any message.
             get stacked diagnostics code = returned_sqlstate, message = message_text;
             return tidemark.source_rest(tidemark.source_misread(
                 plan, 'source_misconfigured', code || ': ' || tidemark.error_means(code)
@@ -128,8 +128,9 @@ begin
 end
 $$;
 comment on function tidemark.source_pass(text, text, integer, bigint, integer, interval) is
-    'A pass over a source by the owner of the lease epoch, as a transaction of its own: reads a page, hands it to the '
-    'handler, records what came of it and moves the cursor. page: rows at most (null: the worker''s page_size). '
-    'lease: how long it is to last from now on (null: as it is). A page that the statement_timeout ends is taken '
-    'back, and the next has fewer rows (status cut). Returns what tidemark.worker_run returns. Raises TM011.';
+    'One pass over a source by the owner of the lease epoch, in a transaction of its own: reads a page, hands it to '
+    'the handler, records the outcome and moves the cursor. page: maximum number of rows (null: the worker''s '
+    'page_size). lease: new duration of the lease from now on (null: unchanged). A page that the statement_timeout '
+    'ends is rolled back, and the next page has fewer rows (status cut). Returns what tidemark.worker_run returns. '
+    'Raises TM011.';
 grant execute on function tidemark.source_pass(text, text, integer, bigint, integer, interval) to tidemark_executor;

@@ -1,5 +1,5 @@
--- Whether the table of a source has a row that the next pass would read: the first row of the statement that a pass
--- reads by. Not a security definer: the table is read with the rights of the role that runs the worker.
+-- Whether the next pass would read a row of the source's table. It reads the first row of the statement that a pass
+-- uses. Not a security definer: the table is read with the rights of the role that runs the worker.
 create or replace function tidemark.source_peek(plan tidemark.source_plan, sweeping boolean)
 returns text
 language plpgsql volatile
@@ -28,7 +28,7 @@ begin
         end if;
         if why is null and sweeping then
             perform tidemark.source_guard(relation);
-            -- Rows without a usable timestamp, which only a sweep reads.
+            -- Only a sweep reads rows without a usable timestamp.
             foreach step in array array['null', '-infinity', 'infinity'] loop
                 execute tidemark.source_query(s, 1, step, 'next') into found_ using null, null, null, 1;
                 why := case when found_ then 'sweep' end;
@@ -36,18 +36,18 @@ begin
             end loop;
         end if;
     end if;
-    -- On purpose: it gives the locks of the table and its parts back at once.
+    -- Raise on purpose: the rollback releases the locks of the table and its parts at once.
     raise exception using errcode = 'TM009', message = 'looked';
 exception
     when sqlstate 'TM009' then
         return why;
     when others or assert_failure then
-        -- The worker's own pass meets the error, and records it.
+        -- The worker's own pass meets this error again, and records it.
         return 'unreadable';
 end
 $$;
 comment on function tidemark.source_peek(tidemark.source_plan, boolean) is
-    'Why a pass by the plan, whose status is go, would find something in the table: rows, changed (its sequence was '
-    'set back), unreadable (or it could not be looked at), or, where a sweep is due (sweeping), sweep. Null: it would '
-    'find nothing. Reads one row at most, and keeps no lock.';
+    'Why a pass by the plan, whose status is go, would find work in the table: rows, changed (the sequence was set '
+    'back), unreadable (the table could not be read) or, where a sweep is due (sweeping), sweep. Null: it would find '
+    'none. Reads at most one row, and keeps no lock.';
 grant execute on function tidemark.source_peek(tidemark.source_plan, boolean) to tidemark_executor;

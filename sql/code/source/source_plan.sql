@@ -1,4 +1,4 @@
--- What a pass over a source begins with, under the lease.
+-- First step of a pass over a source, under the lease.
 create or replace function tidemark.source_plan(
     worker text,
     source text,
@@ -20,7 +20,7 @@ begin
         update tidemark.heartbeat h set lease_until = clock_timestamp() + source_plan.lease
         where h.executor_id = tidemark.executor_id(source_plan.worker, source_plan.source, source_plan.shard);
     end if;
-    -- A new statement, under the lease: it sees what the last owner committed.
+    -- A new statement, under the lease, sees all that the last owner committed.
     asked := tidemark.source_next(source_plan.worker, source_plan.source, source_plan.shard);
     p := asked.plan;
     p.epoch := source_plan.epoch;
@@ -38,7 +38,8 @@ begin
     p.suspects := ((p.cursor).metadata -> 'suspects' -> p.step ->> 'left')::integer;
     p.rows_limit := least(p.rows_limit, ((p.cursor).metadata -> 'suspects' -> p.step ->> 'rows')::integer);
     if p.step = 'sweep' and not p.sweep ? 'next_xmin' then
-        -- Taken before its first read: rows of transactions below it are visible to every read of this sweep.
+        -- Note the snapshot before the sweep's first read: every read of this sweep sees the rows of transactions below
+        -- it.
         p.sweep := p.sweep || jsonb_build_object('next_xmin', pg_snapshot_xmin(pg_current_snapshot())::text,
                                                  'next_mark', (p.cursor).watermark_ts, 'segment', 'null');
     end if;
@@ -46,7 +47,7 @@ begin
 end
 $$;
 comment on function tidemark.source_plan(text, text, integer, bigint, integer, interval) is
-    'What the owner of the lease epoch is to do next with a source (tidemark.source_next), at most page rows of it '
-    '(null: the worker''s page_size). Renews the lease, where one is given. Where the worker must not go on it opens '
-    'a finding. Raises TM011.';
+    'The next step of the lease epoch''s owner with a source (tidemark.source_next), for at most page rows (null: the '
+    'worker''s page_size). Renews the lease, where one is given. Opens a finding where the worker must not go on. '
+    'Raises TM011.';
 grant execute on function tidemark.source_plan(text, text, integer, bigint, integer, interval) to tidemark_executor;

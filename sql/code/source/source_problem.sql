@@ -40,5 +40,6 @@ begin
 end
 $$;
 comment on function tidemark.source_problem(tidemark.worker, tidemark.source, tidemark.worker_cursor) is
-    'What keeps a worker from reading a source, and the kind of its finding: the table is not what it was, or the '
-    'worker''s handler cannot be called. problem null: nothing; then relation is the table and call calls the handler.';
+    'Why a worker cannot read a source, and the kind of its finding: the table has changed, or the worker''s handler '
+    'cannot be called. problem null: the worker can read it; then relation is the table, and call is the call of the '
+    'handler.';

@@ -1,7 +1,7 @@
--- The one statement that is made for another role's table: it reads a page and hands it to the handler. Parameters,
--- in the types of the cursor: $1, $2 behind what to begin (timestamp, id), $3 the horizon, $4 how many rows, $5 ids, $6
--- the shard, $7 and $12 the transactions from which on a sweep looks at rows and the ledger keeps them, $8 holes, $9,
--- $10 where a sweep ends, $11 the worker's id, $13 the epoch of the lease.
+-- The one statement that is made for another role's table: it reads a page and hands it to the handler. Parameters, in
+-- the types of the cursor: $1, $2 the place to begin after (timestamp, id), $3 the horizon, $4 the number of rows, $5
+-- ids, $6 the shard, $7 and $12 the transactions from which a sweep reads rows and the ledger keeps them, $8 holes, $9,
+-- $10 the end of a sweep, $11 the worker's id, $13 the epoch of the lease.
 create or replace function tidemark.source_query(
     definition tidemark.source,
     shards integer,
@@ -15,7 +15,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     table_ constant text := format('%I.%I', definition.schema_name, definition.table_name);
-    -- The rows as the table's own type for an SQL function; as JSON for who makes events or reads them itself.
+    -- Rows of the table's own type for an SQL function; JSON for a handler that emits events or reads rows itself.
     typed constant boolean := act not in ('ids', 'every', 'rows', 'emit', 'kept', 'text', 'next')
         and act not like E'\x02%';
     rel text := tidemark.source_row(definition, case
@@ -24,13 +24,13 @@ declare
     whole constant text := case when typed or act like E'\x02%' then 'tidemark_row.tidemark_whole'
                                 when act in ('ids', 'every', 'next') then 'null::jsonb'
                                 else tidemark.source_json(definition, columns_, act = 'text') end;
-    -- Always qualified: a bare name in ORDER BY would be the output column of that name, in another type.
+    -- Always qualify the id: a bare name in ORDER BY would be the output column of that name, in another type.
     id_ constant text := format('tidemark_row.%I', definition.id_column);
     id text := id_ || case when definition.id_collate_c then ' collate "C"' else '' end;
     time_ constant record := tidemark.source_time(definition);
     ts constant text := time_.stored;
     zone constant text := time_.zone;
-    -- What JSON tells of it.
+    -- The time as JSON can show it.
     told constant text :=
         'case when %1$s >= ''0001-01-02 00:00:00+00'' and %1$s < ''9999-12-31 00:00:00+00'' then %1$s end';
     shown constant text := 'jsonb_build_object(''id'', e.id::text, ''ts'', to_char(' || format(told, 'e.ts')
@@ -42,7 +42,7 @@ declare
     sweeping constant boolean := segment or step = 'sweep';
     swept constant boolean := definition.sweep_window is not null;
     together constant boolean := coalesced and step not in ('ids', 'retry');
-    -- A row carries 32 bits of its transaction's number. Those that can be seen are below the snapshot's end.
+    -- A row keeps 32 bits of its transaction's number. Visible transactions are below the snapshot's end.
     bound constant text := '(select pg_snapshot_xmax(pg_current_snapshot())::text::bigint)';
     wide constant text := format('(%s & -4294967296 | tidemark_row.xmin::text::bigint)', bound);
     fits constant text := case when act <> 'next' then tidemark.source_fits(definition, shards, '$6') end;
@@ -72,8 +72,8 @@ begin
             id := 'o.seq';
         end if;
     elsif definition.safety = 'capture' and step = 'forward' then
-        -- The log says which rows there are to read; by id, since they are spread over the table. A row that is gone by
-        -- now is passed over.
+        -- The log names the rows to read. They are read by id, since they are spread over the table. A row that is gone
+        -- by now is skipped.
         columns := 'x.r, x.id, x.ts, coalesce(x.fits, false) as fits, null::bigint as xid, x.g, o.seq as pos';
         rel := format('tidemark.outbox o left join lateral (
         select %s from %s
@@ -104,7 +104,7 @@ select x.*, false from (
             'select %s, false as late from %s where (%s, %s) > (%s, %s) and %3$s < ($3%7$s)%8$s order by %3$s, %4$s '
             'limit $4',
             columns, rel, ts, id, after_ts, after_id, zone,
-            -- A local time that comes twice, when summer ends, may be the second one: it waits until that is over too.
+            -- When summer time ends, a local time occurs twice and may be the second one: it waits until both are over.
             case when zone <> '' then format(' and %s < $3 and not %s', time_.at, time_.early) else '' end)
         when step = 'sweep' then format(
             'select %s, false as late from %s
@@ -118,12 +118,12 @@ where (%s, %s) > (%s, %s) and (%3$s, %4$s) <= (($9%7$s), $10::%8$s)%9$s order by
         when step = 'ids' then format(
             'select %s, false as late from %s where %s = any ($5::%s[]) order by %s',
             columns, rel, id_, definition.id_type,
-            -- As the page has them.
+            -- The order of the page.
             case definition.safety
                 when 'sequence' then id
                 when 'capture' then format('array_position($5, %s::text)', id_)
                 else concat_ws(', ', ts, id) end)
-        -- limit 1: a join that reads the whole table would make JSON of rows that are not asked for.
+        -- limit 1: a join that reads the whole table would make JSON of unneeded rows.
         when step = 'retry' then format(
             'select %6$s as r, p.item_id as id, p.item_ts as ts, true as fits,
     null::bigint as xid, null as g, p.item_id as pos, false as late
@@ -136,7 +136,7 @@ where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
                  when act in ('rows', 'emit')
                       then format('coalesce(t.r, tidemark.source_whole(p.snapshot, %L::text[]))', columns_)
                  else 'coalesce(t.r, p.snapshot)' end,
-            -- A number may have been given out again: that row is another, and is read in its turn.
+            -- If a number was given out again, its row is another one, and is read in its turn.
             case when definition.safety = 'sequence' and definition.timestamp_column is not null
                  then format(' and (' || told || ') is not distinct from p.item_ts', time_.at) else '' end)
         end;
@@ -185,7 +185,7 @@ select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) 
         case when swept and step in ('forward', 'sweep') then format(
             '(select jsonb_object_agg(b.at, b.n) from (
     select date_bin(%L, f.ts, %L) as at, count(*) as n from e f where f.fresh and f.ts >= %L group by 1) b)',
-            -- As in tidemark.source_recount.
+            -- The same buckets as in tidemark.source_recount.
             definition.bucket, '2000-01-01 00:00:00+00', '0001-01-01 00:00:00+00') else 'null::jsonb' end,
         case when step = 'forward' and definition.safety = 'sequence' and definition.timestamp_column is not null
                   then 'array_agg(e.ts)'
@@ -193,13 +193,13 @@ select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) 
 end
 $$;
 comment on function tidemark.source_query(tidemark.source, integer, text, text, boolean, text[]) is
-    'The statement that reads a page of a source and hands it on: step forward, sweep, null, -infinity, infinity '
-    '(rows without a usable timestamp, by id), ids or retry; act: the call of an SQL function (its argument left open '
-    'by tidemark.source_handler), emit, rows (as JSON), kept (the same, but of a row that is gone its snapshot, whole '
-    'or not), text (kept, with the text of each column), ids, every (the ids also of rows that are not to be handed '
-    'over), next (whether there is a row, and of the first its time and, safety sequence, its number; $4 is 1, and $1 '
-    'to $4 and $8 are all that it reads), or, between two characters 2 and behind them, a number of bytes and the '
-    'size of a row: how many rows of the page fit, and how many there are. columns_: JSON shows these columns only '
+    'The statement that reads a page of a source and hands it on. step: forward, sweep, null, -infinity, infinity '
+    '(rows without a usable timestamp, by id), ids or retry. act: the call of an SQL function (its argument left open '
+    'by tidemark.source_handler), emit, rows (as JSON), kept (as rows, but a row that is gone is its snapshot, whole '
+    'or not), text (as kept, with the text of each column), ids, every (as ids, but with the rows that are not to be '
+    'handed over), or next (whether a row exists, the time of the first one and, for the safety sequence, its number; '
+    '$4 is 1, and it reads only $1 to $4 and $8). Or act is a number of bytes and the size of a row, each after a '
+    'character 2: how many rows of the page fit, and how many the page has. columns_: JSON shows only these columns '
     '(null: all). Yields the columns of a tidemark.source_page. Every name is quoted; values are parameters.';
 grant execute on function tidemark.source_query(tidemark.source, integer, text, text, boolean, text[])
     to tidemark_reader, tidemark_executor;

@@ -1,6 +1,6 @@
 -- Not a security definer: the table is read, and the handler called, with the rights of the role that runs the worker.
--- The page is read with this search_path, so that no operator or function of another schema is taken for a built-in
--- one; the handler has the role's own.
+-- The page is read with this search_path, so that no operator or function of another schema replaces a built-in one.
+-- The handler has the role's own path.
 create or replace function tidemark.source_read(
     plan tidemark.source_plan,
     act text,
@@ -31,17 +31,17 @@ begin
     if plan.step = 'sweep' then
         from_id := plan.sweep ->> 'id';
         from_ts := coalesce((plan.sweep ->> 'ts')::timestamptz,
-            -- What came since the last sweep may lie so far behind the watermark of then.
+            -- A row that came since the last sweep may be this far behind the watermark of that time.
             case when (plan.sweep ->> 'mark')::timestamptz >= timestamptz '4713-01-01 00:00:00+00 BC' + s.sweep_window
                  then (plan.sweep ->> 'mark')::timestamptz - s.sweep_window end, '-infinity');
     elsif s.safety in ('sequence', 'capture') and not plan.fence_closed
         and (select count(*) from unnest(c.holes + c.fenced)) >= (plan.worker).hole_limit then
-        -- No further: too many numbers below are open. What has appeared of them is still read.
+        -- Too many numbers below are open: read no further. Open numbers that have appeared are still read.
         from_id := '9223372036854775807';
     end if;
     statement := tidemark.source_query(s, (plan.worker).shards, step, act,
         (plan.worker).coalesce_window is not null and cardinality(s.group_key) > 0,
-        -- An event shows no other column: what is in these is no reason to refuse the row.
+        -- An event has no other columns: an unreadable value in these does not refuse the row.
         case act when 'emit' then s.key_columns || (plan.worker).payload_columns || s.id_column
              else source_read.columns_ end);
     perform tidemark.source_guard(plan.relation);
@@ -55,7 +55,7 @@ begin
                else coalesce((plan.sweep ->> 'xmin')::bigint, 0) end, plan.epoch;
     perform set_config('row_security', row_security, true);
     if act not in ('ids', 'every', 'rows', 'kept', 'text') then
-        -- A constraint that a handler leaves to the commit would fail there, and would name no row.
+        -- A handler may defer a constraint to the commit, where it would fail without naming a row.
         deferred := tidemark.deferred_constraints();
         if deferred is not null then
             execute 'set constraints ' || deferred || ' immediate';
@@ -66,6 +66,7 @@ begin
 end
 $$;
 comment on function tidemark.source_read(tidemark.source_plan, text, text[], text[]) is
-    'Reads the page that the plan names, and in the same statement hands it on: act as in tidemark.source_query. With '
-    'ids only these rows of it; JSON shows the columns_ only (null: all; of an emit worker those of its events).';
+    'Reads the page that the plan names, and hands it on in the same statement; act as in tidemark.source_query. ids: '
+    'only these rows of the page. columns_: JSON shows only these columns (null: all; for an emit worker those of its '
+    'events).';
 grant execute on function tidemark.source_read(tidemark.source_plan, text, text[], text[]) to tidemark_executor;

@@ -12,7 +12,7 @@ begin
     left join pg_type e on e.oid = t.typelem and t.typsubscript = 'array_subscript_handler'::regproc
     where r.oid = pg_typeof(source_rebuild.type)::oid and coalesce(e.oid, t.oid) >= 16384
       and coalesce(e.typtype, t.typtype) <> 'e'
-      -- Its owner may as well do what it checks.
+      -- The domain's owner can act as the caller, so its checks gain that owner no rights.
       and not (t.typtype = 'd' and t.typbasetype < 16384 and pg_has_role(t.typowner, current_user, 'member'))
     order by a.attnum limit 1;
     if found then
@@ -26,7 +26,7 @@ begin
 end
 $$;
 comment on function tidemark.source_rebuild(anyelement, jsonb) is
-    'A row that is gone, from its snapshot. type: a null of the row''s type. Raises TM005 where a column''s type is '
-    'neither built in nor an enum: to make a value of a domain runs its checks, which only the domain of a role that '
-    'may act as the caller''s is trusted with.';
+    'Rebuilds a row that is gone from its snapshot. type: a null of the row''s type. Raises TM005 where a column''s '
+    'type is neither built in nor an enum. A value of a domain runs the domain''s checks, so only a domain whose owner '
+    'is a member of the caller''s role is accepted.';
 grant execute on function tidemark.source_rebuild(anyelement, jsonb) to tidemark_executor;

@@ -10,7 +10,7 @@ declare
     s constant tidemark.source := plan.source;
     c constant tidemark.worker_cursor := plan.cursor;
     origin constant timestamptz := '2000-01-01 00:00:00+00';
-    -- Before it nothing is counted: a bucket or a window must not lead out of what a timestamp can be.
+    -- Rows before this are not counted: a bucket or a window must stay inside the range of a timestamp.
     oldest constant timestamptz := '0001-01-01 00:00:00+00';
     time_ constant record := tidemark.source_time(s);
     rel constant text := tidemark.source_row(s);
@@ -22,7 +22,7 @@ declare
     told jsonb;
 begin
     if (plan.worker).storm_fraction is not null and (plan.worker).coalesce_window is not null then
-        -- As many groups as the planner knows of: to count them would cost more than the storm.
+        -- Take the number of groups from the planner's statistics: a count would cost more than the storm.
         select max(case when t.n_distinct < 0 then -t.n_distinct * r.reltuples else t.n_distinct end) into groups
         from pg_stats t join pg_class r on r.oid = plan.relation
         where t.schemaname = s.schema_name and t.tablename = s.table_name and t.attname = any (s.group_key);
@@ -32,7 +32,7 @@ begin
         return told;
     end if;
 
-    -- At most 500 buckets at a time, and not those between two of which there is nothing.
+    -- Take at most 500 buckets at a time, and skip the empty range before the first row.
     if c.watermark_ts < oldest + s.sweep_window then
         return told;
     end if;
@@ -65,7 +65,7 @@ begin
 end
 $$;
 comment on function tidemark.source_recount(tidemark.source_plan, tidemark.source_page) is
-    'At the end of a sweep: how many rows the table has in the time buckets behind the window that were not verified '
-    'yet, at most 500 of them; uncounted: the SQLSTATE with which the filter fails for one of them. For a worker with '
-    'a storm guard: how many groups there are, as the planner estimates it. Null: nothing.';
+    'At the end of a sweep: the number of rows in the table in each time bucket behind the window that is not verified '
+    'yet, at most 500 buckets. uncounted: the SQLSTATE with which the filter fails for one of these rows. groups, for '
+    'a worker with a storm guard: the planner''s estimate of the number of groups. Null: nothing was counted.';
 grant execute on function tidemark.source_recount(tidemark.source_plan, tidemark.source_page) to tidemark_executor;

@@ -11,7 +11,7 @@ declare
     item jsonb;
     id text;
 begin
-    -- They were handed over, or the filter is what failed.
+    -- Drop the filter: the rows were handed over, or the filter itself failed.
     s.filter := null;
     plan.source := s;
     begin
@@ -29,7 +29,7 @@ begin
     end;
     return array(
         select row(f.id, (r ->> 'ts')::timestamptz, r -> 'row', f.code,
-            -- What the server says of a value may quote it.
+            -- The server's message about a value may quote the value.
             coalesce((select 'the row cannot be read as jsonb: column '
                              || string_agg(quote_ident(u.key), ', ' order by u.key)
                       from jsonb_each_text(r -> 'row' -> '') u
@@ -40,6 +40,7 @@ begin
 end
 $$;
 comment on function tidemark.source_refused(tidemark.source_plan, text[], text[], text[]) is
-    'Rows of a page that failed by themselves, each with its snapshot, with SQLSTATEs and messages; a column that '
-    'cannot be read as jsonb, for the same reason, is named in place of the message. Rows that are gone are left out.';
+    'The rows of a page that failed one by one, each with its snapshot, with SQLSTATEs and messages. Where a column '
+    'cannot be read as jsonb, the message names the column instead, since the server''s message may quote it. Rows '
+    'that are gone are left out.';
 grant execute on function tidemark.source_refused(tidemark.source_plan, text[], text[], text[]) to tidemark_executor;

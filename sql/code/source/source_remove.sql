@@ -12,7 +12,7 @@ begin
         raise exception using errcode = 'TM005', message = 'a source is not removed without a reason';
     end if;
     perform set_config('tidemark.reason', source_remove.reason, true);
-    -- Cursors are made under a lock of this row that does not go with this one.
+    -- This lock conflicts with the lock of this row under which cursors are made.
     perform from tidemark.source s where s.source = source_remove.source for update;
     if not found then
         raise exception using errcode = 'TM004', message = format('there is no source "%s"', source_remove.source),
@@ -30,6 +30,6 @@ begin
 end
 $$;
 comment on function tidemark.source_remove(text, text) is
-    'Removes a source that no worker has a cursor of. The table and everything else stay. Raises TM004, TM005 (no '
-    'reason, or workers read it: the message names them).';
+    'Removes a source that has no cursor. The table and everything else stay. Raises TM004, TM005 (no reason, or '
+    'workers still read the source: the message names them).';
 grant execute on function tidemark.source_remove(text, text) to tidemark_admin;

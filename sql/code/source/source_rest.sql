@@ -21,5 +21,6 @@ begin
     return summary;
 end
 $$;
-comment on function tidemark.source_rest(tidemark.source_plan) is 'A pass that did nothing: beats, and returns why.';
+comment on function tidemark.source_rest(tidemark.source_plan) is
+    'Ends a pass that did nothing: beats, and returns the reason.';
 grant execute on function tidemark.source_rest(tidemark.source_plan) to tidemark_executor;

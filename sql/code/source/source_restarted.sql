@@ -1,9 +1,9 @@
 -- Not a security definer: it reads the table, and looks at its sequence, as the role that runs the worker does.
 --
--- After setval the sequence is the same one, and once it has passed the watermark again its value tells nothing. The
--- rows do: each number below the watermark was given out a second time, also those of the rows that were read last,
--- whose times were noted. Not their transactions: an update changes these too. And a number that had no row, since its
--- transaction rolled back or the row was deleted, gets one only when it is given out again.
+-- setval leaves the sequence the same. Once the sequence has passed the watermark again, its value proves nothing. The
+-- rows do: the sequence has then given out each number below the watermark a second time, also the numbers of the rows
+-- read last, whose times were noted. Their transactions prove nothing, since an update changes them. A number without a
+-- row (its transaction rolled back, or the row was deleted) gets one only when it is given out again.
 create or replace function tidemark.source_restarted(
     plan tidemark.source_plan, out problem text, out gone int8multirange)
 language plpgsql volatile
@@ -14,17 +14,17 @@ as $$
 declare
     s constant tidemark.source := plan.source;
     c constant tidemark.worker_cursor := plan.cursor;
-    -- Ids of other safeties need not be numbers.
+    -- Ids of other safeties may not be numbers.
     mark constant bigint := case s.safety when 'sequence' then c.watermark_id::bigint end;
-    -- So many numbers below the watermark are looked at: an index range.
+    -- Look at this many numbers below the watermark: one index range.
     low constant bigint := greatest(mark, -9223372036854775552) - 256;
     near constant int8multirange := int8multirange(int8range(low + 1, mark + 1));
     again text;
     present int8multirange;
 begin
-    -- The plan looked at the table without a lock, and it may have been exchanged since. This is the lock that reading
-    -- takes, for the rest of the transaction: what is true from here on is true of what is read. Not by a query, since
-    -- to plan one runs what source_denied refuses.
+    -- The plan looked at the table without a lock, and the table may have been exchanged since. This takes the lock
+    -- that reading takes, for the rest of the transaction: what is checked from here on holds for the rows that are
+    -- read. No query takes it, since planning one runs the code that source_denied refuses.
     execute format('lock table %I.%I in access share mode', s.schema_name, s.table_name);
     if not exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace
                    where n.nspname = s.schema_name and c.relname = s.table_name and c.oid = plan.relation) then
@@ -71,9 +71,9 @@ begin
 end
 $$;
 comment on function tidemark.source_restarted(tidemark.source_plan) is
-    'What has changed about a source since the plan looked at it, after this has locked the table for reading: it is '
-    'another one, it must not be read (tidemark.source_denied), or, with the safety sequence, numbers at or below the '
-    'watermark were, or are going to be, given out again, so that their rows would be passed over. problem null: '
-    'nothing shows it. gone: which of the 256 numbers up to the watermark have no row and can get none, for the next '
-    'time. Ask before a page is read, whatever the step. Raises what reading the table raises.';
+    'Locks the table for reading, and reports what has changed about the source since the plan looked at it: it is '
+    'another table; it must not be read (tidemark.source_denied); or, with the safety sequence, numbers at or below '
+    'the watermark were or will be given out again, and the worker would skip their rows. problem null: no change '
+    'found. gone: those of the 256 numbers up to the watermark that have no row and can get none, for the next check. '
+    'Call it before each page, whatever the step. Raises the errors of reading the table.';
 grant execute on function tidemark.source_restarted(tidemark.source_plan) to tidemark_executor;

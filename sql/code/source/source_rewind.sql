@@ -30,10 +30,10 @@ begin
             message = format('source %s goes by its timestamp: rewind it to a time', s.source);
     end if;
     if s.sweep_window is not null and isfinite(place_ts) then
-        -- Rows are counted by whole buckets.
+        -- The counts are by whole buckets.
         place_ts := date_bin(s.bucket, place_ts, '2000-01-01 00:00:00+00');
     end if;
-    -- A pass under way has read its page from the old place: its epoch ends, so that it cannot settle.
+    -- End the epoch of a pass under way: it has read its page from the old place, and must not settle.
     update tidemark.heartbeat h set lease_epoch = lease_epoch + 1, lease_until = null, lease_owner = null
     from tidemark.worker_cursor x
     where x.worker = source_rewind.worker and x.source = source_rewind.source
@@ -55,7 +55,7 @@ begin
             c.holes := c.holes * int8multirange(int8range(null, to_id::bigint + 1));
             c.fenced := c.fenced * int8multirange(int8range(null, to_id::bigint + 1));
         elsif place_ts is not null then
-            -- Rows of that very moment are read again.
+            -- Read the rows of that exact time again.
             c.watermark_ts := case when isfinite(place_ts) then place_ts - interval '1 microsecond' else place_ts end;
             c.watermark_id := null;
             c.verified_through := least(c.verified_through, place_ts);
@@ -66,7 +66,7 @@ begin
         end if;
         c.sweep := c.sweep - 'next_xmin' - 'next_mark' - 'segment' - 'id' - 'ts';
         if c.metadata ->> 'home' is distinct from home then
-            -- Its transactions were numbered elsewhere.
+            -- The numbers of its transactions come from another cluster.
             c.sweep := jsonb_build_object('xmin', pg_snapshot_xmin(pg_current_snapshot())::text,
                 'segment_xmin', pg_snapshot_xmin(pg_current_snapshot())::text, 'mark', c.watermark_ts);
         end if;
@@ -92,8 +92,9 @@ begin
 end
 $$;
 comment on function tidemark.source_rewind(text, text, text, timestamptz, text) is
-    'Moves a worker''s cursors of a source back: to a time (rows of that moment and later are read again; with a '
-    'sweep from the beginning of its bucket), or for the safety sequence behind the number to_id. With neither it '
-    'accepts the place where the cursors are, after a finding that held them. What is read again is handed over '
-    'again: handlers must not mind. Waits for a pass under way. Returns how many cursors. Raises TM004, TM005.';
+    'Moves a worker''s cursors of a source back: to a time (rows of that time and later are read again; with a sweep, '
+    'from the beginning of its bucket) or, for the safety sequence, to just after the number to_id. With neither it '
+    'accepts the current place of cursors that a finding held. The worker hands over again the rows that it reads '
+    'again: its handler must tolerate that. Waits for a pass under way. Returns the number of cursors. Raises TM004, '
+    'TM005.';
 grant execute on function tidemark.source_rewind(text, text, text, timestamptz, text) to tidemark_admin;

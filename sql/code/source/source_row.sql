@@ -1,6 +1,7 @@
--- The table's owner may alter a column, its type and the type's casts at any time. So each expression here is safe
--- whatever the column has become: a built-in type is asserted (tidemark.as_is), a domain is asked for its name before
--- it is reduced to its base type, anything else is written by its output function, which only a superuser can make.
+-- The table's owner may alter a column, its type and the type's casts at any time. So each expression here is safe for
+-- any type that the column may have by then: a built-in type is asserted (tidemark.as_is), a domain is checked by name
+-- before it is reduced to its base type, and any other type is written by its output function, which only a superuser
+-- can make.
 create or replace function tidemark.source_row(definition tidemark.source, whole text default null)
 returns text
 language plpgsql stable
@@ -17,7 +18,7 @@ begin
                    then format('case when pg_typeof(tidemark_row.%1$I) = %2$s::regtype then tidemark_row.%1$I::%3$s '
                                'else %4$s::%3$s end',
                                a.attname, t.oid, format('pg_catalog.%I', b.typname),
-                               o.written) -- char and bit by themselves are of length 1
+                               o.written) -- Plain char and bit have length 1.
                when t.typsubscript = 'array_subscript_handler'::regproc then o.written || '::text[]'
                else o.written end, a.attname), ', ' order by a.attnum)
     into columns
@@ -35,7 +36,7 @@ begin
 end
 $$;
 comment on function tidemark.source_row(tidemark.source, text) is
-    'The table of a source, for the FROM of a statement, under the name tidemark_row, without code of its owner''s: '
-    'its columns are of built-in types (a domain is its base type, an array of another type text[], anything else '
-    'text), and xmin. whole: an expression over the table''s own columns, tidemark_whole of the result.';
+    'The table of a source, for the FROM of a statement, under the name tidemark_row, free of its owner''s code: its '
+    'columns have built-in types (a domain becomes its base type, an array of another type text[], any other type '
+    'text), and xmin. whole: an expression over the table''s own columns, which the result shows as tidemark_whole.';
 grant execute on function tidemark.source_row(tidemark.source, text) to tidemark_reader, tidemark_executor;

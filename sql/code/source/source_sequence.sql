@@ -15,6 +15,5 @@ as $$
     where a.attrelid = source_sequence.relation and a.attname = source_sequence.id_column
 $$;
 comment on function tidemark.source_sequence(oid, text) is
-    'The sequence from which a column takes its numbers: by its identity, or by a default that is nextval and nothing '
-    'else. Null: none.';
+    'The sequence that numbers a column: by the column''s identity, or by a default that is only nextval. Null: none.';
 grant execute on function tidemark.source_sequence(oid, text) to tidemark_reader, tidemark_executor;

@@ -60,7 +60,7 @@ begin
 end
 $$;
 comment on function tidemark.source_set(text, jsonb, text) is
-    'Makes a table a source, or changes the named columns of one ("table": "schema.table" names the table): types are '
-    'read from the catalog, and what the safety cannot hold on is refused (tidemark.source_check). Returns the row. '
-    'Raises TM005.';
+    'Makes a table a source, or changes the named columns of one ("table": "schema.table" names the table). Reads the '
+    'types from the catalog, and refuses a table that does not meet the conditions of the safety '
+    '(tidemark.source_check). Returns the row. Raises TM005.';
 grant execute on function tidemark.source_set(text, jsonb, text) to tidemark_admin;

@@ -36,7 +36,7 @@ begin
             hint = 'Nothing of it was recorded.';
     end if;
 
-    -- Whatever held it is over, now that a pass has come through.
+    -- A pass came through, so the reason why the worker was held is over.
     if c.last_run_summary ->> 'status' = 'held' then
         update tidemark.finding f set closed_at = clock_timestamp()
         where f.subject = tidemark.executor_id(c.worker, c.source, c.shard) and f.closed_at is null
@@ -49,7 +49,7 @@ begin
         end if;
         c.metadata := tidemark.source_suspects(plan, page, c.metadata, clock_timestamp() - began);
     end if;
-    -- Before the end of a sweep compares them with the table.
+    -- Store the counts before the end of the sweep compares them with the table.
     if page.counts is not null then
         insert into tidemark.source_count as k (worker_id, source, shard, bucket, items)
         select w.id, s.source, (plan.cursor).shard, b.key::timestamptz, b.value::bigint
@@ -97,8 +97,8 @@ begin
     end if;
     c.metadata := tidemark.source_storm(plan, page, c.metadata, recount, plan.step = 'forward' and not full_);
 
-    -- What the handler returned last stands until it returns something again: neither a pass without rows nor a page
-    -- whose rows have all failed wipes it out.
+    -- Keep the handler's last result until it returns another: neither a pass without rows nor a page whose rows have
+    -- all failed erases it.
     checkpoint := c.last_run_summary -> 'checkpoint';
     if page.taken > 0 then
         checkpoint := case jsonb_typeof(page.result) when 'object' then page.result else coalesce(checkpoint, '{}') end
@@ -134,10 +134,10 @@ end
 $$;
 comment on function tidemark.source_settle(tidemark.source_plan, bigint, tidemark.source_page, tidemark.failed_row[],
                                            integer, timestamptz, jsonb) is
-    'Records what became of a page of a source and moves the cursor, in the transaction in which it was handled. '
-    'Returns the summary of the pass, which last_run_summary keeps with the checkpoint: what the handler returned '
-    'last, when the latest page that had rows began and ended, and batch_count, how many such pages there were. '
-    'Raises TM011 where the epoch is over, TM012 where the cursor would go back.';
+    'Records the outcome of a page of a source and moves the cursor, in the transaction that handled the page. Returns '
+    'the summary of the pass. last_run_summary keeps it with the checkpoint: the handler''s last result, the start and '
+    'end of the latest page that had rows, and batch_count, the number of such pages. Raises TM011 where the epoch is '
+    'over, TM012 where the cursor would go back.';
 grant execute on function tidemark.source_settle(tidemark.source_plan, bigint, tidemark.source_page,
                                                  tidemark.failed_row[], integer, timestamptz,
                                                  jsonb) to tidemark_executor;

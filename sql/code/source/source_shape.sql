@@ -13,7 +13,7 @@ declare
     name constant text := format('%I.%I', definition.schema_name, definition.table_name);
     missing text;
 begin
-    -- Not by regclass, for which a table in a schema that the caller may not enter is an error of another kind.
+    -- No regclass cast: it raises another error for a schema that the caller may not enter.
     select c.oid into relation from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where n.nspname = definition.schema_name and c.relname = definition.table_name and c.relkind in ('r', 'p');
     if relation is null then
@@ -32,7 +32,7 @@ begin
         return;
     end if;
 
-    -- 0: no text; 950 and 951: "C" and "POSIX"; 100: the database's own.
+    -- Collations: 0 is no text, 950 and 951 are "C" and "POSIX", 100 is the database's default.
     select format_type(a.atttypid, null), a.attcollation not in (0, 950, 951) and not (a.attcollation = 100 and exists (
         select from pg_database d where d.datname = current_database() and d.datcollate in ('C', 'POSIX')
                                     and d.datlocprovider = 'c'))
@@ -69,6 +69,6 @@ begin
 end
 $$;
 comment on function tidemark.source_shape(tidemark.source) is
-    'The source''s table and the types of its columns as the catalog has them now; problem says what is missing or '
-    'unfit, null: nothing.';
+    'The source''s table and the current types of its columns, from the catalog. problem: the column or property that '
+    'is missing or unfit; null: none.';
 grant execute on function tidemark.source_shape(tidemark.source) to tidemark_reader, tidemark_executor;

@@ -30,14 +30,14 @@ begin
         began := clock_timestamp();
         begin
             part := tidemark.source_read(plan, act, ids[first : last]);
-            -- How many groups there are is no more for the page being halved.
+            -- The number of groups does not grow when the page is halved.
             result := tidemark.jsonb_add(case jsonb_typeof(result) when 'object' then result - 'groups' else result end,
                                          part.result);
         exception when others or assert_failure or query_canceled then
             get stacked diagnostics code = returned_sqlstate, message = message_text;
-            -- An operator's cancel has the same code as the timer, and comes earlier. A row is to blame that was alone,
-            -- and had its time or was cut off alone before. No other part is tried: the timer fires once in a
-            -- statement.
+            -- The timer and an operator's cancel have the same code, but the cancel comes earlier. A row is at fault if
+            -- it was alone and used up its time, or was cut off alone before. No other part is tried: the timer fires
+            -- once in a statement.
             late := cardinality(ids) = 1 and code = '57014' and tidemark.time_left() <= interval '0'
                 and (plan.suspects = 1
                      or clock_timestamp() - began >= current_setting('statement_timeout')::interval / 3);
@@ -64,7 +64,7 @@ begin
 end
 $$;
 comment on function tidemark.source_split(tidemark.source_plan, text, text[]) is
-    'Hands the rows ids of a page to the handler, all together; where that fails, their halves, down to the rows that '
-    'fail alone. A single row that the statement_timeout ends has failed with 57014; more rows raise it on. result '
-    'sums what the handler returned, of groups the latest.';
+    'Hands the rows ids of a page to the handler together. If that fails, it hands over their halves, down to the rows '
+    'that fail alone. A single row that the statement_timeout ends has failed with 57014; for several rows the error '
+    'is raised again. result sums the handler''s results; of groups it keeps the latest.';
 grant execute on function tidemark.source_split(tidemark.source_plan, text, text[]) to tidemark_executor;

@@ -15,12 +15,12 @@ declare
     told constant jsonb := case jsonb_typeof(page.result) when 'object' then page.result else '{}' end;
     groups constant numeric := case jsonb_typeof(told -> 'groups')
         when 'number' then (told ->> 'groups')::numeric else (recount ->> 'groups')::numeric end;
-    -- A page has so many rows: what matters is how many come one after another until the worker has caught up.
+    -- A page is bounded: count the rows of consecutive pages until the worker has caught up.
     burst constant numeric := coalesce((metadata ->> 'burst')::numeric, 0) + case jsonb_typeof(told -> 'touched')
         when 'number' then (told ->> 'touched')::numeric else page.taken end;
     guarded constant boolean := w.storm_fraction is not null and (plan.cursor).phase <> 'seeding';
-    -- It was throttled since it last caught up: not again before it has, or what comes meanwhile would keep it so for
-    -- good.
+    -- The worker was throttled since it last caught up. Do not throttle it again before it has caught up, or new rows
+    -- would throttle it forever.
     throttled constant boolean := metadata ? 'storm_until' and metadata ? 'burst';
 begin
     if guarded and throttled and not caught_up then
@@ -35,15 +35,16 @@ begin
         metadata := metadata - 'storm_until';
         perform tidemark.finding_close('group_invalidation_storm', executor);
     end if;
-    -- What was there before the worker came is history, and no storm.
+    -- Rows from before the worker's first pass are history, not a storm.
     return case when caught_up or not guarded then metadata - 'burst'
                 else metadata || jsonb_build_object('burst', burst) end;
 end
 $$;
 comment on function tidemark.source_storm(tidemark.source_plan, tidemark.source_page, jsonb, jsonb, boolean) is
-    'The storm guard: where more than the worker''s storm_fraction of all groups were touched since it last caught up '
-    '(caught_up: now), the finding group_invalidation_storm opens and the worker waits once for its coalesce_window, '
-    '10 s at least; then it goes on at full speed, and the finding closes when it has caught up, or when the guard is '
-    'taken off. It counts touches, not distinct groups: the rows of each page, or what the handler returns as '
-    'touched; a group in two pages counts twice. How many groups there are: as the handler returns it (groups), else '
-    'as the planner knows. Not while the cursor is seeding. Returns the metadata of the cursor.';
+    'The storm guard. If more than the worker''s storm_fraction of all groups were touched since the worker last '
+    'caught up (caught_up: it has now), it opens the finding group_invalidation_storm, and the worker waits once for '
+    'its coalesce_window, at least 10 s. The worker then goes on at full speed. The finding closes when the worker has '
+    'caught up, or when the guard is removed. The guard counts touches, not distinct groups: the rows of each page, or '
+    'touched as the handler returns it; a group in two pages counts twice. The number of groups is the handler''s '
+    'groups, or else the planner''s estimate. The guard is off while the cursor is seeding. Returns the metadata of '
+    'the cursor.';

@@ -25,7 +25,7 @@ begin
         return c;
     end if;
 
-    -- Rows of transactions below next_xmin were visible to all of this sweep: no later sweep looks at them again.
+    -- This whole sweep saw the rows of transactions below next_xmin: no later sweep reads them again.
     delete from tidemark.source_ledger l
     where l.worker_id = (plan.worker).id and l.source = s.source and l.shard = c.shard
       and l.xid < (plan.sweep ->> 'next_xmin')::xid8;
@@ -69,5 +69,5 @@ begin
 end
 $$;
 comment on function tidemark.source_swept(tidemark.source_plan, tidemark.source_page, tidemark.worker_cursor, jsonb) is
-    'The cursor behind a page of a sweep. At its end the ledger is pruned, and verified_through moves up to the first '
-    'bucket in which the table has more rows than were handled.';
+    'The cursor after a page of a sweep. At the end of the sweep it prunes the ledger, and moves verified_through up '
+    'to the first bucket in which the table has more rows than were handled.';

@@ -24,7 +24,7 @@ begin
         end if;
     end if;
     if worker.lock_wait_limit is not null then
-        -- Not by wait_event_type, which shows nothing of other roles' sessions without pg_read_all_stats.
+        -- Do not use wait_event_type: without pg_read_all_stats it is hidden for other roles' sessions.
         perform pg_stat_clear_snapshot();
         select count(distinct l.pid) into waiting from pg_locks l join pg_stat_activity a on a.pid = l.pid
         where not l.granted and a.datname = current_database() and l.pid <> pg_backend_pid();

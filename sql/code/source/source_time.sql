@@ -1,5 +1,5 @@
--- A day from both ends of what a timestamp can be: no zone's clock leads from within them out of what a timestamptz can
--- be.
+-- The limits are a day inside both ends of the timestamp range, so that no time zone moves a value out of the range of
+-- timestamptz.
 create or replace function tidemark.source_time(
     definition tidemark.source,
     out stored text,
@@ -28,8 +28,8 @@ begin
 end
 $$;
 comment on function tidemark.source_time(tidemark.source) is
-    'The time of a row of tidemark.source_row, as SQL. stored: the column; zone: what makes its type of a '
-    'timestamptz, and a timestamptz of it; at: the row''s timestamptz, which fails for no row: a time without zone in '
-    'the first or last day of what a timestamp can be is infinite; early, late: whether it is -infinity or infinity, '
-    'as an index can tell. Without a timestamp_column at is null, and the others are null but zone.';
+    'The time of a row of tidemark.source_row, as SQL. stored: the column. zone: SQL that converts its type to '
+    'timestamptz, and back. at: the row''s timestamptz, which fails for no row: a time without zone in the first or '
+    'last day of the timestamp range becomes infinite. early, late: whether it is -infinity or infinity, in a form '
+    'that an index supports. Without a timestamp_column at is null, and so are the others except zone.';
 grant execute on function tidemark.source_time(tidemark.source) to tidemark_reader, tidemark_executor;

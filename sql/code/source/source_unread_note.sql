@@ -18,7 +18,7 @@ declare
         source_unread_note.unread, source_unread_note.since, source_unread_note.first_id, source_unread_note.upto_id,
         source_unread_note.upto_ts);
 begin
-    -- Another call of maintain is noting the same row: this one does not wait for it.
+    -- If another call of maintain is noting this row, do not wait for it.
     perform from tidemark.source_unread u
     where (u.worker, u.source, u.shard) = (n.worker, n.source, n.shard) for update skip locked;
     if found then
@@ -37,6 +37,6 @@ end
 $$;
 comment on function tidemark.source_unread_note(text, text, integer, boolean, timestamptz, bigint, bigint,
                                                 timestamptz) is
-    'Notes what tidemark.cursor_unread saw of a cursor. Does nothing while another call notes the same.';
+    'Notes the result of tidemark.cursor_unread for a cursor. Does nothing while another call notes the same cursor.';
 grant execute on function tidemark.source_unread_note(text, text, integer, boolean, timestamptz, bigint, bigint,
                                                       timestamptz) to tidemark_executor;

@@ -1,4 +1,4 @@
--- Not a security definer: the tables are looked at with the rights of the role that calls tidemark.maintain.
+-- Not a security definer: the tables are read with the rights of the role that calls tidemark.maintain.
 create or replace function tidemark.source_unread_take()
 returns void
 language plpgsql volatile
@@ -19,5 +19,6 @@ begin
 end
 $$;
 comment on function tidemark.source_unread_take() is
-    'Notes of each cursor of a table that the caller may read whether it has rows to read, for tidemark.cursor_unread.';
+    'Notes for each cursor of a table that the caller may read whether it has rows to read, for '
+    'tidemark.cursor_unread.';
 grant execute on function tidemark.source_unread_take() to tidemark_executor;

@@ -16,6 +16,6 @@ begin
 end
 $$;
 comment on function tidemark.source_whole(jsonb, text[]) is
-    'A snapshot of a row of a source, to be handed over in the place of the row. Raises TM005 where it could not hold '
-    'one of the columns_ (null: any).';
+    'The snapshot of a row of a source, in place of the row. Raises TM005 where the snapshot lacks one of the columns_ '
+    '(null: any column), since it could not hold that column.';
 grant execute on function tidemark.source_whole(jsonb, text[]) to tidemark_executor;

@@ -34,7 +34,7 @@ begin
         and (was.sweep_window is null, was.bucket,
              was.filter) is distinct from (false, definition.bucket, definition.filter)
     then
-        -- What was read so far was not counted so: begin behind it.
+        -- The rows read so far were not counted in this way: verify only the buckets after them.
         delete from tidemark.source_count k where k.source = definition.source;
         update tidemark.worker_cursor c
         set verified_through = greatest(c.verified_through,
@@ -59,6 +59,6 @@ begin
 end
 $$;
 comment on function tidemark.source_write(tidemark.source, text) is
-    'Stores a source that tidemark.source_set has checked. Raises TM005 where a worker reads it already and its '
-    'table, columns or kind of safety would change, or in shards its key_columns.';
+    'Stores a source that tidemark.source_set has checked. Raises TM005 where a worker reads the source already and '
+    'its table, columns or kind of safety would change or, with shards, its key_columns.';
 grant execute on function tidemark.source_write(tidemark.source, text) to tidemark_admin;

@@ -6,7 +6,7 @@ select s.source, format('%I.%I', s.schema_name, s.table_name) as "table", s.id_c
 from tidemark.source s
 left join (
     select c.source, array_agg(distinct c.worker) as workers, max(c.lag) as lag,
-           -- As far as all of them are sure.
+           -- All workers have verified the source up to the earliest of their times.
            case when count(*) = count(c.verified_through) then min(c.verified_through) end as verified_through,
            sum(c.pending)::bigint as pending, sum(c.open_dead_letters)::bigint as open_dead_letters
     from tidemark.source_cursor c group by c.source) c on c.source = s.source;

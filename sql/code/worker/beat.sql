@@ -23,7 +23,7 @@ begin
 end
 $$;
 comment on function tidemark.beat(text, bigint, interval) is
-    'Renews the lease and says what may still be delivered: gate names what is closed (null: nothing), live_routes '
-    'are the routes that are enabled and not in dry run, closed_domains the domains whose gate is closed. Raises '
-    'TM011 where the epoch is not the lease''s any more.';
+    'Renews the lease and reports which deliveries are still allowed: gate names the gate that is closed (null: none), '
+    'live_routes are the routes that are enabled and not in dry run, closed_domains the domains whose gate is closed. '
+    'Raises TM011 where the lease has another epoch by now.';
 grant execute on function tidemark.beat(text, bigint, interval) to tidemark_executor;

@@ -24,6 +24,6 @@ begin
 end
 $$;
 comment on function tidemark.behind_key(tidemark.outbound_route, bigint[], bigint[]) is
-    'Which of these events, given in rising order, must wait on a route that keeps the order of keys: those behind a '
-    'pending event of their key that is not in ahead.';
+    'The events, of those given in rising order, that must wait on a route that keeps the order of keys: a pending '
+    'event of their key comes before them and is not in ahead.';
 grant execute on function tidemark.behind_key(tidemark.outbound_route, bigint[], bigint[]) to tidemark_executor;

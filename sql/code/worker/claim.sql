@@ -51,8 +51,8 @@ begin
     settles := at_.settles;
     detail := tidemark.closed_gate(claim.worker);
     status := case when detail is null then 'claimed' else 'closed' end;
-    -- A pass leaves both alike, a rewind lowers one. A watermark edited upwards passes over events in silence. Cursors
-    -- of tables have their own rule (tidemark.source_plan).
+    -- A pass leaves both equal, and a rewind lowers one. A watermark that was edited upwards skips events silently.
+    -- Cursors of tables have their own rule (tidemark.source_plan).
     if status = 'claimed' and claim.source = 'outbox' and at_.watermark_id::bigint > at_.decided_through::bigint then
         status := 'held';
         detail := format('the watermark is %s, and events were decided through %s: it was edited by hand, or restored. '
@@ -61,8 +61,8 @@ begin
     elsif status = 'claimed' and beat.last_status = 'held' then
         perform tidemark.finding_close('cursor_watermark_regression', claim.worker);
     end if;
-    -- The epoch rises with every acquisition, the same owner's too: an earlier holder of the lease that was
-    -- only paused can settle nothing any more.
+    -- The epoch rises with every acquisition, also by the same owner: an earlier holder of the lease that was only
+    -- paused can settle nothing.
     update tidemark.heartbeat h
     set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1,
         last_status = case claim.status when 'claimed' then 'ok' else claim.status end,
@@ -75,9 +75,9 @@ end
 $$;
 comment on function tidemark.claim(text, text, interval, text, integer) is
     'Takes the worker''s cursor: for this transaction, or with owner and lease (1 second to 1 hour) until the lease '
-    'ends. owner names one instance of one process, and nobody else. status claimed: go on, epoch fences every older '
-    'owner. closed: detail names the gate, nothing was taken. held: the watermark of the log was edited by hand, '
-    'detail says how, nothing was taken; the finding cursor_watermark_regression is open until the place is accepted '
-    '(tidemark.worker_rewind). busy: detail says who has it. Beats where it is not busy. Raises TM004 (unknown '
-    'worker), TM005, TM006 (isolation level), TM007 (standby).';
+    'ends. owner must name exactly one instance of one process. status claimed: go on; epoch fences every older owner. '
+    'closed: detail names the gate; the cursor was not taken. held: the watermark of the log was edited by hand, as '
+    'detail says; the cursor was not taken, and the finding cursor_watermark_regression stays open until an operator '
+    'accepts the place (tidemark.worker_rewind). busy: detail names the owner. Beats unless it is busy. Raises TM004 '
+    '(unknown worker), TM005, TM006 (isolation level), TM007 (standby).';
 grant execute on function tidemark.claim(text, text, interval, text, integer) to tidemark_executor;

@@ -14,8 +14,8 @@ as $$
     from tidemark.worker_cursor c
     on conflict (worker, source, shard) do update
     set older_at = s.newer_at, older_seen = s.newer_seen, newer_at = excluded.newer_at, newer_seen = excluded.newer_seen
-    -- Several daemons call this: the rate shall count from some time ago all the same.
+    -- Several daemons call this: the rate must still cover a period of some length.
     where s.newer_at not between excluded.newer_at - interval '50 seconds' and excluded.newer_at
 $$;
 comment on function tidemark.cursor_sample_take() is
-    'Notes how many events each cursor has seen, at most once in 50 seconds.';
+    'Records how many events each cursor has seen, at most once in 50 seconds.';

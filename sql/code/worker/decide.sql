@@ -1,5 +1,5 @@
--- The decision contract. This is the authority; sql/test/internal/oracle/decide.go is its mirror, held to it by a
--- property test. Pure: what it knows is in its arguments.
+-- The decision contract. This function is the authority; sql/test/internal/oracle/decide.go mirrors it, and a property
+-- test compares the two. It is pure: it depends only on its arguments.
 create or replace function tidemark.decide(
     worker text,
     event tidemark.outbox,
@@ -21,8 +21,8 @@ begin
                 when not tidemark.target_is_known(c.target_kind)
                     then 'unknown_target_kind'
                 when not tidemark.retry_policy_ok(c.retry_policy) then 'bad_retry_policy'
-                -- A route in dry run never stands in the way of a live one; it does show what would
-                -- happen if it went live beside it.
+                -- A route in dry run never blocks a live one, but its outcome shows the conflict that going live would
+                -- cause.
                 when exists (
                     select from claim o
                     where o.id <> c.id and o.enabled and (c.dry_run or not o.dry_run)
@@ -54,9 +54,9 @@ begin
 end
 $$;
 comment on function tidemark.decide(text, tidemark.outbox, tidemark.outbound_route[], tidemark.gates) is
-    'What the worker decides for an event: one row per route of its that claims the event, or one row with route_id 0 '
-    'and skipped where none does; no row while a gate is closed. pending: to be delivered, with the reason '
-    'domain_closed once the gate of its domain is open. failed (skipped where the route does not fail closed) has a '
-    'reason: unknown_target_kind, bad_retry_policy, ambiguous_route.';
+    'The worker''s decision on an event: one row for each of its routes that claims the event, or one row with '
+    'route_id 0 and skipped where none does; no row while a gate is closed. pending: to be delivered, with the reason '
+    'domain_closed if it waits until the gate of its domain is open. failed (skipped where the route does not fail '
+    'closed) has a reason: unknown_target_kind, bad_retry_policy, ambiguous_route.';
 grant execute on function tidemark.decide(text, tidemark.outbox, tidemark.outbound_route[], tidemark.gates)
     to tidemark_reader, tidemark_executor;

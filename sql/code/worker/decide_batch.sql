@@ -9,8 +9,8 @@ as $$
 #variable_conflict use_column
 declare
     worker_id constant integer := (select w.id from tidemark.worker w where w.worker = decide_batch.worker);
-    -- To ask every route of a long list for every group costs their product. A route plays a part only for what it
-    -- matches: one of an exact domain and type for the groups of that alone.
+    -- Asking every route of a long list about every group would cost their product. A route matters only for the groups
+    -- that it can match: a route of an exact domain and type only for the groups of that domain and type.
     possible constant tidemark.outbound_route[] :=
         case when cardinality(batch.routes) <= 16 then batch.routes else array(
         select r from unnest(batch.routes) r
@@ -23,8 +23,8 @@ declare
         select r from unnest(possible) r where r.domain = '*' or right(r.type, 1) = '*') end;
     evidence tidemark.evidence[];
 begin
-    -- The gates were open at the claim, in this transaction. One decision serves a whole group, whose events
-    -- differ in nothing that a route looks at; the filters were answered when the batch was read.
+    -- The gates were open at the claim, in this transaction. One decision serves a whole group, since its events are
+    -- equal in all columns that a route looks at; the filters were evaluated when the batch was read.
     select array_agg(row(d.route_id, d.outcome, d.reason, null, d.events,
                          tidemark.group_numbers(batch, d.members))::tidemark.evidence) into evidence
     from (
@@ -64,5 +64,5 @@ end
 $$;
 comment on function tidemark.decide_batch(text, tidemark.batch) is
     'tidemark.decide for a whole batch: one element per route, outcome and reason, with the numbers of its events. '
-    'After a rewind without what is already decided.';
+    'After a rewind it leaves out events that are already decided.';
 grant execute on function tidemark.decide_batch(text, tidemark.batch) to tidemark_executor;

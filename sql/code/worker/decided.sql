@@ -15,6 +15,6 @@ begin
 end
 $$;
 comment on function tidemark.decided(integer, integer, bigint, bigint) is
-    'Numbers in the span that the worker has already decided for the route; for route_id 0 those it has decided at '
-    'all. Only a cursor that was rewound asks.';
+    'Numbers in the span that the worker has already decided for the route; for route_id 0 those it has decided for '
+    'any route or none. Needed only for a cursor that was rewound.';
 grant execute on function tidemark.decided(integer, integer, bigint, bigint) to tidemark_executor;

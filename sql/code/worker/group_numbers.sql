@@ -15,7 +15,7 @@ begin
     others := array(
         select n from generate_subscripts(batch.groups, 1) n where n <> all (members));
     if cardinality(others) < cardinality(members) then
-        -- Taking the few from all is a merge; putting the many together is a sort.
+        -- Removing a few numbers from all is a merge; collecting many numbers is a sort.
         return batch.seqs - tidemark.group_numbers(batch, others);
     end if;
     select range_agg((batch.groups[m]).seqs) into numbers from unnest(members) m;
@@ -23,5 +23,5 @@ begin
 end
 $$;
 comment on function tidemark.group_numbers(tidemark.batch, integer[]) is
-    'The numbers of the events in the groups of the batch at these positions.';
+    'The numbers of the events in the batch''s groups at these positions.';
 grant execute on function tidemark.group_numbers(tidemark.batch, integer[]) to tidemark_executor;

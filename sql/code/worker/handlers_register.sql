@@ -39,8 +39,8 @@ begin
 end
 $$;
 comment on function tidemark.handlers_register(text, text[], text) is
-    'Makes the worker of a Go program, its cursor at starts (as of tidemark.worker_set; a worker that has begun goes '
-    'on where it is), and a route for each of its patterns (DOMAIN/TYPE), off and in dry run as every new one. What '
-    'is there already stays as it is. Returns the routes. Raises TM005 for a pattern that is none, and for a worker '
-    'that delivers by routes.';
+    'Creates the worker of a Go program, its cursor at starts (as in tidemark.worker_set; a worker that has begun '
+    'stays where it is), and a route for each of its patterns (DOMAIN/TYPE), off and in dry run as every new one. '
+    'Leaves existing ones as they are. Returns the routes. Raises TM005 for an invalid pattern, and for a worker that '
+    'delivers by routes.';
 grant execute on function tidemark.handlers_register(text, text[], text) to tidemark_executor;

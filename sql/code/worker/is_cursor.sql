@@ -7,4 +7,4 @@ as $$
                    where c.worker || '/' || c.source || '/' || c.shard = executor_id)
 $$;
 comment on function tidemark.is_cursor(text) is
-    'True where the executor is the worker/source/shard of a cursor, and its passes are its beats.';
+    'True where the executor is the worker/source/shard of a cursor, whose passes are its beats.';

@@ -5,7 +5,7 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- The fence against an owner that was paused or replaced: compare, and keep the row locked to the end of
+    -- The fence against an owner that was paused or replaced: compare the epoch, and keep the row locked to the end of
     -- this transaction, so that no other owner can take over between this check and the commit.
     perform from tidemark.heartbeat h
     where h.executor_id = tidemark.executor_id(lease_check.worker, lease_check.source, lease_check.shard)

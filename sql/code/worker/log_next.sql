@@ -1,6 +1,6 @@
--- Whether a worker of the log has work, in the order of what a pass does (tidemark.pass_read, tidemark.read_outbox). A
--- pass reads at once instead of asking here: a second look at each pass would cost it more than the answer is worth.
--- TestPollAgreesWithPassesOfTheLog holds the two together.
+-- Whether a worker of the log has work, checked in the order of a pass (tidemark.pass_read, tidemark.read_outbox). A
+-- pass reads at once instead of calling this: the extra check would cost each pass more than it saves.
+-- TestPollAgreesWithPassesOfTheLog compares the two.
 create or replace function tidemark.log_next(worker text)
 returns text
 language plpgsql stable security definer
@@ -16,7 +16,7 @@ declare
 begin
     return case
         when tidemark.closed_gate(log_next.worker) is not null then 'closed'
-        -- As tidemark.claim has it.
+        -- The same rule as in tidemark.claim.
         when c.watermark_id::bigint > c.decided_through::bigint then 'edited'
         when exists (
             select from tidemark.outbound_route r
@@ -25,7 +25,7 @@ begin
                 where p.route_id = r.id and p.worker_id = me and p.replay in (false, true)
                   and p.next_attempt_at <= clock_timestamp() limit 1) p
             where r.worker = log_next.worker and r.enabled and not r.dry_run) then 'retry'
-        -- What was put aside while a domain's gate was closed.
+        -- Events that were held while a domain's gate was closed.
         when exists (select from tidemark.pending p where p.worker_id = me and p.held) and exists (
             select from tidemark.domain d cross join lateral (
                 select from tidemark.pending p
@@ -45,7 +45,7 @@ begin
 end
 $$;
 comment on function tidemark.log_next(text) is
-    'Why a pass of a worker of the log has work: closed (it has to give its lease back), edited (the same), retry, '
-    'replay (there is more of one to stage), events, holes (numbers below the watermark have appeared, or were rolled '
-    'back). Null: it would find nothing.';
+    'Why a pass of a worker of the log has work: closed (the worker must give its lease back), edited (likewise), '
+    'retry, replay (a replay has more events to stage), events, holes (numbers below the watermark have appeared, or '
+    'were rolled back). Null: it has none.';
 grant execute on function tidemark.log_next(text) to tidemark_executor;

@@ -8,5 +8,5 @@ as $$
         where s.key = 'batch.max_bytes' and s.value ~ '^[0-9]{1,12}$'), 16777216))
 $$;
 comment on function tidemark.page_bytes() is
-    'The setting batch.max_bytes: 16777216 where it is missing or cannot be read, at least 65536.';
+    'The setting batch.max_bytes: 16777216 where it is missing or unreadable, at least 65536.';
 grant execute on function tidemark.page_bytes() to tidemark_executor;

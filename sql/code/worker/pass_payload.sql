@@ -11,7 +11,7 @@ begin
     if not exists (select from tidemark.heartbeat h
                    where h.executor_id = tidemark.executor_id(pass_payload.worker, 'outbox', 0)
                      and h.lease_epoch = pass_payload.epoch) then
-        perform tidemark.lease_check(pass_payload.worker, pass_payload.epoch); -- it raises
+        perform tidemark.lease_check(pass_payload.worker, pass_payload.epoch); -- raises
     end if;
     return coalesce((
         select l.event_snapshot -> 'payload' from tidemark.pending p
@@ -23,6 +23,7 @@ begin
 end
 $$;
 comment on function tidemark.pass_payload(text, bigint, bigint, uuid, integer) is
-    'For the owner of the lease epoch: the payload of an event that tidemark.pass_read told without it; of a replay '
-    'on the route replay_on, that of its dead letter. Null: the event is gone from the log. Raises TM011.';
+    'For the owner of the lease epoch: the payload of an event that tidemark.pass_read returned without it; for a '
+    'replay on the route replay_on, the payload of its dead letter. Null: the event is gone from the log. Raises '
+    'TM011.';
 grant execute on function tidemark.pass_payload(text, bigint, bigint, uuid, integer) to tidemark_executor;

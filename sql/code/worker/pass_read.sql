@@ -38,7 +38,7 @@ begin
     perform tidemark.flush_on_commit();
     if not exists (select from tidemark.heartbeat h
                    where h.executor_id = pass_read.worker || '/outbox/0' and h.lease_epoch = pass_read.epoch) then
-        perform tidemark.lease_check(pass_read.worker, pass_read.epoch); -- it raises
+        perform tidemark.lease_check(pass_read.worker, pass_read.epoch); -- raises
     end if;
     gate := tidemark.closed_gate(pass_read.worker);
     if gate is null then
@@ -50,14 +50,14 @@ begin
                        where coalesce(l.payload_in_log, true)
                          and not exists (select from tidemark.outbox o
                                          where o.seq = d.seq and o.event_id = coalesce(l.event_id, o.event_id))) then
-                -- It would be due for ever, and in the way of what can be delivered.
+                -- Its row would stay due forever, and block rows that can be delivered.
                 perform tidemark.lease_check(pass_read.worker, pass_read.epoch);
                 missing := tidemark.settle_missing(pass_read.worker);
                 due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of);
             end if;
         end if;
         if cardinality(due) > 0 then
-            max_bytes := max_bytes / 2; -- for each of the two
+            max_bytes := max_bytes / 2; -- half for fresh events, half for pending ones
             due := tidemark.pending_within(due, max_bytes);
         end if;
         loop
@@ -68,7 +68,7 @@ begin
                 select e from unnest(decided) e join unnest(read.routes) r on r.id = e.route_id
                 where e.outcome = 'pending' and not tidemark.target_is_inside(r.target_kind));
             exit when cardinality(outside) = 0 or batch_limit = 1 or tries = 3;
-            -- What is too large for a page is read again, as far as it fits.
+            -- If the batch is too large for a page, read it again, only as far as it fits.
             last := tidemark.last_within((select range_agg(e.seqs) from unnest(outside) e), max_bytes);
             exit when last is null;
             batch_limit := (
@@ -83,7 +83,7 @@ begin
             else (array(select e from unnest(decided) e where not e = any (outside)))::text end;
         open := not isempty(read.holes) or not isempty(read.fenced)
             or read.watermark < (select q.last_value from tidemark.outbox_seq_seq q where q.is_called);
-        -- Two seconds for other deliveries and for the settle itself.
+        -- Add two seconds for other deliveries and for the settle itself.
         inside := (
             select extract(epoch from max(r.timeout)) + 2 from tidemark.outbound_route r
             where r.id = any (tidemark.live_inside(pass_read.worker, coalesce(decided, '{}'))));
@@ -100,7 +100,7 @@ begin
                     from tidemark.outbound_route r where r.id = any (needed));
             end if;
         end if;
-        -- Nothing after this looks at them, and they are most of it.
+        -- Drop the largest parts of the batch, which no later step uses.
         read.groups := null; read.seqs := null; read.routes := null;
         batch := read::text;
         place := concat_ws(' ', read.watermark, read.holes, read.fenced, read.fence, read.blocked_by);
@@ -111,15 +111,15 @@ begin
         return;
     end if;
 
-    -- Before anything leaves it must be durable. A commit can be seen once it is flushed, except where its writer did
-    -- not wait for that (synchronous_commit off, or local beside a standby that others wait for). So where all that was
-    -- written when this was read is flushed, there is nothing to wait for; else the commit of this record waits. A
-    -- record, and not a row: the settle of the page before holds the lease's row.
+    -- The events must be durable before a delivery leaves. A commit becomes visible once it is flushed, unless its
+    -- writer did not wait for that (synchronous_commit off, or local beside a synchronous standby). So if the log is
+    -- flushed up to the point of this read, no wait is needed; otherwise the commit of this WAL record waits. It is a
+    -- WAL record and not a row: the settle of the page before holds the lease's row.
     if pg_current_wal_flush_lsn() < seen_to or current_setting('synchronous_standby_names') <> '' then
         perform pg_logical_emit_message(true, 'tidemark', '');
     end if;
 
-    -- The head row's columns are not repeated.
+    -- Return the head row's columns only once.
     gate := null; events := null; open := null; place := null; batch := null; evidence := null; routes := null;
     missing := null;
     inside := null; closed := null;
@@ -138,7 +138,7 @@ begin
             select p.seq, array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, p.dead_letter_id
             from unnest(due) p) i
         left join tidemark.dead_letter l on l.id = i.letter
-        -- Their heads alone: a whole row would fetch the payload.
+        -- Take only the heads: a whole row would fetch the payload.
         cross join lateral (
             select h.*, null::jsonb, null::bigint, null::double precision, tidemark.payload_bytes(o.payload),
                    null::text[]
@@ -152,7 +152,7 @@ begin
         order by i.fresh desc, i.seq;
         return;
     elsif numbers = range_merge(numbers)::int8multirange then
-        -- One run of neighbours, as nearly always: straight from the log.
+        -- One run of neighbours, the usual case: read it straight from the log.
         return query
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                case when cardinality(outside) = 1 then array[outside[1].route_id] else array(
@@ -193,20 +193,19 @@ end
 $$;
 comment on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint,
                                        boolean) is
-    'The start of a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after '
-    'the batch after, decides them, and adds what is pending and due, both within the setting batch.max_bytes of '
-    'payload, half of it each where there is both (at least one event each). The first row has the gate that is '
-    'closed (null: none), whether numbers up to the highest one taken are open still, where the batch leaves the '
-    'cursor (for comparing), the batch and the evidence to hand to tidemark.pass_settle, the routes that are needed, '
-    'unless their version is known_routes, how many that were pending it dead-lettered, since their events are gone '
-    'from the log (missing), and how many seconds the settle may take, where it has something to deliver inside the '
-    'database (inside; null: nothing), and the domains whose gate is closed (closed), whose events are not to be '
-    'delivered. The other rows are what is to be delivered outside the database: an event with its routes, fresh or '
-    'pending (fresh false), or one that an operator sends again (replay). Goes on with the replays on its routes '
-    '(tidemark.replay_stage). rooms are routes that take at most room_of pending events; others take 100; null: '
-    'nothing that is pending. most_bytes bounds the page where that is less than the setting (null: it does not). '
-    'With payloads false the payloads are left out, and withheld says how many bytes each has: tidemark.pass_payload '
-    'gives them one by one. Commit before anything leaves. Raises TM011, and TM012 where the watermark was edited by '
-    'hand.';
+    'Begins a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after the '
+    'batch after, decides them, and adds the pending events that are due. The payloads fit into the setting '
+    'batch.max_bytes, half of it for each kind where both exist (at least one event each). First row: gate, the gate '
+    'that is closed (null: none); open, whether numbers up to the highest one taken are still open; place, where the '
+    'batch leaves the cursor (for comparison); batch and evidence, for tidemark.pass_settle; routes, the routes that '
+    'are needed, unless their version is known_routes; missing, how many pending events it dead-lettered because they '
+    'are gone from the log; inside, how many seconds the settle may take if it delivers inside the database (null: it '
+    'does not); closed, the domains whose gate is closed, whose events must not be delivered. Other rows: the '
+    'deliveries outside the database, each an event with its routes, fresh or pending (fresh false), or one that an '
+    'operator sends again (replay). Also stages more events of replays on its routes (tidemark.replay_stage). rooms '
+    'are routes that take at most room_of pending events; others take 100; null: no pending events. most_bytes bounds '
+    'the page where it is less than the setting (null: it does not). With payloads false it leaves out the payloads, '
+    'and withheld is the size of each in bytes: tidemark.pass_payload returns them one by one. Commit before a '
+    'delivery leaves. Raises TM011, and TM012 where the watermark was edited by hand.';
 grant execute on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint,
                                              boolean) to tidemark_executor;

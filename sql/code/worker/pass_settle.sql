@@ -1,4 +1,4 @@
--- Not a security definer, as tidemark.deliver is not.
+-- Not a security definer, like tidemark.deliver.
 create or replace function tidemark.pass_settle(
     worker text,
     epoch bigint,
@@ -23,8 +23,8 @@ begin
     select c.* into at_ from tidemark.worker_cursor c
     where c.worker = pass_settle.worker and c.source = 'outbox' and c.shard = 0;
     if at_.settles >= settle_no then
-        -- It was repeated, since its answer was lost or late, and this is the other one. The network may hold it back
-        -- for any time: before anything is delivered again.
+        -- The caller repeated this settle, since its answer was lost or late. The network may delay a repetition for
+        -- any time, so check before any delivery.
         return '{"status": "settled already"}';
     elsif batch.watermark < at_.watermark_id::bigint then
         -- Only a rewind moves a cursor back, and a rewind ends the epoch.
@@ -37,7 +37,8 @@ begin
     evidence := coalesce(pass_settle.evidence, '{}');
     results := coalesce(pass_settle.results, '{}');
     live := tidemark.live_inside(pass_settle.worker, evidence);
-    -- Without a batch a worker puts down what ended beside it, as it stops: nothing new is begun.
+    -- A worker that stops settles without a batch, to record deliveries that ended meanwhile: it must begin no new
+    -- one.
     if cardinality(live) > 0 and not (batch is null) then
         begin
             delivered :=
@@ -50,7 +51,7 @@ begin
             results := pass_settle.results || delivered.results;
             fallbacks := delivered.fallbacks;
         exception when sqlstate 'TM009' then
-            -- What went outside before the gate closed has to be recorded all the same; the rest is left over.
+            -- Record the outside deliveries from before the gate closed; leave the rest pending.
             evidence := array(
                 select case when e.outcome = 'pending' and e.reason is distinct from 'domain_closed'
                            then row(e.route_id, e.outcome, 'gate_closed', null, e.events, e.seqs)::tidemark.evidence
@@ -70,10 +71,10 @@ end
 $$;
 comment on function tidemark.pass_settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[],
                                          bigint) is
-    'The end of a pass whose deliveries went outside the database: delivers what goes inside, in this transaction, '
-    'and writes what became of everything (tidemark.settle). Where a gate closed meanwhile, what goes inside is left '
-    'pending. settle_no is one more than that of the settle before: one that comes twice does nothing the second time '
-    '(status settled already). Returns the summary of the pass; null without a batch. Raises TM011 where the epoch is '
-    'not the lease''s any more.';
+    'Ends a pass whose deliveries went outside the database: delivers to targets inside, in this transaction, and '
+    'records the outcome of every delivery (tidemark.settle). If a gate closed meanwhile, deliveries inside stay '
+    'pending. settle_no is that of the settle before plus one: a repeated one changes nothing (status settled '
+    'already). Returns the summary of the pass; null without a batch. Raises TM011 where the lease has another epoch '
+    'by now.';
 grant execute on function tidemark.pass_settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[],
                                                bigint) to tidemark_executor;

@@ -24,6 +24,6 @@ begin
 end
 $$;
 comment on function tidemark.pass_summary(text, tidemark.batch, tidemark.evidence[], tidemark.result[], integer) is
-    'What a pass did, as route_worker_run returns it and worker_cursor.last_run_summary keeps it.';
+    'The summary of a pass, as route_worker_run returns it and worker_cursor.last_run_summary keeps it.';
 grant execute on function tidemark.pass_summary(text, tidemark.batch, tidemark.evidence[], tidemark.result[], integer)
     to tidemark_executor;

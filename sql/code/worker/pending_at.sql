@@ -7,8 +7,8 @@ set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
 begin
-    -- One look into the primary key each. A join would be planned by statistics of a table that is empty one minute
-    -- and large the next, and would then read all of it for each number.
+    -- One lookup in the primary key for each event. A join would be planned by statistics of a table that is empty one
+    -- minute and large the next, and would then read the whole table for each number.
     return array(
         select q.ctid
         from unnest(tidemark.multirange_numbers(pending_at.seqs)) n
@@ -18,4 +18,4 @@ begin
 end
 $$;
 comment on function tidemark.pending_at(integer, integer, int8multirange) is
-    'Where the pending rows of these events are, for statements of this transaction only.';
+    'The row locations of these events in tidemark.pending, valid only in this transaction.';

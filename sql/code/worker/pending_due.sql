@@ -9,11 +9,11 @@ set jit = off
 as $$
 declare
     closed constant text[] := tidemark.closed_domains();
-    -- How far it looks past what tidemark.pending_hold has not put aside yet: that takes as many away in each pass.
+    -- How many rows to skip that tidemark.pending_hold has not held yet: each of its calls holds the same number.
     past constant integer := case when cardinality(closed) > 0 then 5000 else 0 end;
 begin
-    -- By the indexes alone, in their order, and no further than there is room: a table that was small when this was
-    -- planned, or last analyzed, seems cheap to sort, and each pass would read all that is pending.
+    -- Use only the indexes, in their order, and read no further than there is room. A table that was small when this
+    -- was planned, or last analyzed, seems cheap to sort, and each pass would then read all pending rows.
     return array(
         select p
         from tidemark.outbound_route r
@@ -27,7 +27,7 @@ begin
                         where p.route_id = r.id and p.next_attempt_at <= clock_timestamp()
                           and p.worker_id = pending_due.worker_id
                           and not p.replay
-                          -- The first of its key, where order is kept, whatever is due.
+                          -- Where order is kept, take only the first event of a key, even if later ones are due.
                           and not (r.ordering = 'key' and p.key is not null and exists (
                               select from tidemark.pending e
                               where e.worker_id = p.worker_id and e.route_id = p.route_id and e.key = p.key
@@ -39,7 +39,8 @@ begin
                 select d.p from (
                     select f.p, f.place from first f
                     union all
-                    -- What waits behind them, in order: a key that was held up is made good in runs, not one by one.
+                    -- Add the events that wait behind them, in order, so that a delayed key catches up in runs, not one
+                    -- by one.
                     select q.p, f.place from first f
                     cross join lateral (
                         select run.p from (
@@ -57,7 +58,7 @@ begin
                 order by d.place, (d.p).seq limit room.n)
             select l.p from live l
             union all
-            -- Replays get the room that live events leave, and a tenth of it in any case.
+            -- Replays get the room that live events leave, and always at least a tenth.
             select a.p from (
                 select o.p from (
                     select a as p, a.next_attempt_at as at from tidemark.pending a
@@ -72,6 +73,6 @@ begin
 end
 $$;
 comment on function tidemark.pending_due(text, integer, integer[], integer[]) is
-    'What is pending on the worker''s live routes and due, of domains whose gate is open, live events first: at most '
-    '100 a route, or room_of for those in rooms; among them up to 50 that wait behind an event of a key. Replays get '
-    'the room that is left, and at least a tenth.';
+    'The pending events that are due on the worker''s live routes, of domains whose gate is open, live events first: '
+    'at most 100 a route, or room_of for those in rooms. They include up to 50 events that wait behind an event of a '
+    'key. Replays get the room that is left, and at least a tenth.';

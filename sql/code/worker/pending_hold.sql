@@ -1,5 +1,4 @@
--- What is due and must not be delivered would stand in the way of what may be: it is put aside, in the pass that meets
--- it.
+-- Events that are due but must not be delivered would block others. The pass that meets them holds them.
 create or replace function tidemark.pending_hold(worker text, closed text[])
 returns void
 language plpgsql volatile security definer
@@ -38,12 +37,12 @@ begin
     if not hold and coalesce(cardinality(free), 0) = 0 then
         return;
     end if;
-    -- Settling is serial (tidemark.release_keys), and this is a part of it.
+    -- Lock the lease's row: settling is serial (tidemark.release_keys), and this is a part of it.
     perform from tidemark.heartbeat h
     where h.executor_id = tidemark.executor_id(pending_hold.worker, 'outbox', 0) for update;
     if hold then
-        -- What is due goes first, since it is in the way. The rest is held by later passes; until then
-        -- tidemark.pending_due and tidemark.left_over pass over it.
+        -- Hold the events that are due first, since they block others. Later passes hold the rest; until then
+        -- tidemark.pending_due and tidemark.left_over skip it.
         update tidemark.pending p
         set held = true, next_attempt_at = 'infinity'
         where p.ctid = any (array(
@@ -53,13 +52,13 @@ begin
                  where q.worker_id = worker_ and q.domain = c.domain and not q.held and q.next_attempt_at <= at
                  order by q.next_attempt_at limit most)
                 union all
-                -- With the first of a key goes what waits behind it, of whatever domain.
+                -- Also the events that wait behind the first event of a key.
                 (select q.ctid, q.next_attempt_at from tidemark.pending q
                  where q.worker_id = worker_ and q.domain = c.domain and not q.held and q.next_attempt_at = 'infinity'
                  limit most)) h
             order by h.next_attempt_at limit most));
     end if;
-    -- In the order of numbers. Where order is kept, only the first of a key is due (tidemark.settle_fresh).
+    -- In the order of numbers. Where order is kept, only the first event of a key becomes due (tidemark.settle_fresh).
     with freed as (
         update tidemark.pending p
         set held = false,
@@ -80,6 +79,6 @@ begin
 end
 $$;
 comment on function tidemark.pending_hold(text, text[]) is
-    'Puts aside (held), at most 5,000 a call, what is due on the worker''s routes of domains whose gate is closed, '
-    'and makes due again, at most 5,000 a call, what was put aside of domains whose gate is open.';
+    'Holds (held), at most 5,000 a call, the due events of the worker''s routes in domains whose gate is closed, and '
+    'makes held events due again, at most 5,000 a call, in domains whose gate is open.';
 grant execute on function tidemark.pending_hold(text, text[]) to tidemark_executor;

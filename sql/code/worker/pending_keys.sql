@@ -9,7 +9,7 @@ as $$
 #variable_conflict use_column
 declare
     of_worker constant integer := (select w.id from tidemark.worker w where w.worker = pending_keys.worker);
-    -- Rows looked at per route: this is asked at each claim, and must not cost more the more there is pending.
+    -- Read at most this many rows per route: each claim calls this, and its cost must not grow with the pending events.
     most constant bigint := 10 * max_keys::bigint;
 begin
     return query
@@ -23,7 +23,7 @@ begin
                   limit most + 1) p
             group by p.key) k
     ), sized as (
-        -- The routes with the fewest keys are known, as far as they go.
+        -- Return keys for the routes with the fewest keys first, while they fit.
         select s.id, s.events, sum(s.keys) filter (where s.events <= most) over (order by s.keys, s.id) as keys_so_far
         from (select c.id, count(*) as keys, sum(c.events) as events from counted c group by c.id) s
     )
@@ -32,8 +32,8 @@ begin
 end
 $$;
 comment on function tidemark.pending_keys(text, integer) is
-    'Ordering keys with events pending on a route, and how many, at most max_keys of them in all: what an owner of '
-    'the cursor has to know before it delivers in order. A route that has too many of them, or more than ten times as '
+    'Ordering keys with events pending on a route, and the number of events, at most max_keys keys in all: an owner of '
+    'the cursor needs them before it delivers in order. A route with too many keys, or with more than ten times as '
     'many events, has one row with key null and a number of events that is a lower bound. Replays do not count: they '
     'are outside the order of keys.';
 grant execute on function tidemark.pending_keys(text, integer) to tidemark_executor;

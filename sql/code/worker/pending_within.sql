@@ -25,8 +25,7 @@ begin
     if packed = 0 and stored <= max_bytes then
         return due;
     end if;
-    -- A route after the other takes one, so that large events of one route do not keep out the others; each in its
-    -- order.
+    -- Routes take turns, each in its own order, so that large events of one route do not keep out the others.
     for p in
         select (q.d).* from (
             select d, row_number() over (partition by (d).route_id order by n) as turn
@@ -45,5 +44,5 @@ begin
 end
 $$;
 comment on function tidemark.pending_within(tidemark.pending[], bigint) is
-    'Those of the pending deliveries that fit into max_bytes of payload, each route in its order and none before '
-    'another; the first one always does.';
+    'The pending deliveries that fit into max_bytes of payload. Routes take turns, each in its order; the first '
+    'delivery always fits.';

@@ -1,5 +1,5 @@
--- What the daemon asks once a second for all its workers that are asleep, instead of each making a pass that finds
--- nothing. Not a security definer: tables of others are looked at with the rights of the role that runs the worker.
+-- The daemon calls this once a second for all its idle workers, instead of a pass by each that finds no work. Not a
+-- security definer: others' tables are read with the rights of the role that runs the worker.
 create or replace function tidemark.poll(
     owner text,
     lease interval,
@@ -10,12 +10,12 @@ create or replace function tidemark.poll(
 returns table (n integer, why text)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
--- One look into an index each, whatever the statistics say.
+-- One index lookup each, whatever the statistics say.
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
 set row_security = off
--- A session that has locked a table keeps no other worker waiting.
+-- A session that has locked one table must not delay other workers.
 set lock_timeout = '20ms'
 as $$
 #variable_conflict use_column
@@ -35,7 +35,7 @@ declare
 begin
     perform tidemark.session_check('a worker', 'each of its statements must see what was committed before it.');
     if exists (select from tidemark.source s where s.source = any (poll.sources) and s.safety = 'clock') then
-        -- Once for all: then, in later statements, the data.
+        -- Read the activity once for all cursors; later statements read the data.
         activity := tidemark.oldest_transaction();
     end if;
     for r in
@@ -46,7 +46,7 @@ begin
                    when a.epoch is null then case
                        when (h.lease_until is null or h.lease_until <= clock_timestamp() or h.lease_owner = poll.owner)
                            and tidemark.closed_gate(a.worker) is null
-                           -- As tidemark.claim has it.
+                           -- The same rule as in tidemark.claim.
                            and not (a.source = 'outbox' and c.watermark_id::bigint > c.decided_through::bigint)
                        then 'free' else 'waits' end
                    when h.lease_epoch <> a.epoch or h.lease_owner is distinct from poll.owner then 'fenced' end as lease
@@ -63,16 +63,16 @@ begin
         if r.lease is null and r.source = 'outbox' then
             why := tidemark.log_next(r.worker);
         elsif r.lease is null then
-            -- Whether the table still fits in turns, since that takes longer than all the rest. Nothing is lost
-            -- meanwhile: a pass asks first.
+            -- Check in turns whether the table still fits, since that takes longer than all the rest. This loses
+            -- nothing: a pass checks first.
             asked := tidemark.source_next(r.worker, r.source, r.shard, activity, (second + r.n) % 10 = 0);
             why := case (asked.plan).status when 'closed' then 'closed' when 'held' then asked.finding
                                             when 'go' then asked.due end;
             peeks := why is null and (asked.plan).status = 'go';
         end if;
         if peeks then
-            -- Noted before the peek, and only of a table that is peeked at: a later sweep passes over what transactions
-            -- from before it wrote.
+            -- Note both before the peek, and only for a table that is peeked at: a later sweep skips the writes of
+            -- transactions from before it.
             horizon := (asked.plan).horizon;
             xmin := case when asked.sweeps then pg_snapshot_xmin(pg_current_snapshot()) end;
             why := case when r.source = any (unreadable) then 'unreadable'
@@ -98,11 +98,10 @@ begin
 end
 $$;
 comment on function tidemark.poll(text, interval, text[], text[], integer[], bigint[]) is
-    'Which of the cursors (worker, source, shard) of a process have something to do, and why: of the log as '
-    'tidemark.log_next says, of a table closed, the kind of a finding, or as tidemark.source_next and '
-    'tidemark.source_peek say; fenced, locked, gone; for a cursor without an epoch, which waits for the lease: free. '
-    'What is named is to make a pass, which finds out for itself. The others are told to sleep on: for those with an '
-    'epoch that owner holds it beats and renews the lease, and makes a sweep that has nothing to read; a cursor that '
-    'is closed beats. It waits for no lock longer than 20 ms, and reads one row at most of each table. Raises TM006 '
-    '(isolation level), TM007 (standby).';
+    'Which cursors (worker, source, shard) of a process have work, and why. For the log: as tidemark.log_next. For a '
+    'table: closed, the kind of a finding, or as tidemark.source_next and tidemark.source_peek. Also fenced, locked, '
+    'gone; and free, for a cursor without an epoch that waits for the lease. The caller makes a pass for each cursor '
+    'returned, and the pass checks again. The other cursors stay idle: if owner holds their epoch, the poll beats, '
+    'renews the lease and completes a sweep that has no rows to read; a cursor that is closed beats. Waits at most 20 '
+    'ms for a lock, and reads at most one row of each table. Raises TM006 (isolation level), TM007 (standby).';
 grant execute on function tidemark.poll(text, interval, text[], text[], integer[], bigint[]) to tidemark_executor;

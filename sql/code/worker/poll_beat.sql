@@ -20,7 +20,7 @@ declare
     beaten integer[];
     swept integer[] := array(select r.n from unnest(rests, sweeps) r (n, xmin) where r.xmin is not null);
 begin
-    -- In order, and a row that a pass has locked is left alone: no session waits for another.
+    -- Lock in order, and skip a row that a pass has locked: no session waits for another.
     with asleep as materialized (
         select r.n, h.executor_id, poll_beat.epochs[r.n] is not null as leased
         from unnest(rests) r (n)
@@ -42,7 +42,7 @@ begin
     )
     select array_agg(b.n) into beaten from beat b;
 
-    -- That nothing had to be done is worth a write now and then: the lag of a source is told by it.
+    -- Write now and then that no work was due: the lag of a source depends on it.
     update tidemark.worker_cursor c
     set last_run_at = now_, horizon = greatest(c.horizon, r.horizon)
     from unnest(rests, peeked, horizons) r (n, peeked, horizon)
@@ -50,7 +50,7 @@ begin
       and c.worker = poll_beat.workers[r.n] and c.source = poll_beat.sources[r.n] and c.shard = poll_beat.shards[r.n]
       and c.last_run_at < now_ - interval '5 seconds' and (r.horizon is not null or c.horizon is null);
 
-    -- A sweep that has nothing to read, as tidemark.source_swept ends it. Its transaction was noted before the peek.
+    -- End a sweep without rows to read as tidemark.source_swept does. Its transaction was noted before the peek.
     if cardinality(swept) > 0 then
         delete from tidemark.source_ledger l
         using unnest(rests, sweeps) r (n, xmin), tidemark.worker w
@@ -72,9 +72,9 @@ end
 $$;
 comment on function tidemark.poll_beat(
     text, interval, text[], text[], integer[], bigint[], integer[], boolean[], xid8[], timestamptz[]) is
-    'Of the cursors that tidemark.poll was asked for, those (rests) that are to sleep on: beats, renews the leases '
-    'that owner holds, notes the horizon of those whose table was peeked at, and the sweeps that had nothing to read. '
-    'Returns those whose lease it could not renew.';
+    'For the idle cursors (rests) of a tidemark.poll: beats, renews the leases that owner holds, and records the '
+    'horizon of cursors whose table was peeked at, and sweeps without rows to read. Returns the cursors whose lease it '
+    'could not renew.';
 grant execute on function tidemark.poll_beat(
     text, interval, text[], text[], integer[], bigint[], integer[], boolean[], xid8[], timestamptz[])
     to tidemark_executor;

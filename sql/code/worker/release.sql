@@ -13,6 +13,6 @@ as $$
     select exists (select from released)
 $$;
 comment on function tidemark.release(text, bigint, text, integer) is
-    'Gives the lease back before its end, so that another instance need not wait for it. False: the lease had another '
+    'Gives the lease back early, so that another instance need not wait for its end. False: the lease had another '
     'epoch by then.';
 grant execute on function tidemark.release(text, bigint, text, integer) to tidemark_executor;

@@ -6,9 +6,9 @@ set enable_seqscan = off
 set jit = off
 as $$
 begin
-    -- Settling is serial (tidemark.lease_check): no other settle can queue an event behind one that leaves in this
-    -- moment, which would then wait for ever. By ctid, since a join with a table that grew since it was last analyzed
-    -- is a loop over all of it for each key.
+    -- Settling is serial (tidemark.lease_check): no other settle can queue an event behind one that is just leaving,
+    -- where it would wait forever. The update goes by ctid: a join with a table that grew since it was last analyzed
+    -- would loop over the whole table for each key.
     update tidemark.pending p
     set next_attempt_at = clock_timestamp()
     where p.ctid = any (array(
@@ -23,4 +23,4 @@ begin
 end
 $$;
 comment on function tidemark.release_keys(integer, integer[], text[]) is
-    'Lets the first pending event of each key (given with its route) go on: no event is before it any more.';
+    'Makes the first pending event of each key (given with its route) due: no event is before it any more.';

@@ -14,7 +14,7 @@ declare
         where c.worker = rewind_outlook.worker and c.source = 'outbox' and c.shard = 0);
     span constant int8multirange := int8multirange(int8range(to_seq + 1, at_ + 1));
 begin
-    -- What has a story of its own counts with its latest attempt, not with the range that it began in.
+    -- An event with attempts of its own counts with its latest attempt, not with its original range.
     return query
     with tried as materialized (
         select distinct on (a.route_id, a.seq) a.route_id, a.seq, a.outcome from tidemark.attempt a
@@ -36,7 +36,7 @@ begin
     group by r.route_code, d.outcome
     order by r.route_code nulls last, d.outcome;
 
-    -- What a route has no evidence for: it is newer than the events, or claims more than it did.
+    -- Events that a route has no evidence for: the route is newer than them, or claims more than before.
     return query
     with claims as materialized (
         select c.* from tidemark.span_claims(rewind_outlook.worker, to_seq, at_, most, true) c
@@ -53,4 +53,4 @@ begin
 end
 $$;
 comment on function tidemark.rewind_outlook(text, bigint) is
-    'What a rewind of the worker to the number would mean, as rows of tidemark.worker_rewind.';
+    'The effects of a rewind of the worker to the number, as rows of tidemark.worker_rewind.';

@@ -1,5 +1,5 @@
 -- public
--- One pass, top to bottom, in the caller's transaction. The daemon's loop has the same verbs.
+-- One pass, top to bottom, in the caller's transaction. The daemon's loop uses the same verbs.
 create or replace function tidemark.route_worker_run(worker text default 'default', batch_limit integer default 5000)
 returns jsonb
 language plpgsql volatile
@@ -56,8 +56,8 @@ begin
         perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, delivered.settled, delivered.results,
                                 summary);
 
-        -- The last look at the switches comes after the last delivery: what a slow target did after they
-        -- were closed is taken back with everything else.
+        -- Check the switches for the last time after the last delivery: a rollback then also undoes the effects of a
+        -- slow target after they were closed.
         gate := tidemark.closed_switch(route_worker_run.worker, live, batch.closed);
         if gate is not null then
             raise exception using errcode = 'TM009', message = gate;
@@ -70,11 +70,11 @@ begin
 end
 $$;
 comment on function tidemark.route_worker_run(text, integer) is
-    'One pass of a worker: claims its cursor, reads at most batch_limit (1 to 50000, default 5000) events, decides, '
-    'delivers to targets inside the database, stages what must go outside as pending, writes the evidence and moves '
-    'the cursor, all in the caller''s transaction. Deliveries inside begin for 10 seconds at most; a target that '
-    'hangs is ended by statement_timeout alone, which the caller sets. Call it as a transaction of its own, again '
+    'One pass of a worker, in the caller''s transaction: claims its cursor, reads at most batch_limit (1 to 50000, '
+    'default 5000) events, decides, delivers to targets inside the database, stages deliveries to targets outside as '
+    'pending, writes the evidence and moves the cursor. It starts deliveries inside for at most 10 seconds; only a '
+    'statement_timeout, which the caller sets, ends a target that hangs. Call it as a transaction of its own, again '
     'while status is ran and events is batch_limit, or staged (events of replays that it staged) is not 0. Returns '
-    '{"status": "ran"|"closed"|"held"|"busy", …}; closed names the gate, held says why it must not go on, busy who '
-    'has it. Raises TM004, TM005, TM006, TM007. Source: S0 fn_iu_route_worker_run.';
+    '{"status": "ran"|"closed"|"held"|"busy", …}; closed names the gate, held gives the reason, busy names the owner. '
+    'Raises TM004, TM005, TM006, TM007. Source: S0 fn_iu_route_worker_run.';
 grant execute on function tidemark.route_worker_run(text, integer) to tidemark_executor;

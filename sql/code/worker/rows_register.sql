@@ -17,6 +17,6 @@ begin
 end
 $$;
 comment on function tidemark.rows_register(text) is
-    'Makes the worker of a Go program that takes rows, if there is none: behind a closed gate. Raises TM005 where it '
-    'is a worker of another kind.';
+    'Creates the worker of a Go program that takes rows, if it does not exist, with its gate closed. Raises TM005 '
+    'where it is a worker of another kind.';
 grant execute on function tidemark.rows_register(text) to tidemark_executor;

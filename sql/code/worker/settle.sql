@@ -83,8 +83,8 @@ end
 $$;
 comment on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], jsonb,
                                     bigint) is
-    'Writes what became of a batch (evidence, results of deliveries, pending, dead letters) and moves the cursor, in '
-    'one transaction. batch null: only of what was pending. settle_no is kept as worker_cursor.settles. Raises TM011 '
-    'where the epoch is not the cursor''s any more.';
+    'Records the outcome of a batch (evidence, results of deliveries, pending, dead letters) and moves the cursor, in '
+    'one transaction. batch null: only for events that were pending. settle_no is kept as worker_cursor.settles. '
+    'Raises TM011 where the cursor has another epoch by now.';
 grant execute on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[], jsonb,
                                           bigint) to tidemark_executor;

@@ -31,8 +31,8 @@ begin
         insert into tidemark.pending (worker_id, route_id, seq, domain, key, held, next_attempt_at, error_count,
                                       last_error, suspects)
         select worker_id, r.route_id, o.seq, o.domain, o.key, r.reason is not distinct from 'domain_closed',
-               -- Where order is kept, what was not tried waits until it is the first of its key: tidemark.pending_due
-               -- would have to pass over the others each time.
+               -- Where order is kept, an untried event waits until it is the first of its key. If it were due,
+               -- tidemark.pending_due would have to skip it each time.
                case when r.delay is null or r.reason = 'domain_closed'
                         or r.delay = 0 and o.key is not null and r.route_id = any (ordered) then 'infinity'
                     else at + make_interval(secs => r.delay) end,
@@ -61,5 +61,5 @@ begin
 end
 $$;
 comment on function tidemark.settle_fresh(text, integer, tidemark.evidence[], tidemark.result[]) is
-    'The part of tidemark.settle for events whose first attempt failed or that wait. Returns how many were '
+    'The part of tidemark.settle for events that wait, or whose first attempt failed. Returns how many it '
     'dead-lettered.';

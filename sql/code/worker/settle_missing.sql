@@ -14,7 +14,7 @@ declare
     keys text[];
     dead bigint;
 begin
-    -- Settling is serial (tidemark.release_keys): the lease's row is what serializes it.
+    -- Lock the lease's row: it makes settling serial (tidemark.release_keys).
     perform from tidemark.heartbeat h
     where h.executor_id = tidemark.executor_id(settle_missing.worker, 'outbox', 0) for update;
 
@@ -24,7 +24,7 @@ begin
             select q.ctid from tidemark.pending q join tidemark.outbound_route r on r.id = q.route_id
             left join tidemark.dead_letter l on l.id = q.dead_letter_id
             where q.worker_id = worker_
-              -- A replay has its letter's snapshot, unless that is without the payload; a target inside the database
+              -- A replay has its letter's snapshot, unless the snapshot lacks the payload; a target inside the database
               -- needs the log.
               and (q.dead_letter_id is null or l.payload_in_log or tidemark.target_is_inside(r.target_kind))
               and not exists (select from tidemark.outbox o
@@ -80,7 +80,7 @@ begin
 end
 $$;
 comment on function tidemark.settle_missing(text) is
-    'Dead-letters, as event_missing, what is pending on the worker''s routes and has no event in the log any more, '
-    'since a partition was dropped by hand: at most 10,000 a call. Events that waited behind them go on. Returns how '
-    'many were dead-lettered.';
+    'Dead-letters, as event_missing, pending events of the worker''s routes that are gone from the log because a '
+    'partition was dropped by hand, at most 10,000 a call. Events that waited behind them go on. Returns how many it '
+    'dead-lettered.';
 grant execute on function tidemark.settle_missing(text) to tidemark_executor;

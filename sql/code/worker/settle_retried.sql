@@ -18,12 +18,13 @@ declare
     keys text[];
     dead bigint := 0;
 begin
-    -- One element for all that came to the same: a few statements.
+    -- One element for all events with the same outcome: a few statements.
     foreach r in array retried loop
         rows_ := tidemark.pending_at(worker_id, r.route_id, r.seqs);
         due := case when r.delay is null then 'infinity' else at + make_interval(secs => r.delay) end;
         if r.outcome = 'pending' and r.detail is null then
-            -- Not tried after all (a closed gate, an open breaker, an earlier event of its key): no attempt.
+            -- The event was not tried after all (a closed gate, an open breaker, an earlier event of its key): this is
+            -- no attempt.
             update tidemark.pending p
             set next_attempt_at = due, held = false,
                 suspects = case when r.reason = 'suspect' then cardinality(rows_) else p.suspects end
@@ -74,7 +75,8 @@ begin
                 int8multirange(int8range(d.seq, d.seq + 1)), r.reason is distinct from 'unreadable') e
             join tidemark.outbound_route o on o.id = r.route_id
             where d.dead_letter_id is null
-            -- A replay of an event whose dead letter was resolved: it is open again, with its history in the attempts.
+            -- A replay of an event whose dead letter was resolved: the letter is open again, with its history in the
+            -- attempts.
             on conflict (idempotency_key) do update
             set error_code = excluded.error_code, error_detail = excluded.error_detail, attempts = excluded.attempts,
                 last_failed_at = excluded.last_failed_at, resolved_at = null, resolution = null, resolved_by = null,
@@ -93,4 +95,4 @@ end
 $$;
 comment on function tidemark.settle_retried(text, integer, tidemark.result[]) is
     'The part of tidemark.settle for events that were pending: done, dead-lettered, or to be tried again. Returns how '
-    'many were dead-lettered.';
+    'many it dead-lettered.';

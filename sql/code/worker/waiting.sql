@@ -22,7 +22,7 @@ select w.worker, p.source, null, p.shard, p.item_id, p.error_count,
 from tidemark.pending_row p
 join tidemark.worker w on w.id = p.worker_id;
 comment on view tidemark.waiting is
-    'What waits for its next attempt: events (source outbox, item: the number) and rows of sources (item: the id), '
+    'Events (source outbox, item: the number) and rows of sources (item: the id) that wait for their next attempt, '
     'with the last error and the earliest time. infinity: the event waits behind an earlier one of its key or, held, '
     'until the gate of its domain opens.';
 grant select on tidemark.waiting to tidemark_reader, tidemark_executor;

@@ -23,5 +23,5 @@ begin
 end
 $$;
 comment on function tidemark.worker_cursor_make(text, text) is
-    'Makes the cursor of a worker of the log, where it has none, beginning at starts (tidemark.worker_start; null: '
+    'Creates the cursor of a worker of the log, where it has none, beginning at starts (tidemark.worker_start; null: '
     'now), and its heartbeat. False: it has one.';

@@ -8,8 +8,8 @@ declare
     ran boolean;
     c tidemark.worker_cursor;
 begin
-    -- A first pass that is under way began elsewhere: its epoch ends. First the heartbeat, then the cursor: the order
-    -- in which a pass takes them.
+    -- End the epoch of a first pass that is under way: it began elsewhere. Lock the heartbeat first, then the cursor,
+    -- as a pass does.
     update tidemark.heartbeat h set lease_epoch = lease_epoch + 1, lease_until = null, lease_owner = null
     where h.executor_id = tidemark.executor_id(worker_cursor_place.worker, 'outbox', 0);
     select k.last_run_at is not null into ran from tidemark.worker_cursor k
@@ -27,5 +27,5 @@ begin
 end
 $$;
 comment on function tidemark.worker_cursor_place(text, text) is
-    'Moves the cursor of a worker of the log that has made no pass yet to where it is to begin '
-    '(tidemark.worker_start). Raises TM005 where it has made one.';
+    'Moves the cursor of a worker of the log that has made no pass yet to its new start (tidemark.worker_start). '
+    'Raises TM005 where it has made one.';

@@ -9,7 +9,7 @@ declare
     shards constant integer := (select w.shards from tidemark.worker w where w.worker = worker_cursors_make.worker);
     made integer;
 begin
-    -- Of the login, since here the current user is the owner. Members of the owner are as good as operators.
+    -- Check the login, since the current user here is the owner. Members of the owner have the rights of operators.
     if not pg_has_role(login, 'tidemark_admin', 'member') and not pg_has_role(login, 'tidemark_owner', 'member')
         and not exists (select from tidemark.worker w
                         where w.worker = worker_cursors_make.worker and w.handler = 'go') then
@@ -17,7 +17,7 @@ begin
             message = 'only members of tidemark_admin give a worker its sources',
             hint = 'A Go program may for its own worker.';
     end if;
-    -- A source that is removed at this moment has no cursor yet.
+    -- Lock the source: one that is being removed at this moment has no cursor yet.
     perform from tidemark.source s where s.source = worker_cursors_make.source for key share;
     if not found then
         raise exception using errcode = 'TM004',
@@ -47,5 +47,6 @@ begin
 end
 $$;
 comment on function tidemark.worker_cursors_make(text, text, text, text) is
-    'Makes the cursors and heartbeats of a worker for a source; first is where they begin. Returns how many it made.';
+    'Creates the cursors and heartbeats of a worker for a source; first is where they begin. Returns how many it '
+    'created.';
 grant execute on function tidemark.worker_cursors_make(text, text, text, text) to tidemark_executor;

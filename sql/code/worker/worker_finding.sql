@@ -19,10 +19,10 @@ begin
         raise exception using errcode = 'TM005', message = format('a worker cannot report "%s"', worker_finding.kind);
     end if;
     -- The worker does not wait here for an operator's open transaction, which may hold the route (dry_run) or the
-    -- finding (ack): it would read nothing meanwhile. It reports again after its next pass. The order of locks is that
-    -- of a change of the route.
+    -- finding (ack): it would read nothing meanwhile. It reports again after its next pass. It locks in the order of a
+    -- change of the route.
     if worker_finding.kind in ('target_down', 'route_misconfigured') and worker_finding.detail is not null then
-        -- Nothing is told of a route that was switched off meanwhile.
+        -- Report nothing about a route that was switched off meanwhile.
         perform from tidemark.outbound_route r
         where r.route_code = worker_finding.subject and r.worker = worker_finding.worker and r.enabled and not r.dry_run
         for share nowait;
@@ -35,7 +35,7 @@ begin
         where f.kind = worker_finding.kind and f.subject = worker_finding.subject and f.closed_at is null
         for update nowait;
     end if;
-    -- An instance that was paused may speak after the one that took over.
+    -- An instance that was paused may report after another one took over.
     if epoch is not null then
         perform tidemark.lease_check(worker_finding.worker, epoch);
     end if;
@@ -43,7 +43,7 @@ begin
         perform tidemark.finding_close(worker_finding.kind, worker_finding.subject);
     else
         if worker_finding.kind = 'cursor_lease_conflict' then
-            -- Its subject is the worker, or one cursor of it.
+            -- The subject is the worker, or one cursor of it.
             select format(', told by pid %s, application "%s", user %s; %s', pg_backend_pid(),
                           current_setting('application_name'), tidemark.login(),
                           coalesce(format('the lease is of %s, epoch %s, until %s', h.lease_owner, h.lease_epoch,
@@ -59,8 +59,9 @@ begin
 end
 $$;
 comment on function tidemark.worker_finding(text, text, text, text, bigint, text) is
-    'What a worker reports about itself or a route: cursor_lease_conflict, cursor_watermark_regression, '
-    'route_misconfigured, target_down or worker_failing. detail null: it is over. epoch: what is said is true only '
-    'while the lease is of that epoch (TM011: it is not any more); null: at any time. Of a lease conflict it adds who '
-    'tells, and who has the lease. message: what an error said, which may quote a payload (tidemark.finding_detail).';
+    'Opens or closes a worker''s finding about itself or a route: cursor_lease_conflict, cursor_watermark_regression, '
+    'route_misconfigured, target_down or worker_failing. detail null: the problem is over. epoch: report only while '
+    'the lease has that epoch (TM011: it has another by now); null: at any time. For a lease conflict it adds the '
+    'reporting session, and the owner of the lease. message: the text of an error, which may quote a payload '
+    '(tidemark.finding_detail).';
 grant execute on function tidemark.worker_finding(text, text, text, text, bigint, text) to tidemark_executor;

@@ -1,5 +1,5 @@
 -- public
--- A definer: the filters of routes read payloads (tidemark.span_claims); it gives none back.
+-- A security definer: the filters of routes read payloads (tidemark.span_claims), but it returns none.
 create or replace function tidemark.worker_outlook(worker text, most integer default 10000)
 returns table (
     route_code text,
@@ -27,7 +27,7 @@ begin
         raise exception using errcode = 'TM005',
             message = format('most is %s, and must be from 1 to 1000000', coalesce(most::text, 'null'));
     elsif mark is null then
-        return; -- of tables
+        return; -- a worker of tables
     end if;
     return query
     with claims as materialized (
@@ -56,10 +56,10 @@ begin
 end
 $$;
 comment on function tidemark.worker_outlook(text, integer) is
-    'What a worker of the log is about to do with the events above its watermark, were its gates open: first '
-    '(route_code null) how many there are, then for each route how many it claims and what they become: pending '
-    '(delivered), disabled or dry_run (recorded, and not delivered later unless tidemark.route_replay sends them). '
-    'waiting: deliveries of the route that wait already. Looks at the first most events (1 to 1000000, default '
-    '10000), and counts as many deliveries; complete false: there may be more. No row for a worker of tables. Raises '
+    'A preview for a worker of the log: the effects on the events above its watermark if its gates were open. First '
+    '(route_code null) the number of events, then for each route how many events it claims, with their outcome: '
+    'pending (delivered), disabled or dry_run (recorded, and not delivered later unless tidemark.route_replay sends '
+    'them). waiting: deliveries of the route that already wait. Looks at the first most events (1 to 1000000, default '
+    '10000), and counts as many deliveries; complete false: more may exist. No row for a worker of tables. Raises '
     'TM004, TM005.';
 grant execute on function tidemark.worker_outlook(text, integer) to tidemark_reader, tidemark_executor;

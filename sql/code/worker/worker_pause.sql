@@ -28,6 +28,6 @@ begin
 end
 $$;
 comment on function tidemark.worker_pause(text, boolean, text) is
-    'Pauses a worker where it stands (true), or lets it go on (false). The worker obeys within a second; its gates '
-    'stay as they are. Returns whether anything changed. Raises TM004, TM005.';
+    'Pauses a worker where it is (true), or resumes it (false). The worker obeys within a second; its gates stay as '
+    'they are. Returns whether anything changed. Raises TM004, TM005.';
 grant execute on function tidemark.worker_pause(text, boolean, text) to tidemark_admin;

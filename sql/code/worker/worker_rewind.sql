@@ -11,8 +11,8 @@ begin
         raise exception using errcode = 'TM005', message = 'a cursor is not rewound without a reason';
     end if;
     if not coalesce(worker_rewind.dry_run, false) then
-        -- A pass under way has read what it settles from the old place: its epoch ends. First the heartbeat, then
-        -- the cursor: the order in which a pass takes them.
+        -- End the epoch of a pass under way: it has read events from the old place. Lock the heartbeat first, then the
+        -- cursor, as a pass does.
         update tidemark.heartbeat h set lease_epoch = lease_epoch + 1, lease_until = null, lease_owner = null
         where h.executor_id = worker_rewind.worker || '/outbox/0';
         perform from tidemark.worker_cursor c
@@ -29,13 +29,13 @@ begin
             message = format('worker %s is at %s: it can be rewound to 0 to %s, not to %s', worker_rewind.worker, was,
                              was, coalesce(to_seq::text, 'null'));
     end if;
-    -- Counted before it moves.
+    -- Count before the cursor moves.
     return query select * from tidemark.rewind_outlook(worker_rewind.worker, to_seq);
     if coalesce(worker_rewind.dry_run, false) then
         return;
     end if;
 
-    -- What is open above the new watermark is met again by reading on.
+    -- The worker meets the open numbers above the new watermark again as it reads on.
     update tidemark.worker_cursor c
     set watermark_id = to_seq::text,
         decided_through = greatest(c.decided_through::bigint, to_seq)::text, -- lower: the watermark was edited by hand
@@ -50,11 +50,11 @@ begin
 end
 $$;
 comment on function tidemark.worker_rewind(text, bigint, text, boolean) is
-    'Moves a worker''s cursor back to the event numbered to_seq, and returns what that comes to, counted before it '
-    'moved; with dry_run it only counts. What was decided stays decided: rows with decided true (of each route and '
-    'latest outcome; route_code null: no route claimed them) are not delivered again, tidemark.route_replay does '
-    'that. Rows with decided false are events that a route has no evidence for: they come to the outcome (pending: '
-    'delivered). The row with decided null has the events of the log in between. was is the watermark before. '
-    'complete false: only the first million of these events were looked at for what is undecided. Waits for a pass '
-    'under way. Raises TM004, TM005.';
+    'Moves a worker''s cursor back to the event numbered to_seq, and returns the effects, counted before the move; '
+    'with dry_run it only counts. Decided events stay decided: rows with decided true (of each route and latest '
+    'outcome; route_code null: no route claimed them) are not delivered again; for that use tidemark.route_replay. '
+    'Rows with decided false are events that a route has no evidence for, with their outcome to come (pending: '
+    'delivered). The row with decided null counts the events of the log in between. was is the watermark before. '
+    'complete false: only the first million of these events were checked for undecided ones. Waits for a pass under '
+    'way. Raises TM004, TM005.';
 grant execute on function tidemark.worker_rewind(text, bigint, text, boolean) to tidemark_admin;

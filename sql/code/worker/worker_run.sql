@@ -29,7 +29,7 @@ begin
         select c.source, c.shard from tidemark.worker_cursor c
         where c.worker = worker_run.worker and (worker_run.source is null or c.source = worker_run.source)
           and (worker_run.shard is null or c.shard = worker_run.shard)
-        -- What may hang comes last: when the timer has fired, nothing would end another pass.
+        -- Take cursors with suspects last: once the timer has fired, it would not end another pass.
         order by c.metadata ? 'suspects', c.source, c.shard
     loop
         if cardinality(runs) > 0 and tidemark.time_left() <= interval '0' then
@@ -60,11 +60,11 @@ begin
 end
 $$;
 comment on function tidemark.worker_run(text, text, integer, integer) is
-    'One pass of a worker of any kind, in the caller''s transaction: of the outbox tidemark.route_worker_run; of '
-    'tables a page (rows at most page, default the worker''s page_size) of each of its cursors, or of those of one '
+    'One pass of a worker of any kind, in the caller''s transaction: for the outbox tidemark.route_worker_run; for '
+    'tables a page (at most page rows, default the worker''s page_size) of each of its cursors, or of those of one '
     'source or shard. Call it as a transaction of its own, again while more is true. A page that the caller''s '
-    'statement_timeout ends is taken back (cut), and the next has fewer rows, down to the one that hangs: that one '
-    'has failed (57014); without a statement_timeout nothing ends a handler that hangs. Returns {"worker", "source", '
+    'statement_timeout ends is rolled back (cut), and the next has fewer rows, down to the one that hangs: that row '
+    'has failed (57014). Without a statement_timeout a handler that hangs is never ended. Returns {"worker", "source", '
     '"shard", "status": "ran"|"cut"|"closed"|"held"|"throttled"|"waiting"|"busy", "detail", "step", "rows", "taken", '
-    '"failed", …}; of several cursors their runs. Raises TM004, TM005, TM006, TM007.';
+    '"failed", …}; for several cursors their runs. Raises TM004, TM005, TM006, TM007.';
 grant execute on function tidemark.worker_run(text, text, integer, integer) to tidemark_executor;

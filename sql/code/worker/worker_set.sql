@@ -68,10 +68,10 @@ begin
 end
 $$;
 comment on function tidemark.worker_set(text, jsonb, text, text) is
-    'Creates a worker, with its heartbeat and its cursor, or changes the named columns of it. starts is where the '
-    'cursor of a new one begins, or of one that has made no pass yet: now (the default: with the next event), start '
-    '(of the log, what retention has left of it), the number of the first event, or a time. With {"source": "table", '
-    '"handler": …} a worker of tables, which gets its cursors by tidemark.worker_source_add. Its gate stays as it is: '
-    'closed for a new one. Returns the row. Raises TM005 for an unknown column, another source or handler than it '
-    'has, an unreadable retry policy, a start of a worker that has begun.';
+    'Creates a worker, with its heartbeat and its cursor, or changes the named columns of one. starts is where the '
+    'cursor begins, for a new worker or one that has made no pass yet: now (the default: with the next event), start '
+    '(of the log as retention has left it), the number of the first event, or a time. With {"source": "table", '
+    '"handler": …} it creates a worker of tables, which gets its cursors by tidemark.worker_source_add. Its gate stays '
+    'as it is: closed for a new worker. Returns the row. Raises TM005 for an unknown column, a changed source or '
+    'handler, an unreadable retry policy, a start of a worker that has begun.';
 grant execute on function tidemark.worker_set(text, jsonb, text, text) to tidemark_admin;

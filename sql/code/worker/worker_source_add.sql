@@ -1,5 +1,5 @@
 -- public
--- Not a security definer: it looks at the table with the rights of the caller.
+-- Not a security definer: it reads the table with the rights of the caller.
 create or replace function tidemark.worker_source_add(worker text, source text, reason text default null)
 returns integer
 language plpgsql volatile
@@ -29,7 +29,7 @@ begin
     end if;
     shape := tidemark.source_shape(s);
     if s.safety = 'sequence' and shape.problem is null then
-        -- Behind the lock the shape is that of the table as it is read below.
+        -- Under the lock the shape stays that of the table that is read below.
         perform tidemark.source_guard(shape.relation);
         shape := tidemark.source_shape(s);
     end if;
@@ -40,7 +40,7 @@ begin
           and format_type(a.atttypid, null) not in ('smallint', 'integer', 'bigint', 'numeric', 'uuid', 'text',
                                                     'character varying', 'boolean'))
     then
-        -- Another type's text depends on settings of the session, and its row would change the shard with them.
+        -- The text of another type depends on settings of the session, and the row's shard would change with them.
         raise exception using errcode = 'TM005',
             message = format('worker %s has shards, and key_columns of source %s are not all integers, numeric, uuid, '
                              'text or boolean', w.worker, s.source),
@@ -49,7 +49,7 @@ begin
     if s.safety = 'capture' then
         first := '0';
     elsif s.safety = 'sequence' and shape.problem is null then
-        -- Below the lowest number that there is or can come.
+        -- Begin below the lowest number that exists or can come.
         execute format('select min(tidemark_row.%I)::text from %s', s.id_column, tidemark.source_row(s)) into first;
         first := greatest(-9223372036854775808, least(first::numeric, 1, (
             select q.seqmin from pg_sequence q
@@ -60,5 +60,5 @@ end
 $$;
 comment on function tidemark.worker_source_add(text, text, text) is
     'Gives a worker of tables a cursor of the source for each of its shards, at the beginning of the table. Returns '
-    'how many it made. Raises TM004, TM005.';
+    'how many it created. Raises TM004, TM005.';
 grant execute on function tidemark.worker_source_add(text, text, text) to tidemark_executor;

@@ -16,7 +16,7 @@ begin
         raise exception using errcode = 'TM005',
             message = format('worker %s reads the log, and nothing else', worker_source_remove.worker);
     end if;
-    -- Waits for a pass under way, in the order in which a pass takes its rows.
+    -- Wait for a pass under way, and lock rows in its order.
     perform from tidemark.heartbeat h
     join tidemark.worker_cursor c on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
     where c.worker = worker_source_remove.worker and c.source = worker_source_remove.source for update of h;
@@ -52,6 +52,6 @@ end
 $$;
 comment on function tidemark.worker_source_remove(text, text, text) is
     'Takes a source from a worker: deletes its cursors, and keeps them in tidemark.audit. If the worker gets the '
-    'source again, it begins at the beginning of the table. Waits for a pass under way. Returns how many cursors it '
+    'source again, it starts at the beginning of the table. Waits for a pass under way. Returns how many cursors it '
     'deleted. Raises TM004, TM005 (no reason, or failed rows still wait).';
 grant execute on function tidemark.worker_source_remove(text, text, text) to tidemark_admin;

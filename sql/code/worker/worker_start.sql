@@ -1,6 +1,7 @@
--- Where a new cursor of the log begins. What was committed before is left behind; what commits from now on is not, also
--- where its number is below the mark: its writer took it before. The order of the statements is that of
--- tidemark.read_outbox: the mark, then what can be seen below it, then the fence of those who may own the rest.
+-- Where a new cursor of the log begins. It leaves out all events committed before, and includes all that commit from
+-- now on, even with a number below the mark that their writer took earlier. The order of the statements is that of
+-- tidemark.read_outbox: the mark, then the visible events below it, then the fence of the writers that may own the
+-- rest.
 create or replace function tidemark.worker_start(starts text)
 returns tidemark.worker_cursor
 language plpgsql volatile security definer
@@ -36,7 +37,7 @@ begin
             raise exception using errcode = 'TM005', message = format('a worker cannot begin at "%s"', starts),
                 hint = 'now, start, the number of an event, or a time such as 2026-01-31T12:00:00Z.';
         end;
-        -- Numbers and times do not rise together exactly: the lowest number of that time or later.
+        -- Numbers and times do not rise in exactly the same order: take the lowest number of that time or later.
         place := coalesce((select min(o.seq) - 1 from tidemark.outbox o where o.created_at >= since), last_number);
     end if;
 
@@ -48,8 +49,8 @@ begin
     c.fence := '{}';
     if starts in ('now') or since is not null then
         if place > 0 and cardinality(tidemark.fence_now()) > 0 then
-            -- A cursor of another worker knows what is open below its own watermark; only above that has the log to be
-            -- looked through.
+            -- A cursor of another worker knows the open numbers below its own watermark, so only the log above it must
+            -- be read.
             select k.* into known from tidemark.worker_cursor k
             where k.source = 'outbox' and k.watermark_id::bigint <= place
             order by k.watermark_id::bigint desc limit 1;
@@ -72,6 +73,6 @@ begin
 end
 $$;
 comment on function tidemark.worker_start(text) is
-    'Where a cursor of the log that is made now begins, in its columns watermark_id, decided_through, begins_after, '
-    'fenced and fence: now, start, the number of the first event to read, or a time: the first event of then or '
-    'later. Raises TM005.';
+    'Where a cursor of the log that is created now begins, in its columns watermark_id, decided_through, begins_after, '
+    'fenced and fence. starts: now, start, the number of the first event to read, or a time: the first event of that '
+    'time or later. Raises TM005.';

@@ -25,7 +25,7 @@ begin
 end
 $$;
 comment on function tidemark.source_advise(tidemark.source) is
-    'Which safety suits a table, the strongest first: for each safety the worst result of tidemark.source_check, what '
-    'it found, and the first thing to do. declared and clock are checked with a sweep_window, of 1 hour unless given. '
+    'Which safety suits a table, strongest first: for each safety the worst result of tidemark.source_check, its '
+    'finding and the first step to take. declared and clock are checked with a sweep_window, 1 hour unless given. '
     'tidemark.source_guess fills in columns that are null.';
 grant execute on function tidemark.source_advise(tidemark.source) to tidemark_reader, tidemark_executor;

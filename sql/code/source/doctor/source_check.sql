@@ -1,6 +1,6 @@
 -- public
--- The doctor, in the order in which it looks: the table, its columns, what the safety rests on, how pages are found,
--- who may read, and what the rows look like. What is not there, or must not be read, is not looked at any further.
+-- The doctor checks in this order: the table, its columns, the conditions of the safety, the index for pages, rights,
+-- and a few rows. It skips every check that depends on a missing or forbidden object.
 create or replace function tidemark.source_check(definition tidemark.source)
 returns table ("check" text, status text, detail text, hint text)
 language plpgsql volatile
@@ -35,7 +35,7 @@ begin
         return;
     end if;
 
-    -- Before the first look at a row, which would run what is found here: a policy, an index's function.
+    -- Check this before the first read of a row, which would run the policy or index function found here.
     if exists (select from tidemark.source_check_rights(definition, relation) r where r.status = 'fail') then
         return query select * from tidemark.source_check_rights(definition, relation);
         return;
@@ -54,7 +54,8 @@ begin
 end
 $$;
 comment on function tidemark.source_check(tidemark.source) is
-    'The doctor: looks in the catalog, and in a few rows, for what the source''s safety rests on. A row per check: '
-    'status ok, warn (cannot be proved, or will cost) or fail (cannot hold); detail says what was found, hint what to '
-    'run. definition need not be stored, nor its types be filled in. Only reads, with the rights of the caller.';
+    'The doctor: checks in the catalog, and in a few rows, the conditions that the source''s safety needs. One row per '
+    'check: status ok, warn (cannot be proved, or will be slow) or fail (the safety cannot hold); detail is the '
+    'result, hint the statement to run. definition need not be stored, and its types may be null. Only reads, with the '
+    'rights of the caller.';
 grant execute on function tidemark.source_check(tidemark.source) to tidemark_reader, tidemark_executor;

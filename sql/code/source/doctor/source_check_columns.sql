@@ -100,6 +100,5 @@ begin
 end
 $$;
 comment on function tidemark.source_check_columns(tidemark.source, oid) is
-    'Part of tidemark.source_check: that the columns are there, are of types that can be ordered exactly, and that '
-    'the id names one row.';
+    'Part of tidemark.source_check: the columns exist, their types have an exact order, and the id names one row.';
 grant execute on function tidemark.source_check_columns(tidemark.source, oid) to tidemark_reader, tidemark_executor;

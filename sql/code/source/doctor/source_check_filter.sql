@@ -30,8 +30,8 @@ begin
         return;
     end if;
     begin
-        -- Prepared and not run: that needs no right to read, and runs nothing of it. Once in round and once in square
-        -- brackets: what closes the one early is an error in the other.
+        -- Prepare the filter without running it: that needs no right to read, and runs none of its code. It is put once
+        -- in round and once in square brackets: a filter that closes one of them early is an error in the other.
         execute format('prepare tidemark_source_check as select from %s where (%s)', rel, definition.filter);
         deallocate tidemark_source_check;
         execute format('prepare tidemark_source_check as select (array[%2$s])[1] from %1$s', rel, definition.filter);
@@ -52,5 +52,5 @@ begin
 end
 $$;
 comment on function tidemark.source_check_filter(tidemark.source, oid) is
-    'Part of tidemark.source_check: that the filter is one condition over the row.';
+    'Part of tidemark.source_check: the filter is one condition over the row.';
 grant execute on function tidemark.source_check_filter(tidemark.source, oid) to tidemark_reader, tidemark_executor;

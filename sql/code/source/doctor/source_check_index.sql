@@ -1,5 +1,5 @@
--- A page is one range of one index: on (timestamp, id), or on the id for the safety sequence. Without it every page
--- reads the table.
+-- A page is one range of one index: on (timestamp, id), or on the id for the safety sequence. Without that index every
+-- page reads the whole table.
 create or replace function tidemark.source_check_index(definition tidemark.source, relation oid)
 returns table ("check" text, status text, detail text, hint text)
 language plpgsql stable
@@ -13,8 +13,8 @@ declare
                                    else array[definition.timestamp_column, definition.id_column] end;
     id constant pg_attribute := (select a from pg_attribute a
                                  where a.attrelid = relation and a.attname = definition.id_column);
-    -- As tidemark.source_shape has it: text of another collation than these, or the database's own, is compared in "C"
-    -- (950).
+    -- The same rule as in tidemark.source_shape: text of a collation other than these, or other than the database's
+    -- own, is compared in "C" (950).
     in_c constant boolean := id.attcollation not in (0, 950, 951) and not (id.attcollation = 100 and exists (
         select from pg_database d where d.datname = current_database() and d.datcollate in ('C', 'POSIX')
                                     and d.datlocprovider = 'c'));
@@ -54,7 +54,7 @@ begin
         return;
     end if;
 
-    -- Never analyzed: by its size, 100 bytes a row.
+    -- The table was never analyzed: estimate by its size, 100 bytes a row.
     estimate := (select sum(case when c.reltuples >= 0 then c.reltuples else pg_relation_size(c.oid) / 100 end)
                  from pg_class c where c.oid = any (parts) and c.relkind = 'r');
     status := case when estimate > 100000 then 'fail' else 'warn' end;
@@ -77,6 +77,6 @@ begin
 end
 $$;
 comment on function tidemark.source_check_index(tidemark.source, oid) is
-    'Part of tidemark.source_check: the index by which pages are read, with the statement that makes it. A missing '
+    'Part of tidemark.source_check: the index by which pages are read, with the statement that creates it. A missing '
     'index is warn for a small table, and fail above about 100,000 rows.';
 grant execute on function tidemark.source_check_index(tidemark.source, oid) to tidemark_reader, tidemark_executor;

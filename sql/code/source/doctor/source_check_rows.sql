@@ -2,7 +2,7 @@ create or replace function tidemark.source_check_rows(definition tidemark.source
 returns table ("check" text, status text, detail text, hint text)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
--- What follows asks an index, whatever the planner believes about the size of the table.
+-- The queries below use an index, whatever size the planner estimates for the table.
 set enable_seqscan = off
 set jit = off
 set row_security = off
@@ -66,14 +66,14 @@ begin
                                  exists (select from %2$s where %4$s)%6$s,
                                  exists (select from %2$s where %1$s > %3$s and not %5$s)]',
         time_.stored,
-        -- Without an index only a thousand rows, wherever they are.
+        -- Without an index look at only a thousand rows, wherever they are.
         case when known then tidemark.source_row(definition)
              else format('(select * from %s limit 1000) tidemark_row', tidemark.source_row(definition)) end,
         case when stamp.atttypid = 'timestamptz'::regtype then 'statement_timestamp() + interval ''1 minute'''
              else format('(statement_timestamp() at time zone %L) + interval ''1 minute''',
                          coalesce(definition.time_zone, 'UTC')) end,
         time_.early || case when known then '' else ' or ' || time_.late end, time_.late,
-        -- An index tells each of the two by itself.
+        -- An index answers each of the two conditions alone.
         case when known
                   then format(' or exists (select from %s where %s)', tidemark.source_row(definition),
                               time_.late) end) into seen;
@@ -94,5 +94,5 @@ begin
 end
 $$;
 comment on function tidemark.source_check_rows(tidemark.source, oid) is
-    'Part of tidemark.source_check: what the statistics and a bounded look at the rows say against the safety.';
+    'Part of tidemark.source_check: evidence against the safety in the statistics and in a bounded sample of rows.';
 grant execute on function tidemark.source_check_rows(tidemark.source, oid) to tidemark_reader, tidemark_executor;

@@ -61,7 +61,7 @@ begin
 
     if definition.safety = 'clock' then
         "check" := 'transaction starts';
-        -- As a function of tidemark_owner sees it: the reading asks for them that way.
+        -- Check the rights of tidemark_owner: its functions read the transactions.
         if exists (select from pg_roles r where r.rolname = 'tidemark_owner'
                    and (r.rolsuper or pg_has_role(r.oid, 'pg_read_all_stats', 'usage'))) then
             status := 'ok'; detail := 'tidemark_owner sees when other sessions'' transactions began'; hint := '';
@@ -135,5 +135,5 @@ begin
 end
 $$;
 comment on function tidemark.source_check_safety(tidemark.source, oid) is
-    'Part of tidemark.source_check: what the safety promises, and what of the whole server would break it.';
+    'Part of tidemark.source_check: the promise of the safety, and settings of the whole server that would break it.';
 grant execute on function tidemark.source_check_safety(tidemark.source, oid) to tidemark_reader, tidemark_executor;

@@ -1,5 +1,5 @@
--- What the rule of watermark and holes rests on: every number is taken in the statement that inserts its row, under
--- the lock of the table, in rising order.
+-- The rule of watermark and holes needs this: every number is taken in the statement that inserts its row, under the
+-- lock of the table, in rising order.
 create or replace function tidemark.source_check_sequence(definition tidemark.source, relation oid)
 returns table ("check" text, status text, detail text, hint text)
 language plpgsql stable
@@ -50,7 +50,7 @@ begin
     return next;
 
     if definition.timestamp_column is null then
-        -- A warning that nothing can be done about would stand for ever.
+        -- Do not warn where the operator has no remedy: the warning would stay forever.
         definition.timestamp_column := (tidemark.source_guess(definition)).timestamp_column;
         "check" := 'numbers given out again';
         status := case when definition.timestamp_column is null then 'ok' else 'warn' end;
@@ -117,7 +117,7 @@ begin
     end if;
     return next;
 
-    -- The order matters: a number taken between the two is no mistake.
+    -- The order matters: a number that is taken between the two reads is not an error.
     if has_column_privilege(relation, id.attnum, 'select') and has_schema_privilege(definition.schema_name, 'usage')
        and exists (select from pg_index i
                    where i.indrelid = relation and i.indisvalid and i.indpred is null and i.indkey[0] = id.attnum) then
@@ -143,5 +143,5 @@ begin
 end
 $$;
 comment on function tidemark.source_check_sequence(tidemark.source, oid) is
-    'Part of tidemark.source_check, for the safety sequence: where the ids come from.';
+    'Part of tidemark.source_check, for the safety sequence: the origin of the ids.';
 grant execute on function tidemark.source_check_sequence(tidemark.source, oid) to tidemark_reader, tidemark_executor;

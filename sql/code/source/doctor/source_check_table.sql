@@ -80,6 +80,6 @@ begin
 end
 $$;
 comment on function tidemark.source_check_table(tidemark.source, oid) is
-    'Part of tidemark.source_check: that the table is there, and of a kind that can be read in order. relation null: '
-    'it is not.';
+    'Part of tidemark.source_check: the table exists, and is of a kind that can be read in order. relation null: it '
+    'does not exist.';
 grant execute on function tidemark.source_check_table(tidemark.source, oid) to tidemark_reader, tidemark_executor;

@@ -9,7 +9,7 @@ declare
     of_clock constant boolean := definition.safety = 'clock';
     stamp constant pg_attribute := (select a from pg_attribute a
                                     where a.attrelid = relation and a.attname = definition.timestamp_column);
-    -- (now() AT TIME ZONE 'UTC'::text) and its spellings: what is left is the clock, the zone is kept.
+    -- Matches (now() AT TIME ZONE 'UTC'::text) and its spellings, and splits them into clock and zone.
     given constant text := (select pg_get_expr(d.adbin, d.adrelid) from pg_attrdef d
                             where d.adrelid = relation and d.adnum = stamp.attnum);
     zoned constant text[] :=
@@ -55,7 +55,7 @@ begin
                          definition.timestamp_column);
         hint := 'Give time_zone, such as UTC.';
     else
-        -- Not whatever AT TIME ZONE takes: in UTC+3 it turns the sign around.
+        -- Not every zone that AT TIME ZONE accepts: it reverses the sign of UTC+3.
         if exists (select from pg_timezone_names z where z.name = definition.time_zone) then
             offsets := array(
                 select distinct (d at time zone 'UTC') - (d at time zone definition.time_zone)
@@ -154,5 +154,5 @@ begin
 end
 $$;
 comment on function tidemark.source_check_time(tidemark.source, oid) is
-    'Part of tidemark.source_check: what is known of the timestamp: null, zone, who sets it, precision.';
+    'Part of tidemark.source_check: properties of the timestamp: null, zone, the source of its value, precision.';
 grant execute on function tidemark.source_check_time(tidemark.source, oid) to tidemark_reader, tidemark_executor;

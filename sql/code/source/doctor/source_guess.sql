@@ -17,8 +17,8 @@ begin
     if definition.safety = 'capture' then
         return definition;
     elsif definition.safety = 'sequence' then
-        -- It orders nothing, and tells rows that were read from rows that have their numbers again (setval): one that
-        -- the server fills when a row is made.
+        -- This column orders nothing. It distinguishes rows that were read from later rows with the same numbers
+        -- (setval). So take a column that the server fills when a row is inserted.
         definition.timestamp_column := coalesce(definition.timestamp_column, (
             select a.attname from pg_attribute a join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
             where a.attrelid = relation and a.attnum > 0 and not a.attisdropped and a.attnotnull and a.attgenerated = ''
@@ -29,7 +29,7 @@ begin
             order by a.attnum limit 1));
         return definition;
     end if;
-    -- The one that an index leads to, else one that the server fills.
+    -- Prefer the column that an index starts with, then one that the server fills.
     definition.timestamp_column := coalesce(definition.timestamp_column, (
         select a.attname from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
         where a.attrelid = relation and a.attnum > 0 and not a.attisdropped
@@ -44,7 +44,7 @@ begin
 end
 $$;
 comment on function tidemark.source_guess(tidemark.source) is
-    'The definition with id_column and timestamp_column as they look best, where they are null: the primary key, and '
-    'a timestamp that has an index with it or that the server sets. For tidemark.source_check and '
-    'tidemark.source_advise; look at what it chose.';
+    'The definition with the best guess for id_column and timestamp_column where they are null: the primary key, and a '
+    'timestamp that has an index with it or that the server sets. For tidemark.source_check and '
+    'tidemark.source_advise; check the guess before you use it.';
 grant execute on function tidemark.source_guess(tidemark.source) to tidemark_reader, tidemark_executor;
