@@ -15,7 +15,9 @@ func TestForeignCodeNeverRunsBehindALock(t *testing.T) {
 		index = `lock table e.t in access exclusive mode; create index on e.t ((e.evil(1)))`
 		// The reader locks the parent before it asks, and the child when it reads.
 		child = `lock table e.child in access exclusive mode; create index on e.child ((e.evil(1)))`
-		cast  = `alter table e.t alter column id drop identity; alter table e.t alter column id type e.kind using '1'::e.kind`
+		// pg_locks shows the locks of other tests too, whose databases are on the same server.
+		here = `(select d.oid from pg_database d where d.datname = current_database())`
+		cast = `alter table e.t alter column id drop identity; alter table e.t alter column id type e.kind using '1'::e.kind`
 	)
 	for name, c := range map[string]struct{ attack, read string }{
 		"a worker gets the source, cast":  {cast, `select tidemark.worker_source_add('w', 'births')`},
@@ -64,12 +66,13 @@ func TestForeignCodeNeverRunsBehindALock(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() {
 				_, err := r.owner.conn.Exec(context.Background(), `do $$ begin `+c.attack+`;
-					loop exit when exists (select from pg_locks l where not l.granted and l.locktype = 'relation')
+					loop exit when exists (select from pg_locks l where not l.granted and l.locktype = 'relation' and l.database = `+here+`)
 						or (select is_called from e.over); perform pg_sleep(0.001); end loop; end $$`)
 				ended <- err
 			}()
 			r.super.until("lock of the owner", `select (count(*) > 0)::integer from pg_locks l join pg_class c on c.oid = l.relation
-				where l.granted and l.mode = 'AccessExclusiveLock' and c.relname in ('t', 'child', 'river_job') and l.pid <> pg_backend_pid()`, 1)
+				where l.granted and l.mode = 'AccessExclusiveLock' and c.relname in ('t', 'child', 'river_job')
+					and l.database = `+here+` and l.pid <> pg_backend_pid()`, 1)
 			reader := r.operator
 			if name == "queues" || name == "lag" {
 				reader = r.super
