@@ -97,7 +97,7 @@ func TestMisconfiguredRoute(t *testing.T) {
 	ts["app"].wait(t, 2)
 	eventually(t, db, `select concat_ws(' ', kind, subject, detail) from tidemark.finding where closed_at is null`,
 		`route_misconfigured typo worker default: there is no target "typo"`)
-	eventually(t, db, `select route_code || ' ' || seq || ' ' || reason from tidemark.route_attempt where outcome = 'pending'`, "typo 1 misconfigured", "typo 2 misconfigured")
+	eventually(t, db, `select route_code || ' ' || seq || ' ' || reason from tidemark.route_attempt where route_code = 'typo' and outcome = 'pending'`, "typo 1 misconfigured", "typo 2 misconfigured")
 	// Repaired, its events go.
 	exec(t, db, `update tidemark.outbound_route set target_ref = 'app' where route_code = 'typo'`)
 	exec(t, db, `update tidemark.pending set next_attempt_at = now()`)
