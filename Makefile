@@ -51,7 +51,7 @@ test-versions: ## Run installs without a superuser, the README and the tests of 
 	for version in $(V); do \
 		bin=$$(scripts/postgres-version.sh $$version); \
 		echo "==> $$($$bin/postgres --version)"; \
-		PG_BIN=$$bin $(GO) test -count=1 -timeout 15m $(if $(SHORT),-short) -skip "$$skip" . ./sql/... ./migrate; \
+		PG_BIN=$$bin $(GO) test -count=1 -timeout 30m $(if $(SHORT),-short) -skip "$$skip" . ./sql/... ./migrate; \
 	done
 
 .PHONY: lint
