@@ -37,7 +37,7 @@ bin/tidemark-demo:
 # Debian has PgBouncer in /usr/sbin, which is not in every user's PATH.
 .PHONY: test
 test: tools postgres ## Run all tests with the race detector
-	PATH="$$PATH:/usr/sbin" $(GO) test -race -timeout 30m ./...
+	PATH="$$PATH:/usr/sbin" $(GO) test -race -timeout 30m ./sql/test ./... # the longest first
 
 .PHONY: test-short
 test-short: postgres ## Run the tests without the long ones and without the race detector
