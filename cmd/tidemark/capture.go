@@ -41,7 +41,7 @@ var captureColumns = cli.Columns{
 		Flag: "columns", Name: "payload_columns", Kind: cli.List,
 		Usage: "columns or fields whose values the payload shows; empty: none",
 	},
-	{Flag: "description", Usage: "for people"},
+	{Flag: "description", Usage: "free text that says what it is for"},
 }
 
 func captureCommand() cli.Command {

@@ -18,7 +18,7 @@ var domainColumns = cli.Columns{
 		Flag: "restricted", Kind: cli.Bool,
 		Usage: "only roles that tidemark domain grant names may emit; =false: every emitter",
 	},
-	{Flag: "description", Usage: "for people"},
+	{Flag: "description", Usage: "free text that says what it is for"},
 }
 
 func domainCommand() cli.Command {

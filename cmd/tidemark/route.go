@@ -100,7 +100,7 @@ var routeColumns = cli.Columns{
 	},
 	{Flag: "timeout", Default: "10s", Usage: "longest time for one delivery"},
 	{Flag: "concurrency", Kind: cli.Int, Default: "4", Usage: "deliveries in flight at once"},
-	{Flag: "description", Usage: "for people"},
+	{Flag: "description", Usage: "free text that says what it is for"},
 }
 
 func routeSet() cli.Command {

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/oneline"
 )
 
-// newLogger makes the daemon's logger: one JSON object a line with time, level and msg, or lines for people, in colour
+// newLogger makes the daemon's logger: one JSON object a line with time, level and msg, or lines of text, in colour
 // on a terminal unless NO_COLOR is set. Secrets redact themselves, and the value of a forbidden key is hidden.
 func newLogger(w io.Writer, isTerminal bool, c config.Log) (logger *slog.Logger, level *slog.LevelVar) {
 	level = new(slog.LevelVar)

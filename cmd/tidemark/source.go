@@ -31,7 +31,7 @@ var sourceColumns = cli.Columns{
 	{Flag: "sweep-window", Kind: cli.Optional, Usage: "how late a row may come and still be found, such as 2h"},
 	{Flag: "sweep-every", Default: "1m", Usage: "time between two sweeps"},
 	{Flag: "bucket", Default: "1h", Usage: "width of the time buckets in which rows are counted"},
-	{Flag: "description", Usage: "for people"},
+	{Flag: "description", Usage: "free text that says what it is for"},
 }
 
 func sourceCommand() cli.Command {

@@ -15,8 +15,8 @@ import (
 
 var typeColumns = cli.Columns{
 	{Flag: "enabled", Kind: cli.Bool, Default: "true", Usage: "=false: emit stores nothing of this type"},
-	{Flag: "version", Kind: cli.Int, Default: "1", Usage: "version of the schema, for people"},
-	{Flag: "description", Usage: "for people"},
+	{Flag: "version", Kind: cli.Int, Default: "1", Usage: "version of the schema: a note, on which nothing depends"},
+	{Flag: "description", Usage: "free text that says what it is for"},
 }
 
 func typeCommand() cli.Command {

@@ -169,7 +169,7 @@ var workerColumns = cli.Columns{
 		Flag: "replication-lag-limit", Kind: cli.Optional,
 		Usage: "of a table: wait while a standby is further behind than this",
 	},
-	{Flag: "description", Usage: "for people"},
+	{Flag: "description", Usage: "free text that says what it is for"},
 }
 
 func workerSet() cli.Command {

@@ -135,7 +135,7 @@ func (h *harness) quiet(ctx context.Context, limit time.Duration) (string, error
 			        from (select route_id, count(*) as n, coalesce(max(last_error), 'untried') as last_error from tidemark.pending group by 1) p
 			        join tidemark.outbound_route r on r.id = p.route_id where r.route_code <> $2),
 			       'gate ' || gate, (select nullif(count(*), 0) || ' prepared' from pg_prepared_xacts))
-			from tidemark.worker_health where worker = $1`, worker, nobody)
+			from tidemark.worker_health where worker = $1`, worker, unreachable)
 		if err != nil {
 			return "", err
 		}

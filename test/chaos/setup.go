@@ -28,11 +28,11 @@ var app string
 
 // The routes.
 const (
-	healthy = "healthy" // a webhook in order, whose receiver is never ill
-	flaky   = "flaky"   // a webhook in order, whose receiver is
-	plain   = "plain"   // a webhook without order, which is switched off and on
-	inside  = "inside"  // effects in the application's own table
-	nobody  = "nobody"  // a webhook where nothing listens
+	healthy     = "healthy"     // a webhook in order, whose receiver is never ill
+	flaky       = "flaky"       // a webhook in order, whose receiver is
+	plain       = "plain"       // a webhook without order, which is switched off and on
+	inside      = "inside"      // effects in the application's own table
+	unreachable = "unreachable" // a webhook where nothing listens
 )
 
 const worker = "default"
@@ -42,7 +42,7 @@ var targets = []target{
 	{Route: flaky, Ordered: true},
 	{Route: plain},
 	{Route: inside, Inside: true},
-	{Route: nobody, Ordered: true, Kind: "alarm", Dead: true},
+	{Route: unreachable, Ordered: true, Kind: "alarm", Dead: true},
 }
 
 // usual moods of the receivers.
