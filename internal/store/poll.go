@@ -62,8 +62,8 @@ select 0, 'beat', to_jsonb(tidemark.heartbeat_daemon($8, 'running', $9::jsonb)) 
 union all
 select 0, 'silence', (select coalesce(jsonb_agg(s), '[]') from tidemark.stale_check() s) where $10`
 
-// Look asks, in one statement, which of the sleepers have something to do (tidemark.poll),
-// and runs the extras. It beats for the others, whose leases are owner's.
+// Poll asks, in one statement, which of the sleepers have something to do (tidemark.poll), and runs the extras. It sends the
+// heartbeats of the others, whose leases are owner's.
 func Poll(ctx context.Context, db Querier, owner string, lease time.Duration, sleepers []Sleeper, extras Extras) (seen Seen, err error) {
 	workers, sources := make([]string, len(sleepers)), make([]string, len(sleepers))
 	shards, epochs := make([]int, len(sleepers)), make([]*int64, len(sleepers))

@@ -205,7 +205,7 @@ func (p *logPass) settleOnce(ctx context.Context, l *lease, page *store.Page, re
 // settled draws the conclusions for the next pass.
 func (p *logPass) settled(ctx context.Context, page *store.Page, results, unreadable []store.Result) (next, error) {
 	if len(unreadable) == 0 {
-		p.failing.well(ctx)
+		p.well(ctx)
 	} else {
 		p.unread.forgetGivenUp()
 	}

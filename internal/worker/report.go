@@ -56,6 +56,12 @@ func (r *reporter) failed(ctx context.Context, step string, err error) {
 	}
 }
 
+// well reports that a whole pass went well: what fails after it is news.
+func (r *reporter) well(ctx context.Context) {
+	r.last = ""
+	r.failing.well(ctx)
+}
+
 // waits logs why a claim did not get the lease. When the lease of another instance ends is not worth a line each time.
 func (r *reporter) waits(ctx context.Context, c store.Claim) {
 	level, key := slog.LevelInfo, c.Status

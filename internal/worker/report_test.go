@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -83,6 +84,24 @@ func TestTableLogsWhatIsNews(t *testing.T) {
 		time.Sleep(newsAfter)
 		notes("throttled again", steady[:4], `INFO msg=throttled detail="0 sessions wait for locks"`, `INFO msg=waiting detail="changes are gathered for 00:00:01"`)
 	})
+}
+
+// An outage is logged once, and the next one again, also if it is of the same kind.
+func TestLogsEachOutage(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	r := reporter{onceLog: onceLog{log: slog.New(slog.NewTextHandler(&log, nil))}}
+	r.failing.report = func(context.Context, string, string) error { return nil }
+	gone := errors.New("connection refused")
+	for range 2 {
+		r.failed(t.Context(), "read", gone)
+		r.failed(t.Context(), "read", gone)
+		r.well(t.Context())
+	}
+	const line = `WARN msg="read failed" error="connection refused"`
+	if got, want := logged(&log), []string{line, line}; !slices.Equal(got, want) {
+		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
 }
 
 // A worker that waits for another instance's lease says so once, however often that is renewed.

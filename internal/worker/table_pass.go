@@ -29,10 +29,9 @@ type Table struct {
 type tablePass struct {
 	*store.Table
 	*reporter
-	o       Table
-	page    int    // rows at most, while Handle takes too long; 0: as the worker says
-	tooLong string // why the one row of the page has failed without Handle
-	states  tableStates
+	o      Table
+	page   int // rows at most, while Handle takes too long; 0: as the worker says
+	states tableStates
 }
 
 func (s Table) open(db store.Pool, o *Options, r *reporter) source {
@@ -58,7 +57,7 @@ func (t *tablePass) pass(ctx context.Context, l *lease) (next, error) {
 		t.failed(ctx, "pass", err)
 		return next{}, err // another instance may do better, and an operator sees which one has the lease
 	}
-	t.failing.well(ctx)
+	t.well(ctx)
 	if pass.Status == "closed" {
 		return next{}, gateError{pass.Detail}
 	}
@@ -79,26 +78,24 @@ func (t *tablePass) pass(ctx context.Context, l *lease) (next, error) {
 // narrowed runs a pass, again with fewer rows while Handle takes too long, down to the one that is at fault: each try takes as
 // long as a page may. In the end that row has failed without Handle.
 func (t *tablePass) narrowed(ctx context.Context, l *lease) (store.Pass, error) {
-	for {
-		pass, err := t.run(l.hard)
+	for tooLong := ""; ; {
+		pass, err := t.run(l.hard, tooLong)
 		switch {
-		case err == nil:
-			t.tooLong = ""
-			return pass, nil
-		case !t.timedOut(err) || ctx.Err() != nil:
+		case err == nil || !t.timedOut(err) || ctx.Err() != nil:
 			return pass, err
 		case t.page != 1:
 			t.page = max(1, cmp.Or(t.page, t.o.PageSize)/8)
-		case t.tooLong == "":
-			t.tooLong = "it took longer than " + t.o.PageTimeout.String()
+		case tooLong == "":
+			tooLong = "it took longer than " + t.o.PageTimeout.String()
 		default:
 			return pass, err
 		}
 	}
 }
 
-// run runs one pass to its end, also when the worker is told to stop meanwhile.
-func (t *tablePass) run(ctx context.Context) (store.Pass, error) {
+// run runs one pass to its end, also when the worker is told to stop meanwhile. tooLong is why the rows fail without Handle;
+// empty: Handle takes them.
+func (t *tablePass) run(ctx context.Context, tooLong string) (store.Pass, error) {
 	failpoint.Pause("read")
 	if t.o.Handle == nil {
 		// The server ends what takes too long, and narrows it down; the deadline is for connections that the network
@@ -110,10 +107,10 @@ func (t *tablePass) run(ctx context.Context) (store.Pass, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.o.PageTimeout)
 	defer cancel()
 	handle := t.o.Handle
-	if t.tooLong != "" {
+	if tooLong != "" {
 		handle = func(_ context.Context, _ pgx.Tx, rows []store.Row) (failed []store.FailedRow, splits int, err error) {
 			for _, r := range rows {
-				failed = append(failed, store.FailedRow{Row: r, Message: t.tooLong})
+				failed = append(failed, store.FailedRow{Row: r, Message: tooLong})
 			}
 			return failed, 0, nil
 		}

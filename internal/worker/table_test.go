@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -172,4 +174,56 @@ func TestTableReleasesOnAnError(t *testing.T) {
 	exec(t, db, `alter table tidemark.worker_cursor drop constraint broken`)
 	eventually(t, db, exact, "0 0")
 	eventually(t, db, `select kind from tidemark.finding where kind = 'worker_failing' and closed_at is null`)
+}
+
+// A watchedPool calls before with the number of each transaction that is about to begin.
+type watchedPool struct {
+	store.Pool
+	begun  int
+	before func(n int)
+}
+
+func (p *watchedPool) BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error) {
+	p.begun++
+	p.before(p.begun)
+	return p.Pool.BeginTx(ctx, o)
+}
+
+// That a row took too long is forgotten with the lease: another instance may have moved the cursor since, so that the next page
+// begins with another row, which its handler gets.
+func TestTableForgetsTheSlowRowWithTheLease(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	exec(t, db, births)
+	exec(t, db, `select tidemark.worker_set('w', '{"retry_policy": {"max_attempts": 1}}')`)
+	exec(t, db, `insert into births default values`)
+	pool := &watchedPool{Pool: db.Pool, before: func(n int) {
+		if n == 3 { // Another instance takes the cursor, and dies, before the row is given up.
+			exec(t, db, `update tidemark.heartbeat set lease_epoch = lease_epoch + 1, lease_owner = 'other', lease_until = clock_timestamp()
+				where executor_id = tidemark.executor_id('w', 'births', 0)`)
+		}
+	}}
+	calls := 0
+	w := worker.New(pool, worker.Options{
+		Worker: "w", Owner: "test/slow", Lease: 5 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond,
+		StopTime: 5 * time.Second, Log: testLog(t),
+	}, worker.Table{
+		Source: "births", PageSize: 8, PageTimeout: 500 * time.Millisecond,
+		Handle: func(ctx context.Context, tx pgx.Tx, rows []store.Row) ([]store.FailedRow, int, error) {
+			if calls++; calls <= 2 { // as a page, and by itself
+				<-ctx.Done()
+				return nil, 0, ctx.Err()
+			}
+			_, err := tx.Exec(ctx, `insert into taken (id) values ($1)`, rows[0].ID)
+			return nil, 0, err
+		},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	eventually(t, db, `select concat_ws(' ', (select count(*) from taken), (select count(*) from tidemark.dead_letter))`, "1 0")
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-// Options are what every worker needs. All are required but Wake, Look and Observe.
+// Options are what every worker needs. All are required but Wake, Poll and Observe.
 type Options struct {
 	Worker   string
 	Owner    string // names this instance of this process, and no other ever
