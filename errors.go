@@ -42,9 +42,8 @@ var (
 	ErrMaintenance = errors.New("inside maintenance")
 )
 
-// ErrSchema: the schema in the database is older than this module, or newer by a breaking migration. Client.Run of package consumer
-// returns
-// it; it has no SQLSTATE.
+// ErrSchema: the schema in the database is older than this module, or newer by a breaking migration. Client.Run of
+// package consumer returns it; it has no SQLSTATE.
 var ErrSchema = errors.New("the schema in the database does not fit this program")
 
 var byCode = map[string]error{

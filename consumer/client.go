@@ -113,13 +113,13 @@ func New(pool *pgxpool.Pool, c Config) (*Client, error) {
 //	tidemark route set WORKER.DOMAIN.TYPE --enabled --dry-run=false
 //	tidemark activate WORKER
 func (c *Client) Run(ctx context.Context) error {
-	if len(c.handlers)+len(c.rows) == 0 {
-		return errors.New("tidemark: Run without a handler")
-	}
 	if !c.begin() {
 		return errors.New("tidemark: Run of a client that runs already")
 	}
 	defer c.end()
+	if len(c.handlers)+len(c.rows) == 0 {
+		return errors.New("tidemark: Run without a handler")
+	}
 	if err := store.CheckSchema(ctx, c.pool); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -176,13 +176,13 @@ func (c *Client) end() {
 }
 
 // register calls add, or panics: call is the one to Handle or HandleRows that is wrong.
-func (c *Client) register(call string, isNil, twice bool, add func()) {
+func (c *Client) register(call string, isNil bool, twice func() bool, add func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case isNil:
 		panic("tidemark: " + call + " with a nil handler")
-	case twice:
+	case twice():
 		panic("tidemark: " + call + " twice")
 	case c.running:
 		panic("tidemark: " + call + " while the client runs: register handlers before Run")

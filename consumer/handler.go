@@ -37,7 +37,9 @@ type registration struct {
 //
 // Handle panics if it is called twice for a pattern, with a nil handler, or while the client runs.
 func (c *Client) Handle(pattern string, h Handler) {
-	twice := slices.ContainsFunc(c.handlers, func(r registration) bool { return r.pattern == pattern })
+	twice := func() bool {
+		return slices.ContainsFunc(c.handlers, func(r registration) bool { return r.pattern == pattern })
+	}
 	c.register("Handle("+pattern+")", h == nil, twice, func() { c.handlers = append(c.handlers, registration{pattern, h}) })
 }
 

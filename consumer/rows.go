@@ -40,7 +40,9 @@ type RowsHandler func(ctx context.Context, tx pgx.Tx, rows []Row) error
 //
 // HandleRows panics if it is called twice for a source, with a nil handler, or while the client runs.
 func (c *Client) HandleRows(source string, h RowsHandler) {
-	twice := slices.ContainsFunc(c.rows, func(r rowsRegistration) bool { return r.source == source })
+	twice := func() bool {
+		return slices.ContainsFunc(c.rows, func(r rowsRegistration) bool { return r.source == source })
+	}
 	c.register("HandleRows("+source+")", h == nil, twice, func() { c.rows = append(c.rows, rowsRegistration{source, h}) })
 }
 

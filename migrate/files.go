@@ -84,7 +84,8 @@ func load(fsys fs.FS) (files, error) {
 	if err != nil {
 		return files{}, err
 	}
-	return f, f.addCode(fsys)
+	err = f.addCode(fsys)
+	return f, err
 }
 
 func (f *files) addCode(fsys fs.FS) error {

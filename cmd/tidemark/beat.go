@@ -190,7 +190,7 @@ func (b *beater) beat(ctx context.Context, status string, began time.Time) {
 			b.said = text
 			b.Note("no heartbeat of %s: %s", b.executor, text)
 			if hint != "" {
-				b.Note("hint: %s", hint)
+				b.Hint("%s", hint)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/store"
+	"github.com/tidemarkhq/tidemark/migrate"
 )
 
 func doctorCommand() cli.Command {
@@ -54,8 +55,12 @@ func doctor(ctx context.Context, s *cli.Session) error {
 		return err
 	}
 	problems := diagnose(s.Printer, findings, health)
+	prefix, err := migrate.InstalledPrefix(ctx, s.Conn)
+	if err != nil {
+		prefix = "" // the names as they are without one
+	}
 	for i, p := range problems {
-		p.Do, p.Next = s.RoleNames(ctx, p.Do), s.RoleNames(ctx, p.Next)
+		p.Do, p.Next = migrate.NameRoles(p.Do, prefix), migrate.NameRoles(p.Next, prefix)
 		if i > 0 && !s.JSON {
 			s.Line("")
 		}

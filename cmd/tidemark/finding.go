@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tidemarkhq/tidemark/internal/cli"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func findingCommand() cli.Command {
@@ -32,10 +33,11 @@ func findingList() cli.Command {
 			if limit < 0 {
 				return cli.Usagef("--limit must not be negative")
 			}
-			all, err := s.OpenFindings(ctx)
+			read := s.OpenFindings
 			if closed {
-				all, err = s.ClosedFindings(ctx, limit)
+				read = func(ctx context.Context) ([]store.Finding, error) { return s.ClosedFindings(ctx, limit) }
 			}
+			all, err := read(ctx)
 			if err != nil {
 				return err
 			}

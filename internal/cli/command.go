@@ -59,7 +59,6 @@ func (a *App) build(c Command) *cobra.Command {
 		Use: c.Use, Short: c.Short, Long: c.Long, Example: c.Example,
 		Annotations: map[string]string{roleAnnotation: c.Role},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	c.Columns.add(cmd.Flags())
 	if c.Flags != nil {
 		c.Flags(cmd.Flags())
@@ -79,9 +78,11 @@ func (a *App) build(c Command) *cobra.Command {
 		return cmd
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		err := checkArgs(cmd, args)
+		var err error
 		if c.CheckArgs != nil {
 			err = c.CheckArgs(cmd.CommandPath(), args, cmd.ArgsLenAtDash())
+		} else {
+			err = checkArgs(cmd, args)
 		}
 		if err != nil {
 			return usageError{err}
