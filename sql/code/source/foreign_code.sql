@@ -6,32 +6,35 @@ returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    tree oid[];
 begin
     if current_setting('transaction_isolation') not like 'read %' then
         return format('what its owner made since this transaction began, which a transaction that is %s does not see',
             current_setting('transaction_isolation'));
     end if;
+    tree := tidemark.relation_tree(foreign_code.relation);
     return nullif(concat_ws(', ', (
         with part (class, id, what) as (
             select 'pg_class'::regclass, i.indexrelid, 'index ' || i.indexrelid::regclass
-            from pg_index i where i.indrelid = any (tidemark.relation_tree(foreign_code.relation))
+            from pg_index i where i.indrelid = any (tree)
                               and (i.indexprs is not null or i.indpred is not null)
             union all
             select 'pg_statistic_ext'::regclass, s.oid, format('statistics %I.%I', n.nspname, s.stxname)
             from pg_statistic_ext s join pg_namespace n on n.oid = s.stxnamespace
-            where s.stxrelid = any (tidemark.relation_tree(foreign_code.relation)) and s.stxexprs is not null
+            where s.stxrelid = any (tree) and s.stxexprs is not null
             union all
             select 'pg_constraint'::regclass, c.oid, format('constraint %I', c.conname)
-            from pg_constraint c where c.conrelid = any (tidemark.relation_tree(foreign_code.relation))
+            from pg_constraint c where c.conrelid = any (tree)
                                    and c.contype = 'c'
             union all
             select 'pg_class'::regclass, p.partrelid, 'the partition key of ' || p.partrelid::regclass
-            from pg_partitioned_table p where p.partrelid = any (tidemark.relation_tree(foreign_code.relation))
+            from pg_partitioned_table p where p.partrelid = any (tree)
                                           and p.partexprs is not null
             union all
             select 'pg_attrdef'::regclass, d.oid, format('column %I', a.attname)
             from pg_attribute a join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
-            where a.attrelid = any (tidemark.relation_tree(foreign_code.relation)) and a.attgenerated = 'v'
+            where a.attrelid = any (tree) and a.attgenerated = 'v'
         )
         select string_agg(distinct format('%s calls %s of %s', p.what, f.oid::regprocedure, f.proowner::regrole), ', ')
         from part p
@@ -43,7 +46,7 @@ begin
         -- The code behind a foreign table runs with the rights of the reader's login at the other server.
         select string_agg(format('%s is a foreign table of %s', c.oid::regclass, c.relowner::regrole), ', ')
         from pg_class c
-        where c.oid = any (tidemark.relation_tree(foreign_code.relation)) and c.relkind = 'f'
+        where c.oid = any (tree) and c.relkind = 'f'
           and not pg_has_role(c.relowner, current_user, 'member'))), '');
 end
 $$;

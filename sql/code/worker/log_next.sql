@@ -30,7 +30,7 @@ begin
             select from tidemark.domain d cross join lateral (
                 select from tidemark.pending p
                 where p.worker_id = me and p.held and p.domain = d.domain limit 1) p
-            where d.domain <> all (tidemark.closed_domains())) then 'retry'
+            where d.domain <> all ((select tidemark.closed_domains())::text[])) then 'retry'
         when exists (
             select from tidemark.replay_job j join tidemark.outbound_route r on r.id = j.route_id
             where j.worker_id = me and j.finished_at is null and j.due_at <= clock_timestamp()

@@ -34,7 +34,11 @@ declare
     horizons timestamptz[] := '{}';
 begin
     perform tidemark.session_check('a worker', 'each of its statements must see what was committed before it.');
-    if exists (select from tidemark.source s where s.source = any (poll.sources) and s.safety = 'clock') then
+    if exists (
+        -- A cursor that waits for its lease asks for no horizon.
+        select from unnest(poll.sources, poll.epochs) a (source, epoch)
+        join tidemark.source s on s.source = a.source
+        where a.epoch is not null and s.safety = 'clock') then
         -- Read the activity once for all cursors; later statements read the data.
         activity := tidemark.oldest_transaction();
     end if;
