@@ -62,7 +62,8 @@ func (e *env) emptyLog(ctx context.Context) error {
 func (e *env) resetWorker(ctx context.Context) error {
 	if err := e.exec(ctx, `
 		set session_replication_role = replica;
-		truncate tidemark.decision, tidemark.attempt, tidemark.pending, tidemark.pending_row, tidemark.dead_letter, tidemark.finding;
+		truncate tidemark.decision, tidemark.attempt, tidemark.pending, tidemark.pending_row, tidemark.dead_letter,
+			tidemark.finding, tidemark.finding_message;
 		delete from tidemark.outbound_route;
 		reset session_replication_role`); err != nil {
 		return err
