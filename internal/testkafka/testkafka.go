@@ -1,0 +1,195 @@
+// Package testkafka runs Apache Kafka for tests and benchmarks: one node, broker and controller, on loopback.
+package testkafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// JarsVariable is the environment variable with the folder of Kafka's jars, which scripts/kafka.sh prints.
+const JarsVariable = "KAFKA_JARS"
+
+const (
+	startTimeout = 2 * time.Minute
+	pollEvery    = 20 * time.Millisecond
+)
+
+// Node is a node of Kafka with a data directory of its own.
+type Node struct {
+	jars  string
+	flags []string // of the Java virtual machine
+	dir   string
+	port  int // of the broker
+	jvm   *JVM
+}
+
+// New starts a node that ends with the test. Without Kafka's jars it skips the test.
+func New(t testing.TB) *Node {
+	t.Helper()
+	jars := os.Getenv(JarsVariable)
+	if jars == "" {
+		t.Skipf("no real Kafka: set %s to what scripts/kafka.sh prints, as make test does", JarsVariable)
+	}
+	n, err := Start(t.Context(), jars, quickStart...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// quickStart spares the compiler whose code is fast later: a test does not last that long.
+var quickStart = []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
+
+// Start returns when the node answers. The flags are those of the Java virtual machine.
+func Start(ctx context.Context, jars string, flags ...string) (_ *Node, err error) {
+	n := &Node{jars: jars, flags: flags}
+	if n.dir, err = os.MkdirTemp("", "tidemark-kafka-"); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(n.format(ctx), n.Restart(ctx)); err != nil {
+		return nil, errors.Join(err, n.Stop())
+	}
+	return n, nil
+}
+
+// freePorts returns ports that nothing listens on.
+func freePorts(count int) (ports []int, err error) {
+	for range count {
+		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // answers at once
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
+
+func (n *Node) settings() string { return filepath.Join(n.dir, "server.properties") }
+
+// log is where the output of every run of the node goes.
+func (n *Node) log() string { return filepath.Join(n.dir, "node.log") }
+
+// format writes the settings and an empty data directory.
+func (n *Node) format(ctx context.Context) error {
+	ports, err := freePorts(2)
+	if err != nil {
+		return err
+	}
+	n.port = ports[0]
+	if err := os.WriteFile(n.settings(), fmt.Appendf(nil, `
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=127.0.0.1:%[2]d
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:%[1]d,CONTROLLER://127.0.0.1:%[2]d
+log.dirs=%[3]s
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+`, ports[0], ports[1], filepath.Join(n.dir, "data")), 0o600); err != nil {
+		return err
+	}
+	const cluster = "dGlkZW1hcmstdGVzdC0wMQ" // 16 bytes in base64
+	jvm, err := Run(n.jars, n.log(), append(quickStart, "kafka.tools.StorageTool", "format",
+		"--standalone", "--cluster-id", cluster, "--config", n.settings())...)
+	if err != nil {
+		return err
+	}
+	defer jvm.Kill()
+	select {
+	case <-jvm.Done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if _, err := os.Stat(filepath.Join(n.dir, "data", "meta.properties")); err != nil {
+		return jvm.Err(errors.New("the data directory of Kafka was not formatted"))
+	}
+	return nil
+}
+
+// Restart runs the node again on its data and port, after Kill, and returns when it answers.
+func (n *Node) Restart(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("Kafka does not answer after %v", startTimeout))
+	defer cancel()
+	var err error
+	flags := append([]string{"-Xmx512m"}, n.flags...)
+	if n.jvm, err = Run(n.jars, n.log(), append(flags, "kafka.Kafka", n.settings())...); err != nil {
+		return err
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(n.Address()))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		if n.answers(ctx, admin) {
+			return nil
+		}
+		select {
+		case <-n.jvm.Done:
+			return n.jvm.Err(errors.New("Kafka ended while starting"))
+		case <-ctx.Done():
+			n.jvm.Kill()
+			return n.jvm.Err(context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
+}
+
+// answers tells whether the node takes part in its cluster. A broker that only listens refuses topics.
+func (n *Node) answers(ctx context.Context, admin *kadm.Client) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	brokers, err := admin.ListBrokers(ctx)
+	return err == nil && len(brokers) == 1
+}
+
+// Address is the broker's host and port.
+func (n *Node) Address() string { return fmt.Sprintf("127.0.0.1:%d", n.port) }
+
+// Pid is that of the node's process.
+func (n *Node) Pid() int { return n.jvm.Pid }
+
+// CreateTopic makes a topic with one copy of each partition.
+func (n *Node) CreateTopic(ctx context.Context, name string, partitions int) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(n.Address()))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	_, err = kadm.NewClient(client).CreateTopic(ctx, int32(partitions), 1, nil, name)
+	return err
+}
+
+// Kill ends the node as a crash does.
+func (n *Node) Kill() { n.jvm.Kill() }
+
+// Stop kills the node and removes its data.
+func (n *Node) Stop() error {
+	if n.jvm != nil {
+		n.jvm.Kill()
+	}
+	return os.RemoveAll(n.dir)
+}
