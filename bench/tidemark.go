@@ -15,6 +15,7 @@ type sqlWorker struct {
 	types  []string // one route each
 	target string   // function of live routes; empty: dry run
 	poison bool     // the target refuses some events
+	effect bool     // the target leaves a row of bench.effect for each
 
 	fallbacks int
 	tail      float64
@@ -42,7 +43,10 @@ func (c *sqlWorker) Setup(ctx context.Context) error {
 		  from unnest($1::text[]) with ordinality t (type, n)`, c.types, c.target); err != nil {
 		return err
 	}
-	return c.vacuum(ctx, "tidemark.outbound_route", "tidemark.worker_cursor", "tidemark.heartbeat", "tidemark.setting")
+	if err := c.exec(ctx, "truncate bench.effect"); err != nil {
+		return err
+	}
+	return c.vacuum(ctx, "tidemark.outbound_route", "tidemark.worker_cursor", "tidemark.heartbeat", "tidemark.setting", "bench.effect")
 }
 
 type passSummary struct {
@@ -107,7 +111,7 @@ func (c *sqlWorker) checkDecisions(ctx context.Context) error {
 		  from (select range_agg(seqs) as seqs from tidemark.decision) d, unnest(d.seqs) r`)
 }
 
-// checkAttempts wants one row for each event, and a dead letter for each that was refused.
+// checkAttempts wants evidence once for each event, a dead letter for each that was refused, and the target's effects.
 func (c *sqlWorker) checkAttempts(ctx context.Context) error {
 	refused := 0
 	if c.poison {
@@ -116,14 +120,23 @@ func (c *sqlWorker) checkAttempts(ctx context.Context) error {
 	if (c.fallbacks != 0) != (refused != 0) {
 		return fmt.Errorf("%d fallbacks with %d refused events", c.fallbacks, refused)
 	}
+	// What was sent is a range, what was refused a row.
 	if err := c.expect(ctx, "events sent", c.events-refused,
-		"select count(distinct seq) from tidemark.attempt where outcome = 'sent'"); err != nil {
+		"select coalesce(sum(events), 0)::int8 from tidemark.decision where outcome = 'sent'"); err != nil {
 		return err
 	}
-	if err := c.expect(ctx, "attempts", c.events, "select count(*) from tidemark.attempt"); err != nil {
+	if err := c.expect(ctx, "different events sent", c.events-refused, `
+		select coalesce(sum(upper(r) - lower(r)), 0)::int8
+		  from (select range_agg(seqs) as seqs from tidemark.decision where outcome = 'sent') d, unnest(d.seqs) r`); err != nil {
 		return err
 	}
-	return c.expect(ctx, "dead letters", refused, "select count(*) from tidemark.dead_letter")
+	if err := c.expect(ctx, "attempts that failed", refused, "select count(*) from tidemark.attempt"); err != nil {
+		return err
+	}
+	if err := c.expect(ctx, "dead letters", refused, "select count(*) from tidemark.dead_letter"); err != nil || !c.effect {
+		return err
+	}
+	return c.expect(ctx, "effects", c.events, "select count(*) from bench.effect")
 }
 
 func (c *sqlWorker) Clean(ctx context.Context) error { return c.resetWorker(ctx) }

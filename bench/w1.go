@@ -9,7 +9,11 @@ const (
 	batch100Name   = "tidemark, batch 100"
 	deliveriesName = "tidemark, deliveries"
 	poisonName     = "tidemark, deliveries, poison"
+	batchesName    = "tidemark, deliveries in batches"
+	eachName       = "tidemark, effect an event"
+	effectsName    = "tidemark, effect a batch"
 	setBasedName   = "set-based SQL 5k"
+	setEffectName  = "set-based SQL 5k with effect"
 	pgqName        = "PgQ + one audit row per event"
 	riverName      = "River"
 	daemonName     = "tidemark, daemon"
@@ -47,7 +51,11 @@ var w1 = workload{
 			&sqlWorker{env: e, name: batch100Name, batch: 100, types: everyType},
 			&sqlWorker{env: e, name: deliveriesName, batch: 5000, types: everyType, target: "bench.accept"},
 			&sqlWorker{env: e, name: poisonName, batch: 5000, types: everyType, target: "bench.accept_or_refuse", poison: true},
+			&sqlWorker{env: e, name: batchesName, batch: 5000, types: everyType, target: "bench.accept_batch"},
+			&sqlWorker{env: e, name: eachName, batch: 5000, types: everyType, target: "bench.take", effect: true},
+			&sqlWorker{env: e, name: effectsName, batch: 5000, types: everyType, target: "bench.take_batch", effect: true},
 			&setBased{env: e},
+			&setBased{env: e, effect: true},
 			&subtransaction{env: e, items: some},
 			&pgq{env: e, queue: queue, evidence: true},
 			&pgq{env: e, queue: queue},
@@ -69,7 +77,10 @@ var w1 = workload{
 			atLeast(20, rs.quotient(tidemarkName, riverName)),
 			atMost(3.5, of("CPU µs per event", tidemarkName, sample.cpuPerItem)),
 			atMost(12, of("WAL bytes per event", tidemarkName, sample.walPerItem)),
-			atLeast(0.85, rs.quotient(deliveriesName, setBasedName)),
+			atLeast(0.85, rs.quotient(batchesName, setBasedName)),
+			note(rs.quotient(deliveriesName, setBasedName)),
+			atLeast(0.85, rs.quotient(effectsName, setEffectName)),
+			note(rs.quotient(eachName, setEffectName)),
 			atLeast(0.55, rs.quotient(batch1kName, tidemarkName)),
 			atLeast(0.35, rs.quotient(batch100Name, tidemarkName)),
 			atLeast(0.8, rs.quotient(poisonName, deliveriesName)),

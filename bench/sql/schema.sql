@@ -34,6 +34,14 @@ create table bench.evidence (
   primary key (worker, route, event, attempt_no)
 );
 
+-- What targets leave of each event.
+create table bench.effect (
+  event_id uuid not null,
+  seq int8 not null primary key,
+  type text not null,
+  n int8
+);
+
 -- What a reader that stops before the oldest transaction under way needs.
 create table bench.gated_outbox (
   seq int8 generated always as identity primary key,

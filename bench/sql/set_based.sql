@@ -1,5 +1,5 @@
 -- One pass: a page of the outbox, one row of narrow evidence per event, the cursor.
-create function bench.set_based_run(page_size int) returns int
+create or replace function bench.set_based_run(page_size int, effect boolean) returns int
 language plpgsql as $$
 declare
   position int8;
@@ -24,6 +24,11 @@ begin
   select count(*), max(p.seq) into events, last from page p;
 
   if events > 0 then
+    if effect then
+      insert into bench.effect (event_id, seq, type, n)
+      select o.event_id, o.seq, o.type, (o.payload ->> 'n')::int8
+        from tidemark.outbox o where o.seq > position and o.seq <= last order by o.seq;
+    end if;
     update bench.cursor c set seq = last where c.name = 'set_based';
   end if;
   return events;

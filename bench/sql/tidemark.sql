@@ -15,6 +15,24 @@ begin
 end
 $$;
 
+create function bench.accept_batch(events tidemark.outbox[]) returns void language plpgsql as $$
+begin
+  if exists (select from unnest(events) e where e.payload ? 'sugar') then
+    raise exception 'refused';
+  end if;
+end
+$$;
+
+create function bench.take(event jsonb) returns void language sql as $$
+  insert into bench.effect (event_id, seq, type, n)
+  values ((event ->> 'event_id')::uuid, (event ->> 'seq')::int8, event ->> 'type', (event -> 'payload' ->> 'n')::int8)
+$$;
+
+create function bench.take_batch(events tidemark.outbox[]) returns void language sql as $$
+  insert into bench.effect (event_id, seq, type, n)
+  select e.event_id, e.seq, e.type, (e.payload ->> 'n')::int8 from unnest(events) e order by e.seq
+$$;
+
 create function bench.accept_or_refuse(event jsonb) returns void language plpgsql as $$
 begin
   if event -> 'payload' ? 'poison' then

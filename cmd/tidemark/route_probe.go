@@ -21,6 +21,7 @@ import (
 type tested struct {
 	RouteCode string  `json:"route_code"`
 	Target    string  `json:"target_kind"`
+	Takes     *string `json:"target_takes,omitempty"`
 	EventID   string  `json:"event_id"`
 	Outcome   string  `json:"outcome"`
 	ErrorCode string  `json:"error_code"`
@@ -73,12 +74,13 @@ func testRoute(ctx context.Context, s *cli.Session, c config.Config, code string
 		return tested{}, err
 	}
 	var route struct {
-		Kind string `json:"target_kind"`
+		Kind  string  `json:"target_kind"`
+		Takes *string `json:"target_takes"`
 	}
 	if err := json.Unmarshal(begun.Route, &route); err != nil {
 		return tested{}, err
 	}
-	got := tested{RouteCode: code, Target: route.Kind, EventID: begun.EventID}
+	got := tested{RouteCode: code, Target: route.Kind, Takes: route.Takes, EventID: begun.EventID}
 	if begun.Outcome != nil {
 		got.Outcome, got.ErrorCode, got.Detail = *begun.Outcome, cli.Cell(begun.ErrorCode), cli.Cell(begun.Detail)
 		got.Seconds = time.Since(began).Seconds()
@@ -106,7 +108,7 @@ func testRoute(ctx context.Context, s *cli.Session, c config.Config, code string
 }
 
 func showTested(s *cli.Session, got tested) error {
-	err := s.Show(got, "route", got.RouteCode, "target", got.Target, "event", got.EventID, "outcome", got.Outcome,
+	err := s.Show(got, "route", got.RouteCode, "target", got.Target, "takes", takes(got.Takes), "event", got.EventID, "outcome", got.Outcome,
 		"time", fmt.Sprintf("%.3f s", got.Seconds), "error", got.ErrorCode, "detail", got.Detail)
 	if err == nil && got.Outcome != "delivered" && got.Outcome != "accepted" {
 		return cli.ExitWith(cli.StatusFailed, nil)

@@ -22,6 +22,7 @@ type Route struct {
 	PayloadFilter json.RawMessage `db:"payload_filter" json:"payload_filter"`
 	TargetKind    string          `db:"target_kind" json:"target_kind"`
 	TargetRef     string          `db:"target_ref" json:"target_ref"`
+	TargetTakes   *string         `db:"target_takes" json:"target_takes,omitempty"` // event or batch; nil: no SQL function
 	Exclusive     bool            `db:"exclusive" json:"exclusive"`
 	Enabled       bool            `db:"enabled" json:"enabled"`
 	DryRun        bool            `db:"dry_run" json:"dry_run"`
@@ -39,6 +40,7 @@ type Route struct {
 func (r Route) TimeLimit() time.Duration { return time.Duration(r.Seconds * float64(time.Second)) }
 
 const route = `select r.route_code, r.worker, r.domain, r.type, r.stream, r.key_filter, r.payload_filter, r.target_kind, r.target_ref,
+	case when r.target_kind = 'sql' then (tidemark.sql_target(r.target_ref)).takes end as target_takes,
 	r.exclusive, r.enabled, r.dry_run, r.fail_closed, r.ordering, r.retry_policy, r.timeout::text, r.concurrency, r.options, r.description
 from `
 

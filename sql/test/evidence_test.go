@@ -199,7 +199,7 @@ func TestRewindForARouteThatIsGone(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))
 	w.exec(`select tidemark.type_set('test', 'tock'), tidemark.route_set('app', '{"type": "tick"}'),
-		tidemark.route_set('off', '{"domain": "test", "type": "tock", "target_kind": "sql", "target_ref": "a.b"}')`)
+		tidemark.route_set('off', '{"domain": "test", "type": "tock", "target_kind": "notify", "target_ref": "a.b"}')`)
 	w.exec(`select tidemark.emit('test', type, '{"n": 1}') from unnest(array['tick', 'tock']) type`)
 	w.pass()
 	before := column[string](w, all)

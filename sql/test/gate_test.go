@@ -183,9 +183,9 @@ func TestClosedBetweenWaves(t *testing.T) {
 func TestStage(t *testing.T) {
 	t.Parallel()
 	s := open(t, tidemarktest.NewDB(t), "operator")
-	const route = `select tidemark.route_set('app', '{"domain": "d", "target_kind": "sql", "target_ref": "a.b", "enabled": true, "dry_run": false}')`
+	const route = `select tidemark.route_set('app', '{"domain": "d", "target_kind": "notify", "target_ref": "a.b", "enabled": true, "dry_run": false}')`
 	s.refused("TM008", "stage_set('live'", route)
-	s.exec(`select tidemark.route_set('app', '{"domain": "d", "target_kind": "sql", "target_ref": "a.b", "enabled": true}')`)
+	s.exec(`select tidemark.route_set('app', '{"domain": "d", "target_kind": "notify", "target_ref": "a.b", "enabled": true}')`)
 	s.refused("TM008", "cannot be enabled and live", `select tidemark.route_set('app', '{"dry_run": false}')`)
 	s.exec(`select tidemark.route_set('app', '{"enabled": false, "dry_run": false}')`)
 	for _, change := range []string{
@@ -263,7 +263,7 @@ func TestAuditOfFunctions(t *testing.T) {
 	s.exec(`create role tidemark_test_bob in role tidemark_admin; set session authorization tidemark_test_bob; set role tidemark_admin`)
 	for _, call := range []string{
 		`domain_set('d', '{"description": "x"}', 'why 1')`, `type_set('d', 't', '{"version": 2}', 'why 2')`, `worker_set('w', '{"hole_limit": 5}', 'why 3')`,
-		`route_set('r', '{"domain": "d", "target_kind": "sql", "target_ref": "a.b"}', 'why 4')`, `gate_set('worker.w.enabled', true, 'why 5')`,
+		`route_set('r', '{"domain": "d", "target_kind": "notify", "target_ref": "a.b"}', 'why 4')`, `gate_set('worker.w.enabled', true, 'why 5')`,
 		`stage_set('live', 'why 6')`, `worker_rewind('w', 0, 'why 7')`,
 	} {
 		s.exec(`select tidemark.` + call)
@@ -287,7 +287,7 @@ func TestUnknownNames(t *testing.T) {
 		s.refused("TM004", "select worker from tidemark.worker", `select tidemark.route_worker_run(`+worker+`)`)
 		s.refused("TM004", "there is no worker", `select tidemark.worker_rewind(`+worker+`, 0, 'why')`)
 	}
-	s.refused("TM004", `there is no worker "nope"`, `select tidemark.route_set('r', '{"domain": "d", "target_kind": "sql", "target_ref": "a.b", "worker": "nope"}')`)
+	s.refused("TM004", `there is no worker "nope"`, `select tidemark.route_set('r', '{"domain": "d", "target_kind": "notify", "target_ref": "a.b", "worker": "nope"}')`)
 	s.refused("TM004", `there is no route "nope"`, `select tidemark.route_set('nope', '{"enabled": true}', may_create => false)`)
 	s.refused("TM004", `there is no route "nope"`, `select tidemark.dead_letter_replay_many('nope')`)
 	s.refused("TM004", "there is no dead letter 7", `select tidemark.dead_letter_replay(7)`)
@@ -310,7 +310,7 @@ func TestBatchLimits(t *testing.T) {
 func TestBadChanges(t *testing.T) {
 	t.Parallel()
 	s := open(t, tidemarktest.NewDB(t), "operator")
-	s.exec(`select tidemark.route_set('r', '{"domain": "d", "target_kind": "sql", "target_ref": "a.b"}')`)
+	s.exec(`select tidemark.route_set('r', '{"domain": "d", "target_kind": "notify", "target_ref": "a.b"}')`)
 	for _, call := range []string{
 		`domain_set('d', %s)`, `type_set('d', 't', %s)`, `worker_set('default', %s)`, `route_set('r', %s)`,
 	} {
@@ -325,7 +325,7 @@ func TestBadChanges(t *testing.T) {
 	} {
 		s.refused("TM005", "that can be set", `select tidemark.`+fixed)
 	}
-	for _, missing := range []string{`{"target_kind": "sql", "target_ref": "a.b"}`, `{"domain": "d", "target_ref": "a.b"}`, `{"domain": "d", "target_kind": "sql"}`, `{}`} {
+	for _, missing := range []string{`{"target_kind": "notify", "target_ref": "a.b"}`, `{"domain": "d", "target_ref": "a.b"}`, `{"domain": "d", "target_kind": "sql"}`, `{}`} {
 		s.refused("TM005", "route new is new and needs", `select tidemark.route_set('new', $1::text::jsonb)`, missing)
 	}
 	for _, policy := range []string{`[]`, `{"max_attempts": 0}`, `{"attempts": 3}`} {
@@ -341,6 +341,6 @@ func TestBadChanges(t *testing.T) {
 		}
 	}
 	s.refused("TM005", "", `select tidemark.gate_set('routes.enabled', null)`)
-	s.refused("23514", "", `select tidemark.route_set('has blank', '{"domain": "d", "target_kind": "sql", "target_ref": "a.b"}')`)
+	s.refused("23514", "", `select tidemark.route_set('has blank', '{"domain": "d", "target_kind": "notify", "target_ref": "a.b"}')`)
 	s.wantRows(`select route_code from tidemark.outbound_route`, "r")
 }

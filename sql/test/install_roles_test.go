@@ -68,7 +68,7 @@ var mayDo = map[string][]string{
 		`select event_snapshot from tidemark.dead_letter`,
 		`select tidemark.gate_set('routes.enabled', true)`, `select tidemark.stage_set('live', 'why')`,
 		`select tidemark.domain_set('d')`, `select tidemark.domain_grant('no such', 'x')`, `select tidemark.domain_revoke('no such', 'x')`, `select tidemark.type_set('test', 'tick')`, `select tidemark.worker_set('w')`,
-		`select tidemark.route_set('r', '{"domain": "test", "target_kind": "sql", "target_ref": "a.b"}')`,
+		`select tidemark.route_set('r', '{"domain": "test", "target_kind": "notify", "target_ref": "a.b"}')`,
 		`select tidemark.worker_rewind('default', 0, 'why')`, `select tidemark.dead_letter_discard(1, 'why')`,
 		`select tidemark.source_remove('x', 'why')`, `select tidemark.lock_blame('tidemark.setting')`,
 		`select tidemark.inbound_route_set('r', '{"source_schema": "a", "source_table": "b", "sql_event": "insert", "domain": "test", "type": "b"}')`,

@@ -213,7 +213,7 @@ func TestMaintainWithoutSettings(t *testing.T) {
 func TestMaintainAbsorbsTheRest(t *testing.T) {
 	t.Parallel()
 	w := poisoned(t, tidemarktest.NewDB(t))
-	w.exec(`select tidemark.route_set('off', '{"domain": "test", "target_kind": "sql", "target_ref": "x.y"}')`)
+	w.exec(`select tidemark.route_set('off', '{"domain": "test", "target_kind": "notify", "target_ref": "x.y"}')`)
 	w.emit(1)
 	w.poison("P0001", 1)
 	w.pass()

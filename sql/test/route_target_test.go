@@ -108,6 +108,10 @@ var targetCases = []struct{ kind, ref, options, problem string }{
 func TestTargetsAreChecked(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`create schema app; create schema "Odd Name";
+		create function app.on_order(jsonb) returns void language sql as '';
+		create function app.größe(jsonb) returns void language sql as '';
+		create function "Odd Name"."Do.it"(jsonb) returns void language sql as ''`)
 	kept := `select concat_ws(' ', target_kind, target_ref, options) from tidemark.outbound_route where route_code = 'app'`
 	before := one[string](w, kept)
 	set := `select tidemark.route_set('app', jsonb_build_object('target_kind', $1::text, 'target_ref', $2::text, 'options', $3::text::jsonb))`

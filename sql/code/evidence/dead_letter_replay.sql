@@ -60,7 +60,7 @@ begin
                        'this statement has no time left: try it again')::tidemark.replay;
         end if;
         begin
-            statement := tidemark.delivery_statement(route, 'select $2');
+            statement := tidemark.delivery_statement(route, true);
             select c.* into reason, detail
             from tidemark.target_call(
                 statement, null,

@@ -24,7 +24,7 @@ as $$
     ), logged as materialized (
         select o.domain, range_agg(int8range(o.seq, o.seq + 1)) as seqs from tidemark.outbox o group by 1
     ), target as (
-        select r.*, case when r.target_kind = 'sql' then tidemark.sql_target(r.target_ref) end as procedure,
+        select r.*, case when r.target_kind = 'sql' then (tidemark.sql_target(r.target_ref)).problem end as unfit,
                (tidemark.target_problem(r.target_kind, r.target_ref, r.options)).problem
         from tidemark.outbound_route r
     ), capture as materialized (
@@ -145,12 +145,12 @@ as $$
                (select string_agg(format('%s: %s', t.route_code,
                     case when t.problem is not null then t.problem
                          when not tidemark.retry_policy_ok(t.retry_policy) then 'unreadable retry policy'
-                         when t.target_kind = 'sql' then 'no function ' || t.target_ref || '(jsonb)'
+                         when t.target_kind = 'sql' then t.unfit
                          else 'no table river_job' end), '; ')
                 from target t
                 where t.enabled and (t.problem is not null
                     or not tidemark.retry_policy_ok(t.retry_policy)
-                    or t.target_kind = 'sql' and t.procedure is null
+                    or t.unfit is not null
                     or t.target_kind = 'river' and tidemark.river_table(t.options) is null)),
                'tidemark route set CODE'
         union all

@@ -4,7 +4,8 @@ create or replace function tidemark.deliver(
     left_over bigint[],
     suspects integer[],
     errors integer[],
-    fresh bigint[],
+    fresh int8multirange,
+    small boolean,
     path text,
     closed text[],
     until timestamptz,
@@ -21,9 +22,9 @@ declare
     max_bytes constant bigint := tidemark.page_bytes();
     aim constant interval := least(deliver.route.timeout / 4, interval '500 milliseconds');
     old constant integer := cardinality(deliver.left_over);
-    numbers constant bigint[] := deliver.left_over || deliver.fresh;
+    numbers constant bigint[] := deliver.left_over || tidemark.multirange_numbers(deliver.fresh);
     n constant integer := cardinality(numbers);
-    sizes constant integer[] := tidemark.event_sizes(numbers);
+    sizes constant integer[] := tidemark.event_sizes(case when small then deliver.left_over else numbers end);
     statement text;
     size integer := 100;
     bytes bigint;
@@ -45,15 +46,13 @@ begin
     results := '{}';
     fallbacks := 0;
     begin
-        statement := tidemark.delivery_statement(deliver.route,
-            'select tidemark.event_json(o) from tidemark.events($1) o order by o.seq');
+        statement := tidemark.delivery_statement(deliver.route, false);
     exception when undefined_function or undefined_table or invalid_parameter_value or feature_not_supported then
         get stacked diagnostics code = returned_sqlstate, message = message_text;
         results := array(
             select row(deliver.route.id, f.fresh, 'failed', code, message, range_agg(int8range(f.seq, f.seq + 1)),
                        0)::tidemark.result
-            from (select unnest(deliver.left_over), false
-                  union all select unnest(deliver.fresh), true) f (seq, fresh)
+            from (select p.seq, p.place > old from unnest(numbers) with ordinality p (seq, place)) f (seq, fresh)
             group by f.fresh);
         return;
     end;
@@ -70,8 +69,8 @@ begin
         -- The next wave: as many as a target of this pace takes in a moment, no more than fit into memory, fewer where
         -- one of them may have taken too long. Those left over are not mixed with others.
         first := done + 1;
-        last := first;
         stop := least(case when first <= old then old else n end, first + size - 1);
+        last := case when small and first > old then stop else first end;
         bytes := sizes[first];
         while last < stop and bytes + sizes[last + 1] <= max_bytes
             and last - first + 1
@@ -137,7 +136,10 @@ begin
     results := results || array(
         select row(deliver.route.id, f.fresh, 'sent', null, null, f.seqs - odd, 0)::tidemark.result
         from (select p.place > old as fresh, range_agg(int8range(p.seq, p.seq + 1)) as seqs
-              from unnest(numbers[: done]) with ordinality p (seq, place) group by 1) f
+              from unnest(numbers[: case when done = n then old else done end]) with ordinality p (seq, place)
+              group by 1
+              -- All of them, as most often: nothing is put together again.
+              union all select true, deliver.fresh where done = n) f
         where not isempty(f.seqs - odd));
     if done < n then
         -- What was not tried; left over, it stays as it is, but for what waits behind another one from now on.
@@ -159,15 +161,16 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[], integer[], bigint[], text, text[],
-                                     timestamptz) is
+comment on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[], integer[], int8multirange, boolean,
+                                     text, text[], timestamptz) is
     'Delivers events to a target inside the database, in this transaction, with search_path path: left_over, which '
-    'were pending, with their suspects and failed attempts, then fresh, each in rising order. An event that makes its '
+    'were pending, with their suspects and failed attempts, then fresh, each in rising order (small: the payloads of '
+    'fresh fit into memory together). An event that makes its '
     'target raise is failed, the others are sent; fallbacks counts the statements that failed on the way. Begins '
     'nothing more after until, when one is done. A statement that takes too long ends the pass for this route: its '
     'events are suspects, which are tried with fewer next time, down to the one that is failed, or waits, by the '
     'route''s retry policy, where it was a lock; what comes behind is pending (busy). Raises TM009 where a gate or '
     'the route was closed meanwhile; an error that is not the event''s fault (tidemark.is_transient) is raised on.';
-grant execute on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[], integer[], bigint[], text,
-                                           text[], timestamptz)
+grant execute on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[], integer[], int8multirange,
+                                           boolean, text, text[], timestamptz)
     to tidemark_executor;

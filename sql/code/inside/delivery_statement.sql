@@ -1,23 +1,32 @@
-create or replace function tidemark.delivery_statement(route tidemark.outbound_route, source text)
+create or replace function tidemark.delivery_statement(route tidemark.outbound_route, snapshot boolean)
 returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    target constant regprocedure := tidemark.sql_target(route.target_ref);
+    -- tidemark.events returns the events in order.
+    source constant text := case when snapshot then 'select $2'
+        else 'select tidemark.event_json(o) from tidemark.events($1) o' end;
+    target record;
     schema constant text := coalesce(route.options ->> 'schema', 'public');
     problem text;
     call text;
 begin
     case route.target_kind
     when 'sql' then
-        if target is null then
+        target := tidemark.sql_target(route.target_ref);
+        if target.function is null then
             raise exception using errcode = 'undefined_function',
-                message = format('route %s: there is no function %s(jsonb)', route.route_code, route.target_ref),
-                hint = 'target_ref is schema.function, taking one jsonb.';
+                message = format('route %s: %s', route.route_code, target.problem),
+                hint = 'target_ref is schema.function, taking one jsonb or one tidemark.outbox[].';
         end if;
-        select format('%I.%I(e.event)', n.nspname, p.proname) into call
-        from pg_proc p join pg_namespace n on n.oid = p.pronamespace where p.oid = target;
+        select format('%I.%I', n.nspname, p.proname) into call
+        from pg_proc p join pg_namespace n on n.oid = p.pronamespace where p.oid = target.function;
+        if target.takes = 'batch' then
+            return format('select %s(%s)', call, case when snapshot
+                then 'array[pg_catalog.jsonb_populate_record(null::tidemark.outbox, $2)]' else 'tidemark.wave($1)' end);
+        end if;
+        call := call || '(e.event)';
     when 'notify' then
         -- Ids only: a notification wakes its listener, who reads what happened.
         call := format('pg_catalog.pg_notify(%L, pg_catalog.json_build_object(''event_id'', e.event -> ''event_id'', '
@@ -50,9 +59,9 @@ begin
     return format('select %s from (%s) e (event)', call, source);
 end
 $$;
-comment on function tidemark.delivery_statement(tidemark.outbound_route, text) is
-    'The statement that delivers the events which the query source yields (one jsonb column) to the route''s target '
-    'inside the database. Raises undefined_function where an SQL target does not exist, undefined_table where '
-    'River''s does not, invalid_parameter_value for options that river does not take, feature_not_supported for any '
-    'other kind.';
-grant execute on function tidemark.delivery_statement(tidemark.outbound_route, text) to tidemark_executor;
+comment on function tidemark.delivery_statement(tidemark.outbound_route, boolean) is
+    'The statement that delivers events to the route''s target inside the database: those of the numbers $1, in rising '
+    'order; with snapshot the one of the snapshot $2. Raises undefined_function where an SQL target does not exist, '
+    'undefined_table where River''s does not, invalid_parameter_value for options that river does not take, '
+    'feature_not_supported for any other kind.';
+grant execute on function tidemark.delivery_statement(tidemark.outbound_route, boolean) to tidemark_executor;

@@ -36,3 +36,4 @@ $$;
 comment on function tidemark.last_within(int8multirange, bigint) is
     'The number of the last of these events, in their order, that fits into max_bytes of payload together with those '
     'before it. The first event always fits. Null: all fit.';
+grant execute on function tidemark.last_within(int8multirange, bigint) to tidemark_executor;

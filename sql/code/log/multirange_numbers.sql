@@ -4,7 +4,9 @@ language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    return array(select n from unnest(seqs) r, generate_series(lower(r), upper(r) - 1) n order by n);
+    -- In the select list a series of one number costs a fifth of what it costs in the FROM clause. The ranges are in
+    -- order.
+    return array(select generate_series(lower(r), upper(r) - 1) from unnest(seqs) r);
 end
 $$;
 comment on function tidemark.multirange_numbers(int8multirange) is 'The numbers in a multirange, in rising order.';

@@ -66,7 +66,7 @@ begin
     filtered := array(select r from unnest(rivals) r where r.key_filter is not null or r.payload_filter is not null);
     if tidemark.target_is_inside(route.target_kind) then
         begin
-            perform tidemark.delivery_statement(route, 'select $1');
+            perform tidemark.delivery_statement(route, false);
         exception when undefined_function or undefined_table or invalid_parameter_value or feature_not_supported then
             get stacked diagnostics no_target = returned_sqlstate, no_target_detail = message_text;
         end;

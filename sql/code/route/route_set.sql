@@ -11,7 +11,9 @@ as $$
 #variable_conflict use_column
 declare
     route tidemark.outbound_route;
+    was tidemark.outbound_route;
     field text;
+    problem text;
 begin
     perform set_config('tidemark.reason', coalesce(route_set.reason, ''), true);
     perform tidemark.changes_check('route', route_set.changes, 'tidemark.outbound_route', array['id', 'route_code']);
@@ -33,6 +35,8 @@ begin
         values (route_set.route_code, changes ->> 'domain', changes ->> 'target_kind', changes ->> 'target_ref',
                 coalesce(changes -> 'options', '{}'))
         returning r.* into route;
+    else
+        was := route;
     end if;
 
     route := jsonb_populate_record(route, changes);
@@ -46,6 +50,17 @@ begin
             message = format('route %s: retry_policy %s cannot be read', route.route_code, route.retry_policy),
             hint = 'An object with any of max_attempts (1 to 100), base_seconds, max_seconds, jitter (0 to 1); or '
                 'null.';
+    end if;
+    -- A function can be dropped or created later: then the events fail and are kept (tidemark.delivery_statement).
+    if route.target_kind = 'sql' and ((route.target_kind, route.target_ref) is distinct from
+            (was.target_kind, was.target_ref)
+        or route.enabled and not was.enabled or not route.dry_run and was.dry_run)
+        and (tidemark.target_problem(route.target_kind, route.target_ref, route.options)).problem is null then
+        problem := (tidemark.sql_target(route.target_ref)).problem;
+        if problem is not null then
+            raise exception using errcode = 'TM005', message = format('route %s: %s', route.route_code, problem),
+                hint = 'target_ref is schema.function, taking one jsonb or one tidemark.outbox[].';
+        end if;
     end if;
     return query
     update tidemark.outbound_route r
@@ -61,7 +76,7 @@ $$;
 comment on function tidemark.route_set(text, jsonb, text, boolean) is
     'Creates a route, or changes the named columns of one: tidemark.route_set(''orders'', ''{"domain": "shop", '
     '"type": "order.*", "target_kind": "sql", "target_ref": "app.on_order"}''). Returns the row. With may_create '
-    'false an unknown route raises TM004. Raises TM005 for an unknown column, an unreadable retry policy, or a kind, '
-    'a reference or options that tidemark.target_rules does not know, and TM008 for a route that would be enabled and '
-    'live in an installation that is not live.';
+    'false an unknown route raises TM004. Raises TM005 for an unknown column, an unreadable retry policy, a kind, a '
+    'reference or options that tidemark.target_rules does not know, or an SQL target without a function or with two '
+    '(tidemark.sql_target), and TM008 for a route that would be enabled and live in an installation that is not live.';
 grant execute on function tidemark.route_set(text, jsonb, text, boolean) to tidemark_admin;

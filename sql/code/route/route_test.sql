@@ -44,7 +44,9 @@ begin
                 null, null, null, tidemark.login(), jsonb_build_object('test', true, 'route', tested.route_code),
                 null)::tidemark.outbox;
     event := tidemark.event_json(made) || '{"test": true}';
-    route := to_jsonb(tested) || jsonb_build_object('timeout_seconds', extract(epoch from tested.timeout));
+    route := to_jsonb(tested) || jsonb_build_object('timeout_seconds', extract(epoch from tested.timeout))
+        || case when tested.target_kind = 'sql'
+                then jsonb_build_object('target_takes', (tidemark.sql_target(tested.target_ref)).takes) else '{}' end;
     perform tidemark.route_test_note(tested.route_code, event_id, 'begun', null, null, null, route_test.reason);
     if not tidemark.target_is_inside(tested.target_kind) then
         return;
@@ -52,7 +54,7 @@ begin
 
     begin
         select c.code, c.message into failed from tidemark.target_call(
-            tidemark.delivery_statement(tested, 'select $2'), null, event, tidemark.default_search_path(),
+            tidemark.delivery_statement(tested, true), null, event, tidemark.default_search_path(),
             tested.timeout) c;
         if failed.code is null then
             raise exception using errcode = 'UNDO0';

@@ -23,8 +23,8 @@ begin
     "^(content-(type|length|encoding)|(x-)?idempotency-key)$",
     "^(proxy-|webhook-|tidemark-|ce-)"],
   "kinds": [
-    {"kind": "sql", "ref": "function SCHEMA.NAME that takes the event as jsonb", "example": "app.on_order",
-     "max_bytes": 260, "rules": [
+    {"kind": "sql", "ref": "function SCHEMA.NAME that takes an event as jsonb, or a batch as tidemark.outbox[]",
+     "example": "app.on_order", "max_bytes": 260, "rules": [
       {"must": "^(\"([^\"]|\"\")+\"|[^\"'.,;()\\x01-\\x20\\x7f]+)[.](\"([^\"]|\"\")+\"|[^\"'.,;()\\x01-\\x20\\x7f]+)$",
        "problem": "must be SCHEMA.FUNCTION, without arguments"}]},
     {"kind": "notify", "ref": "channel", "example": "orders", "max_bytes": 63, "rules": [
