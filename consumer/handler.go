@@ -199,7 +199,10 @@ func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, behind ma
 		} else if waits, shut := h.waits(t, held); shut {
 			r = waits
 		} else if !ordered || !behind[key] || !t.item.Fresh {
-			failure, err := h.alone(ctx, tx, t)
+			failure, err := attempt(ctx, tx, func(savepoint pgx.Tx) error { return h.handle(ctx, savepoint, t) })
+			if failure != nil {
+				h.lose(ctx, tx, t, failure)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -214,27 +217,6 @@ func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, behind ma
 	return results, nil
 }
 
-// alone runs a handler with a savepoint of its own. err: the transaction is lost.
-func (h *handling) alone(ctx context.Context, tx pgx.Tx, t task) (failure, err error) {
-	savepoint, err := tx.Begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if failure = h.handle(ctx, savepoint, t); failure == nil {
-		failure = store.CheckDeferred(ctx, savepoint)
-	}
-	if failure == nil {
-		failure = savepoint.Commit(ctx)
-	}
-	if failure != nil {
-		h.lose(ctx, tx, t, failure)
-		if err := savepoint.Rollback(ctx); err != nil && !errors.Is(err, pgx.ErrTxClosed) {
-			return nil, err
-		}
-	}
-	return failure, nil
-}
-
 // lose remembers the failure of a handler without which the page has to be tried again.
 func (h *handling) lose(ctx context.Context, tx pgx.Tx, t task, failure error) {
 	if tx.Conn().IsClosed() && ctx.Err() == nil {
@@ -244,7 +226,7 @@ func (h *handling) lose(ctx context.Context, tx pgx.Tx, t task, failure error) {
 
 var errForbidden = errors.New("the route is switched off")
 
-func (h *handling) handle(ctx context.Context, tx pgx.Tx, t task) (err error) {
+func (h *handling) handle(ctx context.Context, tx pgx.Tx, t task) error {
 	if !h.permit.Allows(t.route.ID) {
 		return errForbidden
 	}
@@ -254,11 +236,6 @@ func (h *handling) handle(ctx context.Context, tx pgx.Tx, t task) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.route.TimeLimit())
 	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
 	return guarded(tx, func(tx pgx.Tx) error { return h.client.handlers[i].handler(ctx, tx, t.item.Event) })
 }
 

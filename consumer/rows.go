@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -101,37 +100,15 @@ func (r rowsRegistration) handle(ctx context.Context, tx pgx.Tx, page []store.Ro
 	return failed, splits, nil
 }
 
-// attempt runs the handler behind a savepoint. err: the transaction is lost.
+// attempt hands a part of the page over. err: the transaction is lost.
 func (r rowsRegistration) attempt(ctx context.Context, tx pgx.Tx, rows []Row) (failure, err error) {
-	savepoint, err := tx.Begin(ctx)
-	if err != nil {
-		return nil, err
+	failure, err = attempt(ctx, tx, func(savepoint pgx.Tx) error {
+		return guarded(savepoint, func(tx pgx.Tx) error { return r.handler(ctx, tx, rows) })
+	})
+	if failure != nil && (ctx.Err() != nil || tx.Conn().IsClosed()) {
+		err = errors.Join(failure, ctx.Err())
 	}
-	if failure = r.call(ctx, savepoint, rows); failure == nil {
-		failure = store.CheckDeferred(ctx, savepoint)
-	}
-	if failure == nil {
-		failure = savepoint.Commit(ctx)
-	}
-	if failure == nil {
-		return nil, nil
-	}
-	if ctx.Err() != nil || tx.Conn().IsClosed() {
-		return nil, errors.Join(failure, ctx.Err())
-	}
-	if err := savepoint.Rollback(ctx); err != nil && !errors.Is(err, pgx.ErrTxClosed) {
-		return nil, err
-	}
-	return failure, nil
-}
-
-func (r rowsRegistration) call(ctx context.Context, tx pgx.Tx, rows []Row) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return guarded(tx, func(tx pgx.Tx) error { return r.handler(ctx, tx, rows) })
+	return failure, err
 }
 
 func failedRow(row store.Row, failure error) store.FailedRow {

@@ -180,8 +180,8 @@ func Fingerprint() string {
 	for _, m := range embedded().migrations {
 		all.WriteString(m.checksum)
 	}
-	for _, c := range embedded().code {
-		all.WriteString(c.Path + c.Text)
+	for _, o := range embedded().objects {
+		all.WriteString(o.name + o.checksum)
 	}
 	return checksum(all.String())
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/pflag"
 
 	"github.com/tidemarkhq/tidemark/internal/cli"
@@ -169,8 +168,7 @@ func retryWhileBusy(ctx context.Context, s *cli.Session, do func() error) error 
 	const attempts, pause = 5, time.Second
 	for n := 1; ; n++ {
 		err := do()
-		var refused *pgconn.PgError
-		if err == nil || !errors.As(err, &refused) || refused.Code != "55P03" {
+		if !store.HasCode(err, "55P03") {
 			return err
 		}
 		busy := "the table is busy"
@@ -214,10 +212,7 @@ func captureCheck(ctx context.Context, s *cli.Session) error {
 		s.Note("nothing is wrong")
 		return nil
 	}
-	if err := cli.CheckTable(s, checks, math.MaxInt); err != nil {
-		return err
-	}
-	return cli.Failures(checks)
+	return cli.ShowChecks(s, checks, math.MaxInt)
 }
 
 func captureReconcile() cli.Command {

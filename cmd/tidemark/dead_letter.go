@@ -77,7 +77,7 @@ func deadLetterList() cli.Command {
 			header := "ID|ROUTE OR SOURCE|ITEM|ATTEMPTS|LAST FAILED|ERROR|DETAIL" + cli.Choose(f.filter.Resolved, "|RESOLUTION", "")
 			return cli.Table(s.Printer, "no dead letters", letters, header, func(l store.DeadLetter) cli.Row {
 				row := cli.Row{
-					l.ID, cli.RouteOrSource(l.RouteCode, l.Source), cli.Or(l.ItemID, cli.Cell(l.Seq)), l.Attempts,
+					l.ID, cli.Or(l.RouteCode, l.Source), cli.Or(l.ItemID, cli.Cell(l.Seq)), l.Attempts,
 					s.Age(l.LastFailedAt),
 					l.ErrorCode, cli.Cut(cli.Cell(l.ErrorDetail), 60), cli.Or(l.Resolution, "open"),
 				}
@@ -156,8 +156,9 @@ only those that are still open; JSON lists all. The exit status is 1 if some are
 				return cli.Usagef("give an ID or flags that choose, not both")
 			case len(s.Args) == 0 && !chosen:
 				return cli.Usagef("give an ID, choose with --route, --source, --code, --since, --until, or give --all")
-			case f.limit < 0:
-				return cli.Usagef("--limit must not be negative")
+			}
+			if err := cli.CheckLimit(f.limit); err != nil {
+				return err
 			}
 			if err := f.read(s); err != nil {
 				return err
@@ -236,7 +237,7 @@ func showReplays(s *cli.Session, replays []store.Replay, dryRun bool) error {
 	header := "ID|ROUTE OR SOURCE|ITEM|ATTEMPT|" + cli.Choose(dryRun, "WOULD BE", "OUTCOME") + "|REASON|DETAIL"
 	return cli.Table(s.Printer, "no open dead letters were chosen", replays, header, func(r store.Replay) cli.Row {
 		return cli.Row{
-			r.ID, cli.RouteOrSource(r.RouteCode, r.Source), cli.Or(r.EventID, cli.Cell(r.ItemID)), r.AttemptNo,
+			r.ID, cli.Or(r.RouteCode, r.Source), cli.Or(r.EventID, cli.Cell(r.ItemID)), r.AttemptNo,
 			r.Outcome, r.Reason, r.Detail,
 		}
 	})

@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/store"
@@ -40,8 +37,7 @@ type problem struct {
 
 func doctor(ctx context.Context, s *cli.Session) error {
 	if _, err := cli.InTx(ctx, s, func(db *store.DB) ([]store.Silence, error) { return db.StaleCheck(ctx) }); err != nil {
-		var refused *pgconn.PgError
-		if !errors.As(err, &refused) || refused.Code != "42501" {
+		if !store.HasCode(err, "42501") {
 			return err
 		}
 		s.Note("silent executors are as of the last check: this role may not make one")

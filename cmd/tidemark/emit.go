@@ -37,20 +37,9 @@ func emitCommand() cli.Command {
   tidemark emit -f events.ndjson --continue
   tidemark emit -f event.json --cloudevents --domain shop`,
 		Flags: func(flags *pflag.FlagSet) {
-			flags.String("domain", "", "domain of the type")
-			flags.String("type", "", "type of the event")
-			flags.String("payload", "", "JSON object; default {}")
-			flags.String("key", "", "ordering key")
-			flags.String("stream", "", "free grouping inside the type")
-			flags.String("lane", "", "immediate (default) or batch")
-			flags.String("severity", "", "info (default), warning, high or critical")
-			flags.String("subject-table", "", "table of the row that the event is about")
-			flags.String("subject-ref", "", "primary key of that row")
-			flags.String("idempotency-key", "",
-				"a second emit with it in the domain stores nothing and returns the first event's id")
-			flags.String("trace", "", "W3C traceparent")
-			flags.String("actor", "", "who did it; default: the role that logs in")
-			flags.String("occurred-at", "", "when it happened, RFC 3339; default: now")
+			for _, field := range fieldFlags {
+				flags.String(field.flag, "", field.usage)
+			}
 			flags.BoolVar(&f.strict, "strict", false, "refuse a type that is not registered or not enabled")
 			flags.StringVarP(&f.file, "file", "f", "", "read events from this `FILE`, one a line; - is stdin")
 			flags.BoolVar(&f.ndjson, "ndjson", false, "read events from stdin, one a line")
@@ -72,9 +61,20 @@ func emitCommand() cli.Command {
 }
 
 // fieldFlags describe an event. The fields have the same names with "_".
-var fieldFlags = []string{
-	"domain", "type", "payload", "key", "stream", "lane", "severity", "subject-table", "subject-ref", "idempotency-key",
-	"trace", "actor", "occurred-at",
+var fieldFlags = []struct{ flag, usage string }{
+	{"domain", "domain of the type"},
+	{"type", "type of the event"},
+	{"payload", "JSON object; default {}"},
+	{"key", "ordering key"},
+	{"stream", "free grouping inside the type"},
+	{"lane", "immediate (default) or batch"},
+	{"severity", "info (default), warning, high or critical"},
+	{"subject-table", "table of the row that the event is about"},
+	{"subject-ref", "primary key of that row"},
+	{"idempotency-key", "a second emit with it in the domain stores nothing and returns the first event's id"},
+	{"trace", "W3C traceparent"},
+	{"actor", "who did it; default: the role that logs in"},
+	{"occurred-at", "when it happened, RFC 3339; default: now"},
 }
 
 func emitOne(ctx context.Context, s *cli.Session, strict bool) error {
@@ -82,13 +82,13 @@ func emitOne(ctx context.Context, s *cli.Session, strict bool) error {
 		return cli.Usagef("give --domain and --type, or read events with -f FILE or --ndjson")
 	}
 	fields := map[string]any{}
-	for _, flag := range fieldFlags {
-		if !s.Given(flag) {
+	for _, field := range fieldFlags {
+		if !s.Given(field.flag) {
 			continue
 		}
-		value, _ := s.Flags.GetString(flag)
-		if flag != "payload" {
-			fields[strings.ReplaceAll(flag, "-", "_")] = value
+		value, _ := s.Flags.GetString(field.flag)
+		if field.flag != "payload" {
+			fields[strings.ReplaceAll(field.flag, "-", "_")] = value
 			continue
 		}
 		if !json.Valid([]byte(value)) {
@@ -127,9 +127,9 @@ func emitEvent(ctx context.Context, s *cli.Session, event tidemark.Event, strict
 }
 
 func emitFile(ctx context.Context, s *cli.Session, f emitFlags) error {
-	for _, flag := range fieldFlags {
-		if s.Given(flag) && !(flag == "domain" && f.cloudEvents) {
-			return cli.Usagef("--%s is for one event given by flags, not for events that are read", flag)
+	for _, field := range fieldFlags {
+		if s.Given(field.flag) && !(field.flag == "domain" && f.cloudEvents) {
+			return cli.Usagef("--%s is for one event given by flags, not for events that are read", field.flag)
 		}
 	}
 	if f.ignoreAttributes && !f.cloudEvents {

@@ -30,8 +30,8 @@ func findingList() cli.Command {
 			flags.IntVar(&limit, "limit", 100, "of the closed ones at most this many; 0: all")
 		},
 		Run: func(ctx context.Context, s *cli.Session) error {
-			if limit < 0 {
-				return cli.Usagef("--limit must not be negative")
+			if err := cli.CheckLimit(limit); err != nil {
+				return err
 			}
 			read := s.OpenFindings
 			if closed {

@@ -36,7 +36,7 @@ func pendingCommand() cli.Command {
 				return cli.Table(s.Printer, "nothing waits", all, "WORKER|ROUTE OR SOURCE|ITEM|FAILED|NEXT|WHY",
 					func(p store.PendingItem) cli.Row {
 						return cli.Row{
-							p.Worker, cli.RouteOrSource(p.RouteCode, p.Source), p.Item, p.ErrorCount, nextAttempt(s, p),
+							p.Worker, cli.Or(p.RouteCode, p.Source), p.Item, p.ErrorCount, nextAttempt(s, p),
 							cli.Cut(cli.Cell(p.LastError), 60),
 						}
 					})

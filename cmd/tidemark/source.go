@@ -97,8 +97,11 @@ func sourceCheck(ctx context.Context, s *cli.Session) error {
 	name := s.Arg(0)
 	if len(changes) == 0 {
 		checks, err := s.SourceChecks(ctx, name)
+		if err == nil {
+			return cli.ShowChecks(s, checks, math.MaxInt)
+		}
 		if !errors.Is(err, tidemark.ErrNotFound) || !strings.Contains(name, ".") {
-			return showSourceChecks(s, checks, err)
+			return err
 		}
 	}
 	if err := addTable(ctx, s, name, changes); err != nil {
@@ -109,7 +112,10 @@ func sourceCheck(ctx context.Context, s *cli.Session) error {
 	}
 	if changes["safety"] != nil {
 		checks, err := s.SourceCheck(ctx, changes)
-		return showSourceChecks(s, checks, err)
+		if err != nil {
+			return err
+		}
+		return cli.ShowChecks(s, checks, math.MaxInt)
 	}
 	advice, err := s.SourceAdvise(ctx, changes)
 	if err != nil {
@@ -125,16 +131,6 @@ func sourceCheck(ctx context.Context, s *cli.Session) error {
 		err = errors.New("no safety suits the table as it is")
 	}
 	return err
-}
-
-func showSourceChecks(s *cli.Session, checks []store.Check, err error) error {
-	if err != nil {
-		return err
-	}
-	if err := cli.CheckTable(s, checks, math.MaxInt); err != nil {
-		return err
-	}
-	return cli.Failures(checks)
 }
 
 // addTable adds the name of the table to the columns of a definition.

@@ -18,10 +18,7 @@ The table cuts details at 200 characters; -o json has them in full.`,
 			if err != nil {
 				return err
 			}
-			if err := cli.CheckTable(s, checks, 200); err != nil {
-				return err
-			}
-			return cli.Failures(checks)
+			return cli.ShowChecks(s, checks, 200)
 		},
 	}
 }

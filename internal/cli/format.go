@@ -193,10 +193,18 @@ func Limit(flags *pflag.FlagSet, limit *int, initial int) {
 	flags.IntVar(limit, "limit", initial, "at most this many; 0: all")
 }
 
+// CheckLimit refuses a --limit that is negative.
+func CheckLimit(limit int) error {
+	if limit < 0 {
+		return Usagef("--limit must not be negative")
+	}
+	return nil
+}
+
 // Page reads up to limit rows, and tells whether there are more: it asks for one more.
 func Page[T any](limit int, read func(limit int) ([]T, error)) (all []T, more bool, err error) {
-	if limit < 0 {
-		return nil, false, Usagef("--limit must not be negative")
+	if err := CheckLimit(limit); err != nil {
+		return nil, false, err
 	}
 	if limit == 0 {
 		all, err = read(0)

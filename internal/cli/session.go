@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io"
 	"os"
 	"strings"
@@ -133,9 +132,8 @@ const roleAnnotation = "role"
 
 // nameRole adds to a refusal the role that the command needs, by its name in this database.
 func (s *Session) nameRole(ctx context.Context, err error) error {
-	var refused *pgconn.PgError
 	role := s.cmd.Annotations[roleAnnotation]
-	if role == "" || s.Conn == nil || !errors.As(err, &refused) || refused.Code != "42501" {
+	if role == "" || s.Conn == nil || !store.HasCode(err, "42501") {
 		return err
 	}
 	return Hint(err, needsRole(s.cmd, s.RoleNames(ctx, role)))

@@ -63,9 +63,6 @@ func ReplaySent(r store.RouteReplayed) string {
 	return fmt.Sprintf("%d of %d", r.Sent, *r.Events)
 }
 
-// RouteOrSource is where a failed thing was going, or where it came from.
-func RouteOrSource(route *string, source string) string { return Or(route, source) }
-
 // Shard names a part of a source. The first part, often the only one, has the source's name alone.
 func Shard(source string, shard int) string {
 	if shard == 0 {
@@ -93,6 +90,14 @@ func CheckTable(s *Session, checks []store.Check, most int) error {
 	return Table(s.Printer, "no checks", checks, "STATUS|CHECK|FOUND|HINT", func(c store.Check) Row {
 		return Row{c.Status, c.Check, Cut(c.Detail, most), c.Hint}
 	})
+}
+
+// ShowChecks prints checks, with details cut at most characters. Its error is that of checks that failed.
+func ShowChecks(s *Session, checks []store.Check, most int) error {
+	if err := CheckTable(s, checks, most); err != nil {
+		return err
+	}
+	return Failures(checks)
 }
 
 // Failures is the error of checks that failed.

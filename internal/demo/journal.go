@@ -13,7 +13,7 @@ import (
 
 // A journal is what one target got, in the order in which it got it, as the target itself wrote it down.
 type journal struct {
-	trial.Journal[trial.Arrival]
+	arrivals trial.Journal[trial.Arrival]
 
 	mu       sync.Mutex
 	distinct map[string]bool
@@ -22,7 +22,7 @@ type journal struct {
 func newJournal() *journal { return &journal{distinct: map[string]bool{}} }
 
 func (j *journal) add(a trial.Arrival) {
-	j.Add(a)
+	j.arrivals.Add(a)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.distinct[a.Event] = true
@@ -37,7 +37,7 @@ func (j *journal) events() int {
 
 // lastBetween is the latest arrival from one moment on and before another. Zero: there was none.
 func (j *journal) lastBetween(from, to time.Time) (last time.Time) {
-	for _, a := range j.All() {
+	for _, a := range j.arrivals.All() {
 		if !a.At.Before(from) && a.At.Before(to) && a.At.After(last) {
 			last = a.At
 		}
@@ -55,7 +55,7 @@ type account struct {
 // balance compares the journal with what the application committed, and with when its commits were
 // acknowledged, where that is known.
 func (j *journal) balance(committed map[string]bool, acknowledged map[string]time.Time) account {
-	a := account{Balance: trial.Settle(committed, j.All())}
+	a := account{Balance: trial.Settle(committed, j.arrivals.All())}
 	var waits []time.Duration
 	for event, at := range acknowledged {
 		if came, ok := a.First[event]; ok {

@@ -47,7 +47,7 @@ func TestReceiver(t *testing.T) {
 	if answers[http.StatusServiceUnavailable] != 1 || answers[0] != 1 || r.Silent.Load() != 1 {
 		t.Errorf("answers %v, %d silent", answers, r.Silent.Load())
 	}
-	if n := len(r.keyed.All()); n != everyFault {
+	if n := len(r.keyed.arrivals.All()); n != everyFault {
 		t.Errorf("%d arrivals, want %d", n, everyFault)
 	}
 }

@@ -38,11 +38,14 @@ func Transient(err error) bool {
 // Is reports whether the database refused with one of tidemark's errors. The statements of a worker return errors as they come.
 func Is(err, refusal error) bool { return errors.Is(tidemark.AsError(err), refusal) }
 
-// TimedOut reports whether the server ended the statement because it took longer than it may.
-func TimedOut(err error) bool {
+// HasCode reports whether the server refused the statement with this SQLSTATE.
+func HasCode(err error, code string) bool {
 	var refused *pgconn.PgError
-	return errors.As(err, &refused) && refused.Code == Timeout
+	return errors.As(err, &refused) && refused.Code == code
 }
+
+// TimedOut reports whether the server ended the statement because it took longer than it may.
+func TimedOut(err error) bool { return HasCode(err, Timeout) }
 
 // TooMuch reports whether the answer was more than could be had: it did not come in time, or the server has no room for
 // it. The same question for less may succeed.
