@@ -67,8 +67,8 @@ func (s *daemonStream) Start(ctx context.Context, handle func([]byte)) error {
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	owner := "bench/" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	poller := worker.NewPoller(pool, owner, 30*time.Second, time.Second, log)
-	bridge := worker.NewBridge(func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, s.dsn) }, poller, log)
+	bridge := worker.NewBridge(func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, s.dsn) }, log)
+	poller := worker.NewPoller(pool, owner, 30*time.Second, time.Second, log, worker.Besides{Registry: bridge.Tell})
 	permit := &worker.Permit{}
 	handler := deliver.New(opener{handle}, permit, silent{})
 	w := worker.New(pool, worker.Options{

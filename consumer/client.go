@@ -128,8 +128,13 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 	host, _ := os.Hostname() // only a name
 	owner := host + "/" + rand.Text()[:8]
-	poll := worker.NewPoller(c.pool, owner, c.config.Lease, c.config.PollMax, c.config.Logger)
-	run, err := c.prepare(ctx, owner, poll)
+	bridge := worker.NewBridge(c.connect, c.config.Logger)
+	besides := worker.Besides{}
+	if len(c.handlers) > 0 {
+		besides.Registry = bridge.Tell
+	}
+	poll := worker.NewPoller(c.pool, owner, c.config.Lease, c.config.PollMax, c.config.Logger, besides)
+	run, err := c.prepare(ctx, owner, poll, bridge)
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -191,7 +196,9 @@ func (c *Client) register(call string, isNil bool, twice func() bool, add func()
 }
 
 // prepare registers the handlers and returns what is to run at the same time.
-func (c *Client) prepare(ctx context.Context, owner string, poll *worker.Poller) (run []func(context.Context) error, err error) {
+func (c *Client) prepare(
+	ctx context.Context, owner string, poll *worker.Poller, bridge *worker.Bridge,
+) (run []func(context.Context) error, err error) {
 	tables, err := c.tables(ctx, owner, poll)
 	if err != nil {
 		return nil, err
@@ -216,13 +223,12 @@ func (c *Client) prepare(ctx context.Context, owner string, poll *worker.Poller)
 				"enabled", r.Enabled, "dry_run", r.DryRun)
 		}
 	}
-	return append(run, func(ctx context.Context) error { return c.events(ctx, owner, poll) }), nil
+	return append(run, func(ctx context.Context) error { return c.events(ctx, owner, poll, bridge) }), nil
 }
 
 // events runs the worker of the events' handlers.
-func (c *Client) events(ctx context.Context, owner string, poll *worker.Poller) error {
+func (c *Client) events(ctx context.Context, owner string, poll *worker.Poller, bridge *worker.Bridge) error {
 	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	bridge := worker.NewBridge(c.connect, poll, c.config.Logger)
 	var bridging sync.WaitGroup
 	bridging.Go(func() { bridge.Run(aside) })
 	defer bridging.Wait()

@@ -12,7 +12,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -40,16 +39,16 @@ type Daemon struct {
 	options Options
 	pool    *pgxpool.Pool
 	db      *store.DB
-	watch   *pgxpool.Pool // only for watch.go
+	watch   *pgxpool.Pool // for polls: one connection, after a failure one for each part
 	targets *targets
 	metrics *metrics
 	poll    *worker.Poller
 	bridge  *worker.Bridge
 	admin   *admin.Server
 	owner   string
-	beat    atomic.Int64 // when the supervisor's loop last ran
 
 	mu         sync.Mutex
+	stopping   bool // no more workers are started
 	running    map[string]*worker.Worker
 	deliverers map[string]*deliver.Deliverer // of the workers that run
 	workers    sync.WaitGroup
@@ -62,7 +61,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	watch, err := openPool(ctx, c, 2)
+	watch, err := openPool(ctx, c, 4)
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -74,8 +73,6 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		owner:   c.Name + "/" + rand.Text()[:8],
 		running: map[string]*worker.Worker{}, deliverers: map[string]*deliver.Deliverer{},
 	}
-	d.poll = worker.NewPoller(pool, d.owner, c.Lease, c.Poll.Max, o.Log)
-	d.bridge = worker.NewBridge(d.connect, d.poll, o.Log)
 	if err := d.check(ctx); err != nil {
 		d.closePools()
 		return nil, err
@@ -173,13 +170,21 @@ func (d *Daemon) Run(ctx context.Context) error {
 		log.WarnContext(ctx, w)
 	}
 	d.warnOfSuperuser(ctx)
+	d.bridge = worker.NewBridge(d.connect, log)
+	// The check for silent executors must not stop together with the workers that it checks: it shares no connection with them.
+	d.poll = worker.NewPoller(d.watch, d.owner, d.config.Lease, d.config.Poll.Max, log, worker.Besides{
+		Daemon: d.config.Name, Facts: d.facts(),
+		Silence: func(silent []store.Silence) { d.tellSilence(ctx, silent) },
+		Registry: func(all store.Registry) {
+			d.bridge.Tell(all)
+			d.supervise(ctx, all)
+		},
+	})
 	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var rest sync.WaitGroup
 	rest.Go(func() { d.poll.Run(aside) })
 	rest.Go(func() { d.bridge.Run(aside) })
 	rest.Go(func() { d.upkeep(aside) })
-	rest.Go(func() { d.beats(aside) })
-	rest.Go(func() { d.checkSilence(aside) })
 	if d.admin != nil {
 		rest.Go(func() {
 			if err := d.admin.Serve(); err != nil {
@@ -188,12 +193,16 @@ func (d *Daemon) Run(ctx context.Context) error {
 		})
 	}
 
-	err := d.supervise(ctx)
+	<-ctx.Done()
+	d.mu.Lock()
+	d.stopping = true
+	d.mu.Unlock()
 	d.workers.Wait()
 	cancel()
+	var err error
 	if d.admin != nil {
 		shut, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		err = errors.Join(err, d.admin.Shutdown(shut))
+		err = d.admin.Shutdown(shut)
 		done()
 	}
 	rest.Wait()
@@ -230,82 +239,52 @@ func (d *Daemon) closePools() {
 	}
 }
 
-// registryEvery is how soon a new worker row is run.
-const registryEvery = 5 * time.Second
-
-// supervise starts the workers of the database, and those that are added later.
-func (d *Daemon) supervise(ctx context.Context) error {
-	tick := time.NewTicker(registryEvery)
-	defer tick.Stop()
-	for {
-		d.beat.Store(time.Now().UnixNano())
-		all, err := d.poll.Registry(ctx)
-		if err != nil && ctx.Err() == nil {
-			d.options.Log.WarnContext(ctx, "cannot list the workers", "error", err)
+// supervise starts the workers of the database that do not run yet.
+func (d *Daemon) supervise(ctx context.Context, all store.Registry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ours := func(name, running string) bool {
+		return !d.stopping && d.running[running] == nil && (len(d.config.Workers) == 0 || slices.Contains(d.config.Workers, name))
+	}
+	for _, name := range all.Workers {
+		if !ours(name, name) {
+			continue
 		}
-		for _, w := range all.Workers {
-			if len(d.config.Workers) == 0 || slices.Contains(d.config.Workers, w) {
-				d.start(ctx, w)
-			}
+		permit := &worker.Permit{}
+		handler := deliver.New(d.targets, permit, d.metrics)
+		d.deliverers[name] = handler
+		o := d.workerOptions(name, d.metrics.of(name, "outbox", 0))
+		o.Wake = d.bridge.Waker()
+		d.start(ctx, name, worker.New(d.pool, o, worker.Log{MaxBatch: d.config.Batch.Max, Targets: handler, Permit: permit}))
+	}
+	for _, c := range all.Tables {
+		name := fmt.Sprintf("%s/%s/%d", c.Worker, c.Source, c.Shard)
+		if !ours(c.Worker, name) {
+			continue
 		}
-		for _, c := range all.Tables {
-			if len(d.config.Workers) == 0 || slices.Contains(d.config.Workers, c.Worker) {
-				d.startTable(ctx, c)
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+		d.start(ctx, name, worker.New(d.pool, d.workerOptions(c.Worker, d.metrics.of(c.Worker, c.Source, c.Shard)), worker.Table{
+			Source: c.Source, Shard: c.Shard, PageSize: c.PageSize, PageTimeout: time.Duration(c.PageTimeout * float64(time.Second)),
+		}))
 	}
 }
 
-func (d *Daemon) start(ctx context.Context, name string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.running[name] != nil {
-		return
-	}
-	permit := &worker.Permit{}
-	handler := deliver.New(d.targets, permit, d.metrics)
-	d.deliverers[name] = handler
-	o := d.workerOptions(name, d.metrics.of(name, "outbox", 0))
-	o.Wake = d.bridge.Waker()
-	w := worker.New(d.pool, o, worker.Log{MaxBatch: d.config.Batch.Max, Targets: handler, Permit: permit})
+// start runs a worker, and the deliverer of its name, if there is one. The caller holds mu.
+func (d *Daemon) start(ctx context.Context, name string, w *worker.Worker) {
+	handler := d.deliverers[name]
 	d.running[name] = w
 	d.workers.Go(func() {
 		if err := w.Run(ctx); err != nil {
 			d.options.Log.ErrorContext(ctx, "the worker ended", "worker", name, "error", err)
 		}
-		if err := handler.Close(); err != nil {
-			d.options.Log.WarnContext(ctx, "cannot close a target", "worker", name, "error", err)
+		if handler != nil {
+			if err := handler.Close(); err != nil {
+				d.options.Log.WarnContext(ctx, "cannot close a target", "worker", name, "error", err)
+			}
 		}
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		delete(d.running, name)
 		delete(d.deliverers, name)
-	})
-}
-
-func (d *Daemon) startTable(ctx context.Context, c store.TableCursor) {
-	name := fmt.Sprintf("%s/%s/%d", c.Worker, c.Source, c.Shard)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.running[name] != nil {
-		return
-	}
-	t := worker.New(d.pool, d.workerOptions(c.Worker, d.metrics.of(c.Worker, c.Source, c.Shard)), worker.Table{
-		Source: c.Source, Shard: c.Shard, PageSize: c.PageSize, PageTimeout: time.Duration(c.PageTimeout * float64(time.Second)),
-	})
-	d.running[name] = t
-	d.workers.Go(func() {
-		if err := t.Run(ctx); err != nil {
-			d.options.Log.ErrorContext(ctx, "the worker ended", "worker", name, "error", err)
-		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.running, name)
 	})
 }
 
@@ -349,7 +328,7 @@ func (d *Daemon) newAdmin(ctx context.Context, registry *prometheus.Registry) (*
 		return nil, err
 	}
 	s.Live(admin.Check{Name: "supervisor", Run: func(context.Context) error {
-		if stuck := d.stuck(); stuck > 0 {
+		if stuck := d.poll.Stuck(); stuck > 0 {
 			return fmt.Errorf("its loop has not run for %s", stuck.Round(time.Second))
 		}
 		return nil

@@ -90,3 +90,49 @@ func TestCheckGoesOn(t *testing.T) {
 	})
 	t.Log("told after", time.Since(began))
 }
+
+// A part of the poll that cannot work does not silence the others.
+func TestPartsOfAPollFailAlone(t *testing.T) {
+	t.Parallel()
+	for _, broken := range []struct{ name, signature, returns string }{
+		{"beat", "heartbeat_daemon(name text, status text default 'running', payload jsonb default '{}')", "timestamptz"},
+		{"silence", "stale_check()", `table (executor_id text, state text, severity tidemark.severity, age_seconds bigint,
+			expected_cadence_seconds integer, stale_threshold_seconds integer, last_status text, event_id uuid)`},
+		{"sleepers", `poll(owner text, lease interval, workers text[], sources text[], shards integer[], epochs bigint[])`,
+			"table (n integer, why text)"},
+	} {
+		t.Run(broken.name, func(t *testing.T) {
+			t.Parallel()
+			db := tidemarktest.NewDB(t)
+			r := newReceiver(t)
+			live(t, db, r.URL)
+			execSQL(t, db, `select tidemark.heartbeat_register('x', cadence => '1 second')`)
+			execSQL(t, db, `update tidemark.heartbeat set watched_since = watched_since - interval '1 hour' where executor_id = 'x'`)
+			execSQL(t, db, `create or replace function tidemark.`+broken.signature+` returns `+broken.returns+`
+				language plpgsql volatile as $$ begin raise 'broken for the test'; end $$`)
+			run(t, settings(db))
+			number := func(sql string) (n int64) {
+				if err := db.Pool.QueryRow(context.Background(), sql).Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			execSQL(t, db, `select tidemark.worker_set('late'), tidemark.gate_set('worker.late.enabled', true)`)
+			eventually(t, "the worker that came later", func() bool {
+				return number(`select count(*) from tidemark.heartbeat where executor_id = 'late/outbox/0' and ticks_total > 0`) == 1
+			})
+			execSQL(t, db, `select tidemark.emit_strict('test', 'tick', '{}')`)
+			eventually(t, "the delivery", func() bool { return r.count() == 1 })
+			if broken.name != "silence" {
+				eventually(t, "the check for silence", func() bool {
+					return number(`select count(*) from tidemark.finding where subject = 'x'`) == 1
+				})
+			}
+			if broken.name != "beat" {
+				eventually(t, "a second beat", func() bool {
+					return number(`select coalesce(max(ticks_total), 0) from tidemark.heartbeat where executor_id = 'daemon/test'`) >= 2
+				})
+			}
+		})
+	}
+}

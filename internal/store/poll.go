@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,10 +17,15 @@ type Sleeper struct {
 	Epoch          int64 // of its lease; 0: it waits for the lease
 }
 
-// Extras are what a poll does besides, so that they need no statement of their own.
-type Extras struct {
+// Due is what one poll asks and does. A part that is not asked for is no part of the statement, so that neither its tables' locks
+// nor its errors can hold up the others.
+type Due struct {
+	Sleepers []Sleeper     // which of these have work? Empty: none is asked about
+	Owner    string        // of the sleepers' leases
+	Lease    time.Duration // for so long a poll renews them
+
 	Registry bool   // lists what there is to run
-	Beat     string // name of a daemon that lives; empty: none
+	Beat     string // name of the daemon that beats; empty: none
 	Facts    any    // of that daemon, an object
 	Silence  bool   // checks for silent executors
 }
@@ -42,42 +49,33 @@ type TableCursor struct {
 
 // Seen is what a poll has found.
 type Seen struct {
-	Wake     map[int]string  // sleepers by their index, and why
-	Registry *Registry       // where it was asked for
-	Silence  json.RawMessage // rows of tidemark.stale_check, where it was asked for
+	Wake     map[int]string // sleepers by their index, and why
+	Registry Registry       // where it was asked for
+	Silence  []Silence      // where it was asked for
 }
 
-const poll = `select l.n, l.why, null::jsonb from tidemark.poll($1, $2::float8 * interval '1 second', $3, $4, $5, $6) l
-union all
-select 0, 'registry', jsonb_build_object(
+const (
+	askSleepers = `select l.n, l.why, null::jsonb from tidemark.poll(?, ?::float8 * interval '1 second', ?, ?, ?, ?) l`
+	askRegistry = `select 0, 'registry', jsonb_build_object(
 	'workers', (select jsonb_agg(w.worker order by w.worker) from tidemark.worker w where w.handler = 'route'),
 	'tables', (select jsonb_agg(jsonb_build_object('worker', c.worker, 'source', c.source, 'shard', c.shard, 'page_size', w.page_size,
 			'page_timeout', extract(epoch from w.page_timeout)) order by c.worker, c.source, c.shard)
 		from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker
 		where w.source = 'table' and w.handler in ('sql', 'emit')),
 	'bridge', tidemark.gate_open('notify.bridge_enabled'),
-	'domains', (select jsonb_agg(d.domain) from tidemark.domain d)) where $7
-union all
-select 0, 'beat', to_jsonb(tidemark.heartbeat_daemon($8, 'running', $9::jsonb)) where $8 <> ''
-union all
-select 0, 'silence', (select coalesce(jsonb_agg(s), '[]') from tidemark.stale_check() s) where $10`
+	'domains', (select jsonb_agg(d.domain) from tidemark.domain d))`
+	askBeat    = `select 0, 'beat', to_jsonb(tidemark.heartbeat_daemon(?, 'running', ?::jsonb))`
+	askSilence = `select 0, 'silence', (select jsonb_agg(s) from tidemark.stale_check() s)`
+)
 
-// Poll asks, in one statement, which of the sleepers have something to do (tidemark.poll), and runs the extras. It sends the
-// heartbeats of the others, whose leases are owner's.
-func Poll(ctx context.Context, db Querier, owner string, lease time.Duration, sleepers []Sleeper, extras Extras) (seen Seen, err error) {
-	workers, sources := make([]string, len(sleepers)), make([]string, len(sleepers))
-	shards, epochs := make([]int, len(sleepers)), make([]*int64, len(sleepers))
-	for i := range sleepers {
-		workers[i], sources[i], shards[i] = sleepers[i].Worker, sleepers[i].Source, sleepers[i].Shard
-		if sleepers[i].Epoch > 0 {
-			epochs[i] = &sleepers[i].Epoch
-		}
-	}
-	facts, err := json.Marshal(extras.Facts)
-	if err != nil {
+// Poll sends all that is asked in one statement. Of the sleepers it returns those that have something to do (tidemark.poll); for
+// the others it beats and renews the lease.
+func Poll(ctx context.Context, db Querier, due Due) (seen Seen, err error) {
+	sql, args, err := due.statement()
+	if err != nil || sql == "" {
 		return seen, err
 	}
-	rows, err := db.Query(ctx, poll, owner, lease.Seconds(), workers, sources, shards, epochs, extras.Registry, extras.Beat, string(facts), extras.Silence)
+	rows, err := db.Query(ctx, sql, args...)
 	if err != nil {
 		return seen, err
 	}
@@ -90,12 +88,47 @@ func Poll(ctx context.Context, db Querier, owner string, lease time.Duration, sl
 		case n > 0:
 			seen.Wake[n-1] = why
 		case why == "registry":
-			seen.Registry = &Registry{}
-			return json.Unmarshal(told, seen.Registry)
-		case why == "silence":
-			seen.Silence = append(seen.Silence, told...)
+			return json.Unmarshal(told, &seen.Registry)
+		case why == "silence" && told != nil:
+			return json.Unmarshal(told, &seen.Silence)
 		}
 		return nil
 	})
 	return seen, err
+}
+
+// statement has a numbered parameter for each question mark of its parts.
+func (d Due) statement() (sql string, args []any, err error) {
+	var parts []string
+	if len(d.Sleepers) > 0 {
+		workers, sources := make([]string, len(d.Sleepers)), make([]string, len(d.Sleepers))
+		shards, epochs := make([]int, len(d.Sleepers)), make([]*int64, len(d.Sleepers))
+		for i, s := range d.Sleepers {
+			workers[i], sources[i], shards[i] = s.Worker, s.Source, s.Shard
+			if s.Epoch > 0 {
+				epochs[i] = &s.Epoch
+			}
+		}
+		parts = append(parts, askSleepers)
+		args = append(args, d.Owner, d.Lease.Seconds(), workers, sources, shards, epochs)
+	}
+	if d.Registry {
+		parts = append(parts, askRegistry)
+	}
+	if d.Beat != "" {
+		facts, err := json.Marshal(d.Facts)
+		if err != nil {
+			return "", nil, err
+		}
+		parts = append(parts, askBeat)
+		args = append(args, d.Beat, string(facts))
+	}
+	if d.Silence {
+		parts = append(parts, askSilence)
+	}
+	sql = strings.Join(parts, "\nunion all\n")
+	for n := range args {
+		sql = strings.Replace(sql, "?", "$"+strconv.Itoa(n+1), 1)
+	}
+	return sql, args, nil
 }

@@ -2,41 +2,54 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-// A Poller polls for all workers of a process that are asleep: one statement about once a second, however many they are. It
-// wakes those that have work, and sends the heartbeats of the others. The registry, the daemon's heartbeat and the check for
-// silent executors travel in the same statement.
+// A Poller polls for a whole process: one statement about once a second, however many workers are asleep. It wakes those that
+// have work, and sends the heartbeats of the others. The parts of Besides travel in the same statement when they are due.
+//
+// A statement fails as a whole. After a failure each part is a transaction of its own for a minute: a part that cannot work (a
+// locked table, a missing right) does not silence the others.
 type Poller struct {
-	db    store.Querier
-	owner string
-	lease time.Duration
-	every time.Duration
-	log   *slog.Logger
-	soon  chan struct{}
+	db     store.Pool
+	owner  string
+	lease  time.Duration
+	every  time.Duration
+	log    *slog.Logger
+	parts  []*part
+	apart  time.Time    // until then each part is a transaction of its own
+	turned atomic.Int64 // when Run last came round
 
-	mu      sync.Mutex
-	asleep  map[*sleeper]struct{}
-	extras  store.Extras
-	asked   []chan<- answer
-	polling bool
-	polled  time.Time
-	alone   time.Time // until then only the registry comes along
-	failing bool
+	mu     sync.Mutex
+	asleep map[*sleeper]struct{}
 }
 
-type answer struct {
-	seen store.Seen
-	err  error
+// Besides is what the polls of a process do besides its workers' work. No function is called twice at the same time, and none
+// after Run. A part whose field is empty is left out.
+type Besides struct {
+	Registry func(store.Registry)  // hears every 5 seconds what there is to run
+	Daemon   string                // beats every 10 seconds under this name
+	Facts    map[string]any        // of its beats
+	Silence  func([]store.Silence) // hears every 10 seconds what the check for silent executors found
+}
+
+// A part is one subject of a poll.
+type part struct {
+	every time.Duration // 0: it is due with each poll
+	next  time.Time
+	ask   func(*store.Due)
+	told  func(store.Seen, error) // the error is logged already
+	fails string                  // what the log says before the error
+	said  string                  // the error that was logged last; empty: the last poll succeeded
 }
 
 // A sleeper is out of Poller.sleep, and goes back by Poller.leave.
@@ -48,38 +61,172 @@ type sleeper struct {
 
 const (
 	// pollAtLeast is the longest pause between two polls, however long Config.Poll.Max is.
-	pollAtLeast = time.Second
-	pollTime    = 3 * time.Second
-	// aloneFor is for how long heartbeat and silence check stay out of polls after one failed: they may be why.
-	aloneFor = time.Minute
+	pollAtLeast   = time.Second
+	pollTime      = 3 * time.Second
+	apartFor      = time.Minute
+	registryEvery = 5 * time.Second
+	beatEvery     = 10 * time.Second // as tidemark.heartbeat_daemon registers it
+	silenceEvery  = 10 * time.Second
 )
 
 // NewPoller returns a Poller for the workers of owner, whose leases last that long. pause is how long each of them would wait
-// before it polls for itself. It does nothing before Run.
-func NewPoller(db store.Querier, owner string, lease, pause time.Duration, log *slog.Logger) *Poller {
+// before it polls for itself. db has a connection for each part. It does nothing before Run.
+func NewPoller(db store.Pool, owner string, lease, pause time.Duration, log *slog.Logger, besides Besides) *Poller {
 	every := min(pause, pollAtLeast)
-	return &Poller{
+	p := &Poller{
 		// A little less than once a second: with what else a process asks, upkeep and the
 		// life of its sessions, it comes to one a second.
 		db: db, owner: owner, lease: lease, every: min(every+every/16, lease/4), log: log,
-		soon: make(chan struct{}, 1), asleep: map[*sleeper]struct{}{},
+		asleep: map[*sleeper]struct{}{},
 	}
+	p.parts = append(p.parts, p.sleepers())
+	if besides.Registry != nil {
+		p.parts = append(p.parts, &part{
+			every: registryEvery, fails: "cannot list the workers",
+			ask: func(a *store.Due) { a.Registry = true },
+			told: func(s store.Seen, err error) {
+				if err == nil {
+					besides.Registry(s.Registry)
+				}
+			},
+		})
+	}
+	if besides.Daemon != "" {
+		p.parts = append(p.parts, &part{
+			every: beatEvery, fails: "cannot beat",
+			ask:  func(a *store.Due) { a.Beat, a.Facts = besides.Daemon, besides.Facts },
+			told: func(store.Seen, error) {},
+		})
+	}
+	if besides.Silence != nil {
+		p.parts = append(p.parts, &part{
+			// The first check waits, so that after an outage all executors have had time to beat.
+			every: silenceEvery, next: time.Now().Add(silenceEvery), fails: "cannot check for silent executors",
+			ask:  func(a *store.Due) { a.Silence = true },
+			told: func(s store.Seen, _ error) { besides.Silence(s.Silence) },
+		})
+	}
+	return p
 }
 
 // Run polls until ctx is done.
 func (p *Poller) Run(ctx context.Context) {
-	next := time.NewTimer(p.every)
+	next := time.NewTimer(0)
 	defer next.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-next.C:
-		case <-p.soon:
 		}
+		p.turned.Store(time.Now().UnixNano())
 		p.poll(ctx)
 		next.Reset(p.every)
 	}
+}
+
+// Stuck returns how long Run has not come round, or 0 if that is less than a minute.
+func (p *Poller) Stuck() time.Duration {
+	last := p.turned.Load()
+	if silent := time.Since(time.Unix(0, last)); last != 0 && silent > time.Minute {
+		return silent
+	}
+	return 0
+}
+
+// poll sends the parts that are due: in one statement, or for a while after a failure each alone.
+func (p *Poller) poll(ctx context.Context) {
+	now := time.Now()
+	var due []*part
+	for _, d := range p.parts {
+		if now.Before(d.next) {
+			continue
+		}
+		due = append(due, d)
+		if d.next = d.next.Add(d.every); d.next.Before(now) {
+			d.next = now.Add(d.every)
+		}
+	}
+	if !now.Before(p.apart) {
+		seen, err := p.send(ctx, p.db, due)
+		if err == nil {
+			for _, d := range due {
+				d.said = ""
+				d.told(seen, nil)
+			}
+			return
+		}
+		p.log.DebugContext(ctx, "a poll failed, its parts go alone for a while", "error", err)
+		p.apart = now.Add(apartFor)
+	}
+	var all sync.WaitGroup
+	for _, d := range due {
+		all.Go(func() {
+			seen, err := p.alone(ctx, d)
+			p.complain(ctx, d, err)
+			d.told(seen, err)
+		})
+	}
+	all.Wait()
+}
+
+func (p *Poller) send(ctx context.Context, db store.Querier, parts []*part) (store.Seen, error) {
+	ctx, cancel := context.WithTimeout(ctx, pollTime)
+	defer cancel()
+	asked := store.Due{Owner: p.owner, Lease: p.lease}
+	for _, d := range parts {
+		d.ask(&asked)
+	}
+	return store.Poll(ctx, db, asked)
+}
+
+// alone sends a part in a transaction: the reason for the failure may be that the default of the database is not READ COMMITTED.
+func (p *Poller) alone(ctx context.Context, d *part) (seen store.Seen, err error) {
+	ctx, cancel := context.WithTimeout(ctx, pollTime)
+	defer cancel()
+	err = pgx.BeginTxFunc(ctx, p.db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		seen, err = p.send(ctx, tx, []*part{d})
+		return err
+	})
+	return seen, err
+}
+
+// complain logs the error of a part if it differs from the last one.
+func (p *Poller) complain(ctx context.Context, d *part, err error) {
+	said := ""
+	if err != nil && ctx.Err() == nil {
+		if said = err.Error(); said != d.said {
+			p.log.WarnContext(ctx, d.fails, "error", err)
+		}
+	}
+	d.said = said
+}
+
+// sleepers is the part that asks for the workers asleep.
+func (p *Poller) sleepers() *part {
+	var polled []*sleeper
+	var began time.Time
+	ask := func(a *store.Due) {
+		p.mu.Lock()
+		polled = slices.Collect(maps.Keys(p.asleep))
+		p.mu.Unlock()
+		for _, s := range polled {
+			a.Sleepers = append(a.Sleepers, s.Sleeper)
+		}
+		began = time.Now()
+	}
+	told := func(seen store.Seen, err error) {
+		for i, s := range polled {
+			if _, wake := seen.Wake[i]; err != nil || wake {
+				// Where one poll for all fails, each worker polls for itself.
+				s.woken <- struct{}{}
+				p.leave(s)
+			} else if s.rested != nil {
+				s.rested(began)
+			}
+		}
+	}
+	return &part{ask: ask, told: told, fails: "cannot poll for all workers at once: each polls for itself"}
 }
 
 // sleep adds a cursor to those that Poller polls for.
@@ -105,103 +252,4 @@ func (p *Poller) wait(ctx context.Context, c store.Sleeper) {
 	case <-s.woken:
 	case <-ctx.Done():
 	}
-}
-
-func (p *Poller) poll(ctx context.Context) {
-	p.mu.Lock()
-	sleepers, extras, asked := slices.Collect(maps.Keys(p.asleep)), p.extras, p.asked
-	p.extras, p.asked = store.Extras{}, nil
-	p.polling = len(sleepers)+len(asked) > 0
-	polling := p.polling
-	p.mu.Unlock()
-	if !polling {
-		return
-	}
-	cursors := make([]store.Sleeper, len(sleepers))
-	for i, s := range sleepers {
-		cursors[i] = s.Sleeper
-	}
-	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, pollTime)
-	seen, err := store.Poll(limited, p.db, p.owner, p.lease, cursors, extras)
-	cancel()
-	p.ended(ctx, err, extras)
-	for _, c := range asked {
-		c <- answer{seen, err}
-	}
-	for i, s := range sleepers {
-		if _, wake := seen.Wake[i]; err != nil || wake {
-			// Where one poll for all fails, each worker polls for itself.
-			s.woken <- struct{}{}
-			p.leave(s)
-		} else if s.rested != nil {
-			s.rested(began)
-		}
-	}
-}
-
-func (p *Poller) ended(ctx context.Context, err error, extras store.Extras) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.polling, p.polled = false, time.Now()
-	if err != nil && (extras.Beat != "" || extras.Silence) {
-		p.alone = p.polled.Add(aloneFor)
-	}
-	if err != nil && !p.failing && ctx.Err() == nil {
-		p.log.WarnContext(ctx, "cannot poll for all workers at once: each polls for itself", "error", err)
-	}
-	p.failing = err != nil
-}
-
-var errAlone = errors.New("polls carry nothing else for a while")
-
-// carry has something done by the next poll. A guest is refused for a while after a poll failed.
-func (p *Poller) carry(ctx context.Context, guest bool, add func(*store.Extras)) (store.Seen, error) {
-	ctx, cancel := context.WithTimeout(ctx, pollTime)
-	defer cancel()
-	p.mu.Lock()
-	if guest && time.Now().Before(p.alone) {
-		p.mu.Unlock()
-		return store.Seen{}, errAlone
-	}
-	told := make(chan answer, 1)
-	add(&p.extras)
-	p.asked = append(p.asked, told)
-	overdue := !p.polling && time.Since(p.polled) >= p.every
-	p.mu.Unlock()
-	if overdue {
-		select {
-		case p.soon <- struct{}{}:
-		default:
-		}
-	}
-	select {
-	case a := <-told:
-		return a.seen, a.err
-	case <-ctx.Done():
-		return store.Seen{}, ctx.Err()
-	}
-}
-
-// Registry returns what there is to run.
-func (p *Poller) Registry(ctx context.Context) (store.Registry, error) {
-	seen, err := p.carry(ctx, false, func(e *store.Extras) { e.Registry = true })
-	if err != nil {
-		return store.Registry{}, err
-	}
-	return *seen.Registry, nil
-}
-
-// Beat sends the heartbeat of the daemon of this name with the next poll. On an error the caller sends it by a statement of its
-// own, since a poll fails as a whole.
-func (p *Poller) Beat(ctx context.Context, name string, facts map[string]any) error {
-	_, err := p.carry(ctx, true, func(e *store.Extras) { e.Beat, e.Facts = name, facts })
-	return err
-}
-
-// Silence checks for silent executors with the next poll, and returns the rows of tidemark.stale_check. On an error the
-// caller checks by a statement of its own.
-func (p *Poller) Silence(ctx context.Context) (json.RawMessage, error) {
-	seen, err := p.carry(ctx, true, func(e *store.Extras) { e.Silence = true })
-	return seen.Silence, err
 }

@@ -115,7 +115,7 @@ type instance struct {
 // poller runs one to the end of the test.
 func poller(t *testing.T, db *tidemarktest.DB, owner string, lease, poll time.Duration) *worker.Poller {
 	t.Helper()
-	l := worker.NewPoller(db.Pool, owner, lease, poll, testLog(t))
+	l := worker.NewPoller(db.Pool, owner, lease, poll, testLog(t), worker.Besides{})
 	ctx, cancel := context.WithCancel(context.Background())
 	var polling sync.WaitGroup
 	polling.Go(func() { l.Run(ctx) })

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -29,19 +30,28 @@ type Waker interface {
 // between, a direct address.
 type Bridge struct {
 	connect func(context.Context) (*pgx.Conn, error)
-	poller  *Poller
 	log     *slog.Logger
 
 	mu      sync.Mutex
-	lock    *pgx.Conn // nil: wake-up is off, or not connected
+	told    *store.Registry // the last that it was told; nil: nothing yet
+	heard   func()          // ends a wait when told is new
+	lock    *pgx.Conn       // nil: wake-up is off, or not connected
 	asleep  map[*waker]struct{}
 	holding bool
 }
 
 // NewBridge returns a bridge that does nothing before Run. It hears of the gate and of new
-// domains by poller; nil: it asks for itself.
-func NewBridge(connect func(context.Context) (*pgx.Conn, error), poller *Poller, log *slog.Logger) *Bridge {
-	return &Bridge{connect: connect, poller: poller, log: log, asleep: map[*waker]struct{}{}}
+// domains by Tell; while it hears nothing, it asks for itself.
+func NewBridge(connect func(context.Context) (*pgx.Conn, error), log *slog.Logger) *Bridge {
+	return &Bridge{connect: connect, log: log, heard: func() {}, asleep: map[*waker]struct{}{}}
+}
+
+// Tell takes what a poll has read.
+func (b *Bridge) Tell(r store.Registry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.told = &r
+	b.heard()
 }
 
 // Waker returns one for a worker.
@@ -96,14 +106,18 @@ func (b *Bridge) hold(ctx context.Context) {
 
 const (
 	bridgeRetry = 2 * time.Second
-	bridgePoll  = 5 * time.Second // of the gate, and for new domains
-	bridgeAlive = time.Minute     // whether the session that listens is still there
+	bridgePoll  = 5 * time.Second   // of a statement on the session that listens
+	bridgeAsks  = 2 * registryEvery // after so long without news the bridge asks for itself
+	bridgeAlive = time.Minute       // whether the session that listens is still there
 )
 
 // Run keeps the bridge up until ctx is done.
 func (b *Bridge) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if r := b.registry(ctx); r == nil || r.Bridge {
+		b.mu.Lock()
+		open := b.told == nil || b.told.Bridge
+		b.mu.Unlock()
+		if open {
 			if err := b.up(ctx); err != nil && ctx.Err() == nil {
 				b.log.DebugContext(ctx, "no wake-up, polling", "error", err)
 			}
@@ -187,39 +201,30 @@ func (b *Bridge) ready(ctx context.Context) error {
 	return nil
 }
 
-// registry is nil if it cannot be read.
-func (b *Bridge) registry(ctx context.Context) *store.Registry {
-	if b.poller == nil {
-		return nil
-	}
-	r, err := b.poller.Registry(ctx)
-	if err != nil {
-		return nil
-	}
-	return &r
-}
-
-// wait passes notifications on until there is news of the gate.
+// wait passes notifications on until the bridge is told of the gate. It returns nil if that takes too long.
 func (b *Bridge) wait(ctx context.Context, conn *pgx.Conn) (*store.Registry, error) {
-	waiting, cancel := context.WithCancel(ctx)
-	defer cancel()
-	// In a goroutine: the answer comes with the next poll of the process, and signals come now.
-	news := make(chan *store.Registry, 1)
-	go func() {
-		defer cancel()
-		sleep(waiting, bridgePoll)
-		news <- b.registry(waiting)
-	}()
+	waiting, heard := context.WithTimeout(ctx, bridgeAsks)
+	defer heard()
+	b.mu.Lock()
+	b.heard = heard
+	b.mu.Unlock()
 	for {
-		if _, err := conn.WaitForNotification(waiting); err != nil {
-			if waiting.Err() != nil && ctx.Err() == nil && !conn.IsClosed() {
-				return <-news, nil
-			}
-			return nil, err
-		}
+		_, err := conn.WaitForNotification(waiting)
 		b.mu.Lock()
-		b.signal()
+		if err == nil {
+			b.signal()
+		}
+		told := b.told
 		b.mu.Unlock()
+		switch {
+		case err == nil:
+		case waiting.Err() == nil || ctx.Err() != nil || conn.IsClosed():
+			return nil, err
+		case errors.Is(waiting.Err(), context.DeadlineExceeded):
+			return nil, nil //nolint:nilnil // no news
+		default:
+			return told, nil
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 func bridge(t *testing.T, db *tidemarktest.DB) func(*worker.Options) {
 	t.Helper()
 	exec(t, db, `select tidemark.gate_set('notify.bridge_enabled', true)`)
-	b := worker.NewBridge(func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, db.URL) }, nil, testLog(t))
+	b := worker.NewBridge(func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, db.URL) }, testLog(t))
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { b.Run(ctx) })
