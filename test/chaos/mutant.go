@@ -114,7 +114,7 @@ var mutants = func() map[string]mutant {
 		},
 		{
 			name: "opengate", by: "I6", tells: "gates are not looked at",
-			sql: []edit{{"closed_gate", "begin\n    if not", "begin\n    if true then\n        return null;\n    elsif not"}}, scenes: []string{"gate-master", "gate-worker"},
+			sql: []edit{{"closed_gate", "begin\n    select", "begin\n    return null;\n    select"}}, scenes: []string{"gate-master", "gate-worker"},
 		},
 		{
 			name: "nogate", by: "I6", tells: "gates are looked at when a page is read, not while it is delivered",

@@ -2,33 +2,37 @@ create or replace function tidemark.closed_gate(worker text)
 returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 declare
+    own constant text := 'worker.' || closed_gate.worker || '.enabled';
     gate text;
+    shut boolean;
+    live boolean;
 begin
-    if not tidemark.gate_open('routes.enabled') then
-        return 'routes.enabled';
-    elsif not tidemark.gate_open('worker.' || closed_gate.worker || '.enabled') then
-        return 'worker.' || closed_gate.worker || '.enabled';
-    elsif exists (select from tidemark.worker_cursor c
-                  where c.worker = closed_gate.worker and c.paused_at is not null) then
-        return 'paused';
-    end if;
-    -- Only then: who looks for silence must not wait for an operator's lock on the workers.
-    if cardinality(tidemark.closed_domains()) > 0 then
-        select 'domain.' || w.domains[1] || '.enabled' into gate
-        from tidemark.worker w
-        where w.worker = closed_gate.worker and cardinality(w.domains) > 0 and w.domains <@ tidemark.closed_domains();
-        if found then
-            return gate;
-        end if;
+    select case
+               when not exists (select from tidemark.setting s where s.key = 'routes.enabled' and s.value = 'true')
+                   then 'routes.enabled'
+               when not exists (select from tidemark.setting s where s.key = own and s.value = 'true') then own
+               when exists (select from tidemark.worker_cursor c
+                            where c.worker = closed_gate.worker and c.paused_at is not null) then 'paused'
+           end,
+           exists (select from tidemark.setting s where s.key like 'domain.%.enabled' and s.value <> 'true'),
+           exists (select from tidemark.outbound_route r
+                   where r.worker = closed_gate.worker and r.enabled and not r.dry_run)
+    into gate, shut, live;
+    -- Read the workers only then: a check for silence must not wait for an operator's lock on them.
+    if gate is null and shut then
+        gate := (
+            select 'domain.' || w.domains[1] || '.enabled' from tidemark.worker w
+            where w.worker = closed_gate.worker and cardinality(w.domains) > 0
+              and w.domains <@ tidemark.closed_domains());
     end if;
     -- A copy that is not armed must not consume, as dry runs, what its live routes would have delivered.
-    return case
-        when exists (select from tidemark.outbound_route r
-                     where r.worker = closed_gate.worker and r.enabled and not r.dry_run)
-            and not tidemark.armed() then 'stage'
-    end;
+    if gate is null and live and not tidemark.armed() then
+        gate := 'stage';
+    end if;
+    return gate;
 end
 $$;
 comment on function tidemark.closed_gate(text) is

@@ -2,6 +2,9 @@ create or replace function tidemark.live_inside(worker text, evidence tidemark.e
 returns integer[]
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 begin
     return array(

@@ -3,9 +3,7 @@ returns boolean
 language sql immutable parallel safe
 as $$
     select coalesce(
-        (route.domain = '*' or route.domain = event.domain)
-        and tidemark.pattern_matches(route.type, event.type)
-        and (route.stream is null or route.stream = event.stream)
+        tidemark.route_fits(route.domain, route.type, route.stream, event.domain, event.type, event.stream)
         and (route.key_filter is null or tidemark.pattern_matches(route.key_filter, event.key))
         and (route.payload_filter is null or event.payload operator(pg_catalog.@>) route.payload_filter), false)
 $$;

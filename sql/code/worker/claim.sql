@@ -19,15 +19,6 @@ declare
     at_ tidemark.worker_cursor;
 begin
     perform tidemark.session_check('a worker', 'each of its statements must see what was committed before it.');
-    if not exists (select from tidemark.worker_cursor c
-                   where c.worker = claim.worker and c.source = claim.source and c.shard = claim.shard) then
-        raise exception using errcode = 'TM004',
-            message = case when exists (select from tidemark.worker w where w.worker = claim.worker)
-                then format('worker %s has no cursor of source %s, shard %s', claim.worker, claim.source, claim.shard)
-                else format('there is no worker "%s"', claim.worker) end,
-            hint = case when claim.source = 'outbox' then 'Workers: select worker from tidemark.worker;'
-                else 'Sources of workers: select worker, source, shard from tidemark.worker_cursor;' end;
-    end if;
     if claim.lease not between interval '3 seconds' and interval '1 hour' then
         raise exception using errcode = 'TM005',
             message = format('lease is %s, and must be from 3 seconds to 1 hour', claim.lease);
@@ -38,16 +29,22 @@ begin
     if not found then
         status := 'busy';
         detail := 'another instance is in the middle of a pass';
-        return;
-    end if;
-    if beat.lease_until > clock_timestamp() and beat.lease_owner is distinct from claim.owner then
+    elsif beat.lease_until > clock_timestamp() and beat.lease_owner is distinct from claim.owner then
         status := 'busy';
         detail := format('leased by %s until %s', beat.lease_owner, beat.lease_until);
-        return;
     end if;
-
     select c.* into at_ from tidemark.worker_cursor c
     where c.worker = claim.worker and c.source = claim.source and c.shard = claim.shard;
+    if not found then
+        raise exception using errcode = 'TM004',
+            message = case when exists (select from tidemark.worker w where w.worker = claim.worker)
+                then format('worker %s has no cursor of source %s, shard %s', claim.worker, claim.source, claim.shard)
+                else format('there is no worker "%s"', claim.worker) end,
+            hint = case when claim.source = 'outbox' then 'Workers: select worker from tidemark.worker;'
+                else 'Sources of workers: select worker, source, shard from tidemark.worker_cursor;' end;
+    elsif status = 'busy' then
+        return;
+    end if;
     settles := at_.settles;
     detail := tidemark.closed_gate(claim.worker);
     status := case when detail is null then 'claimed' else 'closed' end;

@@ -42,7 +42,7 @@ begin
     end if;
     gate := tidemark.closed_gate(pass_read.worker);
     if gate is null then
-        if rooms is not null then
+        if rooms is not null and tidemark.unfinished(pass_read.worker) then
             perform tidemark.replay_stage(pass_read.worker);
             perform tidemark.pending_hold(pass_read.worker, tidemark.closed_domains());
             due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of);
@@ -151,15 +151,15 @@ begin
             where not l.payload_in_log) e
         order by i.fresh desc, i.seq;
         return;
-    elsif numbers = range_merge(numbers)::int8multirange then
-        -- One run of neighbours, the usual case: read it straight from the log.
+    elsif upper(numbers) - lower(numbers) <= 4 * (select sum(upper(n) - lower(n)) from unnest(numbers) n) then
+        -- The usual case: read the range of the log, and pass over the few events that stay.
         return query
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                case when cardinality(outside) = 1 then array[outside[1].route_id] else array(
                    select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id) end,
                1, 0, true, false, h.*, o.payload, null::bigint, null::double precision, null::bigint, null::text[]
         from tidemark.outbox o cross join lateral tidemark.event_head(o) h
-        where o.seq >= lower(numbers) and o.seq < upper(numbers) order by o.seq;
+        where o.seq >= lower(numbers) and o.seq < upper(numbers) and numbers @> o.seq order by o.seq;
     elsif numbers is not null then
         return query
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,

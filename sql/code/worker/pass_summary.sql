@@ -7,6 +7,7 @@ create or replace function tidemark.pass_summary(
 returns jsonb
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 begin
     return jsonb_build_object(

@@ -42,24 +42,10 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    w constant tidemark.worker := (select w from tidemark.worker w where w.worker = read_outbox.worker);
-    c tidemark.worker_cursor := (
-        select c from tidemark.worker_cursor c
-        where c.worker = read_outbox.worker and c.source = 'outbox' and c.shard = 0);
-    -- Read once a pass: a filter that was set or removed between reading and deciding would have no answers. Of the
-    -- other workers' routes only those that could make one of ours ambiguous.
-    routes constant tidemark.outbound_route[] := array(
-        select r from tidemark.outbound_route r
-        where r.worker = read_outbox.worker
-           or r.enabled and exists (
-                select from tidemark.outbound_route o
-                where o.worker = read_outbox.worker and o.target_kind = r.target_kind and o.target_ref = r.target_ref
-                  and (o.exclusive or r.exclusive))
-        order by r.id);
-    filtered constant tidemark.outbound_route[] := array(
-        select r from unnest(routes) r where r.key_filter is not null or r.payload_filter is not null);
-    mark bigint := c.watermark_id::bigint;
-    in_order constant boolean := w.read_order = 'strict';
+    c record;
+    filtered tidemark.outbound_route[];
+    mark bigint;
+    in_order boolean;
     open int8multirange;
     -- With read_order strict the open numbers lie above the watermark, where the read meets them anyway.
     below int8multirange;
@@ -68,6 +54,27 @@ declare
     b tidemark.batch;
     missing int8multirange := '{}';
 begin
+    -- Read the routes once a pass: a filter that was set or removed between reading and deciding would have no answers.
+    -- Of the other workers' routes only those that could make one of ours ambiguous.
+    select w.read_order, w.hole_limit, w.domains, k.watermark_id, k.decided_through, k.holes, k.fenced, k.fence, r.routes,
+           r.filtered
+    into c
+    from tidemark.worker w
+    join tidemark.worker_cursor k on k.worker = w.worker and k.source = 'outbox' and k.shard = 0
+    cross join (
+        select coalesce(array_agg(r order by r.id), '{}') as routes,
+               coalesce(array_agg(r order by r.id)
+                        filter (where r.key_filter is not null or r.payload_filter is not null), '{}') as filtered
+        from tidemark.outbound_route r
+        where r.worker = read_outbox.worker
+           or r.enabled and exists (
+                select from tidemark.outbound_route o
+                where o.worker = read_outbox.worker and o.target_kind = r.target_kind and o.target_ref = r.target_ref
+                  and (o.exclusive or r.exclusive))) r
+    where w.worker = read_outbox.worker;
+    filtered := c.filtered;
+    mark := c.watermark_id::bigint;
+    in_order := c.read_order = 'strict';
     if mark > c.decided_through::bigint then
         raise exception using errcode = 'TM012',
             message = format('worker %s: the watermark is %s, and events were decided through %s: it was edited by '
@@ -84,12 +91,12 @@ begin
     end if;
     open := c.holes + c.fenced;
     below := case when in_order then '{}' else open end;
-    b := row(mark, 0, 0, mark < c.decided_through::bigint, c.holes, c.fenced, c.fence, '{}', '{}', routes, null,
+    b := row(mark, 0, 0, mark < c.decided_through::bigint, c.holes, c.fenced, c.fence, '{}', '{}', c.routes, null,
              tidemark.closed_domains());
 
     if not isempty(c.fenced) then
         closed := tidemark.fence_closed(c.fence);
-        if not closed and (select count(*) from unnest(open)) >= w.hole_limit then
+        if not closed and (select count(*) from unnest(open)) >= c.hole_limit then
             ahead := 0;
             b.blocked_by := coalesce(tidemark.fence_blame(c.fence), 'a transaction that has just ended');
         end if;
@@ -183,8 +190,8 @@ begin
         b.fence := case when isempty(b.fenced) then '{}' else tidemark.fence_now() end;
     end if;
 
-    if w.domains is not null and exists (select from unnest(b.groups) g where g.domain <> all (w.domains)) then
-        b.groups := array(select g from unnest(b.groups) g where g.domain = any (w.domains));
+    if c.domains is not null and exists (select from unnest(b.groups) g where g.domain <> all (c.domains)) then
+        b.groups := array(select g from unnest(b.groups) g where g.domain = any (c.domains));
         select coalesce(range_agg(g.seqs), '{}') into b.seqs from unnest(b.groups) g;
     end if;
     return b;

@@ -14,7 +14,8 @@ declare
     delivered record;
     gate text;
     summary jsonb;
-    staged integer;
+    staged integer := 0;
+    more boolean;
 begin
     if route_worker_run.batch_limit is null or route_worker_run.batch_limit not between 1 and 50000 then
         raise exception using errcode = 'TM005',
@@ -35,13 +36,20 @@ begin
                                   'events', 0);
     end if;
 
-    staged := tidemark.replay_stage(route_worker_run.worker);
+    more := tidemark.unfinished(route_worker_run.worker);
+    if more then
+        staged := tidemark.replay_stage(route_worker_run.worker);
+    end if;
     batch := tidemark.read_outbox(route_worker_run.worker, route_worker_run.batch_limit);
     evidence := tidemark.decide_batch(route_worker_run.worker, batch);
 
-    perform tidemark.pending_hold(route_worker_run.worker, batch.closed);
-    live := tidemark.live_inside(route_worker_run.worker, evidence);
-    if cardinality(live) = 0 then
+    if more then
+        perform tidemark.pending_hold(route_worker_run.worker, batch.closed);
+    end if;
+    if more or exists (select from unnest(evidence) e where e.outcome = 'pending') then
+        live := tidemark.live_inside(route_worker_run.worker, evidence);
+    end if;
+    if coalesce(cardinality(live), 0) = 0 then
         summary := tidemark.pass_summary(route_worker_run.worker, batch, evidence, '{}', 0);
         perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, evidence, '{}', summary);
         return summary || jsonb_build_object('staged', staged);

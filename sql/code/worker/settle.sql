@@ -16,13 +16,19 @@ as $$
 #variable_conflict use_column
 declare
     worker_id constant integer := (select w.id from tidemark.worker w where w.worker = settle.worker);
-    fresh constant tidemark.result[] := array(select r from unnest(results) r where r.fresh);
-    retried constant tidemark.result[] := array(select r from unnest(results) r where not r.fresh);
+    fresh tidemark.result[] := '{}';
+    retried tidemark.result[] := '{}';
     written bigint;
+    waits boolean;
+    was_blocked boolean;
     dead bigint := 0;
     n bigint;
 begin
     perform tidemark.lease_check(settle.worker, settle.epoch);
+    if cardinality(results) > 0 then
+        fresh := array(select r from unnest(results) r where r.fresh);
+        retried := array(select r from unnest(results) r where not r.fresh);
+    end if;
 
     -- What many came to alike is a range; what has its own story is a row.
     insert into tidemark.decision (worker_id, route_id, last_seq, first_seq, events, outcome, reason, seqs)
@@ -35,10 +41,16 @@ begin
         from unnest(fresh) r
         where r.outcome <> 'failed' and r.detail is null) d;
 
-    written := coalesce((select sum(e.events) from unnest(evidence) e), 0)
-        + coalesce((select sum(upper(s) - lower(s)) from unnest(results) r, unnest(r.seqs) s), 0);
+    select coalesce(sum(e.events), 0), coalesce(bool_or(e.outcome in ('pending', 'failed')), false),
+           (select c.last_run_summary ? 'blocked_by' from tidemark.worker_cursor c
+            where c.worker = settle.worker and c.source = 'outbox' and c.shard = 0)
+    into written, waits, was_blocked
+    from unnest(evidence) e;
+    if cardinality(results) > 0 then
+        written := written + (select sum(upper(s) - lower(s)) from unnest(results) r, unnest(r.seqs) s);
+    end if;
 
-    if cardinality(fresh) > 0 or exists (select from unnest(evidence) e where e.outcome in ('pending', 'failed')) then
+    if cardinality(fresh) > 0 or waits then
         n := tidemark.settle_fresh(settle.worker, worker_id, evidence, fresh);
         dead := dead + n;
     end if;
@@ -63,8 +75,7 @@ begin
     if batch.blocked_by is not null then
         perform tidemark.finding_open('cursor_holes', settle.worker, 'high',
             format('the cursor waits: too many numbers below it are open, kept so by %s', batch.blocked_by));
-    elsif (select c.last_run_summary ? 'blocked_by' from tidemark.worker_cursor c
-           where c.worker = settle.worker and c.source = 'outbox' and c.shard = 0) then
+    elsif was_blocked then
         perform tidemark.finding_close('cursor_holes', settle.worker);
     end if;
 

@@ -1,0 +1,3 @@
+-- tidemark.decide_batch collects the numbers itself.
+
+drop function if exists tidemark.group_numbers;
