@@ -17,6 +17,8 @@ returns table (
     inside double precision, withheld bigint, closed text[])
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+-- The rows of a page stay in memory: with the default work_mem, most pages would go through a temporary file.
+set work_mem = '64MB'
 set enable_seqscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan

@@ -39,7 +39,10 @@ begin
                (r.detail is not null)::integer, coalesce(r.reason || ': ' || r.detail, r.reason),
                case when r.reason = 'suspect' and r.detail is null
                          then (select sum(upper(s) - lower(s)) from unnest(r.seqs) s) end
-        from unnest(outcomes) r cross join lateral tidemark.events(tidemark.multirange_numbers(r.seqs)) o
+        from unnest(outcomes) r cross join lateral unnest(r.seqs) s
+        cross join lateral (
+            select o.seq, o.domain, o.key from tidemark.outbox o
+            where o.seq >= lower(s) and o.seq < upper(s) order by o.seq) o
         where r.outcome = 'pending'
         returning route_id, key, next_attempt_at, held)
     select array_agg(s.route_id), array_agg(s.key) into routes, keys
