@@ -292,3 +292,58 @@ func TestLocalFaultIsNoAttempt(t *testing.T) {
 		}
 	})
 }
+
+// later is a target that says when it wants to be asked again.
+type later struct{ after time.Duration }
+
+func (l later) Open(store.Route) (sink.Sink, error) { return l, nil }
+func (later) Limits() sink.Limits                   { return sink.Limits{Batch: 1} }
+func (later) Close() error                          { return nil }
+
+func (l later) Deliver(context.Context, []sink.Delivery) []sink.Result {
+	return []sink.Result{{Status: sink.Retry, After: l.after, Code: "http_429", Detail: "too many requests"}}
+}
+
+// A target's Retry-After counts if it is longer than what the route's policy says, and a shorter one does not make it shorter.
+func TestRetryAfterOutweighsThePolicy(t *testing.T) {
+	t.Parallel()
+	for after, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, time.Millisecond: time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			d := New(later{after}, always{}, always{})
+			d.Begin(nil)
+			route := routeOfTest(1, "none")
+			route.RetryPolicy = []byte(`{"base_seconds": 60, "jitter": 0}`)
+			results := d.Act(t.Context(), &store.Page{Routes: []store.Route{route}, Items: []store.Item{freshItem(1, "", 1)}})
+			d.Quiesce()
+			if results = append(results, d.Collect()...); len(results) != 1 || results[0].Delay != want {
+				t.Errorf("Retry-After %s: %+v, want it due after %s", after, results, want)
+			}
+		})
+	}
+}
+
+// shutting permits the domain until it is shut.
+type shutting struct {
+	always
+	from time.Time
+}
+
+func (s shutting) AllowsDomain(string) bool { return time.Now().Before(s.from) }
+
+// The gate of a domain closes while an event waits its turn at a slow rate: it is not delivered.
+func TestDomainClosesWhileAnEventWaitsItsTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var arrived []int64
+		d := New(slow{&arrived}, shutting{from: time.Now().Add(5 * time.Second)}, always{})
+		d.Begin(nil)
+		route := routeOfTest(1, "none")
+		route.Options = []byte(`{"rate_per_second": 0.1}`) // the first goes at once, the second after ten seconds
+		results := d.Act(t.Context(), &store.Page{Routes: []store.Route{route}, Items: []store.Item{freshItem(1, "", 1), freshItem(2, "", 1)}})
+		d.Quiesce()
+		results = append(results, d.Collect()...)
+		if !slices.Equal(arrived, []int64{1}) {
+			t.Errorf("arrived %v, want the first alone; %+v", arrived, results)
+		}
+	})
+}
