@@ -34,6 +34,9 @@ func newBreaker(name string) *breaker {
 // state is the state of the circuit for live events.
 func (b *breaker) state() gobreaker.State { return b.live.State() }
 
+// holdsReplays reports whether replays are put off, or all but one.
+func (b *breaker) holdsReplays() bool { return b.replays.State() != gobreaker.StateClosed }
+
 // allow asks for permission to deliver live events, or replays. The caller reports the outcome to done.
 func (b *breaker) allow(replays bool) (done func(error), err error) {
 	if !replays {

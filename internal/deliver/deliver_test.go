@@ -251,6 +251,37 @@ func TestReplaysWaitWithLiveEvents(t *testing.T) {
 	})
 }
 
+// A target that takes no replays makes the queue put them off, by a write each: it takes few of them at a time.
+func TestReplaysOfADeadTargetArePutOffInSmallNumbers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		target := &choosy{}
+		d := New(target, always{}, always{})
+		d.Begin(nil)
+		for seq := range int64(1000) {
+			actsOn(t, d, freshItem(seq+1, "", 1)) // a fast target
+		}
+		if got := d.Capacity()[1]; got <= firstCapacity {
+			t.Fatalf("a fast target: capacity %d", got)
+		}
+		target.replays = true
+		actsOn(t, d, replaysOfTest(2000, 2000+breakerTrips)...)
+		if got := d.Capacity()[1]; got != firstCapacity {
+			t.Errorf("replays fail: capacity %d, want %d", got, firstCapacity)
+		}
+		time.Sleep(breakerPause + 1)
+		if got := d.Capacity()[1]; got != firstCapacity {
+			t.Errorf("one replay may try: capacity %d, want %d", got, firstCapacity)
+		}
+		target.replays = false
+		actsOn(t, d, replaysOfTest(3000, 3001)...)
+		actsOn(t, d, freshItem(4000, "", 1))
+		if got := d.Capacity()[1]; got <= firstCapacity {
+			t.Errorf("the target takes replays again: capacity %d", got)
+		}
+	})
+}
+
 // poor is a target that this process cannot reach, since it has no file descriptor left for a connection.
 type poor struct{ offered int }
 

@@ -148,6 +148,9 @@ func (q *queue) capacity() int {
 		return 0
 	case q.breaker.state() == gobreaker.StateHalfOpen:
 		return 1
+	case q.breaker.holdsReplays():
+		// The replays among them would be put off again, each by a write.
+		return firstCapacity
 	default:
 		return min(max(q.pace, firstCapacity), mostCapacity)
 	}
