@@ -24,7 +24,11 @@ grant execute on function governance.audit_start(interval, integer), governance.
 grant execute on function governance.find(text, text) to tidemark_reader;
 grant update on governance.turn to tidemark_executor;
 grant select on governance.ruleset, governance.watched, governance.old_outbox to tidemark_executor, tidemark_reader;
-grant select, insert, update on governance.ruleset, governance.watched, governance.old_outbox to tidemark_admin;
+grant select, insert, update on governance.watched, governance.old_outbox to tidemark_admin;
+-- Not created_at and created_by: who added a ruleset is no claim of the one who adds it.
+revoke insert, update on governance.ruleset from tidemark_admin;
+grant select, insert (ruleset_version), update (is_current, stale_after, input_rule, verdict_rule, description)
+    on governance.ruleset to tidemark_admin;
 grant select, insert on governance.candidate to tidemark_executor;
 grant select, insert, update on governance.gated, governance.verdict, governance.tally, governance.snapshot
     to tidemark_executor;

@@ -221,6 +221,25 @@ func TestOldRuleset(t *testing.T) {
 	g.balance()
 }
 
+// An operator adds rulesets, and cannot claim that another role did.
+func TestRulesetNamesItsMaker(t *testing.T) {
+	t.Parallel()
+	g := newGovern(t)
+	g.exec(`set role tidemark_admin; select governance.ruleset_set('2', '{"stale_after": "2 days"}'),
+		governance.ruleset_set('2', '{"is_current": true, "description": "another"}')`)
+	for _, claim := range []string{
+		`insert into governance.ruleset (ruleset_version, created_by) values ('3', 'another')`,
+		`update governance.ruleset set created_by = 'another'`,
+		`select governance.ruleset_set('3', '{"created_by": "another"}')`,
+	} {
+		if _, err := g.conn.Exec(context.Background(), claim); err == nil {
+			t.Errorf("%s: it was not refused", claim)
+		}
+	}
+	g.exec(`reset role`)
+	g.want(true, `select bool_and(created_by = session_user) from governance.ruleset`)
+}
+
 // Nothing is written to what is watched: the workers run as a role that may not, and triggers would tell.
 func TestReadsAndProposesOnly(t *testing.T) {
 	t.Parallel()
