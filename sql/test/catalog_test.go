@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/tidemarkhq/tidemark/internal/payload"
 	"github.com/tidemarkhq/tidemark/migrate"
 	"github.com/tidemarkhq/tidemark/sql"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -444,4 +445,33 @@ func TestTypeWithBadSchemaIsDisabled(t *testing.T) {
 			t.Errorf("%s: %v, want TM005", schema, err)
 		}
 	}
+}
+
+// EV4: a pattern that Go's checker cannot compile would make each Go program refuse each event of the type. SQL refuses it, too.
+func TestPatternsThatGoCannotCheck(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "s")
+	for pattern, well := range map[string]bool{
+		`^[A-Z]{2}-\d+$`: true, `(?i)abc`: true, `(?:ab)+`: true, `\(?=`: true, `\\d`: true, `(?P<name>a)`: true,
+		`^(?=.*\d).+$`: false, `^(?!system).*$`: false, `(?<=a)b`: false, `(?<!a)b`: false, `(a)\1`: false, `(?>a+)b`: false, `\\(?=a)`: false,
+	} {
+		for _, schema := range []map[string]any{
+			{"properties": map[string]any{"code": map[string]any{"pattern": pattern}}},
+			{"properties": map[string]any{"list": map[string]any{"items": map[string]any{"pattern": pattern}}}},
+			{"patternProperties": map[string]any{pattern: map[string]any{"type": "string"}}},
+		} {
+			text, err := json.Marshal(schema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := payload.Compile(text); (err == nil) != well {
+				t.Fatalf("Go: %s: %v", text, err)
+			}
+			refused := s.try(`select tidemark.type_set('app', 'code', jsonb_build_object('schema', $1::jsonb))`, string(text))
+			if well != (refused == nil) || refused != nil && refused.Code != "TM005" {
+				t.Errorf("%s: %v, want it to be taken: %v", text, refused, well)
+			}
+		}
+	}
+	s.exec(`select tidemark.type_set('app', 'code', '{"schema": {"properties": {"pattern": {"type": "string"}}}}')`)
 }

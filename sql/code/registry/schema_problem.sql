@@ -33,10 +33,26 @@ begin
     where p.wanted is not null
       and (jsonb_typeof(p.wanted) not in ('string', 'array') or not types @> p.wanted or p.wanted = '[]')
     order by 1 limit 1;
+    if problem is not null then
+        return problem;
+    end if;
+
+    -- Go programs and the command check patterns by RE2, which has no lookaround and no back references: they would
+    -- refuse each event of the type. An escaped bracket opens nothing.
+    select format('the pattern %s looks around or refers back, which not every checker can', e.expression)
+    into problem
+    from (
+        select p #>> '{}' as expression from jsonb_path_query(schema, 'lax $.**.pattern ? (@.type() == "string")') p
+        union all
+        select k from jsonb_path_query(schema, 'lax $.**.patternProperties ? (@.type() == "object")') p,
+            jsonb_object_keys(p) k
+    ) e
+    where regexp_replace(e.expression, '\\[^1-9k]', '', 'g') ~ '\(\?(<?[=!]|>)|\\[1-9k]'
+    order by 1 limit 1;
     return problem;
 end
 $$;
 comment on function tidemark.schema_problem(jsonb) is
-    'Why a document cannot be a JSON Schema, as far as SQL looks at schemas: "type", "required", "properties". Null: '
-    'SQL finds no problem.';
+    'Why a document cannot be a JSON Schema, as far as SQL looks at schemas: "type", "required", "properties", and '
+    'patterns that Go programs cannot check. Null: SQL finds no problem.';
 grant execute on function tidemark.schema_problem(jsonb) to tidemark_reader;
