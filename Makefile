@@ -96,6 +96,15 @@ state-machine: postgres ## Run each state machine of the cursor and the lease fo
 bench: postgres ## Measure workload W (all) beside the alternatives
 	cd bench && $(GO) run . -w $(W)
 
+.PHONY: bench-check
+bench-check: postgres ## Run each contestant of the benchmark once with few items, and check its result
+	cd bench && $(GO) test . && $(GO) run . -w $(W) -check
+
+.PHONY: bench-kafka
+bench-kafka: postgres ## Measure deliveries to Apache Kafka beside a plain relay and Debezium
+	jars=$$(scripts/kafka.sh) && debezium=$$(scripts/kafka.sh debezium) && \
+	cd bench && KAFKA_JARS=$$jars DEBEZIUM_JARS=$$debezium $(GO) run . -w kafka
+
 .PHONY: vuln
 vuln: ## Verify the modules, and look for known vulnerabilities in the code that is called
 	$(GO) mod verify

@@ -38,6 +38,11 @@ func (c cpuClock) total() time.Duration {
 			sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
 		}
 	}
+	return sum + c.cluster()
+}
+
+// cluster is the server's part.
+func (c cpuClock) cluster() (sum time.Duration) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
 		pid, _ := strconv.Atoi(filepath.Base(dir))
@@ -54,10 +59,22 @@ func (c cpuClock) total() time.Duration {
 	return sum
 }
 
-// backendCPU is that of one process of a server on this machine.
-func backendCPU(pid int) time.Duration {
+// processCPU is that of one process of this machine.
+func processCPU(pid int) time.Duration {
 	s, _ := readStat(pid)
 	return s.own
+}
+
+// peakMemory is the most that a process of this machine has had in memory, in MB.
+func peakMemory(pid int) float64 {
+	data, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	for line := range strings.Lines(string(data)) {
+		if text, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kB, _ := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), "kB")), 64)
+			return kB / 1024
+		}
+	}
+	return 0
 }
 
 type procStat struct {

@@ -13,4 +13,8 @@ func (cpuClock) known() bool { return false }
 
 func (cpuClock) total() time.Duration { return 0 }
 
-func backendCPU(int) time.Duration { return 0 }
+func (cpuClock) cluster() time.Duration { return 0 }
+
+func peakMemory(int) float64 { return 0 }
+
+func processCPU(int) time.Duration { return 0 }

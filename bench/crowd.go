@@ -110,7 +110,7 @@ func (c *crowd) back(ctx context.Context, size int) error {
 func (c *crowd) Run(ctx context.Context) (int, error) {
 	cpu := func() (sum time.Duration) {
 		for _, conn := range c.conns {
-			sum += backendCPU(int(conn.PgConn().PID()))
+			sum += processCPU(int(conn.PgConn().PID()))
 		}
 		return sum
 	}

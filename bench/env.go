@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -27,6 +28,9 @@ var settings = map[string]string{
 	"checkpoint_timeout": "30min",
 }
 
+// logicalSettings let Debezium read the WAL, and stand still for a while.
+var logicalSettings = map[string]string{"wal_level": "logical", "wal_sender_timeout": "0"}
+
 // env is what contestants share: one database of one server.
 type env struct {
 	options
@@ -40,6 +44,26 @@ type env struct {
 	version string
 	load    string // of the machine, before we began
 	server  *devpg.Server
+	far     *env       // the same database, a round trip away
+	line    *delayLine // to it
+	others  []*env     // of other servers
+	atEnd   []func()
+}
+
+// scaled is the size of a run: a fiftieth where results are checked alone.
+func (e *env) scaled(n int) int {
+	if e.check {
+		return n / 50
+	}
+	return n
+}
+
+// pause is how long a phase of a run lasts: a tenth where results are checked alone.
+func (e *env) pause(d time.Duration) time.Duration {
+	if e.check {
+		return d / 10
+	}
+	return d
 }
 
 func newEnv(ctx context.Context, o options) (_ *env, err error) {
@@ -52,7 +76,13 @@ func newEnv(ctx context.Context, o options) (_ *env, err error) {
 
 	e.admin = o.url
 	if e.admin == "" {
-		all := maps.Clone(settings)
+		all := map[string]string{}
+		if !o.stock {
+			maps.Copy(all, settings)
+		}
+		if o.workload == wKafka.number {
+			maps.Copy(all, logicalSettings)
+		}
 		if o.profiles != "" {
 			maps.Copy(all, profilingSettings)
 		}
@@ -96,7 +126,22 @@ func newEnv(ctx context.Context, o options) (_ *env, err error) {
 		return nil, err
 	}
 	e.backlog = &backlog{env: e}
-	return e, nil
+	return e, e.goFar(ctx)
+}
+
+// goFar makes the environment of those whose server is in another zone. They share the backlog.
+func (e *env) goFar(ctx context.Context) (err error) {
+	if e.line, err = newDelayLine(e.dsn); err != nil {
+		return err
+	}
+	far := *e
+	far.dsn, far.line, far.server = e.line.url, nil, nil
+	e.far = &far
+	if far.conn, err = pgx.Connect(ctx, far.dsn); err != nil {
+		return err
+	}
+	far.pool, err = newPool(ctx, far.dsn)
+	return err
 }
 
 // newPool gives peers more connections than they ask for.
@@ -125,6 +170,18 @@ func recreate(ctx context.Context, admin string) error {
 
 func (e *env) close() {
 	ctx := context.Background()
+	for _, end := range e.atEnd {
+		end()
+	}
+	for _, other := range e.others {
+		other.close()
+	}
+	if e.far != nil {
+		if e.far.pool != nil && e.far.pool != e.pool {
+			e.far.pool.Close()
+		}
+		e.line.close()
+	}
 	if e.meter != nil {
 		e.meter.close(ctx)
 	}

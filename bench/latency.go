@@ -55,7 +55,7 @@ func (c *latency) Name() string { return c.name }
 
 // events of a run; the last one is that of the transaction that was open.
 func (c *latency) events() int {
-	n := int((c.duration + latencyTail).Seconds()) * c.rate
+	n := int((c.duration + c.pause(latencyTail)).Seconds() * float64(c.rate))
 	if c.open {
 		n++
 	}
@@ -109,7 +109,7 @@ func (c *latency) Setup(ctx context.Context) error {
 	}
 	select {
 	case <-c.ready:
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(c.pause(500 * time.Millisecond))
 		return nil
 	case <-time.After(20 * time.Second):
 		return errors.New("the handler is not called")
@@ -162,7 +162,7 @@ func (c *latency) Run(ctx context.Context) (int, error) {
 // holdOpen keeps two write transactions open for the duration: one that has emitted an event, and
 // one in another database of the cluster.
 func (c *latency) holdOpen(ctx context.Context, n int) error {
-	time.Sleep(openAfter)
+	time.Sleep(c.pause(openAfter))
 	here, err := pgx.Connect(ctx, c.dsn)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// gatedStream is the outbox that careful people write by hand: its reader stops before the oldest
+// gatedStream is the outbox that careful people write by hand. Its reader stops before the oldest
 // transaction that is still under way, so that it never passes an event. It polls, or is woken by a
 // notification in the writer's transaction.
 type gatedStream struct {
@@ -39,21 +39,16 @@ func (s *gatedStream) Emit(ctx context.Context, db querier, _ int, key, payload 
 }
 
 func (s *gatedStream) Start(ctx context.Context, handle func([]byte)) error {
-	conn, err := pgx.Connect(ctx, s.dsn)
-	if err != nil {
+	reader := gatedReader{notify: s.notify, handle: func(_ string, payload []byte) { handle(payload) }}
+	if err := reader.connect(ctx, s.dsn); err != nil {
 		return err
-	}
-	if s.notify {
-		if _, err := conn.Exec(ctx, "listen bench_gated"); err != nil {
-			return err
-		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- s.consume(ctx, conn, handle) }()
+	go func() { ended <- reader.consume(ctx) }()
 	s.stop = func() error {
 		cancel()
-		defer conn.Close(context.Background())
+		defer reader.conn.Close(context.Background())
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			return err
 		}
@@ -62,23 +57,40 @@ func (s *gatedStream) Start(ctx context.Context, handle func([]byte)) error {
 	return nil
 }
 
-func (s *gatedStream) consume(ctx context.Context, conn *pgx.Conn, handle func([]byte)) error {
-	var xid, seq int64
+// gatedReader is the reader's side of it.
+type gatedReader struct {
+	notify bool
+	handle func(key string, payload []byte)
+	flush  func(context.Context) error // what was handled, before the cursor passes it; nil: it needs none
+	conn   *pgx.Conn
+	xid    int64
+	seq    int64
+}
+
+func (r *gatedReader) connect(ctx context.Context, dsn string) (err error) {
+	if r.conn, err = pgx.Connect(ctx, dsn); err != nil || !r.notify {
+		return err
+	}
+	_, err = r.conn.Exec(ctx, "listen bench_gated")
+	return err
+}
+
+func (r *gatedReader) consume(ctx context.Context) error {
 	tick := time.NewTicker(gatedPoll)
 	defer tick.Stop()
 	for {
-		n, err := s.page(ctx, conn, &xid, &seq, handle)
+		n, err := r.page(ctx)
 		switch {
 		case err != nil:
 			return errors.Join(err, ctx.Err())
-		case n > 0 && s.notify:
+		case n > 0 && r.notify:
 			continue
-		case s.notify:
+		case r.notify:
 			// Who waits behind a transaction that does not notify hears nothing when it ends.
 			wait, cancel := context.WithTimeout(ctx, gatedPoll)
-			_, err := conn.WaitForNotification(wait)
+			_, err := r.conn.WaitForNotification(wait)
 			cancel()
-			if err != nil && (ctx.Err() != nil || conn.IsClosed()) {
+			if err != nil && (ctx.Err() != nil || r.conn.IsClosed()) {
 				return errors.Join(err, ctx.Err())
 			}
 		default:
@@ -92,23 +104,29 @@ func (s *gatedStream) consume(ctx context.Context, conn *pgx.Conn, handle func([
 }
 
 // page handles what is there, and makes the cursor durable.
-func (s *gatedStream) page(ctx context.Context, conn *pgx.Conn, xid, seq *int64, handle func([]byte)) (int, error) {
-	rows, err := conn.Query(ctx, `
-		select xid::text::int8, seq, payload from bench.gated_outbox
+func (r *gatedReader) page(ctx context.Context) (int, error) {
+	rows, err := r.conn.Query(ctx, `
+		select xid::text::int8, seq, key, payload from bench.gated_outbox
 		 where (xid, seq) > ($1::int8::text::xid8, $2::int8) and xid < pg_snapshot_xmin(pg_current_snapshot())
-		 order by xid, seq limit 5000`, *xid, *seq)
+		 order by xid, seq limit 5000`, r.xid, r.seq)
 	if err != nil {
 		return 0, err
 	}
+	var key string
 	var payload []byte
-	tag, err := pgx.ForEachRow(rows, []any{xid, seq, &payload}, func() error {
-		handle(payload)
+	tag, err := pgx.ForEachRow(rows, []any{&r.xid, &r.seq, &key, &payload}, func() error {
+		r.handle(key, payload)
 		return nil
 	})
 	if err != nil || tag.RowsAffected() == 0 {
 		return 0, err
 	}
-	_, err = conn.Exec(ctx, "update bench.cursor set seq = $1 where name = 'gated'", *seq)
+	if r.flush != nil {
+		if err := r.flush(ctx); err != nil {
+			return 0, err
+		}
+	}
+	_, err = r.conn.Exec(ctx, "update bench.cursor set seq = $1 where name = 'gated'", r.seq)
 	return int(tag.RowsAffected()), err
 }
 

@@ -27,11 +27,17 @@ type options struct {
 	pgque    string
 	results  string
 	profiles string
+	check    bool // few items, one round, no figures
+	stock    bool // a private server with PostgreSQL's defaults alone
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == moverCommand {
+		runMover(os.Args[2:])
+		return
+	}
 	var o options
-	flag.StringVar(&o.workload, "w", "1", "workload: 1 to 5, 7 or all")
+	flag.StringVar(&o.workload, "w", "1", "workload: 1 to 5, 7, all (of these), or kafka")
 	flag.IntVar(&o.events, "events", 1_000_000, "events in the backlog of workload 1, and in the largest one of workload 7")
 	flag.IntVar(&o.rows, "rows", 1_037_724, "rows of the table of workload 3")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds; each runs every contestant once")
@@ -41,7 +47,19 @@ func main() {
 	flag.StringVar(&o.pgque, "pgque", "", "PgQue's installation script (default: the pgq extension, where it is installed)")
 	flag.StringVar(&o.results, "results", "results", "folder for the report; empty, or with -only, none is written")
 	flag.StringVar(&o.profiles, "profiles", "", "folder for a CPU profile of each run; they slow it down (default: none)")
+	flag.BoolVar(&o.check, "check", false, "run each contestant once with few items and check its result; no figures")
+	report := flag.String("chart", "", "a report in results: print its speeds as a picture (SVG) and measure nothing")
 	flag.Parse()
+	if *report != "" {
+		if err := chart(os.Stdout, *report); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	if o.check {
+		o.small()
+	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -49,6 +67,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// small makes runs as short as their checks allow. The sizes that are no options are scaled by env.
+func (o *options) small() {
+	o.events, o.rows, o.rounds, o.duration = 20_000, 5_000, 1, 300*time.Millisecond
 }
 
 // errWrong says that a contestant's result was not what it should be.
@@ -59,9 +82,39 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	if o.check {
+		return checkAll(ctx, o, chosen)
+	}
 	var failures []error
 	for _, w := range chosen {
 		failures = append(failures, runWorkload(ctx, o, w))
+	}
+	return errors.Join(failures...)
+}
+
+// checkAll says of each contestant whether its result is right. All share a database: most of the time of short runs would go into
+// making one for each workload.
+func checkAll(ctx context.Context, o options, chosen []workload) error {
+	e, err := newEnv(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer e.close()
+	var failures []error
+	for _, w := range chosen {
+		contestants, err := pick(w.contestants(e), o.only)
+		if err != nil {
+			return err
+		}
+		results, err := measureAll(ctx, e, contestants, o.rounds)
+		if err != nil {
+			return err
+		}
+		r := report{env: e, workload: w, results: results}
+		r.verdicts()
+		if r.wrong() {
+			failures = append(failures, fmt.Errorf("W%s: %w", w.number, errWrong))
+		}
 	}
 	return errors.Join(failures...)
 }

@@ -13,31 +13,34 @@ import (
 // plain SQL under another schema.
 type pgq struct {
 	*env
+	name     string
 	evidence bool
 	queue    *pgqQueue
 	worked   int
 }
 
-// pgqQueue is installed once for all variants.
+// pgqEngine is installed once for all queues.
+type pgqEngine struct{ schema string }
+
+// pgqQueue is filled once for all variants.
 type pgqQueue struct {
-	schema string
+	engine *pgqEngine
+	name   string
+	types  int // of events, in turn
 	filled bool
 }
 
 const pgqBatch = 5000
 
-func (c *pgq) Name() string {
-	if c.evidence {
-		return pgqName
-	}
-	return "PgQ without evidence"
+func (c *pgq) Name() string { return c.name }
+
+// sql puts the schema of the edition and the queue in place.
+func (c *pgq) sql(text string) string {
+	return strings.NewReplacer("pgq.", c.queue.engine.schema+".", "$queue", c.queue.name).Replace(text)
 }
 
-// sql puts the schema of the edition in place.
-func (c *pgq) sql(text string) string { return strings.ReplaceAll(text, "pgq.", c.queue.schema+".") }
-
 func (c *pgq) install(ctx context.Context) error {
-	if c.queue.schema != "" {
+	if c.queue.engine.schema != "" {
 		return nil
 	}
 	if c.pgque != "" {
@@ -48,7 +51,7 @@ func (c *pgq) install(ctx context.Context) error {
 		if err := c.exec(ctx, string(script)); err != nil {
 			return fmt.Errorf("%s: %w", c.pgque, err)
 		}
-		c.queue.schema = "pgque"
+		c.queue.engine.schema = "pgque"
 	} else {
 		n, err := c.count(ctx, "select count(*) from pg_available_extensions where name = 'pgq'")
 		if err != nil {
@@ -60,7 +63,7 @@ func (c *pgq) install(ctx context.Context) error {
 		if err := c.exec(ctx, "create extension pgq"); err != nil {
 			return err
 		}
-		c.queue.schema = "pgq"
+		c.queue.engine.schema = "pgq"
 	}
 	return c.exec(ctx, c.sql(pgqSQL))
 }
@@ -71,23 +74,23 @@ func (c *pgq) fill(ctx context.Context) error {
 		return nil
 	}
 	if err := c.exec(ctx, c.sql(`
-		select pgq.create_queue('bench');
-		select pgq.set_queue_config('bench', 'ticker_max_count', '1');
-		select pgq.set_queue_config('bench', 'rotation_period', '1 day');
-		select pgq.register_consumer('bench', 'keeper')`)); err != nil {
+		select pgq.create_queue('$queue');
+		select pgq.set_queue_config('$queue', 'ticker_max_count', '1');
+		select pgq.set_queue_config('$queue', 'rotation_period', '1 day');
+		select pgq.register_consumer('$queue', 'keeper')`)); err != nil {
 		return err
 	}
-	insert := c.sql("select count(pgq.insert_event('bench', 'type.' || n % 4, (" + payload + ")::text)) from generate_series($1::int8, $2::int8) n")
+	insert := c.sql("select count(pgq.insert_event('$queue', 'type.' || n % $3::int8, (" + payload + ")::text)) from generate_series($1::int8, $2::int8) n")
 	for first := 1; first <= c.events; first += pgqBatch {
-		if _, err := c.conn.Exec(ctx, insert, first, min(first+pgqBatch-1, c.events)); err != nil {
+		if _, err := c.conn.Exec(ctx, insert, first, min(first+pgqBatch-1, c.events), c.queue.types); err != nil {
 			return err
 		}
-		if err := c.exec(ctx, c.sql("select pgq.ticker('bench')")); err != nil {
+		if err := c.exec(ctx, c.sql("select pgq.ticker('$queue')")); err != nil {
 			return err
 		}
 	}
 	c.queue.filled = true
-	rows, err := c.conn.Query(ctx, "select oid::regclass::text from pg_class where relkind = 'r' and relnamespace = $1::regnamespace", c.queue.schema)
+	rows, err := c.conn.Query(ctx, "select oid::regclass::text from pg_class where relkind = 'r' and relnamespace = $1::regnamespace", c.queue.engine.schema)
 	if err != nil {
 		return err
 	}
@@ -107,13 +110,13 @@ func (c *pgq) Setup(ctx context.Context) error {
 	}
 	return c.exec(ctx, c.sql(`
 		truncate bench.pgq_evidence;
-		select pgq.unregister_consumer('bench', 'bench');
-		select pgq.register_consumer_at('bench', 'bench',
-		  (select min(tick_id) from pgq.tick t join pgq.queue q on q.queue_id = t.tick_queue and q.queue_name = 'bench'))`))
+		select pgq.unregister_consumer('$queue', 'bench');
+		select pgq.register_consumer_at('$queue', 'bench',
+		  (select min(tick_id) from pgq.tick t join pgq.queue q on q.queue_id = t.tick_queue and q.queue_name = '$queue'))`))
 }
 
 func (c *pgq) Run(ctx context.Context) (int, error) {
-	query := "select bench.pgq_run($1)"
+	query := c.sql("select bench.pgq_run('$queue', $1)")
 	c.worked = 0
 	for {
 		var n *int
@@ -138,7 +141,7 @@ func (c *pgq) Check(ctx context.Context) error {
 }
 
 func (c *pgq) Clean(ctx context.Context) error {
-	if c.queue.schema == "" {
+	if c.queue.engine.schema == "" {
 		return nil
 	}
 	return c.exec(ctx, "truncate bench.pgq_evidence")

@@ -27,6 +27,17 @@ func (r report) wrong() bool {
 	return false
 }
 
+// verdicts prints which contestants gave what they should.
+func (r report) verdicts() {
+	for _, c := range r.results {
+		verdict := "ok"
+		if c.err != nil {
+			verdict = c.err.Error()
+		}
+		fmt.Printf("W%s  %-60s %s\n", r.workload.number, c.name, verdict)
+	}
+}
+
 // publish prints the report and keeps it as Markdown in dir.
 func (r report) publish(dir string) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)

@@ -51,4 +51,6 @@ func (c *setBased) Check(ctx context.Context) error {
 	return c.expect(ctx, "evidence in dry run", c.events, "select count(*) from bench.evidence where outcome = 'dry_run'")
 }
 
-func (c *setBased) Clean(ctx context.Context) error { return c.exec(ctx, "truncate bench.evidence, bench.effect") }
+func (c *setBased) Clean(ctx context.Context) error {
+	return c.exec(ctx, "truncate bench.evidence, bench.effect")
+}

@@ -22,16 +22,23 @@ type sqlWorker struct {
 }
 
 var (
-	everyType = []string{"type.0", "type.1", "type.2", "type.3"}
+	everyType = typeNames(4)
 	catchAll  = []string{"*"}
 )
+
+func typeNames(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("type.%d", i))
+	}
+	return names
+}
 
 func (c *sqlWorker) Name() string { return c.name }
 
 func (c *sqlWorker) Figures() map[string]float64 { return map[string]float64{tailFigure: c.tail} }
 
 func (c *sqlWorker) Setup(ctx context.Context) error {
-	if err := c.backlog.seed(ctx, c.events, 4); err != nil {
+	if err := c.backlog.seed(ctx, c.events, max(4, len(c.types))); err != nil {
 		return err
 	}
 	if err := c.resetWorker(ctx); err != nil {

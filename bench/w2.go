@@ -47,10 +47,19 @@ var w2 = workload{
 			{"Watermill SQL, poll every 10 ms", func() stream { return &watermillStream{env: e} }},
 			{riverName, func() stream { return &riverStream{env: e} }},
 		}
-		for _, rate := range rates {
+		steady := rates
+		if e.check {
+			steady = rates[:1]
+		}
+		for _, rate := range steady {
 			for _, s := range systems {
 				all = append(all, &latency{env: e, name: at(s.name, rate), rate: rate, stream: s.make(), strict: strings.HasPrefix(s.name, "tidemark")})
 			}
+			// The emitters stay beside the server: only the reader is in another zone.
+			all = append(all,
+				&latency{env: e, name: at(wakeName+awaySuffix, rate), rate: rate, stream: &daemonStream{env: e.far, wake: true}, strict: true},
+				&latency{env: e, name: at(goWakeName+awaySuffix, rate), rate: rate, stream: &clientStream{env: e.far, wake: true}, strict: true},
+				&latency{env: e, name: at(gatedName+awaySuffix, rate), rate: rate, stream: &gatedStream{env: e.far, notify: true}})
 			for _, s := range systems {
 				if s.name != "poll every 100 ms" {
 					all = append(all, &latency{
@@ -71,12 +80,14 @@ var w2 = workload{
 			}
 		}
 		// On a machine with other work the figures are its; what they are to a peer's is less so.
-		for _, name := range []string{wakeName, goWakeName} {
-			for _, rate := range rates {
-				v, ok := rs.between(at(name, rate), at(gatedName, rate), func(s, base sample) float64 {
-					return s.figures[p50Figure] / base.figures[p50Figure]
-				})
-				goals = append(goals, note(figure{"p50 of " + at(name, rate) + " ÷ that of " + gatedName, v, ok}))
+		for _, suffix := range []string{"", awaySuffix} {
+			for _, name := range []string{wakeName, goWakeName} {
+				for _, rate := range rates {
+					v, ok := rs.between(at(name+suffix, rate), at(gatedName+suffix, rate), func(s, base sample) float64 {
+						return s.figures[p50Figure] / base.figures[p50Figure]
+					})
+					goals = append(goals, note(figure{"p50 of " + at(name+suffix, rate) + " ÷ that of " + gatedName, v, ok}))
+				}
 			}
 		}
 		return goals

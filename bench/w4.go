@@ -26,6 +26,10 @@ func besideName(r readers) string {
 
 const crowded = 16 // clients of the rows that show whether commits wait for each other
 
+const steadyRate = 2000 // transactions a second of the rows that ask whether a loop slows writers down
+
+func steadyName(r readers) string { return besideName(r) + ", 2,000/s" }
+
 func crowdedName(r readers) string { return besideName(r) + ", 16 clients" }
 
 var w4 = workload{
@@ -47,6 +51,11 @@ var w4 = workload{
 				writers: writers{env: e, name: crowdedName(r), script: "emit.sql", clients: crowded, rows: map[string]int{orders: 1, outbox: 1}}, readers: r,
 			}
 		}
+		besideSteady := func(r readers) contestant {
+			return &watchedWriters{
+				writers: writers{env: e, name: steadyName(r), script: "emit.sql", rate: steadyRate, rows: map[string]int{orders: 1, outbox: 1}}, readers: r,
+			}
+		}
 		return []contestant{
 			&writers{env: e, name: baseName, script: "base.sql", rows: map[string]int{orders: 1}},
 			&writers{env: e, name: plainName, script: "plain.sql", rows: map[string]int{orders: 1, plain: 1}},
@@ -59,6 +68,9 @@ var w4 = workload{
 			besideMany(polling),
 			besideMany(woken),
 			besideMany(sleeping),
+			besideSteady(nobody),
+			besideSteady(polling),
+			besideSteady(woken),
 			&writers{env: e, name: oneBaseName, script: "one_base.sql", rows: map[string]int{orders: 1}},
 			&writers{env: e, name: oneEmitName, script: "one_emit.sql", rows: map[string]int{orders: 1, outbox: 1}},
 			&writers{env: e, name: manyPlain, script: "many_plain.sql", rows: map[string]int{plain: many}},
@@ -89,6 +101,8 @@ var w4 = workload{
 			atMost(460, wal(emitName)),
 			atLeast(0.95, rs.quotient(besideName(gateAlone), emitName)),
 			atLeast(0.95, rs.quotient(besideName(woken), besideName(polling))),
+			atLeast(0.95, rs.quotient(steadyName(woken), steadyName(nobody))),
+			atLeast(0.95, rs.quotient(steadyName(polling), steadyName(nobody))),
 			note(rs.quotient(besideName(sleeping), emitName)),
 			atLeast(0.95, rs.quotient(crowdedName(woken), crowdedName(polling))),
 			atMost(1, waiting(crowdedName(woken))),

@@ -58,7 +58,7 @@ func (c *watchedWriters) Setup(ctx context.Context) error {
 		if c.routing, err = startRouting(ctx, c.env, nil); err != nil {
 			return err
 		}
-		time.Sleep(time.Second)
+		time.Sleep(c.pause(time.Second))
 	case sleeping:
 		if err := store.Listen(ctx, c.conns[0], "bench"); err != nil {
 			return err

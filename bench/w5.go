@@ -22,13 +22,11 @@ var w5 = workload{
 	columns:   []string{stagedFigure},
 	contestants: func(e *env) []contestant {
 		const (
-			items       = 100_000
-			records     = 400_000
 			concurrency = 16
 			each        = 4 // the default of a route
-			few         = 20_000
 			away        = 5 * time.Millisecond
 		)
+		items, few, records := e.scaled(100_000), e.scaled(20_000), e.scaled(400_000)
 		return []contestant{
 			bareWebhook(e, bareHTTPName, items, concurrency, 0),
 			&webhooks{env: e, name: hookName, items: items, concurrency: concurrency},
@@ -39,6 +37,8 @@ var w5 = workload{
 			&webhooks{env: e, name: hangingName, items: items, concurrency: each, separate: true, last: hangingRoute},
 			bareTopic(e, bareKafka, records, each),
 			&topic{env: e, name: kafkaName, items: records, concurrency: each},
+			&webhooks{env: e.far, name: hookName + awaySuffix, items: items, concurrency: concurrency},
+			&topic{env: e.far, name: kafkaName + awaySuffix, items: records, concurrency: each},
 		}
 	},
 	reach: func(rs results) []goal {
@@ -50,6 +50,8 @@ var w5 = workload{
 			atLeast(0.95, rs.quotient(refusedName, nineName)),
 			atLeast(0.95, rs.quotient(hangingName, nineName)),
 			note(rs.quotient(kafkaName, bareKafka)),
+			note(rs.quotient(hookName+awaySuffix, hookName)),
+			note(rs.quotient(kafkaName+awaySuffix, kafkaName)),
 		}
 	},
 }

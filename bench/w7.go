@@ -68,6 +68,9 @@ var w7 = workload{
 		for _, n := range []int{1, 1000} {
 			all = append(all, &growth{env: e, name: typedName(n), size: size, kind: &manyRoutes{env: e, events: size, types: 1000, routes: n}})
 		}
+		if e.check { // a worker counts as alive by its last beats, and a busy machine delays these
+			return all
+		}
 		return append(all, &idle{env: e})
 	},
 	reach: func(rs results) (goals []goal) {
@@ -135,9 +138,9 @@ func (c *growth) Setup(ctx context.Context) error {
 func (c *growth) Run(ctx context.Context) (int, error) {
 	// Passes are all that this session does meanwhile, so its CPU is theirs.
 	pid := int(c.conn.PgConn().PID())
-	before := backendCPU(pid)
+	before := processCPU(pid)
 	c.took, c.items = passCost{}, 0
-	for c.items < max(c.size, fewestEvents) {
+	for c.items < max(c.size, c.scaled(fewestEvents)) {
 		took, err := c.once(ctx, c.size)
 		if err != nil {
 			return 0, err
@@ -145,7 +148,7 @@ func (c *growth) Run(ctx context.Context) (int, error) {
 		c.took.time += took
 		c.items += c.size
 	}
-	c.took.cpu = backendCPU(pid) - before
+	c.took.cpu = processCPU(pid) - before
 	return c.items, nil
 }
 

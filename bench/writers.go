@@ -21,6 +21,7 @@ type writers struct {
 	script  string
 	rows    map[string]int // rows that one transaction adds, per table
 	clients int            // how many at once; 0: 8
+	rate    int            // transactions a second; 0: as many as they can
 	done    int
 }
 
@@ -71,11 +72,18 @@ func (c *writers) Run(ctx context.Context) (int, error) {
 	if err := os.WriteFile(file, script, 0o600); err != nil {
 		return 0, err
 	}
-	cmd := exec.CommandContext(ctx, c.pgbench,
-		"--no-vacuum", "--protocol=prepared", "--client="+strconv.Itoa(cmp.Or(c.clients, 8)), "--jobs=2",
-		"--time="+strconv.Itoa(int(c.duration.Seconds())),
-		"--define=payload="+eventPayload, "--define=payloads="+eventPayloads,
-		"--file="+file, c.dsn)
+	length := "--time=" + strconv.Itoa(int(c.duration.Seconds()))
+	if c.check {
+		length = "--transactions=20"
+	}
+	args := []string{
+		"--no-vacuum", "--protocol=prepared", "--client=" + strconv.Itoa(cmp.Or(c.clients, 8)), "--jobs=2", length,
+		"--define=payload=" + eventPayload, "--define=payloads=" + eventPayloads, "--file=" + file,
+	}
+	if c.rate != 0 {
+		args = append(args, "--rate="+strconv.Itoa(c.rate))
+	}
+	cmd := exec.CommandContext(ctx, c.pgbench, append(args, c.dsn)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return 0, fmt.Errorf("pgbench: %w: %s", err, out)

@@ -2,10 +2,10 @@
 -- pgq stands for the schema, which is pgque where that edition is measured.
 create table bench.pgq_evidence (like bench.evidence including all);
 
-create function bench.pgq_run(with_evidence bool) returns int
+create function bench.pgq_run(queue text, with_evidence bool) returns int
 language plpgsql as $$
 declare
-  batch int8 := pgq.next_batch('bench', 'bench');
+  batch int8 := pgq.next_batch(queue, 'bench');
   events int;
 begin
   if batch is null then

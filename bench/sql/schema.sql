@@ -18,7 +18,7 @@ create table bench.route (
 
 insert into bench.route
 select n, 'bench', 'type.' || n, true
-  from generate_series(0, 3) n;
+  from generate_series(0, 43) n;
 
 -- Narrow evidence: a binary key whose index is the only one, and the columns of tidemark.attempt.
 create type bench.outcome as enum ('skipped', 'dry_run');
@@ -50,3 +50,12 @@ create table bench.gated_outbox (
   payload jsonb not null
 );
 create index gated_outbox_order on bench.gated_outbox (xid, seq);
+
+-- What Debezium's outbox router expects.
+create table bench.debezium_outbox (
+  id uuid primary key default gen_random_uuid(),
+  aggregatetype text not null default 'bench',
+  aggregateid text not null,
+  type text not null default 'type.0',
+  payload jsonb not null
+);

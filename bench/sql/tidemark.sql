@@ -1,6 +1,6 @@
 -- The application's side of Tidemark: its event types, its worker, its gates, and the targets of
 -- its live routes.
-select tidemark.type_set('bench', 'type.' || n) from generate_series(0, 9) n;
+select tidemark.type_set('bench', 'type.' || n) from generate_series(0, 43) n;
 select tidemark.worker_set('bench', starts => 'start');
 select tidemark.gate_set('routes.enabled', true, 'bench');
 select tidemark.gate_set('worker.bench.enabled', true, 'bench');
