@@ -8,7 +8,7 @@ as $$
         select l.pid, l.virtualtransaction from pg_locks l
         where l.locktype = 'relation' and l.granted and l.pid is distinct from pg_backend_pid()
           and l.database = (select d.oid from pg_database d where d.datname = current_database())
-          and l.relation = any (tidemark.relation_tree(lock_blame.relation))
+          and l.relation in (select unnest(tidemark.relation_tree(lock_blame.relation)))
           and l.mode not in ('AccessShareLock', 'RowShareLock')
     ), blocker (pid) as (
         select h.pid from held h

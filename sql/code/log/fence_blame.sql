@@ -9,7 +9,8 @@ as $$
                       coalesce(date_trunc('second', clock_timestamp() - a.xact_start)::text, 'unknown')) as who,
                a.xact_start as since
         from pg_locks l join pg_stat_activity a on a.pid = l.pid
-        where l.locktype = 'relation' and l.granted and l.relation = any (tidemark.relation_tree(fence_blame.relation))
+        where l.locktype = 'relation' and l.granted
+          and l.relation in (select unnest(tidemark.relation_tree(fence_blame.relation)))
           and l.database = a.datid and a.datname = current_database()
           and l.mode = 'RowExclusiveLock' and l.virtualtransaction = any (fence)
         union all

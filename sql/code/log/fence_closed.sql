@@ -8,7 +8,7 @@ begin
         select from pg_locks l
         where l.locktype = 'relation' and l.granted
           and l.database = (select d.oid from pg_database d where d.datname = current_database())
-          and l.relation = any (tidemark.relation_tree(fence_closed.relation))
+          and l.relation in (select unnest(tidemark.relation_tree(fence_closed.relation)))
           and l.mode = 'RowExclusiveLock'
           -- A prepared transaction has no pid, and gets another virtual id when the server restarts. It cannot be
           -- identified, so any that holds the lock keeps every fence open.

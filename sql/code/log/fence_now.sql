@@ -7,7 +7,7 @@ begin
     return (select coalesce(array_agg(distinct l.virtualtransaction), '{}') from pg_locks l
     where l.locktype = 'relation' and l.granted
       and l.database = (select d.oid from pg_database d where d.datname = current_database())
-      and l.relation = any (tidemark.relation_tree(fence_now.relation))
+      and l.relation in (select unnest(tidemark.relation_tree(fence_now.relation)))
       -- Take only writers: the modes of autovacuum and DDL would keep holes open without need.
       and l.mode = 'RowExclusiveLock');
 end

@@ -4,8 +4,12 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    return case definition.safety when 'capture' then 'tidemark.outbox'::regclass
-                else (tidemark.source_shape(definition)).relation end;
+    if definition.safety = 'capture' then
+        return 'tidemark.outbox'::regclass;
+    end if;
+    -- No regclass cast: the log's owner may not use the schema.
+    return (select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
+            where n.nspname = definition.schema_name and c.relname = definition.table_name and c.relkind in ('r', 'p'));
 end
 $$;
 comment on function tidemark.source_fence(tidemark.source) is

@@ -44,7 +44,7 @@ begin
         select from pg_locks l
         where l.pid is null and l.locktype = 'relation' and l.mode = 'RowExclusiveLock'
           and l.database = (select d.oid from pg_database d where d.datname = current_database())
-          and l.relation = any (tidemark.relation_tree(source_horizon.relation)))
+          and l.relation in (select unnest(tidemark.relation_tree(source_horizon.relation))))
     then
         held := coalesce((
             select string_agg(format('prepared transaction "%s" of %s, for %s', p.gid, p.owner,

@@ -64,9 +64,7 @@ begin
         plan.relation := fit.relation;
         plan.call := fit.call;
     elsif s.safety = 'clock' then
-        -- No to_regclass: the log's owner may not use the schema.
-        plan.relation := (select r.oid from pg_class r join pg_namespace n on n.oid = r.relnamespace
-                          where n.nspname = s.schema_name and r.relname = s.table_name);
+        plan.relation := tidemark.source_fence(s);
     end if;
     -- If an operator edits the watermark by hand, the cursor skips rows or repeats them, and no record shows it.
     if c.decided_through is distinct from tidemark.source_place(c.watermark_ts, c.watermark_id) then

@@ -72,9 +72,10 @@ begin
                             then tidemark.source_behind(next.source, next.relation, got.last_id::bigint) end;
         end if;
     exception
-        when undefined_table or undefined_column or undefined_function or feature_not_supported
-            or insufficient_privilege
-          or datatype_mismatch or syntax_error then
+        when others then
+            if not tidemark.source_is_misconfigured(sqlstate) then
+                raise;
+            end if;
             get stacked diagnostics code = returned_sqlstate, message = message_text;
             problem := code || ': ' || tidemark.error_means(code);
             kind := 'source_misconfigured';

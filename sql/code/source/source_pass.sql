@@ -114,9 +114,10 @@ begin
                 raise;
             end if;
             return tidemark.source_cut(plan, source_pass.epoch, read.examined, message);
-        when undefined_table or undefined_column or undefined_function or feature_not_supported
-            or insufficient_privilege or datatype_mismatch or syntax_error
-          or sqlstate 'TM001' then
+        when others then
+            if not tidemark.source_is_misconfigured(sqlstate) then
+                raise;
+            end if;
             -- No row caused the error: an operator must repair the table, the function or the rights. A handler can
             -- raise any of these codes, with any message.
             get stacked diagnostics code = returned_sqlstate, message = message_text;
