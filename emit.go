@@ -173,7 +173,7 @@ func document(events []Event) (string, error) {
 		if _, unwritable := e.OccurredAt.MarshalText(); unwritable != nil {
 			return "", &Error{
 				Code: "TM005", Message: fmt.Sprintf("event %d: occurred_at must be a time of the years 1 to 9999", i+1),
-				Hint: "Leave it out where it is not known: then it is the time of the emit.",
+				Hint: "Leave it out if you do not know it: it is then the time of the emit.",
 			}
 		}
 	}

@@ -39,7 +39,7 @@ begin
         advice := 'Attach the tables below it.';
     elsif mine.relpersistence = 't' then
         problem := format('%s is a temporary table', name);
-        advice := 'Nobody else sees its changes: call tidemark.emit.';
+        advice := 'Other sessions do not see its changes: call tidemark.emit.';
     elsif mine.relispartition then
         problem := format('%s is a partition', name);
         advice := format('Attach its parent, %s.', mine.parent);

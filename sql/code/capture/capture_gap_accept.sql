@@ -13,7 +13,7 @@ begin
             hint = 'See: select * from tidemark.capture_gap where resolved_at is null;';
     elsif coalesce(btrim(reason), '') = '' then
         raise exception using errcode = 'TM005', message = 'to accept a gap needs a reason',
-            hint = 'Its changes will never be events. Say why that may be so: it is recorded in tidemark.audit.';
+            hint = 'Its changes will never be events. Give the reason: tidemark.audit records it.';
     end if;
     perform tidemark.capture_gap_resolve(gap, 'accepted', reason);
 end

@@ -13,7 +13,7 @@ begin
     if not found then
         raise exception using errcode = 'TM005',
             message = format('%s has no enabled inbound route for inserts or updates that is not in dry run', name),
-            hint = 'Rows are emitted as one of these. What has no row any more can only be accepted.';
+            hint = 'Rows are emitted as one of these. A change whose row is gone can only be accepted.';
     elsif not exists (select from tidemark.capture_attached a
                       where a.schema_name = route.source_schema and a.table_name = route.source_table
                       and a.operation = route.sql_event and a.as_attached and a.enabled in ('O', 'A')) then

@@ -7,7 +7,7 @@ begin
     if coalesce(btrim(capture_record.reason), '') = '' then
         raise exception using errcode = 'TM005',
             message = format('%s needs a reason', replace(capture_record.action, '_', ' ')),
-            hint = 'It is recorded in tidemark.audit, with who and when.';
+            hint = 'tidemark.audit records it, with the role and the time.';
     elsif capture_record.action not in ('capture_attach', 'capture_detach', 'capture_guard') then
         raise exception using errcode = 'TM005',
             message = format('there is no action "%s" of capture', capture_record.action);

@@ -59,7 +59,7 @@ begin
                           made.missing);
             if route.fail_closed then
                 raise exception using errcode = 'TM005', message = place || why,
-                    hint = format('Set payload_columns of inbound route %s to columns that there are.',
+                    hint = format('Set payload_columns of inbound route %s to columns that exist.',
                                   route.route_code);
             end if;
         elsif route.fail_closed and not made.may_fail then

@@ -101,7 +101,7 @@ as $$
                              - coalesce((select range_agg(l.seqs) from logged l), '{}') as extra
                       from covered c, number n) d
                 join tidemark.worker w on w.id = d.worker_id where not isempty(d.extra)),
-               'Somebody deleted from the log.'
+               'Rows of the log were deleted.'
         union all
         select 'W6 event without evidence', 'fail',
                (select string_agg(format('worker %s: %s', d.worker, left(d.missing::text, 200)), '; ')

@@ -15,7 +15,7 @@ begin
     end if;
     if open is null then
         raise exception using errcode = 'TM005',
-            message = format('gate %s is to be null, which is neither open nor closed', gate),
+            message = format('gate %s cannot be set to null, which is neither open nor closed', gate),
             hint = 'true opens it, false closes it.';
     end if;
     perform set_config('tidemark.reason', coalesce(reason, ''), true);

@@ -11,7 +11,7 @@ declare
 begin
     if coalesce(note, '') !~ '[^[:space:]]' then
         raise exception using errcode = 'TM005', message = format('finding %s: a note is missing', id),
-            hint = 'Say who looks after it, or why it may stay: others read it.';
+            hint = 'Say who handles it, or why it may stay open: other operators read the note.';
     end if;
     select to_jsonb(f) into before from tidemark.finding f where f.id = finding_ack.id for update;
     if not found then

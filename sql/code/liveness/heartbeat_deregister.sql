@@ -11,7 +11,7 @@ begin
     if tidemark.is_cursor(executor_id) then
         raise exception using errcode = 'TM005',
             message = format('executor %s is the cursor of a worker, and keeps its heartbeat', executor_id),
-            hint = 'A worker that nobody is to wait for is paused: tidemark worker pause NAME, or its gate is closed.';
+            hint = 'To stop alerts about its silence, pause it (tidemark worker pause NAME) or close its gate.';
     end if;
     delete from tidemark.heartbeat h where h.executor_id = heartbeat_deregister.executor_id returning h.* into gone;
     if not found then

@@ -37,7 +37,7 @@ begin
     if cadence_seconds is null or cadence_seconds not between 1 and 31536000
         or cadence_seconds <> trunc(cadence_seconds) then
         raise exception using errcode = 'TM005',
-            message = format('executor %s: cadence is %s, and must be whole seconds, 1 to a year of them', executor_id,
+            message = format('executor %s: cadence is %s, and must be whole seconds, from 1 to a year', executor_id,
                              coalesce(cadence::text, 'null')),
             hint = 'The time from one beat to the next, e.g. cadence => ''30 seconds''.';
     end if;
@@ -45,7 +45,7 @@ begin
         raise exception using errcode = 'TM005',
             message = format('executor %s: threshold is %s, and must be whole seconds, at least the cadence of %s s, '
                              'at most a year', executor_id, threshold, trunc(cadence_seconds)),
-            hint = 'It is silent when no beat came for longer than this. The default is three times the cadence.';
+            hint = 'The executor is silent after so long without a beat. The default is three times the cadence.';
     end if;
     select s.d into unknown from unnest(domain_scope) s (d)
     where not exists (select from tidemark.domain d where d.domain = s.d) limit 1;

@@ -19,7 +19,7 @@ begin
         raise exception using errcode = 'TM005',
             message = format('executor %s: current_job_id is %s, and must be 1 to 200 characters without white space',
                              executor_id, quote_literal(left(current_job_id, 300))),
-            hint = 'The id of the job that it works on, never its content; null: it works on none.';
+            hint = 'Give the id of the job that the executor works on, never its content; null if it works on none.';
     end if;
     perform tidemark.heartbeat_payload_check(executor_id, payload);
     if tidemark.is_cursor(executor_id) then

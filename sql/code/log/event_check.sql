@@ -22,7 +22,7 @@ begin
     if occurred_at < timestamptz '0001-01-02 00:00:00+00' or occurred_at >= timestamptz '9999-12-31 00:00:00+00' then
         raise exception using errcode = 'TM005',
             message = format('%soccurred_at is %s, and must be a time of the years 1 to 9999', place, occurred_at),
-            hint = 'Leave it out where it is not known: then it is the time of the emit.';
+            hint = 'Leave it out if you do not know it: it is then the time of the emit.';
     end if;
 
     if greatest(octet_length(key), octet_length(stream), octet_length(subject_table), octet_length(subject_ref),

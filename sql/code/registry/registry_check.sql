@@ -22,7 +22,7 @@ begin
         raise exception using errcode = 'serialization_failure',
             message = format('domain %s or its event type %s was changed after the snapshot of this transaction was '
                              'taken', domain, type),
-            hint = 'Roll back and try again: an emit goes by the grants of now.';
+            hint = 'Roll back and try again: an emit uses the current grants.';
     end if;
 end
 $$;

@@ -48,7 +48,7 @@ begin
                           current_setting('application_name'), tidemark.login(),
                           coalesce(format('the lease is of %s, epoch %s, until %s', h.lease_owner, h.lease_epoch,
                                           date_trunc('second', h.lease_until)),
-                                   'nobody has the lease now')) into lease
+                                   'no instance has the lease now')) into lease
             from tidemark.heartbeat h
             where h.executor_id in (worker_finding.subject, tidemark.executor_id(worker_finding.subject, 'outbox', 0));
         end if;

@@ -58,7 +58,7 @@ begin
                 format('%I is unique only together with %s, by which the table is partitioned: of two rows with one '
                        'id, the second is taken for the first',
                        definition.id_column, array_to_string(parted, ', '));
-            hint := 'See that no id comes twice: an identity, or a random uuid.';
+            hint := 'Make sure that no id comes twice: use an identity or a random uuid.';
         else
             status := 'fail';
             detail := format('nothing makes %s.%I unique', name, definition.id_column);

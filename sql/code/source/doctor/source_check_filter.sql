@@ -40,7 +40,7 @@ begin
         if misread is not null then
             status := 'warn';
             detail := misread || ': ' || definition.filter;
-            hint := 'Enums are texts in a filter: compare with = and in, and with labels that there are.';
+            hint := 'Enums are texts in a filter: compare with = and in, and with labels that exist.';
         end if;
     exception when others then
         status := 'fail';

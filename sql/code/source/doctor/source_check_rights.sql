@@ -13,7 +13,7 @@ begin
     if not has_schema_privilege('tidemark_executor', class.relnamespace, 'usage')
         or not has_table_privilege('tidemark_executor', relation, 'select') then
         status := 'warn';
-        detail := 'tidemark_executor may not read it: whoever runs the worker needs the right';
+        detail := 'tidemark_executor may not read it: the role that runs the worker needs the right';
         hint := concat_ws(' ',
             case when not has_schema_privilege('tidemark_executor', class.relnamespace, 'usage')
                 then format('grant usage on schema %I to tidemark_executor;', definition.schema_name) end,
@@ -22,7 +22,7 @@ begin
     end if;
     return next;
 
-    "check" := 'row security'; status := 'ok'; hint := ''; detail := 'off: whoever may read sees all rows';
+    "check" := 'row security'; status := 'ok'; hint := ''; detail := 'off: a role that may read it sees all rows';
     if class.relrowsecurity then
         status := case when row_security_active(relation) then 'fail' else 'warn' end;
         detail :=
@@ -39,7 +39,7 @@ begin
     "check" := 'code of others'; status := 'ok'; hint := ''; detail := 'reading it runs none';
     if code is not null then
         status := 'fail';
-        detail := format('whoever reads it runs code of another role: %s', code);
+        detail := format('a role that reads it runs code of another role: %s', code);
         hint := format('Have these functions owned by a superuser or by %I, or drop what calls them.', current_user);
     end if;
     return next;

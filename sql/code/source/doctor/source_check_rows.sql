@@ -34,7 +34,7 @@ begin
             detail :=
                 format('%s rows were updated and %s deleted since the statistics began: a row is read once, as it is '
                        'then; one that is deleted before is not read', updated, deleted);
-            hint := format('See that id%s are never updated. For changes of rows: the safety capture.',
+            hint := format('Make sure that id%s are never updated. For changes of rows use the safety capture.',
                            case when stamp.attnum is null then '' else ' and timestamp' end);
         end if;
         return next;
@@ -45,7 +45,7 @@ begin
         if triggers <> '' then
             status := 'warn';
             detail := format('%s can change a row on its way in, or later', triggers);
-            hint := format('See that none sets %s.', concat_ws(' or ', definition.id_column,
+            hint := format('Make sure that none sets %s.', concat_ws(' or ', definition.id_column,
                 case when definition.safety <> 'clock' then definition.timestamp_column end,
                 case when definition.safety = 'clock'
                           then definition.timestamp_column || ' to anything but the time of the insert' end));

@@ -27,7 +27,7 @@ begin
         if definition.sweep_window is null then
             status := 'warn';
             detail := 'declared, without a sweep: a row that is committed after rows with a later timestamp were read '
-                      'is lost, and nobody is told';
+                      'is lost without a message';
             hint := 'Give a sweep_window, longer than the longest transaction and the worst clock of a writer.';
         else
             status := 'ok';
@@ -120,7 +120,7 @@ begin
         return next;
         if cardinality(parts) > 1 then
             "check" := 'partitions'; status := 'warn';
-            hint := 'See that all writers name the table, or make each partition a source.';
+            hint := 'Make sure that all writers name the table, or make each partition a source.';
             detail := 'a statement that names a partition does not fire the trigger of the table';
             return next;
         end if;

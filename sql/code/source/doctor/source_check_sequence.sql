@@ -98,13 +98,13 @@ begin
               and n.nspname <> 'pg_catalog' limit 5) p);
     if id.attidentity = 'a' and others is null then
         status := 'ok';
-        detail := 'generated always: only insert … overriding system value, COPY and whoever may use the sequence can '
+        detail := 'generated always: only insert … overriding system value, COPY and users of the sequence can '
                   'give numbers of their own';
     else
         status := 'warn';
         detail := concat_ws('; ',
             case when id.attidentity <> 'a' then 'the id is a default: an insert may give a number of its own, which '
-                                                 'nobody can see from here. '
+                                                 'this check cannot see. '
                 || 'One that was taken (nextval) before the insert began, or that is below numbers read already, may '
                    'be lost' end,
             'these functions take numbers: ' || others);

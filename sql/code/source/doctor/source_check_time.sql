@@ -114,18 +114,18 @@ begin
         detail :=
             format('the default is %s; nothing stops an insert from giving another time, and a row whose time is older '
                    'than its transaction may be lost', given);
-        hint := 'See that all writers leave the column out. Where one may not: declared with a sweep_window.';
+        hint := 'Make sure that all writers leave the column out. If one does not, use declared with a sweep_window.';
     elsif exists (select from pg_trigger t where t.tgrelid = relation and not t.tgisinternal
                                              and t.tgenabled in ('O', 'A') and t.tgtype & 7 = 7) then
         status := 'warn';
-        detail := format('the default is %s; a trigger before insert may set the time, which nobody can see from here',
+        detail := format('the default is %s; a trigger before insert may set the time, which this check cannot see',
                          coalesce(given, 'none'));
-        hint := 'See that it sets now() or clock_timestamp(), always.';
+        hint := 'Make sure that it always sets now() or clock_timestamp().';
     else
         status := 'fail';
         detail :=
             case when given is null
-                      then format('%I has no default: whoever inserts says what time it is',
+                      then format('%I has no default: each writer sets the time',
                                   definition.timestamp_column)
             else format('the default of %I is %s, which is not known to be the server''s clock',
                         definition.timestamp_column, given) end;
