@@ -106,9 +106,9 @@ func (r *gatedReader) consume(ctx context.Context) error {
 // page handles what is there, and makes the cursor durable.
 func (r *gatedReader) page(ctx context.Context) (int, error) {
 	rows, err := r.conn.Query(ctx, `
-		select xid::text::int8, seq, key, payload from bench.gated_outbox
-		 where (xid, seq) > ($1::int8::text::xid8, $2::int8) and xid < pg_snapshot_xmin(pg_current_snapshot())
-		 order by xid, seq limit 5000`, r.xid, r.seq)
+		select g.xid::text::int8, g.seq, g.key, g.payload from bench.gated_outbox g
+		 where (g.xid, g.seq) > ($1::int8::text::xid8, $2::int8) and g.xid < pg_snapshot_xmin(pg_current_snapshot())
+		 order by g.xid, g.seq limit 5000`, r.xid, r.seq)
 	if err != nil {
 		return 0, err
 	}
