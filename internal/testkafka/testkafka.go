@@ -173,13 +173,13 @@ func (n *Node) Address() string { return fmt.Sprintf("127.0.0.1:%d", n.port) }
 func (n *Node) Pid() int { return n.jvm.Pid }
 
 // CreateTopic makes a topic with one copy of each partition.
-func (n *Node) CreateTopic(ctx context.Context, name string, partitions int) error {
+func (n *Node) CreateTopic(ctx context.Context, name string, partitions int32) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(n.Address()))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	_, err = kadm.NewClient(client).CreateTopic(ctx, int32(partitions), 1, nil, name)
+	_, err = kadm.NewClient(client).CreateTopic(ctx, partitions, 1, nil, name)
 	return err
 }
 
