@@ -1,5 +1,5 @@
 -- The decision contract. This function is the authority; sql/test/internal/oracle/decide.go mirrors it, and a property
--- test compares the two. It is pure: it depends only on its arguments. Inlined by its callers, so it has no search_path.
+-- test compares the two. It is pure: it depends only on its arguments. Its callers inline it, so it has no search_path.
 create or replace function tidemark.decide_groups(
     worker text,
     groups tidemark.event_group[],

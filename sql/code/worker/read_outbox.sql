@@ -54,10 +54,10 @@ declare
     b tidemark.batch;
     missing int8multirange := '{}';
 begin
-    -- Read the routes once a pass: a filter that was set or removed between reading and deciding would have no answers.
+    -- Read the routes once a pass: a filter that is set between reading and deciding would have no answers.
     -- Of the other workers' routes only those that could make one of ours ambiguous.
-    select w.read_order, w.hole_limit, w.domains, k.watermark_id, k.decided_through, k.holes, k.fenced, k.fence, r.routes,
-           r.filtered
+    select w.read_order, w.hole_limit, w.domains, k.watermark_id, k.decided_through, k.holes, k.fenced, k.fence,
+           r.routes, r.filtered
     into c
     from tidemark.worker w
     join tidemark.worker_cursor k on k.worker = w.worker and k.source = 'outbox' and k.shard = 0
