@@ -98,8 +98,10 @@ func TestPartsOfAPollFailAlone(t *testing.T) {
 		{"beat", "heartbeat_daemon(name text, status text default 'running', payload jsonb default '{}')", "timestamptz"},
 		{"silence", "stale_check()", `table (executor_id text, state text, severity tidemark.severity, age_seconds bigint,
 			expected_cadence_seconds integer, stale_threshold_seconds integer, last_status text, event_id uuid)`},
-		{"sleepers", `poll(owner text, lease interval, workers text[], sources text[], shards integer[], epochs bigint[])`,
-			"table (n integer, why text)"},
+		{
+			"sleepers", `poll(owner text, lease interval, workers text[], sources text[], shards integer[], epochs bigint[])`,
+			"table (n integer, why text)",
+		},
 	} {
 		t.Run(broken.name, func(t *testing.T) {
 			t.Parallel()
