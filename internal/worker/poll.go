@@ -148,7 +148,7 @@ func (p *Poller) poll(ctx context.Context) {
 		}
 	}
 	if !now.Before(p.apart) {
-		seen, err := p.send(ctx, p.db, due)
+		seen, err := p.together(ctx, due)
 		if err == nil {
 			for _, d := range due {
 				d.said = ""
@@ -170,25 +170,30 @@ func (p *Poller) poll(ctx context.Context) {
 	all.Wait()
 }
 
-func (p *Poller) send(ctx context.Context, db store.Querier, parts []*part) (store.Seen, error) {
+func (p *Poller) together(ctx context.Context, parts []*part) (store.Seen, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
-	asked := store.Due{Owner: p.owner, Lease: p.lease}
-	for _, d := range parts {
-		d.ask(&asked)
-	}
-	return store.Poll(ctx, db, asked)
+	return store.Poll(ctx, p.db, p.due(parts...))
 }
 
 // alone sends a part in a transaction: the reason for the failure may be that the default of the database is not READ COMMITTED.
 func (p *Poller) alone(ctx context.Context, d *part) (seen store.Seen, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
+	due := p.due(d) // before the transaction, which may not begin: those who are told must be those for whom it asked
 	err = pgx.BeginTxFunc(ctx, p.db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		seen, err = p.send(ctx, tx, []*part{d})
+		seen, err = store.Poll(ctx, tx, due)
 		return err
 	})
 	return seen, err
+}
+
+func (p *Poller) due(parts ...*part) store.Due {
+	due := store.Due{Owner: p.owner, Lease: p.lease}
+	for _, d := range parts {
+		d.ask(&due)
+	}
+	return due
 }
 
 // complain logs the error of a part if it differs from the last one.

@@ -114,6 +114,11 @@ func (d *daemon) end() error {
 	case <-d.over:
 		return nil
 	case <-time.After(30 * time.Second):
+		d.signal(syscall.SIGQUIT, 0) // its log shows where it hangs
+		select {
+		case <-d.over:
+		case <-time.After(5 * time.Second):
+		}
 		d.signal(syscall.SIGKILL, 0)
 		<-d.over
 		return fmt.Errorf("daemon %s did not stop within 30 s of SIGTERM", d.name)
