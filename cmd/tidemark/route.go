@@ -70,22 +70,11 @@ func routeShow(s *cli.Session, r store.Route) error {
 	return s.Show(r, "route", r.RouteCode, "state", cli.RouteState(r), "enabled", r.Enabled, "dry run", r.DryRun,
 		"fail closed", r.FailClosed,
 		"worker", r.Worker, "events", r.Domain+"/"+r.Type, "stream", r.Stream, "key filter", r.KeyFilter, "payload filter", r.PayloadFilter,
-		"target", r.TargetKind+" "+r.TargetRef, "takes", takes(r.TargetTakes), "options", strings.TrimSuffix(string(r.Options),
+		"target", r.TargetKind+" "+r.TargetRef, "takes", cli.Takes(r.TargetTakes), "options", strings.TrimSuffix(string(r.Options),
 			"{}"), "exclusive", r.Exclusive,
 		"ordering", r.Ordering, "retry policy", cli.Or(r.RetryPolicy,
 			"default"), "timeout", r.Timeout, "concurrency", r.Concurrency,
 		"description", r.Description)
-}
-
-// takes says what an SQL target is called with.
-func takes(form *string) string {
-	switch cli.Cell(form) {
-	case "event":
-		return "an event a call (jsonb)"
-	case "batch":
-		return "a batch a call (tidemark.outbox[])"
-	}
-	return ""
 }
 
 var routeColumns = cli.Columns{

@@ -108,7 +108,7 @@ func testRoute(ctx context.Context, s *cli.Session, c config.Config, code string
 }
 
 func showTested(s *cli.Session, got tested) error {
-	err := s.Show(got, "route", got.RouteCode, "target", got.Target, "takes", takes(got.Takes), "event", got.EventID, "outcome", got.Outcome,
+	err := s.Show(got, "route", got.RouteCode, "target", got.Target, "takes", cli.Takes(got.Takes), "event", got.EventID, "outcome", got.Outcome,
 		"time", fmt.Sprintf("%.3f s", got.Seconds), "error", got.ErrorCode, "detail", got.Detail)
 	if err == nil && got.Outcome != "delivered" && got.Outcome != "accepted" {
 		return cli.ExitWith(cli.StatusFailed, nil)

@@ -162,3 +162,14 @@ func Pack(name string) (packs.Pack, error) {
 	}
 	return pack, cmp.Or[error](err, refused)
 }
+
+// Takes says what an SQL target is called with. form is target_takes as SQL has it; nil: the target is no such function.
+func Takes(form *string) string {
+	switch Cell(form) {
+	case "event":
+		return "an event a call (jsonb)"
+	case "batch":
+		return "a batch a call (tidemark.outbox[])"
+	}
+	return ""
+}

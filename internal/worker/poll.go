@@ -17,8 +17,8 @@ import (
 // A Poller polls for a whole process: one statement about once a second, however many workers are asleep. It wakes those that
 // have work, and sends the heartbeats of the others. The parts of Besides travel in the same statement when they are due.
 //
-// A statement fails as a whole. After a failure each part is a transaction of its own for a minute: a part that cannot work (a
-// locked table, a missing right) does not silence the others.
+// A statement fails as a whole. After a failure each part is a transaction of its own; where one fails in that too, for a minute:
+// a part that cannot work (a locked table, a missing right) does not silence the others.
 type Poller struct {
 	db     store.Pool
 	owner  string
@@ -134,7 +134,7 @@ func (p *Poller) Stuck() time.Duration {
 	return 0
 }
 
-// poll sends the parts that are due: in one statement, or for a while after a failure each alone.
+// poll sends the parts that are due: in one statement, or each alone where that fails.
 func (p *Poller) poll(ctx context.Context) {
 	now := time.Now()
 	var due []*part
@@ -156,18 +156,24 @@ func (p *Poller) poll(ctx context.Context) {
 			}
 			return
 		}
-		p.log.DebugContext(ctx, "a poll failed, its parts go alone for a while", "error", err)
-		p.apart = now.Add(apartFor)
+		p.log.DebugContext(ctx, "a poll failed, its parts go alone", "error", err)
 	}
+	var failed atomic.Bool
 	var all sync.WaitGroup
 	for _, d := range due {
 		all.Go(func() {
 			seen, err := p.alone(ctx, d)
+			if err != nil {
+				failed.Store(true)
+			}
 			p.complain(ctx, d, err)
 			d.told(seen, err)
 		})
 	}
 	all.Wait()
+	if failed.Load() {
+		p.apart = now.Add(apartFor)
+	}
 }
 
 func (p *Poller) together(ctx context.Context, parts []*part) (store.Seen, error) {

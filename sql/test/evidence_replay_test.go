@@ -62,7 +62,7 @@ func TestReplayOnTheRouteAsItIs(t *testing.T) {
 		"disabled":         {`{"enabled": false}`, "app 2 disabled", "app 1 22012 2 open"},
 		"claims no longer": {`{"type": "tock"}`, "app 2 skipped no_route the route does not claim this event any more", "app 1 22012 2 open"},
 		"other target":     {`{"target_ref": "public.other"}`, "app 2 sent", "app 1 22012 2 sent"},
-		"no target":        {`target_ref = 'public.nowhere'`, "app 2 failed 42883 route app: there is no function public.nowhere(jsonb) and no public.nowhere(tidemark.outbox[])", "app 1 42883 2 open"},
+		"no target":        {`target_ref = 'public.nowhere'`, "app 2 failed 42883 route app: there is no function public.nowhere(jsonb)", "app 1 42883 2 open"},
 		"unknown kind":     {`{"target_kind": "pigeon"}`, "app 2 failed unknown_target_kind", "app 1 unknown_target_kind 2 open"},
 		"bad policy":       {`retry_policy = '{"jitter": 7}'`, "app 2 failed bad_retry_policy", "app 1 bad_retry_policy 2 open"},
 		"no River":         {`{"target_kind": "river"}`, "app 2 failed 42P01 route app: there is no table public.river_job", "app 1 42P01 2 open"},

@@ -61,7 +61,7 @@ var breaches = []struct{ check, how, says, also string }{
 	{"stage", `update tidemark.outbound_route set dry_run = true; update tidemark.stage set database = 'another'`, "fail stage: live for another cluster or database: disarmed", ""},
 	{"stage", `update tidemark.outbound_route set dry_run = true; update tidemark.stage set system_identifier = 1`, "fail stage: live for another cluster or database: disarmed", ""},
 	{"routes live only where armed", `select tidemark.stage_set('dry_run', 'drill')`, "fail routes live only where armed: app", "W2 gates"},
-	{"route targets", `update tidemark.outbound_route set target_ref = 'public.gone'`, "fail route targets: app: there is no function public.gone(jsonb) and no public.gone(tidemark.outbox[])", ""},
+	{"route targets", `update tidemark.outbound_route set target_ref = 'public.gone'`, "fail route targets: app: there is no function public.gone(jsonb)", ""},
 	{"route targets", anyTarget + `update tidemark.outbound_route set target_ref = 'no name at all ('`, "fail route targets: app: target_ref must be SCHEMA.FUNCTION, without arguments", ""},
 	{"route targets", anyTarget + `update tidemark.outbound_route set target_kind = 'pigeon'`, `fail route targets: app: there is no kind of target "pigeon"`, ""},
 	{"route targets", `update tidemark.outbound_route set retry_policy = '[]'`, "fail route targets: app: unreadable retry policy", ""},

@@ -207,7 +207,7 @@ func TestBacktestWithoutTarget(t *testing.T) {
 	s.exec(`update tidemark.outbound_route set target_kind = 'notify', options = '{}'`)
 	s.allowAnyTarget()
 	for change, want := range map[string]string{
-		`{"target_kind": "sql", "target_ref": "app.nowhere"}`:                     "failed 42883 route paid: there is no function app.nowhere(jsonb) and no app.nowhere(tidemark.outbox[])",
+		`{"target_kind": "sql", "target_ref": "app.nowhere"}`:                     "failed 42883 route paid: there is no function app.nowhere(jsonb)",
 		`{"target_kind": "river", "target_ref": "x"}`:                             "failed 42P01 route paid: there is no table public.river_job",
 		`{"target_kind": "river", "target_ref": "x", "options": {"priority": 9}}`: `failed 22023 route paid: option "priority" is 9, must be a whole number from 1 to 4`,
 		`{"target_kind": "pigeon"}`:                                               "failed unknown_target_kind",

@@ -56,7 +56,8 @@ begin
             (was.target_kind, was.target_ref)
         or route.enabled and not was.enabled or not route.dry_run and was.dry_run)
         and (tidemark.target_problem(route.target_kind, route.target_ref, route.options)).problem is null then
-        problem := (tidemark.sql_target(route.target_ref)).problem;
+        -- The function may be created later. Until then deliveries fail, and tidemark.verify tells it.
+        problem := (select t.problem from tidemark.sql_target(route.target_ref) t where t.function is not null);
         if problem is not null then
             raise exception using errcode = 'TM005', message = format('route %s: %s', route.route_code, problem),
                 hint = 'target_ref is schema.function, taking one jsonb or one tidemark.outbox[].';
@@ -77,6 +78,6 @@ comment on function tidemark.route_set(text, jsonb, text, boolean) is
     'Creates a route, or changes the named columns of one: tidemark.route_set(''orders'', ''{"domain": "shop", '
     '"type": "order.*", "target_kind": "sql", "target_ref": "app.on_order"}''). Returns the row. With may_create '
     'false an unknown route raises TM004. Raises TM005 for an unknown column, an unreadable retry policy, a kind, a '
-    'reference or options that tidemark.target_rules does not know, or an SQL target without a function or with two '
+    'reference or options that tidemark.target_rules does not know, or an SQL target with two functions '
     '(tidemark.sql_target), and TM008 for a route that would be enabled and live in an installation that is not live.';
 grant execute on function tidemark.route_set(text, jsonb, text, boolean) to tidemark_admin;

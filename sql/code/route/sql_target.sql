@@ -26,7 +26,7 @@ begin
           and p.pronargs = 1 and p.provariadic = 0
           and p.proargtypes[0] in ('jsonb'::regtype, 'tidemark.outbox[]'::regtype)) f;
     problem := case forms
-        when 0 then format('there is no function %1$s(jsonb) and no %1$s(tidemark.outbox[])', target_ref)
+        when 0 then format('there is no function %s(jsonb)', target_ref)
         when 2 then format('there are two functions, %1$s(jsonb) and %1$s(tidemark.outbox[]): drop one', target_ref)
     end;
 end
