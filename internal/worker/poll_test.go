@@ -60,7 +60,7 @@ func TestPollsWithoutAConnection(t *testing.T) {
 		}
 	}
 	go func() {
-		for range pool.tried { //nolint:revive // those under way
+		for range pool.tried { // those under way
 		}
 	}()
 	pool.cut.Store(false)
