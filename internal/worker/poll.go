@@ -46,11 +46,13 @@ type Besides struct {
 type part struct {
 	every time.Duration // 0: it is due with each poll
 	next  time.Time
-	ask   func(*store.Due)
-	told  func(store.Seen, error) // the error is logged already
-	fails string                  // what the log says before the error
-	said  string                  // the error that was logged last; empty: the last poll succeeded
+	ask   func(*store.Due) answered
+	fails string // what the log says before the error
+	said  string // the error that was logged last; empty: the last poll succeeded
 }
+
+// answered hears what came of the one poll that a part asked in. The error is logged already.
+type answered func(store.Seen, error)
 
 // A sleeper is out of Poller.sleep, and goes back by Poller.leave.
 type sleeper struct {
@@ -83,10 +85,12 @@ func NewPoller(db store.Pool, owner string, lease, pause time.Duration, log *slo
 	if besides.Registry != nil {
 		p.parts = append(p.parts, &part{
 			every: registryEvery, fails: "cannot list the workers",
-			ask: func(a *store.Due) { a.Registry = true },
-			told: func(s store.Seen, err error) {
-				if err == nil {
-					besides.Registry(s.Registry)
+			ask: func(a *store.Due) answered {
+				a.Registry = true
+				return func(s store.Seen, err error) {
+					if err == nil {
+						besides.Registry(s.Registry)
+					}
 				}
 			},
 		})
@@ -94,16 +98,20 @@ func NewPoller(db store.Pool, owner string, lease, pause time.Duration, log *slo
 	if besides.Daemon != "" {
 		p.parts = append(p.parts, &part{
 			every: beatEvery, fails: "cannot beat",
-			ask:  func(a *store.Due) { a.Beat, a.Facts = besides.Daemon, besides.Facts },
-			told: func(store.Seen, error) {},
+			ask: func(a *store.Due) answered {
+				a.Beat, a.Facts = besides.Daemon, besides.Facts
+				return func(store.Seen, error) {}
+			},
 		})
 	}
 	if besides.Silence != nil {
 		p.parts = append(p.parts, &part{
 			// The first check waits, so that after an outage all executors have had time to beat.
 			every: silenceEvery, next: time.Now().Add(silenceEvery), fails: "cannot check for silent executors",
-			ask:  func(a *store.Due) { a.Silence = true },
-			told: func(s store.Seen, _ error) { besides.Silence(s.Silence) },
+			ask: func(a *store.Due) answered {
+				a.Silence = true
+				return func(s store.Seen, _ error) { besides.Silence(s.Silence) }
+			},
 		})
 	}
 	return p
@@ -148,12 +156,8 @@ func (p *Poller) poll(ctx context.Context) {
 		}
 	}
 	if !now.Before(p.apart) {
-		seen, err := p.together(ctx, due)
+		err := p.together(ctx, due)
 		if err == nil {
-			for _, d := range due {
-				d.said = ""
-				d.told(seen, nil)
-			}
 			return
 		}
 		p.log.DebugContext(ctx, "a poll failed, its parts go alone", "error", err)
@@ -162,12 +166,9 @@ func (p *Poller) poll(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, d := range due {
 		all.Go(func() {
-			seen, err := p.alone(ctx, d)
-			if err != nil {
+			if !p.alone(ctx, d) {
 				failed.Store(true)
 			}
-			p.complain(ctx, d, err)
-			d.told(seen, err)
 		})
 	}
 	all.Wait()
@@ -176,30 +177,40 @@ func (p *Poller) poll(ctx context.Context) {
 	}
 }
 
-func (p *Poller) together(ctx context.Context, parts []*part) (store.Seen, error) {
-	ctx, cancel := context.WithTimeout(ctx, pollTime)
+// together sends the parts in one statement. None of them hears of its failure.
+func (p *Poller) together(ctx context.Context, parts []*part) error {
+	limited, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
-	return store.Poll(ctx, p.db, p.due(parts...))
+	due := store.Due{Owner: p.owner, Lease: p.lease}
+	var told []answered
+	for _, d := range parts {
+		told = append(told, d.ask(&due))
+	}
+	seen, err := store.Poll(limited, p.db, due)
+	if err != nil {
+		return err
+	}
+	for i, d := range parts {
+		d.said = ""
+		told[i](seen, nil)
+	}
+	return nil
 }
 
 // alone sends a part in a transaction: the reason for the failure may be that the default of the database is not READ COMMITTED.
-func (p *Poller) alone(ctx context.Context, d *part) (seen store.Seen, err error) {
-	ctx, cancel := context.WithTimeout(ctx, pollTime)
+func (p *Poller) alone(ctx context.Context, d *part) (ok bool) {
+	limited, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
-	due := p.due(d) // before the transaction, which may not begin: those who are told must be those for whom it asked
-	err = pgx.BeginTxFunc(ctx, p.db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		seen, err = store.Poll(ctx, tx, due)
+	due := store.Due{Owner: p.owner, Lease: p.lease}
+	told := d.ask(&due)
+	var seen store.Seen
+	err := pgx.BeginTxFunc(limited, p.db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
+		seen, err = store.Poll(limited, tx, due)
 		return err
 	})
-	return seen, err
-}
-
-func (p *Poller) due(parts ...*part) store.Due {
-	due := store.Due{Owner: p.owner, Lease: p.lease}
-	for _, d := range parts {
-		d.ask(&due)
-	}
-	return due
+	p.complain(ctx, d, err)
+	told(seen, err)
+	return err == nil
 }
 
 // complain logs the error of a part if it differs from the last one.
@@ -215,29 +226,27 @@ func (p *Poller) complain(ctx context.Context, d *part, err error) {
 
 // sleepers is the part that asks for the workers asleep.
 func (p *Poller) sleepers() *part {
-	var polled []*sleeper
-	var began time.Time
-	ask := func(a *store.Due) {
+	ask := func(a *store.Due) answered {
 		p.mu.Lock()
-		polled = slices.Collect(maps.Keys(p.asleep))
+		polled := slices.Collect(maps.Keys(p.asleep))
 		p.mu.Unlock()
 		for _, s := range polled {
 			a.Sleepers = append(a.Sleepers, s.Sleeper)
 		}
-		began = time.Now()
-	}
-	told := func(seen store.Seen, err error) {
-		for i, s := range polled {
-			if _, wake := seen.Wake[i]; err != nil || wake {
-				// Where one poll for all fails, each worker polls for itself.
-				s.woken <- struct{}{}
-				p.leave(s)
-			} else if s.rested != nil {
-				s.rested(began)
+		began := time.Now()
+		return func(seen store.Seen, err error) {
+			for i, s := range polled {
+				if _, wake := seen.Wake[i]; err != nil || wake {
+					// Where one poll for all fails, each worker polls for itself.
+					s.woken <- struct{}{}
+					p.leave(s)
+				} else if s.rested != nil {
+					s.rested(began)
+				}
 			}
 		}
 	}
-	return &part{ask: ask, told: told, fails: "cannot poll for all workers at once: each polls for itself"}
+	return &part{ask: ask, fails: "cannot poll for all workers at once: each polls for itself"}
 }
 
 // sleep adds a cursor to those that Poller polls for.
