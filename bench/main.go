@@ -102,21 +102,26 @@ func checkAll(ctx context.Context, o options, chosen []workload) error {
 	defer e.close()
 	var failures []error
 	for _, w := range chosen {
-		contestants, err := pick(w.contestants(e), o.only)
+		r, err := measured(ctx, e, w)
 		if err != nil {
 			return err
 		}
-		results, err := measureAll(ctx, e, contestants, o.rounds)
-		if err != nil {
-			return err
-		}
-		r := report{env: e, workload: w, results: results}
 		r.verdicts()
 		if r.wrong() {
 			failures = append(failures, fmt.Errorf("W%s: %w", w.number, errWrong))
 		}
 	}
 	return errors.Join(failures...)
+}
+
+// measured runs the chosen contestants of a workload.
+func measured(ctx context.Context, e *env, w workload) (report, error) {
+	contestants, err := pick(w.contestants(e), e.only)
+	if err != nil {
+		return report{}, err
+	}
+	results, err := measureAll(ctx, e, contestants, e.rounds)
+	return report{env: e, workload: w, results: results}, err
 }
 
 // runWorkload measures one workload in a database of its own.
@@ -127,15 +132,10 @@ func runWorkload(ctx context.Context, o options, w workload) error {
 	}
 	defer e.close()
 
-	contestants, err := pick(w.contestants(e), o.only)
+	r, err := measured(ctx, e, w)
 	if err != nil {
 		return err
 	}
-	results, err := measureAll(ctx, e, contestants, o.rounds)
-	if err != nil {
-		return err
-	}
-	r := report{env: e, workload: w, results: results}
 	if err := r.publish(o.results); err != nil {
 		return err
 	}
