@@ -38,7 +38,9 @@ func TestArrows(t *testing.T) {
 		"/examples/orders":           {""},
 		"/examples/webhook-receiver": {},
 		"/internal/admin":            {},
-		"/internal/config":           {"/internal/limit"},
+		"/internal/config":           {"/internal/limit", "/internal/yamldoc"},
+		"/internal/yamldoc":          {},
+		"/internal/command/bundle":   {"/internal/command", "/internal/command/contract", "/internal/strict", "/internal/yamldoc"},
 		"/internal/limit":            {},
 		"/internal/devpg":            {},
 		"/internal/failpoint":        {},
@@ -48,8 +50,11 @@ func TestArrows(t *testing.T) {
 		"/internal/target":           {"/sql"},
 		"/internal/worker":           {"", "/internal/store", "/internal/failpoint"},
 		"/internal/deliver":          {"", "/internal/store", "/internal/failpoint", "/sink"},
-		"/internal/daemon":           {"", "/internal/admin", "/internal/config", "/internal/deliver", "/internal/store", "/internal/target", "/internal/worker", "/migrate", "/sink", "/sink/kafka", "/sink/nats", "/sink/stdout", "/sink/webhook"},
+		"/internal/command/consumer": {"/internal/command", "/internal/store", "/internal/worker"},
+		"/internal/daemon":           {"", "/internal/admin", "/internal/command/consumer", "/internal/config", "/internal/deliver", "/internal/store", "/internal/target", "/internal/worker", "/migrate", "/sink", "/sink/kafka", "/sink/nats", "/sink/stdout", "/sink/webhook"},
 		"/internal/intake":           {"", "/internal/strict"},
+		"/internal/command":          {"/internal/intake", "/internal/strict"},
+		"/internal/command/contract": {"/internal/command", "/internal/payload", "/internal/strict"},
 		"/internal/payload":          {"/internal/oneline", "/internal/strict"},
 		"/internal/store":            {""},
 		"/internal/strict":           {},
@@ -61,7 +66,7 @@ func TestArrows(t *testing.T) {
 		"/tidemarktest":              {"", "/internal/testserver", "/migrate", "/sink"},
 		"/cmd/tidemark-demo":         {"/internal/demo"},
 		"/internal/cli":              {"", "/internal/config", "/internal/oneline", "/internal/store", "/migrate", "/packs"},
-		"/cmd/tidemark":              {"", "/internal/admin", "/internal/cli", "/internal/config", "/internal/daemon", "/internal/intake", "/internal/oneline", "/internal/payload", "/internal/store", "/internal/target", "/migrate", "/packs", "/sink"},
+		"/cmd/tidemark":              {"", "/internal/admin", "/internal/cli", "/internal/command/bundle", "/internal/config", "/internal/daemon", "/internal/intake", "/internal/oneline", "/internal/payload", "/internal/store", "/internal/target", "/migrate", "/packs", "/sink"},
 	}
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
 	if err != nil {

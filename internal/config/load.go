@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -11,10 +10,11 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tidemarkhq/tidemark/internal/yamldoc"
 )
 
 // mostBytes bounds the file, and each file that it refers to.
@@ -146,45 +146,9 @@ func reason(err error) string {
 
 // parse reads the single document of a file. It is nil if the file has only comments.
 func parse(text []byte) (*yaml.Node, *Problem) {
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	var document, more yaml.Node
-	switch err := decoder.Decode(&document); {
-	case errors.Is(err, io.EOF):
-		return nil, nil
-	case err != nil:
-		return nil, syntax(text, err)
+	root, problem := yamldoc.Parse(text)
+	if problem != nil {
+		return nil, &Problem{Line: problem.Line, Text: problem.Text}
 	}
-	switch err := decoder.Decode(&more); {
-	case errors.Is(err, io.EOF):
-		return document.Content[0], nil
-	case err != nil:
-		return nil, syntax(text, err)
-	}
-	return nil, &Problem{Line: more.Line, Text: "is a second document: only one is allowed"}
-}
-
-var (
-	syntaxError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)$`)
-	// The parser reports these with the number of the line before.
-	lineBefore = regexp.MustCompile(`^(did not find expected (<document start>|',' or|key|'-' indicator|node content)|found undefined tag)`)
-	oneSign    = regexp.MustCompile(`'.'`)
-)
-
-// syntax is the parser's error without what it quotes, which may be a part of a password: `password: *x` refers to an
-// anchor.
-func syntax(text []byte, err error) *Problem {
-	p := &Problem{Text: "is not YAML"}
-	m := syntaxError.FindStringSubmatch(err.Error())
-	if m == nil {
-		return p
-	}
-	p.Line, _ = strconv.Atoi(m[1]) // 0: it gave none
-	if lineBefore.MatchString(m[2]) {
-		p.Line = min(p.Line+1, bytes.Count(bytes.TrimSpace(text), []byte("\n"))+1)
-	}
-	if strings.ContainsAny(oneSign.ReplaceAllString(m[2], ""), "'`\"") {
-		m[2] = "texts that begin with one of * & ! need quotes"
-	}
-	p.Text += ": " + m[2]
-	return p
+	return root, nil
 }

@@ -54,7 +54,7 @@ func (c CloudEvents) Parse(document []byte) (tidemark.Event, error) {
 	if err := c.known(fields); err != nil {
 		return tidemark.Event{}, err
 	}
-	if err := envelope(fields); err != nil {
+	if err := CheckCloudEvent(fields); err != nil {
 		return tidemark.Event{}, err
 	}
 
@@ -115,8 +115,8 @@ func (c CloudEvents) known(fields map[string]json.RawMessage) error {
 	return nil
 }
 
-// envelope checks the required attributes, the version and the content type.
-func envelope(fields map[string]json.RawMessage) error {
+// CheckCloudEvent checks the required attributes, the version and the content type.
+func CheckCloudEvent(fields map[string]json.RawMessage) error {
 	for _, name := range []string{"specversion", "id", "source", "type"} {
 		if fields[name] == nil {
 			return fmt.Errorf("%s is missing", name)

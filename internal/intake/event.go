@@ -72,8 +72,8 @@ func setField(e *tidemark.Event, name string, value json.RawMessage) (err error)
 }
 
 func text(name string, value json.RawMessage) (string, error) {
-	if k := kind(value); k != "string" {
-		return "", fmt.Errorf("%s is %s, must be a string", name, article(k))
+	if k := strict.Kind(value); k != "string" {
+		return "", fmt.Errorf("%s is %s, must be a string", name, strict.Article(k))
 	}
 	var s string
 	if err := json.Unmarshal(value, &s); err != nil {
@@ -86,8 +86,8 @@ func text(name string, value json.RawMessage) (string, error) {
 }
 
 func payload(name string, value json.RawMessage) (json.RawMessage, error) {
-	if k := kind(value); k != "object" {
-		return nil, fmt.Errorf("%s is %s, must be an object", name, article(k))
+	if k := strict.Kind(value); k != "object" {
+		return nil, fmt.Errorf("%s is %s, must be an object", name, strict.Article(k))
 	}
 	return value, nil
 }

@@ -49,7 +49,7 @@ func TestParseEventTakesNullAsAbsent(t *testing.T) {
 func TestParseEventRefuses(t *testing.T) {
 	t.Parallel()
 	event := func(more string) string { return `{"domain":"d","type":"t",` + more + `}` }
-	deep := strings.Repeat("[", 130) + strings.Repeat("]", 130)
+	deep := strings.Repeat("[", 500) + strings.Repeat("]", 500)
 	for name, test := range map[string]struct{ text, want string }{
 		"no JSON":             {`hello`, `is not JSON: invalid character 'h' looking for beginning of value (at byte 1)`},
 		"cut short":           {`{"domain":"d"`, `is not JSON: unexpected end of JSON input (at byte 13)`},
@@ -69,7 +69,7 @@ func TestParseEventRefuses(t *testing.T) {
 		"lone high surrogate": {event(`"key":"\ud800"`), `holds \ud800, half of a surrogate pair`},
 		"two high surrogates": {event(`"key":"\ud800\ud800"`), `holds \ud800, half of a surrogate pair`},
 		"lone low surrogate":  {event(`"key":"\uDC00"`), `holds \uDC00, half of a surrogate pair`},
-		"too deep":            {event(`"payload":{"a":` + deep + `}`), `is nested deeper than 128 levels`},
+		"too deep":            {event(`"payload":{"a":` + deep + `}`), `is nested deeper than 501 levels`},
 		"unknown field":       {event(`"colour":"red"`), `has the unknown field "colour"`},
 		"other letter case":   {event(`"Key":"k"`), `has the unknown field "Key"`},
 		"domain missing":      {`{"type":"t"}`, `domain is missing`},

@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -10,53 +9,21 @@ import (
 
 // object returns the fields of a JSON object, without those that are null. It reads strictly.
 func object(text []byte) (map[string]json.RawMessage, error) {
-	if err := strict.Check(text); err != nil {
+	// An event's payload is one level below it.
+	if err := strict.CheckDepth(text, strict.MaxDepth+1); err != nil {
 		return nil, err
 	}
-	if k := kind(text); k != "object" {
-		return nil, fmt.Errorf("is %s, must be an object", article(k))
+	if k := strict.Kind(text); k != "object" {
+		return nil, fmt.Errorf("is %s, must be an object", strict.Article(k))
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return nil, err
 	}
 	for name, value := range fields {
-		if kind(value) == "null" {
+		if strict.Kind(value) == "null" {
 			delete(fields, name)
 		}
 	}
 	return fields, nil
-}
-
-// kind names the type of a JSON value as PostgreSQL's jsonb_typeof does.
-func kind(value []byte) string {
-	value = bytes.TrimSpace(value)
-	if len(value) == 0 {
-		return "null"
-	}
-	switch value[0] {
-	case '{':
-		return "object"
-	case '[':
-		return "array"
-	case '"':
-		return "string"
-	case 't', 'f':
-		return "boolean"
-	case 'n':
-		return "null"
-	default:
-		return "number"
-	}
-}
-
-func article(kind string) string {
-	switch kind {
-	case "null":
-		return kind
-	case "object", "array":
-		return "an " + kind
-	default:
-		return "a " + kind
-	}
 }

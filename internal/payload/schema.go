@@ -3,12 +3,9 @@ package payload
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -26,15 +23,15 @@ type Schema struct{ compiled *jsonschema.Schema }
 // documents, and never fetches one.
 func Compile(text json.RawMessage) (*Schema, error) {
 	const name = "tidemark:///schema"
+	if err := strict.Check(text); err != nil {
+		return nil, fmt.Errorf("schema %w", err)
+	}
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("schema is not JSON: %w", err)
 	}
 	if _, ok := document.(map[string]any); !ok {
 		return nil, errors.New("schema must be a JSON object")
-	}
-	if err := numbers(document, new(int)); err != nil {
-		return nil, fmt.Errorf("schema %w", err)
 	}
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
@@ -61,70 +58,28 @@ func notASchema(err error) error {
 // Check returns nil if payload fits the schema. The error names the first three mismatches. Check reads the payload
 // strictly, so that it checks what jsonb stores: of a duplicate key, the two might see different values.
 func (s *Schema) Check(payload json.RawMessage) error {
-	if err := strict.Check(payload); err != nil {
-		return fmt.Errorf("payload %w", err)
-	}
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(payload))
-	if err != nil {
-		return fmt.Errorf("payload is not JSON: %w", err)
-	}
-	if err := numbers(document, new(int)); err != nil {
-		return fmt.Errorf("payload %w", err)
-	}
-	err = s.compiled.Validate(document)
-	var misfit *jsonschema.ValidationError
-	if errors.As(err, &misfit) {
+	misfit, err := s.validate(payload)
+	if misfit != nil {
 		return errors.New(strings.Join(lines(misfit, 3), "; "))
 	}
 	return err
 }
 
-// mostDigits and mostDecimals are the limits of a number in jsonb. mostWritten limits the digits of all numbers of a
-// document, written without exponents: the checker computes with all of them, takes 80 ms for 1e999999, and panics on a
-// larger number.
-const (
-	mostDigits   = 131072
-	mostDecimals = 16383
-	mostWritten  = 8 << 20
-)
-
-// numbers refuses numbers that jsonb cannot store, and more than mostWritten digits in total.
-func numbers(value any, written *int) error {
-	switch value := value.(type) {
-	case map[string]any:
-		for _, member := range value {
-			if err := numbers(member, written); err != nil {
-				return err
-			}
-		}
-	case []any:
-		for _, element := range value {
-			if err := numbers(element, written); err != nil {
-				return err
-			}
-		}
-	case json.Number:
-		digits, decimals := size(string(value))
-		*written += digits + decimals
-		switch {
-		case digits > mostDigits || decimals > mostDecimals:
-			return fmt.Errorf("holds a number that PostgreSQL cannot store: %s", strict.Short(string(value)))
-		case *written > mostWritten:
-			return fmt.Errorf("holds numbers with more than %d digits", mostWritten)
-		}
+// validate returns how a payload does not fit, or why it cannot be checked.
+func (s *Schema) validate(payload json.RawMessage) (*jsonschema.ValidationError, error) {
+	if err := strict.Check(payload); err != nil {
+		return nil, fmt.Errorf("payload %w", err)
 	}
-	return nil
-}
-
-// size returns how many digits a JSON number has before and after the point when it is written without an exponent.
-func size(number string) (digits, decimals int) {
-	mantissa, power, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(number, "-")), "e")
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	exponent, err := strconv.Atoi(cmp.Or(power, "0"))
-	if err != nil || exponent > math.MaxInt32 || exponent < -math.MaxInt32 {
-		exponent = math.MaxInt32
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(payload))
+	if err != nil {
+		return nil, fmt.Errorf("payload is not JSON: %w", err)
 	}
-	return max(len(whole)+exponent, 0), max(len(fraction)-exponent, 0)
+	err = s.compiled.Validate(document)
+	var misfit *jsonschema.ValidationError
+	if errors.As(err, &misfit) {
+		return misfit, nil
+	}
+	return nil, err
 }
 
 // noLoader refuses to load documents: a schema is data, and must not make this process read a file or a URL.

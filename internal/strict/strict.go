@@ -4,20 +4,26 @@ package strict
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// MaxDepth is how many levels of objects and arrays a text may have.
-const MaxDepth = 128
+// MaxDepth is how many levels of objects and arrays a payload or a schema may have, as in tidemark.event_check.
+const MaxDepth = 500
 
-// Check refuses, in addition to invalid JSON, duplicate keys at any depth, invalid UTF-8, lone surrogates, \u0000 and more
-// than MaxDepth levels. The error is a predicate without a subject, such as `has the key "a" twice`.
-func Check(text []byte) error {
+// Check refuses, in addition to invalid JSON, duplicate keys at any depth, invalid UTF-8, lone surrogates, \u0000, numbers that
+// jsonb cannot store and more than MaxDepth levels. The error is a predicate without a subject, such as
+// `has the key "a" twice`.
+func Check(text []byte) error { return CheckDepth(text, MaxDepth) }
+
+// CheckDepth is Check with another number of levels.
+func CheckDepth(text []byte, depth int) error {
 	if !utf8.Valid(text) {
 		return errors.New("is not UTF-8")
 	}
@@ -30,7 +36,7 @@ func Check(text []byte) error {
 	if err := escapes(text); err != nil {
 		return err
 	}
-	return keys(text)
+	return tokens(text, depth)
 }
 
 func syntax(text []byte) error {
@@ -88,11 +94,12 @@ type level struct {
 	key   string
 }
 
-// keys refuses duplicate keys, and more than MaxDepth levels.
-func keys(text []byte) error {
+// tokens refuses duplicate keys, numbers that jsonb cannot store, and more than depth levels.
+func tokens(text []byte, depth int) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var path []level
+	written := 0
 	for {
 		token, err := decoder.Token()
 		if err != nil {
@@ -117,8 +124,13 @@ func keys(text []byte) error {
 		default:
 			ended(path)
 		}
-		if len(path) > MaxDepth {
-			return fmt.Errorf("is nested deeper than %d levels", MaxDepth)
+		if number, ok := token.(json.Number); ok {
+			if err := storable(string(number), &written); err != nil {
+				return err
+			}
+		}
+		if len(path) > depth {
+			return fmt.Errorf("is nested deeper than %d levels", depth)
 		}
 	}
 }
@@ -130,6 +142,39 @@ func ended(path []level) {
 	}
 }
 
+// mostDigits and mostDecimals are the limits of a number in jsonb. mostWritten limits the digits of all numbers of a
+// document, written without exponents: the checker of schemas computes with all of them, takes 80 ms for 1e999999, and panics
+// on a larger number.
+const (
+	mostDigits   = 131072
+	mostDecimals = 16383
+	mostWritten  = 8 << 20
+)
+
+// storable refuses a number that jsonb cannot store, and more than mostWritten digits in total.
+func storable(number string, written *int) error {
+	digits, decimals := size(number)
+	*written += digits + decimals
+	switch {
+	case digits > mostDigits || decimals > mostDecimals:
+		return fmt.Errorf("holds a number that PostgreSQL cannot store: %s", Short(number))
+	case *written > mostWritten:
+		return fmt.Errorf("holds numbers with more than %d digits", mostWritten)
+	}
+	return nil
+}
+
+// size returns how many digits a JSON number has before and after the point when it is written without an exponent.
+func size(number string) (digits, decimals int) {
+	mantissa, power, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(number, "-")), "e")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	exponent, err := strconv.Atoi(cmp.Or(power, "0"))
+	if err != nil || exponent > math.MaxInt32 || exponent < -math.MaxInt32 {
+		exponent = math.MaxInt32
+	}
+	return max(len(whole)+exponent, 0), max(len(fraction)-exponent, 0)
+}
+
 func place(path []level, name string) string {
 	var names []string
 	for _, l := range path {
@@ -138,6 +183,40 @@ func place(path []level, name string) string {
 		}
 	}
 	return Short(strings.Join(append(names, name), "."))
+}
+
+// Kind names the type of a JSON value as PostgreSQL's jsonb_typeof does.
+func Kind(value []byte) string {
+	value = bytes.TrimSpace(value)
+	if len(value) == 0 {
+		return "null"
+	}
+	switch value[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	default:
+		return "number"
+	}
+}
+
+// Article is a kind with its article.
+func Article(kind string) string {
+	switch kind {
+	case "null":
+		return kind
+	case "object", "array":
+		return "an " + kind
+	default:
+		return "a " + kind
+	}
 }
 
 // Short quotes foreign text for a message of one line, at most 60 characters of it.
