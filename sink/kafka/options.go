@@ -76,6 +76,16 @@ const (
 	mostRecordBytes  = 100 << 20
 )
 
+// Client returns options for a client of github.com/twmb/franz-go that reaches the brokers as a [Connection] does.
+func (o Options) Client() ([]kgo.Opt, error) {
+	options, err := o.client()
+	if err != nil {
+		return nil, err
+	}
+	dial, err := o.dialer()
+	return append(options, kgo.Dialer(dial)), err
+}
+
 func (o Options) client() ([]kgo.Opt, error) {
 	if len(o.Brokers) == 0 {
 		return nil, errors.New("brokers are missing")

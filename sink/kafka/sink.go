@@ -24,10 +24,10 @@ var _ sink.Sink = (*Sink)(nil)
 
 var topicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 
-// Sink returns a sink that delivers to the topic, in the format. It shares the connection; its
+// Sink returns a sink that delivers to the topic, in a format of package sink, or as [Payload] or [Raw]. It shares the connection; its
 // Close leaves the connection open.
 func (c *Connection) Sink(topic string, format sink.Format) (*Sink, error) {
-	format, err := sink.ParseFormat(string(format))
+	format, err := parseFormat(format)
 	if err != nil {
 		return nil, err
 	}
@@ -170,22 +170,37 @@ func (m *scratch) records(s *Sink, batch []sink.Delivery, results []sink.Result)
 	}
 	m.all = m.all[:len(batch)]
 	for i := range batch {
-		d := &batch[i]
-		buffer, encoded, err := sink.Append(m.buffer, s.format, d)
-		if err != nil {
+		a := &m.all[i]
+		a.position = i
+		var err error
+		if a.kafka, err = m.encode(s.format, &batch[i]); err != nil {
 			results[i] = sink.Result{Status: sink.Permanent, Code: InvalidEvent, Detail: err.Error()}
 			continue
 		}
-		m.buffer = buffer
-		a := &m.all[i]
-		a.position = i
-		a.kafka = kgo.Record{Topic: s.topic, Value: encoded.Body, Headers: m.head(s.format, d, encoded)}
-		if d.Event.Key != "" {
-			a.kafka.Key = m.text(d.Event.Key)
-		}
+		a.kafka.Topic = s.topic
 		m.list = append(m.list, a)
 	}
 	return m.list
+}
+
+func (m *scratch) encode(format sink.Format, d *sink.Delivery) (kgo.Record, error) {
+	if format == Raw && !d.Test {
+		return raw(d.Event.Payload)
+	}
+	envelope := format
+	if format == Raw || format == Payload {
+		envelope = sink.CloudEventsBinary // its body is the payload; head leaves its attributes out
+	}
+	buffer, encoded, err := sink.Append(m.buffer, envelope, d)
+	if err != nil {
+		return kgo.Record{}, err
+	}
+	m.buffer = buffer
+	record := kgo.Record{Value: encoded.Body, Headers: m.head(format, d, encoded)}
+	if d.Event.Key != "" {
+		record.Key = m.text(d.Event.Key)
+	}
+	return record, nil
 }
 
 // head returns the record's headers: those of the CloudEvents binding for Kafka, and Tidemark's.
