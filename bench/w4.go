@@ -9,6 +9,10 @@ const (
 	many         = 100
 	manyPlain    = "100 a statement: plain outbox"
 	manyEmit     = "100 a statement: emit_many"
+	manyArrays   = "100 a statement: emit_arrays"
+	manyJSON     = "100 a statement: insert into the log, from the same JSON"
+	directName   = "base + direct insert into the log"
+	toLogName    = "base, trigger by hand into the log"
 	capturedName = "base, captured"
 	byHandName   = "base, trigger by hand into the plain outbox"
 	manyBase     = "100 a statement: base"
@@ -40,6 +44,7 @@ var w4 = workload{
 	columns:   []string{waitingFigure},
 	contestants: func(e *env) []contestant {
 		const orders, taken, byHand = "bench.orders", "bench.captured_orders", "bench.triggered_orders"
+		const toLog = "bench.logged_orders"
 		const plain, outbox = "bench.plain_outbox", "tidemark.outbox"
 		beside := func(r readers) contestant {
 			return &watchedWriters{
@@ -59,6 +64,7 @@ var w4 = workload{
 		return []contestant{
 			&writers{env: e, name: baseName, script: "base.sql", rows: map[string]int{orders: 1}},
 			&writers{env: e, name: plainName, script: "plain.sql", rows: map[string]int{orders: 1, plain: 1}},
+			&writers{env: e, name: directName, script: "direct.sql", rows: map[string]int{orders: 1, outbox: 1}},
 			beside(nobody),
 			beside(gateAlone),
 			beside(polling),
@@ -75,6 +81,9 @@ var w4 = workload{
 			&writers{env: e, name: oneEmitName, script: "one_emit.sql", rows: map[string]int{orders: 1, outbox: 1}},
 			&writers{env: e, name: manyPlain, script: "many_plain.sql", rows: map[string]int{plain: many}},
 			&writers{env: e, name: manyEmit, script: "many_emit.sql", rows: map[string]int{outbox: many}},
+			&writers{env: e, name: manyArrays, script: "many_arrays.sql", rows: map[string]int{outbox: many}},
+			&writers{env: e, name: manyJSON, script: "many_json.sql", rows: map[string]int{outbox: many}},
+			&writers{env: e, name: toLogName, script: "to_log.sql", rows: map[string]int{toLog: 1, outbox: 1}},
 			&writers{env: e, name: byHandName, script: "triggered.sql", rows: map[string]int{byHand: 1, plain: 1}},
 			&writers{env: e, name: capturedName, script: "captured.sql", rows: map[string]int{taken: 1, outbox: 1}},
 			&writers{env: e, name: manyBase, script: "many_base.sql", rows: map[string]int{orders: many}},
@@ -111,14 +120,18 @@ var w4 = workload{
 			note(rs.quotient(crowdedName(woken), besideName(woken))),
 			note(rs.quotient(plainName, baseName)),
 			note(rs.quotient(emitName, plainName)),
+			note(rs.quotient(emitName, directName)),
 			note(wal(plainName)),
 			note(rs.quotient(oneEmitName, oneBaseName)),
 			note(rs.quotient(manyEmit, manyPlain)),
+			note(rs.quotient(manyEmit, manyJSON)),
+			note(rs.quotient(manyArrays, manyJSON)),
 			note(walOfMany(manyPlain)),
 			note(walOfMany(manyEmit)),
 			atLeast(0.85, rs.quotient(capturedName, baseName)),
 			atLeast(0.35, rs.quotient(manyCaptured, manyBase)),
 			note(rs.quotient(byHandName, baseName)),
+			note(rs.quotient(toLogName, baseName)),
 			note(rs.quotient(manyByHand, manyBase)),
 			note(rs.quotient(capturedName, emitName)),
 			note(wal(capturedName)),

@@ -49,7 +49,7 @@ func (c *writers) Setup(ctx context.Context) error {
 func (c *writers) empty(ctx context.Context) error {
 	return c.exec(ctx, `
 		set session_replication_role = replica;
-		truncate bench.orders, bench.captured_orders, bench.triggered_orders, bench.plain_outbox, tidemark.outbox restart identity;
+		truncate bench.orders, bench.captured_orders, bench.triggered_orders, bench.logged_orders, bench.plain_outbox, tidemark.outbox restart identity;
 		reset session_replication_role`)
 }
 

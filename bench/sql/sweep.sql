@@ -30,6 +30,17 @@ begin
 end
 $$;
 
+-- The same by the bounds of the page.
+create function bench.candidates_seed_between(after_at timestamptz, after_id int4, to_at timestamptz, to_id int4) returns void language plpgsql as $$
+begin
+  insert into bench.candidate_state (candidate_key, ruleset_version, birth_id)
+  select bench.candidate_key(b.canonical_address, b.collection_name, b.entity_code), 1, b.id from bench.birth_registry b
+   where (b.born_at, b.id) > (after_at, after_id) and (b.born_at, b.id) <= (to_at, to_id)
+   order by 1
+  on conflict do nothing;
+end
+$$;
+
 -- First what is missing: a row that is there is read, and neither locked nor written.
 create function bench.candidates_seed_missing(births anyarray) returns void language plpgsql as $$
 begin

@@ -33,3 +33,17 @@ end
 $$;
 create trigger to_plain_outbox after insert on bench.triggered_orders
   referencing new table as new_rows for each statement execute function bench.to_plain_outbox();
+
+-- The same into Tidemark's log, which no role may do beside its owner.
+create table bench.logged_orders (like bench.orders including all);
+create function bench.to_log() returns trigger language plpgsql as $$
+begin
+  insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, key, subject_table, subject_ref, actor, payload)
+  select gen_random_uuid(), clock_timestamp(), clock_timestamp(), 'immediate', 'info', 'bench', 'type.0', n.id, 'bench.logged_orders', n.id, session_user,
+         jsonb_build_object('table', 'logged_orders', 'operation', 'insert', 'primary_key', jsonb_build_object('id', n.id))
+  from new_rows n;
+  return null;
+end
+$$;
+create trigger to_log after insert on bench.logged_orders
+  referencing new table as new_rows for each statement execute function bench.to_log();

@@ -282,6 +282,39 @@ func TestReplaysOfADeadTargetArePutOffInSmallNumbers(t *testing.T) {
 	})
 }
 
+// A target that takes nothing is given no pending event while its breaker is open, and then one, which shows whether the target is
+// back. A full page would be put off again but for that one, by a write each.
+func TestOneEventTriesADeadTarget(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		target := &choosy{live: true}
+		d := New(target, always{}, always{})
+		d.Begin(nil)
+		capacity := func(when string, want int) {
+			t.Helper()
+			if got := d.Capacity()[1]; got != want {
+				t.Errorf("%s: capacity %d, want %d", when, got, want)
+			}
+		}
+		for seq := range int64(breakerTrips) {
+			actsOn(t, d, freshItem(seq+1, "", 1))
+		}
+		capacity("it takes nothing", 0)
+		for range 2 {
+			time.Sleep(breakerPause + 1)
+			capacity("after the pause", 1)
+			actsOn(t, d, freshItem(10, "", 1))
+			capacity("it still takes nothing", 0)
+		}
+		time.Sleep(breakerPause + 1)
+		target.live = false
+		actsOn(t, d, freshItem(10, "", 1))
+		if got := d.Capacity()[1]; got < firstCapacity {
+			t.Errorf("it is back: capacity %d", got)
+		}
+	})
+}
+
 // poor is a target that this process cannot reach, since it has no file descriptor left for a connection.
 type poor struct{ offered int }
 

@@ -14,10 +14,12 @@ type Gate struct {
 	Reason    *string    `db:"reason" json:"reason"`
 }
 
-// Gates returns the master gate, the gates of domains that have one, and the gate of each worker.
+// Gates returns the master gate, the gates of domains that have one, and the gate of each worker and service.
 func (db *DB) Gates(ctx context.Context) ([]Gate, error) {
 	return list[Gate](ctx, db, `select g.gate, tidemark.gate_open(g.gate) as open, a.at as changed_at, a.actor as changed_by, a.reason
 		from (select 'routes.enabled' as gate, 0 as place
+		      union all select 'commands.enabled', 0 from tidemark.service having count(*) > 0
+		      union all select 'commands.' || s.service || '.enabled', 2 from tidemark.service s
 		      union all select g, 3 from unnest(array['notify.bridge_enabled', 'notify.listeners_enabled']) g
 		      union all select s.key, 1 from tidemark.setting s where s.key like 'domain.%.enabled'
 		      union all select 'worker.' || w.worker || '.enabled', 2 from tidemark.worker w) g

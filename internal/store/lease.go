@@ -63,3 +63,17 @@ func (l *lease) Release(ctx context.Context) (err error) {
 	}
 	return err
 }
+
+// Conflict reports, by tidemark.worker_finding, that this instance was fenced.
+func (l *lease) Conflict(ctx context.Context) error {
+	_, err := l.db.Exec(ctx, `select tidemark.worker_finding($1, 'cursor_lease_conflict', tidemark.executor_id($1, $2, $3),
+		'an instance was fenced: two own the cursor, or one was paused past its lease, or it was rewound')`, l.worker, l.source, l.shard)
+	return err
+}
+
+// Failing reports, by tidemark.worker_finding, what fails again and again, and what the error said; empty: nothing does.
+func (l *lease) Failing(ctx context.Context, detail, message string) error {
+	_, err := l.db.Exec(ctx, `select tidemark.worker_finding($1, 'worker_failing', tidemark.executor_id($1, $2, $3), nullif($4, ''),
+		message => nullif($5, ''))`, l.worker, l.source, l.shard, detail, message)
+	return err
+}

@@ -30,20 +30,6 @@ func NewTable(db Pool, worker, source string, shard int, owner string, lasts tim
 	return &Table{lease: lease{db: db, worker: worker, source: source, shard: shard, owner: owner, lasts: lasts}, pool: db}
 }
 
-// Conflict reports, by tidemark.worker_finding, that this instance was fenced.
-func (t *Table) Conflict(ctx context.Context) error {
-	_, err := t.db.Exec(ctx, `select tidemark.worker_finding($1, 'cursor_lease_conflict', tidemark.executor_id($1, $2, $3),
-		'an instance was fenced: two own the cursor, or one was paused past its lease, or it was rewound')`, t.worker, t.source, t.shard)
-	return err
-}
-
-// Failing reports, by tidemark.worker_finding, what fails again and again, and what the error said; empty: nothing does.
-func (t *Table) Failing(ctx context.Context, detail, message string) error {
-	_, err := t.db.Exec(ctx, `select tidemark.worker_finding($1, 'worker_failing', tidemark.executor_id($1, $2, $3), nullif($4, ''),
-		message => nullif($5, ''))`, t.worker, t.source, t.shard, detail, message)
-	return err
-}
-
 // Pass calls tidemark.source_pass, as one round trip and one transaction. A page that takes longer than the timeout is
 // cut off: the next has fewer rows, down to the one that is at fault.
 func (t *Table) Pass(ctx context.Context, timeout time.Duration) (Pass, error) {

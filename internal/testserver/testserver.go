@@ -68,7 +68,7 @@ func start(ctx context.Context, o devpg.Options) (*devpg.Server, error) {
 }
 
 // startTimeout bounds the start of the shared server.
-const startTimeout = 2 * time.Minute
+const startTimeout = 10 * time.Minute
 
 // shared is the private server of this process.
 var shared sharedServer

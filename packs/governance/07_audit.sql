@@ -12,7 +12,6 @@ create or replace function governance.audit_page(
     out verdicts jsonb)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
-set row_security = off
 as $$
 #variable_conflict use_column
 declare
@@ -20,57 +19,59 @@ declare
     s constant tidemark.source := (select x from tidemark.source x where x.source = step.source);
     version constant text := (governance.current_ruleset()).ruleset_version;
     id constant text := format('r.%I', s.id_column) || case when s.id_collate_c then ' collate "C"' else '' end;
+    page record;
 begin
-    perform tidemark.source_guard((tidemark.source_shape(s)).relation);
+    page := tidemark.source_look((tidemark.source_shape(s)).relation, format('
+        select array_agg(p.k) as k, array_agg(p.address) as address, array_agg(p.collection) as collection,
+            array_agg(p.entity) as entity, array_agg(p.item) as item
+        from (select %1$s from (select * from %3$s) r where %4$s and (%5$s) order by %2$s limit $4) p',
+        governance.names(mapping, s.id_column), id, tidemark.source_row(s),
+        case when step.after_id is null then 'true' else format('%s > $2::%s', id, s.id_type) end,
+        coalesce(s.filter, 'true')), id => step.after_id, rows_limit => page_rows);
     -- A new candidate has an hour to pass the gate and the scan by itself. Rows that cannot be candidates (a part of
     -- the name is missing, or the key is too long for an index) are dead letters of gov_backfill_sweep, and must not
     -- stop the audit.
-    execute format('
-with page as materialized (
-    select %1$s, row_number() over (order by %2$s) as n from (select * from %3$s) r
-    where %4$s and (%5$s) order by %2$s limit $3),
-inventory as materialized (
-    select p.*, c.id, c.scan_time, g.input_quality_state as state, v.candidate_verdict as verdict, v.stale_after,
-           p.k is null
-           or c.id is null and (p.collection is null or p.entity is null or octet_length(p.k) > 2500) as refused
-    from page p
-    left join lateral (
-        select c.id, c.scan_time from governance.candidate c
-        where c.candidate_key = p.k and c.ruleset_version = $2 limit 1) c on true
-    left join lateral (
-        select g.input_quality_state from governance.gated g where g.candidate_id = c.id limit 1) g on true
-    left join lateral (
-        select v.candidate_verdict, v.stale_after from governance.verdict v
-        where v.candidate_id = c.id limit 1) v on true),
-added as (
-    insert into governance.candidate (ruleset_version, canonical_address, collection_name, entity_code, source, item_id)
-    select distinct on (i.k) $2, i.address, i.collection, i.entity, $4, i.item from inventory i
-    where i.id is null and not i.refused
-    order by i.k, i.n
-    on conflict (candidate_key, ruleset_version) do nothing
-    returning 1),
-marked as (
-    insert into governance.mark (candidate_id, reason, source, item_id)
-    select distinct on (i.id) i.id, case when i.verdict is null then ''unscanned'' else ''stale'' end, $4, i.item
-    from inventory i
-    where (i.verdict is null and i.scan_time < clock_timestamp() - interval ''1 hour''
-           or i.stale_after < clock_timestamp())
-      and not exists (select from governance.mark m where m.candidate_id = i.id)
-    order by i.id
-    returning 1)
-select count(*), (array_agg(i.item order by i.n desc))[1], (select count(*) from added),
-       count(*) filter (where i.refused),
-       (select count(*) from marked),
-       (select coalesce(jsonb_object_agg(x.s, x.n), ''{}'')
-        from (select coalesce(y.state, ''pending'') as s, count(*) as n from inventory y group by 1) x),
-       (select coalesce(jsonb_object_agg(x.s, x.n), ''{}'')
-        from (select coalesce(y.verdict, ''none'') as s, count(*) as n from inventory y group by 1) x)
-from inventory i',
-        governance.names(mapping, s.id_column), id, tidemark.source_row(s),
-        case when step.after_id is null then 'true' else format('%s > $1::%s', id, s.id_type) end,
-        coalesce(s.filter, 'true'))
+    with inventory as materialized (
+        select p.*, c.id, c.scan_time, g.input_quality_state as state, v.candidate_verdict as verdict, v.stale_after,
+               p.k is null
+               or c.id is null and (p.collection is null or p.entity is null or octet_length(p.k) > 2500) as refused
+        from unnest(page.k, page.address, page.collection, page.entity, page.item) with ordinality
+            p (k, address, collection, entity, item, n)
+        left join lateral (
+            select c.id, c.scan_time from governance.candidate c
+            where c.candidate_key = p.k and c.ruleset_version = version limit 1) c on true
+        left join lateral (
+            select g.input_quality_state from governance.gated g where g.candidate_id = c.id limit 1) g on true
+        left join lateral (
+            select v.candidate_verdict, v.stale_after from governance.verdict v
+            where v.candidate_id = c.id limit 1) v on true),
+    added as (
+        insert into governance.candidate
+            (ruleset_version, canonical_address, collection_name, entity_code, source, item_id)
+        select distinct on (i.k) version, i.address, i.collection, i.entity, step.source, i.item from inventory i
+        where i.id is null and not i.refused
+        order by i.k, i.n
+        on conflict (candidate_key, ruleset_version) do nothing
+        returning 1),
+    marked as (
+        insert into governance.mark (candidate_id, reason, source, item_id)
+        select distinct on (i.id) i.id, case when i.verdict is null then 'unscanned' else 'stale' end, step.source,
+               i.item
+        from inventory i
+        where (i.verdict is null and i.scan_time < clock_timestamp() - interval '1 hour'
+               or i.stale_after < clock_timestamp())
+          and not exists (select from governance.mark m where m.candidate_id = i.id)
+        order by i.id
+        returning 1)
+    select count(*), (array_agg(i.item order by i.n desc))[1], (select count(*) from added),
+           count(*) filter (where i.refused),
+           (select count(*) from marked),
+           (select coalesce(jsonb_object_agg(x.s, x.n), '{}')
+            from (select coalesce(y.state, 'pending') as s, count(*) as n from inventory y group by 1) x),
+           (select coalesce(jsonb_object_agg(x.s, x.n), '{}')
+            from (select coalesce(y.verdict, 'none') as s, count(*) as n from inventory y group by 1) x)
     into rows_seen, last_id, missing, refused, dirty_marked, states, verdicts
-    using step.after_id, version, page_rows, step.source;
+    from inventory i;
     perform governance.tally_add('gov_periodic_full_audit', version, 'candidate', array[''], array[missing]);
     perform governance.tally_add('gov_periodic_full_audit', version, 'mark', array[''], array[dirty_marked]);
 end

@@ -102,7 +102,9 @@ func TestCaptureReconcileSeesTheTrigger(t *testing.T) {
 func TestCaptureGapIsAccepted(t *testing.T) {
 	t.Parallel()
 	s := captured(t, "orders", `create table orders (id int primary key, n int)`)
-	s.exec(`delete from tidemark.inbound_route where sql_event in ('update', 'truncate'); insert into orders select generate_series(1, 9)`)
+	s.exec(`delete from tidemark.inbound_route where sql_event in ('update', 'truncate')`)
+	// Rows of before the capture. An event of the last minute could have been counted late, and would hide a gap.
+	s.exec(`set session_replication_role = replica; insert into orders select generate_series(1, 9); reset session_replication_role`)
 	s.counted(9)
 	s.exec(reconciled)
 	s.exec(`set session_replication_role = replica; delete from orders where id < 4; insert into orders values (10); reset session_replication_role`)

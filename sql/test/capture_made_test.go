@@ -2,6 +2,8 @@ package test
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/migrate"
@@ -112,8 +114,9 @@ func TestCaptureOfManyAfterFew(t *testing.T) {
 func TestCaptureOfColumnsNamedLikeVariables(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"change", "transaction"} {
-		s := captured(t, "orders", `create table orders (at int, head int, route int, made int, place int, n int, x int, o int, u int, g int, c int, e int, id int, ref int, payload int, ord int, primary key (n, at))`)
-		s.exec(`select tidemark.inbound_route_set(r.route_code, jsonb_build_object('idempotency_policy', $1::text) || case when r.sql_event <> 'truncate' then jsonb '{"payload_columns": ["head", "payload", "e"]}' else '{}' end) from tidemark.inbound_route r`, policy)
+		s := captured(t, "orders", `create table orders (at int, head int, route int, made int, place int, n int, x int, o int, u int, g int, c int, e int, id int, ref int, payload int, ord int,
+			due int, fits int, schema int, metadata_only int, domain int, listeners int, "{the route's domain}" int, "{the table's own statement}" int, primary key (n, at))`)
+		s.exec(`select tidemark.inbound_route_set(r.route_code, jsonb_build_object('idempotency_policy', $1::text) || case when r.sql_event <> 'truncate' then jsonb '{"payload_columns": ["head", "payload", "e"], "stream": "{the route''s domain}"}' else '{}' end) from tidemark.inbound_route r`, policy)
 		s.wantWay(`insert into orders values (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)`, false)
 		s.wantWay(`update orders set head = 22, at = 21, x = 27`, false)
 		s.wantWay(`delete from orders`, false)
@@ -151,4 +154,126 @@ func TestMigrationMakesCaptureFunctionsAnew(t *testing.T) {
 	}
 	s.exec(`insert into orders values (2)`)
 	s.wantEvents("insert 2")
+}
+
+// A captured statement goes by the type and route of now, and its function is made again in the transaction that changes what it
+// has written out: the statement need not go the long way.
+func TestCaptureFollowsTypeAndRoute(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s, operator := open(t, db, "app"), open(t, db, "operator")
+	s.exec(`select tidemark.stage_set('live', 'test'), tidemark.gate_set('routes.enabled', true); create table orders (id int primary key, pad text)`)
+	s.capture("orders")
+	const insert = `with o as (insert into orders select count(*), repeat('x', 1200) from orders returning id) select id from o`
+	for _, c := range []struct{ change, code, want string }{
+		{`select tidemark.type_set('app', 'insert', '{"schema": {"properties": {"table": {"type": "integer"}}}}')`, "TM002", ""},
+		{`select tidemark.type_set('app', 'insert', '{"schema": {"properties": {"table": {"type": "string"}}}}')`, "", "insert"},
+		{`select tidemark.type_set('app', 'insert', '{"schema": null}')`, "", "insert"},
+		{`select tidemark.inbound_route_set(r.route_code, '{"payload_columns": ["pad"], "stream": "s"}') from tidemark.inbound_route r where r.sql_event = 'insert'`, "", "insert s 1200"},
+		{`select tidemark.domain_set('app', '{"metadata_only": true}'); insert into tidemark.forbidden_key (key) values ('pad')`, "TM003", ""},
+		{`select tidemark.domain_set('app', '{"metadata_only": false}')`, "", "insert s 1200"},
+		{`select tidemark.domain_grant('app', 'tidemark_admin')`, "", "insert s 1200"},
+		{`select tidemark.domain_set('app', '{"restricted": false}')`, "", "insert s 1200"},
+		{`update tidemark.event_type set schema = '{"properties": {"columns": {"type": "integer"}}}' where type = 'insert'`, "TM002", ""},
+		{`update tidemark.event_type set schema = null`, "", "insert s 1200"},
+		{`insert into tidemark.setting (key, value) values ('emit.payload_limit', '1100') on conflict (key) do update set value = excluded.value`, "TM005", ""},
+		{`update tidemark.setting set value = '0' where key = 'emit.payload_limit'`, "", "insert s 1200"},
+		{`select tidemark.inbound_route_set(r.route_code, '{"enabled": false}') from tidemark.inbound_route r where r.sql_event = 'insert'`, "", ""},
+		{`select tidemark.inbound_route_set(r.route_code, '{"enabled": true}') from tidemark.inbound_route r where r.sql_event = 'insert'`, "", "insert s 1200"},
+		{`select tidemark.gate_set('routes.enabled', false), tidemark.stage_set('dry_run', 'test')`, "", "insert s 1200"},
+		{`select tidemark.inbound_route_set(r.route_code, '{"type": "made", "payload_columns": []}') from tidemark.inbound_route r where r.sql_event = 'insert'; select tidemark.type_set('app', 'made')`, "", "made s"},
+	} {
+		operator.exec(c.change)
+		s.wantRows(`select route_code from tidemark.capture_stale`)
+		if c.code != "" {
+			s.refused(c.code, "inbound route", insert)
+			continue
+		}
+		s.wantWay(insert, false)
+		var want []string
+		if c.want != "" {
+			want = append(want, c.want)
+		}
+		s.wantRows(`select concat_ws(' ', o.type, o.stream, length(o.payload #>> '{columns,pad}')) from tidemark.outbox o where o.key = (select max(id) from orders)::text`, want...)
+	}
+	// A type that is disabled is noticed at once, and needs no other function.
+	operator.exec(`select tidemark.type_set('app', 'made', '{"enabled": false}')`)
+	s.wantWay(insert, true)
+	operator.exec(`select tidemark.type_set('app', 'made', '{"enabled": true}')`)
+	s.wantWay(insert, false)
+	// Where triggers do not fire, as in a restore, the function stays as it was, and is not used.
+	operator.exec(`set session_replication_role = replica; update tidemark.event_type set schema = '{"required": ["more"]}' where type = 'made'; reset session_replication_role`)
+	s.refused("TM002", "payload has no key \"more\"", insert)
+	s.wantRows(`select operation from tidemark.capture_stale`, "insert")
+}
+
+// A session with a plan of before goes by the type and route of now, also in a transaction under way. Under REPEATABLE READ
+// a write fails after the change, and works in the next transaction.
+func TestCaptureWhileItsRouteChanges(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s, operator := open(t, db, "app"), open(t, db, "operator")
+	s.exec(`select tidemark.stage_set('live', 'test'), tidemark.gate_set('routes.enabled', true); create table orders (id int primary key)`)
+	s.capture("orders")
+	s.exec(`select tidemark.type_set('app', 'a'), tidemark.type_set('app', 'b', '{"schema": {"properties": {"table": {"type": "string"}}}}')`)
+	to := func(name string) {
+		operator.exec(`select tidemark.inbound_route_set(r.route_code, jsonb_build_object('type', $1::text, 'stream', $1::text)) from tidemark.inbound_route r where r.sql_event = 'insert'`, name)
+	}
+	to("a")
+	s.exec(`prepare writes as insert into orders select coalesce(max(id), 0) + 1 from orders`)
+	for _, level := range []string{"read committed", "repeatable read"} {
+		to("a")
+		s.exec(`execute writes`)
+		s.begin()
+		s.exec(`set transaction isolation level ` + level)
+		s.exec(`execute writes`)
+		operator.begin()
+		to("b")
+		s.exec(`execute writes`)
+		operator.commit()
+		if level == "repeatable read" {
+			s.exec(`savepoint before`)
+			s.refused("40001", "was made or changed after the snapshot", `execute writes`)
+			s.exec(`rollback to before`)
+		} else {
+			s.exec(`execute writes`)
+		}
+		s.commit()
+		s.exec(`execute writes`)
+		want := []string{"a a", "a a", "a a", "b b", "b b"}
+		if level == "repeatable read" {
+			want = slices.Delete(want, 3, 4)
+		}
+		s.wantRows(fmt.Sprintf(`select concat_ws(' ', o.type, o.stream) from (select o.* from tidemark.outbox o order by o.seq desc limit %d) o order by o.seq`, len(want)), want...)
+	}
+
+	// Writers and an operator at once: an event has the type and stream of one route, and each row has one event.
+	const writers, changes = 2, 40
+	stop := make(chan struct{})
+	var writing sync.WaitGroup
+	for i := range writers {
+		w := open(t, db, fmt.Sprint("writer ", i))
+		writing.Go(func() {
+			for n := i; ; n += writers {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := w.conn.Exec(t.Context(), `insert into orders values ($1)`, 1000+n); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for i := range changes {
+		to([]string{"a", "b"}[i%2])
+	}
+	close(stop)
+	writing.Wait()
+	s.wantRows(`select o.type from tidemark.outbox o where o.type <> o.stream`)
+	s.wantRows(`select (count(*) filter (where o.type = 'a') > 0 and count(*) filter (where o.type = 'b') > 0)::text from tidemark.outbox o where o.key::int >= 1000`, "true")
+	s.wantRows(`select id::text from orders except all select key from tidemark.outbox`)
+	s.wantRows(`select key from tidemark.outbox except all select id::text from orders`)
 }

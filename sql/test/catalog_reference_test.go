@@ -25,6 +25,7 @@ var subjects = []struct{ folder, title string }{
 	{"source", "Tables as sources"},
 	{"source/doctor", "The doctor of sources"},
 	{"capture", "Capture"},
+	{"command", "Commands"},
 	{"liveness", "Heartbeats, findings and health"},
 }
 

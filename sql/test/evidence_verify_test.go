@@ -91,6 +91,8 @@ var breaches = []struct{ check, how, says, also string }{
 		"warn statistics of other sessions: tidemark_owner cannot read them: tables cannot be sources with safety clock, and blame lacks ages; replication_lag_limit sees no standby: t", "",
 	},
 	{"roles", `alter role tidemark_owner login`, "warn roles: ", ""},
+	{"services", `select tidemark.service_set('verified'); alter role tidemark_service_verified login`, "fail services: role tidemark_service_verified of service verified can log in", ""},
+	{"services", `select tidemark.service_set('verified'); grant pg_monitor to tidemark_service_verified`, "warn services: role tidemark_service_verified of service verified is a member of pg_monitor", ""},
 	{"findings", `insert into tidemark.finding (kind, subject, severity, detail) values ('cursor_holes', 'default', 'high', 'stuck')`, "warn findings: cursor_holes default: stuck", ""},
 }
 

@@ -58,7 +58,8 @@ select concat_ws(' ', 'role', rolname, case when rolsuper then 'superuser' end, 
 from pg_roles where rolname in ('tidemark_owner', 'tidemark_admin', 'tidemark_executor', 'tidemark_emitter', 'tidemark_reader')
 union all
 select distinct concat_ws(' ', 'role', m.member::regrole, 'is', m.roleid::regrole)
-from pg_auth_members m where m.member::regrole::text in ('tidemark_owner', 'tidemark_admin', 'tidemark_executor', 'tidemark_emitter', 'tidemark_reader')`
+from pg_auth_members m where m.member::regrole::text in ('tidemark_owner', 'tidemark_admin', 'tidemark_executor', 'tidemark_emitter', 'tidemark_reader')
+	and m.roleid::regrole::text not like '%tidemark_service_%'` // of other tests' services
 
 	schemaTypes = `
 select concat_ws(' ', 'type', t.oid::regtype, 'enum', (select string_agg(e.enumlabel, ', ' order by e.enumsortorder) from pg_enum e where e.enumtypid = t.oid))

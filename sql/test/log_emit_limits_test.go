@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/tidemarkhq/tidemark/internal/strict"
 )
 
 // emitWays emit an event with one member: its name, and its value as SQL.
@@ -136,4 +138,23 @@ func TestLimitsCostLittle(t *testing.T) {
 	s.wantRows(`select funcname::text from pg_stat_xact_user_functions where funcname in ('event_check', 'event_is_small', 'payload_limit')`)
 	s.exec(`select tidemark.emit('shop', 'order', jsonb_build_object('a', repeat('x', 1000)))`)
 	s.wantRows(`select funcname::text from pg_stat_xact_user_functions where funcname in ('event_check', 'event_is_small', 'payload_limit') order by 1`, "event_check", "payload_limit")
+}
+
+// Go and SQL count the same levels of a payload, and refuse the same ones.
+func TestDepthIsTheSameInGo(t *testing.T) {
+	t.Parallel()
+	_, s := emitter(t)
+	for levels := strict.MaxDepth - 1; levels <= strict.MaxDepth+1; levels++ {
+		for _, inmost := range []string{"", "1", `"text"`, "null", "[]", "{}"} {
+			payload := `{"a": ` + strings.Repeat(`[`, levels-1) + inmost + strings.Repeat(`]`, levels-1) + `, "b": "` + strings.Repeat("x", 1000) + `"}`
+			inGo := strict.Check([]byte(payload))
+			inSQL := s.try(`select tidemark.emit_strict('shop', 'order', payload => $1::text::jsonb)`, payload)
+			if (inGo == nil) != (inSQL == nil) {
+				t.Errorf("%d levels around %s: Go: %v, SQL: %v", levels, inmost, inGo, inSQL)
+			}
+			if deep := inmost == "[]" || inmost == "{}"; (inGo == nil) != (levels <= strict.MaxDepth && !(deep && levels == strict.MaxDepth)) {
+				t.Errorf("%d levels around %s: %v", levels, inmost, inGo)
+			}
+		}
+	}
 }

@@ -40,6 +40,8 @@ func ways(domain string) []string {
 		`select tidemark.emit_strict('` + domain + `', 'x')`,
 		`select * from tidemark.emit_many('[{"domain": "` + domain + `", "type": "x", "actor": "postgres"}]')`,
 		`select * from tidemark.emit_many_strict('[{"domain": "open", "type": "x"}, {"domain": "` + domain + `", "type": "x"}]')`,
+		`select * from tidemark.emit_arrays(array['` + domain + `'], array['x'], actors => array['postgres'])`,
+		`select * from tidemark.emit_arrays_strict(array['open', '` + domain + `'], array['x', 'x'])`,
 	}
 }
 
@@ -63,7 +65,7 @@ func TestDomainGrants(t *testing.T) {
 		other.wantRefused("TM014", sql)
 		app.exec(sql)
 	}
-	admin.want(`select count(*) from tidemark.outbox where domain = 'shop'`, "5")
+	admin.want(`select count(*) from tidemark.outbox where domain = 'shop'`, "7")
 	// A claim of a refused emit would block the key for the role that may.
 	tailing{open(t, db, "superuser")}.want(`select count(*) from tidemark.emit_key`, "1")
 	if _, err := tidemark.Emit(t.Context(), other.conn, tidemark.Event{Domain: "shop", Type: "x"}); !errors.Is(err, tidemark.ErrDomain) {

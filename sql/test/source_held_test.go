@@ -182,3 +182,30 @@ func TestSourceHorizonWaitsForPrepared(t *testing.T) {
 	s.wantWell()
 	s.want(`select count(*) from taken`, "10")
 }
+
+// A cursor that waited for open numbers, and was held for another reason meanwhile, waits no more: the finding is closed.
+func TestSourceHeldWhileItWaits(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s, late := tail(t, db, "sequence", ""), open(t, db, "late")
+	s.exec(`select tidemark.worker_set('w', '{"hole_limit": 1}')`)
+	late.begin()
+	late.exec(`insert into births (name) values ('late')`)
+	waits := `select count(*) from tidemark.finding where kind = 'cursor_holes' and subject = 'w/births/0' and closed_at is null`
+	until(t, func() bool {
+		s.exec(`insert into births (name) values ('early')`)
+		s.once()
+		return s.lines(waits)[0] == "1"
+	}, func() string { return "the cursor does not wait" })
+
+	s.exec(`create table was as select watermark_id from tidemark.worker_cursor where worker = 'w'`)
+	s.exec(`update tidemark.worker_cursor set watermark_id = '1000' where worker = 'w'`)
+	if got := s.once(); got.Status != "held" {
+		t.Errorf("%+v, want held", got)
+	}
+	s.exec(`update tidemark.worker_cursor set watermark_id = (select watermark_id from was) where worker = 'w'`)
+	late.commit()
+	s.drain()
+	s.exact()
+	s.want(`select kind from tidemark.finding where closed_at is null`)
+}

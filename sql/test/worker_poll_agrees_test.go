@@ -51,7 +51,7 @@ func TestPollAgreesWithPasses(t *testing.T) {
 						w.rollback()
 					case 1:
 						if prepared == "" {
-							prepared = fmt.Sprintf("poll %d", step)
+							prepared = fmt.Sprintf("%s poll %d", db.Name, step)
 							w.prepare(prepared)
 							break
 						}

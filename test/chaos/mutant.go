@@ -114,7 +114,7 @@ var mutants = func() map[string]mutant {
 		},
 		{
 			name: "opengate", by: "I6", tells: "gates are not looked at",
-			sql: []edit{{"closed_gate", "begin\n    select", "begin\n    return null;\n    select"}}, scenes: []string{"gate-master", "gate-worker"},
+			sql: []edit{{"closed_gate", "end if;\n    select", "end if;\n    return null;\n    select"}}, scenes: []string{"gate-master", "gate-worker"},
 		},
 		{
 			name: "nogate", by: "I6", tells: "gates are looked at when a page is read, not while it is delivered",

@@ -20,8 +20,7 @@ declare
     route tidemark.inbound_route;
     part record;
     denied text;
-    looking text;
-    reading text;
+    read record;
     found_rows record;
     shown jsonb;
     stack integer[];
@@ -53,31 +52,24 @@ begin
                                   gap.name) end,
             hint = 'Change payload_columns, or accept the gap.';
     end if;
-    looking := format($q$
-        select coalesce(array_agg(k.part), '{}') as parts, coalesce(array_agg(k.place), '{}') as places,
-               coalesce(array_agg(k.ref), '{}') as refs
-        from (
-            select n.part, n.place, %1$s as ref
-            from (select x.xmin as written, x.tableoid as part, x.ctid as place, %2$s from %3$s x) n
-            where not pg_visible_in_snapshot(tidemark.full_xid(n.written, $3), $1)
-              and not exists (
-                  select from tidemark.outbox o
-                  where o.subject_table = $2 and o.subject_ref = %1$s and o.created_at > $4 - interval '1 day'
-                    and not pg_visible_in_snapshot(tidemark.full_xid(o.xmin, $3), $1))
-              and not exists (select from unnest($5, $6) b (part, place) where b.part = n.part and b.place = n.place)
-            limit %4$s) k$q$,
-        part.key_text, part.names, gap.name, page);
-    reading := format($q$
-        select coalesce(jsonb_agg(jsonb_build_object('ref', %1$s, 'primary_key', %2$s)
-                                  || case when $3 then jsonb_build_object('columns', %3$s) else '{}' end), '[]')
-        from unnest($1, $2) b (part, place)
-        cross join lateral (select %4$s from %5$s x where x.ctid = b.place and x.tableoid = b.part) n$q$,
-        part.key_text, part.key_json, part.shown, part.names, gap.name);
-
     emitted := 0;
     loop
-        execute looking into found_rows
-        using gap.snapshot, gap.name, pg_snapshot_xmax(pg_current_snapshot()), gap.since, kept_parts, kept_places;
+        found_rows := tidemark.source_look(gap.name::regclass, format($q$
+            select coalesce(array_agg(k.part), '{}') as parts, coalesce(array_agg(k.place), '{}') as places,
+                   coalesce(array_agg(k.ref), '{}') as refs
+            from (
+                select n.part, n.place, %1$s as ref
+                from (select x.xmin as written, x.tableoid as part, x.ctid as place, %2$s from %3$s x) n
+                where not pg_visible_in_snapshot(tidemark.full_xid(n.written, %4$L::xid8), %5$L::pg_snapshot)
+                  and not exists (
+                      select from tidemark.outbox o
+                      where o.subject_table = $2 and o.subject_ref = %1$s and o.created_at > $1 - interval '1 day'
+                        and not pg_visible_in_snapshot(tidemark.full_xid(o.xmin, %4$L::xid8), %5$L::pg_snapshot))
+                  and not exists (select from unnest(%6$L::oid[], %7$L::tid[]) b (part, place)
+                                  where b.part = n.part and b.place = n.place)
+                limit $4) k$q$,
+            part.key_text, part.names, gap.name, pg_snapshot_xmax(pg_current_snapshot()), gap.snapshot, kept_parts,
+            kept_places), gap.since, gap.name, rows_limit => page);
         here := 0;
         stack := case when cardinality(found_rows.places) > 0 then array[1, cardinality(found_rows.places)]
                       else '{}' end;
@@ -86,9 +78,16 @@ begin
             last := stack[cardinality(stack)];
             stack := stack[: cardinality(stack) - 2];
             begin
-                execute reading into shown
-                using found_rows.parts[first : last], found_rows.places[first : last],
-                    cardinality(route.payload_columns) > 0;
+                read := tidemark.source_look(gap.name::regclass, format($q$
+                    select coalesce(jsonb_agg(jsonb_build_object('ref', %1$s, 'primary_key', %2$s) || case
+                        when %6$L::boolean then jsonb_build_object('columns', %3$s) else '{}' end), '[]') as shown
+                    from unnest(%7$L::oid[], %8$L::tid[]) b (part, place)
+                    cross join lateral (
+                        select %4$s from %5$s x where x.ctid = b.place and x.tableoid = b.part) n$q$,
+                    part.key_text, part.key_json, part.shown, part.names, gap.name,
+                    cardinality(route.payload_columns) > 0, found_rows.parts[first : last],
+                    found_rows.places[first : last]));
+                shown := read.shown;
             exception when others or assert_failure then
                 if tidemark.is_transient(sqlstate) then
                     raise;

@@ -17,8 +17,7 @@ begin
     end if;
     route := tidemark.capture_gap_route(gap.name);
     if rows_ is not null then
-        select count(*) into emitted
-        from tidemark.emit_all((
+        emitted := cardinality(tidemark.emit_all((
             select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
                 'domain', route.domain, 'type', route.type, 'stream', route.stream, 'subject_table', gap.name,
                 'key', r ->> 'ref', 'subject_ref', r ->> 'ref',
@@ -28,7 +27,7 @@ begin
                     'schema', route.source_schema, 'table', route.source_table, 'operation', route.sql_event,
                     'reconciled', true)
                     || (r - 'ref')) order by e.ord)
-            from jsonb_array_elements(rows_) with ordinality e (r, ord)), true, true);
+            from jsonb_array_elements(rows_) with ordinality e (r, ord)), true, true));
         update tidemark.capture_gap g set emitted = g.emitted + jsonb_array_length(rows_) where g.id = gap.id;
     end if;
     if complete and gap.others = 0 then

@@ -10,6 +10,16 @@ declare
     name text;
     body text;
 begin
+    -- Two concurrent calls would fail with "tuple concurrently updated". This mode does not conflict with captures and
+    -- readers. An advisory lock would not do: any login could hold it. The route is read after the lock is held, so
+    -- that the second of two calls sees what the first one changed.
+    begin
+        lock table tidemark.inbound_route in share update exclusive mode;
+    exception when lock_not_available then
+        raise exception using errcode = 'lock_not_available',
+            message = 'another session is making functions of captured tables',
+            hint = 'Call it again. Who holds it: select * from tidemark.lock_blame(''tidemark.inbound_route'');';
+    end;
     select r.* into route from tidemark.inbound_route r where r.route_code = capture_make.route_code;
     if route.source_object_kind <> 'table' then
         raise exception using errcode = 'TM005',
@@ -25,15 +35,6 @@ begin
             message = format('there is no inbound route "%s", or not its table', capture_make.route_code);
     end if;
     name := format('capture_%s', route.id);
-    -- Two concurrent calls would fail with "tuple concurrently updated". This mode does not conflict with captures and
-    -- readers. An advisory lock would not do: any login could hold it.
-    begin
-        lock table tidemark.inbound_route in share update exclusive mode;
-    exception when lock_not_available then
-        raise exception using errcode = 'lock_not_available',
-            message = 'another session is making functions of captured tables',
-            hint = 'Call it again. Who holds it: select * from tidemark.lock_blame(''tidemark.inbound_route'');';
-    end;
     body := tidemark.capture_body(relation, route);
     if exists (select from pg_proc p where p.pronamespace = 'tidemark'::regnamespace and p.proname = name
                                        and p.prosrc = body) then

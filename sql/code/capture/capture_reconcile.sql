@@ -24,6 +24,7 @@ declare
     looked bigint;
     old tidemark.capture_checkpoint;
     found_gap tidemark.capture_gap;
+    got record;
 begin
     for one in
         select c.oid as id, format('%I.%I', n.nspname, c.relname) as name, array_agg(r.id) as routes,
@@ -43,12 +44,17 @@ begin
         last := (select c from tidemark.capture_checkpoint c where c.relation = one.id);
         select one.id, at, pg_current_snapshot(), (select q.last_value from tidemark.outbox_seq_seq q),
                coalesce(sum(s.n_tup_ins), 0), coalesce(sum(s.n_tup_upd), 0), coalesce(sum(s.n_tup_del), 0),
-               d.xact_rollback, d.stats_reset, one.name
+               d.xact_rollback, d.stats_reset, one.name, 0
         into now_
         from pg_stat_database d
         left join pg_stat_all_tables s on s.relid = one.id
             or s.relid in (select p.relid from pg_partition_tree(one.id) p)
         where d.datname = current_database() group by d.xact_rollback, d.stats_reset;
+        -- A session may report what it committed up to a minute later. These events may have changes that come then.
+        now_.ahead := (select count(*) from tidemark.outbox o
+                       where o.subject_table = relation and o.created_at > at - interval '1 minute'
+                         and o.payload ->> 'operation' = any (one.operations)
+                         and o.payload ->> 'operation' <> 'truncate' and not o.payload ? 'reconciled');
         changes := null; events := null; captured := null; missing_keys := null;
         found_gap := null; looked := 0; detail := null;
 
@@ -78,6 +84,7 @@ begin
             changes := case when 'insert' = any (one.operations) then now_.inserted - last.inserted else 0 end
                      + case when 'update' = any (one.operations) then now_.updated - last.updated else 0 end
                      + case when 'delete' = any (one.operations) then now_.deleted - last.deleted else 0 end;
+            now_.ahead := least(now_.ahead, greatest(events + last.ahead - changes, 0));
             begin
                 -- The lock keeps all objects that the expressions use as they are, except for new indexes and
                 -- statistics.
@@ -91,19 +98,23 @@ begin
                 -- unless only some of the operations are captured.
                 if part.key_json <> 'null::jsonb' and 'insert' = any (one.operations) and captured = 0
                    and ('update' = any (one.operations) or now_.updated = last.updated) then
-                    execute format($q$
+                    got := tidemark.source_look(one.id, format($q$
                         with k as materialized (
                             select %s as key from (select x.xmin as written, %s from %s x) n
-                            where not pg_visible_in_snapshot(tidemark.full_xid(n.written, $5), $1) limit $2)
-                        select coalesce(array_agg(k.key order by k.key), '{}'), (select count(*) from k)
+                            where not pg_visible_in_snapshot(tidemark.full_xid(n.written, %4$L::xid8),
+                                                             %5$L::pg_snapshot) limit $4)
+                        select coalesce(array_agg(k.key order by k.key), '{}') as keys,
+                               (select count(*) from k) as looked
                         from k where not exists (
                             select from tidemark.outbox o
-                            where o.subject_table = $3 and o.subject_ref = k.key
-                              and o.created_at > $4 - interval '1 day'
-                              and not pg_visible_in_snapshot(tidemark.full_xid(o.xmin, $5), $1))$q$,
-                        part.key_text, part.names, relation)
-                    into missing_keys, looked using last.snapshot, sample, relation, last.at,
-                        pg_snapshot_xmax(now_.snapshot);
+                            where o.subject_table = $2 and o.subject_ref = k.key
+                              and o.created_at > $1 - interval '1 day'
+                              and not pg_visible_in_snapshot(tidemark.full_xid(o.xmin, %4$L::xid8),
+                                                             %5$L::pg_snapshot))$q$,
+                        part.key_text, part.names, relation, pg_snapshot_xmax(now_.snapshot), last.snapshot),
+                        last.at, relation, rows_limit => sample);
+                    missing_keys := got.keys;
+                    looked := got.looked;
                 end if;
             exception when insufficient_privilege then
                 detail := coalesce(denied, 'its keys cannot be read: grant select to this role') || '; ';
@@ -123,7 +134,7 @@ begin
                 status := 'unknown';
                 changes := null;
                 detail := 'the server''s statistics were reset meanwhile; ' || detail;
-            elsif changes <= events + captured then
+            elsif changes <= events + captured + last.ahead then
                 status := 'ok';
             elsif now_.rollbacks = last.rollbacks and not 'update' = any (one.operations) then
                 status := 'gap';
@@ -150,7 +161,8 @@ begin
             -- Changes that the server counted beyond rows, where they have no other explanation.
             found_gap.others :=
                 case when looked < sample and now_.rollbacks = last.rollbacks and not 'update' = any (one.operations)
-                     then greatest(changes - events - captured - coalesce(cardinality(missing_keys), 0), 0) end;
+                     then greatest(changes - events - captured - last.ahead - coalesce(cardinality(missing_keys), 0), 0)
+                end;
             found_gap.detail := detail;
         end if;
         gap := tidemark.capture_reconciled(now_, found_gap);

@@ -1,5 +1,6 @@
 -- The trigger function of a captured table, without its header. tidemark.capture_body puts the table's own statement in
--- the place of {the table's own statement}. After that place comes the general path, which serves every table.
+-- the place of {the table's own statement}, and the route's id in that of {the route's id}. After the statement comes
+-- the general path, which serves every table.
 --
 -- The trigger only writes: calls, logging and retries are the worker's tasks.
 create or replace function tidemark.capture_template()
@@ -12,6 +13,11 @@ as $function$
 declare
     at constant timestamptz := clock_timestamp();
     head constant text := tidemark.event_uuid_time(at);
+    due boolean;
+    fits boolean;
+    schema jsonb;
+    metadata_only boolean;
+    domain text; -- of the general path
     route record;
     made record;
     place text;
@@ -22,6 +28,9 @@ declare
     asleep boolean := false;
     listeners boolean;
 begin
+    if current_setting('transaction_isolation') not like 'read %' then
+        perform tidemark.inbound_check({the route's id});
+    end if;
 {the table's own statement}    if n is null then
         select r.id, r.route_code, r.domain, r.type, r.stream, r.dry_run, r.fail_closed, r.idempotency_policy,
                r.payload_columns, t.type is not null as registered, t.unchecked, t.metadata_only, t.schema,
@@ -35,6 +44,8 @@ begin
         if not found then
             return null;
         end if;
+        domain := route.domain;
+        listeners := tidemark.gate_open('notify.listeners_enabled');
         place := format('inbound route %s: ', route.route_code);
         -- A table or view of the session's own could pass for a transition table that there is not.
         if route.as_attached is distinct from true then
@@ -104,9 +115,9 @@ begin
             awake := pg_advisory_unlock_shared(1953064301, 1);
             asleep := true;
         end if;
-        listeners := tidemark.gate_open('notify.listeners_enabled');
         if asleep or listeners then
-            perform tidemark.wake(array[route.domain], listeners => listeners);
+            perform tidemark.wake(array[coalesce(domain, {the route's domain})],
+                                  listeners => coalesce(listeners, false));
         end if;
     end if;
     return null;
@@ -119,5 +130,6 @@ comment on function tidemark.capture_template() is
     'ignores gates: they stop deliveries, and captured events wait in the log. Without an enabled route it does '
     'nothing. In dry run, or for a type that is not registered, it writes a row in tidemark.captured. Raises TM002, '
     'TM003 or TM005 where the event cannot be written, and the statement fails; where the route is not fail_closed, '
-    'the statement goes on, with a row in tidemark.captured. Source: S1 fn_iu_sql_link_inbound_capture.';
+    'the statement goes on, with a row in tidemark.captured. Raises 40001 under REPEATABLE READ and SERIALIZABLE where '
+    'the route or the rules of its type were changed after the snapshot. Source: S1 fn_iu_sql_link_inbound_capture.';
 grant execute on function tidemark.capture_template() to tidemark_reader;

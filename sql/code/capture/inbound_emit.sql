@@ -23,7 +23,10 @@ begin
     from tidemark.inbound_route r
     left join tidemark.event_type t on t.domain = r.domain and t.type = r.type and t.enabled
     where r.route_code = inbound_emit.route_code;
-    if not found or route.source_object_kind <> 'table' and not route.enabled then
+    if found and current_setting('transaction_isolation') not like 'read %' then
+        perform tidemark.inbound_check(route.id);
+    end if;
+    if route.id is null or route.source_object_kind <> 'table' and not route.enabled then
         return null;
     elsif route.source_object_kind = 'table' then
         raise exception using errcode = 'TM005',

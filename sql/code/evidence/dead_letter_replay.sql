@@ -18,6 +18,10 @@ declare
     detail text;
     attempt_no integer := letter.attempts + 1;
 begin
+    if letter.source = 'commands' then
+        raise exception using errcode = 'TM005', message = format('dead letter %s is of a command', letter.id),
+            hint = 'Its producer sends the corrected command with a new key; then discard the letter.';
+    end if;
     if gate is not null and not dead_letter_replay.dry_run then
         raise exception using errcode = 'TM009',
             message = format('dead letter %s is not replayed: closed by %s', letter.id, gate),

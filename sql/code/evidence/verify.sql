@@ -57,6 +57,27 @@ as $$
     ), gone as materialized (
         select count(*) as n from tidemark.pending p
         where p.dead_letter_id is null and not exists (select from tidemark.outbox o where o.seq = p.seq)
+    ), unfit (problem) as materialized (
+        select format('role %s of service %s %s', s.role, s.service, p.problem)
+        from tidemark.service s cross join lateral tidemark.service_role_problem(s.role) p (problem)
+        where p.problem is not null
+        union all
+        select format('command %s: %s', c.name, p.problem)
+        from tidemark.command c join tidemark.service s on s.service = c.service
+        cross join lateral (
+            select t.problem from tidemark.command_target(c.function) t where c.function is not null
+            union all
+            select format('%s may not execute %s', s.role, c.function)
+            from tidemark.command_target(c.function) t join pg_proc p on p.oid = t.function
+            join pg_roles r on r.rolname = s.role
+            where not has_function_privilege(r.oid, p.oid, 'execute')
+               or not has_schema_privilege(r.oid, p.pronamespace, 'usage')
+            union all
+            select format('tidemark.command_%s, which runs it, is missing or was changed', c.id)
+            where not exists (select from pg_proc p join pg_roles r on r.oid = p.proowner
+                              where p.pronamespace = 'tidemark'::regnamespace and p.proname = 'command_' || c.id
+                                and p.prosecdef and r.rolname = s.role)) p
+        where p.problem is not null
     ), problem ("check", bad, detail, hint) as (
         select 'W1 objects', 'fail',
                (select string_agg(c.object, ', ' order by c.object) from tidemark.code c
@@ -211,6 +232,28 @@ as $$
                     where c.relnamespace = 'tidemark'::regnamespace and c.relkind in ('r', 'p', 'v', 'S')
                       and exists (select from aclexplode(c.relacl) a where a.grantee = 0)) x) || ' granted to PUBLIC',
                'tidemark migrate up restores the grants of functions and views.'
+        union all
+        select 'services', case when exists (select from unfit) then 'fail' else 'warn' end,
+               (select string_agg(u.problem, '; ' order by u.problem) from (
+                    select * from unfit
+                    union all
+                    -- What its commands need, and nothing else.
+                    select format('role %s of service %s may also execute %s', s.role, s.service,
+                                  string_agg(p.oid::regprocedure::text, ', ' order by p.oid::regprocedure::text))
+                    from tidemark.service s join pg_roles r on r.rolname = s.role
+                    join pg_proc p on p.proowner <> r.oid
+                        and exists (select from aclexplode(p.proacl) a where a.grantee = r.oid)
+                    where p.oid not in (select t.function from tidemark.command c
+                                        cross join lateral tidemark.command_target(c.function) t
+                                        where c.service = s.service and t.function is not null)
+                    group by s.role, s.service
+                    union all
+                    select format('role %s of service %s is a member of %s', s.role, s.service,
+                                  string_agg(m.roleid::regrole::text, ', '))
+                    from tidemark.service s join pg_roles r on r.rolname = s.role
+                    join pg_auth_members m on m.member = r.oid group by s.role, s.service) u
+                where not exists (select from unfit) or u.problem in (select f.problem from unfit f)),
+               'Call tidemark.service_set or tidemark.command_set again; revoke what is too much.'
         union all
         select 'triggers', 'fail',
                (select string_agg(t.tgname, ', ') from pg_trigger t join pg_class c on c.oid = t.tgrelid

@@ -10,6 +10,15 @@ declare
     shut boolean;
     live boolean;
 begin
+    -- A copy that is not armed does not take the commands of the original.
+    if closed_gate.worker = 'commands' and not exists (
+        select from tidemark.worker_cursor c where c.worker = 'commands' and c.source = 'outbox') then
+        return case
+            when not tidemark.gate_open('commands.enabled') then 'commands.enabled'
+            when exists (select from tidemark.worker_cursor c where c.worker = 'commands' and c.paused_at is not null)
+                then 'paused'
+            when not tidemark.armed() then 'stage' end;
+    end if;
     select case
                when not exists (select from tidemark.setting s where s.key = 'routes.enabled' and s.value = 'true')
                    then 'routes.enabled'
@@ -38,5 +47,6 @@ $$;
 comment on function tidemark.closed_gate(text) is
     'The first thing that keeps the worker from running: routes.enabled, worker.<name>.enabled, paused, '
     'domain.<name>.enabled (the gates of all the domains that the worker decides are closed), or stage (the worker '
-    'has an enabled live route, and this installation is not armed). Null: nothing does.';
+    'has an enabled live route, and this installation is not armed). For the consumer of commands: commands.enabled, '
+    'paused, or stage (not armed). Null: nothing does.';
 grant execute on function tidemark.closed_gate(text) to tidemark_reader, tidemark_executor;

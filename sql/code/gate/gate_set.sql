@@ -5,13 +5,16 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if gate is null or gate not in ('routes.enabled', 'notify.bridge_enabled', 'notify.listeners_enabled')
+    if gate is null or gate not in ('routes.enabled', 'commands.enabled', 'notify.bridge_enabled',
+                                    'notify.listeners_enabled')
         and not exists (select from tidemark.worker w where 'worker.' || w.worker || '.enabled' = gate)
         and not exists (select from tidemark.domain d where 'domain.' || d.domain || '.enabled' = gate)
+        and not exists (select from tidemark.service s where 'commands.' || s.service || '.enabled' = gate)
     then
         raise exception using errcode = 'TM004', message = format('there is no gate "%s"', gate),
-            hint = 'Gates: routes.enabled, notify.bridge_enabled, notify.listeners_enabled, worker.<name>.enabled of '
-                'each worker in tidemark.worker, and domain.<name>.enabled of each domain in tidemark.domain.';
+            hint = 'Gates: routes.enabled, commands.enabled, notify.bridge_enabled, notify.listeners_enabled, '
+                'worker.<name>.enabled of each worker in tidemark.worker, domain.<name>.enabled of each domain in '
+                'tidemark.domain, and commands.<name>.enabled of each service in tidemark.service.';
     end if;
     if open is null then
         raise exception using errcode = 'TM005',
@@ -26,7 +29,7 @@ begin
 end
 $$;
 comment on function tidemark.gate_set(text, boolean, text) is
-    'Opens or closes a gate: routes.enabled, worker.<name>.enabled, domain.<name>.enabled, notify.bridge_enabled or '
-    'notify.listeners_enabled. A domain has no gate until one is set. Every worker obeys within a second. Raises '
-    'TM004 for an unknown gate, TM005 for null.';
+    'Opens or closes a gate: routes.enabled, worker.<name>.enabled, domain.<name>.enabled, commands.enabled, '
+    'commands.<service>.enabled, notify.bridge_enabled or notify.listeners_enabled. A domain has no gate until one is '
+    'set. Every worker obeys within a second. Raises TM004 for an unknown gate, TM005 for null.';
 grant execute on function tidemark.gate_set(text, boolean, text) to tidemark_admin;

@@ -1,7 +1,8 @@
 -- public
 create or replace view tidemark.cursor_lag as
 select c.worker, c.source, c.shard, g.gate,
-       case when c.source = 'outbox' then greatest(s.last_seq - s.mark, 0) end as events,
+       case when c.source = 'outbox' then greatest(s.last_seq - s.mark, 0)
+            when c.source like 'kafka:%' then (c.last_run_summary ->> 'behind')::bigint end as events,
        case when not t.unread then 0
             when t.unread
                  then greatest(floor(extract(epoch from clock_timestamp() - t.since)), 0)::bigint end as seconds,
@@ -28,8 +29,8 @@ cross join lateral (
                select o.created_at from tidemark.outbox o where o.seq > s.mark order by o.seq limit 1) end
     where s.mark is not null) t;
 comment on view tidemark.cursor_lag is
-    'How far each cursor is behind: events (of the log; null for other sources), seconds (the age of the oldest '
-    'committed event or row that the cursor has not read; 0: it has read all; null: unknown; for tables as in '
-    'tidemark.cursor_unread), unread (true: an event or row is unread), holes, rate (events a second over the last '
-    'minutes; null: tidemark.maintain does not run), gate (the gate that is closed).';
+    'How far each cursor is behind: events (of the log, and records of a partition of Kafka; null for tables), seconds '
+    '(the age of the oldest committed event, row or record that the cursor has not read; 0: it has read all; null: '
+    'unknown; for tables as in tidemark.cursor_unread), unread (true: an event or row is unread), holes, rate (events '
+    'a second over the last minutes; null: tidemark.maintain does not run), gate (the gate that is closed).';
 grant select on tidemark.cursor_lag to tidemark_reader, tidemark_executor;

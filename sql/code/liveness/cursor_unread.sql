@@ -2,7 +2,7 @@
 -- tidemark.cursor_lag, which calls this. It is one lookup in the index by which the table is read.
 --
 -- Not a security definer: the table is read with the rights of the role that asks. That role may be a superuser, and
--- the table's owner must not run code through it. So the table is read as a pass reads it (tidemark.source_denied,
+-- the table's owner must not run code through it. So the table is read as a pass reads it (tidemark.source_look,
 -- tidemark.source_row).
 create or replace function tidemark.cursor_unread(
     cursor tidemark.worker_cursor,
@@ -30,43 +30,43 @@ declare
     time_ record;
     name text;
     rel regclass;
+    got record;
     ahead boolean;
     late boolean;
 begin
     looked := false;
+    if cursor.source like 'kafka:%' then
+        -- As the last pass has seen it.
+        unread := (cursor.last_run_summary ->> 'behind')::bigint > 0;
+        since := case when unread then (cursor.last_run_summary ->> 'since')::timestamptz end;
+        return;
+    end if;
     if s.source is null or s.safety = 'capture' then
         return;
     end if;
     name := format('%I.%I', s.schema_name, s.table_name);
     begin
-        -- The lock keeps the table from becoming another table or a view.
         rel := name::regclass;
-        perform tidemark.source_lock(rel);
-        if tidemark.source_denied(rel) is null
-           and (select c.relkind in ('r', 'p') from pg_class c where c.oid = rel) then
-            -- Read up to the clock, not to the horizon: rows that wait for a long transaction are unread too.
-            execute tidemark.source_query(s, 1, 'forward', 'next') into ahead, since, first_id
-            using coalesce(cursor.watermark_ts, '-infinity'), cursor.watermark_id, clock, 1, null, null, null,
-                  cursor.holes + cursor.fenced;
-            if ahead then
-                perform tidemark.source_guard(rel);
-            end if;
-            if ahead and s.safety = 'sequence' then
-                execute format('select max(tidemark_row.%I)::bigint from %s', s.id_column, tidemark.source_row(s))
-                into upto_id;
-            elsif ahead then
-                time_ := tidemark.source_time(s);
-                execute format(
-                    'select %4$s from %2$s where %1$s < ($1%3$s) order by %1$s desc limit 1',
-                    time_.stored, tidemark.source_row(s), time_.zone, time_.at)
-                into upto_ts using clock;
-            end if;
-            looked := true;
+        -- Read up to the clock, not to the horizon: rows that wait for a long transaction are unread too.
+        got := tidemark.source_look(rel, tidemark.source_query(s, 1, 'forward', 'next'),
+            coalesce(cursor.watermark_ts, '-infinity'), cursor.watermark_id, clock, 1,
+            holes => cursor.holes + cursor.fenced);
+        ahead := got.found_;
+        since := got.at;
+        first_id := got.pos;
+        if ahead and s.safety = 'sequence' then
+            got := tidemark.source_look(rel, format('select max(tidemark_row.%I)::bigint as id from %s', s.id_column,
+                                                    tidemark.source_row(s)));
+            upto_id := got.id;
+        elsif ahead then
+            time_ := tidemark.source_time(s);
+            got := tidemark.source_look(rel, format(
+                'select %4$s as at from %2$s where %1$s < ($1%3$s) order by %1$s desc limit 1',
+                time_.stored, tidemark.source_row(s), time_.zone, time_.at), clock);
+            upto_ts := got.at;
         end if;
-        -- Raise on purpose: the rollback releases the locks of the table and its parts at once.
-        raise exception using errcode = 'TM009', message = 'looked';
+        looked := true;
     exception
-        when sqlstate 'TM009' then
         when others or assert_failure then
             -- The role may not read the table, its owner has locked it, or it is gone: the worker's own pass reports
             -- it.
@@ -101,6 +101,7 @@ comment on function tidemark.cursor_unread(tidemark.worker_cursor) is
     'tidemark.maintain first saw rows up to upto_id unread. Rows that a filter or another shard will skip count until '
     'the cursor has passed them. Rows of the future do not count, nor rows that only a sweep finds (late rows behind a '
     'watermark, rows without a timestamp). looked false: the role may not read the table, or it is locked or gone; the '
-    'result is then maintain''s last note, unless that is older than the setting lag.bad. All null for the log and for '
-    'captured tables, which tidemark.cursor_lag looks up in the log.';
+    'result is then maintain''s last note, unless that is older than the setting lag.bad. Of a partition of Kafka: as '
+    'its last pass has seen it. All null for the log and for captured tables, which tidemark.cursor_lag looks up in '
+    'the log.';
 grant execute on function tidemark.cursor_unread(tidemark.worker_cursor) to tidemark_reader, tidemark_executor;

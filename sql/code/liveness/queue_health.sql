@@ -135,6 +135,22 @@ select 'dead_letter_job', j.name, 'warn', j.dead_seconds, j.dead,
        null, clock_timestamp() - make_interval(secs => j.dead_seconds), 'open'
 from tidemark.river_health() j where j.dead > 0
 union all
+select 'command_parked', s.service,
+       case when c.gate is not null or coalesce(p.overdue, 0) <= w.warn then 'ok' when p.overdue <= w.bad then 'warn'
+            else 'bad' end,
+       p.overdue, p.n, jsonb_build_object('waiting', p.n, 'retried', p.retried, 'overdue_seconds', p.overdue),
+       coalesce('closed by ' || c.gate, case when p.n = 10000 then '10000 or more' else '' end), 'commands', null, null
+from tidemark.service s
+cross join bound w
+cross join lateral tidemark.closed_command(s.service) c (gate)
+cross join lateral (
+    select count(*) as n, count(*) filter (where p.error_count > 0) as retried,
+           greatest(floor(extract(epoch from clock_timestamp()
+                                  - nullif(min(p.next_attempt_at), 'infinity'))), 0)::bigint as overdue
+    from (select p.error_count, p.next_attempt_at from tidemark.command_parked p
+          where p.service = s.service order by p.next_attempt_at limit 10000) p) p
+where p.n > 0
+union all
 select 'finding', f.kind || ' ' || f.subject,
        case when f.severity >= 'high' then 'bad' when f.severity = 'warning' then 'warn' else 'ok' end,
        floor(extract(epoch from clock_timestamp() - f.opened_at))::bigint, f.count,
@@ -144,7 +160,8 @@ from tidemark.finding f join tidemark.finding_detail d on d.id = f.id where f.cl
 comment on view tidemark.queue_health is
     'One view for watchdogs, a row for each item: kind cursor, backlog (of a cursor), heartbeat, dead_letter_event and '
     'pending (of a route, where it has any), dead_letter_row and pending_row (likewise of a cursor of a table), '
-    'job_backlog and dead_letter_job (of River, where it is installed), finding (open). status: ok, warn (an operator '
+    'job_backlog and dead_letter_job (of River, where it is installed), command_parked (of a service, where it has '
+    'any), finding (open). status: ok, warn (an operator '
     'should look), bad (a part does not work) or unknown. age_seconds: time since the last run, beat or failure; for '
     'waiting items the age of the oldest. count: items that wait or are open; for a cursor its holes, for a heartbeat '
     'its beats. domain: the domains concerned, separated by commas; null: all, or none. last_seen_at: the latest run, '

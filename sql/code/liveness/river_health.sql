@@ -7,6 +7,7 @@ set row_security = off
 as $$
 declare
     jobs regclass;
+    got record;
 begin
     for jobs in
         select distinct t.t from (
@@ -21,21 +22,25 @@ begin
             and has_schema_privilege((select c.relnamespace from pg_class c where c.oid = jobs), 'usage');
         if readable then
             begin
-                -- Any role that may create a table in the schema may have created this one.
-                perform tidemark.source_guard(jobs);
-                -- Use River's own indexes over the state, and count at most 10000 jobs of each.
-                execute format('select
-                       (select count(*) from (select from %1$s j where j.state = ''available'' limit 10000) j),
-                       (select count(*) from (select from %1$s j where j.state = ''retryable'' limit 10000) j),
+                -- Any role that may create a table in the schema may have created this one. Use River's own indexes
+                -- over the state, and count at most 10000 jobs of each.
+                got := tidemark.source_look(jobs, format('select
+                       (select count(*) from (select from %1$s j where j.state = ''available'' limit 10000) j)
+                           as waiting,
+                       (select count(*) from (select from %1$s j where j.state = ''retryable'' limit 10000) j)
+                           as retrying,
                        (select greatest(extract(epoch from clock_timestamp()
                                                 - min(tidemark.as_is(j.scheduled_at, null::timestamptz))), 0)::bigint
-                        from (select j.scheduled_at from %1$s j where j.state = ''available'' limit 10000) j),
-                       (select count(*) from (select from %1$s j where j.state = ''discarded'' limit 10000) j),
+                        from (select j.scheduled_at from %1$s j where j.state = ''available'' limit 10000) j)
+                           as oldest_seconds,
+                       (select count(*) from (select from %1$s j where j.state = ''discarded'' limit 10000) j) as dead,
                        (select extract(epoch from clock_timestamp()
                                        - max(tidemark.as_is(j.finalized_at, null::timestamptz)))::bigint
                         from (select j.finalized_at from %1$s j
-                              where j.state = ''discarded'' and j.finalized_at is not null limit 10000) j)', jobs)
-                into waiting, retrying, oldest_seconds, dead, dead_seconds;
+                              where j.state = ''discarded'' and j.finalized_at is not null limit 10000) j)
+                           as dead_seconds', jobs));
+                waiting := got.waiting; retrying := got.retrying; oldest_seconds := got.oldest_seconds;
+                dead := got.dead; dead_seconds := got.dead_seconds;
             exception when others then
                 -- Another table has this name. It must not break the report on the others.
                 readable := false;

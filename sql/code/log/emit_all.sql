@@ -1,20 +1,38 @@
-create or replace function tidemark.emit_all(events jsonb, strict boolean, own boolean)
-returns table ("position" integer, event_id uuid)
+create or replace function tidemark.emit_all(
+    events jsonb,
+    strict boolean,
+    own boolean,
+    domains text[] default null,
+    types text[] default null,
+    payloads jsonb[] default null,
+    keys text[] default null,
+    streams text[] default null,
+    lanes text[] default null,
+    severities text[] default null,
+    subject_tables text[] default null,
+    subject_refs text[] default null,
+    idempotency_keys text[] default null,
+    traces text[] default null,
+    actors text[] default null,
+    occurred_at timestamptz[] default null)
+returns uuid[]
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
+-- A plan for the values of each call would be no better, and would be made each time.
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
     at constant timestamptz := clock_timestamp();
+    head constant text := tidemark.event_uuid_time(at);
     login constant name := tidemark.login();
     fields constant text[] := array['domain', 'type', 'payload', 'key', 'stream', 'lane', 'severity', 'subject_table',
                                     'subject_ref', 'idempotency_key', 'trace', 'actor', 'occurred_at'];
-    bad record;
     ids uuid[];
     unknown integer;
+    listeners boolean;
     awake boolean;
     asleep boolean := false;
-    listeners boolean;
 begin
     if jsonb_typeof(events) is distinct from 'array' then
         raise exception using errcode = 'TM002',
@@ -22,80 +40,61 @@ begin
             hint = 'Give a JSON array of objects: [{"domain": …, "type": …, "payload": {…}}].';
     end if;
 
-    select e.ord, f.name into bad
-    from jsonb_array_elements(events) with ordinality e (event, ord)
-    left join lateral (
-        select k as name from jsonb_object_keys(case jsonb_typeof(e.event) when 'object' then e.event else '{}' end) k
-        where k <> all (fields) limit 1) f on true
-    where jsonb_typeof(e.event) <> 'object' or f.name is not null
-    order by e.ord limit 1;
-    if found then
-        raise exception using errcode = 'TM002',
-            message = case when bad.name is null then format('event %s is not an object', bad.ord)
-                      else format('event %s has the unknown field "%s"', bad.ord, bad.name) end,
-            hint = 'Fields: ' || array_to_string(fields, ', ') || '.';
+    if greatest(cardinality(domains), cardinality(types), cardinality(payloads), cardinality(keys),
+                cardinality(streams), cardinality(lanes), cardinality(severities), cardinality(subject_tables),
+                cardinality(subject_refs), cardinality(idempotency_keys), cardinality(traces), cardinality(actors),
+                cardinality(occurred_at))
+       <> least(cardinality(domains), cardinality(types), cardinality(payloads), cardinality(keys),
+                cardinality(streams), cardinality(lanes), cardinality(severities), cardinality(subject_tables),
+                cardinality(subject_refs), cardinality(idempotency_keys), cardinality(traces), cardinality(actors),
+                cardinality(occurred_at))
+    then
+        raise exception using errcode = 'TM002', message = 'the arrays of events differ in length',
+            hint = 'Give each array an element for each event, or leave the array out.';
     end if;
 
-    select e.ord, f.key, f.value into bad
-    from jsonb_array_elements(events) with ordinality e (event, ord)
-    cross join lateral jsonb_each(e.event) f
-    where f.key = 'payload' and jsonb_typeof(f.value) <> 'object'
-       or f.key = 'lane' and f.value <> all (
-           array(select to_jsonb(l::text) from unnest(enum_range(null::tidemark.lane)) l) || 'null'::jsonb)
-       or f.key = 'severity' and f.value <> all (
-           array(select to_jsonb(l::text) from unnest(enum_range(null::tidemark.severity)) l) || 'null'::jsonb)
-    order by e.ord, f.key limit 1;
-    if found then
-        raise exception using errcode = 'TM002',
-            message = case bad.key
-                when 'payload' then format('event %s: payload is %s, not an object', bad.ord, jsonb_typeof(bad.value))
-                else format('event %s: there is no %s %s', bad.ord, bad.key, bad.value) end,
-            hint = 'Lanes: immediate, batch. Severities: info, warning, high, critical.';
-    end if;
-
-    if not own then
-        perform tidemark.idempotency_key_check(e.event ->> 'idempotency_key', format('event %s: ', e.ord))
-        from jsonb_array_elements(events) with ordinality e (event, ord)
-        where e.event ->> 'idempotency_key' is not null;
-    end if;
-
-    perform tidemark.event_check(format('event %s: ', e.ord), e.payload, e.key, e.stream, e.subject_table,
-                                 e.subject_ref, e.trace, e.actor, e.occurred_at)
-    from rows from (jsonb_to_recordset(events) as (
-            payload jsonb, key text, stream text, subject_table text, subject_ref text, trace text, actor text,
-            occurred_at timestamptz)) with ordinality
-        e (payload, key, stream, subject_table, subject_ref, trace, actor, occurred_at, ord)
-    where not tidemark.event_is_small(e.payload, e.key, e.stream, e.subject_table, e.subject_ref, e.trace, e.actor,
-                                      e.occurred_at);
-
-    if not own then
-        perform tidemark.domain_check(e.domain, format('event %s: ', e.ord), login)
-        from rows from (jsonb_to_recordset(events) as (domain text, type text)) with ordinality e (domain, type, ord)
-        join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
-        where t.restricted;
-    end if;
-
-    -- Only registered types go on; the others return null, as in emit.
-    perform tidemark.payload_check(e.domain, e.type, coalesce(e.payload, '{}'), t.schema, t.metadata_only,
-                                   format('event %s: ', e.ord))
-    from rows from (jsonb_to_recordset(events) as (domain text, type text, payload jsonb))
-         with ordinality e (domain, type, payload, ord)
-    join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
-    where not t.unchecked;
-
-    with input as materialized (
-        select e.*, tidemark.event_uuid(at) as id
-        from rows from (jsonb_to_recordset(events) as (
-                domain text, type text, payload jsonb, key text, stream text, lane tidemark.lane,
-                severity tidemark.severity, subject_table text, subject_ref text, idempotency_key text, trace text,
-                actor text, occurred_at timestamptz)) with ordinality
+    -- One statement reads the events once, checks them and the registry, and stores them. A check returns true or
+    -- raises, and is called only for an event that is not plainly right.
+    with given as (
+        select e.ord, e.event ->> 'domain' as domain, e.event ->> 'type' as type,
+               coalesce(e.event -> 'payload', '{}') as payload, e.event ->> 'key' as key,
+               e.event ->> 'stream' as stream, e.event ->> 'lane' as lane, e.event ->> 'severity' as severity,
+               e.event ->> 'subject_table' as subject_table, e.event ->> 'subject_ref' as subject_ref,
+               e.event ->> 'idempotency_key' as idempotency_key, e.event ->> 'trace' as trace,
+               e.event ->> 'actor' as actor, (e.event ->> 'occurred_at')::timestamptz as occurred_at
+        from jsonb_array_elements(emit_all.events) with ordinality e (event, ord)
+        where case when jsonb_typeof(e.event) = 'object' and not e.event ?| '{lane,severity}'
+                        then e.event - fields = '{}' else false end
+           or tidemark.event_fields_check(e.event, fields, format('event %s', e.ord))
+        union all
+        select e.ord, e.domain, e.type, coalesce(e.payload, '{}'), e.key, e.stream, e.lane, e.severity, e.subject_table,
+               e.subject_ref, e.idempotency_key, e.trace, e.actor, e.occurred_at
+        from unnest(emit_all.domains, emit_all.types, emit_all.payloads, emit_all.keys, emit_all.streams,
+                    emit_all.lanes, emit_all.severities, emit_all.subject_tables, emit_all.subject_refs,
+                    emit_all.idempotency_keys, emit_all.traces, emit_all.actors, emit_all.occurred_at) with ordinality
             e (domain, type, payload, key, stream, lane, severity, subject_table, subject_ref, idempotency_key, trace,
                actor, occurred_at, ord)
-        join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
+        where e.lane is null and e.severity is null
+           or tidemark.event_fields_check(jsonb_build_object('lane', e.lane, 'severity', e.severity), fields,
+                                          format('event %s', e.ord))
+    ), input as materialized (
+        select e.*, overlay(gen_random_uuid()::text placing head from 1 for 15)::uuid as id,
+               t.domain is not null as registered, t.unchecked, t.schema, t.metadata_only
+        from given e
+        left join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
+        where (e.idempotency_key is null or emit_all.own
+               or tidemark.idempotency_key_check(e.idempotency_key, format('event %s: ', e.ord)))
+          and (tidemark.event_is_small(e.payload, e.key, e.stream, e.subject_table, e.subject_ref, e.trace, e.actor,
+                                       e.occurred_at)
+               or tidemark.event_check(format('event %s: ', e.ord), e.payload, e.key, e.stream, e.subject_table,
+                                       e.subject_ref, e.trace, e.actor, e.occurred_at))
+          -- As in emit: a type that is not registered returns null.
+          and (t.domain is null or not t.restricted or emit_all.own
+               or tidemark.domain_check(e.domain, format('event %s: ', e.ord), login))
     ), claimed as (
         insert into tidemark.emit_key as k (domain, idempotency_key, event_id, created_at, own)
         select i.domain, i.idempotency_key, i.id, at, emit_all.own from input i
-        where i.idempotency_key is not null
+        where i.registered and i.idempotency_key is not null
         -- Insert always in the same order, so that two callers cannot wait for each other in a circle; the first of
         -- equal keys in one call wins.
         order by i.domain, i.idempotency_key, i.ord
@@ -104,39 +103,47 @@ begin
     ), stored as (
         insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, stream, key,
                                      subject_table, subject_ref, idempotency_key, trace, actor, emitted_by, payload)
-        select i.id, at, coalesce(i.occurred_at, at), coalesce(i.lane, 'immediate'), coalesce(i.severity, 'info'),
-               i.domain, i.type, i.stream, i.key, i.subject_table, i.subject_ref, i.idempotency_key, i.trace,
-               coalesce(i.actor, login), nullif(login, coalesce(i.actor, login)),
-               coalesce(i.payload, '{}')
+        select i.id, at, coalesce(i.occurred_at, at), coalesce(i.lane::tidemark.lane, 'immediate'),
+               coalesce(i.severity::tidemark.severity, 'info'), i.domain, i.type, i.stream, i.key, i.subject_table,
+               i.subject_ref, i.idempotency_key, i.trace, coalesce(i.actor, login),
+               nullif(login, coalesce(i.actor, login)), i.payload
         from input i
-        where i.idempotency_key is null or i.id in (select c.event_id from claimed c)
+        -- As in emit: a payload whose key was claimed before is not checked, since a type's schema may have changed
+        -- between an emit and its repetition.
+        where case when i.registered
+                        and (i.idempotency_key is null or i.id in (select c.event_id from claimed c))
+                   then i.unchecked and jsonb_typeof(i.payload) = 'object'
+                        or tidemark.payload_check(i.domain, i.type, i.payload, i.schema, i.metadata_only,
+                                                  format('event %s: ', i.ord)) end
         order by i.ord
     )
-    select array_agg(case when i.idempotency_key is null or i.id in (select c.event_id from claimed c) then i.id end
-                     order by e.ord), min(e.ord) filter (where i.ord is null)
-    into ids, unknown
-    from jsonb_array_elements(events) with ordinality e (event, ord)
-    left join input i on i.ord = e.ord;
+    select array_agg(case when i.registered
+                               and (i.idempotency_key is null or i.id in (select c.event_id from claimed c))
+                               then i.id end),
+           array_agg(i.domain), array_agg(i.type), array_agg(i.idempotency_key),
+           min(i.ord) filter (where not i.registered),
+           (select s.value = 'true' from tidemark.setting s where s.key = 'notify.listeners_enabled')
+    into ids, domains, types, idempotency_keys, unknown, listeners
+    from (select i.ord, i.id, i.domain, i.type, i.idempotency_key, i.registered from input i order by i.ord) i;
+
     if strict and unknown is not null then
         -- The same statement that stores the events checks the types, so that no type is disabled in between; this
         -- error rolls back the call.
         raise exception using errcode = 'TM001',
-            message = format('event %s: event type %s/%s is not registered or not enabled', unknown,
-                             events -> (unknown - 1) ->> 'domain', events -> (unknown - 1) ->> 'type'),
-            hint = format('Register it: select tidemark.type_set(%L, %L);',
-                          events -> (unknown - 1) ->> 'domain', events -> (unknown - 1) ->> 'type');
+            message = format('event %s: event type %s/%s is not registered or not enabled', unknown, domains[unknown],
+                             types[unknown]),
+            hint = format('Register it: select tidemark.type_set(%L, %L);', domains[unknown], types[unknown]);
     elsif unknown is not null then
         perform tidemark.emit_noted(e.domain, e.type, count(*))
-        from rows from (jsonb_to_recordset(events) as (domain text, type text)) with ordinality e (domain, type, ord)
-        where ids[e.ord] is null
+        from unnest(ids, domains, types) e (id, domain, type)
+        where e.id is null
           and not exists (select from tidemark.event_type t where t.domain = e.domain and t.type = e.type and t.enabled)
         group by e.domain, e.type;
     end if;
 
     if not own and current_setting('transaction_isolation') not like 'read %' then
         perform tidemark.registry_check(d.domain, d.type)
-        from (select distinct e.event ->> 'domain' as domain, e.event ->> 'type' as type
-              from jsonb_array_elements(events) e (event)) d;
+        from (select distinct e.domain, e.type from unnest(domains, types) e (domain, type)) d;
     end if;
 
     -- As in emit: after the numbers are taken.
@@ -146,30 +153,31 @@ begin
         awake := pg_advisory_unlock_shared(1953064301, 1);
         asleep := true;
     end if;
-    listeners := tidemark.gate_open('notify.listeners_enabled');
     if asleep or listeners then
-        perform tidemark.wake(array(select distinct e.event ->> 'domain' from jsonb_array_elements(events) e (event)
-                                    where e.event ->> 'domain' is not null), listeners => listeners);
+        perform tidemark.wake(array_remove(domains, null), listeners => coalesce(listeners, false));
     end if;
 
-    if own then
-        perform tidemark.own_key_check(e.domain, e.idempotency_key, format('event %s: ', e.ord))
-        from rows from (jsonb_to_recordset(events) as (domain text, idempotency_key text))
-             with ordinality e (domain, idempotency_key, ord)
-        where ids[e.ord] is null;
+    if array_position(ids, null) is not null then
+        if own then
+            perform tidemark.own_key_check(e.domain, e.idempotency_key, format('event %s: ', e.ord))
+            from unnest(ids, domains, idempotency_keys) with ordinality e (id, domain, idempotency_key, ord)
+            where e.id is null;
+        end if;
+        -- A new statement sees the keys that other transactions committed while the claim waited.
+        ids := array(
+            select coalesce(e.id, k.event_id)
+            from unnest(ids, domains, types, idempotency_keys) with ordinality
+                e (id, domain, type, idempotency_key, ord)
+            left join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
+            left join tidemark.emit_key k on k.domain = t.domain and k.idempotency_key = e.idempotency_key
+            order by e.ord);
     end if;
-
-    -- A new statement sees the keys that other transactions committed while the claim waited.
-    return query
-    select e.ord::integer, coalesce(ids[e.ord], k.event_id)
-    from rows from (jsonb_to_recordset(events) as (domain text, type text, idempotency_key text))
-         with ordinality e (domain, type, idempotency_key, ord)
-    left join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
-    left join tidemark.emit_key k on k.domain = t.domain and k.idempotency_key = e.idempotency_key
-    order by e.ord;
+    return coalesce(ids, '{}');
 end
 $$;
-comment on function tidemark.emit_all(jsonb, boolean, boolean) is
-    'Serves tidemark.emit_many, emit_many_strict, source_emit, system_event and functions of packs; only its owner '
-    'may call it. strict: raises TM001 for a type that is not registered or not enabled. own: the idempotency keys '
-    'are Tidemark''s own ("tidemark:…"), and restricted domains are open.';
+comment on function tidemark.emit_all(jsonb, boolean, boolean, text[], text[], jsonb[], text[], text[], text[], text[],
+                                      text[], text[], text[], text[], text[], timestamptz[]) is
+    'Serves tidemark.emit_many, emit_arrays and their strict forms, source_emit, system_event and functions of packs; '
+    'only its owner may call it. The events come as JSON, or as arrays with events []. Returns their ids by position. '
+    'strict: raises TM001 for a type that is not registered or not enabled. own: the idempotency keys are Tidemark''s '
+    'own ("tidemark:…"), and restricted domains are open.';

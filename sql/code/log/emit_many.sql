@@ -1,10 +1,14 @@
 -- public
 create or replace function tidemark.emit_many(events jsonb)
 returns table ("position" integer, event_id uuid)
-language sql volatile security definer
+language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select e.position, e.event_id from tidemark.emit_all(events, false, false) e
+begin
+    return query
+    select e.ord::integer, e.id
+    from unnest(tidemark.emit_all(events, false, false)) with ordinality e (id, ord);
+end
 $$;
 comment on function tidemark.emit_many(jsonb) is
     'Emits an array of events, [{"domain": …, "type": …, "payload": {…}, …}], in the caller''s transaction; the fields '

@@ -1,5 +1,5 @@
 create or replace function tidemark.idempotency_key_check(idempotency_key text, place text)
-returns void
+returns boolean
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -19,7 +19,9 @@ begin
                              octet_length(idempotency_key)),
             hint = 'Use a digest of it.';
     end if;
+    return true;
 end
 $$;
 comment on function tidemark.idempotency_key_check(text, text) is
-    'Raises TM005 for an idempotency key that begins with "tidemark:" or exceeds 1024 bytes; place begins the message.';
+    'Returns true, or raises TM005 for an idempotency key that begins with "tidemark:" or exceeds 1024 bytes. place '
+    'begins the message.';

@@ -152,6 +152,30 @@ begin
     if n > 0 then
         return query select 'summed up', 'captured', format('%s statements, by hour', n);
     end if;
+    -- The claim of a parked command stays until the command is done.
+    delete from tidemark.command_claim m
+    where m.ctid = any (array(
+        select c.ctid from tidemark.command_claim c
+        where c.expires_at < clock_timestamp() and c.state <> 'failed_retryable' order by c.expires_at limit 10000));
+    get diagnostics n = row_count;
+    if n > 0 then
+        return query select 'forgot', 'command_claim',
+            format('%s claims past the retention of their commands%s', n,
+                   case when n = 10000 then ', more are left for another call' else '' end);
+    end if;
+    delete from tidemark.command_record r
+    where r.id = any (array(
+        select c.id from tidemark.command_record c
+        where c.recorded_at < clock_timestamp() - tidemark.interval_setting('command_record.retention', '90 days')
+          and not exists (select from tidemark.dead_letter l
+                          where l.idempotency_key = 'tm:commands:' || c.id and l.resolved_at is null)
+        order by c.recorded_at limit 10000));
+    get diagnostics n = row_count;
+    if n > 0 then
+        return query select 'forgot', 'command_record',
+            format('%s raw records past the setting command_record.retention', n);
+    end if;
+    perform tidemark.command_findings();
     perform tidemark.capture_findings();
     perform tidemark.emit_findings();
     begin

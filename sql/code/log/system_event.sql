@@ -11,14 +11,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     -- Not by tidemark.emit, which refuses this domain to every role.
-    return (
-        select e.event_id
-        from tidemark.emit_all(jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
-            'domain', 'system', 'type', system_event.type, 'key', system_event.subject_ref,
-            'stream', system_event.stream, 'severity', system_event.severity,
-            'subject_table', system_event.subject_table, 'subject_ref', system_event.subject_ref,
-            'actor', 'tidemark')) || jsonb_build_object('payload', system_event.payload)),
-            false, true) e);
+    return (tidemark.emit_all(jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
+        'domain', 'system', 'type', system_event.type, 'key', system_event.subject_ref,
+        'stream', system_event.stream, 'severity', system_event.severity,
+        'subject_table', system_event.subject_table, 'subject_ref', system_event.subject_ref,
+        'actor', 'tidemark')) || jsonb_build_object('payload', system_event.payload)),
+        false, true))[1];
 exception when others then
     -- A schema or a forbidden key of the type must not roll back the transaction that the event reports.
     raise warning 'event system/% was not emitted: %', type, sqlerrm using errcode = sqlstate;

@@ -68,3 +68,23 @@ create or replace trigger worker_audit
 after insert or update or delete on tidemark.worker
 for each row execute function tidemark.audit_change('worker');
 comment on trigger worker_audit on tidemark.worker is 'Every change goes to tidemark.audit.';
+
+create or replace trigger command_audit
+after insert or update or delete on tidemark.command
+for each row execute function tidemark.audit_change('name');
+comment on trigger command_audit on tidemark.command is 'Every change goes to tidemark.audit.';
+
+create or replace trigger command_producer_audit
+after insert or update or delete on tidemark.command_producer
+for each row execute function tidemark.audit_change('id');
+comment on trigger command_producer_audit on tidemark.command_producer is 'Every change goes to tidemark.audit.';
+
+create or replace trigger producer_key_audit
+after insert or update or delete on tidemark.producer_key
+for each row execute function tidemark.audit_change('kid');
+comment on trigger producer_key_audit on tidemark.producer_key is 'Every change goes to tidemark.audit.';
+
+create or replace trigger service_audit
+after insert or update or delete on tidemark.service
+for each row execute function tidemark.audit_change('service');
+comment on trigger service_audit on tidemark.service is 'Every change goes to tidemark.audit.';

@@ -7,6 +7,7 @@ as $$
         when code = 'TM001' then 'the event type is not registered or not enabled'
         when code like 'TM%' then 'Tidemark refused it (see docs/errors.md)'
         when code in ('57014', '55P03') then 'it took too long'
+        when code like '40%' then 'it collided with another transaction'
         when code like '22%' then 'a value cannot be read, or is out of range'
         when code like '23%' then 'a constraint of the database is violated'
         when code = '42501' then 'a right is missing'

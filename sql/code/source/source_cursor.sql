@@ -12,7 +12,7 @@ select c.worker, c.source, c.shard, w.handler, w.handler_ref, c.phase, c.waterma
 from tidemark.worker_cursor c
 join tidemark.worker w on w.worker = c.worker
 join tidemark.cursor_lag l on l.worker = c.worker and l.source = c.source and l.shard = c.shard
-where c.source <> 'outbox';
+where c.source <> 'outbox' and c.source not like 'kafka:%';
 comment on view tidemark.source_cursor is
     'How far each worker has come in each source. lag: age of the oldest committed row that the worker has not read, '
     'as tidemark.cursor_lag reports it; 0: the worker has read all rows; null: unknown.';

@@ -9,7 +9,6 @@ declare
     w constant tidemark.worker := (select w from tidemark.worker w where w.id = source_emit.worker_id);
     s constant tidemark.source := (select s from tidemark.source s where s.source = source_emit.source);
     shown constant text[] := s.key_columns || w.payload_columns;
-    emitted bigint;
 begin
     if rows_ is null then
         return null;
@@ -17,8 +16,7 @@ begin
     -- Require the lease: an executor may do a worker's work, but may not emit events otherwise.
     perform tidemark.lease_check(w.worker, source_emit.epoch, source_emit.source, source_emit.shard);
     -- Each row has its own key, so that a rewound cursor emits no row twice.
-    select count(*) into emitted
-    from tidemark.emit_all((
+    return jsonb_build_object('emitted', cardinality(tidemark.emit_all((
         select jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
             'domain', split_part(w.handler_ref, '/', 1), 'type', substr(w.handler_ref, strpos(w.handler_ref, '/') + 1),
             'subject_table', format('%I.%I', s.schema_name, s.table_name), 'subject_ref', r ->> 'id',
@@ -29,8 +27,7 @@ begin
             'occurred_at', r ->> 'ts'))
             || jsonb_build_object('payload', jsonb_build_object('id', r -> 'row' -> s.id_column)
                || coalesce((select jsonb_object_agg(k, r -> 'row' -> k) from unnest(shown) k), '{}')) order by e.ord)
-        from jsonb_array_elements(rows_) with ordinality e (r, ord)), true, true);
-    return jsonb_build_object('emitted', emitted);
+        from jsonb_array_elements(rows_) with ordinality e (r, ord)), true, true)));
 end
 $$;
 comment on function tidemark.source_emit(integer, text, integer, bigint, jsonb) is

@@ -1,6 +1,6 @@
 -- Call it right before each statement over another role's table, and again after a handler, which may take long: the
 -- owner can add an index or statistics while the table is read. Only an object that the owner makes between this check
--- and the planning of that statement escapes it.
+-- and the planning of that statement escapes it. tidemark.source_look contains what such an object can do.
 create or replace function tidemark.source_guard(relation regclass)
 returns void
 language plpgsql volatile

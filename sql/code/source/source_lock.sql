@@ -10,10 +10,10 @@ as $$
 declare
     name constant text := (
         select format('%I.%I', n.nspname, c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace
-        where c.oid = source_lock.relation);
+        where c.oid = source_lock.relation and c.relkind in ('r', 'p'));
 begin
     if name is null then
-        raise undefined_table using message = 'the table is gone';
+        raise undefined_table using message = 'the table is gone, or is a table no more';
     end if;
     execute format('lock table %s in access share mode', name);
     if to_regclass(name) is distinct from source_lock.relation then

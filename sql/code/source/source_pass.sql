@@ -57,7 +57,9 @@ begin
             raise exception using errcode = 'TM012', message = problem, constraint = 'source_changed';
         end if;
         begin
-            plan.rows_limit := tidemark.source_budget(plan);
+            if act not like E'\x03%' then
+                plan.rows_limit := tidemark.source_budget(plan);
+            end if;
             if not careful then
                 read := tidemark.source_read(plan, act);
             end if;

@@ -10,37 +10,26 @@ declare
     c constant tidemark.worker_cursor := plan.cursor;
     relation regclass;
     step text;
-    found_ boolean;
-    why text;
+    got record;
 begin
     relation := format('%I.%I', s.schema_name, s.table_name)::regclass;
-    perform tidemark.source_lock(relation);
-    if tidemark.source_denied(relation) is not null then
-        why := 'unreadable';
-    else
-        execute tidemark.source_query(s, 1, 'forward', 'next') into found_
-        using coalesce(c.watermark_ts, '-infinity'), c.watermark_id, plan.horizon, 1, null, null, null,
-              c.holes + c.fenced;
-        why := case when found_ then 'rows' end;
-        if why is null and s.safety = 'sequence'
-           and tidemark.source_behind(s, relation, c.watermark_id::bigint) is not null then
-            why := 'changed';
-        end if;
-        if why is null and sweeping then
-            perform tidemark.source_guard(relation);
-            -- Only a sweep reads rows without a usable timestamp.
-            foreach step in array array['null', '-infinity', 'infinity'] loop
-                execute tidemark.source_query(s, 1, step, 'next') into found_ using null, null, null, 1;
-                why := case when found_ then 'sweep' end;
-                exit when why is not null;
-            end loop;
-        end if;
+    got := tidemark.source_look(relation, tidemark.source_query(s, 1, 'forward', 'next'),
+        coalesce(c.watermark_ts, '-infinity'), c.watermark_id, plan.horizon, 1, holes => c.holes + c.fenced);
+    if got.found_ then
+        return 'rows';
+    elsif s.safety = 'sequence' and tidemark.source_behind(s, relation, c.watermark_id::bigint) is not null then
+        return 'changed';
+    elsif sweeping then
+        -- Only a sweep reads rows without a usable timestamp.
+        foreach step in array array['null', '-infinity', 'infinity'] loop
+            got := tidemark.source_look(relation, tidemark.source_query(s, 1, step, 'next'), rows_limit => 1);
+            if got.found_ then
+                return 'sweep';
+            end if;
+        end loop;
     end if;
-    -- Raise on purpose: the rollback releases the locks of the table and its parts at once.
-    raise exception using errcode = 'TM009', message = 'looked';
+    return null;
 exception
-    when sqlstate 'TM009' then
-        return why;
     when others or assert_failure then
         -- The worker's own pass meets this error again, and records it.
         return 'unreadable';

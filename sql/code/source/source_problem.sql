@@ -36,7 +36,7 @@ begin
     end if;
     relation := shape.relation;
     finding := 'source_misconfigured';
-    select h.call, h.problem into call, problem from tidemark.source_handler(worker, relation) h;
+    select h.call, h.problem into call, problem from tidemark.source_handler(worker, source, relation) h;
 end
 $$;
 comment on function tidemark.source_problem(tidemark.worker, tidemark.source, tidemark.worker_cursor) is

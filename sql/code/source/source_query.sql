@@ -1,7 +1,7 @@
--- The one statement that is made for another role's table: it reads a page and hands it to the handler. Parameters, in
--- the types of the cursor: $1, $2 the place to begin after (timestamp, id), $3 the horizon, $4 the number of rows, $5
--- ids, $6 the shard, $7 and $12 the transactions from which a sweep reads rows and the ledger keeps them, $8 holes, $9,
--- $10 the end of a sweep, $11 the worker's id, $13 the epoch of the lease.
+-- The one statement that is made for another role's table: it reads a page. Parameters, in the types of the cursor: $1,
+-- $2 the place to begin after (timestamp, id), $3 the horizon, $4 the number of rows, $5 ids, $6 the shard, $7 and $12
+-- the transactions from which a sweep reads rows and the ledger keeps them, $8 holes, $9, $10 the end of a sweep, $11
+-- the worker's id.
 create or replace function tidemark.source_query(
     definition tidemark.source,
     shards integer,
@@ -16,13 +16,14 @@ as $$
 declare
     table_ constant text := format('%I.%I', definition.schema_name, definition.table_name);
     -- Rows of the table's own type for an SQL function; JSON for a handler that emits events or reads rows itself.
-    typed constant boolean := act not in ('ids', 'every', 'rows', 'emit', 'kept', 'text', 'next')
+    typed constant boolean := act not in ('ids', 'every', 'keys', 'rows', 'emit', 'kept', 'text', 'next')
         and act not like E'\x02%';
     rel text := tidemark.source_row(definition, case
         when act like E'\x02%' then split_part(act, E'\x02', 3)
         when typed then format('tidemark.as_is(tidemark_row.*, null::%s)', table_) end);
     whole constant text := case when typed or act like E'\x02%' then 'tidemark_row.tidemark_whole'
                                 when act in ('ids', 'every', 'next') then 'null::jsonb'
+                                when act = 'keys' then 'true'
                                 else tidemark.source_json(definition, columns_, act = 'text') end;
     -- Always qualify the id: a bare name in ORDER BY would be the output column of that name, in another type.
     id_ constant text := format('tidemark_row.%I', definition.id_column);
@@ -64,10 +65,10 @@ begin
                                           from unnest(definition.group_key) g))
              else 'null' end, case when definition.safety = 'sequence' then id_ || '::bigint' else id_ end);
     if act = 'next' then
-        columns := format('true, %s as at, %s as pos', time_.at,
+        columns := format('true as found_, %s as at, %s as pos', time_.at,
                           case when definition.safety = 'sequence' then id_ || '::bigint' else 'null::bigint' end);
         if definition.safety = 'capture' and step = 'forward' then
-            columns := 'true, null::timestamptz as at, o.seq as pos';
+            columns := 'true as found_, null::timestamptz as at, o.seq as pos';
             rel := 'tidemark.outbox o';
             id := 'o.seq';
         end if;
@@ -125,17 +126,20 @@ where (%s, %s) > (%s, %s) and (%3$s, %4$s) <= (($9%7$s), $10::%8$s)%9$s order by
                 else concat_ws(', ', ts, id) end)
         -- limit 1: a join that reads the whole table would make JSON of unneeded rows.
         when step = 'retry' then format(
-            'select %6$s as r, p.item_id as id, p.item_ts as ts, true as fits,
+            'select %6$s as r, p.item_id as id, %7$s as ts, true as fits,
     null::bigint as xid, null as g, p.item_id as pos, false as late
 from tidemark.source_due($11, %4$L, $6, $4) p
-left join lateral (select true as there, %5$s as r from %2$s where %3$s = p.item_id::%1$s%7$s limit 1) t on true
+left join lateral (
+    select true as there, %5$s as r, %8$s as at from %2$s where %3$s = p.item_id::%1$s%9$s limit 1) t on true
 where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
             definition.id_type, rel, id_, definition.source, whole,
             case when typed then 'case when t.there then t.r else tidemark.source_rebuild(t.r, '
                                  'tidemark.source_whole(p.snapshot)) end'
                  when act in ('rows', 'emit')
                       then format('coalesce(t.r, tidemark.source_whole(p.snapshot, %L::text[]))', columns_)
+                 when act = 'keys' then 't.r'
                  else 'coalesce(t.r, p.snapshot)' end,
+            case act when 'keys' then 't.at' else 'p.item_ts' end, time_.at,
             -- If a number was given out again, its row is another one, and is read in its turn.
             case when definition.safety = 'sequence' and definition.timestamp_column is not null
                  then format(' and (' || told || ') is not distinct from p.item_ts', time_.at) else '' end)
@@ -171,14 +175,10 @@ select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) 
         case
             when act = 'ids' then 'to_jsonb(array_agg(e.id::text) filter (where e.takes))'
             when act = 'every' then 'to_jsonb(array_agg(e.id::text))'
-            when act in ('rows', 'kept', 'text') then 'jsonb_agg(' || shown || ') filter (where e.takes)'
-            when act = 'emit'
-                 then format('tidemark.source_emit($11, %L, $6, $13, jsonb_agg(%s) filter (where e.takes))',
-                             definition.source, shown)
-            else format('case when count(*) filter (where e.takes) > 0 then tidemark.source_call(%L, %L, %L, '
-                        'array_agg(e.r) filter (where e.takes)) end',
-                'select ' || replace(act, E'\x01', '$1'), tidemark.default_search_path(),
-                current_setting('row_security')) end,
+            when act = 'keys' then case step when 'forward' then 'null::jsonb'
+                else 'jsonb_agg(jsonb_build_array(e.id::text, e.ts, e.r)) filter (where e.takes)' end
+            when act in ('rows', 'emit', 'kept', 'text') then 'jsonb_agg(' || shown || ') filter (where e.takes)'
+            else 'array_agg(e.r) filter (where e.takes)' end,
         case when step in ('retry', 'ids') then 'array_agg(e.id::text)'
              when noted is not null then 'array_agg(e.id::text) ' || noted else 'null::text[]' end,
         case when noted is not null then 'array_agg(e.xid::text) ' || noted else 'null::text[]' end,
@@ -193,13 +193,15 @@ select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) 
 end
 $$;
 comment on function tidemark.source_query(tidemark.source, integer, text, text, boolean, text[]) is
-    'The statement that reads a page of a source and hands it on. step: forward, sweep, null, -infinity, infinity '
-    '(rows without a usable timestamp, by id), ids or retry. act: the call of an SQL function (its argument left open '
-    'by tidemark.source_handler), emit, rows (as JSON), kept (as rows, but a row that is gone is its snapshot, whole '
-    'or not), text (as kept, with the text of each column), ids, every (as ids, but with the rows that are not to be '
-    'handed over), or next (whether a row exists, the time of the first one and, for the safety sequence, its number; '
-    '$4 is 1, and it reads only $1 to $4 and $8). Or act is a number of bytes and the size of a row, each after a '
-    'character 2: how many rows of the page fit, and how many the page has. columns_: JSON shows only these columns '
-    '(null: all). Yields the columns of a tidemark.source_page. Every name is quoted; values are parameters.';
+    'The statement that reads a page of a source, for tidemark.source_look. step: forward, sweep, null, -infinity, '
+    'infinity (rows without a usable timestamp, by id), ids or retry. act: the call of an SQL function (its argument '
+    'left open by tidemark.source_handler), emit or rows (as JSON), kept (as rows, but a row that is gone is its '
+    'snapshot, whole or not), text (as kept, with the text of each column), ids, every (as ids, but with the rows that '
+    'are not to be handed over), keys (in other steps than forward the id, the time and whether it is there of each '
+    'row), or next (whether a row exists, the time of the first one and, for the safety sequence, its number; $4 is 1, '
+    'and it reads only $1 to $4 and $8). Or act is a number of bytes and the size of a row, each after a character 2: '
+    'how many rows of the page fit, and how many the page has. columns_: JSON shows only these columns (null: all). '
+    'Yields the columns of a tidemark.source_page; its result has the rows to be handed over, for an SQL function as '
+    'an array of the table''s rows. Every name is quoted; values are parameters.';
 grant execute on function tidemark.source_query(tidemark.source, integer, text, text, boolean, text[])
     to tidemark_reader, tidemark_executor;

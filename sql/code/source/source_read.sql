@@ -1,6 +1,6 @@
 -- Not a security definer: the table is read, and the handler called, with the rights of the role that runs the worker.
--- The page is read with this search_path, so that no operator or function of another schema replaces a built-in one.
--- The handler has the role's own path.
+-- The page is read with this search_path, so that no operator or function of another schema replaces a built-in one,
+-- and in a read-only subtransaction (tidemark.source_look). The handler has the role's own path, and may write.
 create or replace function tidemark.source_read(
     plan tidemark.source_plan,
     act text,
@@ -24,8 +24,12 @@ declare
     from_id text := c.watermark_id;
     rows_limit integer := plan.rows_limit;
     page tidemark.source_page;
-    row_security constant text := current_setting('row_security');
+    bounded constant boolean := act like E'\x03%';
+    settled bigint;
+    part record;
+    result jsonb;
     statement text;
+    read record;
     deferred text;
 begin
     if plan.step = 'sweep' then
@@ -39,22 +43,47 @@ begin
         -- Too many numbers below are open: read no further. Open numbers that have appeared are still read.
         from_id := '9223372036854775807';
     end if;
-    statement := tidemark.source_query(s, (plan.worker).shards, step, act,
+    if bounded and step = 'forward' and s.safety = 'sequence' then
+        settled := tidemark.source_settled(s, plan.relation);
+    end if;
+    statement := tidemark.source_query(s, (plan.worker).shards, step, case when bounded then 'keys' else act end,
         (plan.worker).coalesce_window is not null and cardinality(s.group_key) > 0,
         -- An event has no other columns: an unreadable value in these does not refuse the row.
         case act when 'emit' then s.key_columns || (plan.worker).payload_columns || s.id_column
              else source_read.columns_ end);
-    perform tidemark.source_guard(plan.relation);
-    perform set_config('row_security', 'off', true);
-    execute statement into page
-    using coalesce(from_ts, '-infinity'), from_id, plan.horizon, rows_limit, source_read.ids, c.shard,
-          case when step = 'sweep' then coalesce((plan.sweep ->> 'xmin')::bigint, 0)
-               else coalesce((plan.sweep ->> 'segment_xmin')::bigint, 0) end,
-          c.holes + c.fenced, c.watermark_ts, c.watermark_id, (plan.worker).id,
-          case when plan.step = 'sweep' then (plan.sweep ->> 'next_xmin')::bigint
-               else coalesce((plan.sweep ->> 'xmin')::bigint, 0) end, plan.epoch;
-    perform set_config('row_security', row_security, true);
-    if act not in ('ids', 'every', 'rows', 'kept', 'text') then
+    read := tidemark.source_look(plan.relation, statement, coalesce(from_ts, '-infinity'), from_id, plan.horizon,
+        rows_limit, source_read.ids, c.shard,
+        case when step = 'sweep' then coalesce((plan.sweep ->> 'xmin')::bigint, 0)
+             else coalesce((plan.sweep ->> 'segment_xmin')::bigint, 0) end,
+        c.holes + c.fenced, c.watermark_ts, c.watermark_id, (plan.worker).id,
+        case when plan.step = 'sweep' then (plan.sweep ->> 'next_xmin')::bigint
+             else coalesce((plan.sweep ->> 'xmin')::bigint, 0) end);
+    if bounded or act in ('ids', 'every', 'rows', 'emit', 'kept', 'text') or act like E'\x02%' then
+        page := read;
+    else
+        -- The array of rows has another type for each table: a name for it stands only in a dynamic statement.
+        execute format('
+            select r.examined, r.taken, r.fresh, r.last_ts, r.last_id, r.late, r.numbers,
+                case when r.taken > 0 then tidemark.source_call(%L, %L, %L, r.rows_) end,
+                r.ledger_ids, r.ledger_xids, r.counts, r.times
+            from unnest(array[$1]) r (examined integer, taken integer, fresh integer, last_ts timestamptz, last_id text,
+                late integer, numbers bigint[], rows_ %I.%I[], ledger_ids text[], ledger_xids text[], counts jsonb,
+                times timestamptz[])',
+            'select ' || replace(act, E'\x01', '$1'), tidemark.default_search_path(), current_setting('row_security'),
+            s.schema_name, s.table_name)
+        into page using read;
+    end if;
+    if bounded then
+        for part in select * from tidemark.source_bounds(plan, page, step = 'forward', settled) loop
+            result := tidemark.jsonb_add(case jsonb_typeof(result) when 'object' then result - 'groups' else result end,
+                tidemark.source_call_bounds('select ' || substr(act, 2), tidemark.default_search_path(),
+                    current_setting('row_security'), part.after_ts, part.after_id, part.to_ts, part.to_id));
+        end loop;
+        page.result := result;
+    elsif act = 'emit' then
+        page.result := tidemark.source_emit((plan.worker).id, s.source, c.shard, plan.epoch, page.result);
+    end if;
+    if act not in ('ids', 'every', 'rows', 'kept', 'text') and act not like E'\x02%' then
         -- A handler may defer a constraint to the commit, where it would fail without naming a row.
         deferred := tidemark.deferred_constraints();
         if deferred is not null then
@@ -66,7 +95,7 @@ begin
 end
 $$;
 comment on function tidemark.source_read(tidemark.source_plan, text, text[], text[]) is
-    'Reads the page that the plan names, and hands it on in the same statement; act as in tidemark.source_query. ids: '
+    'Reads the page that the plan names, and hands it to the handler; act as in tidemark.source_query. ids: '
     'only these rows of the page. columns_: JSON shows only these columns (null: all; for an emit worker those of its '
     'events).';
 grant execute on function tidemark.source_read(tidemark.source_plan, text, text[], text[]) to tidemark_executor;

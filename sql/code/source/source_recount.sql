@@ -20,6 +20,7 @@ declare
     upto timestamptz;
     counts jsonb;
     told jsonb;
+    got record;
 begin
     if (plan.worker).storm_fraction is not null and (plan.worker).coalesce_window is not null then
         -- Take the number of groups from the planner's statistics: a count would cost more than the storm.
@@ -37,23 +38,22 @@ begin
         return told;
     end if;
     upto := date_bin(s.bucket, c.watermark_ts - s.sweep_window, origin);
-    perform tidemark.source_guard(plan.relation);
-    execute format('select min(%s) from %s where %s >= ($1%s)', time_.at, rel, time_.stored, time_.zone)
-    into first using greatest(coalesce(c.verified_through, '-infinity'), oldest);
-    first := date_bin(s.bucket, first, origin);
+    got := tidemark.source_look(plan.relation, format('select min(%s) as at from %s where %s >= ($1%s)', time_.at, rel,
+                                                      time_.stored, time_.zone),
+                                greatest(coalesce(c.verified_through, '-infinity'), oldest));
+    first := date_bin(s.bucket, got.at, origin);
     from_ := greatest(coalesce(c.verified_through, first), oldest);
     upto := least(upto, first + 500 * s.bucket);
     if c.watermark_ts is null or first is null or upto <= coalesce(c.verified_through, '-infinity') then
         return told;
     end if;
-    perform tidemark.source_guard(plan.relation);
     begin
-        execute format('select jsonb_object_agg(b.at, b.n) from (
+        got := tidemark.source_look(plan.relation, format('select jsonb_object_agg(b.at, b.n) as counts from (
             select date_bin(%L, %s, %L) as at, count(*) as n from %s
-            where %s >= ($1%s) and %5$s < ($2%6$s) and %s group by 1) b',
+            where %s >= ($1%s) and %5$s < ($3%6$s) and %s group by 1) b',
             s.bucket, time_.at, origin, rel, time_.stored, time_.zone,
-            tidemark.source_fits(s, (plan.worker).shards, '$3'))
-        into counts using from_, upto, c.shard;
+            tidemark.source_fits(s, (plan.worker).shards, '$6')), from_, null, upto, shard => c.shard);
+        counts := got.counts;
     exception when others or assert_failure then
         if tidemark.is_transient(sqlstate) or s.filter is null
             or tidemark.source_is_misconfigured(sqlstate) then

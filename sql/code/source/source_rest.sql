@@ -14,8 +14,9 @@ begin
     where h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard);
     if plan.status = 'held' then
         update tidemark.worker_cursor x set last_run_at = clock_timestamp(),
-            last_run_summary = summary
-                || jsonb_strip_nulls(jsonb_build_object('checkpoint', x.last_run_summary -> 'checkpoint'))
+            -- The pass after this one closes the finding of a cursor that waited (blocked_by).
+            last_run_summary = summary || jsonb_strip_nulls(jsonb_build_object(
+                'checkpoint', x.last_run_summary -> 'checkpoint', 'blocked_by', x.last_run_summary -> 'blocked_by'))
         where x.worker = c.worker and x.source = c.source and x.shard = c.shard;
     end if;
     return summary;

@@ -19,8 +19,8 @@ declare
     -- Look at this many numbers below the watermark: one index range.
     low constant bigint := greatest(mark, -9223372036854775552) - 256;
     near constant int8multirange := int8multirange(int8range(low + 1, mark + 1));
-    again text;
     present int8multirange;
+    got record;
 begin
     -- The plan looked at the table without a lock, and the table may have been exchanged since. This takes the lock
     -- that reading takes, for the rest of the transaction: what is checked from here on holds for the rows that are
@@ -40,25 +40,26 @@ begin
         return;
     end if;
     problem := tidemark.source_behind(s, plan.relation, mark);
-    if problem is null and s.timestamp_column is not null and c.metadata ? 'below' then
-        execute format(
-            'select tidemark_row.%1$I::text from %2$s where tidemark_row.%1$I = any ($1::%3$s[])
-                 and %4$s is distinct from ($2 ->> tidemark_row.%1$I::text)::timestamptz limit 1',
-            s.id_column, tidemark.source_row(s), s.id_type, (tidemark.source_time(s)).at)
-        into again using array(select jsonb_object_keys(c.metadata -> 'below')), c.metadata -> 'below';
-        if again is not null then
-            problem := format(
-                'the row %s is another than that which was read, or its %I was changed: was the sequence set back '
-                '(setval)? Rows at or below the watermark %s are passed over. Find the lowest number that was given '
-                'out again, and read from there: tidemark worker rewind %s --source %s --to-id N; or go on: --accept',
-                again, s.timestamp_column, c.watermark_id, c.worker, c.source);
-        end if;
+    got := tidemark.source_look(plan.relation, format('
+        select %1$s as again,
+            (select coalesce(range_agg(int8range(tidemark_row.%2$I::bigint, tidemark_row.%2$I::bigint + 1)), ''{}'')
+             from %3$s where tidemark_row.%2$I > %4$L::bigint and tidemark_row.%2$I <= %5$L::bigint) as present',
+        case when s.timestamp_column is not null and c.metadata ? 'below'
+             then format('
+            (select tidemark_row.%1$I::text from %2$s where tidemark_row.%1$I = any ($5::%3$s[])
+                 and %4$s is distinct from (%5$L::jsonb ->> tidemark_row.%1$I::text)::timestamptz limit 1)',
+                s.id_column, tidemark.source_row(s), s.id_type, (tidemark.source_time(s)).at, c.metadata -> 'below')
+             else 'null::text' end,
+        s.id_column, tidemark.source_row(s), low, mark),
+        ids => array(select jsonb_object_keys(c.metadata -> 'below')));
+    present := got.present;
+    if problem is null and got.again is not null then
+        problem := format(
+            'the row %s is another than that which was read, or its %I was changed: was the sequence set back '
+            '(setval)? Rows at or below the watermark %s are passed over. Find the lowest number that was given '
+            'out again, and read from there: tidemark worker rewind %s --source %s --to-id N; or go on: --accept',
+            got.again, s.timestamp_column, c.watermark_id, c.worker, c.source);
     end if;
-    perform tidemark.source_guard(plan.relation);
-    execute format(
-        'select coalesce(range_agg(int8range(tidemark_row.%1$I::bigint, tidemark_row.%1$I::bigint + 1)), ''{}'')
-         from %2$s where tidemark_row.%1$I > $1 and tidemark_row.%1$I <= $2', s.id_column, tidemark.source_row(s))
-    into present using low, mark;
     if problem is null and present && (c.metadata ->> 'gone')::int8multirange then
         problem := format(
             'the row %s is there, and was not when the reading had passed its number: was the sequence set back '

@@ -24,6 +24,10 @@ begin
     if kind = 'outbox' then
         return tidemark.route_worker_run(worker_run.worker, coalesce(worker_run.page, 5000));
     end if;
+    if kind = 'kafka' then
+        raise exception using errcode = 'TM005', message = format('worker %s reads Kafka', worker_run.worker),
+            hint = 'The daemon runs it (tidemark run), with a section commands in its configuration.';
+    end if;
     perform tidemark.time_notice();
     for c in
         select c.source, c.shard from tidemark.worker_cursor c

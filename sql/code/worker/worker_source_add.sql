@@ -12,6 +12,7 @@ declare
     s constant tidemark.source := (select s from tidemark.source s where s.source = worker_source_add.source);
     shape record;
     first text;
+    got record;
 begin
     if w.worker is null then
         raise exception using errcode = 'TM004', message = format('there is no worker "%s"', worker_source_add.worker),
@@ -50,8 +51,9 @@ begin
         first := '0';
     elsif s.safety = 'sequence' and shape.problem is null then
         -- Begin below the lowest number that exists or can come.
-        execute format('select min(tidemark_row.%I)::text from %s', s.id_column, tidemark.source_row(s)) into first;
-        first := greatest(-9223372036854775808, least(first::numeric, 1, (
+        got := tidemark.source_look(shape.relation, format('select min(tidemark_row.%I)::numeric as first from %s',
+                                                           s.id_column, tidemark.source_row(s)));
+        first := greatest(-9223372036854775808, least(got.first, 1, (
             select q.seqmin from pg_sequence q
             where q.seqrelid = tidemark.source_sequence(shape.relation, s.id_column))) - 1)::text;
     end if;

@@ -51,11 +51,21 @@ begin
     return query select * from tidemark.source_check_rights(definition, relation);
     return query select * from tidemark.source_check_filter(definition, relation);
     return query select * from tidemark.source_check_rows(definition, relation);
+    -- Never a failure: a worker may be set up before its function is created.
+    return query
+    select 'function of ' || w.worker, case when h.problem is null then 'ok' else 'warn' end,
+           coalesce(h.problem, format('%s takes %s', w.handler_ref, case h.takes
+               when 'bounds' then 'the bounds of a page' else 'the rows of a page' end)),
+           case when h.problem is null then '' else 'The worker is held until it has its function.' end
+    from tidemark.worker w cross join lateral tidemark.source_handler(w, definition, relation) h
+    where w.handler = 'sql' and definition.id_type is not null
+      and exists (select from tidemark.worker_cursor c where c.worker = w.worker and c.source = definition.source)
+    order by w.worker;
 end
 $$;
 comment on function tidemark.source_check(tidemark.source) is
-    'The doctor: checks in the catalog, and in a few rows, the conditions that the source''s safety needs. One row per '
-    'check: status ok, warn (cannot be proved, or will be slow) or fail (the safety cannot hold); detail is the '
-    'result, hint the statement to run. definition need not be stored, and its types may be null. Only reads, with the '
-    'rights of the caller.';
+    'The doctor: checks in the catalog, and in a few rows, the conditions that the source''s safety needs, and names '
+    'the form of each worker''s SQL function. One row per check: status ok, warn (cannot be proved, or will be slow) '
+    'or fail (the safety cannot hold); detail is the result, hint the statement to run. definition need not be '
+    'stored, and its types may be null. Only reads, with the rights of the caller.';
 grant execute on function tidemark.source_check(tidemark.source) to tidemark_reader, tidemark_executor;

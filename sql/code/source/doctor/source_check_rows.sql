@@ -17,6 +17,7 @@ declare
     updated bigint;
     deleted bigint;
     triggers text;
+    got record;
     seen boolean[];
     known boolean;
 begin
@@ -61,10 +62,9 @@ begin
     "check" := 'timestamps'; status := 'ok'; hint := ''; detail := 'none is null, infinite or in the future';
     known := exists (select from pg_index i
                      where i.indrelid = relation and i.indisvalid and i.indpred is null and i.indkey[0] = stamp.attnum);
-    perform tidemark.source_guard(relation);
-    execute format('select array[exists (select from %2$s where %1$s is null),
+    got := tidemark.source_look(relation, format('select array[exists (select from %2$s where %1$s is null),
                                  exists (select from %2$s where %4$s)%6$s,
-                                 exists (select from %2$s where %1$s > %3$s and not %5$s)]',
+                                 exists (select from %2$s where %1$s > %3$s and not %5$s)] as seen',
         time_.stored,
         -- Without an index look at only a thousand rows, wherever they are.
         case when known then tidemark.source_row(definition)
@@ -76,7 +76,8 @@ begin
         -- An index answers each of the two conditions alone.
         case when known
                   then format(' or exists (select from %s where %s)', tidemark.source_row(definition),
-                              time_.late) end) into seen;
+                              time_.late) end));
+    seen := got.seen;
     if seen[3] then
         status := case when definition.safety = 'clock' then 'fail' else 'warn' end;
         detail := 'there are timestamps in the future: the server did not set them, and rows with them wait until then';

@@ -18,6 +18,7 @@ declare
     settings pg_sequence;
     others text;
     highest bigint;
+    got record;
     last bigint;
 begin
     sequence := tidemark.source_sequence(relation, definition.id_column);
@@ -121,9 +122,9 @@ begin
     if has_column_privilege(relation, id.attnum, 'select') and has_schema_privilege(definition.schema_name, 'usage')
        and exists (select from pg_index i
                    where i.indrelid = relation and i.indisvalid and i.indpred is null and i.indkey[0] = id.attnum) then
-        perform tidemark.source_guard(relation);
-        execute format('select max(tidemark_row.%I) from %s', definition.id_column,
-                       tidemark.source_row(definition)) into highest;
+        got := tidemark.source_look(relation, format('select max(tidemark_row.%I)::bigint as id from %s',
+                                                     definition.id_column, tidemark.source_row(definition)));
+        highest := got.id;
         last := (select s.last_value from pg_sequences s join pg_class c on c.relname = s.sequencename
                  join pg_namespace n on n.oid = c.relnamespace and n.nspname = s.schemaname where c.oid = sequence);
         "check" := 'numbers in use'; status := 'ok'; hint := '';

@@ -1,0 +1,1 @@
+select count(*) from tidemark.emit_arrays(array_fill('bench'::text, array[100]), array_fill('type.0'::text, array[100]), array_fill(:payload::text, array[100])::jsonb[], array_fill('key.0'::text, array[100]));

@@ -1,0 +1,1 @@
+insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, key, actor, payload) select gen_random_uuid(), clock_timestamp(), clock_timestamp(), 'immediate', 'info', e.domain, e.type, e.key, session_user, e.payload from jsonb_to_recordset(:payloads) e (domain text, type text, key text, payload jsonb);

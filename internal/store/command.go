@@ -1,0 +1,185 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Service offers commands.
+type Service struct {
+	Service        string `db:"service" json:"service"`
+	Role           string `db:"role" json:"role"`
+	UnknownCommand string `db:"unknown_command" json:"unknown_command"`
+	Description    string `db:"description" json:"description"`
+}
+
+const service = `select s.service, s.role::text, s.unknown_command, s.description from `
+
+// Services returns all services.
+func (db *DB) Services(ctx context.Context) ([]Service, error) {
+	return list[Service](ctx, db, service+`tidemark.service s order by s.service`)
+}
+
+// ServiceSet calls tidemark.service_set.
+func (db *DB) ServiceSet(ctx context.Context, name string, changes Changes, reason string) (Service, error) {
+	return one[Service](ctx, db, service+`tidemark.service_set($1, coalesce($2::jsonb, '{}'), nullif($3, '')) s`, name, changes, reason)
+}
+
+// Command is a version of a service's command. The columns of tidemark.command say what each field means.
+type Command struct {
+	Name          string          `db:"name" json:"name"`
+	Service       string          `db:"service" json:"service"`
+	Command       string          `db:"command" json:"command"`
+	Version       int             `db:"version" json:"version"`
+	SchemaVersion int             `db:"schema_version" json:"schema_version"`
+	Function      *string         `db:"function" json:"function"`
+	Statement     *string         `db:"statement" json:"statement"`
+	Parameters    json.RawMessage `db:"parameters" json:"parameters"`
+	PayloadSchema json.RawMessage `db:"payload_schema" json:"payload_schema"`
+	ResultSchema  json.RawMessage `db:"result_schema" json:"result_schema"`
+	Timeout       string          `db:"timeout" json:"timeout"` // interval
+	RetryPolicy   json.RawMessage `db:"retry_policy" json:"retry_policy"`
+	Terminal      []string        `db:"terminal" json:"terminal"`
+	Retention     string          `db:"retention" json:"retention"` // interval
+	WhenDisabled  string          `db:"when_disabled" json:"when_disabled"`
+	Enabled       bool            `db:"enabled" json:"enabled"`
+	DryRun        bool            `db:"dry_run" json:"dry_run"`
+	Description   string          `db:"description" json:"description"`
+}
+
+const command = `select c.name, c.service, c.command, c.version, c.schema_version, c.function, c.statement, c.parameters, c.payload_schema,
+	c.result_schema, c.timeout::text, c.retry_policy, c.terminal, c.retention::text, c.when_disabled, c.enabled, c.dry_run, c.description
+from `
+
+// Commands returns the registered commands, or those of one service.
+func (db *DB) Commands(ctx context.Context, service string) ([]Command, error) {
+	return list[Command](ctx, db, command+`tidemark.command c where $1 = '' or c.service = $1 order by c.service, c.command, c.version`, service)
+}
+
+// Command returns one command by its name, such as billing.charge.capture/v1, or tidemark.ErrNotFound. The name of a command that
+// has one version needs no version.
+func (db *DB) Command(ctx context.Context, name string) (Command, error) {
+	c, err := one[Command](ctx, db, command+`tidemark.command c where c.name = $1 or c.service || '.' || c.command = $1
+		and 1 = (select count(*) from tidemark.command o where o.service = c.service and o.command = c.command)`, name)
+	return known(c, err, `command "`+name+`"`, "Names have a version, such as billing.charge.capture/v1: select name from tidemark.command;")
+}
+
+// CommandSet calls tidemark.command_set.
+func (db *DB) CommandSet(ctx context.Context, service, name string, version int, changes Changes, reason string) (Command, error) {
+	return one[Command](ctx, db, command+`tidemark.command_set($1, $2, $3, coalesce($4::jsonb, '{}'), nullif($5, '')) c`,
+		service, name, version, changes, reason)
+}
+
+// Producer is a row of the allowlist.
+type Producer struct {
+	Producer string   `db:"producer" json:"producer"`
+	Command  *string  `db:"command" json:"command"`
+	Version  *int     `db:"version" json:"version"`
+	Tenants  []string `db:"tenants" json:"tenants"`
+}
+
+// Producers returns the allowlist of a service.
+func (db *DB) Producers(ctx context.Context, service string) ([]Producer, error) {
+	return list[Producer](ctx, db, `select p.producer, p.command, p.version, p.tenants from tidemark.command_producer p
+		where p.service = $1 order by p.producer, p.command, p.version`, service)
+}
+
+// CommandAllow calls tidemark.command_allow.
+func (db *DB) CommandAllow(ctx context.Context, service string, p Producer, reason string) error {
+	_, err := value[string](ctx, db, `select p.producer from tidemark.command_allow($1, $2, $3, $4, $5, nullif($6, '')) p`,
+		service, p.Producer, p.Command, p.Version, p.Tenants, reason)
+	return err
+}
+
+// CommandDisallow calls tidemark.command_disallow.
+func (db *DB) CommandDisallow(ctx context.Context, service string, p Producer, reason string) error {
+	_, err := value[bool](ctx, db, `select tidemark.command_disallow($1, $2, $3, $4, nullif($5, '')) is null`,
+		service, p.Producer, p.Command, p.Version, reason)
+	return err
+}
+
+// ProducerKey is a producer's public key.
+type ProducerKey struct {
+	KID        string          `db:"kid" json:"kid"`
+	Service    string          `db:"service" json:"service"`
+	Producer   string          `db:"producer" json:"producer"`
+	PublicKey  json.RawMessage `db:"public_key" json:"public_key"`
+	Tenants    []string        `db:"tenants" json:"tenants"`
+	Commands   []string        `db:"commands" json:"commands"`
+	ValidFrom  time.Time       `db:"valid_from" json:"valid_from"`
+	ValidUntil *time.Time      `db:"valid_until" json:"valid_until"`
+	RevokedAt  *time.Time      `db:"revoked_at" json:"revoked_at"`
+}
+
+const producerKey = `select k.kid, k.service, k.producer, k.public_key, k.tenants, k.commands, k.valid_from, k.valid_until, k.revoked_at from `
+
+// ProducerKeys returns the keys of a service, or all.
+func (db *DB) ProducerKeys(ctx context.Context, service string) ([]ProducerKey, error) {
+	return list[ProducerKey](ctx, db, producerKey+`tidemark.producer_key k where $1 = '' or k.service = $1 order by k.kid`, service)
+}
+
+// ProducerKeyAdd calls tidemark.producer_key_add. A zero ValidFrom is now.
+func (db *DB) ProducerKeyAdd(ctx context.Context, k ProducerKey, reason string) (ProducerKey, error) {
+	var from *time.Time
+	if !k.ValidFrom.IsZero() {
+		from = &k.ValidFrom
+	}
+	return one[ProducerKey](ctx, db, producerKey+`tidemark.producer_key_add($1, $2, $3, $4, $5, $6, $7, $8, nullif($9, '')) k`,
+		k.KID, k.Service, k.Producer, k.PublicKey, k.Tenants, k.Commands, from, k.ValidUntil, reason)
+}
+
+// ProducerKeyRevoke calls tidemark.producer_key_revoke.
+func (db *DB) ProducerKeyRevoke(ctx context.Context, kid, reason string) (ProducerKey, error) {
+	return one[ProducerKey](ctx, db, producerKey+`tidemark.producer_key_revoke($1, nullif($2, '')) k`, kid, reason)
+}
+
+// CommandClaim is an idempotency key that was used, and what became of its command.
+type CommandClaim struct {
+	Service        string     `db:"service" json:"service"`
+	IdempotencyKey string     `db:"idempotency_key" json:"idempotency_key"`
+	State          string     `db:"state" json:"state"` // processed, failed_retryable (parked) or failed_terminal
+	Command        string     `db:"command" json:"command"`
+	Version        int        `db:"version" json:"version"`
+	EventID        string     `db:"event_id" json:"event_id"`
+	Tenant         *string    `db:"tenant" json:"tenant"`
+	Producer       *string    `db:"producer" json:"producer"`
+	Via            string     `db:"via" json:"via"`
+	Topic          *string    `db:"topic_id" json:"topic_id"`
+	Partition      *int       `db:"partition" json:"partition"`
+	Offset         *int64     `db:"offset" json:"offset"`
+	ErrorCode      *string    `db:"error_code" json:"error_code"`
+	Attempts       int        `db:"attempts" json:"attempts"`
+	ProcessedAt    time.Time  `db:"processed_at" json:"processed_at"`
+	ExpiresAt      time.Time  `db:"expires_at" json:"expires_at"`
+	NextAttemptAt  *time.Time `db:"next_attempt_at" json:"next_attempt_at"` // of a parked one; nil: it waits behind another
+}
+
+const commandClaim = `select c.service, c.idempotency_key, c.state, c.command, c.version, c.event_id::text, c.tenant, c.producer, c.via, c.topic_id,
+	c.partition, c."offset", c.error_code, c.attempts, c.processed_at, c.expires_at, nullif(p.next_attempt_at, 'infinity') as next_attempt_at
+from tidemark.command_claim c left join tidemark.command_parked p using (service, idempotency_key) `
+
+// CommandClaims returns the newest claims of a service and in a state, or of all.
+func (db *DB) CommandClaims(ctx context.Context, service, state string, limit int) ([]CommandClaim, error) {
+	return list[CommandClaim](ctx, db, commandClaim+`where ($1 = '' or c.service = $1) and ($2 = '' or c.state = $2)
+		order by c.processed_at desc, c.service, c.idempotency_key limit nullif($3, 0)`, service, state, limit)
+}
+
+// CommandClaimsOf returns the claims with an idempotency key or an event id, one of each service that has it.
+func (db *DB) CommandClaimsOf(ctx context.Context, name string) ([]CommandClaim, error) {
+	return list[CommandClaim](ctx, db, commandClaim+`where c.idempotency_key = $1 or c.event_id::text = lower($1) order by c.service`, name)
+}
+
+// CommandClaimResult returns what a command answered, and its error message. Null where this role may not read it.
+func (db *DB) CommandClaimResult(ctx context.Context, service, key string) (result json.RawMessage, message *string, may bool, err error) {
+	may, err = value[bool](ctx, db, `select has_column_privilege('tidemark.command_claim', 'result', 'select')`)
+	if err != nil || !may {
+		return nil, nil, may, err
+	}
+	type answer struct {
+		Result  json.RawMessage `db:"result"`
+		Message *string         `db:"error_message"`
+	}
+	a, err := one[answer](ctx, db, `select c.result, c.error_message from tidemark.command_claim c where c.service = $1 and c.idempotency_key = $2`, service, key)
+	return a.Result, a.Message, true, err
+}

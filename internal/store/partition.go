@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// CommandWorker is the worker that reads commands from Kafka.
+const CommandWorker = "commands"
+
+// CommandSource names a topic as a source.
+func CommandSource(topic string) string { return "kafka:" + topic }
+
+// Partition is the cursor of a partition of a topic of commands, under a lease from Claim to Release.
+type Partition struct{ lease }
+
+// NewPartition returns the cursor, not claimed yet.
+func NewPartition(db Querier, topic string, partition int, owner string, lasts time.Duration) *Partition {
+	return &Partition{lease{db: db, worker: CommandWorker, source: CommandSource(topic), shard: partition, owner: owner, lasts: lasts}}
+}
+
+// Place returns the next offset, and the id of the topic that it is of.
+func (p *Partition) Place(ctx context.Context) (next int64, topicID string, err error) {
+	err = p.db.QueryRow(ctx, `select watermark_id::bigint, coalesce(metadata ->> 'topic_id', '') from tidemark.worker_cursor
+		where worker = $1 and source = $2 and shard = $3`, p.worker, p.source, p.shard).Scan(&next, &topicID)
+	return next, topicID, err
+}
+
+// Call is a record of Kafka as tidemark.command_pass takes it.
+type Call struct {
+	Offset int64
+	At     time.Time       // the broker's timestamp
+	Name   CommandName     // empty: the record is refused
+	JSON   json.RawMessage // the call
+}
+
+// CommandName names a command.
+type CommandName struct {
+	Service string `json:"service"`
+	Command string `json:"command"`
+	Version int    `json:"command_version"`
+}
+
+// Patience is for how long a pass of these commands may run: tidemark.command_patience.
+func (p *Partition) Patience(ctx context.Context, names []CommandName) (time.Duration, error) {
+	calls, err := json.Marshal(names)
+	if err != nil {
+		return 0, err
+	}
+	var ms int64
+	err = p.db.QueryRow(ctx, `select tidemark.command_patience($1::text::jsonb)`, string(calls)).Scan(&ms)
+	return time.Duration(ms) * time.Millisecond, err
+}
+
+// Ways to pass commands.
+const (
+	Batch   = "batch"
+	Alone   = "alone"
+	Overdue = "overdue"
+)
+
+// Records is what a pass takes of a partition.
+type Records struct {
+	TopicID    string
+	From, Next int64 // offsets
+	Calls      []Call
+	Behind     int64 // records that are not among them
+	Since      *time.Time
+}
+
+// CommandPass is what a pass over a partition did.
+type CommandPass struct {
+	Status string `json:"status"` // ran, waiting (at the record of a service whose gate is closed) or closed
+	Detail string `json:"detail"`
+	Rows   int    `json:"rows"`
+	Next   int64  `json:"next"`
+}
+
+// Pass calls tidemark.command_pass, as one round trip and one transaction, which the server ends after the timeout.
+func (p *Partition) Pass(ctx context.Context, timeout time.Duration, r Records, way string) (got CommandPass, err error) {
+	calls := make([]json.RawMessage, len(r.Calls))
+	for i, c := range r.Calls {
+		calls[i] = c.JSON
+	}
+	text, err := json.Marshal(calls)
+	if err != nil {
+		return got, err
+	}
+	var summary []byte
+	err = within(ctx, p.db, timeout, &summary, `select tidemark.command_pass($1, $2, $3, $4::float8 * interval '1 second', $5, $6, $7, $8::text::jsonb, $9, $10, $11)`,
+		p.source, p.shard, p.epoch, p.lasts.Seconds(), r.TopicID, r.From, r.Next, string(text), way, r.Behind, r.Since)
+	if err != nil {
+		return got, err
+	}
+	return got, json.Unmarshal(summary, &got)
+}
+
+// CommandPartition calls tidemark.command_partition: where to go on, or why not.
+func (db *DB) CommandPartition(ctx context.Context, topic string, partition int32, topicID string, first, end int64) (next int64, held string, err error) {
+	err = db.querier.QueryRow(ctx, `select next_offset, coalesce(held, '') from tidemark.command_partition($1, $2, $3, $4, $5)`,
+		topic, partition, topicID, first, end).Scan(&next, &held)
+	return next, held, err
+}
+
+// CommandPolicy is what the consumer has to know before it hands over a record.
+type CommandPolicy struct {
+	Gate        string // closed; empty: none
+	SharedTopic string // refuse, signed or claimed
+	Keys        []ProducerKey
+}
+
+// CommandPolicy reads the gate, the setting commands.shared_topic and the producers' keys.
+func (db *DB) CommandPolicy(ctx context.Context) (p CommandPolicy, err error) {
+	err = db.querier.QueryRow(ctx, `select coalesce(tidemark.closed_gate($1), ''),
+		coalesce((select value from tidemark.setting where key = 'commands.shared_topic'), 'signed')`, CommandWorker).Scan(&p.Gate, &p.SharedTopic)
+	if err != nil {
+		return p, err
+	}
+	p.Keys, err = db.ProducerKeys(ctx, "")
+	return p, err
+}
+
+// CommandRetry tries the parked command that is due first, and returns whether there was one. The server ends one that takes too
+// long; that is recorded then.
+func (db *DB) CommandRetry(ctx context.Context) (bool, error) {
+	var service, key *string
+	var ms *int64
+	err := db.querier.QueryRow(ctx, `select service, idempotency_key, patience from tidemark.command_retry_next()`).Scan(&service, &key, &ms)
+	if err != nil || service == nil {
+		return false, err
+	}
+	var answer *string
+	try := func(overdue bool) error {
+		timeout := time.Duration(*ms) * time.Millisecond
+		limited, cancel := context.WithTimeout(ctx, timeout+networkTime)
+		defer cancel()
+		return within(limited, db.querier, timeout, &answer, `select tidemark.command_retry_one($1, $2, $3)::text`, *service, *key, overdue)
+	}
+	if err = try(false); TimedOut(err) {
+		err = try(true)
+	}
+	return answer != nil, err
+}
+
+// networkTime is how much longer than the server's own timeout a statement is waited for: its connection may be forgotten by the
+// network.
+const networkTime = 5 * time.Second

@@ -1,0 +1,197 @@
+-- The life of a command, from top to bottom: gates, claim, execution, state, result. All of it is one transaction with
+-- the effect. A command that fails takes the whole batch back: the caller halves the batch, down to the one that
+-- fails, and records that one by tidemark.command_fail. Granted to no role: it believes what a call says of its
+-- producer, its login, and whether it is parked or in dry run. tidemark.command_run, tidemark.command_retry_one and
+-- tidemark.command_pass write these; of the producer the pass believes the daemon, which has checked the record.
+create or replace function tidemark.command_batch(calls jsonb)
+returns table ("position" integer, status text, document json)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    most constant integer := 50;
+    at constant timestamptz := clock_timestamp();
+    armed constant boolean := tidemark.armed();
+    -- Set immediate by each command, they must be deferred again for the next one.
+    deferring constant boolean := exists (select from pg_constraint d where d.condeferred);
+    lock_wait constant text := current_setting('lock_timeout');
+    session constant text[] := tidemark.command_session();
+    closed text;
+    n integer;
+    retries bigint;
+    call jsonb;
+    c tidemark.command;
+    fate text[];       -- of each position: claimed, behind (an earlier command of its key), or asked (before)
+    documents json[];
+    results json[];
+    ended timestamptz[];
+    ran boolean := false;
+    problem text;
+    state text;
+    message text;
+    violated text;
+    relation text;
+    attribute text;
+    kind text;
+    code text;
+begin
+    if jsonb_typeof(calls) is distinct from 'array' or jsonb_array_length(calls) not between 1 and most then
+        raise exception using errcode = 'TM005',
+            message = format('a batch of commands has %s, and must have 1 to %s', case jsonb_typeof(calls)
+                when 'array' then jsonb_array_length(calls) || ' commands' else 'no array' end, most),
+            hint = 'Give an array of checked commands.';
+    end if;
+    perform tidemark.session_check('a command', 'otherwise a command would not see the claim of the one before it.');
+
+    select f.reason into closed from (
+        select e.n, coalesce(
+            g.gate,
+            case when k.id is null then format('%s.%s/v%s, which is not registered', e.call ->> 'service',
+                                               e.call ->> 'command', e.call ->> 'command_version')
+                 when not k.enabled then 'command ' || k.name || ', which is off'
+                 when not e.call ? 'dry_run' and k.dry_run then 'command ' || k.name || ', which is in dry run'
+                 when not e.call ? 'dry_run' and not armed then 'the stage' end) as reason
+        from jsonb_array_elements(calls) with ordinality e (call, n)
+        join (select d.service, tidemark.closed_command(d.service) as gate
+              from (select distinct coalesce(a.call ->> 'service', '') as service
+                    from jsonb_array_elements(calls) a (call)) d offset 0) g
+            on g.service = coalesce(e.call ->> 'service', '')
+        left join tidemark.command k
+            on k.service = e.call ->> 'service' and k.command = e.call ->> 'command'
+           and k.version = (e.call ->> 'command_version')::integer) f
+    where f.reason is not null order by f.n limit 1;
+    if closed is not null then
+        raise exception using errcode = 'TM009', message = 'no command ran: closed by ' || closed,
+            hint = 'Gates: tidemark gate open GATE. Commands: tidemark.command_set(…, ''{"enabled": true}'').';
+    end if;
+
+    -- Sorted, so that two batches cannot wait for each other in a circle. Of equal keys in one batch the first claims.
+    with input as (
+        select e.n, e.call, e.call ->> 'service' as service, e.call ->> 'idempotency_key' as idempotency_key,
+               k.retention, e.call ? 'parked' as parked,
+               row_number() over (partition by e.call ->> 'service', e.call ->> 'idempotency_key'
+                                  order by e.n) as place,
+               exists (select from tidemark.command_parked p
+                       where p.service = e.call ->> 'service'
+                         and p.key = coalesce(e.call ->> 'key', e.call ->> 'idempotency_key')) as behind
+        from jsonb_array_elements(calls) with ordinality e (call, n)
+        join tidemark.command k on k.service = e.call ->> 'service' and k.command = e.call ->> 'command'
+                               and k.version = (e.call ->> 'command_version')::integer
+    ), claimed as (
+        insert into tidemark.command_claim as m (
+            service, idempotency_key, fingerprint, state, event_id, command, version, tenant, producer, via, login,
+            topic_id, partition, "offset", processed_at, attempts, expires_at)
+        select i.service, i.idempotency_key, decode(i.call ->> 'fingerprint', 'hex'),
+               case when i.behind then 'failed_retryable' else 'processed' end, (i.call ->> 'event_id')::uuid,
+               i.call ->> 'command', (i.call ->> 'command_version')::integer, i.call ->> 'tenant',
+               i.call ->> 'producer', i.call ->> 'via', (i.call ->> 'login')::name, i.call ->> 'topic_id',
+               (i.call ->> 'partition')::integer, (i.call ->> 'offset')::bigint, at,
+               case when i.behind then 0 else 1 + coalesce((i.call ->> 'failed')::integer, 0) end, at + i.retention
+        from input i where i.place = 1 and not i.parked
+        order by i.service collate "C", i.idempotency_key collate "C"
+        on conflict do nothing
+        returning m.service, m.idempotency_key
+    )
+    -- By a hashed subplan: a join of what is estimated as few rows would compare each with each.
+    select array_agg(case
+        when i.parked then 'claimed'
+        when i.place > 1 or (i.service, i.idempotency_key) not in (
+            select m.service, m.idempotency_key from claimed m) then 'asked'
+        when i.behind then 'behind' else 'claimed' end order by i.n)
+    into fate
+    from input i;
+    -- A retry: the claim is there, and no other session may take it up.
+    perform from tidemark.command_claim m
+    join jsonb_array_elements(calls) e on m.service = e ->> 'service' and m.idempotency_key = e ->> 'idempotency_key'
+    join tidemark.command_parked p on p.service = m.service and p.idempotency_key = m.idempotency_key
+    where e ? 'parked' and m.state = 'failed_retryable' for update of m, p;
+    get diagnostics retries = row_count;
+    if retries <> (select count(*) from jsonb_array_elements(calls) e where e ? 'parked') then
+        raise exception using errcode = 'TM005', message = 'a command that is to be tried again is not parked',
+            hint = 'Only tidemark.command_retry tries a command again.';
+    end if;
+
+    -- One subtransaction for all of them: it tells which failed, and nothing of it stays.
+    begin
+        for i in 1..jsonb_array_length(calls) loop
+            continue when fate[i] <> 'claimed';
+            n := i;
+            call := calls -> (i - 1);
+            if (c.service, c.command, c.version::text)
+               is distinct from (call ->> 'service', call ->> 'command', call ->> 'command_version') then
+                select k.* into c from tidemark.command k
+                where k.service = call ->> 'service' and k.command = call ->> 'command'
+                  and k.version = (call ->> 'command_version')::integer;
+            end if;
+            results[i] := tidemark.command_execute(call, c, ran and deferring);
+            ended[i] := clock_timestamp();
+            ran := true;
+            documents[i] := tidemark.command_document(call, 'processed', null, null, ended[i], results[i],
+                1 + coalesce((call ->> 'failed')::integer, 0));
+        end loop;
+        -- Of several commands the last has the blame; by itself it runs, and the one before it has the blame.
+        problem := tidemark.command_session_problem(session);
+        if problem is not null then
+            raise insufficient_privilege using message = format('command %s %s', c.name, problem),
+                hint = 'A function sets what it needs by its own SET clause, and prepares no statements.';
+        end if;
+    exception when query_canceled or assert_failure or others then
+        get stacked diagnostics state = returned_sqlstate, message = message_text, violated = constraint_name,
+            relation = table_name, attribute = column_name;
+        -- The rollback has restored the settings, and keeps the prepared statements.
+        perform tidemark.command_session_problem(session);
+        select f.kind, f.code into kind, code from tidemark.command_failure(state, violated, c.terminal) f;
+        if kind = 'outage' then
+            -- Without the fields, which may be a function's: they would pass for the ones below.
+            raise exception using errcode = state, message = message;
+        end if;
+        -- Fields of their own, not the text, tell the caller what failed, and how.
+        raise exception using errcode = state,
+            message = tidemark.command_error_text(state, code, message, violated, relation, attribute),
+            datatype = kind, constraint = code, column = n::text,
+            detail = format('Command %s of the batch, %s.%s; nothing of the batch took effect.', n, call ->> 'service',
+                            call ->> 'command');
+    end;
+    perform set_config('lock_timeout', lock_wait, true), set_config('tidemark.tenant', '', true),
+            set_config('tidemark.producer', '', true), set_config('tidemark.trace_id', '', true),
+            set_config('tidemark.event_id', '', true), set_config('tidemark.again', '', true);
+    -- A function that asked for less must not have its effect acknowledged before it is durable.
+    perform tidemark.flush_on_commit();
+
+    update tidemark.command_claim m
+    set state = 'processed', result = d.result, processed_at = d.at, error_code = null, error_message = null,
+        attempts = 1 + coalesce((d.call ->> 'failed')::integer, 0)
+    from (select e.call, results[e.n] as result, ended[e.n] as at
+          from jsonb_array_elements(calls) with ordinality e (call, n) where fate[e.n] = 'claimed') d
+    where m.service = d.call ->> 'service' and m.idempotency_key = d.call ->> 'idempotency_key';
+
+    insert into tidemark.command_parked (service, idempotency_key, key, call, next_attempt_at)
+    select e.call ->> 'service', e.call ->> 'idempotency_key',
+           coalesce(e.call ->> 'key', e.call ->> 'idempotency_key'), e.call, 'infinity'
+    from jsonb_array_elements(calls) with ordinality e (call, n) where fate[e.n] = 'behind' order by e.n;
+
+    for i in 1..jsonb_array_length(calls) loop
+        call := calls -> (i - 1);
+        if fate[i] = 'behind' then
+            documents[i] := tidemark.command_document(call, 'failed_retryable', null,
+                'waits behind an earlier command of its key', at, null, 0);
+        elsif fate[i] = 'asked' then
+            documents[i] := tidemark.command_asked(call);
+        end if;
+    end loop;
+    -- A redelivered record has its result already.
+    perform tidemark.command_publish('result', array_agg(d.call order by d.n), array_agg(d.doc::jsonb order by d.n))
+    from (select e.n, e.call, documents[e.n] as doc from jsonb_array_elements(calls) with ordinality e (call, n)) d
+    where d.doc ->> 'status' <> 'redelivered';
+    return query select d.n::integer, d.doc ->> 'status', d.doc from unnest(documents) with ordinality d (doc, n);
+end
+$$;
+comment on function tidemark.command_batch(jsonb) is
+    'Runs up to 50 checked commands in this transaction: claims their keys, runs each with the rights of its service, '
+    'stores states and results, and emits the results. Returns for each position its status and document: processed, '
+    'duplicate, failed_retryable (it waits behind an earlier command of its key), failed_terminal (the key was used '
+    'for another command) or redelivered (the same record again: nothing is emitted). If one fails, nothing of the '
+    'batch takes effect, and the error has its SQLSTATE, its reason code as constraint, what to do (retryable, '
+    'operator, terminal) as data type and its position as column; an outage is raised as it came. Raises TM009 where a '
+    'gate is closed or a command is off, TM006, TM007.';

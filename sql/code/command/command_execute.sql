@@ -1,0 +1,61 @@
+create or replace function tidemark.command_execute(call jsonb, command tidemark.command, again boolean)
+returns json
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- A service that lowers emit.payload_limit lowers this, too: the result is an event.
+    most constant bigint := least(921600, tidemark.payload_limit() - 4096);
+    started constant timestamptz := clock_timestamp();
+    made constant text := 'command_' || command.id;
+    -- The command's function has a search path of its own, and cannot read this one. So any SET of it within shows,
+    -- also one that a SET LOCAL hides until the commit.
+    path constant text := format('pg_catalog, pg_temp, "%s"', gen_random_uuid());
+    result jsonb;
+begin
+    -- It runs with the rights of its owner as long as it is what command_set made.
+    if not exists (select from pg_proc p
+                   join pg_roles r on r.oid = p.proowner join tidemark.service s on s.role = r.rolname
+                   where p.pronamespace = 'tidemark'::regnamespace and p.proname = made and p.prosecdef
+                     and s.service = command.service) then
+        raise exception using errcode = 'undefined_function',
+            message = format('tidemark.%s, which runs command %s, is missing or was changed', made, command.name),
+            hint = 'Call tidemark.command_set for the command.';
+    end if;
+    perform set_config(s.key, coalesce(s.value, ''), true)
+    from (values ('tidemark.tenant', call ->> 'tenant'), ('tidemark.producer', call ->> 'producer'),
+                 ('tidemark.trace_id', call ->> 'trace_id'), ('tidemark.event_id', call ->> 'event_id'),
+                 ('tidemark.again', again::text),
+                 ('search_path', path),
+                 ('lock_timeout', greatest(1, extract(epoch from command.timeout) * 1000)::integer::text))
+         s (key, value);
+    execute format('select tidemark.%I($1, $2)::jsonb', made) into result using call -> 'payload', jsonb_strip_nulls(
+        jsonb_build_object('event_id', call -> 'event_id', 'service', call -> 'service', 'command', call -> 'command',
+                           'command_version', call -> 'command_version', 'idempotency_key', call -> 'idempotency_key',
+                           'occurred_at', call -> 'occurred_at', 'trace_id', call -> 'trace_id',
+                           'producer', call -> 'producer', 'tenant', call -> 'tenant'))
+        || jsonb_build_object('context', coalesce(call -> 'context', '{}'));
+    -- Before anything else, since names would be looked up in that path.
+    if pg_catalog.current_setting('search_path') operator(pg_catalog.<>) path then
+        raise exception using errcode = 'insufficient_privilege',
+            message = 'a function of a command has changed the search path of the session',
+            hint = 'Give the function a SET clause.';
+    end if;
+    -- PostgreSQL times whole statements, not calls within one. The lock timeout ends waits for a lock; a function that
+    -- is late in another way is taken back when it returns.
+    if clock_timestamp() - started > command.timeout then
+        raise exception using errcode = 'query_canceled', constraint = 'runtime.timeout',
+            message = format('the command took %s ms, and may take %s ms',
+                             round(extract(epoch from clock_timestamp() - started) * 1000),
+                             round(extract(epoch from command.timeout) * 1000));
+    elsif octet_length(result::text) > most then
+        raise exception using errcode = 'program_limit_exceeded', constraint = 'runtime.result_too_large',
+            message = format('the result has %s bytes, and may have %s', octet_length(result::text), most);
+    end if;
+    return result::json;
+end
+$$;
+comment on function tidemark.command_execute(jsonb, tidemark.command, boolean) is
+    'Runs a command with the rights of its service, and returns its result. again: a command before it in this '
+    'transaction has set deferred constraints immediate. Raises what the function raises; 57014 with the constraint '
+    'runtime.timeout, 54000 with runtime.result_too_large, 42501 for a changed search path.';

@@ -1,0 +1,40 @@
+create or replace function tidemark.command_findings()
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    warn constant interval := tidemark.interval_setting('lag.warn', '1 minute');
+    s record;
+begin
+    for s in
+        select v.service, w.since, w.n,
+               coalesce(tidemark.closed_command(v.service), case when not tidemark.armed() then 'the stage' end) as gate
+        from tidemark.service v cross join lateral (
+            select count(*) as n, min(p.next_attempt_at) as since
+            from (select p.next_attempt_at from tidemark.command_parked p
+                  where p.service = v.service and p.next_attempt_at < clock_timestamp() - warn
+                  order by p.next_attempt_at limit 10000) p) w
+        order by v.service
+    loop
+        if s.n > 0 then
+            perform tidemark.finding_open('command_waiting', s.service, 'warning',
+                format('%s parked commands are due, the first since %s%s',
+                       case when s.n = 10000 then '10000 or more' else s.n::text end, date_trunc('second', s.since),
+                       '; closed by ' || s.gate));
+        else
+            perform tidemark.finding_close('command_waiting', s.service);
+        end if;
+    end loop;
+    -- Closed by a success, or when no command waits for the operator any more.
+    update tidemark.finding f set closed_at = clock_timestamp()
+    where f.kind = 'command_circuit' and f.closed_at is null
+      and not exists (select from tidemark.command k join tidemark.command_parked p
+                      on p.service = k.service and p.call ->> 'command' = k.command
+                     and (p.call ->> 'command_version')::integer = k.version
+                      where k.name = f.subject and (tidemark.command_failure(p.sqlstate, '', '{}')).kind = 'operator');
+end
+$$;
+comment on function tidemark.command_findings() is
+    'Opens the finding command_waiting for each service whose parked commands are due for longer than the setting '
+    'lag.warn, with the gate that holds them, and closes it and command_circuit when they are over.';

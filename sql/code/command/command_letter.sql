@@ -1,0 +1,40 @@
+create or replace function tidemark.command_letter(
+    call jsonb, code text, message text, sqlstate_ text, attempts integer, value bytea)
+returns bigint
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    record_id bigint;
+    worker_id constant integer := (select w.id from tidemark.worker w where w.worker = 'commands');
+    known constant boolean := exists (select from tidemark.service s where s.service = call ->> 'service');
+begin
+    insert into tidemark.command_record as r (why, service, event_id, idempotency_key, topic, topic_id, partition,
+                                              "offset", record_at, key, value, headers)
+    values ('dead_letter', call ->> 'service', (call ->> 'event_id')::uuid, call ->> 'idempotency_key',
+            call ->> 'topic', call ->> 'topic_id', (call ->> 'partition')::integer, (call ->> 'offset')::bigint,
+            (call ->> 'record_at')::timestamptz, decode(call -> 'raw' ->> 'key', 'base64'),
+            coalesce(command_letter.value, decode(call -> 'raw' ->> 'value', 'base64')), call -> 'raw' -> 'headers')
+    on conflict (topic_id, partition, "offset", why) where topic_id is not null do nothing
+    returning r.id into record_id;
+    if record_id is null or worker_id is null then
+        return record_id; -- a redelivery; or no service was ever registered
+    end if;
+    insert into tidemark.dead_letter (idempotency_key, worker_id, source, item_id, item_ts, event_snapshot, error_code,
+                                      error_detail, attempts)
+    values ('tm:commands:' || record_id, worker_id, 'commands', record_id::text, (call ->> 'record_at')::timestamptz,
+            call - 'raw', command_letter.code, command_letter.message, greatest(command_letter.attempts, 1));
+    if known then
+        perform tidemark.command_publish('dead_letter', array[call], array[jsonb_build_object(
+            'reason', command_letter.code, 'class', split_part(command_letter.code, '.', 1),
+            'message', command_letter.message, 'sqlstate', command_letter.sqlstate_,
+            'attempts', command_letter.attempts, 'service', call -> 'service', 'command', call -> 'command',
+            'event_id', call -> 'event_id', 'record', record_id)]);
+    end if;
+    return record_id;
+end
+$$;
+comment on function tidemark.command_letter(jsonb, text, text, text, integer, bytea) is
+    'Makes the dead letter of a command: the raw record in tidemark.command_record, whose number it returns, a row of '
+    'tidemark.dead_letter, and an event commands/dead_letter.<service>. Null: the record has its dead letter already.';

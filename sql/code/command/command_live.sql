@@ -1,0 +1,41 @@
+create or replace function tidemark.command_live(calls jsonb, positions integer[], way text)
+returns text[]
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    call constant jsonb := calls -> 0;
+    document json;
+    state text;
+    message text;
+    detail text;
+    code text;
+    kind text;
+    at text;
+begin
+    if way = 'overdue' then
+        document := tidemark.command_fail(call, 'retryable', 'runtime.timeout', 'the command took too long', '57014',
+                                          1);
+    elsif way = 'alone' then
+        document := tidemark.command_try(call);
+    end if;
+    if document is not null then
+        return array[document ->> 'status'];
+    end if;
+    begin
+        return array(select b.status from tidemark.command_batch(calls) b order by b."position");
+    exception when query_canceled or assert_failure or others then
+        get stacked diagnostics state = returned_sqlstate, message = message_text, detail = pg_exception_detail,
+            code = constraint_name, kind = pg_datatype_name, at = column_name;
+        if kind not in ('retryable', 'operator', 'terminal') then
+            raise;
+        end if;
+        raise exception using errcode = state, message = message, detail = detail, datatype = kind, constraint = code,
+            column = positions[at::integer]::text;
+    end;
+end
+$$;
+comment on function tidemark.command_live(jsonb, integer[], text) is
+    'Runs live commands in order, for tidemark.command_pass: as tidemark.command_batch, but the error has the position '
+    'in the pass. way alone: one command, whose failure is recorded; overdue: one that took too long before, which is '
+    'recorded without being run. Returns the status of each.';

@@ -1,0 +1,52 @@
+create or replace function tidemark.command_partition(
+    topic text,
+    partition integer,
+    topic_id text,
+    first_offset bigint,
+    end_offset bigint,
+    out next_offset bigint,
+    out held text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    feed constant text := 'kafka:' || command_partition.topic;
+    name constant text := tidemark.executor_id('commands', feed, command_partition.partition);
+    known text;
+begin
+    perform tidemark.session_check('a worker', 'each of its statements must see what was committed before it.');
+    insert into tidemark.worker (worker, source, handler, description)
+    values ('commands', 'kafka', 'command', 'Commands of services.') on conflict do nothing;
+    insert into tidemark.worker_cursor (worker, source, shard, watermark_id, decided_through, metadata)
+    values ('commands', feed, command_partition.partition, command_partition.first_offset::text,
+            command_partition.first_offset::text, jsonb_build_object('topic_id', command_partition.topic_id))
+    on conflict do nothing;
+    insert into tidemark.heartbeat (executor_id) values (name) on conflict do nothing;
+    -- An operator has accepted the topic as it is.
+    update tidemark.worker_cursor c
+    set metadata = c.metadata || jsonb_build_object('topic_id', command_partition.topic_id)
+    where c.worker = 'commands' and c.source = feed and c.shard = command_partition.partition
+      and not c.metadata ? 'topic_id';
+    select c.watermark_id::bigint, c.metadata ->> 'topic_id' into next_offset, known
+    from tidemark.worker_cursor c
+    where c.worker = 'commands' and c.source = feed and c.shard = command_partition.partition;
+    held := case
+        when known <> command_partition.topic_id then format(
+            'the topic was deleted and made again: it has the id %s, and was read to offset %s under the id %s',
+            command_partition.topic_id, next_offset, known)
+        when next_offset not between command_partition.first_offset and command_partition.end_offset then format(
+            'the next offset is %s, and the partition has %s to %s: records are lost, or the topic is another',
+            next_offset, command_partition.first_offset, command_partition.end_offset) end;
+    if held is null then
+        perform tidemark.finding_close('command_partition_held', name);
+    else
+        perform tidemark.finding_open('command_partition_held', name, 'high', held);
+    end if;
+end
+$$;
+comment on function tidemark.command_partition(text, integer, text, bigint, bigint) is
+    'Where the consumer of commands goes on in a partition that has the offsets first_offset to before end_offset. '
+    'Makes the cursor, at first_offset, where there is none. held: why it must not go on, which is the finding '
+    'command_partition_held; null: it may.';
+grant execute on function tidemark.command_partition(text, integer, text, bigint, bigint) to tidemark_executor;

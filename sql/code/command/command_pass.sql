@@ -1,0 +1,137 @@
+-- The life of a page of a partition, top to bottom, in one transaction: the commands' effects, their claims and
+-- results, what was refused, and the cursor commit together.
+create or replace function tidemark.command_pass(
+    source text,
+    shard integer,
+    epoch bigint,
+    lease interval,
+    topic_id text,
+    from_offset bigint,
+    next_offset bigint,
+    calls jsonb,
+    way text default 'batch',
+    behind bigint default null,
+    since timestamptz default null)
+returns jsonb
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    most constant integer := 50;
+    many constant integer := jsonb_array_length(calls);
+    at_ record;
+    gate text;
+    n integer := 0;
+    call jsonb;
+    c tidemark.command;
+    code text;
+    message text;
+    live jsonb := '[]';
+    places integer[] := '{}';
+    statuses text[] := '{}';
+    summary jsonb;
+begin
+    perform tidemark.session_check('a command', 'otherwise a command would not see the claim of the one before it.');
+    if many > most or way <> 'batch' and many <> 1 or way not in ('batch', 'alone', 'overdue')
+        or next_offset < from_offset then
+        raise exception using errcode = 'TM005',
+            message = format('a pass of commands (%s) has %s records, from offset %s to %s', way, many, from_offset,
+                             next_offset),
+            hint = 'At most 50, in the order of their offsets; exactly one if it is alone or overdue.';
+    end if;
+    perform tidemark.lease_check('commands', command_pass.epoch, command_pass.source, command_pass.shard);
+    select c.watermark_id::bigint as next, c.metadata ->> 'topic_id' as topic_id into at_
+    from tidemark.worker_cursor c
+    where c.worker = 'commands' and c.source = command_pass.source and c.shard = command_pass.shard;
+    if at_.next is distinct from command_pass.from_offset or at_.topic_id is distinct from command_pass.topic_id then
+        raise exception using errcode = 'TM012',
+            message = format('partition %s of %s is at offset %s of topic %s, and the pass begins at %s of %s',
+                             command_pass.shard, command_pass.source, at_.next, at_.topic_id, command_pass.from_offset,
+                             command_pass.topic_id),
+            hint = 'Nothing was written. Read the cursor again.';
+    end if;
+    gate := tidemark.closed_gate('commands');
+    if gate is not null then
+        return jsonb_build_object('worker', 'commands', 'source', command_pass.source, 'shard', command_pass.shard,
+                                  'status', 'closed', 'detail', gate);
+    end if;
+    perform tidemark.flush_on_commit();
+
+    while n < many loop
+        -- These are for the functions that look after what they say.
+        call := (calls -> n) - array['parked', 'dry_run', 'failed', 'login'];
+        -- Behind its gate nothing of a service happens, not even a rejection: the records stay in Kafka.
+        gate := (select tidemark.closed_command(s.service) from tidemark.service s
+                 where s.service = call ->> 'service');
+        exit when gate is not null;
+        n := n + 1;
+        code := call -> 'refused' ->> 'code';
+        message := call -> 'refused' ->> 'message';
+        if code is null then
+            select p.code, p.message into code, message from tidemark.command_problem(call) p;
+        end if;
+        select k.* into c from tidemark.command k
+        where k.service = call ->> 'service' and k.command = call ->> 'command'
+          and k.version = (call ->> 'command_version')::integer;
+        if code is null and c.enabled and not c.dry_run then
+            live := live || jsonb_build_array(call);
+            places := places || n;
+            continue;
+        end if;
+        -- In the order of the partition: what came before takes effect, and is answered, first.
+        if cardinality(places) > 0 then
+            statuses := statuses || tidemark.command_live(live, places, way);
+            live := '[]';
+            places := '{}';
+        end if;
+        if code is not null then
+            if call ? 'event_id' then
+                perform tidemark.command_reject(call - 'refused', code, message, null);
+            else
+                -- No result could tell what it answers.
+                perform tidemark.command_letter(call - 'refused', code, message, null, 0, null);
+            end if;
+            statuses := statuses || 'rejected'::text;
+            continue;
+        end if;
+        statuses := statuses || case
+            when c.enabled then 'dry_run: ' || (tidemark.command_dry_run(call, way = 'overdue') ->> 'status')
+            else tidemark.command_hold(call) ->> 'status' end;
+    end loop;
+    if cardinality(places) > 0 then
+        statuses := statuses || tidemark.command_live(live, places, way);
+    end if;
+
+    summary := jsonb_strip_nulls(jsonb_build_object(
+        'worker', 'commands', 'source', command_pass.source, 'shard', command_pass.shard,
+        'status', case when n < many then 'waiting' else 'ran' end, 'detail', 'closed by ' || gate, 'rows', n,
+        'next', case when n < many then (calls -> n ->> 'offset')::bigint else command_pass.next_offset end,
+        'behind', command_pass.behind + many - n,
+        'since', case when n < many then (calls -> n ->> 'record_at')::timestamptz else command_pass.since end,
+        'result', (select jsonb_object_agg(s.status, s.n)
+                   from (select s.status, count(*) as n from unnest(statuses) s (status) group by 1) s)));
+    update tidemark.worker_cursor c
+    set watermark_id = summary ->> 'next', decided_through = summary ->> 'next', last_run_at = clock_timestamp(),
+        last_run_summary = summary, events_seen = c.events_seen + n, updated_at = clock_timestamp()
+    where c.worker = 'commands' and c.source = command_pass.source and c.shard = command_pass.shard;
+    update tidemark.heartbeat h
+    set last_beat_at = clock_timestamp(), ticks_total = h.ticks_total + 1, last_status = 'ok',
+        lease_until = clock_timestamp() + command_pass.lease
+    where h.executor_id = tidemark.executor_id('commands', command_pass.source, command_pass.shard);
+    return summary;
+end
+$$;
+comment on function tidemark.command_pass(
+    text, integer, bigint, interval, text, bigint, bigint, jsonb, text, bigint, timestamptz) is
+    'One pass over a partition of Kafka, under the lease epoch, which it renews: up to 50 records from from_offset, '
+    'each a checked command, or one that is refused for its member refused {code, message}. What is refused gets its '
+    'result or dead letter, a command in dry run is executed and rolled back, one that is off is parked, and live ones '
+    'run as by tidemark.command_batch; then the cursor moves to next_offset. If one fails, nothing of the pass took '
+    'effect, and the error has its position as column: the caller passes what is before it, then it alone (way alone '
+    'records its failure; overdue: it is recorded as too slow without being run), then the rest. At a record whose '
+    'service''s gate is closed the pass ends: status waiting. closed: the gate of all commands. behind and since: how '
+    'many records are behind these, and the time of the oldest. Returns {"status", "next", "rows", "result", …}. '
+    'Raises TM005, TM006, TM007, TM009, TM011 (fenced), TM012 (the cursor is not at from_offset of this topic).';
+grant execute on function tidemark.command_pass(
+    text, integer, bigint, interval, text, bigint, bigint, jsonb, text, bigint, timestamptz) to tidemark_executor;

@@ -1,0 +1,85 @@
+-- The counterpart of tidemark.contract_unchecked. Not tidemark.payload_error, which runs in each emit, names the first
+-- error only, and is kept cheap.
+create or replace function tidemark.contract_errors(document jsonb, schema jsonb, pointer text default '')
+returns setof text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    kind constant text := jsonb_typeof(document);
+    place constant text := case pointer when '' then '/' else pointer end;
+    number constant numeric := case when jsonb_typeof(document) = 'number' then (document #>> '{}')::numeric end;
+    size constant integer := case jsonb_typeof(document) when 'string' then length(document #>> '{}')
+                                  when 'array' then jsonb_array_length(document) end;
+    rule text;
+    wanted jsonb;
+    closed constant boolean := jsonb_typeof(document) = 'object' and schema -> 'additionalProperties' is not null
+                               and not schema ? 'patternProperties';
+begin
+    if schema = 'false' then
+        return next place || ': must not be here';
+    end if;
+    if jsonb_typeof(schema) <> 'object' then
+        return;
+    end if;
+    wanted := schema -> 'type';
+    if wanted is not null and not (wanted @> to_jsonb(kind)
+        or kind = 'number' and number = trunc(number) and wanted @> '"integer"') then
+        return next format('%s: type: found %s, wanted %s', place, kind, wanted);
+        return;
+    end if;
+    if schema ? 'enum' and not exists (select from jsonb_array_elements(schema -> 'enum') e where e = document) then
+        return next format('%s: enum: wanted one of %s', place, left((schema -> 'enum')::text, 200));
+    end if;
+    if schema ? 'const' and schema -> 'const' <> document then
+        return next format('%s: const: wanted %s', place, left((schema -> 'const')::text, 200));
+    end if;
+    for rule, wanted in select s.key, s.value from jsonb_each(schema) s where jsonb_typeof(s.value) = 'number' loop
+        if (case rule
+               when 'minimum' then number < wanted::numeric
+               when 'maximum' then number > wanted::numeric
+               when 'exclusiveMinimum' then number <= wanted::numeric
+               when 'exclusiveMaximum' then number >= wanted::numeric
+               when 'minLength' then kind = 'string' and size < wanted::numeric
+               when 'maxLength' then kind = 'string' and size > wanted::numeric
+               when 'minItems' then kind = 'array' and size < wanted::numeric
+               when 'maxItems' then kind = 'array' and size > wanted::numeric
+            end) then
+            return next format('%s: %s: wanted %s%s', place, rule, wanted, ', found ' || size);
+            if rule = 'maxItems' then
+                return; -- its items are as many as the producer likes
+            end if;
+        end if;
+    end loop;
+    if kind = 'object' then
+        return query
+        select format('%s/%s: required, and missing', pointer, r)
+        from jsonb_array_elements_text(case jsonb_typeof(schema -> 'required') when 'array' then schema -> 'required'
+                                       else '[]' end) r
+        where not document ? r;
+        return query
+        select e.what from jsonb_each(document) m
+        cross join lateral tidemark.contract_errors(m.value, case when schema -> 'properties' ? m.key
+                then schema -> 'properties' -> m.key else schema -> 'additionalProperties' end,
+            left(pointer || '/' || replace(replace(left(m.key, 200), '~', '~0'), '/', '~1'), 200)) e (what)
+        where schema -> 'properties' ? m.key or closed and schema -> 'additionalProperties' <> 'false';
+        if closed and schema -> 'additionalProperties' = 'false' then
+            return query
+            select format('%s/%s: additionalProperties: the schema names no such member', pointer, left(m, 100))
+            from jsonb_object_keys(document) m
+            where not coalesce(schema -> 'properties', '{}') ? m;
+        end if;
+    elsif kind = 'array' and schema ? 'items' and not schema ? 'prefixItems' then
+        return query
+        select e.what from jsonb_array_elements(document) with ordinality a (item, i)
+        cross join lateral tidemark.contract_errors(a.item, schema -> 'items',
+            left(pointer || '/' || (a.i - 1), 200)) e (what)
+        -- The short way for the commonest schema of an item: a call costs as much as 50 of these.
+        where schema -> 'items' <> jsonb_build_object('type', jsonb_typeof(a.item));
+    end if;
+end
+$$;
+comment on function tidemark.contract_errors(jsonb, jsonb, text) is
+    'Where a document breaks its JSON Schema, as far as SQL checks it: a line for each place, with its JSON pointer '
+    'and the rule, without values of the document. tidemark.contract_unchecked names what SQL does not check.';
+grant execute on function tidemark.contract_errors(jsonb, jsonb, text) to tidemark_reader, tidemark_executor;

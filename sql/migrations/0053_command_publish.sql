@@ -1,0 +1,2 @@
+-- It takes arrays of commands and payloads.
+drop function if exists tidemark.command_publish;

@@ -1,0 +1,3 @@
+-- The function that runs a command has one parameter less.
+
+drop function if exists tidemark.command_execute;

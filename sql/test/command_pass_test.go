@@ -1,0 +1,203 @@
+package test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// A partition is a partition of a service's topic, and an owner of its cursor.
+type partition struct {
+	*service
+	epoch int64
+	next  int64
+}
+
+func (s *service) partition() *partition {
+	s.t.Helper()
+	p := &partition{service: s}
+	s.exec(`select * from tidemark.command_partition('events', 3, 'T', 0, 100)`)
+	p.claim()
+	return p
+}
+
+func (p *partition) claim() {
+	p.t.Helper()
+	p.epoch = one[int64](p.session, `select epoch from tidemark.claim('commands', 'me', '1 minute', 'kafka:events', 3)`)
+}
+
+// record is a call as the consumer makes it of the record at an offset.
+func (p *partition) record(offset int64, key, payload, changes string) string {
+	p.t.Helper()
+	value := p.envelope(key, payload, "")
+	return one[string](p.session, `select ($1::jsonb || jsonb_build_object('via', 'acl', 'topic', 'events', 'topic_id', 'T', 'partition', 3, 'offset', $2::bigint,
+		'record_at', clock_timestamp(), 'raw', jsonb_build_object('value', $3::text, 'headers', '[["h", "AA=="]]'::jsonb)) || $4::jsonb)::text`,
+		p.call(key, payload, `{}`), offset, base64.StdEncoding.EncodeToString([]byte(value)), changes)
+}
+
+// pass passes calls, and returns the summary's status, next offset and result.
+func (p *partition) pass(way string, calls ...string) (string, error) {
+	p.t.Helper()
+	var got string
+	err := p.conn.QueryRow(p.t.Context(), `select s ->> 'status' || ' ' || coalesce(s ->> 'next', s ->> 'detail') || ' ' || coalesce(s ->> 'result', '')
+		from tidemark.command_pass('kafka:events', 3, $1, '1 minute', 'T', $2, $3, $4::jsonb, $5) s`,
+		p.epoch, p.next, p.next+int64(len(calls)), "["+strings.Join(calls, ",")+"]", way).Scan(&got)
+	if err == nil && !strings.HasPrefix(got, "closed") {
+		if _, scan := fmt.Sscanf(strings.Fields(got)[1], "%d", &p.next); scan != nil {
+			p.t.Fatal(got, scan)
+		}
+	}
+	return got, err
+}
+
+func (p *partition) wantPass(want, way string, calls ...string) {
+	p.t.Helper()
+	got, err := p.pass(way, calls...)
+	if err != nil || got != want {
+		p.t.Errorf("got %q %v, want %q", got, err, want)
+	}
+}
+
+func (p *partition) wantCode(want, way string, calls ...string) *pgconn.PgError {
+	p.t.Helper()
+	got, err := p.pass(way, calls...)
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || refused.Code != want {
+		p.t.Fatalf("got %q %v, want %s", got, err, want)
+	}
+	return refused
+}
+
+// CM4, CM7: effects, claims, results and the offset commit together; a failing command is told by its position, and recorded alone.
+func TestCommandPass(t *testing.T) {
+	t.Parallel()
+	p := serve(t, tidemarktest.NewDB(t)).partition()
+	bad := fmt.Sprintf(`{"topic": "events", "topic_id": "T", "partition": 3, "offset": 1, "via": "acl", "service": %q, "raw": {"value": "/w==", "key": "AAE="}, "refused": {"code": "envelope.invalid", "message": "no JSON"}}`, p.name)
+	page := []string{p.record(0, "a", `{"id": 1}`, `{}`), bad, p.record(2, "b", `{"id": 1}`, `{}`), p.record(3, "c", `{"id": 2}`, `{"parked": true, "dry_run": true, "failed": 7, "login": "postgres"}`)}
+	if refused := p.wantCode("23505", "batch", page...); refused.ColumnName != "3" || refused.DataTypeName != "terminal" || refused.ConstraintName != "sql.constraint" {
+		t.Errorf("%+v", refused)
+	}
+	p.wantInvoices()
+	p.wantPass(`ran 2 {"rejected": 1, "processed": 1}`, "batch", page[:2]...)
+	p.wantPass(`ran 3 {"failed_terminal": 1}`, "alone", page[2])
+	p.wantPass(`ran 4 {"processed": 1}`, "batch", page[3])
+	p.wantInvoices("1", "2")
+	p.wantRows(`select concat_ws(' ', why, idempotency_key, encode(key, 'hex'), case when idempotency_key is null then encode(value, 'hex') end, headers) from tidemark.command_record order by id`,
+		`dead_letter 0001 ff`, `dead_letter b [["h", "AA=="]]`)
+	p.wantRows(`select watermark_id || ' ' || events_seen from tidemark.worker_cursor where worker = 'commands'`, "4 4")
+
+	p.wantRows(`select concat_ws(' ', login, attempts) from tidemark.command_claim where idempotency_key = 'c'`, "1")
+
+	// The pass does not begin where the cursor is, and has no effect.
+	p.next = 3
+	_ = p.wantCode("TM012", "batch", p.record(3, "d", `{"id": 3}`, `{}`))
+	p.next = 4
+	again := p.record(0, "a", `{"id": 1}`, `{}`)
+	p.wantPass(`ran 7 {"duplicate": 1, "redelivered": 1, "failed_terminal": 1}`, "batch",
+		again, p.record(5, "a", `{"id": 1}`, `{}`), p.record(6, "a", `{"id": 9}`, `{}`))
+	p.wantRows(`select payload ->> 'status' || ' ' || (payload ->> 'idempotency_key') from tidemark.outbox where type like 'result.%' order by seq`,
+		"processed a", "failed_terminal b", "processed c", "duplicate a", "failed_terminal a")
+
+	// Another owner: this one can do nothing any more.
+	old := p.epoch
+	p.claim()
+	p.epoch, old = old, p.epoch
+	_ = p.wantCode("TM011", "batch", p.record(7, "d", `{"id": 3}`, `{}`))
+	p.epoch = old
+	p.wantInvoices("1", "2")
+}
+
+// CM9: off, dry run, gates: what the offset does.
+func TestCommandPassSwitches(t *testing.T) {
+	t.Parallel()
+	p := serve(t, tidemarktest.NewDB(t)).partition()
+	gate := "commands." + p.name + ".enabled"
+	p.exec(`select tidemark.gate_set($1, false)`, gate)
+	p.wantPass(`waiting 0 `, "batch", p.record(0, "a", `{"id": 1}`, `{}`))
+	p.exec(`select tidemark.gate_set('commands.enabled', false)`)
+	p.wantPass(`closed commands.enabled `, "batch", p.record(0, "a", `{"id": 1}`, `{}`))
+	equal(t, "gate", one[string](p.session, `select tidemark.closed_gate('commands')`), "commands.enabled")
+	p.exec(`select tidemark.gate_set('commands.enabled', true), tidemark.gate_set($1, true), tidemark.stage_set('dry_run', 'test')`, gate)
+	p.wantPass(`closed stage `, "batch", p.record(0, "a", `{"id": 1}`, `{}`))
+	p.exec(`select tidemark.stage_set('live', 'test')`)
+
+	// In dry run a command sees what ran before it, and leaves nothing.
+	p.exec(`select tidemark.command_set($1, 'dry', 1, '{"function": "app.charge", "enabled": true, "payload_schema": {"type": "object"}}')`, p.name)
+	dry := func(offset int64, key, payload string) string {
+		return p.record(offset, key, payload, fmt.Sprintf(`{"command": "dry", "fingerprint": "00%02d"}`, offset%10))
+	}
+	p.wantPass(`ran 3 {"processed": 1, "dry_run: processed": 1, "dry_run: failed_terminal": 1}`, "batch",
+		p.record(0, "a", `{"id": 1}`, `{}`), dry(1, "b", `{"id": 1}`), dry(2, "c", `{"id": 2}`))
+	p.wantInvoices("1")
+	p.wantRows(`select "offset" || ' ' || (document ->> 'status') from tidemark.command_record where why = 'dry_run' order by id`, "1 failed_terminal", "2 processed")
+
+	// Off: it is parked, with what comes after it of its key, and runs when it is on.
+	p.command("charge", `{"enabled": false}`)
+	p.wantPass(`ran 5 {"failed_retryable": 2}`, "batch", p.record(3, "d", `{"id": 3}`, `{"key": "k"}`), p.record(4, "e", `{"id": 4}`, `{"key": "k"}`))
+	p.wantPass(`ran 6 {"duplicate": 1}`, "batch", p.record(5, "a", `{"id": 1}`, `{}`))
+	p.wantRows(`select count(*)::text from tidemark.command_retry()`, "0")
+	p.command("charge", `{"enabled": true}`)
+	p.wantPass(`ran 7 {"failed_retryable": 1}`, "batch", p.record(6, "f", `{"id": 5}`, `{"key": "k"}`))
+	p.wantRows(`select idempotency_key || ' ' || (document ->> 'status') from tidemark.command_retry()`, "d processed", "e processed", "f processed")
+	p.wantInvoices("1", "3", "4", "5")
+}
+
+// A function that loops is ended, and recorded without being run again.
+func TestCommandPassTimeout(t *testing.T) {
+	t.Parallel()
+	p := serve(t, tidemarktest.NewDB(t)).partition()
+	loop := p.record(0, "a", `{"id": 1, "sql": "select pg_sleep(100)"}`, `{}`)
+	p.exec(`set statement_timeout = '300ms'`)
+	if refused := p.wantCode("57014", "batch", loop); refused.DataTypeName != "" {
+		t.Errorf("%+v", refused)
+	}
+	_ = p.wantCode("57014", "alone", loop)
+	p.wantPass(`ran 1 {"failed_retryable": 1}`, "overdue", loop)
+	p.exec(`reset statement_timeout`)
+	p.wantInvoices()
+	p.wantRows(`select state || ' ' || error_code from tidemark.command_claim`, "failed_retryable runtime.timeout")
+	equal(t, "patience", one[int64](p.session, `select tidemark.command_patience(jsonb_build_array($1::jsonb))`, loop), int64(17000))
+}
+
+// CM7: a topic that was made again, or that has lost records, is held until an operator has named an offset.
+func TestCommandPartition(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := serve(t, db)
+	partition := func(topic string, first, end int64) string {
+		return one[string](s.session, `select coalesce(next_offset || coalesce(' ' || held, ''), '') from tidemark.command_partition('events', 0, $1, $2, $3)`, topic, first, end)
+	}
+	equal(t, "new", partition("T", 5, 9), "5")
+	equal(t, "known", partition("T", 0, 9), "5")
+	for name, got := range map[string]string{"recreated": partition("U", 0, 9), "lost": partition("T", 6, 9), "shorter": partition("T", 0, 4)} {
+		if !strings.HasPrefix(got, "5 the ") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	s.wantRows(`select kind || ' ' || subject || ' ' || severity from tidemark.finding where closed_at is null`, "command_partition_held commands/kafka:events/0 high")
+	s.refused("TM005", "without a reason", `select tidemark.command_seek('events', 0, 0, ' ')`)
+	s.refused("TM004", "no partition 1", `select tidemark.command_seek('events', 1, 0, 'test')`)
+	equal(t, "was", one[int64](s.session, `select tidemark.command_seek('events', 0, 0, 'the topic was made again')`), int64(5))
+	equal(t, "accepted", partition("U", 0, 9), "0")
+	s.wantRows(`select kind from tidemark.finding where closed_at is null`)
+	s.wantRows(`select action || ' ' || reason || ' ' || (before ->> 'next_offset') from tidemark.audit where action = 'command_seek'`, "command_seek the topic was made again 5")
+
+	// The views show it.
+	s.exec(`select epoch from tidemark.claim('commands', 'me', '1 minute', 'kafka:events', 0)`)
+	summary := one[json.RawMessage](s.session, `select tidemark.command_pass('kafka:events', 0, (select lease_epoch from tidemark.heartbeat where executor_id = 'commands/kafka:events/0'),
+		'1 minute', 'U', 0, 4, '[]', behind => 7, since => clock_timestamp() - interval '1 hour')`)
+	if !strings.Contains(string(summary), `"next": 4`) {
+		t.Error(string(summary))
+	}
+	s.wantRows(`select concat_ws(' ', worker, source, shard, status, behind_seconds >= 3600) from tidemark.worker_health where worker = 'commands'`, "commands kafka:events 0 behind t")
+	s.wantRows(`select concat_ws(' ', kind, status, count) from tidemark.queue_health where name = 'commands/kafka:events/0' and kind <> 'heartbeat' order by 1`, "backlog bad 7", "cursor ok 0")
+	s.wantRows(`select source from tidemark.source_cursor`)
+	s.refused("TM005", "reads Kafka", `select tidemark.worker_run('commands')`)
+}
