@@ -61,6 +61,9 @@ type Config struct {
 	// route names one. Default: none.
 	Connections map[string]Connection `yaml:"connections"`
 
+	// The commands that this daemon takes from Kafka.
+	Commands Commands `yaml:"commands"`
+
 	// What Load found and ignored, for the caller to log.
 	Warnings []string `yaml:"-"`
 
@@ -158,6 +161,28 @@ type OAuth2 struct {
 	ClientAuth string `yaml:"client_auth,omitempty" enum:"basic,post"`
 }
 
+// Commands says which commands the daemon takes from Kafka.
+type Commands struct {
+	// The name of the connection, of the kind kafka. Default, also if empty: the daemon takes no commands.
+	Connection string `yaml:"connection" is:"name"`
+
+	// The topics, by name. One that ends in .* is every topic that begins so, and what follows is the service whose topic
+	// it is. The others are shared by services. Default, also if empty: db-events.* and db-events.
+	Topics []string `yaml:"topics"`
+
+	// The consumer group. Default, also if empty: tidemark- and the name of the database.
+	Group string `yaml:"group"`
+
+	// The name of the Kafka cluster, which signatures cover. Default, also if empty: that of connection.
+	Cluster string `yaml:"cluster"`
+
+	// The highest number of commands in a transaction. Default: 50; from 1 to 50.
+	Batch int `yaml:"batch" range:"1..50"`
+
+	// The highest number of records of a partition to fetch ahead. Default: 1000; from 1 to 100000.
+	InFlight int `yaml:"in_flight" range:"1..100000"`
+}
+
 // Connection is a broker or a server to deliver to.
 type Connection struct {
 	// The kind of server. Needed.
@@ -240,6 +265,7 @@ func Default() Config {
 		Poll:        Poll{Min: 10 * time.Millisecond, Max: time.Second},
 		Batch:       Batch{Max: 5000},
 		StopTimeout: 20 * time.Second,
+		Commands:    Commands{Topics: []string{"db-events.*", "db-events"}, Batch: 50, InFlight: 1000},
 		Admin:       Admin{Listen: "127.0.0.1:9321"},
 		Log:         Log{Level: "info", Format: "auto"},
 	}

@@ -144,6 +144,13 @@ connections:
     token: '***'
     tls:
       insecure: true
+commands:
+  connection: ""
+  topics: [db-events.*, db-events]
+  group: ""
+  cluster: ""
+  batch: 50
+  in_flight: 1000
 `
 	if diff := cmp.Diff(want, string(printed)); diff != "" {
 		t.Error(diff)

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,9 +37,19 @@ func (c Config) Validate() []Problem {
 	for name, connection := range c.Connections {
 		v.connection(joinName("connections", name), connection)
 	}
+	if name := c.Commands.Connection; name != "" && c.Connections[name].Kind != "kafka" {
+		v.problem("commands.connection", "must be the name of a connection of the kind kafka")
+	}
+	for i, topic := range c.Commands.Topics {
+		if !topicForm.MatchString(topic) {
+			v.problem("commands.topics["+strconv.Itoa(i)+"]", "must be the name of a topic, which may end in .*")
+		}
+	}
 	slices.SortStableFunc(v, func(a, b Problem) int { return strings.Compare(a.Key, b.Key) })
 	return v
 }
+
+var topicForm = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}(\.\*)?$`)
 
 type validation []Problem
 

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemarkhq/tidemark/internal/admin"
+	"github.com/tidemarkhq/tidemark/internal/command/consumer"
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/deliver"
 	"github.com/tidemarkhq/tidemark/internal/store"
@@ -46,6 +47,8 @@ type Daemon struct {
 	bridge  *worker.Bridge
 	admin   *admin.Server
 	owner   string
+
+	consumer *consumer.Consumer // of commands; nil: none
 
 	mu         sync.Mutex
 	stopping   bool // no more workers are started
@@ -80,6 +83,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 	registry := prometheus.NewRegistry()
 	d.metrics = newMetrics(registry)
 	registry.MustRegister(newHealth(d.db))
+	d.consumer = d.newConsumer()
 	if c.Admin.Listen != "" {
 		if d.admin, err = d.newAdmin(ctx, registry); err != nil {
 			d.closePools()
@@ -185,6 +189,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	rest.Go(func() { d.poll.Run(aside) })
 	rest.Go(func() { d.bridge.Run(aside) })
 	rest.Go(func() { d.upkeep(aside) })
+	if d.consumer != nil {
+		d.workers.Go(func() { d.consumer.Run(ctx) })
+	}
 	if d.admin != nil {
 		rest.Go(func() {
 			if err := d.admin.Serve(); err != nil {
@@ -336,6 +343,9 @@ func (d *Daemon) newAdmin(ctx context.Context, registry *prometheus.Registry) (*
 	s.Ready(admin.Check{Name: "database", Run: d.pool.Ping})
 	s.Ready(admin.Check{Name: "workers", Advisory: true, Run: d.closedWorkers})
 	s.Ready(admin.Check{Name: "passes", Run: d.failingWorkers})
+	if d.consumer != nil {
+		s.Ready(admin.Check{Name: "commands", Run: d.failingCommands})
+	}
 	return s, nil
 }
 

@@ -174,10 +174,6 @@ func (t *targets) openKafka(route store.Route) (sink.Sink, error) {
 	if err := options(route, &o); err != nil {
 		return nil, err
 	}
-	format, err := sink.ParseFormat(o.Format)
-	if err != nil {
-		return nil, err
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	name, c, err := t.connection("kafka", o.Connection)
@@ -185,24 +181,28 @@ func (t *targets) openKafka(route store.Route) (sink.Sink, error) {
 		return nil, err
 	}
 	if t.kafka[name] == nil {
-		options := kafka.Options{Brokers: c.Brokers, Insecure: c.TLS.Insecure}
-		if c.TLS.Enabled {
-			options.TLS = &kafka.TLS{CAFile: c.TLS.CAFile, CertFile: c.TLS.CertFile, KeyFile: c.TLS.KeyFile, ServerName: c.TLS.ServerName}
-		}
-		if c.SASL.Mechanism != "" {
-			options.SASL = &kafka.SASL{Mechanism: strings.ToLower(c.SASL.Mechanism), User: c.SASL.User, Password: c.SASL.Password.Reveal()}
-		}
-		connection, err := kafka.Dial(options)
+		connection, err := kafka.Dial(kafkaOptions(c))
 		if err != nil {
 			return nil, fmt.Errorf("connection %s: %w", name, err)
 		}
 		t.kafka[name] = &shared[*kafka.Connection]{connection: connection}
 	}
-	s, err := t.kafka[name].connection.Sink(route.TargetRef, format)
+	s, err := t.kafka[name].connection.Sink(route.TargetRef, sink.Format(o.Format))
 	if err != nil {
 		return nil, err
 	}
 	return join(t, t.kafka[name], s), nil
+}
+
+func kafkaOptions(c config.Connection) kafka.Options {
+	o := kafka.Options{Brokers: c.Brokers, Insecure: c.TLS.Insecure}
+	if c.TLS.Enabled {
+		o.TLS = &kafka.TLS{CAFile: c.TLS.CAFile, CertFile: c.TLS.CertFile, KeyFile: c.TLS.KeyFile, ServerName: c.TLS.ServerName}
+	}
+	if c.SASL.Mechanism != "" {
+		o.SASL = &kafka.SASL{Mechanism: strings.ToLower(c.SASL.Mechanism), User: c.SASL.User, Password: c.SASL.Password.Reveal()}
+	}
+	return o
 }
 
 func (t *targets) openNATS(route store.Route) (sink.Sink, error) {

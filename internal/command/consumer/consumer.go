@@ -1,0 +1,192 @@
+// Package consumer reads commands from Kafka: it takes partitions as a member of a consumer group, fetches their records from
+// where their cursors in PostgreSQL are, and runs a worker for each, which passes them.
+package consumer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemarkhq/tidemark/internal/store"
+	"github.com/tidemarkhq/tidemark/internal/worker"
+)
+
+// Options are what a consumer needs. All are required.
+type Options struct {
+	Client   func() ([]kgo.Opt, error) // how to connect
+	Topics   []string                  // names; one that ends in ".*" is every topic that begins so, each of one service
+	Group    string
+	Cluster  string // name of the cluster, as signatures have it
+	Batch    int    // records in a pass
+	InFlight int    // records of a partition that are fetched ahead
+	Worker   func(topic string, partition int) worker.Options
+	Log      *slog.Logger
+}
+
+// Consumer is a member of the group, while the gate of commands is open.
+type Consumer struct {
+	o      Options
+	db     store.Pool
+	policy atomic.Pointer[known]
+
+	mu      sync.Mutex
+	failing map[string]func() error // of the workers
+}
+
+// known is the policy and when it was asked for.
+type known struct {
+	store.CommandPolicy
+	at time.Time
+}
+
+const (
+	askEvery    = 500 * time.Millisecond
+	freshFor    = time.Second // a revoked key is refused within this time
+	askTime     = 5 * time.Second
+	againAfter  = 5 * time.Second // a session that cannot go on is followed by another
+	commitEvery = 5 * time.Second
+	metadataAge = 10 * time.Second
+	fetchBytes  = 16 << 20
+)
+
+// New returns a consumer that does nothing yet.
+func New(db store.Pool, o Options) *Consumer {
+	c := &Consumer{o: o, db: db, failing: map[string]func() error{}}
+	c.policy.Store(&known{})
+	return c
+}
+
+// Run consumes until ctx is done. Then it brings the passes under way to their end, releases the leases and leaves the group.
+func (c *Consumer) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	all.Go(func() { c.ask(ctx) })
+	all.Go(func() { c.retry(ctx) })
+	for ctx.Err() == nil {
+		if !c.open() {
+			sleep(ctx, askEvery)
+			continue
+		}
+		if err := c.session(ctx); err != nil && ctx.Err() == nil {
+			c.o.Log.WarnContext(ctx, "leaves the group and joins it again", "group", c.o.Group, "error", err)
+			sleep(ctx, againAfter)
+		}
+	}
+}
+
+// Failing is what the workers of partitions meet again and again, by the names of their cursors.
+func (c *Consumer) Failing() map[string]error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := map[string]error{}
+	for name, failing := range c.failing {
+		if err := failing(); err != nil {
+			all[name] = err
+		}
+	}
+	return all
+}
+
+// ask keeps the policy fresh.
+func (c *Consumer) ask(ctx context.Context) {
+	for last := ""; ctx.Err() == nil; sleep(ctx, askEvery) {
+		began := time.Now()
+		limited, cancel := context.WithTimeout(ctx, askTime)
+		p, err := store.New(c.db).CommandPolicy(limited)
+		cancel()
+		switch {
+		case err == nil:
+			c.policy.Store(&known{p, began})
+			last = ""
+		case ctx.Err() == nil && err.Error() != last:
+			last = err.Error()
+			c.o.Log.WarnContext(ctx, "cannot ask for the gate of commands", "error", err)
+		}
+	}
+}
+
+// open: no gate of commands is closed. While the database does not answer, the last answer counts: nothing can be passed then.
+func (c *Consumer) open() bool {
+	p := c.policy.Load()
+	return !p.at.IsZero() && p.Gate == ""
+}
+
+func (c *Consumer) fresh() bool { return time.Since(c.policy.Load().at) < freshFor }
+
+// retry tries what is parked.
+func (c *Consumer) retry(ctx context.Context) {
+	for last := ""; ctx.Err() == nil; {
+		tried := false
+		if c.open() {
+			var err error
+			if tried, err = store.New(c.db).CommandRetry(ctx); err == nil {
+				last = ""
+			} else if ctx.Err() == nil && err.Error() != last {
+				last = err.Error()
+				c.o.Log.WarnContext(ctx, "cannot try parked commands", "error", err)
+			}
+		}
+		if !tried {
+			sleep(ctx, 2*askEvery)
+		}
+	}
+}
+
+// session is the time of one client in the group. It ends when ctx is done, a gate closes, or the client cannot go on.
+func (c *Consumer) session(ctx context.Context) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	s := &session{Consumer: c, ctx: ctx, end: end, parts: map[place]*part{}, held: map[place]string{}}
+	options, err := c.o.Client()
+	if err != nil {
+		return err
+	}
+	_, err = kgo.NewClient(append(options, kgo.WithHooks(s),
+		kgo.ConsumerGroup(c.o.Group), kgo.ConsumeRegex(), kgo.ConsumeTopics(patterns(c.o.Topics)...), kgo.Balancers(kgo.CooperativeStickyBalancer()),
+		kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.BlockRebalanceOnPoll(), kgo.AdjustFetchOffsetsFn(s.adjust), kgo.OnPartitionsRevoked(s.revoked), kgo.OnPartitionsLost(s.lost),
+		kgo.MetadataMaxAge(metadataAge), kgo.FetchMaxBytes(fetchBytes), kgo.FetchMaxPartitionBytes(fetchBytes/4))...)
+	if err != nil {
+		return err
+	}
+	var beside sync.WaitGroup
+	beside.Go(s.watch)
+	s.poll()
+	beside.Wait()
+	s.stop(s.all())
+	s.commit(context.WithoutCancel(ctx))
+	s.client.LeaveGroup()
+	s.client.Close()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// patterns are the topics as regular expressions.
+func patterns(topics []string) (all []string) {
+	for _, t := range topics {
+		if prefix, open := strings.CutSuffix(t, "*"); open {
+			all = append(all, "^"+regexp.QuoteMeta(prefix)+".+$")
+		} else {
+			all = append(all, "^"+regexp.QuoteMeta(t)+"$")
+		}
+	}
+	return all
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}

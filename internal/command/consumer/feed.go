@@ -1,0 +1,126 @@
+package consumer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemarkhq/tidemark/internal/store"
+)
+
+// A feed has the records of a partition that were fetched and are not passed yet. They follow each other without a gap: what is
+// added continues what is there.
+type feed struct {
+	read  func(*kgo.Record) store.Call
+	fresh func() bool // what read has to know of keys is
+	most  int
+	pause func(bool) // fetching
+	woken chan struct{}
+
+	mu      sync.Mutex
+	begin   int64 // no record from here on is missing
+	end     int64 // offset after the last record
+	high    int64 // the partition's
+	records []*kgo.Record
+	paused  bool
+}
+
+// add takes in what was fetched.
+func (f *feed) add(p kgo.FetchPartition) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range p.Records {
+		if r.Offset >= f.end {
+			f.records = append(f.records, r)
+			f.end = r.Offset + 1
+		}
+	}
+	f.high = max(f.high, p.LastStableOffset, p.HighWatermark)
+	f.throttle()
+	f.wake()
+}
+
+func (f *feed) wake() {
+	select {
+	case f.woken <- struct{}{}:
+	default:
+	}
+}
+
+// throttle pauses fetching while there is much to do. The caller holds mu.
+func (f *feed) throttle() {
+	if pause := len(f.records) >= f.most || f.paused && len(f.records) > f.most/2; pause != f.paused {
+		f.paused = pause
+		f.pause(pause)
+	}
+}
+
+// Place implements worker.Feed.
+func (f *feed) Place(next int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if next < f.begin {
+		return fmt.Errorf("the cursor was set back to offset %d, and offsets from %d on were fetched", next, f.begin)
+	}
+	f.drop(next)
+	return nil
+}
+
+// Settled implements worker.Feed.
+func (f *feed) Settled(next int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.drop(next)
+	f.throttle()
+}
+
+func (f *feed) drop(next int64) {
+	n, _ := slices.BinarySearchFunc(f.records, next, func(r *kgo.Record, next int64) int { return int(r.Offset - next) })
+	clear(f.records[:n])
+	f.records = f.records[n:]
+	f.begin, f.end = next, max(f.end, next)
+}
+
+// Peek implements worker.Feed.
+func (f *feed) Peek(most int) (page store.Records) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	page.Next = f.end
+	if len(f.records) == 0 || !f.fresh() {
+		page.Next = f.begin
+		return page
+	}
+	n, size := 0, 0
+	for ; n < min(most, len(f.records)) && (n == 0 || size+len(f.records[n].Value) <= mostBytes); n++ {
+		size += len(f.records[n].Value)
+		page.Calls = append(page.Calls, f.read(f.records[n]))
+	}
+	if n < len(f.records) {
+		page.Next = f.records[n].Offset
+		page.Since = &f.records[n].Timestamp
+	}
+	page.Behind = max(0, f.high-page.Next)
+	return page
+}
+
+// mostBytes is how much of values is passed at once, if it is more than one record.
+const mostBytes = 8 << 20
+
+// at is how far the cursor is.
+func (f *feed) at() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.begin
+}
+
+// Sleep implements worker.Waker: every record that is added wakes the worker.
+func (f *feed) Sleep(context.Context) {}
+
+// Awake implements worker.Waker.
+func (f *feed) Awake() {}
+
+// C implements worker.Waker.
+func (f *feed) C() <-chan struct{} { return f.woken }

@@ -1,0 +1,203 @@
+package consumer
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemarkhq/tidemark/internal/command"
+	"github.com/tidemarkhq/tidemark/internal/store"
+)
+
+// A call is what tidemark.command_pass takes: a record, the command that it holds, and who was found to have sent it.
+type call struct {
+	EventID     string          `json:"event_id,omitempty"`
+	Service     string          `json:"service,omitempty"`
+	Command     string          `json:"command,omitempty"`
+	Version     int             `json:"command_version,omitempty"`
+	Schema      int             `json:"schema_version,omitempty"`
+	Payload     json.RawMessage `json:"payload,omitempty"`
+	Key         string          `json:"idempotency_key,omitempty"`
+	OccurredAt  *time.Time      `json:"occurred_at,omitempty"`
+	TraceID     string          `json:"trace_id,omitempty"`
+	Producer    string          `json:"producer,omitempty"`
+	Tenant      string          `json:"tenant,omitempty"`
+	Context     json.RawMessage `json:"context,omitempty"`
+	Via         string          `json:"via,omitempty"`
+	Fingerprint string          `json:"fingerprint,omitempty"`
+	Lane        string          `json:"key,omitempty"` // the ordering key
+
+	Topic     string    `json:"topic"`
+	TopicID   string    `json:"topic_id"`
+	Partition int32     `json:"partition"`
+	Offset    int64     `json:"offset"`
+	RecordAt  time.Time `json:"record_at"`
+	Raw       raw       `json:"raw"`
+	Refused   *refused  `json:"refused,omitempty"`
+}
+
+type raw struct {
+	Key     []byte      `json:"key"`
+	Value   []byte      `json:"value"`
+	Headers [][2]string `json:"headers"` // name, value in base64
+}
+
+type refused struct {
+	Code    command.Reason `json:"code"`
+	Message string         `json:"message"`
+}
+
+// A reader makes calls of the records of a topic.
+type reader struct {
+	topic, topicID string
+	service        string // whose topic it is; empty: a shared topic
+	cluster        string
+	policy         func() store.CommandPolicy
+}
+
+// serviceOf is the service whose topic it is, by the names and prefixes of commands.topics; empty: the topic is shared.
+func serviceOf(topic string, topics []string) string {
+	for _, t := range topics {
+		if prefix, open := strings.CutSuffix(t, "*"); open && strings.HasPrefix(topic, prefix) {
+			return strings.TrimPrefix(topic, prefix)
+		}
+	}
+	return ""
+}
+
+func (d reader) read(r *kgo.Record) store.Call {
+	c := call{
+		Service: d.service, Lane: lane(r.Key), Topic: d.topic, TopicID: d.topicID, Partition: r.Partition, Offset: r.Offset, RecordAt: r.Timestamp,
+		Raw: raw{Key: r.Key, Value: r.Value, Headers: make([][2]string, len(r.Headers))},
+	}
+	for i, h := range r.Headers {
+		c.Raw.Headers[i] = [2]string{storable(h.Key), base64.StdEncoding.EncodeToString(h.Value)}
+	}
+	got := store.Call{Offset: r.Offset, At: r.Timestamp}
+	e, err := command.Parse(r.Value)
+	if err == nil {
+		c.Via, err = d.identify(r, e)
+	}
+	var fingerprint [sha256.Size]byte
+	if err == nil {
+		fingerprint, err = e.Fingerprint()
+	}
+	if err != nil {
+		c.refuse(r.Value, err)
+	} else {
+		c.EventID, c.Service, c.Command, c.Version, c.Schema = e.EventID, e.Service, e.Command, e.CommandVersion, e.SchemaVersion
+		c.Payload, c.Key, c.OccurredAt, c.TraceID = e.Payload, e.IdempotencyKey, &e.OccurredAt, e.TraceID
+		c.Producer, c.Tenant, c.Context, c.Fingerprint = e.Producer, e.Tenant, e.Context, hex.EncodeToString(fingerprint[:])
+		got.Name = store.CommandName{Service: e.Service, Command: e.Command, Version: e.CommandVersion}
+	}
+	if got.JSON, err = json.Marshal(c); err != nil {
+		panic(err) // payload and context were parsed
+	}
+	return got
+}
+
+// refuse keeps of a bad record what tells its producer which one it is. The service is that of the topic: the record's may be a
+// stranger's.
+func (c *call) refuse(value []byte, why error) {
+	c.Refused = &refused{command.EnvelopeInvalid, why.Error()}
+	var refusal *command.Refusal
+	if errors.As(why, &refusal) {
+		c.Refused = &refused{refusal.Reason, strings.TrimPrefix(refusal.Error(), string(refusal.Reason)+": ")}
+	}
+	c.Refused.Message = storable(c.Refused.Message)
+	var ids map[string]json.RawMessage
+	if json.Unmarshal(value, &ids) != nil {
+		return
+	}
+	text := func(name string) (s string) {
+		if json.Unmarshal(ids[name], &s) != nil || len(s) > 4*command.MaxKey {
+			return ""
+		}
+		return storable(s)
+	}
+	c.EventID, c.Key, c.Command, c.TraceID = command.EventID(text("event_id")), text("idempotency_key"), text("command"), text("trace_id")
+	if c.Key == "" || c.Service == "" {
+		c.EventID = "" // no result can be addressed
+	}
+}
+
+// identify tells how the producer was verified.
+func (d reader) identify(r *kgo.Record, e command.Envelope) (via string, err error) {
+	refuse := func(reason command.Reason, problem string) (string, error) {
+		return "", &command.Refusal{Reason: reason, Problems: []string{problem}}
+	}
+	policy := d.policy()
+	switch {
+	case d.service == e.Service:
+		return "acl", nil
+	case d.service != "":
+		return refuse(command.IdentityTopicMismatch, "service is not the service of the topic: send to the topic of the service")
+	case policy.SharedTopic == "claimed":
+		return "claimed", nil
+	case policy.SharedTopic != "signed":
+		return refuse(command.IdentityTopicMismatch, "shared topics are refused: send to the topic of the service")
+	}
+	header, n := "", 0
+	for _, h := range r.Headers {
+		if h.Key == command.SignatureHeader {
+			header, n = string(h.Value), n+1
+		}
+	}
+	if n > 1 {
+		return refuse(command.IdentitySignatureInvalid, "the record has several signatures, must have one")
+	}
+	key, err := command.Verify(header, command.Record{Cluster: d.cluster, Topic: d.topic, Key: r.Key, Value: r.Value}, func(kid string) (command.Key, bool) {
+		for _, k := range policy.Keys {
+			if k.KID == kid {
+				return keyOf(k)
+			}
+		}
+		return command.Key{}, false
+	})
+	if err != nil {
+		return "", err
+	}
+	return "jws", key.Allows(e, r.Timestamp)
+}
+
+// keyOf reads a registered key; false: it is none.
+func keyOf(k store.ProducerKey) (command.Key, bool) {
+	var jwk struct{ X string }
+	if json.Unmarshal(k.PublicKey, &jwk) != nil {
+		return command.Key{}, false
+	}
+	public, err := base64.RawURLEncoding.DecodeString(jwk.X)
+	key := command.Key{
+		Public: public, Producer: k.Producer, Service: k.Service, Tenants: k.Tenants, Commands: k.Commands, ValidFrom: k.ValidFrom, Revoked: k.RevokedAt != nil,
+	}
+	if k.ValidUntil != nil {
+		key.ValidUntil = *k.ValidUntil
+	}
+	return key, err == nil && len(public) == ed25519.PublicKeySize
+}
+
+// mostLane is the longest ordering key that is kept as it is.
+const mostLane = 200
+
+// lane is the ordering key of a record: its key as text, or a name for it. Empty: the idempotency key orders.
+func lane(key []byte) string {
+	if len(key) <= mostLane && utf8.Valid(key) && !bytes.ContainsFunc(key, func(r rune) bool { return r < ' ' }) {
+		return string(key)
+	}
+	sum := sha256.Sum256(key)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// storable is a text as PostgreSQL can store it.
+func storable(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}

@@ -1,0 +1,48 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemarkhq/tidemark/internal/command/consumer"
+	"github.com/tidemarkhq/tidemark/internal/store"
+	"github.com/tidemarkhq/tidemark/internal/worker"
+)
+
+// newConsumer is the consumer of commands; nil: the configuration has no commands.connection.
+func (d *Daemon) newConsumer() *consumer.Consumer {
+	c := d.config.Commands
+	if c.Connection == "" {
+		return nil
+	}
+	return consumer.New(d.pool, consumer.Options{
+		Client: func() ([]kgo.Opt, error) {
+			_, connection, err := d.targets.connection("kafka", c.Connection)
+			if err != nil {
+				return nil, err
+			}
+			return kafkaOptions(connection).Client()
+		},
+		Topics: c.Topics, Group: cmp.Or(c.Group, "tidemark-"+d.pool.Config().ConnConfig.Database), Cluster: cmp.Or(c.Cluster, c.Connection),
+		Batch: c.Batch, InFlight: c.InFlight, Log: d.options.Log,
+		Worker: func(topic string, partition int) worker.Options {
+			return d.workerOptions(store.CommandWorker, d.metrics.of(store.CommandWorker, store.CommandSource(topic), partition))
+		},
+	})
+}
+
+// failingCommands names the partitions of topics of commands that meet the same error again and again.
+func (d *Daemon) failingCommands(context.Context) error {
+	failing := d.consumer.Failing()
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(failing)) {
+		errs = append(errs, fmt.Errorf("%s: %w", name, failing[name]))
+	}
+	return errors.Join(errs...)
+}
