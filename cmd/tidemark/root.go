@@ -46,7 +46,7 @@ func newRoot() *cobra.Command {
 		{
 			Title:   "Configure where events come from and go to",
 			Example: "tidemark route set mail --domain shop --target-kind sql --target-ref app.send_mail", Commands: []cli.Command{
-				captureCommand(), configCommand(), packCommand(), routeCommand(), sourceCommand(), workerCommand(),
+				captureCommand(), commandCommand(), configCommand(), packCommand(), routeCommand(), sourceCommand(), workerCommand(),
 			},
 		},
 		{Title: "Operate: run, switch, repair", Example: "tidemark run --config tidemark.yaml", Commands: []cli.Command{

@@ -19,6 +19,9 @@ const completionTime = time.Second
 // named reads the names of a kind of thing. The argument WORKER completes with the workers, and so does the flag
 // --worker.
 var named = map[string]func(context.Context, *store.DB) ([]string, error){
+	"COMMAND": func(ctx context.Context, db *store.DB) ([]string, error) {
+		return names(func(c store.Command) string { return c.Name })(db.Commands(ctx, ""))
+	},
 	"DOMAIN": func(ctx context.Context, db *store.DB) ([]string, error) {
 		return names(func(d store.Domain) string { return d.Domain })(db.Domains(ctx))
 	},
@@ -30,6 +33,9 @@ var named = map[string]func(context.Context, *store.DB) ([]string, error){
 	},
 	"ROUTE": func(ctx context.Context, db *store.DB) ([]string, error) {
 		return names(func(r store.Route) string { return r.RouteCode })(db.Routes(ctx, ""))
+	},
+	"SERVICE": func(ctx context.Context, db *store.DB) ([]string, error) {
+		return names(func(s store.Service) string { return s.Service })(db.Services(ctx))
 	},
 	"SOURCE": func(ctx context.Context, db *store.DB) ([]string, error) {
 		return names(func(s store.Source) string { return s.Source })(db.Sources(ctx))
@@ -57,6 +63,9 @@ func (a *App) complete(cmd *cobra.Command, values map[string]func(*pflag.FlagSet
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) >= len(arguments) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		if arguments[len(args)] == "DIR" {
+			return nil, cobra.ShellCompDirectiveFilterDirs
 		}
 		return a.names(cmd, strings.Trim(arguments[len(args)], "[]")), cobra.ShellCompDirectiveNoFileComp
 	}

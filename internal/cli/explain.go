@@ -39,6 +39,21 @@ var Findings = map[string]Explanation{
 		"Register or enable the type, or correct the caller's spelling. emit_strict raises an error instead.",
 		"tidemark type list",
 	},
+	"command_circuit": {
+		"A command cannot run: the role of its service lacks a right, or a function, table or column is missing. Its commands wait; others go on.",
+		"Grant the right, or restore what is missing. The waiting commands then run, and the finding closes.",
+		"tidemark verify",
+	},
+	"command_partition_held": {
+		"A partition of a topic of commands does not continue where it was read to: the topic was deleted and made again, or records are lost. Nothing of it is read, other partitions go on.",
+		"Find out what became of the records that were not read. Then name the offset to go on from: select tidemark.command_seek(topic, partition, offset, reason);",
+		"tidemark finding list",
+	},
+	"command_waiting": {
+		"Parked commands of a service have been due for longer than the setting lag.warn: a gate is closed, a command is off, or nothing tries them.",
+		"Open the gate that the detail names, or call tidemark.command_retry.",
+		"tidemark gate list",
+	},
 	"cursor_lag": {
 		"A committed event, or row of a table, has waited to be read for longer than the setting lag.warn: the worker does not run, is too slow, or is blocked.",
 		"Check whether the worker runs, what it waits for (holes, a slow target inside the database), and whether the load is unusual.",
@@ -163,6 +178,11 @@ var Health = map[string]Explanation{
 		"Rows of a table that failed are due for another attempt, and the worker does not make it.",
 		"Check whether the worker runs and what it waits for.",
 		"tidemark pending list",
+	},
+	"command_parked": {
+		"Commands of a service failed with an error that can heal, and wait for their next attempt; later ones of the same key wait behind them.",
+		"See which error it is. Call tidemark.command_retry if nothing tries them.",
+		"select service, idempotency_key, error_count, next_attempt_at, sqlstate from tidemark.command_parked where service = 'SUBJECT';",
 	},
 	"job_backlog": {
 		"River's jobs wait although they may run, or this role may not read River's table.",

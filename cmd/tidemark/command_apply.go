@@ -1,0 +1,277 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tidemarkhq/tidemark/internal/cli"
+	"github.com/tidemarkhq/tidemark/internal/command/bundle"
+	"github.com/tidemarkhq/tidemark/internal/store"
+)
+
+func commandApply() cli.Command {
+	var check bool
+	return cli.Command{
+		Use: "apply DIR", Short: "Register a service's bundle; what is new is off and in dry run",
+		Role: "tidemark_admin", Reason: cli.MayGiveReason,
+		Long: `Register a service's bundle in one transaction: the service, its commands and the producers that may ask. It prints what
+changes. A new command is off and in dry run; switches that an operator has set stay as they are. Applying the same bundle
+again changes nothing.
+
+It refuses a bundle that does not pass lint, and schemas that would break the users of a command that is enabled. A registered
+command that the bundle does not have stays, with a remark. The files of sql/ are not run: functions belong to the service's
+own migrations.`,
+		Example: "  tidemark command apply billing --check\n  tidemark command apply billing --reason 'release 12'",
+		Flags: func(flags *pflag.FlagSet) {
+			flags.BoolVar(&check, "check", false, "change nothing, print what would change, and end with status 1 if something would")
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			b, err := soundBundle(s.Arg(0))
+			if err != nil {
+				return err
+			}
+			return apply(ctx, s, b, check)
+		},
+	}
+}
+
+// soundBundle is a bundle without problems.
+func soundBundle(dir string) (*bundle.Bundle, error) {
+	b, problems, err := bundle.Read(dir)
+	if err == nil && len(problems) > 0 {
+		err = cli.Hint(fmt.Errorf("the bundle %s has %s: %s", dir, cli.Count(len(problems), "problem"), problems[0]), "tidemark command lint "+dir+" lists all.")
+	}
+	return b, err
+}
+
+// errKeep rolls the transaction back: nothing changes, or nothing may.
+var errKeep = errors.New("nothing is to be kept")
+
+func apply(ctx context.Context, s *cli.Session, b *bundle.Bundle, check bool) error {
+	var a applying
+	_, err := cli.InTx(ctx, s, func(db *store.DB) (struct{}, error) {
+		a = applying{db: db, bundle: b, reason: s.Reason}
+		if err := a.all(ctx); err != nil {
+			return struct{}{}, err
+		}
+		if check || len(a.changes) == 0 {
+			return struct{}{}, errKeep
+		}
+		return struct{}{}, nil
+	})
+	if err != nil && !errors.Is(err, errKeep) {
+		return err
+	}
+	for _, name := range a.left {
+		s.Note("%s is registered and not in the bundle: tidemark command disable %s", name, name)
+	}
+	err = cli.Table(s.Printer, "nothing changes", a.changes, "CHANGE|WHAT|TO", func(c applied) cli.Row {
+		return cli.Row{c.Change, c.What, cli.Or(c.To, "-")}
+	})
+	switch {
+	case err != nil || len(a.changes) == 0:
+		return err
+	case check:
+		return cli.ExitWith(cli.StatusFailed, fmt.Errorf("%s would be made", cli.Count(len(a.changes), "change")))
+	case len(a.added) > 0 && !s.JSON:
+		s.Hint("What is new is off and in dry run: tidemark command enable %s.", a.added[0])
+	}
+	return nil
+}
+
+// applied is a change of the registry.
+type applied struct {
+	Change string `json:"change"` // register, set, allow or disallow
+	What   string `json:"what"`
+	To     string `json:"to"`
+}
+
+// applying compares a bundle with the registry, within a transaction that it changes.
+type applying struct {
+	db      *store.DB
+	bundle  *bundle.Bundle
+	reason  string
+	changes []applied
+	left    []string // registered commands that the bundle does not have
+	added   []string // commands that are new
+}
+
+func (a *applying) all(ctx context.Context) error {
+	if err := a.service(ctx); err != nil {
+		return err
+	}
+	was, err := a.db.Commands(ctx, a.bundle.Service)
+	if err != nil {
+		return err
+	}
+	for _, c := range a.bundle.Commands {
+		i := slices.IndexFunc(was, func(r store.Command) bool { return r.Command == c.Command && r.Version == c.Version })
+		if i < 0 {
+			a.added = append(a.added, fmt.Sprintf("%s.%s/v%d", a.bundle.Service, c.Command, c.Version))
+			err = a.command(ctx, c, nil)
+		} else {
+			err = a.command(ctx, c, &was[i])
+			was = slices.Delete(was, i, i+1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, c := range was {
+		if c.Enabled {
+			a.left = append(a.left, c.Name)
+		}
+	}
+	return a.producers(ctx)
+}
+
+func (a *applying) service(ctx context.Context) error {
+	all, err := a.db.Services(ctx)
+	if err != nil {
+		return err
+	}
+	changes := store.Changes{"unknown_command": a.bundle.UnknownCommand, "description": a.bundle.Description}
+	if a.bundle.Role != "" {
+		changes["role"] = a.bundle.Role
+	}
+	i := slices.IndexFunc(all, func(s store.Service) bool { return s.Service == a.bundle.Service })
+	is, err := a.db.ServiceSet(ctx, a.bundle.Service, changes, a.reason)
+	if err != nil {
+		return err
+	}
+	if i < 0 {
+		a.note("register", "service "+is.Service, "role "+is.Role)
+		return nil
+	}
+	return a.compare("service "+is.Service, all[i], is)
+}
+
+func (a *applying) note(change, what, to string) {
+	a.changes = append(a.changes, applied{change, what, to})
+}
+
+// compare notes the columns in which two states of a row differ.
+func (a *applying) compare(what string, was, is any) error {
+	before, err := columns(was)
+	if err != nil {
+		return err
+	}
+	after, err := columns(is)
+	if err != nil {
+		return err
+	}
+	for _, column := range slices.Sorted(maps.Keys(after)) {
+		if string(before[column]) != string(after[column]) {
+			a.note("set", what+" "+column, cli.Cut(strings.Trim(string(after[column]), `"`), 60))
+		}
+	}
+	return nil
+}
+
+func columns(row any) (all map[string]json.RawMessage, err error) {
+	text, err := json.Marshal(row)
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	return all, err
+}
+
+func (a *applying) command(ctx context.Context, c bundle.Command, was *store.Command) error {
+	name := a.bundle.Name(c)
+	if was != nil && was.Enabled {
+		if breaks := c.Follows(was.SchemaVersion, was.PayloadSchema, notNull(was.ResultSchema)); len(breaks) > 0 {
+			return cli.Hint(fmt.Errorf("%s is enabled, and the bundle breaks those who use it: %s", name, strings.Join(breaks, "; ")),
+				"Keep the version as it is, and add a new version of the command; or disable it first.")
+		}
+	}
+	changes := store.Changes{
+		"schema_version": len(c.Payloads), "payload_schema": c.Payloads[len(c.Payloads)-1], "result_schema": c.Results[len(c.Results)-1],
+		"timeout": cmp.Or(c.Timeout, "10 seconds"), "retention": cmp.Or(c.Retention, "30 days"), "retry_policy": nil,
+		"terminal": append([]string{}, c.Terminal...), "when_disabled": c.WhenDisabled, "description": c.Description,
+		"function": nil, "statement": nil, "parameters": map[string]string{},
+	}
+	if c.RetryPolicy != nil {
+		changes["retry_policy"] = c.RetryPolicy
+	}
+	if c.Parameters != nil {
+		changes["parameters"] = c.Parameters
+	}
+	body := "function " + c.Function
+	if c.Function != "" {
+		changes["function"] = c.Function
+	} else {
+		changes["statement"], body = c.Statement, "a statement"
+	}
+	is, err := a.db.CommandSet(ctx, a.bundle.Service, c.Command, c.Version, changes, a.reason)
+	switch {
+	case err != nil:
+		return err
+	case was == nil:
+		a.note("register", "command "+name, body)
+		return nil
+	}
+	return a.compare("command "+name, *was, is)
+}
+
+func notNull(document json.RawMessage) json.RawMessage {
+	if string(document) == "null" {
+		return nil
+	}
+	return document
+}
+
+// producers makes the allowlist that of the bundle.
+func (a *applying) producers(ctx context.Context) error {
+	was, err := a.db.Producers(ctx, a.bundle.Service)
+	if err != nil {
+		return err
+	}
+	for _, p := range a.bundle.Producers {
+		wanted := store.Producer{Producer: p.Producer, Tenants: p.Tenants}
+		if p.Command != "" {
+			wanted.Command = &p.Command
+		}
+		if p.Version > 0 {
+			wanted.Version = &p.Version
+		}
+		i := slices.IndexFunc(was, func(r store.Producer) bool { return allowed(r) == allowed(wanted) })
+		same := i >= 0 && (was[i].Tenants == nil) == (wanted.Tenants == nil) && slices.Equal(was[i].Tenants, wanted.Tenants)
+		if i >= 0 {
+			was = slices.Delete(was, i, i+1)
+		}
+		if same {
+			continue
+		}
+		if err := a.db.CommandAllow(ctx, a.bundle.Service, wanted, a.reason); err != nil {
+			return err
+		}
+		a.note("allow", allowed(wanted), cli.Choose(wanted.Tenants == nil, "without a tenant", "tenants "+strings.Join(wanted.Tenants, ", ")))
+	}
+	for _, p := range was {
+		if err := a.db.CommandDisallow(ctx, a.bundle.Service, p, a.reason); err != nil {
+			return err
+		}
+		a.note("disallow", allowed(p), "")
+	}
+	return nil
+}
+
+// allowed names a row of the allowlist.
+func allowed(p store.Producer) string {
+	text := "producer " + p.Producer
+	if p.Command != nil {
+		text += " for " + *p.Command
+	}
+	if p.Version != nil {
+		text += fmt.Sprintf("/v%d", *p.Version)
+	}
+	return text
+}

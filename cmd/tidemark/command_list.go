@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tidemarkhq/tidemark/internal/cli"
+	"github.com/tidemarkhq/tidemark/internal/store"
+)
+
+var claimStates = []string{"processed", "failed_retryable", "failed_terminal"}
+
+func commandList() cli.Command {
+	var service, state string
+	var limit int
+	return cli.Command{
+		Use: "list", Short: "List the commands that were asked for, newest first, without their results", Role: "tidemark_reader",
+		Example: "  tidemark command list --service billing --state failed_terminal",
+		Flags: func(flags *pflag.FlagSet) {
+			flags.StringVar(&service, "service", "", "only of this service")
+			flags.StringVar(&state, "state", "", "only in this state: "+strings.Join(claimStates, ", "))
+			cli.Limit(flags, &limit, 20)
+		},
+		Complete: map[string]func(*pflag.FlagSet) []cobra.Completion{
+			"state": func(*pflag.FlagSet) []cobra.Completion { return claimStates },
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			if state != "" && !slices.Contains(claimStates, state) {
+				return cli.Usagef("--state is %q, must be one of %s", state, strings.Join(claimStates, ", "))
+			}
+			all, more, err := cli.Page(limit, func(limit int) ([]store.CommandClaim, error) { return s.CommandClaims(ctx, service, state, limit) })
+			if err != nil {
+				return err
+			}
+			if more {
+				defer s.Note("there are more: --limit 0 shows all")
+			}
+			return cli.Table(s.Printer, "no commands", all, "STATE|COMMAND|KEY|WHEN|PRODUCER|VIA|ATTEMPTS|ERROR", func(c store.CommandClaim) cli.Row {
+				return cli.Row{c.State, claimed(c), c.IdempotencyKey, s.Age(c.ProcessedAt), c.Producer, c.Via, c.Attempts, c.ErrorCode}
+			})
+		},
+	}
+}
+
+func claimed(c store.CommandClaim) string {
+	return fmt.Sprintf("%s.%s/v%d", c.Service, c.Command, c.Version)
+}
+
+// claimDetails is the JSON of command show.
+type claimDetails struct {
+	store.CommandClaim
+	ErrorMessage *string         `json:"error_message"`
+	Result       json.RawMessage `json:"result"` // null: none, or hidden from this role
+}
+
+func commandShow() cli.Command {
+	var service string
+	return cli.Command{
+		Use: "show EVENT_ID|KEY", Short: "Show a command that was asked for, by its event_id or idempotency key, and what became of it",
+		Role: "tidemark_reader", Example: "  tidemark command show inv-7",
+		CheckArgs: func(path string, args []string, _ int) error {
+			if len(args) != 1 {
+				return fmt.Errorf("%q needs one EVENT_ID or KEY", path)
+			}
+			return nil
+		},
+		Flags: func(flags *pflag.FlagSet) {
+			flags.StringVar(&service, "service", "", "of this service, if several have the key")
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			all, err := s.CommandClaimsOf(ctx, s.Arg(0))
+			if err != nil {
+				return err
+			}
+			all = slices.DeleteFunc(all, func(c store.CommandClaim) bool { return service != "" && c.Service != service })
+			switch {
+			case len(all) == 0:
+				return cli.Hint(fmt.Errorf("no command has the event_id or idempotency key %q", s.Arg(0)),
+					"It was never asked for, was rejected, or has left by retention: tidemark command list")
+			case len(all) > 1:
+				return cli.Usagef("%d services have it, such as %s and %s: give --service", len(all), all[0].Service, all[1].Service)
+			}
+			c := claimDetails{CommandClaim: all[0]}
+			var may bool
+			if c.Result, c.ErrorMessage, may, err = s.CommandClaimResult(ctx, c.Service, c.IdempotencyKey); err != nil {
+				return err
+			}
+			result := cli.Choose(may, string(c.Result), "hidden from this role")
+			return s.Show(c, "command", claimed(c.CommandClaim), "state", c.State, "idempotency key", c.IdempotencyKey, "event id", c.EventID,
+				"producer", c.Producer, "via", c.Via, "tenant", c.Tenant, "topic id", c.Topic, "partition", c.Partition, "offset", c.Offset,
+				"error", c.ErrorCode, "message", c.ErrorMessage, "result", result, "attempts", c.Attempts, "next attempt", c.NextAttemptAt,
+				"processed", s.At(c.ProcessedAt), "kept until", c.ExpiresAt)
+		},
+	}
+}
