@@ -192,12 +192,23 @@ func sharing(prefix string, databases []string) string {
 
 const recordMigration = `insert into tidemark.migration (version, name, checksum, breaking) values ($1, $2, $3, $4)`
 
-// recordObject records the file's checksum and a checksum of the definition in the catalog. If the definition differs
-// from it later, the object was changed by hand.
-const recordObject = `insert into tidemark.code (object, checksum, installed)
-select $1, $2, (select md5(string_agg(d.definition, '' order by d.definition)) from (` + definitions + `) d where d.object = $1)
+// recordObjects records for each object the file's checksum and a checksum of the definition in the catalog. If the
+// definition differs from it later, the object was changed by hand.
+const recordObjects = `insert into tidemark.code (object, checksum, installed)
+select o.name, o.checksum, d.now
+from unnest($1::text[], $2::text[]) o (name, checksum)
+left join (select d.object, md5(string_agg(d.definition, '' order by d.definition)) as now
+           from (` + definitions + `) d group by d.object) d on d.object = o.name
 on conflict (object) do update
 set checksum = excluded.checksum, installed = excluded.installed, applied_at = clock_timestamp()`
+
+// recorded are the names of the objects, and the checksums of their files.
+func recorded() (names, checksums []string) {
+	for _, o := range embedded().objects {
+		names, checksums = append(names, o.name), append(checksums, o.checksum)
+	}
+	return names, checksums
+}
 
 // definitions selects every function, trigger and view of the schema as the catalog has it. It leaves out triggers that
 // are cloned to partitions, and the functions of captured tables, which tidemark.capture_refresh maintains.
@@ -281,10 +292,9 @@ func recreate(ctx context.Context, tx pgx.Tx, prefix string) error {
 			return err
 		}
 	}
-	for _, o := range embedded().objects {
-		if _, err := tx.Exec(ctx, recordObject, o.name, o.checksum); err != nil {
-			return fmt.Errorf("recording %s: %w", o.name, err)
-		}
+	names, checksums := recorded()
+	if _, err := tx.Exec(ctx, recordObjects, names, checksums); err != nil {
+		return fmt.Errorf("recording the code: %w", err)
 	}
 	// The functions of captured tables were made from the old code, and may call functions that no longer exist.
 	if _, err := tx.Exec(ctx, "select tidemark.capture_refresh()"); err != nil {

@@ -207,11 +207,9 @@ func Print(w io.Writer, opts ...Option) error {
 	for _, c := range embedded().code {
 		fmt.Fprintf(&out, "\n-- %s\n%s", c.Path, c.Text)
 	}
-	for _, o := range embedded().objects {
-		record := strings.NewReplacer("$1", "'"+o.name+"'", "$2", "'"+o.checksum+"'").Replace(recordObject)
-		fmt.Fprintf(&out, "%s;\n", record)
-	}
-	out.WriteString("commit;\n")
+	names, checksums := recorded()
+	out.WriteString(strings.NewReplacer("$1", "'{"+strings.Join(names, ",")+"}'", "$2", "'{"+strings.Join(checksums, ",")+"}'").Replace(recordObjects))
+	out.WriteString(";\ncommit;\n")
 	_, err = io.WriteString(w, NameRoles(out.String(), prefix))
 	return err
 }
