@@ -67,7 +67,7 @@ func (h *harness) calmDown(ctx context.Context) ([]calm, error) {
 
 // awaitReplays returns when a condition holds for the replays on routes, or after a while: the checker tells what did not come.
 func (h *harness) awaitReplays(ctx context.Context, condition string) error {
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
 		n, err := h.number(ctx, `select count(*) from tidemark.replay_summary where `+condition)
 		if err != nil || n > 0 {
 			return err
