@@ -46,6 +46,11 @@ func (d *decoder) problem(path, text string) {
 	d.problems = append(d.problems, p)
 }
 
+// problemIn notes a problem in a line of the file that is not the place of a key.
+func (d *decoder) problemIn(line int, path, text string) {
+	d.problems = append(d.problems, Problem{File: d.file, Line: line, Key: path, Text: text})
+}
+
 // field is a field of a struct that stands in the configuration.
 type field struct {
 	reflect.StructTag
@@ -148,7 +153,7 @@ func (d *decoder) structure(path string, n *yaml.Node, v reflect.Value) {
 }
 
 func (d *decoder) unknownKey(path, key string, line int, known []string) {
-	p := Problem{File: d.file, Line: line, Key: join(path, key), Text: "unknown key"}
+	at, text := join(path, key), "unknown key"
 	close := near(key, known)
 	if close == "" && path == "" {
 		for _, full := range slices.Sorted(maps.Keys(configKeys)) {
@@ -159,14 +164,14 @@ func (d *decoder) unknownKey(path, key string, line int, known []string) {
 	}
 	switch {
 	case key == "<<":
-		p.Text = "merge keys are not supported: write the keys out"
+		text = "merge keys are not supported: write the keys out"
 	case !plainKey.MatchString(key):
 		// It may contain a value: {token:…} without a space is all key.
-		p.Key, p.Text = path, "has an unknown key; is a space missing after a colon?"
+		at, text = path, "has an unknown key; is a space missing after a colon?"
 	case close != "":
-		p.Text += "; did you mean " + close + "?"
+		text += "; did you mean " + close + "?"
 	}
-	d.problems = append(d.problems, p)
+	d.problemIn(line, at, text)
 }
 
 type pair struct{ key, value *yaml.Node }
@@ -187,16 +192,16 @@ func (d *decoder) pairs(path string, n *yaml.Node) map[string]pair {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode {
-			d.problems = append(d.problems, Problem{File: d.file, Line: key.Line, Key: path, Text: "has a key that is not text"})
+			d.problemIn(key.Line, path, "has a key that is not text")
 			continue
 		}
 		first, twice := all[key.Value]
 		if twice {
-			p := Problem{File: d.file, Line: key.Line, Key: path, Text: "has a duplicate key"}
 			if plainKey.MatchString(key.Value) {
-				p.Key, p.Text = join(path, key.Value), "is a duplicate: first in line "+strconv.Itoa(first.key.Line)
+				d.problemIn(key.Line, join(path, key.Value), "is a duplicate: first in line "+strconv.Itoa(first.key.Line))
+			} else {
+				d.problemIn(key.Line, path, "has a duplicate key")
 			}
-			d.problems = append(d.problems, p)
 			continue
 		}
 		all[key.Value] = pair{key, value}
@@ -215,7 +220,7 @@ func (d *decoder) mapping(path string, n *yaml.Node, v reflect.Value, tag reflec
 	v.Set(reflect.MakeMapWithSize(v.Type(), len(pairs)))
 	for name, at := range pairs {
 		if !plainKey.MatchString(name) {
-			d.problems = append(d.problems, Problem{File: d.file, Line: at.key.Line, Key: path, Text: "has a name that is not plain: " + plainForm})
+			d.problemIn(at.key.Line, path, "has a name that is not plain: "+plainForm)
 			continue
 		}
 		child := joinName(path, name)

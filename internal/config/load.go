@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/tidemarkhq/tidemark/internal/yamldoc"
 )
 
@@ -42,10 +40,9 @@ func Load(path string, environ []string) (Config, error) {
 func load(file string, text []byte, environ []string, host string) (Config, error) {
 	d := &decoder{file: file, env: variables(environ), places: map[string]place{}, shown: map[string]string{}, secretFiles: map[string]bool{}}
 	c := Default()
-	root, problem := parse(text)
+	root, problem := yamldoc.Parse(text)
 	if problem != nil {
-		problem.File = file
-		return Config{}, &Error{[]Problem{*problem}}
+		return Config{}, &Error{[]Problem{{File: file, Line: problem.Line, Text: problem.Text}}}
 	}
 	d.decode(root, &c)
 	d.fallback(&c)
@@ -142,13 +139,4 @@ func reason(err error) string {
 		return at.Err.Error()
 	}
 	return err.Error()
-}
-
-// parse reads the single document of a file. It is nil if the file has only comments.
-func parse(text []byte) (*yaml.Node, *Problem) {
-	root, problem := yamldoc.Parse(text)
-	if problem != nil {
-		return nil, &Problem{Line: problem.Line, Text: problem.Text}
-	}
-	return root, nil
 }
