@@ -5,6 +5,8 @@ create or replace function tidemark.foreign_code(relation oid)
 returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
+-- Planning the query takes ten times as long as running it, and each poll runs it for each idle worker of a table.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     tree oid[];
