@@ -110,7 +110,7 @@ var mayDo = map[string][]string{
 		`select tidemark.payload_check('d', 't', '{}', null, false, '')`, `select tidemark.event_uuid(now())`, `select tidemark.finding_open('a', 'b', 'info', 'c')`,
 		`select tidemark.finding_close('a', 'b')`, `select tidemark.fence_now()`, `select tidemark.fence_closed('{}')`, `select tidemark.fence_blame('{}')`,
 		`select tidemark.partition_add(0, 1)`, `select tidemark.partition_absorb(0, 1)`,
-		`select tidemark.system_event('queue_worker_silent', 'info', 'a', 'b', '{}')`, `select tidemark.lag_findings()`, `select tidemark.cursor_sample_take()`,
+		`select tidemark.system_event('queue_worker_silent', 'info', 'a', 'b', '{}')`, `select tidemark.lag_findings()`,
 		`select tidemark.is_cursor('x')`, `select tidemark.heartbeat_payload_check('x', '{}')`,
 		`insert into tidemark.silence values ('x')`, `update tidemark.finding set acked_at = now()`, `insert into tidemark.heartbeat (executor_id) values ('x')`,
 	},

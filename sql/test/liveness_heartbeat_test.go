@@ -85,7 +85,7 @@ func TestHeartbeatBadInput(t *testing.T) {
 		{"TM005", "tidemark worker pause NAME", `select tidemark.heartbeat_deregister('default/outbox/0')`},
 		{"TM005", "a daemon cannot be named", `select tidemark.heartbeat_daemon('')`},
 		{"TM003", `forbidden key "password"`, `select tidemark.heartbeat_daemon('a', 'running', '{"password": 1}')`},
-		{"TM005", "daemon a: status", `select tidemark.heartbeat_daemon('a', '')`},
+		{"TM005", "executor daemon/a: status", `select tidemark.heartbeat_daemon('a', '')`},
 	} {
 		s.refused(bad.code, bad.text, bad.sql)
 	}

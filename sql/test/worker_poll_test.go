@@ -197,7 +197,7 @@ func TestPollBeats(t *testing.T) {
 	if got := one[int](d.session, `select tidemark.poll_beat('me', '30 seconds', '{w}', '{births}', '{0}', array[$1::bigint], '{1}', '{t}', '{null}', '{null}')`, d.epoch); got != 1 {
 		t.Error("a lease that was given back is renewed")
 	}
-	beats("2 released")
+	beats("3 released")
 }
 
 // Who waits for the lease hears when it is free.

@@ -6,8 +6,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    executor constant text := 'daemon/' || heartbeat_daemon.name;
     login constant name := tidemark.login();
-    at timestamptz;
 begin
     if name is null or name !~ '^[^[:space:][:cntrl:]]{1,190}$' then
         raise exception using errcode = 'TM005',
@@ -15,23 +15,16 @@ begin
                              coalesce(quote_literal(left(name, 300)), 'null')),
             hint = 'Set "name" in its configuration.';
     end if;
-    if status is null or length(status) not between 1 and 200 then
-        raise exception using errcode = 'TM005',
-            message = format('daemon %s: status must have 1 to 200 characters', name);
+    if not exists (select from tidemark.heartbeat h where h.executor_id = executor) then
+        insert into tidemark.heartbeat (executor_id, kind, expected_cadence_seconds, stale_threshold_seconds,
+                                        watched_since)
+        values (executor, 'PG_worker', 10, 30, clock_timestamp())
+        on conflict do nothing;
     end if;
-    perform tidemark.heartbeat_payload_check('daemon/' || name, payload);
-    -- Keep the values that heartbeat_register set for it.
-    insert into tidemark.heartbeat as h (executor_id, kind, expected_cadence_seconds, stale_threshold_seconds,
-                                         watched_since, last_beat_at, ticks_total, last_status, payload)
-    values ('daemon/' || heartbeat_daemon.name, 'PG_worker', 10, 30, clock_timestamp(), clock_timestamp(), 1,
-            heartbeat_daemon.status, heartbeat_daemon.payload || coalesce(
-                (select jsonb_build_object('superuser', r.rolname) from pg_roles r
-                 where r.rolname = login and r.rolsuper), '{}'))
-    on conflict (executor_id) do update
-    set last_beat_at = excluded.last_beat_at, ticks_total = h.ticks_total + 1, last_status = excluded.last_status,
-        payload = excluded.payload
-    returning h.last_beat_at into at;
-    return at;
+    return tidemark.heartbeat_write(
+        executor, heartbeat_daemon.status, heartbeat_daemon.payload || coalesce(
+            (select jsonb_build_object('superuser', r.rolname) from pg_roles r
+             where r.rolname = login and r.rolsuper), '{}'));
 end
 $$;
 comment on function tidemark.heartbeat_daemon(text, text, jsonb) is

@@ -27,12 +27,8 @@ begin
             message = format('executor %s is the cursor of a worker, whose beats are its passes', executor_id),
             hint = 'Run the worker: tidemark worker run NAME, or the daemon.';
     end if;
-    update tidemark.heartbeat h
-    set last_beat_at = clock_timestamp(), ticks_total = h.ticks_total + 1, last_status = heartbeat_write.status,
-        payload = heartbeat_write.payload, current_job_id = heartbeat_write.current_job_id
-    where h.executor_id = heartbeat_write.executor_id
-    returning h.last_beat_at into at;
-    if not found then
+    at := tidemark.executor_beat(array[executor_id], status, null, payload, current_job_id);
+    if at is null then
         raise exception using errcode = 'TM004', message = format('there is no executor "%s"', executor_id),
             hint = format('An administrator registers it: select tidemark.heartbeat_register(%s);',
                           quote_nullable(executor_id));

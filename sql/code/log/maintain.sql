@@ -5,8 +5,18 @@ returns table (action text, object text, detail text)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    c tidemark.worker_cursor;
+    u record;
 begin
-    perform tidemark.source_unread_take();
+    for c in select x.* from tidemark.worker_cursor x where x.source <> 'outbox'
+             order by x.worker, x.source, x.shard loop
+        u := tidemark.cursor_unread(c);
+        if u.looked then
+            perform tidemark.source_unread_note(c.worker, c.source, c.shard, u.unread, u.since, u.first_id, u.upto_id,
+                                                u.upto_ts);
+        end if;
+    end loop;
     return query select m.action, m.object, m.detail from tidemark.maintain_all() m;
 end
 $$;

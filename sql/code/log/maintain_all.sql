@@ -221,7 +221,21 @@ begin
       and h.last_beat_at < clock_timestamp() - interval '1 day'
     returning 'forgot', 'heartbeat ' || h.executor_id, 'stopped a day ago';
 
-    perform tidemark.cursor_sample_take();
+    delete from tidemark.cursor_sample s
+    where not exists (select from tidemark.worker_cursor c
+                      where c.worker = s.worker and c.source = s.source and c.shard = s.shard);
+    delete from tidemark.source_unread n
+    where not exists (select from tidemark.worker_cursor c
+                      where c.worker = n.worker and c.source = n.source and c.shard = n.shard);
+    -- How many events each cursor has seen. Several daemons call this: the rate must still cover a period of some
+    -- length.
+    insert into tidemark.cursor_sample as s (worker, source, shard, older_at, older_seen, newer_at, newer_seen)
+    select c.worker, c.source, c.shard, clock_timestamp(), c.events_seen, clock_timestamp(), c.events_seen
+    from tidemark.worker_cursor c
+    on conflict (worker, source, shard) do update
+    set older_at = s.newer_at, older_seen = s.newer_seen, newer_at = excluded.newer_at, newer_seen = excluded.newer_seen
+    where s.newer_at not between excluded.newer_at - interval '50 seconds' and excluded.newer_at;
+
     perform tidemark.lag_findings();
 end
 $$;

@@ -24,9 +24,7 @@ begin
                 jsonb_build_object('left', suspects, 'rows', part, 'cuts', cuts))),
         updated_at = clock_timestamp()
     where x.worker = c.worker and x.source = c.source and x.shard = c.shard;
-    update tidemark.heartbeat h
-    set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1, last_status = 'failed: the page took too long'
-    where h.executor_id = executor;
+    perform tidemark.executor_beat(array[executor], 'failed: the page took too long', plan.lease);
     if cuts >= 5 then
         perform tidemark.finding_open('worker_failing', executor, 'high',
             format('worker %s: a page takes longer than the statement_timeout, %s, %s times in a row, at last of %s',

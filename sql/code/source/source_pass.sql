@@ -133,7 +133,7 @@ $$;
 comment on function tidemark.source_pass(text, text, integer, bigint, integer, interval) is
     'One pass over a source by the owner of the lease epoch, in a transaction of its own: reads a page, hands it to '
     'the handler, records the outcome and moves the cursor. page: maximum number of rows (null: the worker''s '
-    'page_size). lease: new duration of the lease from now on (null: unchanged). A page that the statement_timeout '
+    'page_size). lease: how long the lease lasts after the pass (null: unchanged). A page that the statement_timeout '
     'ends is rolled back, and the next page has fewer rows (status cut). Returns what tidemark.worker_run returns. '
     'Raises TM011.';
 grant execute on function tidemark.source_pass(text, text, integer, bigint, integer, interval) to tidemark_executor;

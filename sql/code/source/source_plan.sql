@@ -16,14 +16,11 @@ declare
     p tidemark.source_plan;
 begin
     perform tidemark.lease_check(source_plan.worker, source_plan.epoch, source_plan.source, source_plan.shard);
-    if source_plan.lease is not null then
-        update tidemark.heartbeat h set lease_until = clock_timestamp() + source_plan.lease
-        where h.executor_id = tidemark.executor_id(source_plan.worker, source_plan.source, source_plan.shard);
-    end if;
     -- A new statement, under the lease, sees all that the last owner committed.
     asked := tidemark.source_next(source_plan.worker, source_plan.source, source_plan.shard);
     p := asked.plan;
     p.epoch := source_plan.epoch;
+    p.lease := source_plan.lease;
     p.rows_limit := least(coalesce(source_plan.page, (p.worker).page_size), 50000);
     if p.status = 'held' then
         if asked.finding = 'source_clock_back' then
@@ -48,6 +45,6 @@ end
 $$;
 comment on function tidemark.source_plan(text, text, integer, bigint, integer, interval) is
     'The next step of the lease epoch''s owner with a source (tidemark.source_next), for at most page rows (null: the '
-    'worker''s page_size). Renews the lease, where one is given. Opens a finding where the worker must not go on. '
-    'Raises TM011.';
+    'worker''s page_size). The end of the pass renews the lease, where one is given. Opens a finding where the worker '
+    'must not go on. Raises TM011.';
 grant execute on function tidemark.source_plan(text, text, integer, bigint, integer, interval) to tidemark_executor;

@@ -9,9 +9,7 @@ declare
         jsonb_build_object('worker', c.worker, 'source', c.source, 'shard', c.shard, 'status', plan.status,
         'detail', plan.detail, 'rows', 0, 'phase', c.phase, 'more', false);
 begin
-    update tidemark.heartbeat h set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1,
-                                    last_status = plan.status
-    where h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard);
+    perform tidemark.executor_beat(array[tidemark.executor_id(c.worker, c.source, c.shard)], plan.status, plan.lease);
     if plan.status = 'held' then
         update tidemark.worker_cursor x set last_run_at = clock_timestamp(),
             -- The pass after this one closes the finding of a cursor that waited (blocked_by).

@@ -127,8 +127,7 @@ begin
         attempts_written = x.attempts_written + page.taken,
         dead_lettered = x.dead_lettered + dead, updated_at = clock_timestamp()
     where x.worker = c.worker and x.source = c.source and x.shard = c.shard;
-    update tidemark.heartbeat h set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1, last_status = 'ok'
-    where h.executor_id = executor;
+    perform tidemark.executor_beat(array[executor], 'ok', plan.lease);
     return summary;
 end
 $$;

@@ -12,11 +12,8 @@ as $$
 begin
     perform tidemark.lease_check(beat.worker, beat.epoch);
     gate := tidemark.closed_gate(beat.worker);
-    update tidemark.heartbeat h
-    set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1,
-        last_status = case when gate is null then 'ok' else 'closed' end,
-        lease_until = clock_timestamp() + beat.lease
-    where h.executor_id = beat.worker || '/outbox/0';
+    perform tidemark.executor_beat(array[tidemark.executor_id(beat.worker, 'outbox', 0)],
+                                   case when gate is null then 'ok' else 'closed' end, beat.lease);
     live_routes := array(
         select r.id from tidemark.outbound_route r where r.enabled and not r.dry_run order by r.id);
     closed_domains := tidemark.closed_domains();

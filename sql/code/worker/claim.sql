@@ -58,16 +58,17 @@ begin
     elsif status = 'claimed' and beat.last_status = 'held' then
         perform tidemark.finding_close('cursor_watermark_regression', claim.worker);
     end if;
-    -- The epoch rises with every acquisition, also by the same owner: an earlier holder of the lease that was only
-    -- paused can settle nothing.
-    update tidemark.heartbeat h
-    set last_beat_at = clock_timestamp(), ticks_total = ticks_total + 1,
-        last_status = case claim.status when 'claimed' then 'ok' else claim.status end,
-        lease_epoch = lease_epoch + (claim.status = 'claimed')::integer,
-        lease_owner = case claim.status when 'claimed' then claim.owner end,
-        lease_until = case claim.status when 'claimed' then clock_timestamp() + claim.lease end
-    where h.executor_id = executor
-    returning h.lease_epoch into epoch;
+    if status = 'claimed' then
+        -- The epoch rises with every acquisition, also by the same owner: an earlier holder of the lease that was only
+        -- paused can settle nothing.
+        beat.lease_epoch := beat.lease_epoch + 1;
+        update tidemark.heartbeat h
+        set lease_epoch = beat.lease_epoch, lease_owner = claim.owner, lease_until = clock_timestamp() + claim.lease
+        where h.executor_id = executor;
+    end if;
+    epoch := beat.lease_epoch;
+    perform tidemark.executor_beat(array[executor], case status when 'claimed' then 'ok' else status end,
+                                   case when status <> 'claimed' then interval '0' end);
 end
 $$;
 comment on function tidemark.claim(text, text, interval, text, integer) is

@@ -17,30 +17,30 @@ as $$
 #variable_conflict use_column
 declare
     now_ constant timestamptz := clock_timestamp();
-    beaten integer[];
+    r record;
+    beaten integer[] := '{}';
     swept integer[] := array(select r.n from unnest(rests, sweeps) r (n, xmin) where r.xmin is not null);
 begin
-    -- Lock in order, and skip a row that a pass has locked: no session waits for another.
-    with asleep as materialized (
-        select r.n, h.executor_id, poll_beat.epochs[r.n] is not null as leased
-        from unnest(rests) r (n)
-        join tidemark.heartbeat h on h.executor_id = tidemark.executor_id(
-            poll_beat.workers[r.n], poll_beat.sources[r.n], poll_beat.shards[r.n])
-        where case when poll_beat.epochs[r.n] is not null
-                   then h.lease_epoch = poll_beat.epochs[r.n] and h.lease_owner = poll_beat.owner
-                   else h.lease_until is null or h.lease_until <= now_ end
-        order by h.executor_id
-        for update of h skip locked
-    ), beat as (
-        update tidemark.heartbeat h
-        set last_beat_at = clock_timestamp(), ticks_total = h.ticks_total + 1,
-            lease_until = case when a.leased then clock_timestamp() + poll_beat.lease end,
-            lease_owner = case when a.leased then h.lease_owner end,
-            last_status = case when a.leased or h.last_status = 'held' then h.last_status else 'closed' end
-        from asleep a where h.executor_id = a.executor_id
-        returning a.n
-    )
-    select array_agg(b.n) into beaten from beat b;
+    for r in
+        -- Lock in order, and skip a row that a pass has locked: no session waits for another.
+        with asleep as materialized (
+            select r.n, h.executor_id, h.last_status, poll_beat.epochs[r.n] is not null as leased
+            from unnest(rests) r (n)
+            join tidemark.heartbeat h on h.executor_id = tidemark.executor_id(
+                poll_beat.workers[r.n], poll_beat.sources[r.n], poll_beat.shards[r.n])
+            where case when poll_beat.epochs[r.n] is not null
+                       then h.lease_epoch = poll_beat.epochs[r.n] and h.lease_owner = poll_beat.owner
+                       else h.lease_until is null or h.lease_until <= now_ end
+            order by h.executor_id
+            for update of h skip locked
+        )
+        select a.leased, case when not a.leased and a.last_status is distinct from 'held' then 'closed' end as status,
+               array_agg(a.n) as ns, array_agg(a.executor_id) as executors
+        from asleep a group by 1, 2
+    loop
+        perform tidemark.executor_beat(r.executors, r.status, case when r.leased then poll_beat.lease else '0' end);
+        beaten := beaten || r.ns;
+    end loop;
 
     -- Write now and then that no work was due: the lag of a source depends on it.
     update tidemark.worker_cursor c
@@ -67,7 +67,7 @@ begin
     end if;
     return query
     select r.n from unnest(rests) r (n)
-    where poll_beat.epochs[r.n] is not null and not r.n = any (coalesce(beaten, '{}'));
+    where poll_beat.epochs[r.n] is not null and not r.n = any (beaten);
 end
 $$;
 comment on function tidemark.poll_beat(

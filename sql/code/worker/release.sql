@@ -1,16 +1,15 @@
 create or replace function tidemark.release(
     worker text, epoch bigint, source text default 'outbox', shard integer default 0)
 returns boolean
-language sql volatile security definer
+language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    with released as (
-        update tidemark.heartbeat h
-        set lease_owner = null, lease_until = null, last_beat_at = clock_timestamp(), last_status = 'released'
-        where h.executor_id = tidemark.executor_id(release.worker, release.source, release.shard)
-          and h.lease_epoch = release.epoch
-        returning h.executor_id)
-    select exists (select from released)
+declare
+    executor constant text := tidemark.executor_id(release.worker, release.source, release.shard);
+begin
+    perform from tidemark.heartbeat h where h.executor_id = executor and h.lease_epoch = release.epoch for update;
+    return found and tidemark.executor_beat(array[executor], 'released', '0') is not null;
+end
 $$;
 comment on function tidemark.release(text, bigint, text, integer) is
     'Gives the lease back early, so that another instance need not wait for its end. False: the lease had another '

@@ -20,7 +20,14 @@ declare
 begin
     -- One element for all events with the same outcome: a few statements.
     foreach r in array retried loop
-        rows_ := tidemark.pending_at(worker_id, r.route_id, r.seqs);
+        -- One lookup in the primary key for each event. A join would be planned by statistics of a table that is empty
+        -- one minute and large the next, and would then read the whole table for each number.
+        rows_ := array(
+            select q.at
+            from unnest(tidemark.multirange_numbers(r.seqs)) n
+            cross join lateral (
+                select p.ctid as at from tidemark.pending p
+                where p.worker_id = settle_retried.worker_id and p.route_id = r.route_id and p.seq = n limit 1) q);
         due := case when r.delay is null then 'infinity' else at + make_interval(secs => r.delay) end;
         if r.outcome = 'pending' and r.detail is null then
             -- The event was not tried after all (a closed gate, an open breaker, an earlier event of its key): this is
