@@ -137,7 +137,7 @@ func TestIUCoreContracts(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLines(t, test, `select concat_ws(' ', object, status, problem) from tidemark.capture_check() where problem like '%does not name%'`,
-		"route iu_sql_link_update fail the schema of iu/sql_link_changed does not name note: they are in the events all the same")
+		"route iu_sql_link_update fail the schema of iu/sql_link_changed does not name note: the events show them nevertheless")
 }
 
 // The application's functions that the source document names emit only ids.

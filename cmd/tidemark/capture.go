@@ -173,7 +173,7 @@ func retryWhileBusy(ctx context.Context, s *cli.Session, do func() error) error 
 		}
 		busy := "the table is busy"
 		if blame, err := s.LockBlame(ctx, s.Arg(0)); err == nil && blame != "" {
-			busy += ", kept so by " + blame
+			busy += ", held by " + blame
 		}
 		if n == attempts {
 			return cli.Hint(fmt.Errorf("%s: %w", busy, err), "Try again when fewer transactions write it.")

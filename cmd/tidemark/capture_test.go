@@ -38,7 +38,7 @@ func TestAttachToABusyTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	said, err := bufio.NewReader(remarks).ReadString('\n')
-	want := regexp.MustCompile(`^tidemark: the table is busy, kept so by pid \d+, application "nightly load", user \w+, in its transaction for [0-9:]+; trying again\n$`)
+	want := regexp.MustCompile(`^tidemark: the table is busy, held by pid \d+, application "nightly load", user \w+, in its transaction for [0-9:]+; trying again\n$`)
 	if err != nil || !want.MatchString(said) {
 		t.Errorf("it says %q (%v)", said, err)
 	}

@@ -149,10 +149,10 @@ func TestSchemasThatAreNone(t *testing.T) {
 	conn := db.Connect(t)
 	for schema, want := range map[string]string{
 		`{"required": "id"}`:                    "schema of shop/x: /required is not an array",
-		`{"required": [1]}`:                     "schema of shop/x: /required holds something that is no name",
+		`{"required": [1]}`:                     "schema of shop/x: /required has an element that is not a string",
 		`{"properties": []}`:                    "schema of shop/x: /properties is not an object",
 		`{"properties": {"a": 3}}`:              "schema of shop/x: /properties/a is not a schema",
-		`{"type": "objekt"}`:                    `schema of shop/x: /type is "objekt", and must be one or some of`,
+		`{"type": "objekt"}`:                    `schema of shop/x: /type is "objekt", and must be one or more of`,
 		`{"type": {}}`:                          "schema of shop/x: /type is {}",
 		`{"properties": {"a": {"type": []}}}`:   "schema of shop/x: /properties/a/type is []",
 		`{"properties": {"a": {"type": null}}}`: "schema of shop/x: /properties/a/type is null",

@@ -93,7 +93,7 @@ func passText(p store.Pass) string {
 	}
 	line += fmt.Sprintf("; watermark %d", p.Watermark)
 	if p.BlockedBy != "" {
-		line += "; it waits: too many numbers below it are open, kept so by " + p.BlockedBy
+		line += "; it waits: too many numbers below it are kept open by " + p.BlockedBy
 	}
 	return line
 }
@@ -129,7 +129,7 @@ func tablePassText(p store.Pass) string {
 		line += "; newer rows wait for " + p.HeldBackBy
 	}
 	if p.BlockedBy != "" {
-		line += "; it waits: too many numbers below it are open, kept so by " + p.BlockedBy
+		line += "; it waits: too many numbers below it are kept open by " + p.BlockedBy
 	}
 	return line
 }

@@ -175,7 +175,7 @@ func item(raw [][]byte) (Item, error) {
 	return it, nil
 }
 
-// ErrGone means that an event is not in the log any more.
+// ErrGone means that an event is no longer in the log.
 var ErrGone = errors.New("the event is gone from the log")
 
 // Payload calls tidemark.pass_payload for an item that was read without it. ErrGone: it is not there any more.

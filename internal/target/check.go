@@ -210,7 +210,7 @@ func checkHeaders(value json.RawMessage) *Problem {
 		text, isText := asText(all[header])
 		switch {
 		case !known.HeaderName.MatchString(header):
-			return &Problem{`option "headers" has a name that is no name of a header`, hint}
+			return &Problem{`option "headers" has a name that is no header name`, hint}
 		case ReservedHeader(header):
 			return &Problem{fmt.Sprintf("header %s is reserved", header), hint}
 		case seen[name]:

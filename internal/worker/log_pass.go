@@ -122,7 +122,7 @@ func (p *logPass) read(ctx context.Context, l *lease) (page *store.Page, unreada
 	case page.Gate != "":
 		return nil, nil, gateError{page.Gate}
 	case page.Missing > 0:
-		return nil, nil, reclaimError{page.Missing, "are not in the log any more"}
+		return nil, nil, reclaimError{page.Missing, "are no longer in the log"}
 	}
 	unreadable, err = p.fill(ctx, l, page)
 	return page, unreadable, err

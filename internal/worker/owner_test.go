@@ -28,7 +28,7 @@ func TestFencedOwner(t *testing.T) {
 	<-began
 	exec(t, db, `update tidemark.heartbeat set lease_epoch = lease_epoch + 1, lease_owner = 'another', lease_until = now() + interval '1 second'`)
 	close(next)
-	eventually(t, db, `select kind || ' ' || (detail ~ 'told by pid \d+, application "[^"]*", user \w+; the lease is of another, epoch \d+, until 2')
+	eventually(t, db, `select kind || ' ' || (detail ~ 'reported by pid \d+, application "[^"]*", user \w+; the lease is of another, epoch \d+, until 2')
 		from tidemark.finding where closed_at is null`, "cursor_lease_conflict true")
 	ts["app"].answers(nil)
 	eventually(t, db, settled, "true") // once the other one's lease is over

@@ -73,7 +73,7 @@ func (p *logPass) payload(ctx context.Context, l *lease, item *store.Item) (bool
 			return false, errFenced
 		case errors.Is(err, store.ErrGone):
 			p.unread.forget(item)
-			return false, reclaimError{1, "are not in the log any more"}
+			return false, reclaimError{1, "are no longer in the log"}
 		}
 		over := u.failed(err, item.Withheld, time.Now(), p.Lease())
 		p.failed(ctx, "read", &unreadError{item.Seq, item.Withheld, err})

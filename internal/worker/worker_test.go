@@ -116,7 +116,7 @@ func TestTargetIsGone(t *testing.T) {
 	emit(t, db, "a1")
 	eventually(t, db, `select enabled::text from tidemark.outbound_route`, "false")
 	eventually(t, db, `select f.detail || '|' || m.message from tidemark.finding f join tidemark.finding_message m on m.finding = f.id where f.kind = 'route_gone'`,
-		"the target says that it is gone for good; the route was switched off|gone for good")
+		"the target answered that it is gone for good; the route was switched off|gone for good")
 	eventually(t, db, `select reason from tidemark.audit where object = 'outbound_route app' order by id desc limit 1`, "the target is gone")
 }
 

@@ -85,7 +85,7 @@ func TestCaptureAttachRefuses(t *testing.T) {
 	s.refused("TM005", `inbound route plain: public.plain has no column "ID" that can be shown`, attach("plain"))
 	s.exec(`select tidemark.inbound_route_set('plain', '{"payload_columns": []}')`)
 	s.exec(`create function f() returns trigger language plpgsql as 'begin return null; end'; create trigger tidemark_capture_insert after insert on plain for each statement execute function f()`)
-	s.refused("TM005", "trigger tidemark_capture_insert of public.plain is there already, and is not Tidemark's", attach("plain"))
+	s.refused("TM005", "trigger tidemark_capture_insert of public.plain exists already and is not Tidemark's", attach("plain"))
 	s.exec(`drop trigger tidemark_capture_insert on plain; set role tidemark_test_stranger`)
 	s.refused("42501", "must be owner of table public.plain", attach("plain"))
 	s.exec(`reset role; alter table plain owner to tidemark_test_stranger; set role tidemark_test_stranger`)

@@ -215,7 +215,7 @@ func TestCaptureGapOfARowThatJSONBCannotHold(t *testing.T) {
 	const unreadable = `select unreadable::text from tidemark.capture_gap where resolved_at is null`
 	s.wantRows(unreadable, `{"3 (22P05)","7 (22003)"}`)
 	s.wantRows(`select concat_ws(' ', kind, subject, detail) from tidemark.finding where closed_at is null`,
-		"capture_gap public.orders rows cannot be emitted, since jsonb does not hold them: 3 (22P05), 7 (22003); change them, or accept the gap")
+		"capture_gap public.orders rows cannot be emitted, since jsonb cannot hold them: 3 (22P05), 7 (22003); change them, or accept the gap")
 	s.wantRows(reconciled, "gap {}")
 
 	lost(`update orders set doc = '[]' where id = 3`)

@@ -78,7 +78,7 @@ func TestInboundKindsAreApart(t *testing.T) {
 	s.wantRows(`select concat_ws(' ', type, state, trigger) from tidemark.capture_list order by 1`,
 		"delete live attached", "insert live attached", "own live by function", "own live by trigger", "truncate live attached", "update live attached")
 	const own = `select concat_ws(' ', object, status, problem) from tidemark.capture_check() where object like 'route %'`
-	noTrigger := "route own fail public.orders has no trigger of the application's that fires for insert: nothing calls tidemark.inbound_emit"
+	noTrigger := "route own fail public.orders has no application trigger that fires for insert: nothing calls tidemark.inbound_emit"
 	s.wantRows(own, "route call fail there is no function public.orders", noTrigger)
 	s.exec(`create trigger other after update on orders for each row execute function noted();
 		create trigger mine after insert on orders for each row execute function noted();
@@ -93,11 +93,11 @@ func TestInboundKindsAreApart(t *testing.T) {
 	s.wantRows(`select concat_ws(' ', state, trigger) from tidemark.capture_list where operation = 'insert' order by 1`, "live by trigger", "no route attached")
 	s.exec(`select tidemark.capture_detach('orders', 'test'); delete from tidemark.inbound_route where source_object_kind = 'table'`)
 	s.refused("TM005", "public.orders has no inbound route", `select tidemark.capture_attach('public.orders', 'test')`)
-	s.refused("TM005", "inbound route own is of a trigger, not of a table", `select tidemark.capture_make('own')`)
+	s.refused("TM005", "inbound route own is for a trigger, not for a table", `select tidemark.capture_make('own')`)
 	s.exec(`select tidemark.maintain()`)
 	s.wantRows(`select kind from tidemark.finding where closed_at is null and kind like 'capture%'`)
 	s.exec(`select tidemark.inbound_route_set('table', '{"source_schema": "public", "source_table": "orders", "sql_event": "insert", "domain": "app", "type": "own"}')`)
-	s.refused("TM005", "inbound route table is of a table: its trigger makes the events", `select tidemark.inbound_emit('table')`)
+	s.refused("TM005", "inbound route table is for a table: its trigger makes the events", `select tidemark.inbound_emit('table')`)
 	for _, wrong := range []struct{ changes, code, constraint string }{
 		{`{"source_object_kind": "view"}`, "23514", "source_object_kind_is_known"},
 		{`{"source_object_kind": "function"}`, "23514", "sql_event_is_known"},

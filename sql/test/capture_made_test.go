@@ -71,7 +71,7 @@ func TestCaptureMadeForATable(t *testing.T) {
 			}
 			if long {
 				s.wantRows(`select problem from tidemark.capture_check() where object = 'function tidemark.capture_1' and status = 'warn' limit 1`,
-					"not what would be made now for insert of public.orders: captures take the long way")
+					"differs from what would be made now for insert of public.orders: captures are slower")
 				owner.exec(`select tidemark.maintain()`)
 				s.wantRows(`select object from tidemark.capture_check() where object ~ 'function'`)
 			}
@@ -134,9 +134,9 @@ func TestCaptureFunctionInATriggerByHand(t *testing.T) {
 	s.exec(`insert into other values (1)`)
 	s.wantRows(`select o.payload::text from tidemark.outbox o`)
 	s.capture("other")
-	s.refused("TM005", "trigger mine of public.other is not as tidemark.capture_attach makes it", `insert into other values (2)`)
+	s.refused("TM005", "trigger mine of public.other differs from what tidemark.capture_attach makes", `insert into other values (2)`)
 	s.exec(`create trigger mine after insert on orders for each statement execute function tidemark.capture_1()`)
-	s.refused("TM005", "trigger mine of public.orders is not as tidemark.capture_attach makes it", `insert into orders values (1)`)
+	s.refused("TM005", "trigger mine of public.orders differs from what tidemark.capture_attach makes", `insert into orders values (1)`)
 	s.exec(`drop trigger mine on orders; insert into orders values (1)`)
 	s.wantEvents("insert 1")
 	s.wantRows(`select pg_get_userbyid(proowner) || ' ' || has_function_privilege('public', oid, 'execute') from pg_proc where proname = 'capture_1'`, "tidemark_owner false")

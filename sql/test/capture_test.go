@@ -357,7 +357,7 @@ func TestCaptureRights(t *testing.T) {
 	s.wantEvents("insert 1", "insert 2")
 	// A trigger by hand without a transition table must not take the session's table for one.
 	s.exec(`select tidemark.capture_detach('orders', 'why'); create trigger mine after insert on orders for each statement execute function tidemark.capture_5()`)
-	s.refused("TM005", "trigger mine of public.orders is not as tidemark.capture_attach makes it", `insert into orders values (3)`)
+	s.refused("TM005", "trigger mine of public.orders differs from what tidemark.capture_attach makes", `insert into orders values (3)`)
 	s.wantRows(`select status || ' ' || object from tidemark.capture_check() where object ~ 'mine'`, "fail trigger mine of public.orders")
 }
 

@@ -60,7 +60,7 @@ func TestReplayOnTheRouteAsItIs(t *testing.T) {
 	for name, c := range map[string]struct{ change, says, then string }{
 		"dry run":          {`{"dry_run": true}`, "app 2 dry_run", "app 1 22012 2 dry_run"},
 		"disabled":         {`{"enabled": false}`, "app 2 disabled", "app 1 22012 2 open"},
-		"claims no longer": {`{"type": "tock"}`, "app 2 skipped no_route the route does not claim this event any more", "app 1 22012 2 open"},
+		"claims no longer": {`{"type": "tock"}`, "app 2 skipped no_route the route no longer claims this event", "app 1 22012 2 open"},
 		"other target":     {`{"target_ref": "public.other"}`, "app 2 sent", "app 1 22012 2 sent"},
 		"no target":        {`target_ref = 'public.nowhere'`, "app 2 failed 42883 route app: there is no function public.nowhere(jsonb)", "app 1 42883 2 open"},
 		"unknown kind":     {`{"target_kind": "pigeon"}`, "app 2 failed unknown_target_kind", "app 1 unknown_target_kind 2 open"},
@@ -122,7 +122,7 @@ func TestReplayDry(t *testing.T) {
 	w.exec(`update tidemark.outbound_route set target_kind = 'pigeon'`)
 	w.wantRows(dry, "app 2 failed unknown_target_kind")
 	w.exec(`update tidemark.outbound_route set domain = 'x'`)
-	w.wantRows(dry, "app 2 skipped no_route the route does not claim this event any more")
+	w.wantRows(dry, "app 2 skipped no_route the route no longer claims this event")
 	w.wantRows(`select l::text from tidemark.dead_letter l except table before`)
 	w.wantRows(history, "1 failed 22012 poison 22012")
 	equal(t, "calls", one[int](w, `select last_value from calls`), calls)
@@ -282,7 +282,7 @@ func TestReplayManyGoesOn(t *testing.T) {
 	equal(t, "end", page("10"), []string{})
 	w.wantReceived(1, 3, 5, 6, 7, 8, 9, 10)
 	w.wantRows(letters+" limit 4", "app 1 P0001 2 sent", "app 2 P0001 2 open", "app 3 P0001 2 sent", "app 4 P0001 2 open")
-	w.refused("TM004", "there is no dead letter 99 to go on after", `select tidemark.dead_letter_replay_many(after => 99)`)
+	w.refused("TM004", "there is no dead letter 99 to continue after", `select tidemark.dead_letter_replay_many(after => 99)`)
 	w.wantSound()
 }
 
@@ -290,7 +290,7 @@ func TestDiscard(t *testing.T) {
 	t.Parallel()
 	w := oneLetter(t, tidemarktest.NewDB(t))
 	for _, reason := range []string{"null", "''", "'  '"} {
-		w.refused("TM005", "without a reason", `select tidemark.dead_letter_discard(1, `+reason+`)`)
+		w.refused("TM005", "needs a reason", `select tidemark.dead_letter_discard(1, `+reason+`)`)
 	}
 	w.wantRows(letters, "app 1 22012 1 open")
 	w.exec(`select tidemark.dead_letter_discard(1, 'the order was a test')`)

@@ -89,7 +89,7 @@ func TestRouteReplayChooses(t *testing.T) {
 	}
 	for arguments, want := range map[string]string{
 		`'nope', 'why', from_seq => 1`:                             "there is no route",
-		`'app', ' ', from_seq => 1`:                                "without a reason",
+		`'app', ' ', from_seq => 1`:                                "needs a reason",
 		`'app', 'why'`:                                             "one beginning",
 		`'app', 'why', from_seq => 1, since => now()`:              "one beginning",
 		`'app', 'why', from_seq => 1, rate => 0`:                   "must be above 0",
@@ -237,7 +237,7 @@ func TestRouteReplayRate(t *testing.T) {
 	w.wantRows(`select concat_ws(' ', passed_seq, staged) from tidemark.replay_job where id = 2`, "1 1")
 	w.refused("TM013", "replay 1 is over: cancelled", `select tidemark.replay_cancel(1, 'again')`)
 	w.refused("TM004", "there is no replay 9", `select tidemark.replay_cancel(9, 'why')`)
-	w.refused("TM005", "without a reason", `select tidemark.replay_cancel(1, ' ')`)
+	w.refused("TM005", "needs a reason", `select tidemark.replay_cancel(1, ' ')`)
 	w.wantSound()
 }
 

@@ -217,10 +217,10 @@ func TestRewindArguments(t *testing.T) {
 	w.emit(2)
 	w.pass()
 	for _, to := range []string{"3", "-1", "null", "9223372036854775807"} {
-		w.refused("TM005", "worker default is at 2: it can be rewound to 0 to 2, not to "+to, `select tidemark.worker_rewind('default', `+to+`, 'why')`)
+		w.refused("TM005", "worker default is at 2: rewind it to a place from 0 to 2, not to "+to, `select tidemark.worker_rewind('default', `+to+`, 'why')`)
 	}
 	for _, reason := range []string{"null", "''", "'  '"} {
-		w.refused("TM005", "without a reason", `select tidemark.worker_rewind('default', 0, `+reason+`)`)
+		w.refused("TM005", "needs a reason", `select tidemark.worker_rewind('default', 0, `+reason+`)`)
 	}
 	w.refused("TM004", `there is no worker "nobody"`, `select tidemark.worker_rewind('nobody', 0, 'why')`)
 	w.wantRows(`select concat_ws(' ', watermark_id, (select lease_epoch from tidemark.heartbeat)) from tidemark.worker_cursor`, "2 1")

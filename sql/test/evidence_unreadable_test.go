@@ -60,7 +60,7 @@ func TestUnreadableLetter(t *testing.T) {
 	w.exec(`drop table tidemark.outbox_p0`)
 	w.wantRows(`select coalesce(missing, 0)::text from tidemark.pass_read('default', 1, 100, null, null, '{}', '{}') limit 1`, "1")
 	w.wantRows(`select concat_ws(' ', l.seq, l.error_code, l.attempts) from tidemark.dead_letter l order by l.seq`, "1 event_missing 5", "2 unreadable 1")
-	w.refused("TM004", "there is no event 2 in the log any more", `select tidemark.dead_letter_replay(l.id) from tidemark.dead_letter l where l.seq = 2`)
+	w.refused("TM004", "event 2 is no longer in the log", `select tidemark.dead_letter_replay(l.id) from tidemark.dead_letter l where l.seq = 2`)
 	w.wantRows(`select id::text from tidemark.dead_letter_replay_many()`)
 	w.exec(`select tidemark.dead_letter_discard(l.id, 'lost') from tidemark.dead_letter l`)
 	w.exec(`select tidemark.maintain()`)

@@ -75,7 +75,7 @@ var breaches = []struct{ check, how, says, also string }{
 	{"captures", capturedOrders + `alter table public.orders drop constraint orders_pkey; select tidemark.capture_refresh()`, "warn captures: table public.orders: it has no primary key", ""},
 	{"W2 gates", capturedOrders + `select tidemark.gate_set('routes.enabled', false)`, "warn W2 gates: default closed by routes.enabled", ""},
 	{"pending", `insert into tidemark.pending (worker_id, route_id, seq, next_attempt_at) select 1, id, 2, now() - interval '2 minutes' from tidemark.outbound_route`, "warn pending: 1 deliveries wait for the daemon", ""},
-	{"pending", `insert into tidemark.pending (worker_id, route_id, seq) select 1, id, 7 from tidemark.outbound_route`, "fail pending: 1 of events that are not in the log any more", ""},
+	{"pending", `insert into tidemark.pending (worker_id, route_id, seq) select 1, id, 7 from tidemark.outbound_route`, "fail pending: 1 of events that are no longer in the log", ""},
 	{"partitions", `drop table tidemark.outbox_p1000000`, "fail partitions: of numbers 1000000 to 1999999 only decision_p1000000, attempt_p1000000 is left", ""},
 	{"partitions", `drop table tidemark.decision_p1000000`, "fail partitions: of numbers 1000000 to 1999999 only outbox_p1000000, attempt_p1000000 is left", ""},
 	{"partitions", `alter sequence tidemark.outbox_seq_seq restart with 2500000; select nextval('tidemark.outbox_seq_seq')`, "warn partitions: no empty partition is left ahead", ""},

@@ -200,7 +200,7 @@ func TestStage(t *testing.T) {
 	s.refused("TM005", "neither dry_run nor live", `select tidemark.stage_set('production', 'because')`)
 	s.refused("TM005", "neither dry_run nor live", `select tidemark.stage_set(null, 'because')`)
 	for _, reason := range []string{"null", "''", "'  '"} {
-		s.refused("TM005", "without a reason", `select tidemark.stage_set('live', `+reason+`)`)
+		s.refused("TM005", "needs a reason", `select tidemark.stage_set('live', `+reason+`)`)
 	}
 	s.refused("23514", "", `update tidemark.stage set stage = 'live'`) // not bound to a cluster
 	s.wantRows(`select stage || ' ' || reason from tidemark.stage`, "dry_run installed")

@@ -40,7 +40,7 @@ func TestQueueHealth(t *testing.T) {
 	w.exec(`insert into tidemark.worker_cursor (worker, source, watermark_id, watermark_ts, last_run_at)
 		values ('default', 'orders', 'b5f7-not-a-number', clock_timestamp() - interval '5 minutes', clock_timestamp())`)
 	w.wantRows(`select concat_ws(' ', name, status, age_seconds / 60, count, note) from tidemark.queue_health where kind = 'backlog' and name <> 'default/outbox/0' order by 1`,
-		"default/orders/0 unknown this role may not read the table, and maintain was not called lately by one that may")
+		"default/orders/0 unknown this role may not read the table, and no role that may read it has called maintain lately")
 
 	// The rate is that of the last minutes.
 	w.exec(`select tidemark.maintain()`)

@@ -47,7 +47,7 @@ func TestSilenceIsSwitchedOff(t *testing.T) {
 	s.exec(`delete from tidemark.setting where key = 'queue.heartbeat.stale_threshold_seconds'`)
 	s.check("x silent critical told")
 	s.wantRows(silentEvents, "x critical alert")
-	s.wantRows(`select substring(detail from 'its last.*') from tidemark.finding where subject = 'x'`, `its last words were "busy", at job job-7`)
+	s.wantRows(`select substring(detail from 'its last.*') from tidemark.finding where subject = 'x'`, `its last status was "busy", at job job-7`)
 
 	s.exec(`insert into tidemark.setting (key, value) values ('queue.heartbeat.stale_threshold_seconds', '3600')`)
 	s.check("x returned critical")
@@ -74,7 +74,7 @@ func TestSilenceIsTold(t *testing.T) {
 	s.wantRows(openFindings, "heartbeat_silent b warning 1", "heartbeat_silent c warning 1", "heartbeat_silent d critical 1", "heartbeat_silent e critical 1")
 	s.wantRows(`select concat_ws(' ', domain, type, lane, key, subject_table, actor, payload - 'age_seconds') from tidemark.outbox where subject_ref = 'b' and (payload ->> 'age_seconds')::int between 3100 and 3149`,
 		`system queue_worker_silent immediate b tidemark.heartbeat tidemark {"kind": "Agent", "gap_ratio": 3.1, "executor_id": "b", "last_status": "busy", "stale_threshold_seconds": 3000, "expected_cadence_seconds": 1000}`)
-	s.wantRows(`select regexp_replace(detail, '00:5[12]:[0-9]+', 'a while') from tidemark.finding where subject = 'b'`, `silent for a while, a beat is expected every 1000 s; its last words were "busy"`)
+	s.wantRows(`select regexp_replace(detail, '00:5[12]:[0-9]+', 'a while') from tidemark.finding where subject = 'b'`, `silent for a while, although a beat is expected every 1000 s; its last status was "busy"`)
 
 	// Not again within twice the threshold, however often it is looked for.
 	s.check("b silent warning", "c silent warning", "d silent critical", "e silent critical")

@@ -37,7 +37,7 @@ func TestEmitLimits(t *testing.T) {
 		taken = append(taken, refusal{member, `repeat('ä', 512)`, ""})
 	}
 	for _, at := range []string{"infinity", "-infinity", "0001-01-01 00:00:00+00 BC", "9999-12-31 00:00:00+00", "10000-01-01 00:00:00+00", "4713-01-01 00:00:00+00 BC"} {
-		refusals = append(refusals, refusal{"occurred_at", "timestamptz '" + at + "'", ", and must be a time of the years 1 to 9999"})
+		refusals = append(refusals, refusal{"occurred_at", "timestamptz '" + at + "'", ", and must be a time in the years 1 to 9999"})
 	}
 	for _, at := range []string{"0001-01-02 00:00:00+00", "9999-12-30 23:59:59.999999+00", "1850-01-01 00:00:00+00"} {
 		taken = append(taken, refusal{"occurred_at", "timestamptz '" + at + "'", ""})

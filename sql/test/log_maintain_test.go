@@ -140,7 +140,7 @@ func TestMaintainKeepsWhatIsNeeded(t *testing.T) {
 	w.wantMaintain("kept outbox_p0 needed from number 999999 by the cursor of worker another")
 	w.exec(`update tidemark.worker_cursor set watermark_id = '999999' where worker = 'another'`)
 	w.set("outbox.retention", "30 days")
-	w.wantMaintain("kept outbox_p0 its newest event is of " + one[string](w, `select date_trunc('second', created_at)::text from tidemark.outbox where seq = 1`) + ", the retention is 30 days")
+	w.wantMaintain("kept outbox_p0 its newest event is from " + one[string](w, `select date_trunc('second', created_at)::text from tidemark.outbox where seq = 1`) + ", the retention is 30 days")
 
 	w.set("outbox.retention", "0")
 	w.wantMaintain("dropped outbox_p0 numbers 0 to 999999, with their evidence")

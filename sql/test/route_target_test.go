@@ -82,7 +82,7 @@ var targetCases = []struct{ kind, ref, options, problem string }{
 	{"webhook", hook, `{"secret": "x", "headers": {"Proxy-Authorization": "hunter2"}}`, "header Proxy-Authorization is reserved"},
 	{"webhook", hook, `{"secret": "x", "headers": {"Webhook-Id": {"secret": "x"}}}`, "header Webhook-Id is reserved"},
 	{"webhook", hook, `{"secret": "x", "headers": {"a": "1", "A": "2"}}`, "header a is there twice"},
-	{"webhook", hook, `{"secret": "x", "headers": {"Bearer hunter2": "1"}}`, `option "headers" has a name that is no name of a header`},
+	{"webhook", hook, `{"secret": "x", "headers": {"Bearer hunter2": "1"}}`, `option "headers" has a name that is no header name`},
 	{"webhook", hook, `{"secret": "x", "headers": {"X-A": {"secret": "whsec_hunter2"}}}`, `header X-A must be a text or {"secret": "NAME"}`},
 	{"webhook", hook, `{"secret": "x", "headers": {"X-A": {"secret": "a", "b": 1}}}`, `header X-A must be a text or {"secret": "NAME"}`},
 	{"webhook", hook, `{"secret": "x", "headers": {"X-A": 5}}`, `header X-A must be a text or {"secret": "NAME"}`},

@@ -349,13 +349,13 @@ func TestSourceThrottles(t *testing.T) {
 		go func() { _, _ = waiting.conn.Exec(t.Context(), `select from x`); done <- struct{}{} }()
 		a.waitsFor(waiting)
 	}
-	if got := s.once(); got.Status != "throttled" || !strings.Contains(got.Detail, `locks, more than 1, kept so by pid`) || !strings.Contains(got.Detail, `application "a"`) {
+	if got := s.once(); got.Status != "throttled" || !strings.Contains(got.Detail, `locks, more than 1, held by pid`) || !strings.Contains(got.Detail, `application "a"`) {
 		t.Errorf("%+v, want it throttled by waiting sessions, and to say who keeps them waiting", got)
 	}
 	// Without a superuser's help too: what others wait for, everybody may see.
 	s.begin()
 	s.exec(`revoke pg_read_all_stats from tidemark_owner`)
-	if got := s.once(); got.Status != "throttled" || !strings.Contains(got.Detail, `2 sessions wait for locks, more than 1, kept so by pid`) {
+	if got := s.once(); got.Status != "throttled" || !strings.Contains(got.Detail, `2 sessions wait for locks, more than 1, held by pid`) {
 		t.Errorf("%+v, want it throttled without pg_read_all_stats", got)
 	}
 	s.rollback()

@@ -28,7 +28,7 @@ func TestDoctorHasTheRightsOfTheCaller(t *testing.T) {
 		t.Errorf("capture: %q", got)
 	}
 	closed := s.complaintsOf(timed.with(def{"schema_name": "closed", "table_name": "t", "filter": "kind = 'a'"}))
-	if len(closed) != 3 || !strings.HasPrefix(closed[1], "warn rights: ") || !strings.HasPrefix(closed[2], "warn filter: the filter was not looked at: tidemark_executor may not enter") {
+	if len(closed) != 3 || !strings.HasPrefix(closed[1], "warn rights: ") || !strings.HasPrefix(closed[2], "warn filter: the filter was not checked: tidemark_executor may not use") {
 		t.Errorf("closed schema: %q", closed)
 	}
 	s.exec(`set role tidemark_reader`)
@@ -179,9 +179,9 @@ func TestSourceRemove(t *testing.T) {
 		select tidemark.worker_set('v', '{"source": "table", "handler": "sql", "handler_ref": "public.take", "shards": 2}');
 		select tidemark.worker_source_add('w', 'n', 'why'), tidemark.worker_source_add('v', 'n', 'why');`)
 	for statement, want := range map[string]string{
-		`select tidemark.source_remove('n', ' ')`:    "TM005 a source is not removed without a reason",
+		`select tidemark.source_remove('n', ' ')`:    "TM005 removing a source needs a reason",
 		`select tidemark.source_remove('nn', 'why')`: `TM004 there is no source "nn"`,
-		`select tidemark.source_remove('n', 'why')`:  "TM005 source n is not removed: it is read by v, w",
+		`select tidemark.source_remove('n', 'why')`:  "TM005 source n cannot be removed: it is read by v, w",
 	} {
 		if err := s.try(statement); err == nil || err.Code+" "+err.Message != want {
 			t.Errorf("%s: got %v, want %s", statement, err, want)

@@ -21,7 +21,7 @@ func withoutPartition(t *testing.T, w session, change string) {
 	w.wantHoles("{}")
 	w.exec(`drop table tidemark.outbox_p0`)
 	w.wantRows(`select status || ': ' || detail from tidemark.verify() where "check" in ('pending', 'partitions') order by "check" desc`,
-		"fail: 300 of events that are not in the log any more", "fail: of numbers 0 to 999999 only decision_p0, attempt_p0 is left")
+		"fail: 300 of events that are no longer in the log", "fail: of numbers 0 to 999999 only decision_p0, attempt_p0 is left")
 }
 
 const missingLetters = `select concat_ws(' ', min(l.seq), max(l.seq), count(*), l.error_code, count(l.event_id),
@@ -47,7 +47,7 @@ func TestEventMissing(t *testing.T) {
 	w.wantRows(`select coalesce(missing::text, 'none') `+read+` limit 1`, "none")
 
 	// There is nothing to replay; the others of a call are.
-	w.refused("TM004", "dead letter 1 cannot be replayed: there is no event 1 in the log any more", `select tidemark.dead_letter_replay(1)`)
+	w.refused("TM004", "dead letter 1 cannot be replayed: event 1 is no longer in the log", `select tidemark.dead_letter_replay(1)`)
 	w.refused("TM004", "cannot be replayed", `select tidemark.dead_letter_replay(1, true)`)
 	w.wantRows(`select id::text from tidemark.dead_letter_replay_many()`)
 	w.exec(`select tidemark.dead_letter_discard(l.id, 'lost') from tidemark.dead_letter l`)

@@ -46,7 +46,7 @@ begin
     elsif not pg_has_role(mine.relowner, 'usage') then
         code := '42501';
         problem := format('must be owner of table %s', name);
-        advice := format('Attach it as %I, who needs tidemark_admin for that.', mine.relowner::regrole::text);
+        advice := format('Attach it as %I, which needs tidemark_admin for that.', mine.relowner::regrole::text);
     elsif not exists (select from tidemark.inbound_route r
                       where r.source_object_kind = 'table' and r.source_schema = mine.nspname
                         and r.source_table = mine.relname) then
@@ -64,7 +64,7 @@ begin
           and c.missing is not null
         order by r.route_code limit 1;
         if not found then
-            select format('trigger %I of %s is there already, and is not Tidemark''s', t.tgname, name),
+            select format('trigger %I of %s exists already and is not Tidemark''s', t.tgname, name),
                    'Rename it.' into problem, advice
             from pg_trigger t
             where t.tgrelid = capture_attach.relation and t.tgname like 'tidemark\_capture\_%'

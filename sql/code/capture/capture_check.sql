@@ -32,7 +32,7 @@ as $$
             where n.nspname = r.source_schema and p.proname = r.source_table)
         union all
         select 'route ' || r.route_code, case when r.enabled then 'fail' else 'warn' end,
-               format('%s has no trigger of the application''s that fires for %s: nothing calls tidemark.inbound_emit',
+               format('%s has no application trigger that fires for %s: nothing calls tidemark.inbound_emit',
                       r.name, r.sql_event),
                'Create it, or enable it.'
         from route r
@@ -51,7 +51,7 @@ as $$
         from route r where r.source_object_kind = 'table' and r.relkind not in ('r', 'p')
         union all
         select 'route ' || r.route_code, 'fail',
-               format('%s is not attached for %s: its changes leave nothing', r.name, r.sql_event),
+               format('%s is not attached for %s: its changes make no events', r.name, r.sql_event),
                format('As its owner: tidemark capture attach %s --reason …', r.name)
         from route r
         where r.source_object_kind = 'table' and r.enabled and r.relation is not null and r.relkind in ('r', 'p')
@@ -63,7 +63,7 @@ as $$
         where r.source_object_kind = 'table' and r.relation is not null and c.missing is not null
         union all
         select 'route ' || r.route_code, case when r.enabled then 'fail' else 'warn' end,
-               format('event type %s/%s is not registered or not enabled: there are no events', r.domain, r.type),
+               format('event type %s/%s is not registered or not enabled: no events are made', r.domain, r.type),
                format('tidemark type set %s %s --enabled', r.domain, r.type)
         from route r where not r.registered
         union all
@@ -76,7 +76,7 @@ as $$
             || case when r.source_object_kind = 'table' and r.sql_event <> 'truncate' then k.columns end) w (name)
         where r.metadata_only and tidemark.forbidden_key_in(jsonb_build_object(w.name, null)) is not null
         union all
-        select 'route ' || r.route_code, 'fail', c.problem || ': they are in the events all the same',
+        select 'route ' || r.route_code, 'fail', c.problem || ': the events show them nevertheless',
                'Take them out of payload_columns, or give the type a schema that names them.'
         from tidemark.inbound_route r cross join lateral tidemark.contract_problem(r) c (problem)
         where c.problem is not null
@@ -95,16 +95,16 @@ as $$
         from (select distinct r.name from route r where r.attached and r.relispartition) x
         union all
         select format('trigger %I of %I.%I', a.trigger_name, a.schema_name, a.table_name), 'fail',
-               case when not a.as_attached then 'it is not as attach makes it: while its route is on, writers fail'
-                    when a.enabled = 'D' then 'it is disabled: changes leave nothing'
-                    else 'it fires for replicated changes only: others leave nothing' end,
+               case when not a.as_attached then 'it differs from what attach makes: while its route is on, writers fail'
+                    when a.enabled = 'D' then 'it is disabled: changes make no events'
+                    else 'it fires for replicated changes only: other changes make no events' end,
                case when a.as_attached
                          then format('alter table %I.%I enable trigger %I', a.schema_name, a.table_name, a.trigger_name)
                     else format('tidemark capture detach %I.%I, and attach it again', a.schema_name, a.table_name) end
         from tidemark.capture_attached a where not a.as_attached or a.enabled not in ('O', 'A')
         union all
         select format('trigger %I of %I.%I', a.trigger_name, a.schema_name, a.table_name), 'warn',
-               'it has no inbound route: it costs, and does nothing',
+               'it has no inbound route: it costs time and does nothing',
                format('tidemark capture detach %I.%I', a.schema_name, a.table_name)
         from tidemark.capture_attached a
         where not exists (
@@ -117,7 +117,7 @@ as $$
           and c.installed is distinct from md5(pg_get_functiondef(p.oid))
         union all
         select format('function tidemark.%I', s.function_name), 'warn',
-               format('not what would be made now for %s of %I.%I: captures take the long way', s.operation,
+               format('differs from what would be made now for %s of %I.%I: captures are slower', s.operation,
                       s.schema_name, s.table_name),
                'select tidemark.capture_refresh()'
         from tidemark.capture_stale s

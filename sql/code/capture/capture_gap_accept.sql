@@ -12,7 +12,7 @@ begin
         raise exception using errcode = 'TM004', message = format('there is no open gap %s', id),
             hint = 'See: select * from tidemark.capture_gap where resolved_at is null;';
     elsif coalesce(btrim(reason), '') = '' then
-        raise exception using errcode = 'TM005', message = 'to accept a gap needs a reason',
+        raise exception using errcode = 'TM005', message = 'accepting a gap needs a reason',
             hint = 'Its changes will never be events. Give the reason: tidemark.audit records it.';
     end if;
     perform tidemark.capture_gap_resolve(gap, 'accepted', reason);

@@ -9,7 +9,7 @@ declare
 begin
     update tidemark.capture_gap g
     set unreadable = capture_gap_keep.unreadable[1:1000],
-        detail = format('rows cannot be emitted, since jsonb does not hold them: %s%s; change them, or accept the gap',
+        detail = format('rows cannot be emitted, since jsonb cannot hold them: %s%s; change them, or accept the gap',
                         array_to_string(capture_gap_keep.unreadable[1:10], ', '),
                         case when cardinality(capture_gap_keep.unreadable) > 10 then ' …' else '' end)
     where g.id = capture_gap_keep.id and g.resolved_at is null

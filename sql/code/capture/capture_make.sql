@@ -23,16 +23,16 @@ begin
     select r.* into route from tidemark.inbound_route r where r.route_code = capture_make.route_code;
     if route.source_object_kind <> 'table' then
         raise exception using errcode = 'TM005',
-            message = format('inbound route %s is of a %s, not of a table', capture_make.route_code,
+            message = format('inbound route %s is for a %s, not for a table', capture_make.route_code,
                              route.source_object_kind),
-            hint = 'It has no trigger of Tidemark''s: the application calls tidemark.inbound_emit.';
+            hint = 'Tidemark makes no trigger for it: the application calls tidemark.inbound_emit.';
     end if;
     -- No to_regclass: the log's owner may not use the schema.
     relation := (select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
                  where n.nspname = route.source_schema and c.relname = route.source_table);
     if relation is null then
         raise exception using errcode = 'TM004',
-            message = format('there is no inbound route "%s", or not its table', capture_make.route_code);
+            message = format('there is no inbound route "%s", or its table is missing', capture_make.route_code);
     end if;
     name := format('capture_%s', route.id);
     body := tidemark.capture_body(relation, route);

@@ -10,7 +10,7 @@ begin
             hint = 'tidemark.audit records it, with the role and the time.';
     elsif capture_record.action not in ('capture_attach', 'capture_detach', 'capture_guard') then
         raise exception using errcode = 'TM005',
-            message = format('there is no action "%s" of capture', capture_record.action);
+            message = format('capture has no action "%s"', capture_record.action);
     end if;
     insert into tidemark.audit (action, object, reason, after)
     values (capture_record.action, coalesce(capture_record.relation::text, 'database'), capture_record.reason,

@@ -50,7 +50,8 @@ begin
         -- A table or view of the session's own could pass for a transition table that there is not.
         if route.as_attached is distinct from true then
             raise exception using errcode = 'TM005',
-                message = format('%strigger %I of %I.%I is not as tidemark.capture_attach makes it', place, tg_name,
+                message = format('%strigger %I of %I.%I differs from what tidemark.capture_attach '
+                                 'makes', place, tg_name,
                                  tg_table_schema, tg_table_name),
                 hint = 'Drop it, and attach the table: tidemark capture attach.';
         end if;

@@ -13,7 +13,7 @@ begin
         raise exception using errcode = 'serialization_failure',
             message = format('inbound route %s was made or changed after the snapshot of this transaction was taken',
                              coalesce(route.route_code, route_id::text)),
-            hint = 'Roll back and try again: a capture goes by the current route.';
+            hint = 'Roll back and try again: a capture follows the current route.';
     end if;
     perform tidemark.registry_check(route.domain, route.type);
 end

@@ -30,7 +30,7 @@ begin
         return null;
     elsif route.source_object_kind = 'table' then
         raise exception using errcode = 'TM005',
-            message = format('inbound route %s is of a table: its trigger makes the events', inbound_emit.route_code),
+            message = format('inbound route %s is for a table: its trigger makes the events', inbound_emit.route_code),
             hint = 'Set source_object_kind to function or trigger, or attach the table: tidemark capture attach.';
     elsif jsonb_typeof(payload) is distinct from 'object' then
         raise exception using errcode = 'TM002',

@@ -9,7 +9,7 @@ declare
     letter constant tidemark.dead_letter := tidemark.dead_letter_claim(dead_letter_discard.id);
 begin
     if coalesce(btrim(dead_letter_discard.reason), '') = '' then
-        raise exception using errcode = 'TM005', message = 'a dead letter is not discarded without a reason';
+        raise exception using errcode = 'TM005', message = 'discarding a dead letter needs a reason';
     end if;
     update tidemark.dead_letter l
     set resolved_at = clock_timestamp(), resolution = 'discarded', resolved_by = tidemark.login(),

@@ -19,7 +19,7 @@ declare
     attempt_no integer := letter.attempts + 1;
 begin
     if letter.source = 'commands' then
-        raise exception using errcode = 'TM005', message = format('dead letter %s is of a command', letter.id),
+        raise exception using errcode = 'TM005', message = format('dead letter %s belongs to a command', letter.id),
             hint = 'Its producer sends the corrected command with a new key; then discard the letter.';
     end if;
     if gate is not null and not dead_letter_replay.dry_run then
@@ -30,7 +30,7 @@ begin
 
     if letter.source = 'outbox' and (letter.event_id is null or event.seq is null) then
         raise exception using errcode = 'TM004',
-            message = format('dead letter %s cannot be replayed: there is no event %s in the log any more', letter.id,
+            message = format('dead letter %s cannot be replayed: event %s is no longer in the log', letter.id,
                              letter.seq),
             hint = 'If the event is known from elsewhere, emit it again; then discard the letter.';
     end if;
@@ -50,7 +50,7 @@ begin
     if not found then
         outcome := 'skipped';
         reason := 'no_route';
-        detail := 'the route does not claim this event any more';
+        detail := 'the route no longer claims this event';
     end if;
 
     if dead_letter_replay.dry_run then
@@ -61,7 +61,7 @@ begin
         if tidemark.time_left() <= interval '0' then
             -- Another letter of this call has used it up, and nothing would end this one.
             return row(letter.id, route.route_code, letter.event_id, letter.attempts, outcome, 'busy',
-                       'this statement has no time left: try it again')::tidemark.replay;
+                       'this statement has no time left: try again')::tidemark.replay;
         end if;
         begin
             statement := tidemark.delivery_statement(route, true);

@@ -20,7 +20,7 @@ begin
     if coalesce(dead_letter_replay_many.max_letters, 0) not between 1 and 50000 then
         raise exception using errcode = 'TM005',
             message = format('max_letters is %s, and must be from 1 to 50000', coalesce(max_letters::text, 'null')),
-            hint = 'Ask for a part, and go on with after.';
+            hint = 'Ask for fewer, and continue with after.';
     end if;
     if dead_letter_replay_many.route is not null
         and not exists (select from tidemark.outbound_route r where r.route_code = dead_letter_replay_many.route)
@@ -35,7 +35,7 @@ begin
         from tidemark.dead_letter l where l.id = dead_letter_replay_many.after;
         if not found then
             raise exception using errcode = 'TM004',
-                message = format('there is no dead letter %s to go on after', after),
+                message = format('there is no dead letter %s to continue after', after),
                 hint = 'after is the id of the last row of the call before.';
         end if;
     end if;

@@ -9,7 +9,7 @@ declare
     job tidemark.replay_job;
 begin
     if coalesce(btrim(replay_cancel.reason), '') = '' then
-        raise exception using errcode = 'TM005', message = 'a replay is not cancelled without a reason';
+        raise exception using errcode = 'TM005', message = 'cancelling a replay needs a reason';
     end if;
     select j.* into job from tidemark.replay_job j where j.id = replay_cancel.id for update;
     if not found then

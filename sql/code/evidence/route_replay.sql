@@ -41,14 +41,14 @@ begin
         raise exception using errcode = 'TM005',
             message = 'a replay has one beginning, since or from_seq, and at most one end, until or to_seq';
     elsif not coalesce(dry_run, false) and coalesce(btrim(route_replay.reason), '') = '' then
-        raise exception using errcode = 'TM005', message = 'a route is not replayed without a reason',
+        raise exception using errcode = 'TM005', message = 'replaying a route needs a reason',
             hint = 'Or ask for a dry run.';
     elsif rate <= 0 or rate > 1000000 then
         raise exception using errcode = 'TM005',
             message = format('rate is %s events per second, and must be above 0', rate);
     elsif not (outcomes <@ array['sent', 'disabled', 'dry_run', 'skipped', 'failed', 'pending', 'none']) then
         raise exception using errcode = 'TM005',
-            message = format('outcomes %s: there are sent, disabled, dry_run, skipped, failed, pending and none',
+            message = format('outcomes %s: choose from sent, disabled, dry_run, skipped, failed, pending and none',
                              outcomes);
     end if;
     -- What lies above the watermark comes anyway.

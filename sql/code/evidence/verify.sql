@@ -199,7 +199,7 @@ as $$
         union all
         select 'pending', (select case when g.n > 0 then 'fail' else 'warn' end from gone g),
                (select nullif(concat_ws('; ', nullif(count(*), 0) || ' deliveries wait for the daemon',
-                                        (select nullif(g.n, 0) || ' of events that are not in the log any more'
+                                        (select nullif(g.n, 0) || ' of events that are no longer in the log'
                                          from gone g)), '')
                 from tidemark.pending p where p.next_attempt_at < clock_timestamp() - interval '1 minute'),
                (select case when g.n > 0 then 'A pass makes them dead letters (event_missing), and delivers what waits '
@@ -265,7 +265,7 @@ as $$
                (select string_agg(format('%s silent since %s', h.executor_id, date_trunc('second', h.last_beat_at)),
                                   '; ')
                 from tidemark.heartbeat_health h where h.state = 'silent'),
-               'Is it still run? tidemark doctor'
+               'Does it still run? tidemark doctor'
         union all
         select 'statistics of other sessions', 'warn',
                case when not pg_has_role('tidemark_owner', 'pg_read_all_stats', 'usage')

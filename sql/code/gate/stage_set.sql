@@ -12,7 +12,7 @@ begin
             hint = 'select tidemark.stage_set(''live'', ''why'');';
     end if;
     if coalesce(btrim(stage_set.reason), '') = '' then
-        raise exception using errcode = 'TM005', message = 'the stage is not changed without a reason',
+        raise exception using errcode = 'TM005', message = 'changing the stage needs a reason',
             hint = 'select tidemark.stage_set(''live'', ''why'');';
     end if;
 

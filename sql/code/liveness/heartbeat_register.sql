@@ -45,7 +45,7 @@ begin
         raise exception using errcode = 'TM005',
             message = format('executor %s: threshold is %s, and must be whole seconds, at least the cadence of %s s, '
                              'at most a year', executor_id, threshold, trunc(cadence_seconds)),
-            hint = 'The executor is silent after so long without a beat. The default is three times the cadence.';
+            hint = 'After that long without a beat, the executor is silent. The default is three times the cadence.';
     end if;
     select s.d into unknown from unnest(domain_scope) s (d)
     where not exists (select from tidemark.domain d where d.domain = s.d) limit 1;

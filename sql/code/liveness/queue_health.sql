@@ -52,7 +52,7 @@ select 'cursor' as kind, c.name,
        jsonb_build_object('events_seen', c.events_seen, 'attempts_written', c.attempts_written,
                           'dead_lettered', c.dead_lettered, 'holes', c.holes, 'rate', c.rate) as numbers,
        case when c.gate is not null then case c.gate when 'paused' then 'paused' else 'closed by ' || c.gate end
-            when c.blocked_by is not null then 'waits: too many numbers below it are open, kept so by ' || c.blocked_by
+            when c.blocked_by is not null then 'waits: too many numbers below it are kept open by ' || c.blocked_by
             when c.last_run_at is null then 'never run' when b.state = 'silent' then 'silent' else '' end as note,
        c.domain, c.last_run_at as last_seen_at, null as status_hint
 from cursor c left join beat b on b.executor_id = c.name
@@ -63,8 +63,8 @@ select 'backlog', c.name,
        c.seconds, c.events,
        jsonb_build_object('events', c.events, 'seconds', c.seconds, 'rate', c.rate),
        case when c.gate is not null then case c.gate when 'paused' then 'paused' else 'closed by ' || c.gate end
-            when c.seconds is null then 'this role may not read the table, and maintain was not called lately by one '
-                                        'that may' else '' end,
+            when c.seconds is null then 'this role may not read the table, and no role that may read it has called '
+                                        'maintain lately' else '' end,
        c.domain, c.last_run_at, null
 from cursor c, bound w
 union all

@@ -20,7 +20,7 @@ declare
     told boolean;
     id uuid;
 begin
-    perform tidemark.session_check('stale_check', 'it must see what another check has told meanwhile.');
+    perform tidemark.session_check('stale_check', 'it must see what another check has reported meanwhile.');
     -- An executor's silence is reported only if it has a row in tidemark.silence.
     insert into tidemark.silence (executor_id)
     select h.executor_id from tidemark.heartbeat h
@@ -66,7 +66,7 @@ begin
         if told or f.severity is distinct from h.severity then
             perform tidemark.finding_open(case when h.worker is null then 'heartbeat_silent'
                                                else 'cursor_silent_gap' end, overdue, h.severity,
-                format('silent for %s, a beat is expected every %s s; its last words were "%s"%s%s',
+                format('silent for %s, although a beat is expected every %s s; its last status was "%s"%s%s',
                        make_interval(secs => h.age_seconds), h.expected_cadence_seconds, h.last_status,
                        ', as ' || h.lease_owner, ', at job ' || h.current_job_id));
         end if;

@@ -21,7 +21,7 @@ begin
     -- A day inside the years 1 to 9999, the range that JSON and RFC 3339 can write, in any time zone.
     if occurred_at < timestamptz '0001-01-02 00:00:00+00' or occurred_at >= timestamptz '9999-12-31 00:00:00+00' then
         raise exception using errcode = 'TM005',
-            message = format('%soccurred_at is %s, and must be a time of the years 1 to 9999', place, occurred_at),
+            message = format('%soccurred_at is %s, and must be a time in the years 1 to 9999', place, occurred_at),
             hint = 'Leave it out if you do not know it: it is then the time of the emit.';
     end if;
 
@@ -51,7 +51,7 @@ begin
         if jsonb_path_exists(payload, 'strict $.**{500} ? (@.type() == "object" || @.type() == "array")') then
             raise exception using errcode = 'TM005',
                 message = format('%spayload nests deeper than 500 levels', place),
-                hint = 'Send it flat, or as a text.';
+                hint = 'Flatten it, or send it as text.';
         end if;
     end if;
     return true;

@@ -8,7 +8,7 @@ begin
     -- stored already.
     if starts_with(idempotency_key, 'tidemark:') then
         raise exception using errcode = 'TM005',
-            message = format('%sidempotency_key begins with "tidemark:", which is for keys that Tidemark makes itself',
+            message = format('%sidempotency_key begins with "tidemark:", which is reserved for Tidemark''s own keys',
                              place),
             hint = 'Use another prefix.';
     end if;

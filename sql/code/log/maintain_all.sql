@@ -50,7 +50,7 @@ begin
                        last_number);
             end_of_all := last_number + 1;
         exception when lock_not_available then
-            return query select 'kept', 'outbox_rest', 'the log is busy; will be absorbed by another call';
+            return query select 'kept', 'outbox_rest', 'the log is busy; another call will absorb it';
             return;
         end;
     end if;
@@ -71,7 +71,7 @@ begin
         end loop;
     exception when lock_not_available or check_violation then
         -- Numbers have run into the rest meanwhile, which violates its check: the next call absorbs them.
-        return query select 'postponed', 'outbox', 'the log is busy; partitions will be made by another call';
+        return query select 'postponed', 'outbox', 'the log is busy; another call will make partitions';
     end;
 
     -- The lowest number that a cursor, a delivery or a dead letter may still need.
@@ -105,9 +105,9 @@ begin
             return query select 'kept', name, format('needed from number %s by %s', needed, needed_by);
         elsif newest > clock_timestamp() - retention then
             return query select 'kept', name,
-                format('its newest event is of %s, the retention is %s', date_trunc('second', newest), retention);
+                format('its newest event is from %s, the retention is %s', date_trunc('second', newest), retention);
         elsif busy then
-            return query select 'kept', name, 'the log is busy; will be dropped by another call';
+            return query select 'kept', name, 'the log is busy; another call will drop it';
         else
             begin
                 -- An operator may have dropped one of them by hand. The log comes last: writers wait for it only after
@@ -119,7 +119,7 @@ begin
             exception when lock_not_available then
                 -- Writers have waited behind this call. The reader that blocked it would also block the next drop.
                 busy := true;
-                return query select 'kept', name, 'the log is busy; will be dropped by another call';
+                return query select 'kept', name, 'the log is busy; another call will drop it';
             end;
         end if;
     end loop;
@@ -181,7 +181,7 @@ begin
     begin
         return query select 'made', m, 'for what its table and its route are now' from tidemark.capture_refresh() m;
     exception when lock_not_available then
-        return query select 'postponed', 'captures', 'an operator is at it; will be made by another call';
+        return query select 'postponed', 'captures', 'an operator has it locked; another call will make it';
     end;
     delete from tidemark.captured c
     where c.at < clock_timestamp() - coalesce((select s.value::interval from tidemark.setting s

@@ -21,7 +21,7 @@ begin
         raise exception using errcode = 'serialization_failure',
             message = format('domain %s, its event type %s or a forbidden key was changed after the snapshot of this '
                              'transaction was taken', domain, type),
-            hint = 'Roll back and try again: an emit goes by the current rules.';
+            hint = 'Roll back and try again: an emit follows the current rules.';
     end if;
 end
 $$;

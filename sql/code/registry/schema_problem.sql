@@ -10,7 +10,7 @@ begin
     if schema ? 'required' and jsonb_typeof(schema -> 'required') <> 'array' then
         return '/required is not an array';
     elsif jsonb_path_exists(schema, '$.required[*] ? (@.type() != "string")') then
-        return '/required holds something that is no name';
+        return '/required has an element that is not a string';
     elsif schema ? 'properties' and jsonb_typeof(schema -> 'properties') <> 'object' then
         return '/properties is not an object';
     end if;
@@ -24,7 +24,7 @@ begin
         return problem;
     end if;
 
-    select format('%s/type is %s, and must be one or some of %s', p.place, p.wanted, types) into problem
+    select format('%s/type is %s, and must be one or more of %s', p.place, p.wanted, types) into problem
     from (
         select '' as place, schema -> 'type' as wanted
         union all
@@ -39,7 +39,7 @@ begin
 
     -- Go programs and the command check patterns by RE2, which has no lookaround and no back references: they would
     -- refuse each event of the type. An escaped bracket opens nothing.
-    select format('the pattern %s looks around or refers back, which not every checker can', e.expression)
+    select format('the pattern %s has a lookaround or a back-reference, which not every checker supports', e.expression)
     into problem
     from (
         select p #>> '{}' as expression from jsonb_path_query(schema, 'lax $.**.pattern ? (@.type() == "string")') p

@@ -26,7 +26,7 @@ begin
     returning t.domain, t.type, t.version, t.schema, t.enabled, t.description, t.metadata_only, t.restricted,
         tidemark.schema_unchecked(t.schema);
     if cardinality(unchecked) > 0 then
-        raise notice 'of the schema of %/% SQL does not check: %', type_set.domain, type_set.type,
+        raise notice 'SQL does not check these keywords of the schema of %/%: %', type_set.domain, type_set.type,
               array_to_string(unchecked, ', ')
             using hint = 'Go programs and the command check the whole schema; emits from SQL and captured changes '
                 'are not held to these keywords.';

@@ -15,7 +15,7 @@ begin
     loop
         case
         when token in ('--', '/*', '*/') then return 'holds a comment';
-        when token = '$' then return 'holds a $: neither parameters nor literals in dollars can be in it';
+        when token = '$' then return 'has a $: parameters and dollar-quoted literals are not allowed';
         when token in ('''', '"') then return 'has a quote that is not closed';
         when token ~ '^[^''"].*[''"]$' then
             return 'has a prefix before a quote, such as E or U&: write a plain literal';

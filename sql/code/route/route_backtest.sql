@@ -46,7 +46,7 @@ begin
     end if;
     if since is null or since > clock_timestamp() then
         raise exception using errcode = 'TM005',
-            message = format('a backtest is of the past: since %s is not in it', coalesce(since::text, 'null'));
+            message = format('a backtest covers the past, and since is %s', coalesce(since::text, 'null'));
     end if;
     if until <= since then
         raise exception using errcode = 'TM005',

@@ -14,7 +14,7 @@ begin
     returning r.route_code into code;
     if found then
         perform tidemark.finding_open('route_gone', code, 'high',
-            'the target says that it is gone for good; the route was switched off', route_gone.detail);
+            'the target answered that it is gone for good; the route was switched off', route_gone.detail);
     end if;
 end
 $$;

@@ -14,7 +14,7 @@ as $$
 begin
     if outcome not in ('begun', 'delivered', 'accepted', 'failed', 'unknown') or outcome is null then
         raise exception using errcode = 'TM005', message = format('a test has no outcome "%s"', outcome),
-            hint = 'begun, delivered, accepted, failed or unknown.';
+            hint = 'Outcomes: begun, delivered, accepted, failed or unknown.';
     elsif not exists (select from tidemark.outbound_route r where r.route_code = route_test_note.route_code) then
         raise exception using errcode = 'TM004', message = format('there is no route "%s"', route_test_note.route_code),
             hint = 'Routes: select route_code from tidemark.outbound_route;';

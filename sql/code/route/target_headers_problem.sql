@@ -23,7 +23,7 @@ begin
         -- A text that is no name may be a secret: it is not repeated.
         problem := case
             when header.key collate "C" !~ (rules ->> 'header_name')
-                then 'option "headers" has a name that is no name of a header'
+                then 'option "headers" has a name that is no header name'
             when name ~ any (array(select jsonb_array_elements_text(rules -> 'reserved_header')))
                 then format('header %s is reserved', header.key)
             when name = any (seen) then format('header %s is there twice', header.key)

@@ -23,7 +23,7 @@ begin
     end if;
 
     -- No reference is repeated: it may hold a password.
-    hint := format('target_ref of %s is: %s, such as %s.', target_kind, kind ->> 'ref', kind ->> 'example');
+    hint := format('For %s, target_ref is %s, such as %s.', target_kind, kind ->> 'ref', kind ->> 'example');
     for rule in select jsonb_array_elements(kind -> 'rules') loop
         if coalesce(target_ref collate "C" !~ (rule ->> 'must'), target_ref collate "C" ~ (rule ->> 'not')) then
             problem := 'target_ref ' || (rule ->> 'problem');

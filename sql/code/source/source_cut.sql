@@ -33,7 +33,7 @@ begin
     end if;
     return jsonb_build_object('worker', c.worker, 'source', c.source, 'shard', c.shard, 'status', 'cut',
                               'step', plan.step,
-        'detail', format('the page took longer than %s and was taken back; the next has %s',
+        'detail', format('the page took longer than %s and was rolled back; the next has %s',
                          current_setting('statement_timeout'),
                          case part when 1 then '1 row' else 'at most ' || part || ' rows' end),
         'rows', 0, 'phase', c.phase, 'more', suspects > 1 or coalesce(source_cut.examined = 1, false));

@@ -13,7 +13,7 @@ declare
         where c.oid = source_lock.relation and c.relkind in ('r', 'p'));
 begin
     if name is null then
-        raise undefined_table using message = 'the table is gone, or is a table no more';
+        raise undefined_table using message = 'the table is gone, or is no longer a table';
     end if;
     execute format('lock table %s in access share mode', name);
     if to_regclass(name) is distinct from source_lock.relation then

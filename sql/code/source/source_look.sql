@@ -48,8 +48,8 @@ begin
             execute format('deallocate %I', name);
         end loop;
         if found then
-            raise insufficient_privilege using message = format('code of the owner of %s ran, and prepared a '
-                'statement in this session. It was dropped', source_look.relation);
+            raise insufficient_privilege using message = format('code of the owner of %s prepared a statement in this '
+                                                                'session; it was dropped', source_look.relation);
         elsif not looked or sqlstate = '57014' then
             raise;
         end if;

@@ -22,14 +22,14 @@ begin
             then format('column %I is %s now, not %s', source.timestamp_column, shape.timestamp_type,
                         source.timestamp_type)
         when cursor.metadata ->> 'home' <> tidemark.source_home(shape.relation)
-            then 'the table is another one than that which was read: dropped and made anew, or in a database that was '
+            then 'this is not the table that was read before: it was dropped and made anew, or the database was '
                  'restored. Accept the place, or rewind, with tidemark.source_rewind'
         when source.safety = 'sequence'
              and cursor.metadata ->> 'numbering' is distinct from tidemark.source_numbering(source, shape.relation)
             then format('the sequence of %I was restarted (truncate … restart identity, alter … restart), altered or '
                         'replaced: numbers at or below the watermark %s may be given out again, and would be passed '
-                        'over. Read from where they begin again: tidemark worker rewind %s --source %s --to-id N; or '
-                        'go on, where only its options were altered: --accept',
+                        'over. Read from where they begin again: tidemark worker rewind %s --source %s --to-id N; or, '
+                        'if only its options were altered, continue: --accept',
                  source.id_column, cursor.watermark_id, cursor.worker, cursor.source) end);
     if problem is not null then
         return;

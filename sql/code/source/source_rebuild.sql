@@ -17,7 +17,7 @@ begin
     order by a.attnum limit 1;
     if found then
         raise exception using errcode = 'TM005',
-            message = format('the row is gone, and is not made again from its snapshot: column %s is of type %s, whose '
+            message = format('the row is gone, and cannot be rebuilt from its snapshot: column %s is of type %s, whose '
                              'checks would run as the worker',
                              bad.attname, bad.type),
             hint = 'Discard the dead letter, or handle rows of this table as JSON (a Go handler, or emit).';

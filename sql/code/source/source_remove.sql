@@ -9,7 +9,7 @@ declare
     readers text;
 begin
     if coalesce(btrim(source_remove.reason), '') = '' then
-        raise exception using errcode = 'TM005', message = 'a source is not removed without a reason';
+        raise exception using errcode = 'TM005', message = 'removing a source needs a reason';
     end if;
     perform set_config('tidemark.reason', source_remove.reason, true);
     -- This lock conflicts with the lock of this row under which cursors are made.
@@ -22,7 +22,7 @@ begin
     where c.source = source_remove.source;
     if readers is not null then
         raise exception using errcode = 'TM005',
-            message = format('source %s is not removed: it is read by %s', source_remove.source, readers),
+            message = format('source %s cannot be removed: it is read by %s', source_remove.source, readers),
             hint = 'Take it from the worker first: select tidemark.worker_source_remove(''worker'', ''source'', '
                 '''why'');';
     end if;

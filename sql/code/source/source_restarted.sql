@@ -28,7 +28,7 @@ begin
     execute format('lock table %I.%I in access share mode', s.schema_name, s.table_name);
     if not exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace
                    where n.nspname = s.schema_name and c.relname = s.table_name and c.oid = plan.relation) then
-        problem := 'the table is another one than that which was read: it was exchanged just now';
+        problem := 'this is not the table that was read before: it was exchanged just now';
         return;
     elsif s.safety = 'sequence'
         and c.metadata ->> 'numbering' is distinct from tidemark.source_numbering(s, plan.relation) then
@@ -55,17 +55,17 @@ begin
     present := got.present;
     if problem is null and got.again is not null then
         problem := format(
-            'the row %s is another than that which was read, or its %I was changed: was the sequence set back '
+            'row %s is not the one that was read, or its %I was changed: was the sequence set back '
             '(setval)? Rows at or below the watermark %s are passed over. Find the lowest number that was given '
-            'out again, and read from there: tidemark worker rewind %s --source %s --to-id N; or go on: --accept',
+            'out again, and read from there: tidemark worker rewind %s --source %s --to-id N; or continue: --accept',
             got.again, s.timestamp_column, c.watermark_id, c.worker, c.source);
     end if;
     if problem is null and present && (c.metadata ->> 'gone')::int8multirange then
         problem := format(
-            'the row %s is there, and was not when the reading had passed its number: was the sequence set back '
+            'row %s is there, and was not when its number was passed: was the sequence set back '
             '(setval), or did rows come with numbers of their own, or back with a partition? Rows at or below the '
             'watermark %s are passed over. Find the lowest number that was given out again, and read from there: '
-            'tidemark worker rewind %s --source %s --to-id N; or go on: --accept',
+            'tidemark worker rewind %s --source %s --to-id N; or continue: --accept',
             lower(present * (c.metadata ->> 'gone')::int8multirange), mark, c.worker, c.source);
     end if;
     gone := near - present - c.holes - c.fenced;

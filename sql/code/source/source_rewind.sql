@@ -19,15 +19,15 @@ declare
     done integer := 0;
 begin
     if coalesce(btrim(source_rewind.reason), '') = '' then
-        raise exception using errcode = 'TM005', message = 'a cursor is not rewound without a reason';
+        raise exception using errcode = 'TM005', message = 'rewinding a cursor needs a reason';
     elsif s.safety in ('sequence', 'capture')
         and (source_rewind.to_ts is not null or source_rewind.to_id !~ '^-?[0-9]{1,18}$') then
         raise exception using errcode = 'TM005',
-            message = format('source %s goes by its id alone: rewind it to a number', s.source);
+            message = format('source %s is ordered by its id: rewind it to a number', s.source);
     elsif s.safety not in ('sequence', 'capture') and source_rewind.to_ts is null
         and source_rewind.to_id is not null then
         raise exception using errcode = 'TM005',
-            message = format('source %s goes by its timestamp: rewind it to a time', s.source);
+            message = format('source %s is ordered by its timestamp: rewind it to a time', s.source);
     end if;
     if s.sweep_window is not null and isfinite(place_ts) then
         -- The counts are by whole buckets.

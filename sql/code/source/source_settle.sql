@@ -31,9 +31,9 @@ begin
         or plan.step = 'forward' and s.safety not in ('sequence', 'capture') and page.last_ts < c.watermark_ts
     then
         raise exception using errcode = 'TM012',
-            message = format('a page that ends at %s was to be settled behind the watermark %s',
+            message = format('a page that ends at %s cannot be settled behind the watermark %s',
                              tidemark.source_place(page.last_ts, page.last_id), c.decided_through),
-            hint = 'Nothing of it was recorded.';
+            hint = 'Nothing was recorded.';
     end if;
 
     -- A pass came through, so the reason why the worker was held is over.
@@ -91,7 +91,7 @@ begin
 
     if blocked_by is not null then
         perform tidemark.finding_open('cursor_holes', executor, 'high',
-            format('the cursor waits: too many numbers below it are open, kept so by %s', blocked_by));
+            format('the cursor waits: too many numbers below it are kept open by %s', blocked_by));
     elsif c.last_run_summary ? 'blocked_by' then
         perform tidemark.finding_close('cursor_holes', executor);
     end if;

@@ -56,7 +56,7 @@ begin
             problem := format('column %s.%I is %s: a timestamp is timestamp with or without time zone',
                               name, definition.timestamp_column, timestamp_type);
         elsif timestamp_type ~ 'without' and definition.time_zone is null then
-            problem := format('column %s.%I is without time zone: say by time_zone which one its writers mean', name,
+            problem := format('column %s.%I is without time zone: set time_zone to the one that its writers mean', name,
                               definition.timestamp_column);
         elsif timestamp_type !~ 'without' and definition.time_zone is not null then
             problem := format('column %s.%I has a time zone of its own: time_zone must be null', name,

@@ -53,8 +53,8 @@ begin
         order by b.at limit 1;
         if found then
             perform tidemark.finding_open('source_count_mismatch', executor, 'high', format(
-                'from %s on for %s the table has %s rows, and %s were handled: rows appeared later than sweep_window '
-                'allows. Handle them by a rewind to that time with tidemark.source_rewind', wrong.at, s.bucket,
+                'from %s on for %s the table has %s rows, but %s were handled: rows appeared later than sweep_window '
+                'allows. To handle them, rewind to that time with tidemark.source_rewind', wrong.at, s.bucket,
                 wrong.there, wrong.handled));
             c.verified_through := wrong.at;
         else

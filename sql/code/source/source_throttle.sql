@@ -30,7 +30,7 @@ begin
         where not l.granted and a.datname = current_database() and l.pid <> pg_backend_pid();
         if waiting > worker.lock_wait_limit then
             return format('%s sessions wait for locks, more than %s%s', waiting, worker.lock_wait_limit,
-                          ', kept so by ' || tidemark.lock_blame());
+                          ', held by ' || tidemark.lock_blame());
         end if;
     end if;
     if worker.replication_lag_limit is not null then

@@ -29,8 +29,8 @@ begin
     elsif batch.watermark < at_.watermark_id::bigint then
         -- Only a rewind moves a cursor back, and a rewind ends the epoch.
         perform tidemark.worker_finding(pass_settle.worker, 'cursor_watermark_regression', pass_settle.worker,
-            format('a batch that ends at %s was to be settled behind the watermark %s: the cursor was held, nothing of '
-                   'it was recorded',
+            format('a batch that ends at %s cannot be settled behind the watermark %s: the cursor was held, and '
+                   'nothing was recorded',
                    batch.watermark, at_.watermark_id));
         return '{"status": "held"}';
     end if;

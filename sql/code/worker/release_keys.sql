@@ -23,4 +23,4 @@ begin
 end
 $$;
 comment on function tidemark.release_keys(integer, integer[], text[]) is
-    'Makes the first pending event of each key (given with its route) due: no event is before it any more.';
+    'Makes the first pending event of each key (given with its route) due: no event is before it any longer.';

@@ -74,7 +74,7 @@ begin
 
     if batch.blocked_by is not null then
         perform tidemark.finding_open('cursor_holes', settle.worker, 'high',
-            format('the cursor waits: too many numbers below it are open, kept so by %s', batch.blocked_by));
+            format('the cursor waits: too many numbers below it are kept open by %s', batch.blocked_by));
     elsif was_blocked then
         perform tidemark.finding_close('cursor_holes', settle.worker);
     end if;

@@ -38,7 +38,7 @@ begin
 
     insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
     select g.seq, worker_, g.route_id, g.attempt_no + 1, 'failed', 'event_missing',
-           'the event is not in the log any more'
+           'the event is no longer in the log'
     from unnest(gone) g;
 
     update tidemark.replay_job j
@@ -49,7 +49,7 @@ begin
     where j.id = k.replay_id;
 
     perform tidemark.settle_replay(g.dead_letter_id, g.attempt_no + 1, 'failed', 'event_missing',
-                                   'the event is not in the log any more')
+                                   'the event is no longer in the log')
     from unnest(gone) g where g.dead_letter_id is not null;
 
     insert into tidemark.dead_letter as l (idempotency_key, worker_id, route_id, seq, event_snapshot, error_code,
@@ -57,7 +57,7 @@ begin
     select format('tm:%s:%s:seq-%s', settle_missing.worker, r.route_code, g.seq), worker_, g.route_id, g.seq,
            jsonb_build_object('seq', g.seq, 'route', r.route_code, 'key', g.key, 'pending_since', g.created_at,
                               'attempts', g.attempt_no, 'last_error', g.last_error),
-           'event_missing', 'the event is not in the log any more', g.attempt_no + 1, at, at
+           'event_missing', 'the event is no longer in the log', g.attempt_no + 1, at, at
     from unnest(gone) g join tidemark.outbound_route r on r.id = g.route_id
     where g.dead_letter_id is null
     -- Numbers are used again after a failover or a restore.

@@ -16,7 +16,7 @@ begin
     where k.worker = worker_cursor_place.worker and k.source = 'outbox' for update;
     if ran then
         raise exception using errcode = 'TM005',
-            message = format('worker %s has begun: where it starts is of a new one', worker_cursor_place.worker),
+            message = format('worker %s has begun: only a new worker can be given a start', worker_cursor_place.worker),
             hint = 'To read again what it has read: tidemark.worker_rewind. To send it again: tidemark.route_replay.';
     end if;
     c := tidemark.worker_start(worker_cursor_place.starts);

@@ -14,8 +14,8 @@ begin
         and not exists (select from tidemark.worker w
                         where w.worker = worker_cursors_make.worker and w.handler = 'go') then
         raise exception using errcode = 'insufficient_privilege',
-            message = 'only members of tidemark_admin give a worker its sources',
-            hint = 'A Go program may for its own worker.';
+            message = 'only members of tidemark_admin may give a worker its sources',
+            hint = 'A Go program may do so for its own worker.';
     end if;
     -- Lock the source: one that is being removed at this moment has no cursor yet.
     perform from tidemark.source s where s.source = worker_cursors_make.source for key share;

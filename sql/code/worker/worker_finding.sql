@@ -44,7 +44,7 @@ begin
     else
         if worker_finding.kind = 'cursor_lease_conflict' then
             -- The subject is the worker, or one cursor of it.
-            select format(', told by pid %s, application "%s", user %s; %s', pg_backend_pid(),
+            select format(', reported by pid %s, application "%s", user %s; %s', pg_backend_pid(),
                           current_setting('application_name'), tidemark.login(),
                           coalesce(format('the lease is of %s, epoch %s, until %s', h.lease_owner, h.lease_epoch,
                                           date_trunc('second', h.lease_until)),

@@ -8,7 +8,7 @@ as $$
 #variable_conflict use_column
 begin
     if not coalesce(worker_rewind.dry_run, false) and coalesce(btrim(worker_rewind.reason), '') = '' then
-        raise exception using errcode = 'TM005', message = 'a cursor is not rewound without a reason';
+        raise exception using errcode = 'TM005', message = 'rewinding a cursor needs a reason';
     end if;
     if not coalesce(worker_rewind.dry_run, false) then
         -- End the epoch of a pass under way: it has read events from the old place. Lock the heartbeat first, then the
@@ -26,7 +26,8 @@ begin
     end if;
     if to_seq is null or to_seq not between 0 and was then
         raise exception using errcode = 'TM005',
-            message = format('worker %s is at %s: it can be rewound to 0 to %s, not to %s', worker_rewind.worker, was,
+            message = format('worker %s is at %s: rewind it to a place from 0 to %s, not to '
+                             '%s', worker_rewind.worker, was,
                              was, coalesce(to_seq::text, 'null'));
     end if;
     -- Count before the cursor moves.

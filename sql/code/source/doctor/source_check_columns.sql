@@ -28,7 +28,8 @@ begin
                          definition.id_column, format_type(id.atttypid, id.atttypmod));
         hint := 'Use clock, where the server sets a timestamp; else declared with a sweep_window.';
     elsif not id.attnotnull then
-        detail := format('%s.%I may be null: a row without an id is nowhere in the order', name, definition.id_column);
+        detail := format('%s.%I may be null: a row without an id has no place in the '
+                         'order', name, definition.id_column);
         hint := format('alter table %s alter column %I set not null;', name, definition.id_column);
     else
         status := 'ok';
@@ -70,7 +71,7 @@ begin
     "check" := 'timestamp column'; status := 'fail'; hint := there;
     if definition.timestamp_column is null then
         if definition.safety in ('clock', 'declared') then
-            detail := format('the safety %s goes by a timestamp, and no column is named', definition.safety);
+            detail := format('the safety %s needs a timestamp, and timestamp_column is not set', definition.safety);
             return next;
         end if;
     elsif definition.timestamp_column <> all (columns) then
@@ -82,8 +83,7 @@ begin
                case when a.atttypid = any (array['timestamptz', 'timestamp']::regtype[]) then 'ok' else 'fail' end
         into detail, status
         from pg_attribute a where a.attrelid = relation and a.attname = definition.timestamp_column;
-        hint := case status when 'ok' then '' else 'It is timestamp with or without time zone: a date or a number says '
-                                                   'too little or too much.' end;
+        hint := case status when 'ok' then '' else 'Choose a column of type timestamp, with or without time zone.' end;
         return next;
     end if;
 

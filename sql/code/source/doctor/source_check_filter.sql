@@ -24,7 +24,7 @@ begin
     end if;
     if not has_schema_privilege(definition.schema_name, 'usage') then
         status := 'warn';
-        detail := format('the filter was not looked at: %s may not enter the schema', current_user);
+        detail := format('the filter was not checked: %s may not use the schema', current_user);
         hint := format('grant usage on schema %I to %I;', definition.schema_name, current_user);
         return next;
         return;
@@ -45,8 +45,8 @@ begin
     exception when others then
         status := 'fail';
         detail := format('the filter does not compile: %s', sqlerrm);
-        hint := 'It is one condition over the columns, such as: kind = ''order'' and amount > 0. Functions and types '
-                'outside of pg_catalog want their schema.';
+        hint := 'It is one condition over the columns, such as: kind = ''order'' and amount > 0. Qualify functions '
+                'and types outside pg_catalog with their schema.';
     end;
     return next;
 end

@@ -27,7 +27,7 @@ begin
         status := case when row_security_active(relation) then 'fail' else 'warn' end;
         detail :=
             case when row_security_active(relation)
-                      then format('on, and %s would not see all rows: those that are hidden would be passed over',
+                      then format('on, and %s would not see all rows: hidden rows would be passed over',
                                   current_user)
             else 'on: a worker that is run by a role to which it applies would not see all rows, and is held' end;
         hint := format('Run the worker as the owner of %s%s, or as a role with bypassrls.', name,

@@ -18,11 +18,10 @@ begin
     when 'clock' then
         status := 'ok';
         detail := 'clock: every committed row is read once, if its timestamp is of its own transaction; reading waits '
-                  'for the oldest one';
+                  'for the oldest transaction';
     when 'capture' then
         status := 'ok';
-        detail := 'capture: a trigger writes each change to the log, in its transaction; what was there before is not '
-                  'read';
+        detail := 'capture: a trigger writes each change to the log, in its transaction; rows from before are not read';
     when 'declared' then
         if definition.sweep_window is null then
             status := 'warn';
@@ -49,10 +48,10 @@ begin
         status := case when publisher is null then 'ok' else 'fail' end;
         detail := case when publisher is null then 'no subscription writes it'
             else publisher || case definition.safety
-                when 'clock' then ' is written by a subscription: its timestamps are of another server, and older than '
+                when 'clock' then ' is written by a subscription: its timestamps come from another server, and are '
+                                  'older than '
                                   'the transactions here'
-                when 'sequence' then ' is written by a subscription: its numbers are of another server, in whatever '
-                                     'order they come'
+                when 'sequence' then ' is written by a subscription: its numbers come from another server, in any order'
                 else ' is written by a subscription, for which statement triggers do not fire' end end;
         hint := case when publisher is null then ''
                      else 'Make it a source where it is written, or use declared with a sweep_window.' end;
@@ -83,10 +82,11 @@ begin
         status := case when prepared is null then 'ok' else 'warn' end;
         detail :=
             case when prepared is not null
-                      then format('prepared and not ended: %s. While such a one has the table locked, nothing is read',
+                      then format('prepared and not ended: %s. While such a transaction has the table locked, nothing '
+                                  'is read',
                                   prepared)
             when current_setting('max_prepared_transactions') = '0' then 'off: there are none'
-            else 'allowed: while one has the table locked, nothing is read' end;
+            else 'allowed: while a prepared transaction has the table locked, nothing is read' end;
         hint := case when prepared is null then '' else 'commit prepared …; or rollback prepared …;' end;
         return next;
     end if;

@@ -25,7 +25,7 @@ begin
     "check" := 'sequence';
     if sequence is null then
         status := 'fail';
-        detail := format('%s.%I has %s: its numbers come from somewhere that cannot be watched', name,
+        detail := format('%s.%I has %s: its numbers come from a place that cannot be observed', name,
                          definition.id_column, coalesce('the default ' || expression, 'no default'));
         hint := format('alter table %s alter column %I add generated always as identity; or another safety.', name,
                        definition.id_column);
@@ -43,8 +43,9 @@ begin
                       then format('cache %s: sessions keep numbers in reserve and use them out of order',
                                   settings.seqcache) end,
             case when settings.seqincrement <> 1
-                      then format('increment %s: every number between is waited for', settings.seqincrement) end,
-            case when settings.seqcycle then 'cycle: its numbers come again' end));
+                      then format('increment %s: the reader waits for every number in '
+                                  'between', settings.seqincrement) end,
+            case when settings.seqcycle then 'cycle: its numbers repeat' end));
         hint := format('alter sequence %s cache 1 increment 1 no cycle; then end the sessions that still keep numbers.',
                        sequence);
     end if;

@@ -12,7 +12,7 @@ declare
 begin
     "check" := 'primary';
     if pg_is_in_recovery() then
-        status := 'fail'; detail := 'this is a standby: what it shows of running transactions is not true';
+        status := 'fail'; detail := 'this is a standby, which does not show the transactions of the primary';
         hint := 'Connect to the primary.';
     else
         status := 'ok'; detail := 'this is no standby'; hint := '';
@@ -34,8 +34,8 @@ begin
             when 'f' then 'foreign table' when 'S' then 'sequence' when 'c' then 'type'
                               else 'thing of kind ' || class.relkind::text end);
         hint := case class.relkind
-            when 'f' then 'Rows that come from elsewhere have no transaction here: read it where it is.'
-            when 'm' then 'A refresh makes all of its rows anew: read the table that it is made of.'
+            when 'f' then 'Its rows have no transactions in this database: read it in the database that has them.'
+            when 'm' then 'A refresh writes all its rows again: read the tables that it is made of.'
             else 'Name the table.' end;
         return next;
         return;
@@ -49,7 +49,7 @@ begin
           and (c.relkind = 'f' or c.relpersistence = 't' or c.relkind = 'r' and m.amname <> 'heap'));
     if bad is not null then
         detail := bad;
-        hint := 'Rows are told apart by transactions and found by indexes as heap tables keep them.';
+        hint := 'Reading relies on the row versions and the indexes of heap tables.';
     elsif definition.schema_name in ('pg_catalog', 'information_schema', 'pg_toast') then
         detail := format('%s is the system''s', name);
         hint := 'Its rows are changed in place.';
@@ -68,7 +68,8 @@ begin
         hint := format('alter table %s rename column … to …;', name);
     elsif exists (select from pg_class c where c.oid = any (parts) and c.relpersistence = 'u') then
         status := 'warn';
-        detail := format('%s is unlogged: a crash of the server empties it, and what was not read by then is lost',
+        detail := format('%s is unlogged: a crash of the server empties it, and rows that were not read by then are '
+                         'lost',
                          name);
         hint := format('alter table %s set logged;', name);
     else

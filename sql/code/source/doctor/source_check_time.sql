@@ -42,8 +42,8 @@ begin
         if zoned is not null and definition.time_zone is null then
             status := case when of_clock then 'fail' else 'warn' end;
             detail :=
-                format('%I is with time zone, and its default %s has lost it: what is stored depends on the TimeZone '
-                       'of the session', definition.timestamp_column, given);
+                format('%I is with time zone, but its default %s is not: what is stored depends on the TimeZone of '
+                       'the session', definition.timestamp_column, given);
             hint := format('alter table %s alter column %I set default now();', name, definition.timestamp_column);
         elsif definition.time_zone is not null then
             detail := detail || ': it has no other';
@@ -68,7 +68,8 @@ begin
         elsif cardinality(offsets) > 1 then
             status := case when of_clock then 'fail' else 'warn' end;
             detail :=
-                format('in %s clocks are put back: an hour of timestamps without time zone comes twice, and one never',
+                format('in %s clocks are put back: one hour of timestamps without time zone occurs twice, and one '
+                       'never',
                        definition.time_zone);
             hint := case when of_clock
                               then 'Have it written in UTC, or use declared with a sweep_window of more than an hour.'
@@ -86,7 +87,7 @@ begin
         elsif zoned is null and known_clock then
             status := 'warn';
             detail :=
-                format('the default %s is written as each session''s TimeZone has it; yours begins with %s', given,
+                format('the default %s depends on the TimeZone of each session; yours begins with %s', given,
                        (select s.reset_val from pg_settings s where s.name = 'TimeZone'));
             hint := format('alter table %s alter column %I set default (now() at time zone %L);', name,
                            definition.timestamp_column, definition.time_zone);
@@ -104,8 +105,8 @@ begin
     if clock ~* '^statement_timestamp' then
         status := 'fail';
         detail :=
-            format('the default is %s: in a procedure, or a DO block, that commits, that is the time of the call, '
-                   'older than the transaction', given);
+            format('the default is %s: in a procedure or a DO block that commits, it is the time of the call, which '
+                   'is before the transaction', given);
         hint := format('alter table %s alter column %I set default %s; or declared with a sweep_window.', name,
                        definition.timestamp_column,
             replace(given, clock, 'now()'));
@@ -145,7 +146,7 @@ begin
                        case when precision_ > 0 then ', or at least ' || step else '' end);
     elsif definition.margin < interval '1 second' then
         status := 'warn';
-        detail := format('the margin is %s: a second is what has been shown to do', definition.margin);
+        detail := format('the margin is %s: 1 second has been shown to suffice', definition.margin);
         hint := 'Set the margin to 1 second.';
     else
         status := 'ok'; detail := format('%s, timestamps of %s digits', definition.margin, precision_);
