@@ -69,7 +69,7 @@ func optionsHint(kind string) string {
 
 // reference returns the first problem of target_ref, or nil.
 func (k Kind) reference(ref string) *Problem {
-	hint := fmt.Sprintf("target_ref of %s is: %s, such as %s.", k.Kind, k.Ref, k.Example)
+	hint := fmt.Sprintf("For %s, target_ref is %s, such as %s.", k.Kind, k.Ref, k.Example)
 	if !utf8.ValidString(ref) || strings.ContainsRune(ref, 0) {
 		return &Problem{"target_ref must be text", hint}
 	}

@@ -120,7 +120,7 @@ func TestCaptureCheck(t *testing.T) {
 		{`drop trigger tidemark_capture_insert on orders`, "fail|route %insert|public.orders is not attached for insert%"},
 		{`alter table orders disable trigger tidemark_capture_update`, "fail|trigger tidemark_capture_update of public.orders|it is disabled%"},
 		{`alter table orders enable replica trigger tidemark_capture_update`, "fail|trigger tidemark_capture_update of public.orders|it fires for replicated changes only%"},
-		{`create or replace trigger tidemark_capture_update after update on orders for each row execute function tidemark.capture_2()`, "fail|trigger tidemark_capture_update of public.orders|it is not as attach makes it%"},
+		{`create or replace trigger tidemark_capture_update after update on orders for each row execute function tidemark.capture_2()`, "fail|trigger tidemark_capture_update of public.orders|it differs from what attach makes%"},
 		{`update tidemark.inbound_route set payload_columns = '{m}' where sql_event = 'update'`, "fail|route %update|public.orders has no column m%"},
 		{`select tidemark.type_set('app', 'delete', '{"enabled": false}')`, "fail|route %delete|event type app/delete is not registered%"},
 		{`update tidemark.inbound_route set payload_columns = '{secret}' where sql_event = 'update'; select tidemark.domain_set('app', '{"metadata_only": true}')`, "fail|route %update|column secret of public.orders is a forbidden key%"},

@@ -132,7 +132,7 @@ func TestCommandParked(t *testing.T) {
 	s.wantRows(`select (payload ->> 'idempotency_key') || ' ' || (payload ->> 'status') from tidemark.outbox where type like 'result.%' and payload ->> 'status' <> 'duplicate' order by seq`,
 		"a failed_retryable", "b failed_retryable", "c failed_retryable", "d processed", "a processed", "b processed", "e failed_retryable", "c failed_terminal", "e processed")
 	s.wantRows(`select error_code || ' ' || attempts from tidemark.dead_letter`, "runtime.retries_exhausted 9")
-	s.refused("TM005", "is of a command", `select tidemark.dead_letter_replay(id) from tidemark.dead_letter`)
+	s.refused("TM005", "belongs to a command", `select tidemark.dead_letter_replay(id) from tidemark.dead_letter`)
 }
 
 // What an operator has to mend ends no retries: the command waits, with a finding, and runs when it is mended.

@@ -86,7 +86,7 @@ func TestCommandRegistry(t *testing.T) {
 		{s.name + ".a", `{"function": "app.charge"}`, "begins with the name of its service"},
 		{"a", `{"function": "app.charge", "payload_schema": {}}`, `has "type"`},
 		{"a", `{"function": "app.charge", "payload_schema": {"type": "object", "required": "x"}}`, "/required is not an array"},
-		{"a", `{"function": "app.charge", "payload_schema": {"type": "object", "properties": {"x": {"pattern": "(?=a)"}}}}`, "looks around"},
+		{"a", `{"function": "app.charge", "payload_schema": {"type": "object", "properties": {"x": {"pattern": "(?=a)"}}}}`, "lookaround"},
 		{"a", `{"function": "app.charge", "retry_policy": {"max_attempts": 0}}`, "retry_policy cannot be read"},
 		{"a", `{"statement": "select :x"}`, "parameter :x of the statement has no type"},
 		{"a", `{"statement": "select :x", "parameters": {"x": "nonsense"}}`, "unknown type nonsense"},

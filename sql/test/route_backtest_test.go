@@ -150,9 +150,9 @@ func TestBacktestArguments(t *testing.T) {
 	for _, c := range []struct{ code, text, arguments string }{
 		{"TM004", `there is no route "nope"`, `'nope', now()`},
 		{"TM004", `there is no route`, `null, now()`},
-		{"TM005", "is not in it", `'paid', now() + interval '1 minute'`},
-		{"TM005", "is not in it", `'paid', 'infinity'`},
-		{"TM005", "since null", `'paid', null`},
+		{"TM005", "covers the past", `'paid', now() + interval '1 minute'`},
+		{"TM005", "covers the past", `'paid', 'infinity'`},
+		{"TM005", "since is null", `'paid', null`},
 		{"TM005", "does not begin at", `'paid', now(), now()`},
 		{"TM005", "does not begin at", `'paid', now(), now() - interval '1 second'`},
 		{"TM005", "samples is -1", `'paid', now(), samples => -1`},

@@ -186,7 +186,7 @@ var sickness = []struct {
 	{"filter with a comment", ``, numbered.with(def{"filter": "true -- all"}), []string{`^fail filter: the filter holds a comment: true -- all `}},
 	{"filter that asks others behind comments", ``, numbered.with(def{"filter": "true /* ' */ and exists (select from public.timed) /* ' */"}), []string{`^fail filter: the filter holds a comment`}},
 	{"filter that asks others", ``, numbered.with(def{"filter": "exists (select from public.timed)"}), []string{`^fail filter: the filter asks more than the row`}},
-	{"filter with a parameter", ``, numbered.with(def{"filter": "id > $1"}), []string{`^fail filter: the filter holds a \$`}},
+	{"filter with a parameter", ``, numbered.with(def{"filter": "id > $1"}), []string{`^fail filter: the filter has a \$`}},
 
 	{"rule", `create rule r as on insert to public.numbered do also select 1`, numbered, []string{`^warn triggers and rules: r can change a row`}},
 	{"null timestamps", `alter table public.timed alter at drop not null; insert into public.timed (at) values (null)`, timed, []string{`^warn timestamp not null`, unproved, `^warn timestamps: there are rows whose timestamp is null: they`}},
