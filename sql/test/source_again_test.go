@@ -182,7 +182,7 @@ func TestSourceTablesChangePlaces(t *testing.T) {
 	s.exec(`begin; alter table births rename to old; alter table other rename to births; commit`)
 	s.exec(`create or replace function take2(rows anyarray) returns jsonb language sql as $$ insert into taken (id) select (to_jsonb(r) ->> 'id') from unnest(rows) r; select null::jsonb $$;
 		select tidemark.worker_set('w', '{"handler_ref": "public.take2"}', 'a test')`)
-	s.wantHeld("source_changed", "another one")
+	s.wantHeld("source_changed", "not the table that was read")
 	s.exec(`truncate taken; select tidemark.source_rewind('w', 'births', 'swapped', to_id => '0')`)
 	s.wantWell()
 	s.want(`select count(*) from taken`, "6")

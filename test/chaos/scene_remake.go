@@ -67,7 +67,7 @@ func tableSetBack(h *harness, random *rand.Rand) (string, func(context.Context) 
 
 // tableSwap puts a copy in the place of the ledger, for good.
 func tableSwap(h *harness, _ *rand.Rand) (string, func(context.Context) error) {
-	return "table ledger", h.remade("swap", "%is another one%", true, `select app.swap_ledger()`)
+	return "table ledger", h.remade("swap", "%is not the table that was read%", true, `select app.swap_ledger()`)
 }
 
 // tableDetach detaches a partition for a while, in which the cursor goes past its rows. Nothing tells that: the operator

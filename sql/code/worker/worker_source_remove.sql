@@ -11,7 +11,7 @@ declare
     removed integer;
 begin
     if coalesce(btrim(worker_source_remove.reason), '') = '' then
-        raise exception using errcode = 'TM005', message = 'a source is not taken from a worker without a reason';
+        raise exception using errcode = 'TM005', message = 'taking a source from a worker needs a reason';
     elsif worker_source_remove.source = 'outbox' then
         raise exception using errcode = 'TM005',
             message = format('worker %s reads the log, and nothing else', worker_source_remove.worker);
