@@ -97,6 +97,9 @@ func TestLagFinding(t *testing.T) {
 	w.wantMaintain()
 	w.wantRows(openFindings, "cursor_lag default/outbox/0 high 2")
 	w.wantRows(`select concat_ws(' ', status, count, age_seconds / 60) from tidemark.queue_health where kind = 'backlog'`, "bad 1 16")
+	w.emit(1) // the lag is the age of the oldest event
+	w.wantMaintain()
+	w.wantRows(openFindings, "cursor_lag default/outbox/0 high 3")
 	w.exec(`select tidemark.gate_set('routes.enabled', false)`)
 	w.wantMaintain()
 	w.wantRows(openFindings)
