@@ -81,13 +81,17 @@ func TestFindingRetention(t *testing.T) {
 func TestLagFinding(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))
-	w.pass()
 	w.emit(1)
 	old := func(minutes int) {
 		w.exec(`set session_replication_role = replica`) // the log is append-only
 		w.exec(`update tidemark.outbox set created_at = clock_timestamp() - make_interval(mins => $1)`, minutes)
 		w.exec(`set session_replication_role = origin`)
 	}
+	old(16)
+	w.wantMaintain()
+	w.wantRows(openFindings) // a worker that has never run is not behind
+	w.pass()
+	w.emit(1)
 	w.wantMaintain()
 	w.wantRows(openFindings)
 	old(2)
