@@ -227,8 +227,10 @@ func TestCaptureRecountNeedsNoRights(t *testing.T) {
 		daemon.exec(`select tidemark.maintain()`)
 	}
 	s.wantRows(gapFindings, "capture_gap public.orders")
-	for _, sql := range []string{`select from orders`, `select tidemark.capture_recount()`, `delete from tidemark.capture_round`,
-		`update tidemark.capture_count set base = null`, `select tidemark.capture_note('public.orders', r) from tidemark.capture_round r`} {
+	for _, sql := range []string{
+		`select from orders`, `select tidemark.capture_recount()`, `delete from tidemark.capture_round`,
+		`update tidemark.capture_count set base = null`, `select tidemark.capture_note('public.orders', r) from tidemark.capture_round r`,
+	} {
 		daemon.refused("42501", "permission denied", sql)
 	}
 }

@@ -115,3 +115,14 @@ func TestLagFinding(t *testing.T) {
 	w.wantMaintain()
 	w.wantRows(openFindings)
 }
+
+// A message that quotes a payload goes with the fault that it told of: the finding that opens again without one has none.
+func TestFindingForgetsItsMessage(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "owner")
+	const messages = `select concat_ws(' ', f.kind, f.count, m.message) from tidemark.finding f left join tidemark.finding_message m on m.finding = f.id`
+	s.exec(`select tidemark.finding_open('worker_failing', 'default', 'high', 'read: 22P02', 'invalid input: 4111-1111')`)
+	s.wantRows(messages, "worker_failing 1 invalid input: 4111-1111")
+	s.exec(`select tidemark.finding_open('worker_failing', 'default', 'high', 'settle: 40001')`)
+	s.wantRows(messages, "worker_failing 2")
+}
