@@ -294,7 +294,7 @@ func endGaps(ctx context.Context, s *cli.Session, table string, accept bool) err
 	for i := range all {
 		for _, g := range open {
 			if g.ID == all[i].ID {
-				all[i].Open, all[i].Unreadable = true, g.Unreadable
+				all[i].Open, all[i].Others, all[i].Unreadable = true, g.Others, g.Unreadable
 				left++
 			}
 		}

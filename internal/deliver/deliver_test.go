@@ -411,3 +411,28 @@ func TestDomainClosesWhileAnEventWaitsItsTurn(t *testing.T) {
 		}
 	})
 }
+
+// A delivery that the worker itself cut off (its lease ended, a gate closed) says nothing about the target.
+func TestBreakerCountsNoCutOff(t *testing.T) {
+	t.Parallel()
+	cut, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := newBreaker("r")
+	fail := func(ctx context.Context) {
+		for range breakerTrips {
+			done, err := b.allow(false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done(verdict(ctx, []sink.Result{{Status: sink.Retry}}))
+		}
+	}
+	fail(cut)
+	if s := b.state(); s != gobreaker.StateClosed {
+		t.Errorf("after deliveries that were cut off the breaker is %s", s)
+	}
+	fail(t.Context())
+	if s := b.state(); s != gobreaker.StateOpen {
+		t.Errorf("after %d failures the breaker is %s", breakerTrips, s)
+	}
+}

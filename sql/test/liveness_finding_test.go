@@ -81,13 +81,17 @@ func TestFindingRetention(t *testing.T) {
 func TestLagFinding(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))
-	w.pass()
 	w.emit(1)
 	old := func(minutes int) {
 		w.exec(`set session_replication_role = replica`) // the log is append-only
 		w.exec(`update tidemark.outbox set created_at = clock_timestamp() - make_interval(mins => $1)`, minutes)
 		w.exec(`set session_replication_role = origin`)
 	}
+	old(16)
+	w.wantMaintain()
+	w.wantRows(openFindings) // a worker that has never run is not behind
+	w.pass()
+	w.emit(1)
 	w.wantMaintain()
 	w.wantRows(openFindings)
 	old(2)
@@ -97,6 +101,9 @@ func TestLagFinding(t *testing.T) {
 	w.wantMaintain()
 	w.wantRows(openFindings, "cursor_lag default/outbox/0 high 2")
 	w.wantRows(`select concat_ws(' ', status, count, age_seconds / 60) from tidemark.queue_health where kind = 'backlog'`, "bad 1 16")
+	w.emit(1) // the lag is the age of the oldest event
+	w.wantMaintain()
+	w.wantRows(openFindings, "cursor_lag default/outbox/0 high 3")
 	w.exec(`select tidemark.gate_set('routes.enabled', false)`)
 	w.wantMaintain()
 	w.wantRows(openFindings)
@@ -107,4 +114,15 @@ func TestLagFinding(t *testing.T) {
 	w.pass()
 	w.wantMaintain()
 	w.wantRows(openFindings)
+}
+
+// A message that quotes a payload goes with the fault that it told of: the finding that opens again without one has none.
+func TestFindingForgetsItsMessage(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "owner")
+	const messages = `select concat_ws(' ', f.kind, f.count, m.message) from tidemark.finding f left join tidemark.finding_message m on m.finding = f.id`
+	s.exec(`select tidemark.finding_open('worker_failing', 'default', 'high', 'read: 22P02', 'invalid input: 4111-1111')`)
+	s.wantRows(messages, "worker_failing 1 invalid input: 4111-1111")
+	s.exec(`select tidemark.finding_open('worker_failing', 'default', 'high', 'settle: 40001')`)
+	s.wantRows(messages, "worker_failing 2")
 }

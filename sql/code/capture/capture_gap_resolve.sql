@@ -16,6 +16,8 @@ begin
         values ('capture_gap_' || resolution, 'capture_gap ' || gap.id, capture_gap_resolve.reason, to_jsonb(gap),
                 to_jsonb(resolved));
         perform tidemark.finding_close('capture_gap', gap.name);
+        -- What is over must not be found again: the next comparison begins after it.
+        delete from tidemark.capture_count c where c.name = gap.name;
     end if;
 end
 $$;

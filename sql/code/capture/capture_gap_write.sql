@@ -30,6 +30,12 @@ begin
             from jsonb_array_elements(rows_) with ordinality e (r, ord)), true, true));
         update tidemark.capture_gap g set emitted = g.emitted + jsonb_array_length(rows_) where g.id = gap.id;
     end if;
+    if complete then
+        -- Inserts that were counted, and whose rows are gone: no event will tell them.
+        update tidemark.capture_gap g
+        set others = g.others + greatest(g.counted - g.emitted, 0), counted = least(g.counted, g.emitted)
+        where g.id = gap.id returning g.* into gap;
+    end if;
     if complete and gap.others = 0 then
         perform tidemark.capture_gap_resolve(gap, 'emitted', reason);
     end if;

@@ -22,6 +22,7 @@ declare
     part record;
     denied text;
     looked bigint;
+    counted bigint;
     old tidemark.capture_checkpoint;
     found_gap tidemark.capture_gap;
     got record;
@@ -44,17 +45,28 @@ begin
         last := (select c from tidemark.capture_checkpoint c where c.relation = one.id);
         select one.id, at, pg_current_snapshot(), (select q.last_value from tidemark.outbox_seq_seq q),
                coalesce(sum(s.n_tup_ins), 0), coalesce(sum(s.n_tup_upd), 0), coalesce(sum(s.n_tup_del), 0),
-               d.xact_rollback, d.stats_reset, one.name, 0
+               d.xact_rollback, d.stats_reset, one.name, 0, 0
         into now_
         from pg_stat_database d
         left join pg_stat_all_tables s on s.relid = one.id
             or s.relid in (select p.relid from pg_partition_tree(one.id) p)
         where d.datname = current_database() group by d.xact_rollback, d.stats_reset;
+        -- A later statement: what the server has counted is visible in this snapshot, and so is its event.
+        now_.snapshot := pg_current_snapshot();
         -- A session may report what it committed up to a minute later. These events may have changes that come then.
         now_.ahead := (select count(*) from tidemark.outbox o
                        where o.subject_table = relation and o.created_at > at - interval '1 minute'
                          and o.payload ->> 'operation' = any (one.operations)
                          and o.payload ->> 'operation' <> 'truncate' and not o.payload ? 'reconciled');
+        -- Not pg_visible_in_snapshot: a snapshot does not list savepoints, so an event that was written in one would
+        -- count as visible before its transaction ended.
+        select count(*) filter (where o.id >= pg_snapshot_xmin(last.snapshot)) - last.seen,
+               count(*) filter (where o.id >= pg_snapshot_xmin(now_.snapshot))
+        into counted, now_.seen
+        from (select tidemark.full_xid(o.xmin, pg_snapshot_xmax(now_.snapshot)) as id from tidemark.outbox o
+              where o.subject_table = relation and o.created_at > coalesce(last.at, at) - interval '1 day'
+                and o.payload ->> 'operation' = any (one.operations)
+                and o.payload ->> 'operation' <> 'truncate') o;
         changes := null; events := null; captured := null; missing_keys := null;
         found_gap := null; looked := 0; detail := null;
 
@@ -70,12 +82,7 @@ begin
             status := 'unknown';
             detail := 'its routes were changed meanwhile';
         else
-            events := (select count(*) from tidemark.outbox o
-                       where o.subject_table = relation and o.created_at > last.at - interval '1 day'
-                         and not pg_visible_in_snapshot(tidemark.full_xid(o.xmin, pg_snapshot_xmax(now_.snapshot)),
-                                                        last.snapshot)
-                         and o.payload ->> 'operation' = any (one.operations)
-                         and o.payload ->> 'operation' <> 'truncate');
+            events := counted;
             -- An hourly sum for the hour of the last call may be from before or after that call. Count it: a missed gap
             -- is better than a false one.
             captured := (select coalesce(sum(c.rows), 0) from tidemark.captured c
@@ -109,9 +116,9 @@ begin
                             select from tidemark.outbox o
                             where o.subject_table = $2 and o.subject_ref = k.key
                               and o.created_at > $1 - interval '1 day'
-                              and not pg_visible_in_snapshot(tidemark.full_xid(o.xmin, %4$L::xid8),
-                                                             %5$L::pg_snapshot))$q$,
-                        part.key_text, part.names, relation, pg_snapshot_xmax(now_.snapshot), last.snapshot),
+                              and tidemark.full_xid(o.xmin, %4$L::xid8) >= %6$L::xid8)$q$,
+                        part.key_text, part.names, relation, pg_snapshot_xmax(now_.snapshot), last.snapshot,
+                        pg_snapshot_xmin(last.snapshot)),
                         last.at, relation, rows_limit => sample);
                     missing_keys := got.keys;
                     looked := got.looked;

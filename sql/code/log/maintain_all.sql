@@ -179,6 +179,11 @@ begin
     perform tidemark.capture_findings();
     perform tidemark.emit_findings();
     begin
+        perform tidemark.capture_recount();
+    exception when lock_not_available then
+        return query select 'postponed', 'capture_count', 'an operator is at it; will be compared by another call';
+    end;
+    begin
         return query select 'made', m, 'for what its table and its route are now' from tidemark.capture_refresh() m;
     exception when lock_not_available then
         return query select 'postponed', 'captures', 'an operator has it locked; another call will make it';

@@ -1,0 +1,250 @@
+package test
+
+import (
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+const compared = `select concat_ws(' ', name, status) from tidemark.capture_count`
+
+// recount calls tidemark.maintain for one step of the comparison, as if a minute had passed.
+func (s session) recount() {
+	s.t.Helper()
+	s.exec(`update tidemark.capture_round set at = '-infinity'`)
+	// Autovacuum at work on the log postpones it.
+	for one[bool](s, `select exists (select from tidemark.maintain() m where m.action = 'postponed')`) {
+		s.t.Log("maintain was postponed")
+	}
+}
+
+// round calls tidemark.maintain until a comparison has ended that began now.
+func (s session) round() {
+	s.t.Helper()
+	// What this session did is counted, as that of each idle session is after ten seconds.
+	s.exec(`select pg_stat_force_next_flush()`)
+	s.recount()
+	begun := one[string](s, `select noted_at::text from tidemark.capture_round`)
+	for !one[bool](s, `select r.compared and r.noted_at > $1::text::timestamptz from tidemark.capture_round r`, begun) {
+		s.recount()
+	}
+}
+
+// recounted is a database with a captured table and its first rounds.
+func recounted(t *testing.T, create string) (session, *tidemarktest.DB) {
+	t.Helper()
+	db := tidemarktest.NewDB(t)
+	s := open(t, db, "app")
+	s.exec(`select tidemark.stage_set('live', 'test')`)
+	s.exec(create)
+	s.capture("orders")
+	s.round()
+	s.round()
+	s.wantRows(compared, "public.orders even")
+	return s, db
+}
+
+// PK5, CU12: maintain alone finds what has no event, by counts; the gap stays until its rows are emitted.
+func TestCaptureRecount(t *testing.T) {
+	t.Parallel()
+	s, _ := recounted(t, `create table orders (id int primary key, n int)`)
+	s.exec(`insert into orders select g from generate_series(1, 5) g; update orders set n = 1; delete from orders where id = 5`)
+	for range 2 {
+		s.round()
+		s.wantRows(compared, "public.orders even")
+	}
+
+	s.exec(`set session_replication_role = replica; insert into orders values (6), (7); reset session_replication_role; insert into orders values (8)`)
+	s.round()
+	s.wantRows(compared, "public.orders gap")
+	s.wantRows(gapFindings, "capture_gap public.orders")
+	const counted = `select concat_ws(' ', name, counted, others) from tidemark.capture_gap where resolved_at is null`
+	s.wantRows(counted, "public.orders 2 0")
+	for range 3 {
+		s.round()
+		s.wantRows(compared, "public.orders even")
+		s.wantRows(gapFindings, "capture_gap public.orders")
+		s.wantRows(counted, "public.orders 2 0")
+	}
+	s.wantRows(emitGap, "2 t")
+	s.wantRows(emitGap)
+	s.wantRows(`select subject_ref from tidemark.outbox where payload ? 'reconciled' order by 1`, "6", "7")
+	s.wantRows(gapFindings)
+	for range 3 {
+		s.round()
+		s.wantRows(gapFindings)
+	}
+}
+
+// A change that no row shows any more stays in the gap until it is accepted.
+func TestCaptureRecountOfRowsThatAreGone(t *testing.T) {
+	t.Parallel()
+	s, _ := recounted(t, `create table orders (id int primary key, n int)`)
+	const open = `select concat_ws(' ', counted, others, emitted) from tidemark.capture_gap where resolved_at is null`
+	s.exec(`set session_replication_role = replica; insert into orders values (1), (2), (3); reset session_replication_role`)
+	s.round()
+	s.wantRows(open, "3 0 0")
+	s.exec(`delete from orders where id = 3`)
+	s.wantRows(emitGap, "2 t")
+	s.wantRows(open, "2 1 2")
+	s.wantRows(gapFindings, "capture_gap public.orders")
+	s.exec(`select tidemark.capture_gap_accept(id, 'a test') from tidemark.capture_gap`)
+	s.wantRows(gapFindings)
+
+	s.round()
+	s.round()
+	s.exec(`set session_replication_role = replica; delete from orders; reset session_replication_role`)
+	s.round()
+	s.wantRows(open, "0 2 0")
+	s.wantRows(emitGap, "0 t")
+	s.wantRows(gapFindings, "capture_gap public.orders")
+}
+
+// Normal work raises no alarm: what is rolled back to a savepoint, refused, truncated or analyzed is no change without event.
+func TestCaptureRecountOfNormalWork(t *testing.T) {
+	t.Parallel()
+	work := map[string]string{
+		"savepoints": `do $$ begin for i in 1 .. 20 loop begin insert into orders values (1), (99); exception when unique_violation then null; end; end loop; end $$`,
+		"rollback":   `begin; insert into orders select g from generate_series(100, 120) g; delete from orders; rollback`,
+		"conflicts":  `insert into orders values (1), (50) on conflict do nothing; insert into orders values (1), (51) on conflict (id) do update set n = 7`,
+		"truncate":   `truncate orders; insert into orders values (1)`,
+		"analyze":    `insert into orders values (60); analyze orders`,
+		"rewrite":    `insert into orders values (60); vacuum full orders`,
+		"reset":      `insert into orders values (60); select pg_stat_reset()`,
+		"dry run":    `update tidemark.inbound_route set dry_run = true; insert into orders values (60); update tidemark.inbound_route set dry_run = false`,
+		"off":        `update tidemark.inbound_route set enabled = false; insert into orders values (60); update tidemark.inbound_route set enabled = true`,
+		"unwritten":  `update tidemark.event_type set enabled = false; insert into orders values (60); update tidemark.event_type set enabled = true`,
+	}
+	for name, sql := range work {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := recounted(t, `create table orders (id int primary key, n int)`)
+			s.exec(`insert into orders select g from generate_series(1, 9) g`)
+			for _, statement := range []string{sql, `delete from orders where id between 3 and 5`, `insert into orders values (3)`} {
+				if name == "rewrite" || name == "analyze" {
+					s.exec(`insert into orders values (60) on conflict do nothing`)
+					statement = map[string]string{sql: "vacuum (full, analyze) orders"}[statement]
+				}
+				s.exec(statement)
+				for range 2 {
+					s.round()
+					s.wantRows(`select detail from tidemark.capture_gap`)
+				}
+			}
+		})
+	}
+}
+
+// A session may count what it committed only when its next transaction has ended.
+func TestCaptureRecountWaitsForTheServersCount(t *testing.T) {
+	t.Parallel()
+	s, db := recounted(t, `create table orders (id int primary key, n int)`)
+	b := open(t, db, "b")
+	s.exec(`insert into orders select g from generate_series(1, 9) g`)
+	s.round()
+	s.round()
+	b.exec(`select pg_stat_force_next_flush()`)
+	s.exec(`select pg_stat_force_next_flush()`)
+	s.recount() // the witness, without the transaction of b
+	b.exec(`delete from orders where id = 1`)
+	b.begin()
+	b.exec(`select 1`)
+	// With this the count of inserts would bear out that one has no event.
+	s.exec(`do $$ begin insert into orders values (20), (2); exception when unique_violation then null; end $$`)
+	s.exec(`select pg_stat_force_next_flush()`)
+	s.recount()
+	s.recount()
+	s.wantRows(`select concat_ws(' ', status, round_deletes, deletes) from tidemark.capture_count`, "even 0 1")
+	for range 7 {
+		s.recount()
+	}
+	equal(t, "the next round waits", one[bool](s, `select witness is not null from tidemark.capture_round`), true)
+	b.commit()
+	b.exec(`select pg_stat_force_next_flush()`)
+	for range 3 {
+		s.round()
+	}
+	s.wantRows(compared, "public.orders even")
+	s.wantRows(`select detail from tidemark.capture_gap`)
+}
+
+// The events of a round are final before they are counted: those of a transaction that outlasts the note are counted too.
+func TestCaptureRecountWaitsForTransactions(t *testing.T) {
+	t.Parallel()
+	s, db := recounted(t, `create table orders (id int primary key, n int)`)
+	b := open(t, db, "b")
+	b.begin()
+	s.recount() // the witness, without b
+	b.exec(`savepoint a; insert into orders values (1), (2), (3)`)
+	b.exec(`select pg_stat_force_next_flush()`)
+	s.exec(`update tidemark.capture_round set witness = '{}'`)
+	for range 4 {
+		s.recount()
+	}
+	equal(t, "the round waits", one[bool](s, `select compared from tidemark.capture_round`), false)
+	b.commit()
+	s.recount()
+	s.wantRows(`select concat_ws(' ', status, inserts) from tidemark.capture_count`, "even 3")
+	for range 2 {
+		s.round()
+		s.wantRows(compared, "public.orders even")
+	}
+	s.wantRows(`select detail from tidemark.capture_gap`)
+}
+
+// Another table under the name is a gap, as for the operator's comparison; a part of the log that is gone is none, nor is a restored copy.
+func TestCaptureRecountOfAnotherTable(t *testing.T) {
+	t.Parallel()
+	s, _ := recounted(t, `create table orders (id int primary key, n int)`)
+	s.exec(`insert into orders values (1)`)
+	s.recount()
+	s.recount()
+	s.exec(`update tidemark.capture_round set counted_seq = -7`)
+	s.recount()
+	s.wantRows(`select concat_ws(' ', status, detail) from tidemark.capture_count`, "unclear a part of the log is gone")
+	s.wantRows(gapFindings)
+	// A restored copy has another cluster, and tables of other numbers.
+	s.exec(`update tidemark.capture_round set home = '1/1', snapshot = '99999999:99999999:'; update tidemark.capture_count set relation = 1`)
+	s.round()
+	s.round()
+	s.wantRows(compared, "public.orders even")
+	s.wantRows(gapFindings)
+	s.exec(`drop table orders; create table orders (id int primary key); select tidemark.capture_attach('orders', 'again')`)
+	s.round()
+	s.wantRows(`select left(detail, 39) from tidemark.capture_gap where resolved_at is null`, "it is another table than the one that w")
+}
+
+// SE6: the role of a daemon starts a comparison and can do no more: it reads no row of the table, and writes no checkpoint.
+func TestCaptureRecountNeedsNoRights(t *testing.T) {
+	t.Parallel()
+	s, db := recounted(t, `create table orders (id int primary key, n int)`)
+	s.exec(`set session_replication_role = replica; insert into orders values (1); reset session_replication_role`)
+	s.exec(`select pg_stat_force_next_flush()`)
+	daemon := open(t, db, "daemon")
+	daemon.exec(`set role tidemark_executor`)
+	for range 4 {
+		s.exec(`update tidemark.capture_round set at = '-infinity'`)
+		daemon.exec(`select tidemark.maintain()`)
+	}
+	s.wantRows(gapFindings, "capture_gap public.orders")
+	for _, sql := range []string{
+		`select from orders`, `select tidemark.capture_recount()`, `delete from tidemark.capture_round`,
+		`update tidemark.capture_count set base = null`, `select tidemark.capture_note('public.orders', r) from tidemark.capture_round r`,
+	} {
+		daemon.refused("42501", "permission denied", sql)
+	}
+}
+
+// A table with partitions: rows that move between them are no changes, and one that is written past the trigger is.
+func TestCaptureRecountOfPartitions(t *testing.T) {
+	t.Parallel()
+	s, _ := recounted(t, `create table orders (id int primary key, n int) partition by range (id);
+		create table orders_1 partition of orders for values from (0) to (100); create table orders_2 partition of orders for values from (100) to (200)`)
+	s.exec(`insert into orders select g from generate_series(1, 9) g; update orders set id = id + 100 where id < 4`)
+	s.round()
+	s.round()
+	s.wantRows(compared, "public.orders even")
+	s.exec(`insert into orders_2 values (150), (151)`)
+	s.round()
+	s.wantRows(`select concat_ws(' ', counted, others) from tidemark.capture_gap where resolved_at is null`, "2 0")
+}
