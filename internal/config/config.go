@@ -176,6 +176,13 @@ type Commands struct {
 	// The name of the Kafka cluster, which signatures cover. Default, also if empty: that of connection.
 	Cluster string `yaml:"cluster"`
 
+	// The topic that the results go to. With .* at the end each service has its own, which ends in its name. Default:
+	// db-results.*. The command tidemark command apply writes it into the service's route.
+	Results string `yaml:"results"`
+
+	// The topic that the dead letters go to, in the same way. Default: db-dlq.*.
+	DeadLetters string `yaml:"dead_letters"`
+
 	// The highest number of commands in a transaction. Default: 50; from 1 to 50.
 	Batch int `yaml:"batch" range:"1..50"`
 
@@ -265,7 +272,7 @@ func Default() Config {
 		Poll:        Poll{Min: 10 * time.Millisecond, Max: time.Second},
 		Batch:       Batch{Max: 5000},
 		StopTimeout: 20 * time.Second,
-		Commands:    Commands{Topics: []string{"db-events.*", "db-events"}, Batch: 50, InFlight: 1000},
+		Commands:    Commands{Topics: []string{"db-events.*", "db-events"}, Results: "db-results.*", DeadLetters: "db-dlq.*", Batch: 50, InFlight: 1000},
 		Admin:       Admin{Listen: "127.0.0.1:9321"},
 		Log:         Log{Level: "info", Format: "auto"},
 	}

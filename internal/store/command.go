@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"time"
 )
@@ -168,6 +170,52 @@ func (db *DB) CommandClaims(ctx context.Context, service, state string, limit in
 // CommandClaimsOf returns the claims with an idempotency key or an event id, one of each service that has it.
 func (db *DB) CommandClaimsOf(ctx context.Context, name string) ([]CommandClaim, error) {
 	return list[CommandClaim](ctx, db, commandClaim+`where c.idempotency_key = $1 or c.event_id::text = lower($1) order by c.service`, name)
+}
+
+// CommandRecord is a record of Kafka as it came.
+type CommandRecord struct {
+	ID      int64
+	Key     []byte
+	Value   []byte
+	Headers []RecordHeader
+}
+
+// RecordHeader is a header of a record.
+type RecordHeader struct {
+	Name  string
+	Value []byte
+}
+
+// CommandRecords returns raw records by their numbers, those that are there.
+func (db *DB) CommandRecords(ctx context.Context, ids []int64) ([]CommandRecord, error) {
+	type row struct {
+		ID      int64           `db:"id"`
+		Key     []byte          `db:"key"`
+		Value   []byte          `db:"value"`
+		Headers json.RawMessage `db:"headers"`
+	}
+	rows, err := list[row](ctx, db, `select r.id, r.key, r.value, coalesce(r.headers, '[]') as headers from tidemark.command_record r where r.id = any($1)`, ids)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]CommandRecord, len(rows))
+	for i, r := range rows {
+		var headers [][2]*string // name, value in base64
+		if err := json.Unmarshal(r.Headers, &headers); err != nil {
+			return nil, err
+		}
+		all[i] = CommandRecord{ID: r.ID, Key: r.Key, Value: r.Value}
+		for _, h := range headers {
+			header := RecordHeader{Name: *cmp.Or(h[0], new(""))}
+			if h[1] != nil {
+				if header.Value, err = base64.StdEncoding.DecodeString(*h[1]); err != nil {
+					return nil, err
+				}
+			}
+			all[i].Headers = append(all[i].Headers, header)
+		}
+	}
+	return all, nil
 }
 
 // CommandClaimResult returns what a command answered, and its error message. Null where this role may not read it.

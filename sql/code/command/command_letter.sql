@@ -8,6 +8,7 @@ as $$
 declare
     record_id bigint;
     worker_id constant integer := (select w.id from tidemark.worker w where w.worker = 'commands');
+    at constant timestamptz := clock_timestamp();
     known constant boolean := exists (select from tidemark.service s where s.service = call ->> 'service');
 begin
     insert into tidemark.command_record as r (why, service, event_id, idempotency_key, topic, topic_id, partition,
@@ -29,12 +30,16 @@ begin
         perform tidemark.command_publish('dead_letter', array[call], array[jsonb_build_object(
             'reason', command_letter.code, 'class', split_part(command_letter.code, '.', 1),
             'message', command_letter.message, 'sqlstate', command_letter.sqlstate_,
-            'attempts', command_letter.attempts, 'service', call -> 'service', 'command', call -> 'command',
-            'event_id', call -> 'event_id', 'record', record_id)]);
+            'attempts', command_letter.attempts, 'first_failed_at', coalesce(call -> 'first_failed_at', to_jsonb(at)),
+            'failed_at', at, 'topic', call -> 'topic', 'partition', call -> 'partition', 'offset', call -> 'offset',
+            'timestamp', call -> 'record_at', 'event_id', call -> 'event_id', 'service', call -> 'service',
+            'command', call -> 'command', 'record', record_id)]);
     end if;
     return record_id;
 end
 $$;
 comment on function tidemark.command_letter(jsonb, text, text, text, integer, bytea) is
     'Makes the dead letter of a command: the raw record in tidemark.command_record, whose number it returns, a row of '
-    'tidemark.dead_letter, and an event commands/dead_letter.<service>. Null: the record has its dead letter already.';
+    'tidemark.dead_letter, and an event commands/dead_letter.<service>, from which a daemon makes a record of Kafka '
+    'again: its bytes, and each other member of the event as a header x-dlq-*. first_failed_at of call: when it was '
+    'parked. Null: the record has its dead letter already.';
