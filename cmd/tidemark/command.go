@@ -24,7 +24,7 @@ func commandCommand() cli.Command {
 		Sub: []cli.Command{
 			commandInit(), commandLint(), commandDiff(), commandApply(),
 			commandEnable(), commandDisable(),
-			commandList(), commandShow(), commandKey(),
+			commandSend(), commandList(), commandShow(), commandKey(),
 		},
 	}
 }
@@ -184,9 +184,6 @@ func commandDisable() cli.Command {
 		},
 	}
 }
-
-const aboutCommandName = `COMMAND is the full name with its version, such as billing.charge.capture/v1; of a command with one version the version may
-be left out.`
 
 func switchCommand(ctx context.Context, s *cli.Session, changes store.Changes) error {
 	c, err := cli.InTx(ctx, s, func(db *store.DB) (store.Command, error) {

@@ -179,7 +179,7 @@ func (a *applying) routes(ctx context.Context) error {
 		{"results.", "result.", a.config.Results, "payload", "Results of the commands of "},
 		{"dlq.", "dead_letter.", a.config.DeadLetters, "raw", "Dead letters of the commands of "},
 	} {
-		code, topic := r.route+a.bundle.Service, topicOf(r.topic, a.bundle.Service)
+		code, topic := r.route+a.bundle.Service, config.ServiceTopic(r.topic, a.bundle.Service)
 		if slices.ContainsFunc(all, func(r store.Route) bool { return r.RouteCode == code }) {
 			continue
 		}
@@ -196,14 +196,6 @@ func (a *applying) routes(ctx context.Context) error {
 		a.note("register", "route "+code, "kafka "+topic)
 	}
 	return nil
-}
-
-// topicOf is the topic of a service, by a topic of the configuration's section commands.
-func topicOf(topic, service string) string {
-	if prefix, own := strings.CutSuffix(topic, "*"); own {
-		return prefix + service
-	}
-	return topic
 }
 
 func (a *applying) note(change, what, to string) {

@@ -40,7 +40,7 @@ func TestScripts(t *testing.T) {
 		Dir:                "testdata",
 		RequireUniqueNames: true,
 		Setup:              setupScript,
-		Cmds: scriptCommands(fakeKafka),
+		Cmds:               scriptCommands(fakeKafka),
 	})
 }
 

@@ -190,6 +190,14 @@ type Commands struct {
 	InFlight int `yaml:"in_flight" range:"1..100000"`
 }
 
+// ServiceTopic is the topic of a service, by a topic of Commands.
+func ServiceTopic(topic, service string) string {
+	if prefix, own := strings.CutSuffix(topic, "*"); own {
+		return prefix + service
+	}
+	return topic
+}
+
 // Connection is a broker or a server to deliver to.
 type Connection struct {
 	// The kind of server. Needed.

@@ -231,3 +231,52 @@ func (db *DB) CommandClaimResult(ctx context.Context, service, key string) (resu
 	a, err := one[answer](ctx, db, `select c.result, c.error_message from tidemark.command_claim c where c.service = $1 and c.idempotency_key = $2`, service, key)
 	return a.Result, a.Message, true, err
 }
+
+// CommandMark is a point in the log, before a command was sent.
+type CommandMark struct {
+	Seq int64     `db:"seq"`
+	At  time.Time `db:"at"`
+}
+
+// CommandMark returns the point where the log is now.
+func (db *DB) CommandMark(ctx context.Context) (CommandMark, error) {
+	return one[CommandMark](ctx, db, `select coalesce((select o.seq from tidemark.outbox o order by o.seq desc limit 1), 0) as seq, clock_timestamp() as at`)
+}
+
+// CommandAnswer is what became of a record.
+type CommandAnswer struct {
+	Document json.RawMessage `db:"document"` // the newest result; nil: none
+	DryRun   bool            `db:"dry_run"`
+	Letter   string          `db:"letter"` // reason of the dead letter; empty: none
+	Passed   bool            `db:"passed"` // the record was taken
+}
+
+// Final: nothing more will come of the record.
+func (a CommandAnswer) Final() bool {
+	var d struct{ Status string }
+	if a.Document == nil {
+		return a.Passed
+	}
+	return json.Unmarshal(a.Document, &d) == nil && d.Status != "failed_retryable"
+}
+
+// CommandAnswer returns what became of the record with a command that was sent after the mark. It needs tidemark_executor, as
+// results do.
+func (db *DB) CommandAnswer(ctx context.Context, service, eventID, topic string, partition int32, offset int64, after CommandMark) (CommandAnswer, error) {
+	return one[CommandAnswer](ctx, db, `select coalesce(r.payload, d.document::jsonb) as document, r.payload is null and d.document is not null as dry_run,
+		coalesce(l.error_code, '') as letter, exists (select from tidemark.worker_cursor c where c.worker = $6 and c.source = $7 and c.shard = $4
+			and c.watermark_id::bigint > $5) as passed
+		from (select) one
+		left join lateral (select o.payload from tidemark.outbox o where o.seq > $8 and o.domain = 'commands' and o.type = 'result.' || $1
+			and o.payload ->> 'event_id' = $2 order by o.seq desc limit 1) r on true
+		left join lateral (select c.document from tidemark.command_record c where c.recorded_at >= $9 and c.why = 'dry_run' and c.topic = $3 and c.partition = $4
+			and c."offset" = $5 limit 1) d on true
+		left join lateral (select x.error_code from tidemark.command_record c join tidemark.dead_letter x on x.idempotency_key = 'tm:commands:' || c.id
+			where c.recorded_at >= $9 and c.why = 'dead_letter' and c.topic = $3 and c.partition = $4 and c."offset" = $5 limit 1) l on true`,
+		service, eventID, topic, partition, offset, CommandWorker, CommandSource(topic), after.Seq, after.At)
+}
+
+// ClosedCommand returns the gate that keeps the commands of a service from running; empty: none.
+func (db *DB) ClosedCommand(ctx context.Context, service string) (string, error) {
+	return value[string](ctx, db, `select coalesce(tidemark.closed_command($1), '')`, service)
+}
