@@ -280,3 +280,31 @@ func (db *DB) CommandAnswer(ctx context.Context, service, eventID, topic string,
 func (db *DB) ClosedCommand(ctx context.Context, service string) (string, error) {
 	return value[string](ctx, db, `select coalesce(tidemark.closed_command($1), '')`, service)
 }
+
+// CommandResult is a result document, with its number in the log.
+type CommandResult struct {
+	Seq      int64           `db:"seq"`
+	Document json.RawMessage `db:"document"`
+}
+
+// CommandResultsFrom returns the number before the first event of this time or later; the zero time: the newest number.
+func (db *DB) CommandResultsFrom(ctx context.Context, since time.Time) (int64, error) {
+	var from *time.Time
+	if !since.IsZero() {
+		from = &since
+	}
+	return value[int64](ctx, db, `select coalesce(
+		case when $1::timestamptz is not null then (select min(o.seq) - 1 from tidemark.outbox o where o.created_at >= $1) end,
+		(select o.seq from tidemark.outbox o order by o.seq desc limit 1), 0)`, from)
+}
+
+// CommandResults returns results of a service, or of all, whose numbers are higher, in order.
+func (db *DB) CommandResults(ctx context.Context, service string, after int64, limit int) ([]CommandResult, error) {
+	return list[CommandResult](ctx, db, `select o.seq, o.payload as document from tidemark.outbox o
+		where o.seq > $1 and o.domain = 'commands' and o.type like 'result.%' and ($2 = '' or o.type = 'result.' || $2) order by o.seq limit $3`, after, service, limit)
+}
+
+// CommandDiscard calls tidemark.command_discard, and returns the result document.
+func (db *DB) CommandDiscard(ctx context.Context, service, key, reason string) (json.RawMessage, error) {
+	return value[json.RawMessage](ctx, db, `select tidemark.command_discard($1, $2, $3)`, service, key, reason)
+}
