@@ -271,7 +271,7 @@ func (db *DB) CommandAnswer(ctx context.Context, service, eventID, topic string,
 			and o.payload ->> 'event_id' = $2 order by o.seq desc limit 1) r on true
 		left join lateral (select c.document from tidemark.command_record c where c.recorded_at >= $9 and c.why = 'dry_run' and c.topic = $3 and c.partition = $4
 			and c."offset" = $5 limit 1) d on true
-		left join lateral (select x.error_code from tidemark.command_record c join tidemark.dead_letter x on x.idempotency_key = 'tm:commands:' || c.id
+		left join lateral (select x.error_code from tidemark.command_record c join tidemark.dead_letter x on x.idempotency_key = tidemark.command_letter_key(c.id, c.replays)
 			where c.recorded_at >= $9 and c.why = 'dead_letter' and c.topic = $3 and c.partition = $4 and c."offset" = $5 limit 1) l on true`,
 		service, eventID, topic, partition, offset, CommandWorker, CommandSource(topic), after.Seq, after.At)
 }
