@@ -24,7 +24,7 @@ func commandCommand() cli.Command {
 		Sub: []cli.Command{
 			commandInit(), commandLint(), commandDiff(), commandApply(),
 			commandEnable(), commandDisable(),
-			commandSend(), commandList(), commandShow(), commandWatch(), commandDiscard(), commandReplay(), commandKey(),
+			commandSend(), commandList(), commandShow(), commandWatch(), commandDiscard(), commandReplay(), commandKey(), commandACL(),
 		},
 	}
 }

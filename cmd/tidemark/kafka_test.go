@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,8 +10,10 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/tidemarkhq/tidemark/internal/testkafka"
 )
@@ -18,6 +21,8 @@ import (
 // The scripts that need Kafka can use, beside those of TestScripts:
 //
 //	kafka TOPIC...                            starts a broker with the topics; its address is in $KAFKA
+//	securekafka TOPIC...                      starts a broker with ACLs, which only $KAFKA_USER=admin may see and change;
+//	                                          the other users are shop and forger, and have passwords like their names
 //	produce TOPIC KEY VALUE [NAME=VALUE]...   writes a record; KEY, VALUE and headers with Go's escapes, - is none, VALUE may be @FILE
 //	consume TOPIC N                           waits for N records of the topic, and prints them from its beginning
 func kafkaCommands(start func(testing.TB, []string) string) map[string]func(*testscript.TestScript, bool, []string) {
@@ -25,7 +30,7 @@ func kafkaCommands(start func(testing.TB, []string) string) map[string]func(*tes
 		"kafka": func(ts *testscript.TestScript, _ bool, topics []string) {
 			ts.Setenv("KAFKA", start(ts.Value("t").(testing.TB), topics))
 		},
-		"produce": produce, "consume": consume,
+		"securekafka": secureKafka, "produce": produce, "consume": consume,
 	}
 }
 
@@ -56,7 +61,19 @@ func fakeKafka(t testing.TB, topics []string) string {
 	return cluster.ListenAddrs()[0]
 }
 
-func produce(ts *testscript.TestScript, _ bool, args []string) {
+func secureKafka(ts *testscript.TestScript, _ bool, topics []string) {
+	t := ts.Value("t").(testing.TB)
+	const method = "SCRAM-SHA-256"
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topics...), kfake.EnableSASL(), kfake.EnableACLs(),
+		kfake.Superuser(method, "admin", "admin"), kfake.User(method, "shop", "shop"), kfake.User(method, "forger", "forger"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	ts.Setenv("KAFKA", cluster.ListenAddrs()[0])
+}
+
+func produce(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 3 {
 		ts.Fatalf("usage: produce topic key value [name=value]...")
 	}
@@ -68,12 +85,20 @@ func produce(ts *testscript.TestScript, _ bool, args []string) {
 		name, value, _ := strings.Cut(h, "=")
 		record.Headers = append(record.Headers, kgo.RecordHeader{Key: name, Value: bytesOf(ts, value)})
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(ts.Getenv("KAFKA")))
+	options := []kgo.Opt{kgo.SeedBrokers(ts.Getenv("KAFKA"))}
+	if user := ts.Getenv("KAFKA_USER"); user != "" {
+		options = append(options, kgo.SASL(scram.Auth{User: user, Pass: user}.AsSha256Mechanism()))
+	}
+	client, err := kgo.NewClient(options...)
 	ts.Check(err)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	ts.Check(client.ProduceSync(ctx, record).FirstErr())
+	if err = client.ProduceSync(ctx, record).FirstErr(); neg != errors.Is(err, kerr.TopicAuthorizationFailed) {
+		ts.Fatalf("%v", err)
+	} else if !neg {
+		ts.Check(err)
+	}
 }
 
 func bytesOf(ts *testscript.TestScript, text string) []byte {
