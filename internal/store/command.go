@@ -260,14 +260,15 @@ func (a CommandAnswer) Final() bool {
 	return json.Unmarshal(a.Document, &d) == nil && d.Status != "failed_retryable"
 }
 
-// CommandAnswer returns what became of the record with a command that was sent after the mark. It needs tidemark_executor, as
+// CommandAnswer returns what became of the record with a command that was sent after the mark. The answer commits with the cursor:
+// before that the log is not searched. It needs tidemark_executor, as
 // results do.
 func (db *DB) CommandAnswer(ctx context.Context, service, eventID, topic string, partition int32, offset int64, after CommandMark) (CommandAnswer, error) {
 	return one[CommandAnswer](ctx, db, `select coalesce(r.payload, d.document::jsonb) as document, r.payload is null and d.document is not null as dry_run,
-		coalesce(l.error_code, '') as letter, exists (select from tidemark.worker_cursor c where c.worker = $6 and c.source = $7 and c.shard = $4
-			and c.watermark_id::bigint > $5) as passed
-		from (select) one
-		left join lateral (select o.payload from tidemark.outbox o where o.seq > $8 and o.domain = 'commands' and o.type = 'result.' || $1
+		coalesce(l.error_code, '') as letter, p.passed
+		from (select exists (select from tidemark.worker_cursor c where c.worker = $6 and c.source = $7 and c.shard = $4
+			and c.watermark_id::bigint > $5) as passed) p
+		left join lateral (select o.payload from tidemark.outbox o where p.passed and o.seq > $8 and o.domain = 'commands' and o.type = 'result.' || $1
 			and o.payload ->> 'event_id' = $2 order by o.seq desc limit 1) r on true
 		left join lateral (select c.document from tidemark.command_record c where c.recorded_at >= $9 and c.why = 'dry_run' and c.topic = $3 and c.partition = $4
 			and c."offset" = $5 limit 1) d on true

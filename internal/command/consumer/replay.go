@@ -25,9 +25,9 @@ type Replay struct {
 	Handle func(ctx context.Context, calls []json.RawMessage) error
 }
 
-// quiet is for how long a partition may have nothing to give before the replay is at its end: the records before the cursor may be
-// compacted away.
-const quiet = 5 * time.Second
+// quiet is for how long no record may come. The last record before a cursor, or one after it, is always there: compaction keeps the
+// newest one of a key.
+const quiet = 30 * time.Second
 
 // Run returns when all partitions are read.
 func (r Replay) Run(ctx context.Context, db *store.DB) error {
@@ -46,10 +46,10 @@ func (r Replay) Run(ctx context.Context, db *store.DB) error {
 		limited, cancel := context.WithTimeout(ctx, quiet)
 		fetches := client.PollFetches(limited)
 		cancel()
-		if limited.Err() != nil && fetches.Empty() {
-			break
-		}
 		var failed error
+		if limited.Err() != nil && fetches.Empty() && ctx.Err() == nil {
+			failed = fmt.Errorf("no record has come for %v, and %d partitions of %s are not read up to their cursors", quiet, len(upto), r.Topic)
+		}
 		fetches.EachError(func(_ string, partition int32, err error) {
 			if limited.Err() == nil {
 				failed = fmt.Errorf("partition %d of %s: %w", partition, r.Topic, err)
