@@ -34,9 +34,8 @@ func kafkaCommands(start func(testing.TB, []string) string) map[string]func(*tes
 	}
 }
 
-// The scripts that need Kafka, on Apache Kafka.
-//
-//nolint:paralleltest // the roles of services are of the whole server: TestScripts runs the same scripts
+// The scripts that need Kafka, on Apache Kafka. Not beside TestScripts, which runs them too: roles of services are of the whole
+// server.
 func TestScriptsOnKafka(t *testing.T) {
 	node := testkafka.New(t)
 	testscript.Run(t, testscript.Params{
