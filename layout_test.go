@@ -66,7 +66,7 @@ func TestArrows(t *testing.T) {
 		"/tidemarktest":              {"", "/internal/testserver", "/migrate", "/sink"},
 		"/cmd/tidemark-demo":         {"/internal/demo"},
 		"/internal/cli":              {"", "/internal/config", "/internal/oneline", "/internal/store", "/migrate", "/packs"},
-		"/cmd/tidemark":              {"", "/internal/admin", "/internal/cli", "/internal/command/bundle", "/internal/config", "/internal/daemon", "/internal/intake", "/internal/oneline", "/internal/payload", "/internal/store", "/internal/target", "/migrate", "/packs", "/sink"},
+		"/cmd/tidemark":              {"", "/internal/admin", "/internal/cli", "/internal/command", "/internal/command/bundle", "/internal/command/consumer", "/internal/config", "/internal/daemon", "/internal/intake", "/internal/oneline", "/internal/payload", "/internal/store", "/internal/target", "/migrate", "/packs", "/sink"},
 	}
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
 	if err != nil {

@@ -27,7 +27,7 @@ func TestAttachToABusyTable(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	attach := command(t, db.URL, "capture", "attach", "orders", "--reason", "test")
+	attach := program(t, db.URL, "capture", "attach", "orders", "--reason", "test")
 	var out bytes.Buffer
 	attach.Stdout = &out
 	remarks, err := attach.StderrPipe()

@@ -23,9 +23,8 @@ func commandCommand() cli.Command {
 		Example: "  tidemark command init billing\n  tidemark command lint billing\n  tidemark command diff billing --against main.json",
 		Sub: []cli.Command{
 			commandInit(), commandLint(), commandDiff(), commandApply(),
-			commandSwitch("enable", "Turn a command on; in dry run it still changes nothing", true),
-			commandSwitch("disable", "Turn a command off; its records wait, or are rejected if when_disabled says so", false),
-			commandList(), commandShow(), commandKey(),
+			commandEnable(), commandDisable(),
+			commandSend(), commandList(), commandShow(), commandWatch(), commandDiscard(), commandReplay(), commandKey(), commandACL(),
 		},
 	}
 }
@@ -152,25 +151,52 @@ func printChanges(s *cli.Session, changes []bundle.Change, service string) error
 	return err
 }
 
-func commandSwitch(name, short string, enabled bool) cli.Command {
+func commandEnable() cli.Command {
+	var live bool
 	return cli.Command{
-		Use: name + " COMMAND", Short: short, Role: "tidemark_admin", Reason: cli.MayGiveReason,
-		Long:    short + ". COMMAND is the full name with its version, such as billing.charge.capture/v1; of a command with one version\nthe version may be left out.",
-		Example: "  tidemark command " + name + " billing.charge.capture/v1",
+		Use: "enable COMMAND", Short: "Turn a command on; in dry run it still changes nothing", Role: "tidemark_admin", Reason: cli.MayGiveReason,
+		Long: `Turn a command on. While it is in dry run, it is executed and rolled back. --live ends the dry run: that needs the stage
+live, and a live route for the results of the service (tidemark command apply makes it).
+
+` + aboutCommandName,
+		Example: "  tidemark command enable billing.charge.capture/v1\n  tidemark command enable billing.charge.capture/v1 --live --reason 'tested'",
+		Flags: func(flags *pflag.FlagSet) {
+			flags.BoolVar(&live, "live", false, "end the dry run: commands take effect")
+		},
 		Run: func(ctx context.Context, s *cli.Session) error {
-			c, err := cli.InTx(ctx, s, func(db *store.DB) (store.Command, error) {
-				c, err := db.Command(ctx, s.Arg(0))
-				if err != nil {
-					return c, err
-				}
-				return db.CommandSet(ctx, c.Service, c.Command, c.Version, store.Changes{"enabled": enabled}, s.Reason)
-			})
-			if err != nil {
-				return err
+			changes := store.Changes{"enabled": true}
+			if live {
+				changes["dry_run"] = false
 			}
-			return s.Result(c, "command %s: %s", c.Name, cli.Choose(!c.Enabled, "off", cli.Choose(c.DryRun, "dry run", "live")))
+			return switchCommand(ctx, s, changes)
 		},
 	}
+}
+
+func commandDisable() cli.Command {
+	return cli.Command{
+		Use: "disable COMMAND", Short: "Turn a command off; its records wait, or are rejected if when_disabled says so",
+		Role: "tidemark_admin", Reason: cli.MayGiveReason,
+		Long:    "Turn a command off. Its records wait, or are rejected if when_disabled says so.\n\n" + aboutCommandName,
+		Example: "  tidemark command disable billing.charge.capture/v1",
+		Run: func(ctx context.Context, s *cli.Session) error {
+			return switchCommand(ctx, s, store.Changes{"enabled": false})
+		},
+	}
+}
+
+func switchCommand(ctx context.Context, s *cli.Session, changes store.Changes) error {
+	c, err := cli.InTx(ctx, s, func(db *store.DB) (store.Command, error) {
+		c, err := db.Command(ctx, s.Arg(0))
+		if err != nil {
+			return c, err
+		}
+		return db.CommandSet(ctx, c.Service, c.Command, c.Version, changes, s.Reason)
+	})
+	if err != nil {
+		return err
+	}
+	return s.Result(c, "command %s: %s", c.Name, cli.Choose(!c.Enabled, "off", cli.Choose(c.DryRun, "dry run", "live")))
 }
 
 // earlier reads the state that --against names.

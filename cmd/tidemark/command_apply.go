@@ -14,11 +14,13 @@ import (
 
 	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/command/bundle"
+	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func commandApply() cli.Command {
 	var check bool
+	var file string
 	return cli.Command{
 		Use: "apply DIR", Short: "Register a service's bundle; what is new is off and in dry run",
 		Role: "tidemark_admin", Reason: cli.MayGiveReason,
@@ -26,19 +28,28 @@ func commandApply() cli.Command {
 changes. A new command is off and in dry run; switches that an operator has set stay as they are. Applying the same bundle
 again changes nothing.
 
+It also makes the routes results.SERVICE and dlq.SERVICE, off and in dry run, which take the results and the dead letters to
+Kafka: to the topics and by the connection of the daemon's configuration (commands.results, commands.dead_letters,
+commands.connection). Routes of these names that are there stay as they are.
+
 It refuses a bundle that does not pass lint, and schemas that would break the users of a command that is enabled. A registered
 command that the bundle does not have stays, with a remark. The files of sql/ are not run: functions belong to the service's
 own migrations.`,
 		Example: "  tidemark command apply billing --check\n  tidemark command apply billing --reason 'release 12'",
 		Flags: func(flags *pflag.FlagSet) {
 			flags.BoolVar(&check, "check", false, "change nothing, print what would change, and end with status 1 if something would")
+			cli.ConfigFlag(flags, &file)
 		},
 		Run: func(ctx context.Context, s *cli.Session) error {
 			b, err := soundBundle(s.Arg(0))
 			if err != nil {
 				return err
 			}
-			return apply(ctx, s, b, check)
+			c, err := s.LoadConfig(file)
+			if err != nil {
+				return err
+			}
+			return apply(ctx, s, b, c.Commands, check)
 		},
 	}
 }
@@ -55,10 +66,10 @@ func soundBundle(dir string) (*bundle.Bundle, error) {
 // errKeep rolls the transaction back: nothing changes, or nothing may.
 var errKeep = errors.New("nothing is to be kept")
 
-func apply(ctx context.Context, s *cli.Session, b *bundle.Bundle, check bool) error {
+func apply(ctx context.Context, s *cli.Session, b *bundle.Bundle, c config.Commands, check bool) error {
 	var a applying
 	_, err := cli.InTx(ctx, s, func(db *store.DB) (struct{}, error) {
-		a = applying{db: db, bundle: b, reason: s.Reason}
+		a = applying{db: db, bundle: b, config: c, reason: s.Reason}
 		if err := a.all(ctx); err != nil {
 			return struct{}{}, err
 		}
@@ -98,6 +109,7 @@ type applied struct {
 type applying struct {
 	db      *store.DB
 	bundle  *bundle.Bundle
+	config  config.Commands
 	reason  string
 	changes []applied
 	left    []string // registered commands that the bundle does not have
@@ -130,7 +142,10 @@ func (a *applying) all(ctx context.Context) error {
 			a.left = append(a.left, c.Name)
 		}
 	}
-	return a.producers(ctx)
+	if err := a.producers(ctx); err != nil {
+		return err
+	}
+	return a.routes(ctx)
 }
 
 func (a *applying) service(ctx context.Context) error {
@@ -152,6 +167,35 @@ func (a *applying) service(ctx context.Context) error {
 		return nil
 	}
 	return a.compare("service "+is.Service, all[i], is)
+}
+
+// routes makes those that are missing by which results and dead letters leave.
+func (a *applying) routes(ctx context.Context) error {
+	all, err := a.db.Routes(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, r := range []struct{ route, events, topic, format, what string }{
+		{"results.", "result.", a.config.Results, "payload", "Results of the commands of "},
+		{"dlq.", "dead_letter.", a.config.DeadLetters, "raw", "Dead letters of the commands of "},
+	} {
+		code, topic := r.route+a.bundle.Service, config.ServiceTopic(r.topic, a.bundle.Service)
+		if slices.ContainsFunc(all, func(r store.Route) bool { return r.RouteCode == code }) {
+			continue
+		}
+		options := map[string]string{"format": r.format}
+		if a.config.Connection != "" {
+			options["connection"] = a.config.Connection
+		}
+		if _, err := a.db.RouteSet(ctx, code, store.Changes{
+			"domain": "commands", "type": r.events + a.bundle.Service, "target_kind": "kafka", "target_ref": topic, "options": options,
+			"ordering": "key", "description": r.what + a.bundle.Service,
+		}, a.reason, true); err != nil {
+			return err
+		}
+		a.note("register", "route "+code, "kafka "+topic)
+	}
+	return nil
 }
 
 func (a *applying) note(change, what, to string) {

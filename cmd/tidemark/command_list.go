@@ -64,29 +64,16 @@ func commandShow() cli.Command {
 	return cli.Command{
 		Use: "show EVENT_ID|KEY", Short: "Show a command that was asked for, by its event_id or idempotency key, and what became of it",
 		Role: "tidemark_reader", Example: "  tidemark command show inv-7",
-		CheckArgs: func(path string, args []string, _ int) error {
-			if len(args) != 1 {
-				return fmt.Errorf("%q needs one EVENT_ID or KEY", path)
-			}
-			return nil
-		},
+		CheckArgs: checkClaim,
 		Flags: func(flags *pflag.FlagSet) {
 			flags.StringVar(&service, "service", "", "of this service, if several have the key")
 		},
 		Run: func(ctx context.Context, s *cli.Session) error {
-			all, err := s.CommandClaimsOf(ctx, s.Arg(0))
+			claim, err := oneClaim(ctx, s, service)
 			if err != nil {
 				return err
 			}
-			all = slices.DeleteFunc(all, func(c store.CommandClaim) bool { return service != "" && c.Service != service })
-			switch {
-			case len(all) == 0:
-				return cli.Hint(fmt.Errorf("no command has the event_id or idempotency key %q", s.Arg(0)),
-					"It was never asked for, was rejected, or has left by retention: tidemark command list")
-			case len(all) > 1:
-				return cli.Usagef("%d services have it, such as %s and %s: give --service", len(all), all[0].Service, all[1].Service)
-			}
-			c := claimDetails{CommandClaim: all[0]}
+			c := claimDetails{CommandClaim: claim}
 			var may bool
 			if c.Result, c.ErrorMessage, may, err = s.CommandClaimResult(ctx, c.Service, c.IdempotencyKey); err != nil {
 				return err
@@ -98,4 +85,55 @@ func commandShow() cli.Command {
 				"processed", s.At(c.ProcessedAt), "kept until", c.ExpiresAt)
 		},
 	}
+}
+
+func commandDiscard() cli.Command {
+	var service string
+	return cli.Command{
+		Use: "discard EVENT_ID|KEY", Short: "Give up a parked command: it is failed_terminal, with a dead letter", Role: "tidemark_admin",
+		Reason: cli.NeedsReason, CheckArgs: checkClaim,
+		Long: `Give up a parked command, by its event_id or idempotency key: it is failed_terminal, with a result and a dead letter, and the
+next command of its ordering key is due.`,
+		Example: "  tidemark command discard inv-7 --reason 'the customer has paid otherwise'",
+		Flags: func(flags *pflag.FlagSet) {
+			flags.StringVar(&service, "service", "", "of this service, if several have the key")
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			c, err := oneClaim(ctx, s, service)
+			if err != nil {
+				return err
+			}
+			document, err := cli.InTx(ctx, s, func(db *store.DB) (json.RawMessage, error) {
+				return db.CommandDiscard(ctx, c.Service, c.IdempotencyKey, s.Reason)
+			})
+			if err != nil {
+				return err
+			}
+			return s.Result(document, "command %s of %s: given up; the next of its ordering key is due", c.IdempotencyKey, claimed(c))
+		},
+	}
+}
+
+func checkClaim(path string, args []string, _ int) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%q needs one EVENT_ID or KEY", path)
+	}
+	return nil
+}
+
+// oneClaim is the claim that the argument names.
+func oneClaim(ctx context.Context, s *cli.Session, service string) (c store.CommandClaim, err error) {
+	all, err := s.CommandClaimsOf(ctx, s.Arg(0))
+	if err != nil {
+		return c, err
+	}
+	all = slices.DeleteFunc(all, func(c store.CommandClaim) bool { return service != "" && c.Service != service })
+	switch {
+	case len(all) == 0:
+		return c, cli.Hint(fmt.Errorf("no command has the event_id or idempotency key %q", s.Arg(0)),
+			"It was never asked for, was rejected, or has left by retention: tidemark command list")
+	case len(all) > 1:
+		return c, cli.Usagef("%d services have it, such as %s and %s: give --service", len(all), all[0].Service, all[1].Service)
+	}
+	return all[0], nil
 }

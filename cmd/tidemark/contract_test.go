@@ -82,7 +82,7 @@ func TestOneContractForSchemas(t *testing.T) {
 // emitLinesOf tells which lines `tidemark emit` stored.
 func emitLinesOf(t *testing.T, url string, input *bytes.Buffer, lines int) []bool {
 	t.Helper()
-	c := command(t, url, "emit", "--ndjson", "--continue", "-o", "json")
+	c := program(t, url, "emit", "--ndjson", "--continue", "-o", "json")
 	c.Stdin = input
 	var told bytes.Buffer
 	c.Stderr = &told

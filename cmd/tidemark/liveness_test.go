@@ -39,8 +39,8 @@ var binary = sync.OnceValues(func() (path string, err error) {
 	return path, err
 })
 
-// command is the real binary on a database.
-func command(t *testing.T, url string, args ...string) *exec.Cmd {
+// program is the real binary on a database.
+func program(t *testing.T, url string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := binary()
 	if err != nil {
@@ -64,7 +64,7 @@ func startDaemonTo(t *testing.T, url, name string, out io.Writer) *exec.Cmd {
 	if err := os.WriteFile(file, []byte("name: "+name+"\nadmin: {listen: \"\"}\nlog: {format: json}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := command(t, url, "run", "--config", file)
+	c := program(t, url, "run", "--config", file)
 	var log bytes.Buffer
 	c.Stdout, c.Stderr = out, &log
 	if err := c.Start(); err != nil {
@@ -160,7 +160,7 @@ type running struct {
 
 func beatWhile(t *testing.T, url, script string) running {
 	t.Helper()
-	r := running{Cmd: command(t, url, "beat", "job", "--every", "1s", "--", "sh", "-c", script)}
+	r := running{Cmd: program(t, url, "beat", "job", "--every", "1s", "--", "sh", "-c", script)}
 	in, err := r.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -314,7 +314,7 @@ func TestEveryFindingIsExplained(t *testing.T) {
 func TestStatusWatch(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
-	c := command(t, db.URL, "status", "--watch=100ms", "-o", "json")
+	c := program(t, db.URL, "status", "--watch=100ms", "-o", "json")
 	out, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -374,7 +374,7 @@ func TestReadmeScreens(t *testing.T) {
 	readme := rough(read(t, "../../README.md"))
 	for _, name := range []string{"status", "doctor"} {
 		var out bytes.Buffer
-		c := command(t, db.URL, name)
+		c := program(t, db.URL, name)
 		c.Stdout = &out
 		_ = c.Run() // its exit status is that of a watchdog
 		if screen := rough("$ tidemark " + name + "\n" + out.String()); !strings.Contains(readme, screen) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,10 +40,16 @@ func TestScripts(t *testing.T) {
 		Dir:                "testdata",
 		RequireUniqueNames: true,
 		Setup:              setupScript,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "sql": sqlCommand, "emptydb": emptyDB, "adminserver": adminServer,
-		},
+		Cmds:               scriptCommands(fakeKafka),
 	})
+}
+
+func scriptCommands(kafka func(testing.TB, []string) string) map[string]func(*testscript.TestScript, bool, []string) {
+	all := kafkaCommands(kafka)
+	maps.Copy(all, map[string]func(*testscript.TestScript, bool, []string){
+		"exits": exits, "sql": sqlCommand, "emptydb": emptyDB, "adminserver": adminServer,
+	})
+	return all
 }
 
 const urlVariable = "TIDEMARK_DATABASE_URL"

@@ -87,7 +87,7 @@ func TestReload(t *testing.T) {
 	write(secret, keys["old"])
 	write(file, fmt.Sprintf(common, secret))
 
-	c := command(t, db.URL, "run", "--config", file)
+	c := program(t, db.URL, "run", "--config", file)
 	out, err := os.Create(log)
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestPortTaken(t *testing.T) {
 	if err := os.WriteFile(file, []byte("admin: {listen: "+taken.Addr().String()+"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := command(t, tidemarktest.NewDB(t).URL, "run", "--config", file)
+	c := program(t, tidemarktest.NewDB(t).URL, "run", "--config", file)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	done := make(chan error, 1)

@@ -45,7 +45,7 @@ func TestRouteTest(t *testing.T) {
 		t.Fatal(err)
 	}
 	test := func() (output string, err error) {
-		text, err := command(t, db.URL, "route", "test", "hook", "--config", file, "-o", "json", "--reason", "first").CombinedOutput()
+		text, err := program(t, db.URL, "route", "test", "hook", "--config", file, "-o", "json", "--reason", "first").CombinedOutput()
 		if strings.Contains(string(text), "hunter2") || strings.Contains(string(text), key) {
 			t.Errorf("it shows a secret: %s", text)
 		}

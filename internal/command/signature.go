@@ -152,3 +152,19 @@ func utc(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func identity(reason Reason, format string, args ...any) *Refusal {
 	return &Refusal{reason, []string{fmt.Sprintf(format, args...)}}
 }
+
+// Signer reads a private key, a JWK (Ed25519) with its kid, and returns what signs with it.
+func Signer(jwk []byte) (kid string, sign func(Record) (string, error), err error) {
+	var key jose.JSONWebKey
+	if err := key.UnmarshalJSON(jwk); err != nil {
+		return "", nil, errors.New(`not a JWK: {"kty": "OKP", "crv": "Ed25519", "kid": …, "x": …, "d": …}`)
+	}
+	private, ok := key.Key.(ed25519.PrivateKey)
+	if !ok {
+		return "", nil, errors.New(`not a private key: it needs "kty": "OKP", "crv": "Ed25519", "x" and "d"`)
+	}
+	if key.KeyID == "" {
+		return "", nil, errors.New(`the key has no "kid", under which it is registered`)
+	}
+	return key.KeyID, func(r Record) (string, error) { return Sign(r, key.KeyID, private) }, nil
+}

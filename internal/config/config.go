@@ -176,11 +176,26 @@ type Commands struct {
 	// The name of the Kafka cluster, which signatures cover. Default, also if empty: that of connection.
 	Cluster string `yaml:"cluster"`
 
+	// The topic that the results go to. With .* at the end each service has its own, which ends in its name. Default:
+	// db-results.*. The command tidemark command apply writes it into the service's route.
+	Results string `yaml:"results"`
+
+	// The topic that the dead letters go to, in the same way. Default: db-dlq.*.
+	DeadLetters string `yaml:"dead_letters"`
+
 	// The highest number of commands in a transaction. Default: 50; from 1 to 50.
 	Batch int `yaml:"batch" range:"1..50"`
 
 	// The highest number of records of a partition to fetch ahead. Default: 1000; from 1 to 100000.
 	InFlight int `yaml:"in_flight" range:"1..100000"`
+}
+
+// ServiceTopic is the topic of a service, by a topic of Commands.
+func ServiceTopic(topic, service string) string {
+	if prefix, own := strings.CutSuffix(topic, "*"); own {
+		return prefix + service
+	}
+	return topic
 }
 
 // Connection is a broker or a server to deliver to.
@@ -265,7 +280,7 @@ func Default() Config {
 		Poll:        Poll{Min: 10 * time.Millisecond, Max: time.Second},
 		Batch:       Batch{Max: 5000},
 		StopTimeout: 20 * time.Second,
-		Commands:    Commands{Topics: []string{"db-events.*", "db-events"}, Batch: 50, InFlight: 1000},
+		Commands:    Commands{Topics: []string{"db-events.*", "db-events"}, Results: "db-results.*", DeadLetters: "db-dlq.*", Batch: 50, InFlight: 1000},
 		Admin:       Admin{Listen: "127.0.0.1:9321"},
 		Log:         Log{Level: "info", Format: "auto"},
 	}

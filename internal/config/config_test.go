@@ -71,7 +71,7 @@ connections:
     tls: {enabled: true, ca_file: ca, cert_file: cert, key_file: key, server_name: kafka}
     sasl: {mechanism: SCRAM-SHA-256, user: tidemark, password: "$${x}"}
   bus: {kind: nats, url: "nats://a:4222,tls://b", token: t, tls: {insecure: true}}
-commands: {connection: main, topics: ["shop.*", "${env:TOPIC}"], group: g, cluster: prod, batch: 8, in_flight: 16}
+commands: {connection: main, topics: ["shop.*", "${env:TOPIC}"], group: g, cluster: prod, results: answers, dead_letters: "dead.*", batch: 8, in_flight: 16}
 `
 
 func TestEverythingIsRead(t *testing.T) {
@@ -103,7 +103,7 @@ func TestEverythingIsRead(t *testing.T) {
 			},
 			"bus": {Kind: "nats", URL: "nats://a:4222,tls://b", Token: NewSecret("t"), TLS: TLS{Insecure: true}},
 		},
-		Commands: Commands{"main", []string{"shop.*", "all"}, "g", "prod", 8, 16},
+		Commands: Commands{"main", []string{"shop.*", "all"}, "g", "prod", "answers", "dead.*", 8, 16},
 	}
 	got, err := Load(write(t, example), []string{"PG=postgres://u:p@h/d", "KEY=k", "PORT=8443", "TOPIC=all"})
 	if err != nil {

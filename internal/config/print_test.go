@@ -149,6 +149,8 @@ commands:
   topics: [db-events.*, db-events]
   group: ""
   cluster: ""
+  results: db-results.*
+  dead_letters: db-dlq.*
   batch: 50
   in_flight: 1000
 `

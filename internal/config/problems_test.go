@@ -147,6 +147,7 @@ var badConnections = []struct{ text, want string }{
 	{"connections: {a: {kind: nats, url: 'nats://'}}", "1: connections.a.url: must be a nats:// or tls:// URL with a host, several with commas between them, and no user or password in it"},
 	{"connections: {a: {kind: nats, url: 'tls://b', token: t, nkey_file: f, user: u, password: p}}", "1: connections.a: has more than one way to sign in: nkey_file, token, user"},
 	{"commands: {connection: a}\nconnections: {a: {kind: nats, url: 'nats://b'}}", "1: commands.connection: must be the name of a connection of the kind kafka"},
+	{"commands: {results: 'db results'}", "1: commands.results: must be the name of a topic, which may end in .*"},
 	{"commands: {topics: ['db-*']}", "1: commands.topics[0]: must be the name of a topic, which may end in .*"},
 	{"connections: {a: {kind: nats, url: 'nats://b', user: u}}", "1: connections.a.password: is required with user"},
 	{"connections: {a: {kind: nats, url: 'tls://b', password: p}}", "1: connections.a.user: is required with password"},

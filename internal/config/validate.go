@@ -45,6 +45,11 @@ func (c Config) Validate() []Problem {
 			v.problem("commands.topics["+strconv.Itoa(i)+"]", "must be the name of a topic, which may end in .*")
 		}
 	}
+	for key, topic := range map[string]string{"commands.results": c.Commands.Results, "commands.dead_letters": c.Commands.DeadLetters} {
+		if !topicForm.MatchString(topic) {
+			v.problem(key, "must be the name of a topic, which may end in .*")
+		}
+	}
 	slices.SortStableFunc(v, func(a, b Problem) int { return strings.Compare(a.Key, b.Key) })
 	return v
 }

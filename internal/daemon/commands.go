@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tidemarkhq/tidemark/internal/command/consumer"
+	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 )
@@ -35,6 +36,15 @@ func (d *Daemon) newConsumer() *consumer.Consumer {
 			return d.workerOptions(store.CommandWorker, d.metrics.of(store.CommandWorker, store.CommandSource(topic), partition))
 		},
 	})
+}
+
+// KafkaClient returns options for a client that reaches the brokers of a connection as the daemon does.
+func KafkaClient(c config.Config, connection string) ([]kgo.Opt, error) {
+	_, found, err := newTargets(c, nil, nil, "").connection("kafka", connection)
+	if err != nil {
+		return nil, err
+	}
+	return kafkaOptions(found).Client()
 }
 
 // failingCommands names the partitions of topics of commands that meet the same error again and again.

@@ -70,7 +70,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		return nil, err
 	}
 	d := &Daemon{
-		config: c, options: o, pool: pool, db: store.New(pool), watch: watch, targets: newTargets(c, o.Stdout),
+		config: c, options: o, pool: pool, db: store.New(pool), watch: watch, targets: newTargets(c, o.Stdout, store.New(pool), o.Version),
 		// A new name for each start: a restarted daemon must not take the leases of its
 		// predecessor for its own.
 		owner:   c.Name + "/" + rand.Text()[:8],

@@ -34,7 +34,7 @@ func (p Probe) Send(ctx context.Context, c config.Config) (result sink.Result, t
 		return result, 0, fmt.Errorf("the test cannot be read: %w", err)
 	}
 	event.ID, event.CreatedAt = event.EventID, event.Created
-	targets := newTargets(c, p.Out)
+	targets := newTargets(c, p.Out, nil, "") // a test is no dead letter
 	defer func() { _ = targets.Close() }()
 	if route.Options, err = withoutRate(route.Options); err != nil {
 		return result, 0, err

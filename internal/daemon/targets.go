@@ -23,8 +23,10 @@ import (
 
 // targets opens the targets of routes. The configuration supplies secrets and connections by name.
 type targets struct {
-	out    io.Writer
-	config atomic.Pointer[config.Config]
+	out     io.Writer
+	db      *store.DB // of the raw records of dead letters
+	version string    // of the program
+	config  atomic.Pointer[config.Config]
 
 	mu    sync.Mutex // held while a connection is made, so code that only reads config must not take it
 	kafka map[string]*shared[*kafka.Connection]
@@ -33,8 +35,8 @@ type targets struct {
 	old   []io.Closer // connections that reload has retired; Close closes them
 }
 
-func newTargets(c config.Config, out io.Writer) *targets {
-	t := &targets{out: out, kafka: map[string]*shared[*kafka.Connection]{}, nats: map[string]*shared[*nats.Connection]{}, oauth: map[string]*shared[*webhook.Tokens]{}}
+func newTargets(c config.Config, out io.Writer, db *store.DB, version string) *targets {
+	t := &targets{out: out, db: db, version: version, kafka: map[string]*shared[*kafka.Connection]{}, nats: map[string]*shared[*nats.Connection]{}, oauth: map[string]*shared[*webhook.Tokens]{}}
 	t.config.Store(&c)
 	return t
 }
@@ -190,6 +192,9 @@ func (t *targets) openKafka(route store.Route) (sink.Sink, error) {
 	s, err := t.kafka[name].connection.Sink(route.TargetRef, sink.Format(o.Format))
 	if err != nil {
 		return nil, err
+	}
+	if sink.Format(o.Format) == kafka.Raw {
+		return join(t, t.kafka[name], lettered{s, t.db, t.version}), nil
 	}
 	return join(t, t.kafka[name], s), nil
 }

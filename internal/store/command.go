@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"time"
 )
@@ -170,6 +172,52 @@ func (db *DB) CommandClaimsOf(ctx context.Context, name string) ([]CommandClaim,
 	return list[CommandClaim](ctx, db, commandClaim+`where c.idempotency_key = $1 or c.event_id::text = lower($1) order by c.service`, name)
 }
 
+// CommandRecord is a record of Kafka as it came.
+type CommandRecord struct {
+	ID      int64
+	Key     []byte
+	Value   []byte
+	Headers []RecordHeader
+}
+
+// RecordHeader is a header of a record.
+type RecordHeader struct {
+	Name  string
+	Value []byte
+}
+
+// CommandRecords returns raw records by their numbers, those that are there.
+func (db *DB) CommandRecords(ctx context.Context, ids []int64) ([]CommandRecord, error) {
+	type row struct {
+		ID      int64           `db:"id"`
+		Key     []byte          `db:"key"`
+		Value   []byte          `db:"value"`
+		Headers json.RawMessage `db:"headers"`
+	}
+	rows, err := list[row](ctx, db, `select r.id, r.key, r.value, coalesce(r.headers, '[]') as headers from tidemark.command_record r where r.id = any($1)`, ids)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]CommandRecord, len(rows))
+	for i, r := range rows {
+		var headers [][2]*string // name, value in base64
+		if err := json.Unmarshal(r.Headers, &headers); err != nil {
+			return nil, err
+		}
+		all[i] = CommandRecord{ID: r.ID, Key: r.Key, Value: r.Value}
+		for _, h := range headers {
+			header := RecordHeader{Name: *cmp.Or(h[0], new(""))}
+			if h[1] != nil {
+				if header.Value, err = base64.StdEncoding.DecodeString(*h[1]); err != nil {
+					return nil, err
+				}
+			}
+			all[i].Headers = append(all[i].Headers, header)
+		}
+	}
+	return all, nil
+}
+
 // CommandClaimResult returns what a command answered, and its error message. Null where this role may not read it.
 func (db *DB) CommandClaimResult(ctx context.Context, service, key string) (result json.RawMessage, message *string, may bool, err error) {
 	may, err = value[bool](ctx, db, `select has_column_privilege('tidemark.command_claim', 'result', 'select')`)
@@ -182,4 +230,82 @@ func (db *DB) CommandClaimResult(ctx context.Context, service, key string) (resu
 	}
 	a, err := one[answer](ctx, db, `select c.result, c.error_message from tidemark.command_claim c where c.service = $1 and c.idempotency_key = $2`, service, key)
 	return a.Result, a.Message, true, err
+}
+
+// CommandMark is a point in the log, before a command was sent.
+type CommandMark struct {
+	Seq int64     `db:"seq"`
+	At  time.Time `db:"at"`
+}
+
+// CommandMark returns the point where the log is now.
+func (db *DB) CommandMark(ctx context.Context) (CommandMark, error) {
+	return one[CommandMark](ctx, db, `select coalesce((select o.seq from tidemark.outbox o order by o.seq desc limit 1), 0) as seq, clock_timestamp() as at`)
+}
+
+// CommandAnswer is what became of a record.
+type CommandAnswer struct {
+	Document json.RawMessage `db:"document"` // the newest result; nil: none
+	DryRun   bool            `db:"dry_run"`
+	Letter   string          `db:"letter"` // reason of the dead letter; empty: none
+	Passed   bool            `db:"passed"` // the record was taken
+}
+
+// Final: nothing more will come of the record.
+func (a CommandAnswer) Final() bool {
+	var d struct{ Status string }
+	if a.Document == nil {
+		return a.Passed
+	}
+	return json.Unmarshal(a.Document, &d) == nil && d.Status != "failed_retryable"
+}
+
+// CommandAnswer returns what became of the record with a command that was sent after the mark. The answer commits with the cursor:
+// before that the log is not searched. It needs tidemark_executor, as
+// results do.
+func (db *DB) CommandAnswer(ctx context.Context, service, eventID, topic string, partition int32, offset int64, after CommandMark) (CommandAnswer, error) {
+	return one[CommandAnswer](ctx, db, `select coalesce(r.payload, d.document::jsonb) as document, r.payload is null and d.document is not null as dry_run,
+		coalesce(l.error_code, '') as letter, p.passed
+		from (select exists (select from tidemark.worker_cursor c where c.worker = $6 and c.source = $7 and c.shard = $4
+			and c.watermark_id::bigint > $5) as passed) p
+		left join lateral (select o.payload from tidemark.outbox o where p.passed and o.seq > $8 and o.domain = 'commands' and o.type = 'result.' || $1
+			and o.payload ->> 'event_id' = $2 order by o.seq desc limit 1) r on true
+		left join lateral (select c.document from tidemark.command_record c where c.recorded_at >= $9 and c.why = 'dry_run' and c.topic = $3 and c.partition = $4
+			and c."offset" = $5 limit 1) d on true
+		left join lateral (select x.error_code from tidemark.command_record c join tidemark.dead_letter x on x.idempotency_key = tidemark.command_letter_key(c.id, c.replays)
+			where c.recorded_at >= $9 and c.why = 'dead_letter' and c.topic = $3 and c.partition = $4 and c."offset" = $5 limit 1) l on true`,
+		service, eventID, topic, partition, offset, CommandWorker, CommandSource(topic), after.Seq, after.At)
+}
+
+// ClosedCommand returns the gate that keeps the commands of a service from running; empty: none.
+func (db *DB) ClosedCommand(ctx context.Context, service string) (string, error) {
+	return value[string](ctx, db, `select coalesce(tidemark.closed_command($1), '')`, service)
+}
+
+// CommandResult is a result document, with its number in the log.
+type CommandResult struct {
+	Seq      int64           `db:"seq"`
+	Document json.RawMessage `db:"document"`
+}
+
+// CommandResultsFrom returns the number before the first event of this time or later; the zero time: the newest number.
+func (db *DB) CommandResultsFrom(ctx context.Context, since time.Time) (int64, error) {
+	var from *time.Time
+	if !since.IsZero() {
+		from = &since
+	}
+	return value[int64](ctx, db, `select coalesce(
+		case when $1::timestamptz is not null then (select min(o.seq) - 1 from tidemark.outbox o where o.created_at >= $1) end,
+		(select o.seq from tidemark.outbox o order by o.seq desc limit 1), 0)`, from)
+}
+
+// CommandResults returns results of a service, or of all, whose numbers are higher, in order.
+func (db *DB) CommandResults(ctx context.Context, service string, after int64, limit int) ([]CommandResult, error) {
+	return list[CommandResult](ctx, db, `select o.seq, o.payload as document from tidemark.outbox o
+		where o.seq > $1 and o.domain = 'commands' and o.type like 'result.%' and ($2 = '' or o.type = 'result.' || $2) order by o.seq limit $3`, after, service, limit)
+}
+
+// CommandDiscard calls tidemark.command_discard, and returns the result document.
+func (db *DB) CommandDiscard(ctx context.Context, service, key, reason string) (json.RawMessage, error) {
+	return value[json.RawMessage](ctx, db, `select tidemark.command_discard($1, $2, $3)`, service, key, reason)
 }

@@ -146,3 +146,58 @@ func (db *DB) CommandRetry(ctx context.Context) (bool, error) {
 // networkTime is how much longer than the server's own timeout a statement is waited for: its connection may be forgotten by the
 // network.
 const networkTime = 5 * time.Second
+
+// CommandCursor is where a partition of a topic of commands is.
+type CommandCursor struct {
+	Partition int32  `db:"shard"`
+	TopicID   string `db:"topic_id"`
+	Next      int64  `db:"next"`
+}
+
+// CommandCursors returns the cursors of a topic.
+func (db *DB) CommandCursors(ctx context.Context, topic string) ([]CommandCursor, error) {
+	return list[CommandCursor](ctx, db, `select c.shard, coalesce(c.metadata ->> 'topic_id', '') as topic_id, c.watermark_id::bigint as next
+		from tidemark.worker_cursor c where c.worker = $1 and c.source = $2 order by c.shard`, CommandWorker, CommandSource(topic))
+}
+
+// CommandReplayAsk is which commands to replay.
+type CommandReplayAsk struct {
+	Service string
+	Since   time.Time // zero: all
+	Code    string    // with this reason code; empty: all
+	Failed  bool      // those that are failed_terminal, too
+	DryRun  bool      // only count
+	Reason  string
+}
+
+// CommandReplay calls tidemark.command_replay: so many records after this one. last is nil at the end.
+func (db *DB) CommandReplay(ctx context.Context, ask CommandReplayAsk, most int, after int64) (last *int64, outcomes map[string]int64, err error) {
+	var since *time.Time
+	if !ask.Since.IsZero() {
+		since = &ask.Since
+	}
+	type answer struct {
+		Last     *int64          `db:"last"`
+		Outcomes json.RawMessage `db:"outcomes"`
+	}
+	a, err := one[answer](ctx, db, `select r.last, r.outcomes from tidemark.command_replay($1, $2, nullif($3, ''), $4, $5, nullif($6, ''), $7, $8) r`,
+		ask.Service, since, ask.Code, ask.Failed, ask.DryRun, ask.Reason, most, after)
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.Last, outcomes, json.Unmarshal(a.Outcomes, &outcomes)
+}
+
+// CommandReplayTopic calls tidemark.command_replay_topic.
+func (db *DB) CommandReplayTopic(ctx context.Context, ask CommandReplayAsk, calls []json.RawMessage) (outcomes map[string]int64, err error) {
+	text, err := json.Marshal(calls)
+	if err != nil {
+		return nil, err
+	}
+	got, err := value[json.RawMessage](ctx, db, `select tidemark.command_replay_topic($1::text::jsonb, $2, $3, $4, nullif($5, ''))`,
+		string(text), ask.Service, ask.Failed, ask.DryRun, ask.Reason)
+	if err != nil {
+		return nil, err
+	}
+	return outcomes, json.Unmarshal(got, &outcomes)
+}

@@ -46,9 +46,9 @@ type call struct {
 }
 
 type raw struct {
-	Key     []byte      `json:"key"`
-	Value   []byte      `json:"value"`
-	Headers [][2]string `json:"headers"` // name, value in base64
+	Key     []byte       `json:"key"`
+	Value   []byte       `json:"value"`
+	Headers [][2]*string `json:"headers"` // name, value in base64 or null
 }
 
 type refused struct {
@@ -77,10 +77,13 @@ func serviceOf(topic string, topics []string) string {
 func (d reader) read(r *kgo.Record) store.Call {
 	c := call{
 		Service: d.service, Lane: lane(r.Key), Topic: d.topic, TopicID: d.topicID, Partition: r.Partition, Offset: r.Offset, RecordAt: r.Timestamp,
-		Raw: raw{Key: r.Key, Value: r.Value, Headers: make([][2]string, len(r.Headers))},
+		Raw: raw{Key: r.Key, Value: r.Value, Headers: make([][2]*string, len(r.Headers))},
 	}
 	for i, h := range r.Headers {
-		c.Raw.Headers[i] = [2]string{storable(h.Key), base64.StdEncoding.EncodeToString(h.Value)}
+		c.Raw.Headers[i][0] = new(storable(h.Key))
+		if h.Value != nil {
+			c.Raw.Headers[i][1] = new(base64.StdEncoding.EncodeToString(h.Value))
+		}
 	}
 	got := store.Call{Offset: r.Offset, At: r.Timestamp}
 	e, err := command.Parse(r.Value)

@@ -31,7 +31,9 @@ begin
     document := tidemark.command_document(parked.call, claim.state, claim.error_code, message, claim.processed_at, null,
                                           claim.attempts);
     perform tidemark.command_release(parked.service, parked.idempotency_key);
-    perform tidemark.command_letter(parked.call, claim.error_code, message, parked.sqlstate, claim.attempts, null);
+    perform tidemark.command_letter(
+        parked.call || jsonb_build_object('first_failed_at', parked.first_failed_at), claim.error_code, message,
+        parked.sqlstate, claim.attempts, null);
     perform tidemark.command_publish('result', array[parked.call], array[document::jsonb]);
     insert into tidemark.audit (action, object, reason)
     values ('command_discard', format('command %s %s', parked.service, parked.idempotency_key), command_discard.reason);

@@ -22,11 +22,11 @@ begin
         end;
     end if;
     insert into tidemark.command_record (why, service, event_id, idempotency_key, topic, topic_id, partition, "offset",
-                                         record_at, key, value, headers, document)
+                                         record_at, key, value, headers, document, call)
     values ('dry_run', call ->> 'service', (call ->> 'event_id')::uuid, call ->> 'idempotency_key', call ->> 'topic',
             call ->> 'topic_id', (call ->> 'partition')::integer, (call ->> 'offset')::bigint,
             (call ->> 'record_at')::timestamptz, decode(call -> 'raw' ->> 'key', 'base64'),
-            decode(call -> 'raw' ->> 'value', 'base64'), call -> 'raw' -> 'headers', document)
+            decode(call -> 'raw' ->> 'value', 'base64'), call -> 'raw' -> 'headers', document, call - 'raw')
     on conflict (topic_id, partition, "offset", why) where topic_id is not null do nothing;
     return document;
 end

@@ -77,7 +77,9 @@ begin
             sqlstate = excluded.sqlstate;
     else
         perform tidemark.command_release(c.service, call ->> 'idempotency_key');
-        perform tidemark.command_letter(call, code, message, sqlstate_, failed, null);
+        perform tidemark.command_letter(
+            call || jsonb_strip_nulls(jsonb_build_object('first_failed_at', parked.first_failed_at)), code, message,
+            sqlstate_, failed, null);
     end if;
     if waits then
         perform tidemark.finding_open('command_circuit', c.name, 'high',

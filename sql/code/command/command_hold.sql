@@ -23,7 +23,7 @@ begin
         insert into tidemark.command_parked (service, idempotency_key, key, call, next_attempt_at)
         select call ->> 'service', call ->> 'idempotency_key', lane, call,
                case when exists (select from tidemark.command_parked p
-                                 where p.service = call ->> 'service' and p.key = lane)
+                                 where p.service = command_hold.call ->> 'service' and p.key = lane)
                     then 'infinity' else at end;
         document := tidemark.command_document(call, 'failed_retryable', null, 'waits until the command is on', at,
                                               null, 0);

@@ -60,7 +60,7 @@ begin
 
     while n < many loop
         -- These are for the functions that look after what they say.
-        call := (calls -> n) - array['parked', 'dry_run', 'failed', 'login'];
+        call := (calls -> n) - array['parked', 'dry_run', 'failed', 'login', 'replays'];
         -- Behind its gate nothing of a service happens, not even a rejection: the records stay in Kafka.
         gate := (select tidemark.closed_command(s.service) from tidemark.service s
                  where s.service = call ->> 'service');

@@ -81,7 +81,9 @@ begin
                                                                           'result.' || command_write.service))) then
             raise exception using errcode = 'TM008',
                 message = format('command %s cannot be enabled and live: no live route takes its results', label),
-                hint = format('Make a route for the events commands/result.%s, and enable it.', command_write.service);
+                hint = format('tidemark route set results.%s --enabled --dry-run=false. The route is made by '
+                              'tidemark command apply, or by tidemark.route_set, for commands/result.%1$s.',
+                              command_write.service);
         end if;
     end if;
 

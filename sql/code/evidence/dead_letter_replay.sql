@@ -20,7 +20,8 @@ declare
 begin
     if letter.source = 'commands' then
         raise exception using errcode = 'TM005', message = format('dead letter %s belongs to a command', letter.id),
-            hint = 'Its producer sends the corrected command with a new key; then discard the letter.';
+            hint = 'tidemark.command_replay runs it again as it was sent. Or its producer sends the corrected command '
+                'with a new key; then discard the letter.';
     end if;
     if gate is not null and not dead_letter_replay.dry_run then
         raise exception using errcode = 'TM009',

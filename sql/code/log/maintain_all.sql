@@ -168,7 +168,8 @@ begin
         select c.id from tidemark.command_record c
         where c.recorded_at < clock_timestamp() - tidemark.interval_setting('command_record.retention', '90 days')
           and not exists (select from tidemark.dead_letter l
-                          where l.idempotency_key = 'tm:commands:' || c.id and l.resolved_at is null)
+                          where l.idempotency_key = tidemark.command_letter_key(c.id, c.replays)
+                            and l.resolved_at is null)
         order by c.recorded_at limit 10000));
     get diagnostics n = row_count;
     if n > 0 then

@@ -1,0 +1,108 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tidemarkhq/tidemark/internal/store"
+	"github.com/tidemarkhq/tidemark/sink"
+	"github.com/tidemarkhq/tidemark/sink/kafka"
+)
+
+// A lettered sink takes dead letters of commands, and gives the sink below, of the format raw, the record that came from Kafka.
+// The event has no room for it: JSON holds no bytes, and a record may be larger than an event.
+type lettered struct {
+	sink.Sink
+	db      *store.DB
+	version string
+}
+
+// letterHeader begins the headers that a dead letter adds to its record, and takes the place of.
+const letterHeader = "x-dlq-"
+
+// isLetter: the event is one that tidemark.command_letter has emitted, and no test of the route.
+func isLetter(d sink.Delivery) bool {
+	return d.Event.Domain == "commands" && strings.HasPrefix(d.Event.Type, "dead_letter.") && !d.Test
+}
+
+// Deliver implements sink.Sink.
+func (s lettered) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Result {
+	results := make([]sink.Result, len(batch))
+	facts := make([]map[string]json.RawMessage, len(batch))
+	ids := make([]int64, len(batch)) // 0: none
+	for i, d := range batch {
+		if isLetter(d) && json.Unmarshal(d.Event.Payload, &facts[i]) == nil {
+			_ = json.Unmarshal(facts[i]["record"], &ids[i])
+		}
+	}
+	records := map[int64]store.CommandRecord{}
+	if slices.ContainsFunc(batch, isLetter) {
+		all, err := s.db.CommandRecords(ctx, ids)
+		if err != nil {
+			for i := range results {
+				results[i] = sink.Result{Status: sink.Retry, Code: kafka.Local, Local: true, Detail: "the raw records cannot be read: " + err.Error()}
+			}
+			return results
+		}
+		for _, r := range all {
+			records[r.ID] = r
+		}
+	}
+	var sent []sink.Delivery
+	var places []int
+	for i, d := range batch {
+		if isLetter(d) {
+			record, ok := records[ids[i]]
+			if !ok {
+				results[i] = sink.Result{Status: sink.Permanent, Code: kafka.InvalidEvent, Detail: fmt.Sprintf("tidemark.command_record has no record %d any more", ids[i])}
+				continue
+			}
+			d.Event.Payload = s.letter(record, facts[i])
+		}
+		sent, places = append(sent, d), append(places, i)
+	}
+	if len(sent) > 0 {
+		for n, result := range s.Sink.Deliver(ctx, sent) {
+			results[places[n]] = result
+		}
+	}
+	return results
+}
+
+// letter is the record as the format raw takes it: byte for byte, and with headers that say what became of it.
+func (s lettered) letter(record store.CommandRecord, facts map[string]json.RawMessage) json.RawMessage {
+	type header struct {
+		Name  string `json:"name"`
+		Value []byte `json:"value"`
+	}
+	raw := struct {
+		Key     []byte   `json:"key"`
+		Value   []byte   `json:"value"`
+		Headers []header `json:"headers"`
+	}{Key: record.Key, Value: record.Value}
+	for _, h := range record.Headers {
+		// Those of a letter that was sent again are of that letter.
+		if !strings.HasPrefix(strings.ToLower(h.Name), letterHeader) {
+			raw.Headers = append(raw.Headers, header(h))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(facts)) {
+		if value := string(facts[name]); name != "record" && value != "null" {
+			var text string
+			if json.Unmarshal(facts[name], &text) != nil {
+				text = value
+			}
+			raw.Headers = append(raw.Headers, header{letterHeader + strings.ReplaceAll(name, "_", "-"), []byte(text)})
+		}
+	}
+	raw.Headers = append(raw.Headers, header{letterHeader + "worker-version", []byte(s.version)})
+	payload, err := json.Marshal(raw)
+	if err != nil {
+		panic(err) // texts and bytes
+	}
+	return payload
+}

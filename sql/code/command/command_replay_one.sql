@@ -1,0 +1,93 @@
+create or replace function tidemark.command_replay_one(wanted jsonb, record bigint, failed boolean, count_only boolean)
+returns text
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    at constant timestamptz := clock_timestamp();
+    lane constant text := coalesce(wanted ->> 'key', wanted ->> 'idempotency_key');
+    parked tidemark.command_parked;
+    claim tidemark.command_claim;
+    c tidemark.command;
+    code text;
+    kept tidemark.command_record;
+begin
+    -- As in a retry, first the parked command, then its claim. One that a session is trying is left to it.
+    select p.* into parked from tidemark.command_parked p
+    where p.service = wanted ->> 'service' and p.idempotency_key = wanted ->> 'idempotency_key' for update skip locked;
+    select m.* into claim from tidemark.command_claim m
+    where m.service = wanted ->> 'service' and m.idempotency_key = wanted ->> 'idempotency_key';
+    if claim.service is not null then
+        if encode(claim.fingerprint, 'hex') is distinct from wanted ->> 'fingerprint'
+           or claim.producer is distinct from wanted ->> 'producer' then
+            return 'key_reused';
+        elsif claim.state = 'processed' or claim.state = 'failed_terminal' and not failed then
+            return claim.state;
+        elsif claim.state = 'failed_retryable' then
+            if parked.next_attempt_at > at and parked.next_attempt_at < 'infinity' and not count_only then
+                update tidemark.command_parked p set next_attempt_at = at
+                where p.service = parked.service and p.idempotency_key = parked.idempotency_key;
+            end if;
+            return 'parked';
+        end if;
+    end if;
+    -- By the contract and the allowlist of now.
+    select p.code into code from tidemark.command_problem(wanted) p;
+    if code is not null then
+        return code;
+    end if;
+    select k.* into strict c from tidemark.command k
+    where k.service = wanted ->> 'service' and k.command = wanted ->> 'command'
+      and k.version = (wanted ->> 'command_version')::integer;
+    if not c.enabled or c.dry_run then
+        return 'not_live'; -- parked, it would hold up those of its key that come next
+    elsif count_only then
+        return case when claim.service is null then 'runs' else 'runs_again' end;
+    end if;
+
+    if claim.service is null then
+        insert into tidemark.command_claim (
+            service, idempotency_key, fingerprint, state, event_id, command, version, tenant, producer, via, login,
+            topic_id, partition, "offset", processed_at, attempts, expires_at)
+        values (c.service, wanted ->> 'idempotency_key', decode(wanted ->> 'fingerprint', 'hex'), 'failed_retryable',
+                (wanted ->> 'event_id')::uuid, c.command, c.version, wanted ->> 'tenant', wanted ->> 'producer',
+                wanted ->> 'via', (wanted ->> 'login')::name, wanted ->> 'topic_id', (wanted ->> 'partition')::integer,
+                (wanted ->> 'offset')::bigint, at, 0, at + c.retention)
+        on conflict do nothing;
+    else
+        update tidemark.command_claim m
+        set state = 'failed_retryable', expires_at = greatest(m.expires_at, at + c.retention)
+        where m.service = claim.service and m.idempotency_key = claim.idempotency_key and m.state = 'failed_terminal';
+    end if;
+    if not found then
+        return 'parked'; -- another session has taken it up since
+    end if;
+    select r.* into kept from tidemark.command_record r
+    where r.id = record
+       or record is null and r.topic_id = wanted ->> 'topic_id' and r.partition = (wanted ->> 'partition')::integer
+          and r."offset" = (wanted ->> 'offset')::bigint
+    order by r.id = record desc, r.replays desc limit 1;
+    insert into tidemark.command_parked (service, idempotency_key, key, call, next_attempt_at)
+    select c.service, wanted ->> 'idempotency_key', lane,
+           wanted || jsonb_build_object('replays', coalesce(kept.replays, 0) + 1),
+           case when exists (select from tidemark.command_parked p where p.service = c.service and p.key = lane)
+                then 'infinity' else at end;
+    -- If it fails again, it gets another dead letter.
+    update tidemark.command_record r set replayed_at = at
+    where r.id = record
+       or r.topic_id = wanted ->> 'topic_id' and r.partition = (wanted ->> 'partition')::integer
+          and r."offset" = (wanted ->> 'offset')::bigint;
+    update tidemark.dead_letter l
+    set resolved_at = at, resolution = 'replayed', resolved_by = tidemark.login(),
+        resolution_reason = current_setting('tidemark.reason', true)
+    where l.idempotency_key = tidemark.command_letter_key(kept.id, kept.replays) and l.resolved_at is null;
+    return case when claim.service is null then 'runs' else 'runs_again' end;
+end
+$$;
+comment on function tidemark.command_replay_one(jsonb, bigint, boolean, boolean) is
+    'Replays a checked command, whose record is in tidemark.command_record, or (record null) comes from its topic: it '
+    'is parked behind the others of its ordering key, and runs by tidemark.command_retry. Returns what becomes of it: '
+    'runs (its key was never claimed), runs_again (it was failed_terminal, and failed is true), parked (it was, and is '
+    'due now), processed or failed_terminal (left as it is), key_reused, not_live (the command is off or in dry run), '
+    'or the reason code for which it is refused. count_only: nothing is written.';
