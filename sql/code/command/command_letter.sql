@@ -10,14 +10,7 @@ declare
     worker_id constant integer := (select w.id from tidemark.worker w where w.worker = 'commands');
     known constant boolean := exists (select from tidemark.service s where s.service = call ->> 'service');
 begin
-    insert into tidemark.command_record as r (why, service, event_id, idempotency_key, topic, topic_id, partition,
-                                              "offset", record_at, key, value, headers)
-    values ('dead_letter', call ->> 'service', (call ->> 'event_id')::uuid, call ->> 'idempotency_key',
-            call ->> 'topic', call ->> 'topic_id', (call ->> 'partition')::integer, (call ->> 'offset')::bigint,
-            (call ->> 'record_at')::timestamptz, decode(call -> 'raw' ->> 'key', 'base64'),
-            coalesce(command_letter.value, decode(call -> 'raw' ->> 'value', 'base64')), call -> 'raw' -> 'headers')
-    on conflict (topic_id, partition, "offset", why) where topic_id is not null do nothing
-    returning r.id into record_id;
+    record_id := tidemark.command_record_add('dead_letter', call, command_letter.value, null);
     if record_id is null or worker_id is null then
         return record_id; -- a redelivery; or no service was ever registered
     end if;
