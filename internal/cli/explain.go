@@ -40,8 +40,8 @@ var Findings = map[string]Explanation{
 		"tidemark type list",
 	},
 	"command_circuit": {
-		"A command cannot run: the role of its service lacks a right, or a function, table or column is missing. Its commands wait; others go on.",
-		"Grant the right, or restore what is missing. The waiting commands then run, and the finding closes.",
+		"A command cannot run: the role of its service lacks a right, a function, table or column is missing, or its function meets an outage, does not end, or ends the session. Its commands wait; others go on.",
+		"Grant the right, restore what is missing, or mend the function. The waiting commands then run, and the finding closes.",
 		"tidemark verify",
 	},
 	"command_partition_held": {

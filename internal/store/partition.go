@@ -121,8 +121,8 @@ func (db *DB) CommandPolicy(ctx context.Context) (p CommandPolicy, err error) {
 	return p, err
 }
 
-// CommandRetry tries the parked command that is due first, and returns whether there was one. The server ends one that takes too
-// long; that is recorded then.
+// CommandRetry tries the parked command that is due first, and returns whether there was one. One that the server had to end, or
+// that ended the session, waits on: it does not keep the others from their turn.
 func (db *DB) CommandRetry(ctx context.Context) (bool, error) {
 	var service, key *string
 	var ms *int64
@@ -137,7 +137,7 @@ func (db *DB) CommandRetry(ctx context.Context) (bool, error) {
 		defer cancel()
 		return within(limited, db.querier, timeout, &answer, `select tidemark.command_retry_one($1, $2, $3)::text`, *service, *key, overdue)
 	}
-	if err = try(false); TimedOut(err) {
+	if err = try(false); TimedOut(err) || ctx.Err() == nil && SessionEnded(err) {
 		err = try(true)
 	}
 	return answer != nil, err

@@ -47,6 +47,20 @@ func HasCode(err error, code string) bool {
 // TimedOut reports whether the server ended the statement because it took longer than it may.
 func TimedOut(err error) bool { return HasCode(err, Timeout) }
 
+// SessionEnded reports whether the session ended while the statement ran: the server ended it with an error, or the connection
+// broke, or no answer came in time. A function can bring that about: an error ends the session that has set exit_on_error.
+func SessionEnded(err error) bool {
+	if err == nil {
+		return false
+	}
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return refused.SeverityUnlocalized == "FATAL"
+	}
+	var connect *pgconn.ConnectError // then nothing ran
+	return Transient(err) && !errors.As(err, &connect) && !pgconn.SafeToRetry(err)
+}
+
 // TooMuch reports whether the answer was more than could be had: it did not come in time, or the server has no room for
 // it. The same question for less may succeed.
 func TooMuch(err error) bool {

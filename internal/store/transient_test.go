@@ -108,3 +108,24 @@ func unreachable(t *testing.T) error {
 	}
 	return err
 }
+
+// A session that has ended is told from a statement that was refused, and from a database that is away.
+func TestSessionEnded(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]bool{
+		&pgconn.PgError{Code: "P0001", SeverityUnlocalized: "FATAL"}: true,
+		&pgconn.PgError{Code: "57P01", SeverityUnlocalized: "FATAL"}: true,
+		&pgconn.PgError{Code: "57P01", SeverityUnlocalized: "ERROR"}: false,
+		fmt.Errorf("read: %w", io.ErrUnexpectedEOF):                  true,
+		fmt.Errorf("read: %w", syscall.ECONNRESET):                   true,
+		&pgconn.ConnectError{}:                                       false,
+		context.Canceled:                                             false,
+	} {
+		if got := store.SessionEnded(err); got != want {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+	if store.SessionEnded(nil) {
+		t.Error("no error")
+	}
+}

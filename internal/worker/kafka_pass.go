@@ -43,6 +43,7 @@ type kafkaPass struct {
 	placed   int64 // epoch for which the place of the cursor was read
 	next     int64
 	renewed  time.Time
+	ended    int // passes in a row that have lost their session
 	patience map[store.CommandName]time.Duration
 	learned  time.Time // when patience was begun
 }
@@ -53,6 +54,7 @@ func (s Kafka) open(db store.Pool, o *Options, r *reporter) source {
 }
 
 const (
+	mostEnded   = 2 // passes in a row whose session ends: then a command is looked for that ends it
 	renewals    = 4 // an idle partition renews its lease so often while it lasts
 	learnEvery  = 5 * time.Second
 	networkTime = 5 * time.Second // longer than the server's own timeout: for connections that the network has forgotten
@@ -122,7 +124,11 @@ func (k *kafkaPass) judge(ctx context.Context, err error) error {
 // run passes records: all of them, or where one fails those before it, then that one alone. What is left is for the next pass.
 func (k *kafkaPass) run(ctx context.Context, l *lease, r store.Records, way string) (store.CommandPass, error) {
 	got, err := k.once(l, r, way)
+	if store.SessionEnded(err) {
+		k.ended++
+	}
 	if err == nil {
+		k.ended = 0
 		if got.Status != "closed" {
 			k.next, k.renewed = got.Next, time.Now()
 			k.o.Feed.Settled(got.Next)
@@ -140,12 +146,18 @@ func (k *kafkaPass) run(ctx context.Context, l *lease, r store.Records, way stri
 			}
 		}
 		return k.run(ctx, l, portion(r, failed-1, failed), store.Alone)
-	case many > 1 && (store.TimedOut(err) || !refused(err)):
+	case many > 1 && (k.endless(err) || !refused(err)):
 		return k.run(ctx, l, portion(r, 0, many/2), store.Batch)
-	case many == 1 && store.TimedOut(err) && way != store.Overdue:
+	case many == 1 && k.endless(err) && way != store.Overdue:
 		return k.run(ctx, l, r, store.Overdue)
 	}
 	return got, err
+}
+
+// endless: a command of the pass may be why it did not come to an end. A function can end the session, and a session can end for
+// other reasons, but those are not there again and again.
+func (k *kafkaPass) endless(err error) bool {
+	return store.TimedOut(err) || store.SessionEnded(err) && k.ended >= mostEnded
 }
 
 // refused: the pass as a whole cannot be made now, with fewer records neither.
@@ -170,7 +182,7 @@ func portion(r store.Records, n, m int) store.Records {
 // failedAt is the position of the command that failed, as tidemark.command_pass tells it; 0: the error is not of a command.
 func failedAt(err error) int {
 	var refused *pgconn.PgError
-	if !errors.As(err, &refused) || !slices.Contains([]string{"retryable", "operator", "terminal"}, refused.DataTypeName) {
+	if !errors.As(err, &refused) || !slices.Contains([]string{"retryable", "operator", "outage", "terminal"}, refused.DataTypeName) {
 		return 0
 	}
 	n, err := strconv.Atoi(refused.ColumnName)

@@ -33,6 +33,13 @@ func (p *partition) claim() {
 	p.epoch = one[int64](p.session, `select epoch from tidemark.claim('commands', 'me', '1 minute', 'kafka:events', 3)`)
 }
 
+// place moves the cursor.
+func (p *partition) place(next int64) {
+	p.t.Helper()
+	p.exec(`update tidemark.worker_cursor set watermark_id = $1::bigint, decided_through = $1::bigint where worker = 'commands'`, next)
+	p.next = next
+}
+
 // record is a call as the consumer makes it of the record at an offset.
 func (p *partition) record(offset int64, key, payload, changes string) string {
 	p.t.Helper()
@@ -99,9 +106,10 @@ func TestCommandPass(t *testing.T) {
 	p.next = 3
 	_ = p.wantCode("TM012", "batch", p.record(3, "d", `{"id": 3}`, `{}`))
 	p.next = 4
-	again := p.record(0, "a", `{"id": 1}`, `{}`)
-	p.wantPass(`ran 7 {"duplicate": 1, "redelivered": 1, "failed_terminal": 1}`, "batch",
-		again, p.record(5, "a", `{"id": 1}`, `{}`), p.record(6, "a", `{"id": 9}`, `{}`))
+	p.place(0)
+	p.wantPass(`ran 1 {"redelivered": 1}`, "batch", p.record(0, "a", `{"id": 1}`, `{}`))
+	p.place(5)
+	p.wantPass(`ran 7 {"duplicate": 1, "failed_terminal": 1}`, "batch", p.record(5, "a", `{"id": 1}`, `{}`), p.record(6, "a", `{"id": 9}`, `{}`))
 	p.wantRows(`select payload ->> 'status' || ' ' || (payload ->> 'idempotency_key') from tidemark.outbox where type like 'result.%' order by seq`,
 		"processed a", "failed_terminal b", "processed c", "duplicate a", "failed_terminal a")
 
@@ -159,8 +167,8 @@ func TestCommandPassTimeout(t *testing.T) {
 		t.Errorf("%+v", refused)
 	}
 	_ = p.wantCode("57014", "alone", loop)
-	p.wantPass(`ran 1 {"failed_retryable": 1}`, "overdue", loop)
 	p.exec(`reset statement_timeout`)
+	p.wantPass(`ran 1 {"failed_retryable": 1}`, "overdue", loop)
 	p.wantInvoices()
 	p.wantRows(`select state || ' ' || error_code from tidemark.command_claim`, "failed_retryable runtime.timeout")
 	equal(t, "patience", one[int64](p.session, `select tidemark.command_patience(jsonb_build_array($1::jsonb))`, loop), int64(17000))

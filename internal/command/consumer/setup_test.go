@@ -29,6 +29,10 @@ create table app.effect (n bigint generated always as identity, key text, id int
 create function app.make(payload jsonb, context jsonb) returns jsonb language plpgsql as $$
 begin
 	insert into effect (key, id) values (coalesce(payload ->> 'key', ''), (payload ->> 'id')::int);
+	if payload ? 'fatal' then
+		set exit_on_error = on;
+		raise 'the end';
+	end if;
 	if payload ? 'sleep' then
 		perform pg_sleep((payload ->> 'sleep')::float8);
 	end if;

@@ -13,8 +13,12 @@ declare
     most constant integer := 50;
     at constant timestamptz := clock_timestamp();
     armed constant boolean := tidemark.armed();
+    -- A command before this batch has set them immediate.
+    again boolean := current_setting('tidemark.ran', true) = 'true';
     -- Set immediate by each command, they must be deferred again for the next one.
     deferring constant boolean := exists (select from pg_constraint d where d.condeferred);
+    settling constant boolean := tidemark.command_triggers();
+    made constant text := 'a deferrable constraint trigger was created meanwhile';
     lock_wait constant text := current_setting('lock_timeout');
     session constant text[] := tidemark.command_session();
     closed text;
@@ -26,6 +30,7 @@ declare
     documents json[];
     results json[];
     ended timestamptz[];
+    began timestamptz;
     ran boolean := false;
     problem text;
     state text;
@@ -118,13 +123,18 @@ begin
             continue when fate[i] <> 'claimed';
             n := i;
             call := calls -> (i - 1);
+            if ran then
+                if not settling and c.service <> call ->> 'service' and tidemark.command_triggers() then
+                    raise serialization_failure using message = made;
+                end if;
+                perform tidemark.command_reset();
+            end if;
             if (c.service, c.command, c.version::text)
                is distinct from (call ->> 'service', call ->> 'command', call ->> 'command_version') then
-                select k.* into c from tidemark.command k
-                where k.service = call ->> 'service' and k.command = call ->> 'command'
-                  and k.version = (call ->> 'command_version')::integer;
+                c := tidemark.command_of(call);
             end if;
-            results[i] := tidemark.command_execute(call, c, ran and deferring);
+            began := clock_timestamp();
+            results[i] := tidemark.command_execute(call, c, (again or ran) and deferring, settling);
             ended[i] := clock_timestamp();
             ran := true;
             documents[i] := tidemark.command_document(call, 'processed', null, null, ended[i], results[i],
@@ -134,7 +144,9 @@ begin
         problem := tidemark.command_session_problem(session);
         if problem is not null then
             raise insufficient_privilege using message = format('command %s %s', c.name, problem),
-                hint = 'A function sets what it needs by its own SET clause, and prepares no statements.';
+                hint = 'A function drops the temporary objects that it creates, and prepares no statements.';
+        elsif ran and not settling and tidemark.command_triggers() then
+            raise serialization_failure using message = made;
         end if;
     exception when query_canceled or assert_failure or others then
         get stacked diagnostics state = returned_sqlstate, message = message_text, violated = constraint_name,
@@ -142,9 +154,16 @@ begin
         -- The rollback has restored the settings, and keeps the prepared statements.
         perform tidemark.command_session_problem(session);
         select f.kind, f.code into kind, code from tidemark.command_failure(state, violated, c.terminal) f;
-        if kind = 'outage' then
-            -- Without the fields, which may be a function's: they would pass for the ones below.
-            raise exception using errcode = state, message = message;
+        if kind = 'canceled' then
+            -- By the statement_timeout, as a rule. It is the command's fault if this one had its time.
+            if n is null or clock_timestamp() - began <= c.timeout then
+                -- Without the fields, which may be a function's: they would pass for the ones below.
+                raise exception using errcode = state, message = message;
+            end if;
+            kind := 'retryable';
+            code := 'runtime.timeout';
+            message := format('the command did not end within %s ms',
+                              round(extract(epoch from c.timeout) * 1000));
         end if;
         -- Fields of their own, not the text, tell the caller what failed, and how.
         raise exception using errcode = state,
@@ -156,6 +175,9 @@ begin
     perform set_config('lock_timeout', lock_wait, true), set_config('tidemark.tenant', '', true),
             set_config('tidemark.producer', '', true), set_config('tidemark.trace_id', '', true),
             set_config('tidemark.event_id', '', true), set_config('tidemark.again', '', true);
+    if ran then
+        perform set_config('tidemark.ran', 'true', true);
+    end if;
     -- A function that asked for less must not have its effect acknowledged before it is durable.
     perform tidemark.flush_on_commit();
 
@@ -193,5 +215,5 @@ comment on function tidemark.command_batch(jsonb) is
     'duplicate, failed_retryable (it waits behind an earlier command of its key), failed_terminal (the key was used '
     'for another command) or redelivered (the same record again: nothing is emitted). If one fails, nothing of the '
     'batch takes effect, and the error has its SQLSTATE, its reason code as constraint, what to do (retryable, '
-    'operator, terminal) as data type and its position as column; an outage is raised as it came. Raises TM009 where a '
-    'gate is closed or a command is off, TM006, TM007.';
+    'operator, outage, terminal) as data type and its position as column; 57014 of a command that still had time is '
+    'raised as it came. Raises TM009 where a gate is closed or a command is off, TM006, TM007.';

@@ -52,14 +52,20 @@ begin
             else format(E'with statement as (%s\n) select null::json into result;', code) end;
     end if;
     -- A constraint that is deferred would be checked at the commit, with the rights of the session: it is checked here,
-    -- with those of the service.
+    -- with those of the service. Called without a payload, the function does only that.
     return format($body$#variable_conflict use_column
 declare
     result json;
     again text;
 begin
-    -- The command before it in this transaction has set all constraints immediate.
+    -- By tidemark.command_settle.
+    if $1 is null then
+        set constraints all immediate;
+        return null;
+    end if;
+    -- The command before it in this transaction has set all constraints immediate, or what it pleased.
     if current_setting('tidemark.again', true) = 'true' then
+        set constraints all immediate;
         select 'set constraints ' || string_agg(distinct format('%%I.%%I', n.nspname, c.conname), ', ') || ' deferred'
         into again
         from pg_catalog.pg_constraint c join pg_catalog.pg_namespace n on n.oid = c.connamespace

@@ -8,8 +8,8 @@ declare
     done boolean := false;
 begin
     if overdue then
-        document := tidemark.command_document(call, 'failed_retryable', 'runtime.timeout', 'the command took too long',
-                                              clock_timestamp(), null, 1);
+        document := tidemark.command_document(call, 'failed_retryable', 'runtime.timeout',
+                                              'the command did not come to an end', clock_timestamp(), null, 1);
     else
         begin
             document := tidemark.command_try(call || '{"dry_run": true}');
@@ -21,16 +21,10 @@ begin
             end if;
         end;
     end if;
-    insert into tidemark.command_record (why, service, event_id, idempotency_key, topic, topic_id, partition, "offset",
-                                         record_at, key, value, headers, document, call)
-    values ('dry_run', call ->> 'service', (call ->> 'event_id')::uuid, call ->> 'idempotency_key', call ->> 'topic',
-            call ->> 'topic_id', (call ->> 'partition')::integer, (call ->> 'offset')::bigint,
-            (call ->> 'record_at')::timestamptz, decode(call -> 'raw' ->> 'key', 'base64'),
-            decode(call -> 'raw' ->> 'value', 'base64'), call -> 'raw' -> 'headers', document, call - 'raw')
-    on conflict (topic_id, partition, "offset", why) where topic_id is not null do nothing;
+    perform tidemark.command_record_add('dry_run', call, null, document);
     return document;
 end
 $$;
 comment on function tidemark.command_dry_run(jsonb, boolean) is
     'Executes a checked command, rolls it back, and keeps what it would have answered, with the raw record, in '
-    'tidemark.command_record. overdue: it took too long before, and is not executed. Returns the document.';
+    'tidemark.command_record. overdue: it did not come to an end before, and is not executed. Returns the document.';

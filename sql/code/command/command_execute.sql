@@ -1,4 +1,4 @@
-create or replace function tidemark.command_execute(call jsonb, command tidemark.command, again boolean)
+create or replace function tidemark.command_execute(call jsonb, command tidemark.command, again boolean, settle boolean)
 returns json
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -11,13 +11,15 @@ declare
     -- The command's function has a search path of its own, and cannot read this one. So any SET of it within shows,
     -- also one that a SET LOCAL hides until the commit.
     path constant text := format('pg_catalog, pg_temp, "%s"', gen_random_uuid());
+    settings text[];
+    changed text;
     result jsonb;
 begin
     -- It runs with the rights of its owner as long as it is what command_set made.
     if not exists (select from pg_proc p
                    join pg_roles r on r.oid = p.proowner join tidemark.service s on s.role = r.rolname
                    where p.pronamespace = 'tidemark'::regnamespace and p.proname = made and p.prosecdef
-                     and s.service = command.service) then
+                     and strpos(p.prosrc, 'command_settle') > 0 and s.service = command.service) then
         raise exception using errcode = 'undefined_function',
             message = format('tidemark.%s, which runs command %s, is missing or was changed', made, command.name),
             hint = 'Call tidemark.command_set for the command.';
@@ -29,16 +31,28 @@ begin
                  ('search_path', path),
                  ('lock_timeout', greatest(1, extract(epoch from command.timeout) * 1000)::integer::text))
          s (key, value);
+    settings := tidemark.command_settings();
     execute format('select tidemark.%I($1, $2)::jsonb', made) into result using call -> 'payload', jsonb_strip_nulls(
         jsonb_build_object('event_id', call -> 'event_id', 'service', call -> 'service', 'command', call -> 'command',
                            'command_version', call -> 'command_version', 'idempotency_key', call -> 'idempotency_key',
                            'occurred_at', call -> 'occurred_at', 'trace_id', call -> 'trace_id',
                            'producer', call -> 'producer', 'tenant', call -> 'tenant'))
         || jsonb_build_object('context', coalesce(call -> 'context', '{}'));
+    if settle then
+        perform tidemark.command_settle(made);
+    end if;
     -- Before anything else, since names would be looked up in that path.
     if pg_catalog.current_setting('search_path') operator(pg_catalog.<>) path then
         raise exception using errcode = 'insufficient_privilege',
             message = 'a function of a command has changed the search path of the session',
+            hint = 'Give the function a SET clause.';
+    end if;
+    if tidemark.command_settings() <> settings then
+        select split_part(s, ' ', 1) into changed
+        from (select unnest(tidemark.command_settings()) except select unnest(settings)) c (s) order by s limit 1;
+        perform set_config('exit_on_error', 'off', true);
+        raise exception using errcode = 'insufficient_privilege',
+            message = format('a function of a command has changed the setting %s of the session', changed),
             hint = 'Give the function a SET clause.';
     end if;
     -- PostgreSQL times whole statements, not calls within one. The lock timeout ends waits for a lock; a function that
@@ -55,7 +69,8 @@ begin
     return result::json;
 end
 $$;
-comment on function tidemark.command_execute(jsonb, tidemark.command, boolean) is
+comment on function tidemark.command_execute(jsonb, tidemark.command, boolean, boolean) is
     'Runs a command with the rights of its service, and returns its result. again: a command before it in this '
-    'transaction has set deferred constraints immediate. Raises what the function raises; 57014 with the constraint '
-    'runtime.timeout, 54000 with runtime.result_too_large, 42501 for a changed search path.';
+    'transaction has set deferred constraints immediate. settle: there are triggers of teams that can be deferred. '
+    'Raises what the function raises; 57014 with the constraint runtime.timeout, 54000 with runtime.result_too_large, '
+    '42501 for a changed search path or setting.';

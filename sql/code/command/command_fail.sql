@@ -17,9 +17,7 @@ declare
     outcome text;
     document json;
 begin
-    select k.* into strict c from tidemark.command k
-    where k.service = call ->> 'service' and k.command = call ->> 'command'
-      and k.version = (call ->> 'command_version')::integer;
+    c := tidemark.command_of(call);
     closed := tidemark.closed_command(c.service);
     if closed is not null then
         raise exception using errcode = 'TM009', message = 'no failure was recorded: closed by ' || closed,
@@ -35,9 +33,12 @@ begin
         where m.service = c.service and m.command = c.command and m.version = c.version and m.state = 'processed'
           and m.processed_at > parked.first_failed_at
           and m.expires_at > parked.first_failed_at + c.retention)); -- implied; by its index
-    -- What an operator has to mend is not the command's fault: it counts no failure, and ends no retries.
+    -- What an operator has to mend is not the command's fault: it counts no failure, and ends no retries. An outage
+    -- that lets this be written is of this command alone, such as that of a foreign server, or its function's word.
     errors := coalesce(parked.error_count, 0) + case when waits then 0 else 1 end;
     delay := case when waits then interval '1 minute'
+                  when kind = 'outage' then tidemark.retry_delay(
+                      coalesce(c.retry_policy, '{}') || jsonb_build_object('max_attempts', errors + 1), errors)
                   when kind = 'terminal' or code = 'runtime.timeout' and errors >= 2 then null
                   else tidemark.retry_delay(c.retry_policy, errors) end;
     outcome := case when delay is null then 'failed_terminal' else 'failed_retryable' end;
@@ -53,15 +54,7 @@ begin
                 hint = 'Only tidemark.command_retry tries a command again.';
         end if;
     else
-        insert into tidemark.command_claim (
-            service, idempotency_key, fingerprint, state, event_id, command, version, tenant, producer, via, login,
-            topic_id, partition, "offset", error_code, error_message, processed_at, attempts, expires_at)
-        values (c.service, call ->> 'idempotency_key', decode(call ->> 'fingerprint', 'hex'), outcome,
-                (call ->> 'event_id')::uuid, c.command, c.version, call ->> 'tenant', call ->> 'producer',
-                call ->> 'via', (call ->> 'login')::name, call ->> 'topic_id', (call ->> 'partition')::integer,
-                (call ->> 'offset')::bigint, code, message, at, failed, at + c.retention)
-        on conflict do nothing;
-        if not found then
+        if not tidemark.command_claim_add(call, c, outcome, code, message, failed, at) then
             return null;
         end if;
     end if;
@@ -81,7 +74,7 @@ begin
             call || jsonb_strip_nulls(jsonb_build_object('first_failed_at', parked.first_failed_at)), code, message,
             sqlstate_, failed, null);
     end if;
-    if waits then
+    if waits or kind = 'outage' then
         perform tidemark.finding_open('command_circuit', c.name, 'high',
             format('its commands wait: %s (%s)', tidemark.error_means(sqlstate_), code), message);
     end if;
@@ -93,7 +86,8 @@ begin
 end
 $$;
 comment on function tidemark.command_fail(jsonb, text, text, text, text, integer) is
-    'Records the failure of a command whose effect is rolled back: parks it (retryable, operator), or gives it up with '
-    'a dead letter (terminal, or the last retry). kind, code, message and sqlstate_ are those of the error of '
-    'tidemark.command_batch; failed is how often it was executed now. Returns the result document, which it emits; '
-    'null: another session has claimed the key since, and the batch must be run again.';
+    'Records the failure of a command whose effect is rolled back: parks it (retryable; operator and outage: without '
+    'end), or gives it up with a dead letter (terminal, or the last retry). kind, code, message '
+    'and sqlstate_ are those of the error of tidemark.command_batch; failed is how often it was executed now. Returns '
+    'the result document, which it emits; null: another session has claimed the key since, and the batch must be run '
+    'again.';

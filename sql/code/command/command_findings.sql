@@ -32,7 +32,9 @@ begin
       and not exists (select from tidemark.command k join tidemark.command_parked p
                       on p.service = k.service and p.call ->> 'command' = k.command
                      and (p.call ->> 'command_version')::integer = k.version
-                      where k.name = f.subject and (tidemark.command_failure(p.sqlstate, '', '{}')).kind = 'operator');
+                      where k.name = f.subject
+                        and (tidemark.command_failure(p.sqlstate, '', '{}')).kind
+                            in ('operator', 'outage', 'canceled'));
 end
 $$;
 comment on function tidemark.command_findings() is

@@ -9,17 +9,7 @@ declare
     lane constant text := coalesce(call ->> 'key', call ->> 'idempotency_key');
     document json;
 begin
-    insert into tidemark.command_claim (
-        service, idempotency_key, fingerprint, state, event_id, command, version, tenant, producer, via, topic_id,
-        partition, "offset", processed_at, attempts, expires_at)
-    select k.service, call ->> 'idempotency_key', decode(call ->> 'fingerprint', 'hex'), 'failed_retryable',
-           (call ->> 'event_id')::uuid, k.command, k.version, call ->> 'tenant', call ->> 'producer', call ->> 'via',
-           call ->> 'topic_id', (call ->> 'partition')::integer, (call ->> 'offset')::bigint, at, 0, at + k.retention
-    from tidemark.command k
-    where k.service = call ->> 'service' and k.command = call ->> 'command'
-      and k.version = (call ->> 'command_version')::integer
-    on conflict do nothing;
-    if found then
+    if tidemark.command_claim_add(call, tidemark.command_of(call), 'failed_retryable', null, null, 0, at) then
         insert into tidemark.command_parked (service, idempotency_key, key, call, next_attempt_at)
         select call ->> 'service', call ->> 'idempotency_key', lane, call,
                case when exists (select from tidemark.command_parked p

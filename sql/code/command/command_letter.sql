@@ -12,20 +12,7 @@ declare
     at constant timestamptz := clock_timestamp();
     known constant boolean := exists (select from tidemark.service s where s.service = call ->> 'service');
 begin
-    insert into tidemark.command_record as r (why, service, event_id, idempotency_key, topic, topic_id, partition,
-                                              "offset", record_at, key, value, headers, call, replays)
-    values ('dead_letter', call ->> 'service', (call ->> 'event_id')::uuid, call ->> 'idempotency_key',
-            call ->> 'topic', call ->> 'topic_id', (call ->> 'partition')::integer, (call ->> 'offset')::bigint,
-            (call ->> 'record_at')::timestamptz, decode(call -> 'raw' ->> 'key', 'base64'),
-            coalesce(command_letter.value, decode(call -> 'raw' ->> 'value', 'base64')), call -> 'raw' -> 'headers',
-            case when call ? 'fingerprint'
-                then call - array['raw', 'parked', 'failed', 'replays', 'first_failed_at'] end,
-            replays_)
-    -- A replay has taken it up, and it has failed again.
-    on conflict (topic_id, partition, "offset", why) where topic_id is not null do update
-    set recorded_at = clock_timestamp(), replayed_at = null, replays = excluded.replays
-    where r.replayed_at is not null and excluded.replays > r.replays
-    returning r.id into record_id;
+    record_id := tidemark.command_record_add('dead_letter', call, command_letter.value, null);
     if record_id is null or worker_id is null then
         return record_id; -- a redelivery; or no service was ever registered
     end if;

@@ -14,8 +14,8 @@ declare
     at text;
 begin
     if way = 'overdue' then
-        document := tidemark.command_fail(call, 'retryable', 'runtime.timeout', 'the command took too long', '57014',
-                                          1);
+        document := tidemark.command_fail(call, 'outage', 'runtime.timeout', 'the command did not come to an end',
+                                          '57014', 1);
     elsif way = 'alone' then
         document := tidemark.command_try(call);
     end if;
@@ -27,7 +27,7 @@ begin
     exception when query_canceled or assert_failure or others then
         get stacked diagnostics state = returned_sqlstate, message = message_text, detail = pg_exception_detail,
             code = constraint_name, kind = pg_datatype_name, at = column_name;
-        if kind not in ('retryable', 'operator', 'terminal') then
+        if kind not in ('retryable', 'operator', 'outage', 'terminal') then
             raise;
         end if;
         raise exception using errcode = state, message = message, detail = detail, datatype = kind, constraint = code,
@@ -37,5 +37,5 @@ end
 $$;
 comment on function tidemark.command_live(jsonb, integer[], text) is
     'Runs live commands in order, for tidemark.command_pass: as tidemark.command_batch, but the error has the position '
-    'in the pass. way alone: one command, whose failure is recorded; overdue: one that took too long before, which is '
-    'recorded without being run. Returns the status of each.';
+    'in the pass. way alone: one command, whose failure is recorded; overdue: one that did not come to an end, which '
+    'is parked without being run. Returns the status of each.';

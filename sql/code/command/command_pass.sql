@@ -19,10 +19,14 @@ as $$
 #variable_conflict use_column
 declare
     most constant integer := 50;
+    topic constant text := substr(command_pass.source, length('kafka:') + 1);
     many constant integer := jsonb_array_length(calls);
     at_ record;
     gate text;
     n integer := 0;
+    place bigint := command_pass.from_offset;
+    claims_count constant boolean := exists (select from tidemark.setting s
+                                             where s.key = 'commands.shared_topic' and s.value = 'claimed');
     call jsonb;
     c tidemark.command;
     code text;
@@ -59,8 +63,22 @@ begin
     perform tidemark.flush_on_commit();
 
     while n < many loop
-        -- These are for the functions that look after what they say.
-        call := (calls -> n) - array['parked', 'dry_run', 'failed', 'login', 'replays'];
+        -- These are for the functions that look after what they say. Where the record stands, the lease tells.
+        call := (calls -> n) - array['parked', 'dry_run', 'failed', 'login', 'replays', 'first_failed_at']
+            || jsonb_build_object('topic', topic, 'topic_id', command_pass.topic_id, 'partition', command_pass.shard);
+        if (call ->> 'offset')::bigint between place and command_pass.next_offset - 1 then
+            place := (call ->> 'offset')::bigint + 1;
+        else
+            raise exception using errcode = 'TM005',
+                message = format('record %s of the pass has offset %s, and it is from %s to before %s', n + 1,
+                                 coalesce(call ->> 'offset', 'null'), place, command_pass.next_offset),
+                hint = 'Pass the records of a partition in the order of their offsets.';
+        end if;
+        if not call ? 'refused' and coalesce(call ->> 'via', '') not in ('acl', 'jws', 'claimed') then
+            raise exception using errcode = 'TM005',
+                message = format('a record from Kafka is not verified as %s', coalesce(call ->> 'via', 'null')),
+                hint = 'via is acl, jws or claimed.';
+        end if;
         -- Behind its gate nothing of a service happens, not even a rejection: the records stay in Kafka.
         gate := (select tidemark.closed_command(s.service) from tidemark.service s
                  where s.service = call ->> 'service');
@@ -68,12 +86,13 @@ begin
         n := n + 1;
         code := call -> 'refused' ->> 'code';
         message := call -> 'refused' ->> 'message';
-        if code is null then
+        if code is null and call ->> 'via' = 'claimed' and not claims_count then
+            code := 'identity.signature_missing';
+            message := 'the record has no signature, and the setting commands.shared_topic asks for one';
+        elsif code is null then
             select p.code, p.message into code, message from tidemark.command_problem(call) p;
         end if;
-        select k.* into c from tidemark.command k
-        where k.service = call ->> 'service' and k.command = call ->> 'command'
-          and k.version = (call ->> 'command_version')::integer;
+        c := tidemark.command_of(call);
         if code is null and c.enabled and not c.dry_run then
             live := live || jsonb_build_array(call);
             places := places || n;
@@ -82,6 +101,7 @@ begin
         -- In the order of the partition: what came before takes effect, and is answered, first.
         if cardinality(places) > 0 then
             statuses := statuses || tidemark.command_live(live, places, way);
+            perform tidemark.command_reset();
             live := '[]';
             places := '{}';
         end if;
@@ -103,6 +123,7 @@ begin
         statuses := statuses || tidemark.command_live(live, places, way);
     end if;
 
+    perform tidemark.command_reset(), tidemark.flush_on_commit();
     summary := jsonb_strip_nulls(jsonb_build_object(
         'worker', 'commands', 'source', command_pass.source, 'shard', command_pass.shard,
         'status', case when n < many then 'waiting' else 'ran' end, 'detail', 'closed by ' || gate, 'rows', n,
@@ -129,9 +150,10 @@ comment on function tidemark.command_pass(
     'result or dead letter, a command in dry run is executed and rolled back, one that is off is parked, and live ones '
     'run as by tidemark.command_batch; then the cursor moves to next_offset. If one fails, nothing of the pass took '
     'effect, and the error has its position as column: the caller passes what is before it, then it alone (way alone '
-    'records its failure; overdue: it is recorded as too slow without being run), then the rest. At a record whose '
-    'service''s gate is closed the pass ends: status waiting. closed: the gate of all commands. behind and since: how '
-    'many records are behind these, and the time of the oldest. Returns {"status", "next", "rows", "result", …}. '
+    'records its failure; overdue: it did not come to an end, and is parked without being run), then the '
+    'rest. At a record whose service''s gate is closed the pass ends: status waiting. closed: the gate of all '
+    'commands. behind and since: how many records are behind these, and the time of the oldest. Resets the settings '
+    'of the session. Returns {"status", "next", "rows", "result", …}. '
     'Raises TM005, TM006, TM007, TM009, TM011 (fenced), TM012 (the cursor is not at from_offset of this topic).';
 grant execute on function tidemark.command_pass(
     text, integer, bigint, interval, text, bigint, bigint, jsonb, text, bigint, timestamptz) to tidemark_executor;

@@ -13,9 +13,7 @@ begin
         message := format('service: found %s, wanted a registered service', call ->> 'service');
         return;
     end if;
-    select k.* into c from tidemark.command k
-    where k.service = call ->> 'service' and k.command = call ->> 'command'
-      and k.version = (call ->> 'command_version')::integer;
+    c := tidemark.command_of(call);
     if c.id is null then
         code := case when exists (select from tidemark.command k
                                   where k.service = call ->> 'service' and k.command = call ->> 'command')

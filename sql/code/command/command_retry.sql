@@ -12,12 +12,20 @@ begin
     for i in 1..most loop
         due := tidemark.command_retry_next();
         exit when due.service is null;
-        return query select due.service, due.idempotency_key,
-            tidemark.command_retry_one(due.service, due.idempotency_key, false);
+        begin
+            return query select due.service, due.idempotency_key,
+                tidemark.command_retry_due(due.service, due.idempotency_key, false);
+        exception when query_canceled then
+            -- The statement_timeout does not come twice: this one waits on, and the call ends.
+            return query select due.service, due.idempotency_key,
+                tidemark.command_retry_due(due.service, due.idempotency_key, true);
+            exit;
+        end;
     end loop;
 end
 $$;
 comment on function tidemark.command_retry(integer) is
     'Tries parked commands that are due, in the order in which they became due, and the ones behind them. Returns the '
-    'result document of each. Those whose gate is closed, or that are off, wait.';
+    'result document of each. Those whose gate is closed, or that are off, wait. One that is canceled, by the '
+    'statement_timeout as a rule, waits on, and ends the call.';
 grant execute on function tidemark.command_retry(integer) to tidemark_executor;

@@ -3,42 +3,16 @@ returns json
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
-#variable_conflict use_column
 declare
-    parked tidemark.command_parked;
-    call jsonb;
-    code text;
-    message text;
     answer json;
 begin
     perform tidemark.session_check('a command', 'otherwise a command would not see the claim of the one before it.');
-    select p.* into parked from tidemark.command_parked p
-    where p.service = command_retry_one.service and p.idempotency_key = command_retry_one.idempotency_key
-      and p.next_attempt_at <= clock_timestamp() for update skip locked;
-    if not found then
-        return null;
-    end if;
-    call := parked.call || '{"parked": true}';
-    -- By the allowlist of now, not the one under which it was parked.
-    select p.code, p.message into code, message from tidemark.command_problem(parked.call) p;
-    if code like 'identity.%' then
-        return tidemark.command_fail(call, 'terminal', code, message, null, 0);
-    end if;
-    if overdue then
-        return tidemark.command_fail(call, 'retryable', 'runtime.timeout', 'the command took too long', '57014', 1);
-    end if;
-    answer := tidemark.command_try(call || jsonb_build_object('failed', (
-        select m.attempts from tidemark.command_claim m
-        where m.service = parked.service and m.idempotency_key = parked.idempotency_key)));
-    if answer ->> 'status' = 'processed' then
-        perform tidemark.command_release(parked.service, parked.idempotency_key);
-        perform tidemark.finding_close('command_circuit', format('%s.%s/v%s', parked.service, call ->> 'command',
-                                                                 call ->> 'command_version'));
-    end if;
+    answer := tidemark.command_retry_due(command_retry_one.service, command_retry_one.idempotency_key,
+                                         command_retry_one.overdue);
+    perform tidemark.command_reset(), tidemark.flush_on_commit();
     return answer;
 end
 $$;
 comment on function tidemark.command_retry_one(text, text, boolean) is
-    'Tries a parked command that is due, or where it is overdue, records that it took too long. Returns the result '
-    'document; null: it is not due any more, or another session is trying it.';
+    'tidemark.command_retry_due for the daemon: it also resets the settings of the session.';
 grant execute on function tidemark.command_retry_one(text, text, boolean) to tidemark_executor;

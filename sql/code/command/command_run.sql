@@ -42,9 +42,7 @@ begin
         return tidemark.command_reject(call, code, message, convert_to(given, 'UTF8'));
     end if;
 
-    select k.* into strict c from tidemark.command k
-    where k.service = call ->> 'service' and k.command = call ->> 'command'
-      and k.version = (call ->> 'command_version')::integer;
+    c := tidemark.command_of(call);
     call := call || jsonb_build_object(
         'fingerprint', encode(tidemark.command_fingerprint(c.service, call ->> 'tenant', c.command, c.version,
                                                            call -> 'payload'), 'hex'),

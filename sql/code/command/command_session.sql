@@ -1,5 +1,4 @@
--- Read before and after each batch. A list of names is cheap: pg_settings would take a millisecond. The search path is
--- not in it: tidemark.command_execute watches that.
+-- Read before and after each batch.
 create or replace function tidemark.command_session()
 returns text[]
 language plpgsql volatile
@@ -7,25 +6,18 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return array(
-        select concat_ws(' ', 'setting', s.name, current_setting(s.name, true))
-        from unnest(array[
-            'bytea_output', 'check_function_bodies', 'client_encoding', 'client_min_messages', 'DateStyle',
-            'default_transaction_deferrable', 'default_transaction_isolation', 'default_transaction_read_only',
-            'extra_float_digits', 'idle_in_transaction_session_timeout', 'IntervalStyle', 'row_security',
-            'session_replication_role', 'standard_conforming_strings', 'statement_timeout', 'TimeZone',
-            'transaction_read_only', 'xmloption']) s (name)
+        select 'prepared statement ' || s from unnest(tidemark.session_statements()) s
         union all
-        -- The time tells a statement from one of the same name and text that was prepared with another search path. It
-        -- is a number: a command may have changed the style of dates.
-        select concat_ws(' ', 'prepared statement', quote_ident(p.name), extract(epoch from p.prepare_time),
-                         p.statement)
-        from pg_prepared_statements p
-        union all
-        select concat_ws(' ', 'cursor', quote_ident(c.name), extract(epoch from c.creation_time))
+        select concat_ws(' ', 'cursor', quote_ident(c.name), extract(epoch from c.creation_time), c.statement)
         from pg_cursors c where c.is_holdable
+        union all
+        -- A table of it could hide another, also one of the catalog. Every object but the parts of a table has a row.
+        select concat_ws(' ', 'temporary object', d.classid, d.objid)
+        from pg_depend d
+        where pg_my_temp_schema() <> 0 and d.refclassid = 'pg_namespace'::regclass and d.refobjid = pg_my_temp_schema()
         order by 1);
 end
 $$;
 comment on function tidemark.command_session() is
-    'What a function of a command must leave in the session as it is: settings, prepared statements, and cursors with '
-    'hold, whose queries would run at the commit with the rights of the session.';
+    'What a function of a command must leave in the session as it is, beside settings: prepared statements, temporary '
+    'objects, and cursors with hold, whose queries would run at the commit with the rights of the session.';

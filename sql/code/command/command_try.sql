@@ -23,12 +23,12 @@ begin
         exception when query_canceled or assert_failure or others then
             get stacked diagnostics state = returned_sqlstate, message = message_text, code = constraint_name,
                 kind = pg_datatype_name;
-            if kind not in ('retryable', 'operator', 'terminal') then
+            if kind not in ('retryable', 'operator', 'outage', 'terminal') then
                 raise;
             end if;
         end;
         failed := failed + 1;
-        continue when kind = 'retryable' and code <> 'runtime.timeout' and failed < tries
+        continue when kind in ('retryable', 'outage') and code <> 'runtime.timeout' and failed < tries
             and clock_timestamp() - started < patience;
         if call ? 'dry_run' then
             return tidemark.command_document(call, case kind when 'terminal' then 'failed_terminal'

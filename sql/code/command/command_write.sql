@@ -125,7 +125,7 @@ begin
     unchecked := tidemark.contract_unchecked(row_.payload_schema);
     if changes ? 'payload_schema' and cardinality(unchecked) > 0 then
         raise notice 'of the payload schema of % SQL does not check: %', label, array_to_string(unchecked, ', ')
-            using hint = 'The daemon and the command check the whole schema; tidemark.command_run does not.';
+            using hint = 'The function has to check it: neither the daemon nor tidemark.command_run does.';
     end if;
     return query select c.* from tidemark.command c where c.id = row_.id;
 end

@@ -76,7 +76,8 @@ as $$
             select format('tidemark.command_%s, which runs it, is missing or was changed', c.id)
             where not exists (select from pg_proc p join pg_roles r on r.oid = p.proowner
                               where p.pronamespace = 'tidemark'::regnamespace and p.proname = 'command_' || c.id
-                                and p.prosecdef and r.rolname = s.role)) p
+                                and p.prosecdef and strpos(p.prosrc, 'command_settle') > 0
+                                and r.rolname = s.role)) p
         where p.problem is not null
     ), problem ("check", bad, detail, hint) as (
         select 'W1 objects', 'fail',

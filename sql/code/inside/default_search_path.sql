@@ -4,12 +4,10 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- The view looks at every setting that there is. What a session began with does not change.
-    if coalesce(current_setting('tidemark.default_search_path', true), '') = '' then
-        perform set_config('tidemark.default_search_path',
-                           (select s.reset_val from pg_settings s where s.name = 'search_path'), false);
-    end if;
-    return current_setting('tidemark.default_search_path');
+    -- Null is what the session began with, whatever was set since. It ends with this function. A note of it in a
+    -- setting of its own could be forged by any function that runs in this session.
+    perform set_config('search_path', null, true);
+    return pg_catalog.current_setting('search_path');
 end
 $$;
 comment on function tidemark.default_search_path() is

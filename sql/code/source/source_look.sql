@@ -27,10 +27,7 @@ as $$
 declare
     got record;
     looked boolean := false;
-    -- The time tells a statement from one of the same name and text that was prepared with another search_path.
-    known constant text[] := array(select concat_ws(' ', p.prepare_time, p.name, p.statement)
-                                   from pg_prepared_statements p where p.from_sql);
-    name text;
+    known constant text[] := tidemark.session_statements();
 begin
     begin
         perform tidemark.source_guard(source_look.relation);
@@ -41,13 +38,7 @@ begin
         raise exception using errcode = 'TM009', message = 'looked';
     exception when others or assert_failure or query_canceled then
         -- Also after an error, which may be the owner's.
-        for name in
-            select p.name from pg_prepared_statements p
-            where p.from_sql and concat_ws(' ', p.prepare_time, p.name, p.statement) <> all (known)
-        loop
-            execute format('deallocate %I', name);
-        end loop;
-        if found then
+        if tidemark.session_statements_drop(known) then
             raise insufficient_privilege using message = format('code of the owner of %s prepared a statement in this '
                                                                 'session; it was dropped', source_look.relation);
         elsif not looked or sqlstate = '57014' then

@@ -1,0 +1,18 @@
+create or replace function tidemark.command_reset()
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    ran constant text := coalesce(current_setting('tidemark.ran', true), '');
+begin
+    -- Also what a SET LOCAL hides until the commit, and settings of which Tidemark has never heard.
+    reset all;
+    -- Before anything else, since names would be looked up in that of the session.
+    perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+    perform set_config('tidemark.ran', ran, true);
+end
+$$;
+comment on function tidemark.command_reset() is
+    'Resets the settings of the session to those that it began with, for the next command, which may be of another '
+    'team, and the next user of the session. The search path is pg_catalog, pg_temp until the transaction ends.';
