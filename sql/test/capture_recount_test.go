@@ -18,6 +18,15 @@ func (s session) recount() {
 	}
 }
 
+// recountUntil makes steps until one ends so. A step waits for transactions of the whole server, those of other tests too.
+func (s session) recountUntil(state string) {
+	s.t.Helper()
+	s.recount()
+	for !one[bool](s, `select `+state+` from tidemark.capture_round`) {
+		s.recount()
+	}
+}
+
 // round calls tidemark.maintain until a comparison has ended that began now.
 func (s session) round() {
 	s.t.Helper()
@@ -145,15 +154,15 @@ func TestCaptureRecountWaitsForTheServersCount(t *testing.T) {
 	s.round()
 	b.exec(`select pg_stat_force_next_flush()`)
 	s.exec(`select pg_stat_force_next_flush()`)
-	s.recount() // the witness, without the transaction of b
+	s.recountUntil(`witness is not null`) // without the transaction of b
 	b.exec(`delete from orders where id = 1`)
 	b.begin()
 	b.exec(`select 1`)
 	// With this the count of inserts would bear out that one has no event.
 	s.exec(`do $$ begin insert into orders values (20), (2); exception when unique_violation then null; end $$`)
 	s.exec(`select pg_stat_force_next_flush()`)
-	s.recount()
-	s.recount()
+	s.recountUntil(`not compared`)
+	s.recountUntil(`compared`)
 	s.wantRows(`select concat_ws(' ', status, round_deletes, deletes) from tidemark.capture_count`, "even 0 1")
 	for range 7 {
 		s.recount()
@@ -174,7 +183,7 @@ func TestCaptureRecountWaitsForTransactions(t *testing.T) {
 	s, db := recounted(t, `create table orders (id int primary key, n int)`)
 	b := open(t, db, "b")
 	b.begin()
-	s.recount() // the witness, without b
+	s.recountUntil(`witness is not null`)
 	b.exec(`savepoint a; insert into orders values (1), (2), (3)`)
 	b.exec(`select pg_stat_force_next_flush()`)
 	s.exec(`update tidemark.capture_round set witness = '{}'`)
@@ -183,7 +192,7 @@ func TestCaptureRecountWaitsForTransactions(t *testing.T) {
 	}
 	equal(t, "the round waits", one[bool](s, `select compared from tidemark.capture_round`), false)
 	b.commit()
-	s.recount()
+	s.recountUntil(`compared`)
 	s.wantRows(`select concat_ws(' ', status, inserts) from tidemark.capture_count`, "even 3")
 	for range 2 {
 		s.round()
@@ -197,10 +206,9 @@ func TestCaptureRecountOfAnotherTable(t *testing.T) {
 	t.Parallel()
 	s, _ := recounted(t, `create table orders (id int primary key, n int)`)
 	s.exec(`insert into orders values (1)`)
-	s.recount()
-	s.recount()
+	s.recountUntil(`not compared`)
 	s.exec(`update tidemark.capture_round set counted_seq = -7`)
-	s.recount()
+	s.recountUntil(`compared`)
 	s.wantRows(`select concat_ws(' ', status, detail) from tidemark.capture_count`, "unclear a part of the log is gone")
 	s.wantRows(gapFindings)
 	// A restored copy has another cluster, and tables of other numbers.
@@ -222,7 +230,7 @@ func TestCaptureRecountNeedsNoRights(t *testing.T) {
 	s.exec(`select pg_stat_force_next_flush()`)
 	daemon := open(t, db, "daemon")
 	daemon.exec(`set role tidemark_executor`)
-	for range 4 {
+	for !one[bool](s, `select exists (select from tidemark.capture_gap)`) {
 		s.exec(`update tidemark.capture_round set at = '-infinity'`)
 		daemon.exec(`select tidemark.maintain()`)
 	}
