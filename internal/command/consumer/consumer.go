@@ -35,9 +35,11 @@ type Consumer struct {
 	o      Options
 	db     store.Pool
 	policy atomic.Pointer[known]
+	hurry  chan struct{} // has ask ask at once
 
 	mu      sync.Mutex
 	failing map[string]func() error // of the workers
+	waiting map[*feed]struct{}      // for a newer policy
 }
 
 // known is the policy and when it was asked for.
@@ -48,7 +50,8 @@ type known struct {
 
 const (
 	askEvery    = 500 * time.Millisecond
-	freshFor    = time.Second // a revoked key is refused within this time
+	askSoonest  = 50 * time.Millisecond // whatever forgers send
+	freshFor    = time.Second           // a revoked key is refused within this time
 	askTime     = 5 * time.Second
 	againAfter  = 5 * time.Second // a session that cannot go on is followed by another
 	commitEvery = 5 * time.Second
@@ -58,7 +61,7 @@ const (
 
 // New returns a consumer that does nothing yet.
 func New(db store.Pool, o Options) *Consumer {
-	c := &Consumer{o: o, db: db, failing: map[string]func() error{}}
+	c := &Consumer{o: o, db: db, hurry: make(chan struct{}, 1), failing: map[string]func() error{}, waiting: map[*feed]struct{}{}}
 	c.policy.Store(&known{})
 	return c
 }
@@ -98,20 +101,61 @@ func (c *Consumer) Failing() map[string]error {
 
 // ask keeps the policy fresh.
 func (c *Consumer) ask(ctx context.Context) {
-	for last := ""; ctx.Err() == nil; sleep(ctx, askEvery) {
+	for last := ""; ctx.Err() == nil; {
+		select {
+		case <-c.hurry: // this time serves it
+		default:
+		}
 		began := time.Now()
 		limited, cancel := context.WithTimeout(ctx, askTime)
 		p, err := store.New(c.db).CommandPolicy(limited)
 		cancel()
-		switch {
-		case err == nil:
-			c.policy.Store(&known{p, began})
-			last = ""
-		case ctx.Err() == nil && err.Error() != last:
-			last = err.Error()
-			c.o.Log.WarnContext(ctx, "cannot ask for the gate of commands", "error", err)
+		if err != nil {
+			if ctx.Err() == nil && err.Error() != last {
+				last = err.Error()
+				c.o.Log.WarnContext(ctx, "cannot ask for the gate of commands", "error", err)
+			}
+			sleep(ctx, askEvery)
+			continue
+		}
+		last = ""
+		c.learn(&known{p, began})
+		sleep(ctx, askSoonest)
+		select {
+		case <-c.hurry:
+		case <-time.After(askEvery - askSoonest):
+		case <-ctx.Done():
 		}
 	}
+}
+
+// learn lets the feeds go on that wait for a newer policy.
+func (c *Consumer) learn(p *known) {
+	c.policy.Store(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for f := range c.waiting {
+		f.wake()
+	}
+	clear(c.waiting)
+}
+
+// judge reads a record. A shared topic needs a fresh policy; and one that was asked for before the record was fetched does not
+// refuse an identity: the key may have been added in between. Not ok: f is woken when there is a newer policy.
+func (c *Consumer) judge(d reader, r fetched, f *feed) (store.Call, bool) {
+	p := c.policy.Load()
+	call, reason := d.read(r.Record, p.CommandPolicy)
+	if d.service != "" || time.Since(p.at) < freshFor && (p.at.After(r.at) || !strings.HasPrefix(string(reason), "identity.")) {
+		return call, true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting[f] = struct{}{}
+	select {
+	case c.hurry <- struct{}{}:
+	default:
+	}
+	return store.Call{}, false
 }
 
 // open: no gate of commands is closed. While the database does not answer, the last answer counts: nothing can be passed then.
@@ -119,8 +163,6 @@ func (c *Consumer) open() bool {
 	p := c.policy.Load()
 	return !p.at.IsZero() && p.Gate == ""
 }
-
-func (c *Consumer) fresh() bool { return time.Since(c.policy.Load().at) < freshFor }
 
 // retry tries what is parked.
 func (c *Consumer) retry(ctx context.Context) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -14,8 +15,7 @@ import (
 // A feed has the records of a partition that were fetched and are not passed yet. They follow each other without a gap: what is
 // added continues what is there.
 type feed struct {
-	read  func(*kgo.Record) store.Call
-	fresh func() bool // what read has to know of keys is
+	read  func(fetched) (_ store.Call, ok bool) // not ok: it wakes the feed when it can tell
 	most  int
 	pause func(bool) // fetching
 	woken chan struct{}
@@ -24,17 +24,24 @@ type feed struct {
 	begin   int64 // no record from here on is missing
 	end     int64 // offset after the last record
 	high    int64 // the partition's
-	records []*kgo.Record
+	records []fetched
 	paused  bool
+}
+
+// fetched is a record, and a time when it had come.
+type fetched struct {
+	*kgo.Record
+	at time.Time
 }
 
 // add takes in what was fetched.
 func (f *feed) add(p kgo.FetchPartition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	at := time.Now()
 	for _, r := range p.Records {
 		if r.Offset >= f.end {
-			f.records = append(f.records, r)
+			f.records = append(f.records, fetched{r, at})
 			f.end = r.Offset + 1
 		}
 	}
@@ -78,7 +85,7 @@ func (f *feed) Settled(next int64) {
 }
 
 func (f *feed) drop(next int64) {
-	n, _ := slices.BinarySearchFunc(f.records, next, func(r *kgo.Record, next int64) int { return int(r.Offset - next) })
+	n, _ := slices.BinarySearchFunc(f.records, next, func(r fetched, next int64) int { return int(r.Offset - next) })
 	clear(f.records[:n])
 	f.records = f.records[n:]
 	f.begin, f.end = next, max(f.end, next)
@@ -89,14 +96,18 @@ func (f *feed) Peek(most int) (page store.Records) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	page.Next = f.end
-	if len(f.records) == 0 || !f.fresh() {
+	if len(f.records) == 0 {
 		page.Next = f.begin
 		return page
 	}
 	n, size := 0, 0
 	for ; n < min(most, len(f.records)) && (n == 0 || size+len(f.records[n].Value) <= mostBytes); n++ {
+		call, ok := f.read(f.records[n])
+		if !ok {
+			break
+		}
 		size += len(f.records[n].Value)
-		page.Calls = append(page.Calls, f.read(f.records[n]))
+		page.Calls = append(page.Calls, call)
 	}
 	if n < len(f.records) {
 		page.Next = f.records[n].Offset

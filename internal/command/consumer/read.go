@@ -61,7 +61,6 @@ type reader struct {
 	topic, topicID string
 	service        string // whose topic it is; empty: a shared topic
 	cluster        string
-	policy         func() store.CommandPolicy
 }
 
 // serviceOf is the service whose topic it is, by the names and prefixes of commands.topics; empty: the topic is shared.
@@ -74,7 +73,8 @@ func serviceOf(topic string, topics []string) string {
 	return ""
 }
 
-func (d reader) read(r *kgo.Record) store.Call {
+// read judges a record by a policy. The reason is that of a refusal.
+func (d reader) read(r *kgo.Record, policy store.CommandPolicy) (_ store.Call, reason command.Reason) {
 	c := call{
 		Service: d.service, Lane: lane(r.Key), Topic: d.topic, TopicID: d.topicID, Partition: r.Partition, Offset: r.Offset, RecordAt: r.Timestamp,
 		Raw: raw{Key: r.Key, Value: r.Value, Headers: make([][2]*string, len(r.Headers))},
@@ -88,7 +88,7 @@ func (d reader) read(r *kgo.Record) store.Call {
 	got := store.Call{Offset: r.Offset, At: r.Timestamp}
 	e, err := command.Parse(r.Value)
 	if err == nil {
-		c.Via, err = d.identify(r, e)
+		c.Via, err = d.identify(r, e, policy)
 	}
 	var fingerprint [sha256.Size]byte
 	if err == nil {
@@ -96,6 +96,7 @@ func (d reader) read(r *kgo.Record) store.Call {
 	}
 	if err != nil {
 		c.refuse(r.Value, err)
+		reason = c.Refused.Code
 	} else {
 		c.EventID, c.Service, c.Command, c.Version, c.Schema = e.EventID, e.Service, e.Command, e.CommandVersion, e.SchemaVersion
 		c.Payload, c.Key, c.OccurredAt, c.TraceID = e.Payload, e.IdempotencyKey, &e.OccurredAt, e.TraceID
@@ -105,7 +106,7 @@ func (d reader) read(r *kgo.Record) store.Call {
 	if got.JSON, err = json.Marshal(c); err != nil {
 		panic(err) // payload and context were parsed
 	}
-	return got
+	return got, reason
 }
 
 // refuse keeps of a bad record what tells its producer which one it is. The service is that of the topic: the record's may be a
@@ -134,11 +135,10 @@ func (c *call) refuse(value []byte, why error) {
 }
 
 // identify tells how the producer was verified.
-func (d reader) identify(r *kgo.Record, e command.Envelope) (via string, err error) {
+func (d reader) identify(r *kgo.Record, e command.Envelope, policy store.CommandPolicy) (via string, err error) {
 	refuse := func(reason command.Reason, problem string) (string, error) {
 		return "", &command.Refusal{Reason: reason, Problems: []string{problem}}
 	}
-	policy := d.policy()
 	switch {
 	case d.service == e.Service:
 		return "acl", nil

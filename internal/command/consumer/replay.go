@@ -107,20 +107,18 @@ func (r Replay) span(ctx context.Context, client *kgo.Client, db *store.DB) (top
 // handle checks records and hands them over. A partition that has come to its end is taken out of upto.
 func (r Replay) handle(ctx context.Context, db *store.DB, topicID string, records []*kgo.Record, upto map[int32]int64) error {
 	for len(records) > 0 {
-		policy, err := db.CommandPolicy(ctx) // a revoked key is refused within a second
+		policy, err := db.CommandPolicy(ctx) // after the records were fetched; a revoked key is refused within a second
 		if err != nil {
 			return err
 		}
-		read := reader{
-			topic: r.Topic, topicID: topicID, service: serviceOf(r.Topic, r.Topics), cluster: r.Cluster,
-			policy: func() store.CommandPolicy { return policy },
-		}
+		read := reader{topic: r.Topic, topicID: topicID, service: serviceOf(r.Topic, r.Topics), cluster: r.Cluster}
 		n := min(r.Batch, len(records))
 		var calls []json.RawMessage
 		for _, record := range records[:n] {
 			end, ok := upto[record.Partition]
 			if ok && record.Offset < end && !record.Attrs.IsControl() && !record.Timestamp.Before(r.Since) {
-				calls = append(calls, read.read(record).JSON)
+				call, _ := read.read(record, policy)
+				calls = append(calls, call.JSON)
 			}
 			if record.Offset >= end-1 {
 				delete(upto, record.Partition)

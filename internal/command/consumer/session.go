@@ -161,11 +161,9 @@ func (s *session) hold(at place, topicID string) {
 // start runs the worker of a partition.
 func (s *session) start(at place, topicID string, next int64) {
 	s.stop([]place{at})
-	read := reader{
-		topic: at.topic, topicID: topicID, service: serviceOf(at.topic, s.o.Topics), cluster: s.o.Cluster,
-		policy: func() store.CommandPolicy { return s.policy.Load().CommandPolicy },
-	}
-	f := &feed{read: read.read, fresh: func() bool { return read.service != "" || s.fresh() }, most: s.o.InFlight, begin: next, end: next, woken: make(chan struct{}, 1)}
+	read := reader{topic: at.topic, topicID: topicID, service: serviceOf(at.topic, s.o.Topics), cluster: s.o.Cluster}
+	f := &feed{most: s.o.InFlight, begin: next, end: next, woken: make(chan struct{}, 1)}
+	f.read = func(r fetched) (store.Call, bool) { return s.judge(read, r, f) }
 	f.pause = func(pause bool) {
 		one := map[string][]int32{at.topic: {at.partition}}
 		if pause {

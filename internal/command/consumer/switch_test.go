@@ -50,25 +50,37 @@ func TestConsumerGate(t *testing.T) {
 	w.eventually(offsets, "kafka:"+w.topic+"/0 4")
 }
 
+// addKey registers a new key of the producer.
+func (w *world) addKey(kid string) ed25519.PrivateKey {
+	w.t.Helper()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.exec(`select tidemark.producer_key_add($1, $2, 'shop', jsonb_build_object('kty', 'OKP', 'crv', 'Ed25519', 'x', $3::text), valid_from => '2020-01-01')`,
+		kid, w.service, base64.RawURLEncoding.EncodeToString(public))
+	return private
+}
+
+// sign makes a record one of the shared topic.
+func (w *world) sign(r *kgo.Record, cluster, kid string, private ed25519.PrivateKey) *kgo.Record {
+	w.t.Helper()
+	r.Topic = "db-events"
+	signature, err := command.Sign(command.Record{Cluster: cluster, Topic: r.Topic, Key: r.Key, Value: r.Value}, kid, private)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Headers = []kgo.RecordHeader{{Key: command.SignatureHeader, Value: []byte(signature)}}
+	return r
+}
+
 // SE1: on a shared topic the signature is the identity; on the service's own topic the topic is.
 func TestConsumerIdentity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
-	public, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.exec(`select tidemark.producer_key_add('k1', $1, 'shop', jsonb_build_object('kty', 'OKP', 'crv', 'Ed25519', 'x', $2::text), valid_from => '2020-01-01')`,
-		w.service, base64.RawURLEncoding.EncodeToString(public))
+	private := w.addKey("k1")
 	signed := func(key string, id int, cluster string) *kgo.Record {
-		r := w.make(key, id)
-		r.Topic = "db-events"
-		signature, err := command.Sign(command.Record{Cluster: cluster, Topic: r.Topic, Key: r.Key, Value: r.Value}, "k1", private)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Headers = []kgo.RecordHeader{{Key: command.SignatureHeader, Value: []byte(signature)}}
-		return r
+		return w.sign(w.make(key, id), cluster, "k1", private)
 	}
 	unsigned := w.make("b", 2)
 	unsigned.Topic = "db-events"
@@ -92,6 +104,32 @@ func TestConsumerIdentity(t *testing.T) {
 		w.send(0, again)
 		return len(w.rows(`select via from tidemark.command_claim where via = 'claimed'`)) > 0
 	})
+}
+
+// SE1: a key counts for each record that is sent after it was added, also amid those of a forger.
+func TestConsumerNewKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.run()
+	_, stranger, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rounds = 5
+	var want []string
+	for n := range rounds {
+		kid := fmt.Sprint("k", n)
+		private := w.addKey(kid)
+		var all []*kgo.Record
+		for range 10 {
+			all = append(all, w.sign(w.make(fmt.Sprint("x", w.n), 1000+w.n), "test", fmt.Sprint("x", w.n), stranger))
+		}
+		w.send(0, append(all, w.sign(w.make(kid, n), "test", kid, private))...)
+		want = append(want, fmt.Sprint(n))
+		w.eventually(offsets, fmt.Sprint("kafka:db-events/0 ", 11*(n+1)))
+		w.eventually(made, want...)
+	}
+	w.eventually(`select error_code || ' ' || count(*) from tidemark.dead_letter group by error_code`, fmt.Sprint("identity.key_unknown ", 10*rounds))
 }
 
 // CM7: a topic that was deleted and made again is held, until an operator says from where to go on.
