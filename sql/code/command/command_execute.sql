@@ -4,8 +4,9 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- A service that lowers emit.payload_limit lowers this, too: the result is an event.
-    most constant bigint := least(921600, tidemark.payload_limit() - 4096);
+    -- The result becomes an event, and emit_all does not check its payload.
+    most constant integer := 921600;
+    deepest constant integer := 499; -- tidemark.event_check, less the level of the document
     started constant timestamptz := clock_timestamp();
     made constant text := 'command_' || command.id;
     -- The command's function has a search path of its own, and cannot read this one. So any SET of it within shows,
@@ -14,6 +15,7 @@ declare
     settings text[];
     changed text;
     result jsonb;
+    bytes integer;
 begin
     -- It runs with the rights of its owner as long as it is what command_set made.
     if not exists (select from pg_proc p
@@ -55,6 +57,7 @@ begin
             message = format('a function of a command has changed the setting %s of the session', changed),
             hint = 'Give the function a SET clause.';
     end if;
+    bytes := octet_length(result::text);
     -- PostgreSQL times whole statements, not calls within one. The lock timeout ends waits for a lock; a function that
     -- is late in another way is taken back when it returns.
     if clock_timestamp() - started > command.timeout then
@@ -62,9 +65,13 @@ begin
             message = format('the command took %s ms, and may take %s ms',
                              round(extract(epoch from clock_timestamp() - started) * 1000),
                              round(extract(epoch from command.timeout) * 1000));
-    elsif octet_length(result::text) > most then
+    elsif bytes > most then
         raise exception using errcode = 'program_limit_exceeded', constraint = 'runtime.result_too_large',
-            message = format('the result has %s bytes, and may have %s', octet_length(result::text), most);
+            message = format('the result has %s bytes, and may have %s', bytes, most);
+    elsif bytes > 2 * deepest and jsonb_path_exists(
+        result, format('strict $.**{%s} ? (@.type() == "object" || @.type() == "array")', deepest)::jsonpath) then
+        raise exception using errcode = 'program_limit_exceeded', constraint = 'runtime.result_too_large',
+            message = format('the result nests deeper than %s levels', deepest);
     end if;
     return result::json;
 end
