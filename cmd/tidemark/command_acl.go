@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemarkhq/tidemark/internal/cli"
+	"github.com/tidemarkhq/tidemark/internal/command/consumer"
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/daemon"
 )
@@ -284,5 +285,5 @@ func aclFailure(err error, connection string) error {
 		return cli.Hint(fmt.Errorf("the user of the connection %s may not see or change ACLs: %w", connection, err),
 			"Name a connection whose user may, by --connection: DESCRIBE on the cluster for check, ALTER for apply.")
 	}
-	return fmt.Errorf("the ACLs of the connection %s cannot be read or made: %w", connection, err)
+	return consumer.BrokerError{Err: fmt.Errorf("the ACLs of the connection %s cannot be read or made: %w", connection, err)}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -162,7 +163,7 @@ func replayTopic(ctx context.Context, s *cli.Session, c config.Config, f command
 			}
 		}
 	}
-	return consumer.Replay{
+	err = consumer.Replay{
 		Client: client, Topics: c.Commands.Topics, Cluster: cmp.Or(c.Commands.Cluster, c.Commands.Connection),
 		Topic: f.topic, From: f.from, Since: f.ask.Since, Batch: recordsAtOnce,
 		Handle: func(ctx context.Context, calls []json.RawMessage) error {
@@ -174,6 +175,10 @@ func replayTopic(ctx context.Context, s *cli.Session, c config.Config, f command
 			return err
 		},
 	}.Run(ctx, s.DB)
+	if broker := (consumer.BrokerError{}); errors.As(err, &broker) {
+		return cli.Hint(err, "Check connections."+c.Commands.Connection+" of the configuration.")
+	}
+	return err
 }
 
 // counted is the JSON of an outcome.

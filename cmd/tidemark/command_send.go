@@ -17,6 +17,7 @@ import (
 
 	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/command"
+	"github.com/tidemarkhq/tidemark/internal/command/consumer"
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/daemon"
 	"github.com/tidemarkhq/tidemark/internal/store"
@@ -252,10 +253,11 @@ func produceRecord(ctx context.Context, c config.Config, record *kgo.Record) err
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
 	if err := client.Ping(ctx); err != nil {
-		return cli.Hint(fmt.Errorf("no broker of the connection %s can be reached: %w", c.Commands.Connection, err), "Nothing was sent. Check connections."+c.Commands.Connection+" of the configuration.")
+		return cli.Hint(consumer.BrokerError{Err: fmt.Errorf("no broker of the connection %s can be reached: %w", c.Commands.Connection, err)},
+			"Nothing was sent. Check connections."+c.Commands.Connection+" of the configuration.")
 	}
 	if err := client.ProduceSync(ctx, record).FirstErr(); err != nil {
-		return fmt.Errorf("the command was not written to the topic %s: %w", record.Topic, err)
+		return consumer.BrokerError{Err: fmt.Errorf("the command was not written to the topic %s: %w", record.Topic, err)}
 	}
 	return nil
 }

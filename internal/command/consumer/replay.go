@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,6 +26,16 @@ type Replay struct {
 	Handle func(ctx context.Context, calls []json.RawMessage) error
 }
 
+// BrokerError is an error of Kafka. What it wraps is hidden: a connection that was lost is not the one to the database.
+type BrokerError struct{ Err error }
+
+func (e BrokerError) Error() string { return e.Err.Error() }
+
+// Is tells whether the command was interrupted.
+func (e BrokerError) Is(target error) bool {
+	return target == context.Canceled && errors.Is(e.Err, target)
+}
+
 // quiet is for how long no record may come. The last record before a cursor, or one after it, is always there: compaction keeps the
 // newest one of a key.
 const quiet = 30 * time.Second
@@ -38,6 +49,9 @@ func (r Replay) Run(ctx context.Context, db *store.DB) error {
 	defer client.Close()
 	limited, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
+	if err := client.Ping(limited); err != nil {
+		return BrokerError{fmt.Errorf("no broker can be reached: %w", err)}
+	}
 	topicID, upto, err := r.span(limited, client, db)
 	if err != nil {
 		return err
@@ -56,7 +70,7 @@ func (r Replay) Run(ctx context.Context, db *store.DB) error {
 			}
 		})
 		if failed != nil {
-			return failed
+			return BrokerError{failed}
 		}
 		if err := r.handle(ctx, db, topicID, fetches.Records(), upto); err != nil {
 			return err
@@ -73,14 +87,14 @@ func (r Replay) span(ctx context.Context, client *kgo.Client, db *store.DB) (top
 		err = details[r.Topic].Err
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("topic %s: %w", r.Topic, err)
+		return "", nil, BrokerError{fmt.Errorf("topic %s: %w", r.Topic, err)}
 	}
 	first, err := admin.ListStartOffsets(ctx, r.Topic)
 	if err == nil && !r.Since.IsZero() {
 		first, err = admin.ListOffsetsAfterMilli(ctx, r.Since.UnixMilli(), r.Topic)
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("the offsets of %s are not known: %w", r.Topic, err)
+		return "", nil, BrokerError{fmt.Errorf("the offsets of %s are not known: %w", r.Topic, err)}
 	}
 	cursors, err := db.CommandCursors(ctx, r.Topic)
 	if err != nil {
@@ -91,7 +105,7 @@ func (r Replay) span(ctx context.Context, client *kgo.Client, db *store.DB) (top
 	for _, c := range cursors {
 		from, ok := first.Lookup(r.Topic, c.Partition)
 		if !ok || from.Err != nil {
-			return "", nil, fmt.Errorf("the offsets of partition %d of %s are not known: %w", c.Partition, r.Topic, from.Err)
+			return "", nil, BrokerError{fmt.Errorf("the offsets of partition %d of %s are not known: %w", c.Partition, r.Topic, from.Err)}
 		}
 		if c.TopicID != topicID {
 			return "", nil, fmt.Errorf("%s was deleted and made again: its cursors are of the topic before", r.Topic)
