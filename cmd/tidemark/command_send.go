@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tidemarkhq/tidemark/internal/cli"
@@ -256,7 +257,9 @@ func produceRecord(ctx context.Context, c config.Config, record *kgo.Record) err
 		return cli.Hint(consumer.BrokerError{Err: fmt.Errorf("no broker of the connection %s can be reached: %w", c.Commands.Connection, err)},
 			"Nothing was sent. Check connections."+c.Commands.Connection+" of the configuration.")
 	}
-	if err := client.ProduceSync(ctx, record).FirstErr(); err != nil {
+	if err := client.ProduceSync(ctx, record).FirstErr(); errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return cli.Hint(fmt.Errorf("the command was not written: there is no topic %s", record.Topic), "Make it, or correct commands.topics of the configuration: Tidemark makes no topics.")
+	} else if err != nil {
 		return consumer.BrokerError{Err: fmt.Errorf("the command was not written to the topic %s: %w", record.Topic, err)}
 	}
 	return nil

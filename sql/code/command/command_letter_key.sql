@@ -8,3 +8,5 @@ $$;
 comment on function tidemark.command_letter_key(bigint, integer) is
     'The idempotency_key of the dead letter of a record of tidemark.command_record, which has failed after so many '
     'replays.';
+
+grant execute on function tidemark.command_letter_key(bigint, integer) to tidemark_executor;
