@@ -1,5 +1,5 @@
 create or replace view tidemark.capture_watched as
-select c.oid as relation, format('%I.%I', n.nspname, c.relname) as name,
+select c.oid as relation, format('%I.%I', n.nspname, c.relname) collate "default" as name,
        array_agg(r.sql_event order by r.sql_event) as operations, array_agg(r.id) as route_ids,
        string_agg(format('%s:%s', r.id, r.xmin), ' ' order by r.id) as routes
 from tidemark.inbound_route r

@@ -38,7 +38,7 @@ declare
     violated text;
     relation text;
     attribute text;
-    kind text;
+    fault_kind text;
     code text;
 begin
     if jsonb_typeof(calls) is distinct from 'array' or jsonb_array_length(calls) not between 1 and most then
@@ -153,14 +153,14 @@ begin
             relation = table_name, attribute = column_name;
         -- The rollback has restored the settings, and keeps the prepared statements.
         perform tidemark.command_session_problem(session);
-        select f.kind, f.code into kind, code from tidemark.command_failure(state, violated, c.terminal) f;
-        if kind = 'canceled' then
+        select f.kind, f.code into fault_kind, code from tidemark.command_failure(state, violated, c.terminal) f;
+        if fault_kind = 'canceled' then
             -- By the statement_timeout, as a rule. It is the command's fault if this one had its time.
             if n is null or clock_timestamp() - began <= c.timeout then
                 -- Without the fields, which may be a function's: they would pass for the ones below.
                 raise exception using errcode = state, message = message;
             end if;
-            kind := 'retryable';
+            fault_kind := 'retryable';
             code := 'runtime.timeout';
             message := format('the command did not end within %s ms',
                               round(extract(epoch from c.timeout) * 1000));
@@ -168,7 +168,7 @@ begin
         -- Fields of their own, not the text, tell the caller what failed, and how.
         raise exception using errcode = state,
             message = tidemark.command_error_text(state, code, message, violated, relation, attribute),
-            datatype = kind, constraint = code, column = n::text,
+            datatype = fault_kind, constraint = code, column = n::text,
             detail = format('Command %s of the batch, %s.%s; nothing of the batch took effect.', n, call ->> 'service',
                             call ->> 'command');
     end;
