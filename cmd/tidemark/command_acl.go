@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/command/consumer"
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/daemon"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // aclTime is how long the brokers may take.
@@ -91,12 +91,12 @@ func wantedACLs(ctx context.Context, s *cli.Session, f aclFlags) (c config.Confi
 	if c, err = s.LoadConfig(f.file); err != nil {
 		return c, nil, err
 	}
-	if c.Commands.Connection == "" {
-		return c, nil, cli.Hint(cli.Usagef("the configuration has no commands.connection, which says where commands are"),
-			"Give the daemon's configuration: --config FILE, or TIDEMARK_CONFIG.")
+	if err := cli.NeedBrokers(c); err != nil {
+		return c, nil, err
 	}
-	own := slices.IndexFunc(c.Commands.Topics, func(t string) bool { return strings.HasSuffix(t, ".*") })
-	if own < 0 {
+	service := s.Arg(0)
+	events := c.Commands.OwnTopic(service)
+	if events == "" {
 		return c, nil, cli.Usagef("commands.topics has no topic of a service's own, such as db-events.*: on a shared topic an ACL proves nothing, and producers sign")
 	}
 	if f.daemon == "" {
@@ -106,29 +106,20 @@ func wantedACLs(ctx context.Context, s *cli.Session, f aclFlags) (c config.Confi
 		}
 		f.daemon = "User:" + user
 	}
-	if s.App.DatabaseURL == "" {
-		s.App.DatabaseURL = c.Database.URL.Reveal()
-	}
-	if err := s.Open(ctx); err != nil {
+	if err := s.OpenAt(ctx, c); err != nil {
 		return c, nil, err
 	}
-	service := s.Arg(0)
 	services, err := s.Services(ctx)
 	if err != nil {
 		return c, nil, err
 	}
-	known := false
-	for _, one := range services {
-		known = known || one.Service == service
-	}
-	if !known {
+	if !slices.ContainsFunc(services, func(one store.Service) bool { return one.Service == service }) {
 		return c, nil, cli.Hint(fmt.Errorf("there is no service %q", service), "tidemark command apply registers one.")
 	}
 	allowed, err := s.Producers(ctx, service)
 	if err != nil {
 		return c, nil, err
 	}
-	events := config.ServiceTopic(c.Commands.Topics[own], service)
 	results, letters := config.ServiceTopic(c.Commands.Results, service), config.ServiceTopic(c.Commands.DeadLetters, service)
 	want := func(principal string, operation kadm.ACLOperation, kind, name string) {
 		one := acl{"wanted", principal, strings.ToLower(operation.String()), kind, name, operation}
@@ -146,7 +137,7 @@ func wantedACLs(ctx context.Context, s *cli.Session, f aclFlags) (c config.Confi
 		want(who, kadm.OpRead, "topic", results)
 	}
 	want(f.daemon, kadm.OpRead, "topic", events)
-	want(f.daemon, kadm.OpRead, "group", cmp.Or(c.Commands.Group, "tidemark-"+s.Conn.Config().Database))
+	want(f.daemon, kadm.OpRead, "group", c.Commands.GroupName(s.Conn.Config().Database))
 	want(f.daemon, kadm.OpWrite, "topic", results)
 	want(f.daemon, kadm.OpWrite, "topic", letters)
 	return c, all, nil
@@ -177,11 +168,7 @@ func compareACLs(ctx context.Context, s *cli.Session, f aclFlags, mend bool) err
 		return err
 	}
 	name := cmp.Or(f.connection, c.Commands.Connection)
-	options, err := daemon.KafkaClient(c, name)
-	if err != nil {
-		return err
-	}
-	client, err := kgo.NewClient(options...)
+	client, err := daemon.KafkaClient(c, name)
 	if err != nil {
 		return err
 	}

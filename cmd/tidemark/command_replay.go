@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/command/consumer"
@@ -86,11 +87,8 @@ OUTCOME: runs, runs_again (--failed), parked (it was, and is due now), processed
 				if c, err = s.LoadConfig(f.file); err != nil {
 					return err
 				}
-				if s.App.DatabaseURL == "" {
-					s.App.DatabaseURL = c.Database.URL.Reveal()
-				}
 			}
-			if err := s.Open(ctx); err != nil {
+			if err := s.OpenAt(ctx, c); err != nil {
 				return err
 			}
 			outcomes := map[string]int64{}
@@ -148,24 +146,15 @@ func replayRecords(ctx context.Context, s *cli.Session, f commandReplayFlags, pa
 }
 
 func replayTopic(ctx context.Context, s *cli.Session, c config.Config, f commandReplayFlags, pace func(context.Context, int64), outcomes map[string]int64) error {
-	if c.Commands.Connection == "" {
-		return cli.Hint(cli.Usagef("the configuration has no commands.connection, which says where commands are"),
-			"Give the daemon's configuration: --config FILE, or TIDEMARK_CONFIG.")
-	}
-	client, err := daemon.KafkaClient(c, c.Commands.Connection)
-	if err != nil {
+	if err := cli.NeedBrokers(c); err != nil {
 		return err
 	}
-	if f.topic == "" {
-		for _, t := range slices.Backward(c.Commands.Topics) {
-			if strings.HasSuffix(t, ".*") || f.topic == "" {
-				f.topic = config.ServiceTopic(t, f.ask.Service)
-			}
-		}
-	}
-	err = consumer.Replay{
-		Client: client, Topics: c.Commands.Topics, Cluster: cmp.Or(c.Commands.Cluster, c.Commands.Connection),
-		Topic: f.topic, From: f.from, Since: f.ask.Since, Batch: recordsAtOnce,
+	err := consumer.Replay{
+		Client: func(more ...kgo.Opt) (*kgo.Client, error) {
+			return daemon.KafkaClient(c, c.Commands.Connection, more...)
+		},
+		Topics: c.Commands.Topics, Cluster: c.Commands.ClusterName(),
+		Topic: cmp.Or(f.topic, c.Commands.OwnTopic(f.ask.Service), c.Commands.SharedTopic()), From: f.from, Since: f.ask.Since, Batch: recordsAtOnce,
 		Handle: func(ctx context.Context, calls []json.RawMessage) error {
 			more, err := s.CommandReplayTopic(ctx, f.ask, calls)
 			if err == nil {

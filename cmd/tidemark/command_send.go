@@ -68,10 +68,7 @@ Exit status: 0 sent, and with --wait processed now or before; 1 otherwise: refus
 			if err != nil {
 				return err
 			}
-			if s.App.DatabaseURL == "" {
-				s.App.DatabaseURL = c.Database.URL.Reveal()
-			}
-			if err := s.Open(ctx); err != nil {
+			if err := s.OpenAt(ctx, c); err != nil {
 				return err
 			}
 			return send(ctx, s, c, f)
@@ -94,9 +91,8 @@ func send(ctx context.Context, s *cli.Session, c config.Config, f sendFlags) err
 	if f.key == "" || f.data == "" {
 		return cli.Usagef("give --key and --data")
 	}
-	if c.Commands.Connection == "" {
-		return cli.Hint(cli.Usagef("the configuration has no commands.connection, which says where commands go"),
-			"Give the daemon's configuration: --config FILE, or TIDEMARK_CONFIG.")
+	if err := cli.NeedBrokers(c); err != nil {
+		return err
 	}
 	payload, err := payloadOf(f.data)
 	if err != nil {
@@ -128,11 +124,14 @@ func send(ctx context.Context, s *cli.Session, c config.Config, f sendFlags) err
 	}
 	it := sent{
 		EventID: newUUID(), Command: registered.Name, Key: f.key, service: registered.Service,
-		Topic: commandTopic(c.Commands.Topics, registered.Service, sign != nil),
+		Topic: cmp.Or(c.Commands.OwnTopic(registered.Service), c.Commands.SharedTopic()),
+	}
+	if sign != nil {
+		it.Topic = cmp.Or(c.Commands.SharedTopic(), it.Topic)
 	}
 	record := &kgo.Record{Topic: it.Topic, Key: []byte(f.key), Value: envelopeOf(it.EventID, registered, f, payload)}
 	if sign != nil {
-		signature, err := sign(command.Record{Cluster: cmp.Or(c.Commands.Cluster, c.Commands.Connection), Topic: it.Topic, Key: record.Key, Value: record.Value})
+		signature, err := sign(command.Record{Cluster: c.Commands.ClusterName(), Topic: it.Topic, Key: record.Key, Value: record.Value})
 		if err != nil {
 			return err
 		}
@@ -167,7 +166,7 @@ func payloadOf(data string) (json.RawMessage, error) {
 	return text, nil
 }
 
-// onlyProducer is the one who may ask, if there is no choice.
+// onlyProducer returns the producer of the key, or the only one on the allowlist that may ask for the command.
 func onlyProducer(ctx context.Context, s *cli.Session, c store.Command, kid string) (string, error) {
 	if kid != "" {
 		keys, err := s.ProducerKeys(ctx, c.Service)
@@ -200,23 +199,6 @@ func onlyProducer(ctx context.Context, s *cli.Session, c store.Command, kid stri
 	return only, nil
 }
 
-// commandTopic is where a command for the service goes: to the service's own topic, or a shared one if it is signed, or else to
-// what there is.
-func commandTopic(topics []string, service string, signed bool) string {
-	var own, shared string
-	for _, t := range topics {
-		if strings.HasSuffix(t, ".*") {
-			own = cmp.Or(own, config.ServiceTopic(t, service))
-		} else {
-			shared = cmp.Or(shared, t)
-		}
-	}
-	if signed {
-		return cmp.Or(shared, own)
-	}
-	return cmp.Or(own, shared)
-}
-
 func envelopeOf(eventID string, c store.Command, f sendFlags, payload json.RawMessage) []byte {
 	metadata := map[string]string{"producer": f.producer}
 	if f.tenant != "" {
@@ -242,11 +224,7 @@ func newUUID() string {
 }
 
 func produceRecord(ctx context.Context, c config.Config, record *kgo.Record) error {
-	options, err := daemon.KafkaClient(c, c.Commands.Connection)
-	if err != nil {
-		return err
-	}
-	client, err := kgo.NewClient(options...)
+	client, err := daemon.KafkaClient(c, c.Commands.Connection)
 	if err != nil {
 		return err
 	}

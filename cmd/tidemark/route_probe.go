@@ -50,10 +50,7 @@ Exit status: 0 the target accepted it, 1 it did not or its answer is unknown, 5 
 			if err != nil {
 				return err
 			}
-			if s.App.DatabaseURL == "" {
-				s.App.DatabaseURL = c.Database.URL.Reveal()
-			}
-			if err := s.Open(ctx); err != nil {
+			if err := s.OpenAt(ctx, c); err != nil {
 				return err
 			}
 			got, err := testRoute(ctx, s, c, s.Arg(0))

@@ -120,6 +120,23 @@ func (s *Session) LoadConfig(file string) (config.Config, error) {
 	return c, nil
 }
 
+// OpenAt opens the database that a flag or a variable names, or else that of the configuration.
+func (s *Session) OpenAt(ctx context.Context, c config.Config) error {
+	if s.App.DatabaseURL == "" {
+		s.App.DatabaseURL = c.Database.URL.Reveal()
+	}
+	return s.Open(ctx)
+}
+
+// NeedBrokers returns an error unless the configuration says where commands are.
+func NeedBrokers(c config.Config) error {
+	if c.Commands.Connection != "" {
+		return nil
+	}
+	return Hint(Usagef("the configuration has no commands.connection, which says where commands are"),
+		"Give the daemon's configuration: --config FILE, or TIDEMARK_CONFIG.")
+}
+
 // BadConfig prints the problems of a configuration and returns an error that counts them.
 func (p *Printer) BadConfig(err error) error {
 	var bad *config.Error

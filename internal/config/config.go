@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -189,6 +190,32 @@ type Commands struct {
 	// The highest number of records of a partition to fetch ahead. Default: 1000; from 1 to 100000.
 	InFlight int `yaml:"in_flight" range:"1..100000"`
 }
+
+// OwnTopic is the topic of a service's own commands; empty: Topics has shared ones only.
+func (c Commands) OwnTopic(service string) string {
+	for _, t := range c.Topics {
+		if strings.HasSuffix(t, ".*") {
+			return ServiceTopic(t, service)
+		}
+	}
+	return ""
+}
+
+// SharedTopic is the first topic that services share; empty: there is none.
+func (c Commands) SharedTopic() string {
+	for _, t := range c.Topics {
+		if !strings.HasSuffix(t, ".*") {
+			return t
+		}
+	}
+	return ""
+}
+
+// GroupName is Group, or its default.
+func (c Commands) GroupName(database string) string { return cmp.Or(c.Group, "tidemark-"+database) }
+
+// ClusterName is Cluster, or its default.
+func (c Commands) ClusterName() string { return cmp.Or(c.Cluster, c.Connection) }
 
 // ServiceTopic is the topic of a service, by a topic of Commands.
 func ServiceTopic(topic, service string) string {

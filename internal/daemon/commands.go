@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +29,7 @@ func (d *Daemon) newConsumer() *consumer.Consumer {
 			}
 			return kafkaOptions(connection).Client()
 		},
-		Topics: c.Topics, Group: cmp.Or(c.Group, "tidemark-"+d.pool.Config().ConnConfig.Database), Cluster: cmp.Or(c.Cluster, c.Connection),
+		Topics: c.Topics, Group: c.GroupName(d.pool.Config().ConnConfig.Database), Cluster: c.ClusterName(),
 		Batch: c.Batch, InFlight: c.InFlight, Log: d.options.Log,
 		Worker: func(topic string, partition int) worker.Options {
 			return d.workerOptions(store.CommandWorker, d.metrics.of(store.CommandWorker, store.CommandSource(topic), partition))
@@ -38,13 +37,17 @@ func (d *Daemon) newConsumer() *consumer.Consumer {
 	})
 }
 
-// KafkaClient returns options for a client that reaches the brokers of a connection as the daemon does.
-func KafkaClient(c config.Config, connection string) ([]kgo.Opt, error) {
+// KafkaClient returns a client that reaches the brokers of a connection as the daemon does.
+func KafkaClient(c config.Config, connection string, more ...kgo.Opt) (*kgo.Client, error) {
 	_, found, err := newTargets(c, nil, nil, "").connection("kafka", connection)
 	if err != nil {
 		return nil, err
 	}
-	return kafkaOptions(found).Client()
+	options, err := kafkaOptions(found).Client()
+	if err != nil {
+		return nil, err
+	}
+	return kgo.NewClient(append(options, more...)...)
 }
 
 // failingCommands names the partitions of topics of commands that meet the same error again and again.

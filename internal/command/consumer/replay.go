@@ -15,9 +15,9 @@ import (
 
 // Replay reads records of a topic again, beside the group: up to where the cursors are, which stay.
 type Replay struct {
-	Client  []kgo.Opt // how to connect
-	Topics  []string  // as Options.Topics
-	Cluster string    // as Options.Cluster
+	Client  func(...kgo.Opt) (*kgo.Client, error)
+	Topics  []string // as Options.Topics
+	Cluster string   // as Options.Cluster
 	Topic   string
 	From    int64     // the first offset of each partition
 	Since   time.Time // records of this time or later; zero: all
@@ -42,7 +42,7 @@ const quiet = 30 * time.Second
 
 // Run returns when all partitions are read.
 func (r Replay) Run(ctx context.Context, db *store.DB) error {
-	client, err := kgo.NewClient(append(r.Client, kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.MetadataMaxAge(metadataAge))...)
+	client, err := r.Client(kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.MetadataMaxAge(metadataAge))
 	if err != nil {
 		return err
 	}
