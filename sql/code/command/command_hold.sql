@@ -6,15 +6,10 @@ as $$
 #variable_conflict use_column
 declare
     at constant timestamptz := clock_timestamp();
-    lane constant text := coalesce(call ->> 'key', call ->> 'idempotency_key');
     document json;
 begin
     if tidemark.command_claim_add(call, tidemark.command_of(call), 'failed_retryable', null, null, 0, at) then
-        insert into tidemark.command_parked (service, idempotency_key, key, call, next_attempt_at)
-        select call ->> 'service', call ->> 'idempotency_key', lane, call,
-               case when exists (select from tidemark.command_parked p
-                                 where p.service = command_hold.call ->> 'service' and p.key = lane)
-                    then 'infinity' else at end;
+        perform tidemark.command_park(call, at);
         document := tidemark.command_document(call, 'failed_retryable', null, 'waits until the command is on', at,
                                               null, 0);
     else

@@ -136,10 +136,8 @@ begin
     set watermark_id = summary ->> 'next', decided_through = summary ->> 'next', last_run_at = clock_timestamp(),
         last_run_summary = summary, events_seen = c.events_seen + n, updated_at = clock_timestamp()
     where c.worker = 'commands' and c.source = command_pass.source and c.shard = command_pass.shard;
-    update tidemark.heartbeat h
-    set last_beat_at = clock_timestamp(), ticks_total = h.ticks_total + 1, last_status = 'ok',
-        lease_until = clock_timestamp() + command_pass.lease
-    where h.executor_id = tidemark.executor_id('commands', command_pass.source, command_pass.shard);
+    perform tidemark.executor_beat(
+        array[tidemark.executor_id('commands', command_pass.source, command_pass.shard)], 'ok', command_pass.lease);
     return summary;
 end
 $$;

@@ -6,11 +6,11 @@ as $$
 #variable_conflict use_column
 declare
     at constant timestamptz := clock_timestamp();
-    lane constant text := coalesce(wanted ->> 'key', wanted ->> 'idempotency_key');
     parked tidemark.command_parked;
     claim tidemark.command_claim;
     c tidemark.command;
     code text;
+    taken boolean;
     kept tidemark.command_record;
 begin
     -- As in a retry, first the parked command, then its claim. One that a session is trying is left to it.
@@ -37,9 +37,7 @@ begin
     if code is not null then
         return code;
     end if;
-    select k.* into strict c from tidemark.command k
-    where k.service = wanted ->> 'service' and k.command = wanted ->> 'command'
-      and k.version = (wanted ->> 'command_version')::integer;
+    c := tidemark.command_of(wanted);
     if not c.enabled or c.dry_run then
         return 'not_live'; -- parked, it would hold up those of its key that come next
     elsif count_only then
@@ -47,20 +45,14 @@ begin
     end if;
 
     if claim.service is null then
-        insert into tidemark.command_claim (
-            service, idempotency_key, fingerprint, state, event_id, command, version, tenant, producer, via, login,
-            topic_id, partition, "offset", processed_at, attempts, expires_at)
-        values (c.service, wanted ->> 'idempotency_key', decode(wanted ->> 'fingerprint', 'hex'), 'failed_retryable',
-                (wanted ->> 'event_id')::uuid, c.command, c.version, wanted ->> 'tenant', wanted ->> 'producer',
-                wanted ->> 'via', (wanted ->> 'login')::name, wanted ->> 'topic_id', (wanted ->> 'partition')::integer,
-                (wanted ->> 'offset')::bigint, at, 0, at + c.retention)
-        on conflict do nothing;
+        taken := tidemark.command_claim_add(wanted, c, 'failed_retryable', null, null, 0, at);
     else
         update tidemark.command_claim m
         set state = 'failed_retryable', expires_at = greatest(m.expires_at, at + c.retention)
         where m.service = claim.service and m.idempotency_key = claim.idempotency_key and m.state = 'failed_terminal';
+        taken := found;
     end if;
-    if not found then
+    if not taken then
         return 'parked'; -- another session has taken it up since
     end if;
     select r.* into kept from tidemark.command_record r
@@ -68,11 +60,7 @@ begin
        or record is null and r.topic_id = wanted ->> 'topic_id' and r.partition = (wanted ->> 'partition')::integer
           and r."offset" = (wanted ->> 'offset')::bigint
     order by r.id = record desc, r.replays desc limit 1;
-    insert into tidemark.command_parked (service, idempotency_key, key, call, next_attempt_at)
-    select c.service, wanted ->> 'idempotency_key', lane,
-           wanted || jsonb_build_object('replays', coalesce(kept.replays, 0) + 1),
-           case when exists (select from tidemark.command_parked p where p.service = c.service and p.key = lane)
-                then 'infinity' else at end;
+    perform tidemark.command_park(wanted || jsonb_build_object('replays', coalesce(kept.replays, 0) + 1), at);
     -- If it fails again, it gets another dead letter.
     update tidemark.command_record r set replayed_at = at
     where r.id = record

@@ -1,0 +1,19 @@
+create or replace function tidemark.command_park(call jsonb, at timestamptz)
+returns void
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    lane constant text := coalesce(call ->> 'key', call ->> 'idempotency_key');
+begin
+    insert into tidemark.command_parked (service, idempotency_key, key, call, next_attempt_at)
+    select call ->> 'service', call ->> 'idempotency_key', lane, call,
+           case when exists (select from tidemark.command_parked p
+                             where p.service = command_park.call ->> 'service' and p.key = lane)
+                then 'infinity' else at end;
+end
+$$;
+comment on function tidemark.command_park(jsonb, timestamptz) is
+    'Parks a claimed command that did not run yet: due at this time, or when the parked ones of its ordering key are '
+    'done.';
