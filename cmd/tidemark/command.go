@@ -103,7 +103,7 @@ func commandDiff() cli.Command {
 	var against string
 	return cli.Command{
 		Use: "diff DIR", Short: "Tell which changes of a bundle break which producers", Needs: cli.Nothing,
-		Long: `Compare a bundle with an earlier state of it, and tell which changes break those who use it, by name. The earlier state is
+		Long: `Compare a bundle with an earlier state of it, and name the changes that break its users. The earlier state is
 a bundle, or a file with the output of tidemark command lint -o json. The exit status is 1 if something breaks.
 
 A payload's schema must accept all that each earlier schema version accepts. A reader of an earlier result's schema must

@@ -17,7 +17,7 @@ type Change struct {
 	Whom    []string `json:"whom"` // producers, by name; nil: nobody
 }
 
-// Diff tells what the newer bundle changes for those who use the older one.
+// Diff tells what the newer bundle changes for the users of the older one.
 func Diff(older, newer *Bundle) (all []Change) {
 	for _, was := range older.Commands {
 		name, whom := older.Name(was), older.asking(was)
