@@ -150,7 +150,7 @@ func TestSourceRewindFences(t *testing.T) {
 	t.Run("taken out", func(t *testing.T) {
 		t.Parallel()
 		if err := run(t, func(s tailing) {
-			s.rewrite("source_rewind", "lease_epoch = lease_epoch + 1", "lease_epoch = lease_epoch")
+			s.rewrite("lease_end", "lease_epoch = lease_epoch + 1", "lease_epoch = lease_epoch")
 		}); err != nil {
 			t.Errorf("%v: something else fences it too", err)
 		}

@@ -32,7 +32,7 @@ var unsound = []struct {
 	{"the epoch is read and not locked", theLog, []edit{{"lease_check", "for update;", ";"}}, ""},
 	{"a claim leaves the epoch", theLog, []edit{{"claim", "beat.lease_epoch + 1", "beat.lease_epoch"}}, ""},
 	{"a claim does not ask for the lease", theLog, []edit{{"claim", "if beat.lease_until > clock_timestamp() and", "if false and"}}, ""},
-	{"a rewind leaves the epoch", theLog, []edit{{"worker_rewind", "lease_epoch = lease_epoch + 1,", ""}}, ""},
+	{"a rewind leaves the epoch", theLog, []edit{{"lease_end", "lease_epoch = lease_epoch + 1,", ""}}, ""},
 	{"what was decided before a rewind is forgotten", theLog, []edit{{"read_outbox", "mark < c.decided_through::bigint", "false"}}, ""},
 	{"a settle that comes twice settles twice", theLog, []edit{
 		{"pass_settle", "if at_.settles >= settle_no then", "if false then"},
@@ -52,7 +52,7 @@ var unsound = []struct {
 	{"sequence: a full page of late rows drops the holes", sequenceTable, []edit{{"source_numbers", "plan.fence_closed and page.late < plan.rows_limit", "plan.fence_closed"}}, ""},
 	{"sequence: no epoch", sequenceTable, []edit{{"lease_check", "if not found then", "if false then"}}, ""},
 	{"sequence: the epoch is read and not locked", sequenceTable, []edit{{"lease_check", "for update;", ";"}}, ""},
-	{"sequence: a rewind leaves the epoch", sequenceTable, []edit{{"source_rewind", "lease_epoch = lease_epoch + 1,", ""}}, ""},
+	{"sequence: a rewind leaves the epoch", sequenceTable, []edit{{"lease_end", "lease_epoch = lease_epoch + 1,", ""}}, ""},
 	{"capture: the fence is that of another table", captureTable, []edit{{"source_fence", "'tidemark.outbox'::regclass", "'tidemark.worker'::regclass"}}, ""},
 	{"clock: no horizon", clockTable, []edit{{"source_horizon", "horizon := seen.oldest - margin;", "horizon := clock - margin;"}}, ""},
 	{"clock: query_start is ignored", clockTable, []edit{

@@ -43,7 +43,7 @@ begin
         old := (select c from tidemark.capture_checkpoint c where c.name = one.name and c.relation <> one.id
                 order by c.at desc limit 1);
         last := (select c from tidemark.capture_checkpoint c where c.relation = one.id);
-        select one.id, at, pg_current_snapshot(), (select q.last_value from tidemark.outbox_seq_seq q),
+        select one.id, at, null, (select q.last_value from tidemark.outbox_seq_seq q),
                coalesce(sum(s.n_tup_ins), 0), coalesce(sum(s.n_tup_upd), 0), coalesce(sum(s.n_tup_del), 0),
                d.xact_rollback, d.stats_reset, one.name, 0, 0
         into now_
@@ -51,7 +51,7 @@ begin
         left join pg_stat_all_tables s on s.relid = one.id
             or s.relid in (select p.relid from pg_partition_tree(one.id) p)
         where d.datname = current_database() group by d.xact_rollback, d.stats_reset;
-        -- A later statement: what the server has counted is visible in this snapshot, and so is its event.
+        -- A later statement than the counts: each change that the server has counted is visible, and so is its event.
         now_.snapshot := pg_current_snapshot();
         -- A session may report what it committed up to a minute later. These events may have changes that come then.
         now_.ahead := (select count(*) from tidemark.outbox o

@@ -13,9 +13,7 @@ begin
         raise exception using errcode = 'TM005',
             message = 'a partition is not set to another offset without a reason, nor to a negative offset';
     end if;
-    -- End the epoch of a pass under way. Lock the heartbeat first, then the cursor, as a pass does.
-    update tidemark.heartbeat h set lease_epoch = lease_epoch + 1, lease_until = null, lease_owner = null
-    where h.executor_id = tidemark.executor_id('commands', feed, command_seek.partition);
+    perform tidemark.lease_end('commands', feed, command_seek.partition);
     select c.watermark_id::bigint into was from tidemark.worker_cursor c
     where c.worker = 'commands' and c.source = feed and c.shard = command_seek.partition for update;
     if not found then

@@ -33,11 +33,7 @@ begin
         -- The counts are by whole buckets.
         place_ts := date_bin(s.bucket, place_ts, '2000-01-01 00:00:00+00');
     end if;
-    -- End the epoch of a pass under way: it has read its page from the old place, and must not settle.
-    update tidemark.heartbeat h set lease_epoch = lease_epoch + 1, lease_until = null, lease_owner = null
-    from tidemark.worker_cursor x
-    where x.worker = source_rewind.worker and x.source = source_rewind.source
-      and h.executor_id = tidemark.executor_id(x.worker, x.source, x.shard);
+    perform tidemark.lease_end(source_rewind.worker, source_rewind.source);
     for c in
         select x.* from tidemark.worker_cursor x
         where x.worker = source_rewind.worker and x.source = source_rewind.source order by x.shard for update

@@ -8,10 +8,7 @@ declare
     ran boolean;
     c tidemark.worker_cursor;
 begin
-    -- End the epoch of a first pass that is under way: it began elsewhere. Lock the heartbeat first, then the cursor,
-    -- as a pass does.
-    update tidemark.heartbeat h set lease_epoch = lease_epoch + 1, lease_until = null, lease_owner = null
-    where h.executor_id = tidemark.executor_id(worker_cursor_place.worker, 'outbox', 0);
+    perform tidemark.lease_end(worker_cursor_place.worker, 'outbox');
     select k.last_run_at is not null into ran from tidemark.worker_cursor k
     where k.worker = worker_cursor_place.worker and k.source = 'outbox' for update;
     if ran then

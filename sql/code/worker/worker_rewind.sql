@@ -11,10 +11,7 @@ begin
         raise exception using errcode = 'TM005', message = 'rewinding a cursor needs a reason';
     end if;
     if not coalesce(worker_rewind.dry_run, false) then
-        -- End the epoch of a pass under way: it has read events from the old place. Lock the heartbeat first, then the
-        -- cursor, as a pass does.
-        update tidemark.heartbeat h set lease_epoch = lease_epoch + 1, lease_until = null, lease_owner = null
-        where h.executor_id = worker_rewind.worker || '/outbox/0';
+        perform tidemark.lease_end(worker_rewind.worker, 'outbox');
         perform from tidemark.worker_cursor c
         where c.worker = worker_rewind.worker and c.source = 'outbox' and c.shard = 0 for update;
     end if;
