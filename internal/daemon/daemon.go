@@ -83,6 +83,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 	registry := prometheus.NewRegistry()
 	d.metrics = newMetrics(registry)
 	registry.MustRegister(newHealth(d.db))
+	registerPool(registry, pool)
 	d.consumer = d.newConsumer()
 	if c.Admin.Listen != "" {
 		if d.admin, err = d.newAdmin(ctx, registry); err != nil {
