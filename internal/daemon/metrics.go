@@ -23,6 +23,8 @@ type metrics struct {
 	delivering *prometheus.HistogramVec
 	latency    *prometheus.HistogramVec
 	breaker    *prometheus.GaugeVec
+
+	traces *traces // of deliveries, which are observed here too
 }
 
 // ofCursor are the labels of a cursor's metrics. A cursor of the log has source outbox and
@@ -85,8 +87,14 @@ func registerPool(r *prometheus.Registry, pool *pgxpool.Pool) {
 	}, func() float64 { return pool.Stat().AcquireDuration().Seconds() }))
 }
 
+// outcomes are the names of what a target made of a delivery.
+var outcomes = map[sink.Status]string{
+	sink.Delivered: "delivered", sink.Retry: "retry", sink.Permanent: "permanent", sink.Unknown: "unknown",
+}
+
 // Delivered records the results of a delivery. The deliverers of all workers call it.
 func (m *metrics) Delivered(route string, sent []sink.Delivery, results []sink.Result, took time.Duration) {
+	m.traces.delivered(route, sent, results, took)
 	m.delivering.WithLabelValues(route).Observe(took.Seconds())
 	latency, now := m.latency.WithLabelValues(route), time.Now()
 	var counts [5]int
@@ -96,9 +104,7 @@ func (m *metrics) Delivered(route string, sent []sink.Delivery, results []sink.R
 			latency.Observe(max(now.Sub(sent[i].Event.CreatedAt), 0).Seconds())
 		}
 	}
-	for outcome, name := range map[sink.Status]string{
-		sink.Delivered: "delivered", sink.Retry: "retry", sink.Permanent: "permanent", sink.Unknown: "unknown",
-	} {
+	for outcome, name := range outcomes {
 		if n := counts[outcome]; n > 0 {
 			m.deliveries.WithLabelValues(route, name).Add(float64(n))
 		}
