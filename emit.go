@@ -73,6 +73,7 @@ func rowsSQL(tx *sql.Tx) query {
 
 // emitOne emits an event by the statement. The id is empty where the function returns null.
 func emitOne(ctx context.Context, query query, statement string, e Event) (string, error) {
+	e = traced(ctx, []Event{e})[0]
 	of := name{e.Domain, e.Type}
 	arguments := e.arguments()
 	known := recall(of)
@@ -100,6 +101,7 @@ func emitOne(ctx context.Context, query query, statement string, e Event) (strin
 
 // emitMany emits events by the statement. The id of an event is empty where the function returns null for it.
 func emitMany(ctx context.Context, query query, statement string, events []Event) ([]string, error) {
+	events = traced(ctx, events)
 	document, err := document(events)
 	if err != nil {
 		return nil, err

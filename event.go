@@ -68,7 +68,7 @@ type Event struct {
 	// begin with "tidemark:" are Tidemark's own, and refused.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 
-	// Trace is a W3C traceparent. Default: none.
+	// Trace is a W3C traceparent. Default: the OpenTelemetry span of the context that Emit gets, if there is one.
 	Trace string `json:"trace,omitempty"`
 
 	// Actor says who did it. Default: the role that logged in.

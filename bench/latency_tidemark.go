@@ -132,7 +132,8 @@ func (e *env) verifiedSoon(ctx context.Context, worker string) error {
 
 type silent struct{}
 
-func (silent) Delivered(string, []sink.Result, time.Duration) {}
+func (silent) Delivered(string, []sink.Delivery, []sink.Result, time.Duration) {}
+func (silent) Paused(string, bool)                                             {}
 
 // opener opens the one target in this process.
 type opener struct{ handle func([]byte) }

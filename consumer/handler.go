@@ -23,7 +23,8 @@ import (
 // Permanent, it is kept as a dead letter. Other events go on meanwhile; with the route's
 // ordering set to key, those of the same key wait.
 //
-// ctx ends with the route's timeout, or when the program may not handle events any more.
+// ctx ends with the route's timeout, or when the program may not handle events any more. Spans that begin in it belong to the
+// event's trace.
 type Handler func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error
 
 type registration struct {
@@ -236,7 +237,9 @@ func (h *handling) handle(ctx context.Context, tx pgx.Tx, t task) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.route.TimeLimit())
 	defer cancel()
-	return guarded(tx, func(tx pgx.Tx) error { return h.client.handlers[i].handler(ctx, tx, t.item.Event) })
+	return guarded(tx, func(tx pgx.Tx) error {
+		return h.client.handlers[i].handler(t.item.Event.TraceContext(ctx), tx, t.item.Event)
+	})
 }
 
 // result is what a handler's error comes to.

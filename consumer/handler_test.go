@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/consumer"
@@ -134,6 +135,18 @@ func TestHandle(t *testing.T) {
 	p.stop()
 	p.eventually(`select last_status from tidemark.heartbeat where executor_id = 'billing/outbox/0'`, "released")
 	p.eventually(`select "check" || detail from tidemark.verify() where status = 'fail'`)
+}
+
+// Spans of a handler belong to the trace of the event.
+func TestHandlerIsInTheTrace(t *testing.T) {
+	t.Parallel()
+	p := start(t, "", func(ctx context.Context, tx pgx.Tx, _ tidemark.Event) error {
+		span := trace.SpanContextFromContext(ctx)
+		_, err := tx.Exec(ctx, `insert into effect values ($1)`, span.TraceID().String()+" "+span.SpanID().String())
+		return err
+	})
+	p.exec(`select tidemark.emit_strict('shop', 'order.paid', trace => '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01')`)
+	p.eventually(effects, "0af7651916cd43dd8448eb211c80319c b7ad6b7169203331")
 }
 
 // What a handler wrote before it failed is gone; what the others wrote is not.

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Installs the other tools of the tests if they are missing: make, a C compiler for the race detector, and PgBouncer, which
-# one test uses.
+# Installs the other tools of the tests if they are missing: make, a C compiler for the race detector, PgBouncer, which one
+# test uses, and promtool for the alert rules.
 set -eu
 . "$(dirname "$0")/as-root.sh"
 
 PATH=$PATH:/usr/sbin:/sbin # Debian's PgBouncer is in /usr/sbin, which not every user has in PATH
 
 missing() {
-	for tool in make cc pgbouncer; do
+	for tool in make cc pgbouncer promtool; do
 		command -v "$tool" >/dev/null || echo "$tool"
 	done
 }
@@ -20,10 +20,11 @@ if command -v apt-get >/dev/null; then
 	for tool in $lacking; do
 		case $tool in
 		cc) packages="$packages gcc libc6-dev" ;;
+		promtool) packages="$packages prometheus" ;;
 		*) packages="$packages $tool" ;;
 		esac
 	done
-	# Debian would start PgBouncer at its installation. The tests start their own.
+	# Debian would start PgBouncer and Prometheus at their installation. The tests start their own.
 	policy=/usr/sbin/policy-rc.d
 	if [ ! -e $policy ]; then
 		as_root sh -c "printf '#!/bin/sh\nexit 101\n' >$policy && chmod +x $policy"
@@ -37,10 +38,11 @@ elif [ "$(uname)" = Darwin ] && command -v brew >/dev/null; then
 		exit 1
 		;;
 	esac
-	brew install pgbouncer
+	brew install pgbouncer prometheus
 fi
 
 case $(missing) in
 *cc*) echo "no C compiler found: install gcc or clang for the race detector, or run make test-short without it" >&2 && exit 1 ;;
 *pgbouncer*) echo "PgBouncer is not installed: the tests skip TestThroughPgBouncer" ;;
+*promtool*) echo "promtool is not installed: the tests skip TestAlertRules" ;;
 esac

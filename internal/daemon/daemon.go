@@ -82,7 +82,12 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 	}
 	registry := prometheus.NewRegistry()
 	d.metrics = newMetrics(registry)
+	if d.metrics.traces, err = newTraces(ctx, o.Version, o.Log); err != nil {
+		d.closePools()
+		return nil, fmt.Errorf("traces (OTEL_*): %w", err)
+	}
 	registry.MustRegister(newHealth(d.db))
+	registerPool(registry, pool)
 	d.consumer = d.newConsumer()
 	if c.Admin.Listen != "" {
 		if d.admin, err = d.newAdmin(ctx, registry); err != nil {
@@ -215,6 +220,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	rest.Wait()
 	d.farewell(ctx)
 	err = errors.Join(err, d.targets.Close())
+	d.metrics.traces.close(ctx, log)
 	log.InfoContext(context.WithoutCancel(ctx), "stopped")
 	return err
 }

@@ -160,8 +160,8 @@ func TestDaemon(t *testing.T) {
 	}
 	for _, want := range []string{
 		`tidemark_deliveries_total{outcome="delivered",route="app"} 1`, `tidemark_worker_holds_lease{shard="0",source="outbox",worker="default"} 1`,
-		`tidemark_worker_behind{shard="0",source="outbox",worker="default"} 0`, `tidemark_dead_letters_open{shard="0",source="outbox",worker="default"} 0`,
-		`tidemark_worker_behind_seconds{shard="0",source="outbox",worker="default"} 0`,
+		`tidemark_worker_behind{shard="0",source="outbox",worker="default"} 0`, `tidemark_breaker_open{route="app"} 0`,
+		`tidemark_behind_seconds{shard="0",source="outbox",worker="default"} 0`,
 	} {
 		eventually(t, "the metric "+want, func() bool {
 			_, metrics := get(t, "http://"+p.Addr()+"/metrics")

@@ -1,15 +1,12 @@
 package daemon
 
 import (
-	"context"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/singleflight"
 
-	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 	"github.com/tidemarkhq/tidemark/sink"
 )
@@ -24,6 +21,10 @@ type metrics struct {
 	settled    *prometheus.CounterVec
 	deliveries *prometheus.CounterVec
 	delivering *prometheus.HistogramVec
+	latency    *prometheus.HistogramVec
+	breaker    *prometheus.GaugeVec
+
+	traces *traces // of deliveries, which are observed here too
 }
 
 // ofCursor are the labels of a cursor's metrics. A cursor of the log has source outbox and
@@ -31,7 +32,8 @@ type metrics struct {
 var ofCursor = []string{"worker", "source", "shard"}
 
 func newMetrics(r *prometheus.Registry) *metrics {
-	buckets := prometheus.ExponentialBuckets(0.0005, 2, 16) // half a millisecond to 16 s
+	buckets := prometheus.ExponentialBuckets(0.0005, 2, 16)  // half a millisecond to 16 s
+	latencies := prometheus.ExponentialBuckets(0.001, 4, 13) // a millisecond to 4.7 hours
 	m := &metrics{
 		holds: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidemark_worker_holds_lease", Help: "1 while this process holds the lease of the cursor.",
@@ -57,25 +59,65 @@ func newMetrics(r *prometheus.Registry) *metrics {
 		delivering: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "tidemark_delivery_seconds", Help: "Time of a call of a sink, which may take many events.", Buckets: buckets,
 		}, []string{"route"}),
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "tidemark_commit_to_delivery_seconds",
+			Help: "Time from the emit of an event, by the database's clock, to its delivery, by this host's. Replays are not counted.", Buckets: latencies,
+		}, []string{"route"}),
+		breaker: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tidemark_breaker_open", Help: "1 while this process leaves the target of the route alone, since it failed again and again.",
+		}, []string{"route"}),
 	}
-	r.MustRegister(m.holds, m.tenures, m.events, m.reading, m.settling, m.settled, m.deliveries, m.delivering)
+	r.MustRegister(m.holds, m.tenures, m.events, m.reading, m.settling, m.settled, m.deliveries, m.delivering, m.latency, m.breaker)
 	return m
 }
 
-// Delivered records the results of a delivery. The deliverers of all workers call it.
-func (m *metrics) Delivered(route string, results []sink.Result, took time.Duration) {
-	m.delivering.WithLabelValues(route).Observe(took.Seconds())
-	var counts [5]int
-	for _, r := range results {
-		counts[min(max(int(r.Status), 0), 4)]++
-	}
-	for outcome, name := range map[sink.Status]string{
-		sink.Delivered: "delivered", sink.Retry: "retry", sink.Permanent: "permanent", sink.Unknown: "unknown",
+// registerPool registers the metrics of the workers' connections.
+func registerPool(r *prometheus.Registry, pool *pgxpool.Pool) {
+	for state, count := range map[string]func(*pgxpool.Stat) int32{
+		"acquired": (*pgxpool.Stat).AcquiredConns, "idle": (*pgxpool.Stat).IdleConns, "opening": (*pgxpool.Stat).ConstructingConns,
+		"max": (*pgxpool.Stat).MaxConns,
 	} {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tidemark_pool_connections", Help: "Connections of the workers' pool by state; max is the limit.",
+			ConstLabels: prometheus.Labels{"state": state},
+		}, func() float64 { return float64(count(pool.Stat())) }))
+	}
+	r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "tidemark_pool_wait_seconds_total", Help: "Time that was spent waiting for a connection of the workers' pool.",
+	}, func() float64 { return pool.Stat().AcquireDuration().Seconds() }))
+}
+
+// outcomes are the names of what a target made of a delivery.
+var outcomes = map[sink.Status]string{
+	sink.Delivered: "delivered", sink.Retry: "retry", sink.Permanent: "permanent", sink.Unknown: "unknown",
+}
+
+// Delivered records the results of a delivery. The deliverers of all workers call it.
+func (m *metrics) Delivered(route string, sent []sink.Delivery, results []sink.Result, took time.Duration) {
+	m.traces.delivered(route, sent, results, took)
+	m.delivering.WithLabelValues(route).Observe(took.Seconds())
+	latency, now := m.latency.WithLabelValues(route), time.Now()
+	var counts [5]int
+	for i, r := range results {
+		counts[min(max(int(r.Status), 0), 4)]++
+		if r.Status == sink.Delivered && !sent[i].Replay {
+			latency.Observe(max(now.Sub(sent[i].Event.CreatedAt), 0).Seconds())
+		}
+	}
+	for outcome, name := range outcomes {
 		if n := counts[outcome]; n > 0 {
 			m.deliveries.WithLabelValues(route, name).Add(float64(n))
 		}
 	}
+}
+
+// Paused records whether the breaker of the route is open.
+func (m *metrics) Paused(route string, paused bool) {
+	value := 0.0
+	if paused {
+		value = 1
+	}
+	m.breaker.WithLabelValues(route).Set(value)
 }
 
 // of is the Observer of a worker's cursor.
@@ -95,102 +137,5 @@ func (m *metrics) of(name, source string, shard int) worker.Observer {
 			m.settled.WithLabelValues(cursor...).Add(float64(results))
 			m.settling.WithLabelValues(cursor...).Observe(took.Seconds())
 		},
-	}
-}
-
-// health reads the state of all workers from the database at each scrape, whichever process runs them.
-type health struct {
-	db *store.DB
-
-	// Only one scrape reads at a time, and concurrent ones share its answer: the page is open to anyone who can reach it, and
-	// must not use up the workers' connections.
-	asked *singleflight.Group
-
-	behind, lag, holes, pending, dead, lastRun, unregistered *prometheus.Desc
-}
-
-func newHealth(db *store.DB) health {
-	return health{
-		db:     db,
-		asked:  &singleflight.Group{},
-		behind: prometheus.NewDesc("tidemark_worker_behind", "Numbers of the log that the worker has not passed yet. A table's rows are not counted.", ofCursor, nil),
-		lag: prometheus.NewDesc("tidemark_worker_behind_seconds",
-			"Age of the oldest committed event, or row of a table, that the worker has not read; 0 if it has read all. Missing if unknown.", ofCursor, nil),
-		holes:   prometheus.NewDesc("tidemark_worker_holes", "Numbers below the watermark that are not visible yet.", ofCursor, nil),
-		pending: prometheus.NewDesc("tidemark_pending", "Deliveries, or rows of a table, that are still to be tried.", ofCursor, nil),
-		dead:    prometheus.NewDesc("tidemark_dead_letters_open", "Dead letters that are not resolved.", ofCursor, nil),
-		lastRun: prometheus.NewDesc("tidemark_worker_last_run_timestamp_seconds", "When a pass was last recorded.", ofCursor, nil),
-		unregistered: prometheus.NewDesc("tidemark_emit_unregistered_total",
-			"Emits that stored nothing, since the type is not registered or not enabled. At most 1,000 series; those past them have the labels *.",
-			[]string{"domain", "type", "role"}, nil),
-	}
-}
-
-func (h health) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{h.behind, h.lag, h.holes, h.pending, h.dead, h.lastRun, h.unregistered} {
-		to <- d
-	}
-}
-
-// answer is the state that a scrape reads from the database.
-type answer struct {
-	workers                     []store.Health
-	unregistered                []store.UnregisteredEmits
-	workersErr, unregisteredErr error
-}
-
-func (h health) ask() answer {
-	got, _, _ := h.asked.Do("", func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		defer cancel()
-		var a answer
-		a.workers, a.workersErr = h.db.WorkerHealth(ctx)
-		a.unregistered, a.unregisteredErr = h.db.UnregisteredEmits(ctx)
-		return a, nil
-	})
-	return got.(answer)
-}
-
-func (h health) Collect(to chan<- prometheus.Metric) {
-	a := h.ask()
-	h.collectWorkers(a.workers, a.workersErr, to)
-	h.collectUnregistered(a.unregistered, a.unregisteredErr, to)
-}
-
-func (h health) collectWorkers(workers []store.Health, err error, to chan<- prometheus.Metric) {
-	if err != nil {
-		to <- prometheus.NewInvalidMetric(h.behind, err)
-		return
-	}
-	for _, w := range workers {
-		of := []string{w.Worker, w.Source, strconv.Itoa(w.Shard)}
-		values := map[*prometheus.Desc]int64{h.holes: w.Holes, h.pending: w.Pending, h.dead: w.OpenDeadLetters}
-		if w.Behind != nil {
-			values[h.behind] = *w.Behind
-		}
-		if w.BehindSeconds != nil {
-			values[h.lag] = *w.BehindSeconds
-		}
-		for desc, value := range values {
-			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), of...)
-		}
-		if w.LastRunAt != nil {
-			to <- prometheus.MustNewConstMetric(h.lastRun, prometheus.GaugeValue, float64(w.LastRunAt.UnixMilli())/1000, of...)
-		}
-	}
-}
-
-func (h health) collectUnregistered(all []store.UnregisteredEmits, err error, to chan<- prometheus.Metric) {
-	if err != nil {
-		to <- prometheus.NewInvalidMetric(h.unregistered, err)
-		return
-	}
-	for _, u := range all {
-		// The names come from emitters; a label with invalid UTF-8 would panic.
-		labels := []string{u.Domain, u.Type, u.Role}
-		for i, label := range labels {
-			labels[i] = strings.ToValidUTF8(label, "\uFFFD")
-		}
-		to <- prometheus.MustNewConstMetric(h.unregistered, prometheus.CounterValue, float64(u.Emits), labels...)
 	}
 }

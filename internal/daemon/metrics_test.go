@@ -3,12 +3,16 @@ package daemon_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -44,13 +48,13 @@ select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.w.en
 	sum := func(name string) float64 { v := of(name); return v[0] + v[1] }
 	eventually(t, "each shard has read all rows", func() bool { return of("tidemark_events_read_total") == [2]float64{40, 40} })
 	eventually(t, "all but one are taken", func() bool { return sum("tidemark_results_settled_total") == 39 })
-	if dead := of("tidemark_dead_letters_open"); dead[0]+dead[1] != 1 || dead[0] < 0 || dead[1] < 0 {
+	if dead := of("tidemark_dead_letter_rows_open"); dead[0]+dead[1] != 1 || dead[0] < 0 || dead[1] < 0 {
 		t.Errorf("dead letters of the shards: %v", dead)
 	}
 	missing := [2]float64{-1, -1}
 	for name, want := range map[string][2]float64{
-		"tidemark_worker_holds_lease": {1, 1}, "tidemark_worker_claims_total": {1, 1}, "tidemark_pending": {0, 0}, "tidemark_worker_holes": {0, 0},
-		"tidemark_worker_behind": missing, "tidemark_worker_behind_seconds": {0, 0},
+		"tidemark_worker_holds_lease": {1, 1}, "tidemark_worker_claims_total": {1, 1}, "tidemark_pending_rows": {0, 0}, "tidemark_worker_holes": {0, 0},
+		"tidemark_worker_behind": missing, "tidemark_behind_seconds": {0, 0},
 	} {
 		if got := of(name); got != want {
 			t.Errorf("%s %s", name, cmp.Diff(want, got))
@@ -128,5 +132,71 @@ func TestScrapesShareAConnection(t *testing.T) {
 	exec(`rollback`)
 	if most == 0 || most > 3 { // upkeep asks for the table too
 		t.Errorf("%d connections waited at a time, want that of one scrape", most)
+	}
+}
+
+// The state of the installation is on /metrics: routes, breakers, findings, executors, gates and the stage. All names
+// follow Prometheus' conventions.
+func TestMetricsOfTheInstallation(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	var status atomic.Int64
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
+	t.Cleanup(target.Close)
+	live(t, db, target.URL)
+	p := run(t, settings(db))
+	url := "http://" + p.Addr() + "/metrics"
+	has := func(lines ...string) {
+		t.Helper()
+		for _, line := range lines {
+			series := regexp.MustCompile(`(?m)^` + line + `$`)
+			eventually(t, "the metric "+line, func() bool {
+				_, metrics := get(t, url)
+				return series.MatchString(metrics)
+			})
+		}
+	}
+	status.Store(http.StatusOK)
+	execSQL(t, db, `select tidemark.emit_strict('test', 'tick')`)
+	has(
+		`tidemark_commit_to_delivery_seconds_count\{route="app"\} 1`, `tidemark_breaker_open\{route="app"\} 0`, `tidemark_database_up 1`,
+		`tidemark_gate_open\{gate="routes.enabled"\} 1`, `tidemark_stage_live 1`, `tidemark_armed 1`, `tidemark_pool_connections\{state="max"\} \d+`,
+		`tidemark_heartbeat_age_seconds\{executor="default/outbox/0"\} \d`, `tidemark_health\{kind="cursor",name="default/outbox/0",status="ok"\} 1`,
+	)
+	status.Store(http.StatusBadRequest) // for good
+	execSQL(t, db, `select tidemark.emit_strict('test', 'tick')`)
+	has(`tidemark_dead_letters_open\{route="app"\} 1`, `tidemark_health\{kind="dead_letter_event",name="app",status="warn"\} 1`)
+	status.Store(http.StatusServiceUnavailable)
+	execSQL(t, db, `select tidemark.emit_strict('test', 'tick') from generate_series(1, 5)`)
+	has(
+		`tidemark_breaker_open\{route="app"\} 1`, `tidemark_pending\{route="app"\} 5`,
+		`tidemark_finding_open\{kind="target_down",severity="\w+",subject="app"\} \d`,
+		`tidemark_commit_to_delivery_seconds_count\{route="app"\} 1`, // nothing more was delivered
+	)
+	execSQL(t, db, `select tidemark.gate_set('routes.enabled', false)`)
+	has(`tidemark_gate_open\{gate="routes.enabled"\} 0`, `tidemark_breaker_open\{route="app"\} 0`) // no lease, no breaker
+
+	_, metrics := get(t, url)
+	ours := regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?tidemark_.*\n`)
+	problems, err := promlint.New(strings.NewReader(strings.Join(ours.FindAllString(metrics, -1), ""))).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("the metrics break conventions: %v %v", problems, err)
+	}
+}
+
+// A database that does not answer is told by a metric; the metrics of the process stay.
+func TestMetricsWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := run(t, settings(db))
+	execSQL(t, db, `alter table tidemark.audit rename to elsewhere`)
+	_, metrics := get(t, "http://"+p.Addr()+"/metrics")
+	execSQL(t, db, `alter table tidemark.elsewhere rename to audit`)
+	for line, want := range map[string]bool{
+		"tidemark_database_up 0\n": true, "tidemark_pool_connections{": true, "tidemark_gate_open{": false, "tidemark_health{": false,
+	} {
+		if strings.Contains(metrics, "\n"+line) != want {
+			t.Errorf("/metrics has %q: %t, want %t", line, !want, want)
+		}
 	}
 }

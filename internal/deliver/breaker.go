@@ -21,14 +21,23 @@ type breaker struct {
 	live, replays *gobreaker.TwoStepCircuitBreaker[any]
 }
 
-func newBreaker(name string) *breaker {
-	circuit := func(name string) *gobreaker.TwoStepCircuitBreaker[any] {
+// newBreaker returns a closed breaker. paused is told when its circuit for live events opens, and when it closes.
+func newBreaker(name string, paused func(name string, paused bool)) *breaker {
+	circuit := func(changed func(name string, from, to gobreaker.State)) *gobreaker.TwoStepCircuitBreaker[any] {
 		return gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
-			Name: name, MaxRequests: 1, Timeout: breakerPause,
+			Name: name, MaxRequests: 1, Timeout: breakerPause, OnStateChange: changed,
 			ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakerTrips },
 		})
 	}
-	return &breaker{live: circuit(name), replays: circuit(name + " replays")}
+	paused(name, false)
+	return &breaker{
+		live: circuit(func(name string, _, to gobreaker.State) {
+			if to != gobreaker.StateHalfOpen { // which follows by itself, also when no lease is held any more
+				paused(name, to == gobreaker.StateOpen)
+			}
+		}),
+		replays: circuit(nil),
+	}
 }
 
 // state is the state of the circuit for live events.

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sony/gobreaker/v2"
+
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sink"
 )
@@ -33,9 +35,11 @@ type Permit interface {
 	Epoch() int64
 }
 
-// Observer receives the results of each delivery when it ends. Its method must not block.
+// Observer is told of each delivery when it ends, with what was sent and the results in the same order, and of each
+// breaker that opens or closes. Its methods must not block.
 type Observer interface {
-	Delivered(route string, results []sink.Result, took time.Duration)
+	Delivered(route string, sent []sink.Delivery, results []sink.Result, took time.Duration)
+	Paused(route string, paused bool)
 }
 
 const (
@@ -98,6 +102,7 @@ func (d *Deliverer) Begin(keys []store.Waiting) {
 		r.keys = counted
 		if r.queue != nil {
 			r.queue.start(counted)
+			d.observe.Paused(r.row.RouteCode, r.queue.breaker.state() != gobreaker.StateClosed)
 		}
 	}
 }
@@ -375,7 +380,8 @@ func (d *Deliverer) KeysWait() bool {
 	return false
 }
 
-// Quiesce waits until no delivery is under way. That is soon after the context of the latest Act is done.
+// Quiesce waits until no delivery is under way, at the end of a lease. That is soon after the context of the latest Act is done.
+// From then on another instance's breakers count.
 func (d *Deliverer) Quiesce() {
 	d.mu.Lock()
 	routes := slices.Collect(maps.Values(d.routes))
@@ -383,6 +389,7 @@ func (d *Deliverer) Quiesce() {
 	for _, r := range routes {
 		if r.queue != nil {
 			r.queue.wait()
+			d.observe.Paused(r.row.RouteCode, false)
 		}
 	}
 }

@@ -18,11 +18,12 @@ import (
 // always permits everything, with epoch 1.
 type always struct{}
 
-func (always) Allows(int32) bool                              { return true }
-func (always) AllowsDomain(string) bool                       { return true }
-func (always) Changed() <-chan struct{}                       { return nil }
-func (always) Epoch() int64                                   { return 1 }
-func (always) Delivered(string, []sink.Result, time.Duration) {}
+func (always) Allows(int32) bool                                               { return true }
+func (always) AllowsDomain(string) bool                                        { return true }
+func (always) Changed() <-chan struct{}                                        { return nil }
+func (always) Epoch() int64                                                    { return 1 }
+func (always) Delivered(string, []sink.Delivery, []sink.Result, time.Duration) {}
+func (always) Paused(string, bool)                                             {}
 
 // slow opens targets that need a second for each event, and records the events that arrive.
 type slow struct{ arrived *[]int64 }
@@ -417,7 +418,8 @@ func TestBreakerCountsNoCutOff(t *testing.T) {
 	t.Parallel()
 	cut, cancel := context.WithCancel(t.Context())
 	cancel()
-	b := newBreaker("r")
+	var paused []bool
+	b := newBreaker("r", func(_ string, now bool) { paused = append(paused, now) })
 	fail := func(ctx context.Context) {
 		for range breakerTrips {
 			done, err := b.allow(false)
@@ -434,5 +436,8 @@ func TestBreakerCountsNoCutOff(t *testing.T) {
 	fail(t.Context())
 	if s := b.state(); s != gobreaker.StateOpen {
 		t.Errorf("after %d failures the breaker is %s", breakerTrips, s)
+	}
+	if !slices.Equal(paused, []bool{false, true}) {
+		t.Errorf("the observer was told %v, want that it is closed, then open", paused)
 	}
 }

@@ -72,7 +72,8 @@ func (w *world) AllowsDomain(string) bool { return true }
 func (w *world) Changed() <-chan struct{} { return nil }
 func (w *world) Epoch() int64             { w.mu.Lock(); defer w.mu.Unlock(); return w.epoch }
 
-func (*world) Delivered(string, []sink.Result, time.Duration) {}
+func (*world) Delivered(string, []sink.Delivery, []sink.Result, time.Duration) {}
+func (*world) Paused(string, bool)                                             {}
 
 func (w *world) Open(r store.Route) (sink.Sink, error) { return fickle{w, r.ID}, nil }
 

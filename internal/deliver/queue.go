@@ -78,7 +78,7 @@ func newQueue(route store.Route, s sink.Sink, perSecond float64, permit Permit, 
 		timeout: route.TimeLimit(),
 		permit:  permit, observe: observe,
 		limiter: rate.NewLimiter(rate.Inf, 0),
-		breaker: newBreaker(route.RouteCode),
+		breaker: newBreaker(route.RouteCode, observe.Paused),
 	}
 	if perSecond > 0 {
 		q.limiter = rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond)))
@@ -297,7 +297,7 @@ func (q *queue) send(ctx context.Context, batch []*job, blocked map[string]bool)
 	results := q.deliver(limited, deliveries)
 	cancel()
 	done(verdict(ours, results))
-	q.observe.Delivered(q.route.RouteCode, results, time.Since(began))
+	q.observe.Delivered(q.route.RouteCode, deliveries, results, time.Since(began))
 	for i, j := range sending {
 		q.conclude(ours, j, results[i], blocked)
 	}

@@ -102,7 +102,8 @@ func (ts targets) Open(r store.Route) (sink.Sink, error) {
 
 type silent struct{}
 
-func (silent) Delivered(string, []sink.Result, time.Duration) {}
+func (silent) Delivered(string, []sink.Delivery, []sink.Result, time.Duration) {}
+func (silent) Paused(string, bool)                                             {}
 
 // An instance is a running worker.
 type instance struct {

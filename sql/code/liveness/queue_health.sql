@@ -154,7 +154,7 @@ union all
 select 'finding', f.kind || ' ' || f.subject,
        case when f.severity >= 'high' then 'bad' when f.severity = 'warning' then 'warn' else 'ok' end,
        floor(extract(epoch from clock_timestamp() - f.opened_at))::bigint, f.count,
-       jsonb_build_object('finding', f.id, 'count', f.count),
+       jsonb_build_object('finding', f.id, 'count', f.count, 'severity', f.severity),
        d.detail, null, f.last_seen_at, 'open'
 from tidemark.finding f join tidemark.finding_detail d on d.id = f.id where f.closed_at is null;
 comment on view tidemark.queue_health is
