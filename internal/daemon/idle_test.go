@@ -130,14 +130,15 @@ select tidemark.worker_source_add('t%[1]d', 't%[1]d'), tidemark.gate_set('worker
 		return m.statements.Load()-before <= 4
 	})
 
-	before, began := m.statements.Load(), time.Now()
-	tick(5)
-	tick(5)
-	took, cost := time.Since(began), m.statements.Load()-before
-	t.Logf("%d statements in %s", cost, took)
-	if float64(cost) > took.Seconds()+1 {
-		t.Errorf("%d workers asleep cost %d statements in %s", all, cost, took)
-	}
+	// On a machine so busy that a poll comes seconds late, the workers look for themselves until it comes.
+	eventually(t, "ten ticks of all for a statement a second", func() bool {
+		before, began := m.statements.Load(), time.Now()
+		tick(5)
+		tick(5)
+		took, cost := time.Since(began), m.statements.Load()-before
+		t.Logf("%d workers asleep: %d statements in %s", all, cost, took)
+		return float64(cost) <= took.Seconds()+1
+	})
 
 	prompt := func(what string, ok func() bool) {
 		t.Helper()
