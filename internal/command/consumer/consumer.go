@@ -26,8 +26,12 @@ type Options struct {
 	Cluster  string // name of the cluster, as signatures have it
 	Batch    int    // records in a pass
 	InFlight int    // records of a partition that are fetched ahead
-	Worker   func(topic string, partition int) worker.Options
-	Log      *slog.Logger
+
+	// Lease is that of the workers. The group gives the partitions of a member that is silent for so long to others: after 6 s
+	// at the least, which is the least that brokers allow by default, and 45 s at most.
+	Lease  time.Duration
+	Worker func(topic string, partition int) worker.Options
+	Log    *slog.Logger
 }
 
 // Consumer is a member of the group, while the gate of commands is open.
@@ -49,14 +53,17 @@ type known struct {
 }
 
 const (
-	askEvery    = 500 * time.Millisecond
-	askSoonest  = 50 * time.Millisecond // whatever forgers send
-	freshFor    = time.Second           // a revoked key is refused within this time
-	askTime     = 5 * time.Second
-	againAfter  = 5 * time.Second // a session that cannot go on is followed by another
-	commitEvery = 5 * time.Second
-	metadataAge = 10 * time.Second
-	fetchBytes  = 16 << 20
+	askEvery     = 500 * time.Millisecond
+	askSoonest   = 50 * time.Millisecond // whatever forgers send
+	freshFor     = time.Second           // a revoked key is refused within this time
+	askTime      = 5 * time.Second
+	againAfter   = 5 * time.Second // a session that cannot go on is followed by another
+	commitEvery  = 5 * time.Second
+	metadataAge  = 10 * time.Second
+	fetchBytes   = 16 << 20
+	leastSession = 6 * time.Second
+	mostSession  = 45 * time.Second
+	heartbeats   = 10 // in a session
 )
 
 // New returns a consumer that does nothing yet.
@@ -192,10 +199,12 @@ func (c *Consumer) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	session := min(max(c.o.Lease, leastSession), mostSession)
 	_, err = kgo.NewClient(append(options, kgo.WithHooks(s),
 		kgo.ConsumerGroup(c.o.Group), kgo.ConsumeRegex(), kgo.ConsumeTopics(patterns(c.o.Topics)...), kgo.Balancers(kgo.CooperativeStickyBalancer()),
 		kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.BlockRebalanceOnPoll(), kgo.AdjustFetchOffsetsFn(s.adjust), kgo.OnPartitionsRevoked(s.revoked), kgo.OnPartitionsLost(s.lost),
+		kgo.SessionTimeout(session), kgo.HeartbeatInterval(session/heartbeats),
 		kgo.MetadataMaxAge(metadataAge), kgo.FetchMaxBytes(fetchBytes), kgo.FetchMaxPartitionBytes(fetchBytes/4))...)
 	if err != nil {
 		return err
