@@ -201,6 +201,13 @@ func (k *kafkaPass) once(l *lease, r store.Records, way string) (store.CommandPa
 	}
 	ctx, cancel := context.WithTimeout(l.hard, timeout+networkTime)
 	defer cancel()
+	if failpoint.Bug("offsetfirst") && len(r.Calls) > 0 {
+		if got, err := k.Pass(ctx, timeout, store.Records{TopicID: r.TopicID, From: r.From, Next: r.Next}, store.Batch); err != nil {
+			return got, err
+		}
+		failpoint.Pause("offset")
+		r.From = r.Next
+	}
 	return k.Pass(ctx, timeout, r, way)
 }
 
