@@ -22,6 +22,7 @@ type Kafka struct {
 	TopicID   string
 	Batch     int // records in a pass at most
 	Feed      Feed
+	Passed    func(context.Context, []store.Call, []store.CommandOutcome) // is told what became of records
 }
 
 // A Feed has the records of a partition that were fetched and are not passed yet.
@@ -132,6 +133,8 @@ func (k *kafkaPass) run(ctx context.Context, l *lease, r store.Records, way stri
 		if got.Status != "closed" {
 			k.next, k.renewed = got.Next, time.Now()
 			k.o.Feed.Settled(got.Next)
+			done := got.Outcomes(r.Calls)
+			k.o.Passed(ctx, r.Calls[:len(done)], done)
 		}
 		return got, nil
 	}

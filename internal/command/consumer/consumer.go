@@ -29,17 +29,19 @@ type Options struct {
 
 	// Lease is that of the workers. The group gives the partitions of a member that is silent for so long to others: after 6 s
 	// at the least, which is the least that brokers allow by default, and 45 s at most.
-	Lease  time.Duration
-	Worker func(topic string, partition int) worker.Options
-	Log    *slog.Logger
+	Lease   time.Duration
+	Worker  func(topic string, partition int) worker.Options
+	Log     *slog.Logger
+	Observe func(Outcome) // is told of each command; it must not block
 }
 
 // Consumer is a member of the group, while the gate of commands is open.
 type Consumer struct {
-	o      Options
-	db     store.Pool
-	policy atomic.Pointer[known]
-	hurry  chan struct{} // has ask ask at once
+	o       Options
+	db      store.Pool
+	policy  atomic.Pointer[known]
+	current atomic.Pointer[session] // nil: between sessions
+	hurry   chan struct{}           // has ask ask at once
 
 	mu      sync.Mutex
 	failing map[string]func() error // of the workers
@@ -176,9 +178,12 @@ func (c *Consumer) retry(ctx context.Context) {
 	for last := ""; ctx.Err() == nil; {
 		tried := false
 		if c.open() {
-			var err error
-			if tried, err = store.New(c.db).CommandRetry(ctx); err == nil {
+			r, err := store.New(c.db).CommandRetry(ctx)
+			if err == nil {
 				last = ""
+				if tried = r != nil; tried {
+					c.retried(ctx, *r)
+				}
 			} else if ctx.Err() == nil && err.Error() != last {
 				last = err.Error()
 				c.o.Log.WarnContext(ctx, "cannot try parked commands", "error", err)
@@ -209,6 +214,8 @@ func (c *Consumer) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.current.Store(s)
+	defer c.current.Store(nil)
 	var beside sync.WaitGroup
 	beside.Go(s.watch)
 	s.poll()
