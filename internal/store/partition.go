@@ -33,8 +33,8 @@ func (p *Partition) Place(ctx context.Context) (next int64, topicID string, err 
 // Call is a record of Kafka as tidemark.command_pass takes it.
 type Call struct {
 	Offset int64
-	At     time.Time       // the broker's timestamp
-	Name   CommandName     // empty: the record is refused
+	At     time.Time   // the broker's timestamp
+	Name   CommandName // empty: the record is refused
 	About  About
 	JSON   json.RawMessage // the call
 }

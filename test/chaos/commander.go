@@ -155,9 +155,8 @@ func (c *commander) reuse(e envelope) []*kgo.Record {
 		return nil
 	}
 	e.IdempotencyKey = was.IdempotencyKey
-	r := record(e, string(before.Key))
 	e.Payload["key"] = string(before.Key)
-	r = record(e, string(before.Key))
+	r := record(e, string(before.Key))
 	r.Partition = before.Partition
 	return []*kgo.Record{r}
 }
