@@ -77,7 +77,7 @@ chaos: postgres ## Kill, cut, pause and poison for D (3m) with seed SEED, and ch
 	$(GO) run ./test/chaos -d $(D) $(if $(SEED),-seed $(SEED))
 
 .PHONY: chaos-long
-chaos-long: postgres ## Run chaos for D (3m) on versions 15 and 18, with and without tables, by daemon, psql and PgBouncer
+chaos-long: postgres ## Run chaos for D (3m) on versions 15 and 18, with and without tables, by daemon, psql and PgBouncer, and with Kafka
 	@failed=; for version in 15 18; do \
 		bin=$$(scripts/postgres-version.sh $$version) || exit 1; \
 		for tables in on off; do for path in daemon psql pgbouncer; do \
@@ -85,6 +85,8 @@ chaos-long: postgres ## Run chaos for D (3m) on versions 15 and 18, with and wit
 			$(GO) run ./test/chaos -d $(D) -pg $$bin -tables $$tables -path $$path || failed="$$failed $$version/$$tables/$$path"; \
 		done; done; \
 	done; \
+	echo "==> commands from Apache Kafka"; \
+	KAFKA_JARS=$$(scripts/kafka.sh) $(GO) run ./test/chaos -d $(D) -broker kafka || failed="$$failed kafka"; \
 	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 .PHONY: state-machine

@@ -60,7 +60,7 @@ func TestArrows(t *testing.T) {
 		"/internal/strict":           {},
 		"/internal/demo":             {"", "/internal/config", "/internal/daemon", "/internal/devpg", "/internal/store", "/internal/trial", "/migrate", "/packs"},
 		"/internal/trial":            {},
-		"/test/chaos":                {"/internal/devpg", "/internal/trial", "/migrate"},
+		"/test/chaos":                {"/internal/devpg", "/internal/testkafka", "/internal/trial", "/migrate"},
 		"/internal/testkafka":        {},
 		"/internal/testserver":       {"/internal/devpg"},
 		"/tidemarktest":              {"", "/internal/testserver", "/migrate", "/sink"},

@@ -37,7 +37,7 @@ func main() {
 		return
 	}
 	var o options
-	flag.StringVar(&o.workload, "w", "1", "workload: 1 to 5, 7, all (of these), or kafka")
+	flag.StringVar(&o.workload, "w", "1", "workload: 1 to 7, all (of these), or kafka")
 	flag.IntVar(&o.events, "events", 1_000_000, "events in the backlog of workload 1, and in the largest one of workload 7")
 	flag.IntVar(&o.rows, "rows", 1_037_724, "rows of the table of workload 3")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds; each runs every contestant once")

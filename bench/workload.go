@@ -36,7 +36,7 @@ type workload struct {
 }
 
 // workloads are all but that of the real Kafka, which fetches what it needs.
-var workloads = []workload{w1, w2, w3, w4, w5, w7}
+var workloads = []workload{w1, w2, w3, w4, w5, w6, w7}
 
 func choose(number string) ([]workload, error) {
 	if number == "all" {
@@ -50,5 +50,5 @@ func choose(number string) ([]workload, error) {
 			return []workload{w}, nil
 		}
 	}
-	return nil, fmt.Errorf("no workload %q: want 1 to 5, 7, all or kafka", number)
+	return nil, fmt.Errorf("no workload %q: want 1 to 7, all or kafka", number)
 }

@@ -25,29 +25,34 @@ import (
 //	                                          the other users are shop and forger, and have passwords like their names
 //	produce TOPIC KEY VALUE [NAME=VALUE]...   writes a record; KEY, VALUE and headers with Go's escapes, - is none, VALUE may be @FILE
 //	consume TOPIC N                           waits for N records of the topic, and prints them from its beginning
-func kafkaCommands(start func(testing.TB, []string) string) map[string]func(*testscript.TestScript, bool, []string) {
+func kafkaCommands(start, secure func(testing.TB, []string) string) map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"kafka": func(ts *testscript.TestScript, _ bool, topics []string) {
 			ts.Setenv("KAFKA", start(ts.Value("t").(testing.TB), topics))
 		},
-		"securekafka": secureKafka, "produce": produce, "consume": consume,
+		"securekafka": func(ts *testscript.TestScript, _ bool, topics []string) {
+			ts.Setenv("KAFKA", secure(ts.Value("t").(testing.TB), topics))
+		},
+		"produce": produce, "consume": consume,
 	}
 }
 
 // The scripts that need Kafka, on Apache Kafka. Not beside TestScripts, which runs them too: roles of services are of the whole
 // server.
 func TestScriptsOnKafka(t *testing.T) {
-	node := testkafka.New(t)
-	testscript.Run(t, testscript.Params{
-		Files: []string{"testdata/command_kafka.txtar"}, RequireUniqueNames: true, Setup: setupScript,
-		Cmds: scriptCommands(func(t testing.TB, topics []string) string {
-			for _, topic := range topics {
-				if err := node.CreateTopic(t.Context(), topic, 1); err != nil {
-					t.Fatal(err)
-				}
+	with := func(node *testkafka.Node, topics []string) string {
+		for _, topic := range topics {
+			if err := node.CreateTopic(t.Context(), topic, 1); err != nil {
+				t.Fatal(err)
 			}
-			return node.Address()
-		}),
+		}
+		return node.Address()
+	}
+	testscript.Run(t, testscript.Params{
+		Files: []string{"testdata/command_kafka.txtar", "testdata/command_acl.txtar"}, RequireUniqueNames: true, Setup: setupScript,
+		Cmds: scriptCommands(
+			func(t testing.TB, topics []string) string { return with(testkafka.New(t), topics) },
+			func(t testing.TB, topics []string) string { return with(testkafka.NewSecure(t, kafkaUsers...), topics) }),
 	})
 }
 
@@ -60,16 +65,18 @@ func fakeKafka(t testing.TB, topics []string) string {
 	return cluster.ListenAddrs()[0]
 }
 
-func secureKafka(ts *testscript.TestScript, _ bool, topics []string) {
-	t := ts.Value("t").(testing.TB)
+// kafkaUsers have passwords like their names; the first may do everything.
+var kafkaUsers = []string{"admin", "shop", "forger"}
+
+func secureFakeKafka(t testing.TB, topics []string) string {
 	const method = "SCRAM-SHA-256"
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topics...), kfake.EnableSASL(), kfake.EnableACLs(),
-		kfake.Superuser(method, "admin", "admin"), kfake.User(method, "shop", "shop"), kfake.User(method, "forger", "forger"))
+		kfake.Superuser(method, kafkaUsers[0], kafkaUsers[0]), kfake.User(method, "shop", "shop"), kfake.User(method, "forger", "forger"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	ts.Setenv("KAFKA", cluster.ListenAddrs()[0])
+	return cluster.ListenAddrs()[0]
 }
 
 func produce(ts *testscript.TestScript, neg bool, args []string) {
@@ -93,7 +100,11 @@ func produce(ts *testscript.TestScript, neg bool, args []string) {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err = client.ProduceSync(ctx, record).FirstErr(); neg != errors.Is(err, kerr.TopicAuthorizationFailed) {
+	err = client.ProduceSync(ctx, record).FirstErr()
+	for !neg && errors.Is(err, kerr.TopicAuthorizationFailed) && ctx.Err() == nil { // a broker learns of an ACL after it was made
+		err = client.ProduceSync(ctx, record).FirstErr()
+	}
+	if neg != errors.Is(err, kerr.TopicAuthorizationFailed) {
 		ts.Fatalf("%v", err)
 	} else if !neg {
 		ts.Check(err)

@@ -64,7 +64,13 @@ func startDaemonTo(t *testing.T, url, name string, out io.Writer) *exec.Cmd {
 	if err := os.WriteFile(file, []byte("name: "+name+"\nadmin: {listen: \"\"}\nlog: {format: json}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := program(t, url, "run", "--config", file)
+	return startProgram(t, url, name, out, "run", "--config", file)
+}
+
+// startProgram starts the command, and kills it in the end.
+func startProgram(t *testing.T, url, name string, out io.Writer, args ...string) *exec.Cmd {
+	t.Helper()
+	c := program(t, url, args...)
 	var log bytes.Buffer
 	c.Stdout, c.Stderr = out, &log
 	if err := c.Start(); err != nil {

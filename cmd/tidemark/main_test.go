@@ -40,12 +40,12 @@ func TestScripts(t *testing.T) {
 		Dir:                "testdata",
 		RequireUniqueNames: true,
 		Setup:              setupScript,
-		Cmds:               scriptCommands(fakeKafka),
+		Cmds:               scriptCommands(fakeKafka, secureFakeKafka),
 	})
 }
 
-func scriptCommands(kafka func(testing.TB, []string) string) map[string]func(*testscript.TestScript, bool, []string) {
-	all := kafkaCommands(kafka)
+func scriptCommands(kafka, secure func(testing.TB, []string) string) map[string]func(*testscript.TestScript, bool, []string) {
+	all := kafkaCommands(kafka, secure)
 	maps.Copy(all, map[string]func(*testscript.TestScript, bool, []string){
 		"exits": exits, "sql": sqlCommand, "emptydb": emptyDB, "adminserver": adminServer,
 	})

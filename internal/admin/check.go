@@ -29,6 +29,9 @@ type Check struct {
 	// failure makes the page answer 503.
 	Advisory bool
 
+	// Detail is shown beside the name when all is well. Default: nothing is shown. It must not wait for anything.
+	Detail func() string
+
 	// Run returns nil if all is well. Its error is shown as it is. The server never calls it
 	// again before the last call has returned. Required.
 	Run func(context.Context) error
@@ -82,6 +85,7 @@ type answer struct {
 	OK       bool   `json:"ok"`
 	Advisory bool   `json:"advisory,omitempty"`
 	Error    string `json:"error,omitempty"`
+	Detail   string `json:"detail,omitempty"`
 }
 
 // report is the result of all checks of a page.
@@ -101,6 +105,8 @@ func (c *checks) run() report {
 			a := answer{Name: one.Name, OK: true, Advisory: one.Advisory}
 			if err := one.run(); err != nil {
 				a.OK, a.Error = false, err.Error()
+			} else if one.Detail != nil {
+				a.Detail = one.Detail()
 			}
 			r.Checks[i] = a
 		})
@@ -161,6 +167,14 @@ func (c *checks) handler() http.Handler {
 	})
 }
 
+// prefixed is empty for an empty text.
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
 // text returns a line for each check and a last line for all. Without verbose it lists only failures that count.
 func (r report) text(verbose bool) string {
 	var out strings.Builder
@@ -168,7 +182,7 @@ func (r report) text(verbose bool) string {
 	for _, a := range r.Checks {
 		switch {
 		case a.OK && verbose:
-			fmt.Fprintf(&out, "[+]%s ok\n", a.Name)
+			fmt.Fprintf(&out, "[+]%s ok%s\n", a.Name, prefixed(": ", a.Detail))
 		case !a.OK && (verbose || !a.Advisory):
 			fmt.Fprintf(&out, "[-]%s: %s\n", a.Name, strings.Join(strings.Fields(a.Error), " "))
 		}

@@ -36,6 +36,12 @@ func TestHealth(t *testing.T) {
 	}{
 		{"nothing to check", nil, 200, "ok\n", "ok\n", `{"ok":true,"checks":[]}` + "\n"},
 		{
+			"with a detail",
+			[]Check{{Name: "kafka", Detail: func() string { return "3 behind" }, Run: fine}},
+			200, "ok\n", "[+]kafka ok: 3 behind\nok\n",
+			`{"ok":true,"checks":[{"name":"kafka","ok":true,"detail":"3 behind"}]}` + "\n",
+		},
+		{
 			"all is well", down[:1], 200, "ok\n", "[+]database ok\nok\n",
 			`{"ok":true,"checks":[{"name":"database","ok":true}]}` + "\n",
 		},

@@ -54,6 +54,11 @@ var Findings = map[string]Explanation{
 		"Open the gate that the detail names, or call tidemark.command_retry.",
 		"tidemark gate list",
 	},
+	"producer_unproved": {
+		"The setting commands.shared_topic is claimed: on topics that services share, the name of the producer in a command is believed. Each login that may write there can ask as any producer.",
+		"Have producers sign and set it to signed, or give each service its own topic. The finding stays open as long as the setting is claimed.",
+		"tidemark command key list",
+	},
 	"cursor_lag": {
 		"A committed event, or row of a table, has waited to be read for longer than the setting lag.warn: the worker does not run, is too slow, or is blocked.",
 		"Check whether the worker runs, what it waits for (holes, a slow target inside the database), and whether the load is unusual.",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -30,7 +31,7 @@ func (d *Daemon) newConsumer() *consumer.Consumer {
 			return kafkaOptions(connection).Client()
 		},
 		Topics: c.Topics, Group: c.GroupName(d.pool.Config().ConnConfig.Database), Cluster: c.ClusterName(),
-		Batch: c.Batch, InFlight: c.InFlight, Log: d.options.Log,
+		Batch: c.Batch, InFlight: c.InFlight, Lease: d.config.Lease, Log: d.options.Log, Observe: d.metrics.command,
 		Worker: func(topic string, partition int) worker.Options {
 			return d.workerOptions(store.CommandWorker, d.metrics.of(store.CommandWorker, store.CommandSource(topic), partition))
 		},
@@ -50,12 +51,32 @@ func KafkaClient(c config.Config, connection string, more ...kgo.Opt) (*kgo.Clie
 	return kgo.NewClient(append(options, more...)...)
 }
 
-// failingCommands names the partitions of topics of commands that meet the same error again and again.
-func (d *Daemon) failingCommands(context.Context) error {
+// failingCommands names the brokers if none of them answers, and the partitions of topics of commands that meet the same error
+// again and again.
+func (d *Daemon) failingCommands(ctx context.Context) error {
 	failing := d.consumer.Failing()
 	var errs []error
+	if err := d.consumer.Reach(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("brokers %s: %w", d.brokers(), err))
+	}
 	for _, name := range slices.Sorted(maps.Keys(failing)) {
 		errs = append(errs, fmt.Errorf("%s: %w", name, failing[name]))
 	}
 	return errors.Join(errs...)
+}
+
+func (d *Daemon) brokers() string {
+	return strings.Join(d.config.Connections[d.config.Commands.Connection].Brokers, ", ")
+}
+
+// describeCommands names the brokers and the partitions, with how far they are behind.
+func (d *Daemon) describeCommands() string {
+	if gate := d.consumer.Gate(); gate != "" {
+		return "closed by " + gate
+	}
+	list := []string{"brokers " + d.brokers()}
+	for _, p := range d.consumer.Partitions() {
+		list = append(list, fmt.Sprintf("%s/%d %d behind", p.Topic, p.Partition, p.Behind))
+	}
+	return strings.Join(list, ", ")
 }

@@ -88,7 +88,9 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 	}
 	registry.MustRegister(newHealth(d.db))
 	registerPool(registry, pool)
-	d.consumer = d.newConsumer()
+	if d.consumer = d.newConsumer(); d.consumer != nil {
+		d.metrics.registerCommands(registry, d.consumer, d.db)
+	}
 	if c.Admin.Listen != "" {
 		if d.admin, err = d.newAdmin(ctx, registry); err != nil {
 			d.closePools()
@@ -350,7 +352,7 @@ func (d *Daemon) newAdmin(ctx context.Context, registry *prometheus.Registry) (*
 	s.Ready(admin.Check{Name: "workers", Advisory: true, Run: d.closedWorkers})
 	s.Ready(admin.Check{Name: "passes", Run: d.failingWorkers})
 	if d.consumer != nil {
-		s.Ready(admin.Check{Name: "commands", Run: d.failingCommands})
+		s.Ready(admin.Check{Name: "commands", Run: d.failingCommands, Detail: d.describeCommands})
 	}
 	return s, nil
 }

@@ -24,7 +24,8 @@ type metrics struct {
 	latency    *prometheus.HistogramVec
 	breaker    *prometheus.GaugeVec
 
-	traces *traces // of deliveries, which are observed here too
+	traces   *traces // of deliveries, which are observed here too
+	commands *commandMetrics
 }
 
 // ofCursor are the labels of a cursor's metrics. A cursor of the log has source outbox and
@@ -66,6 +67,7 @@ func newMetrics(r *prometheus.Registry) *metrics {
 		breaker: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidemark_breaker_open", Help: "1 while this process leaves the target of the route alone, since it failed again and again.",
 		}, []string{"route"}),
+		commands: newCommandMetrics(),
 	}
 	r.MustRegister(m.holds, m.tenures, m.events, m.reading, m.settling, m.settled, m.deliveries, m.delivering, m.latency, m.breaker)
 	return m

@@ -3,6 +3,9 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -30,9 +33,18 @@ func (p *Partition) Place(ctx context.Context) (next int64, topicID string, err 
 // Call is a record of Kafka as tidemark.command_pass takes it.
 type Call struct {
 	Offset int64
-	At     time.Time       // the broker's timestamp
-	Name   CommandName     // empty: the record is refused
+	At     time.Time   // the broker's timestamp
+	Name   CommandName // empty: the record is refused
+	About  About
 	JSON   json.RawMessage // the call
+}
+
+// About is what a log line of a command tells, as far as the record says it.
+type About struct {
+	EventID string `json:"event_id"`
+	Service string `json:"service"`
+	Command string `json:"command"`
+	TraceID string `json:"trace_id"`
 }
 
 // CommandName names a command.
@@ -75,6 +87,28 @@ type CommandPass struct {
 	Detail string `json:"detail"`
 	Rows   int    `json:"rows"`
 	Next   int64  `json:"next"`
+
+	Told    []string `json:"outcomes"`
+	Letters []int64  `json:"letters"`
+}
+
+// CommandOutcome is what became of a command.
+type CommandOutcome struct {
+	Status string
+	Code   string        // reason; empty: none
+	Took   time.Duration // 0: it did not run
+	Letter bool          // it has a dead letter
+}
+
+// Outcomes are those of the calls that were passed.
+func (p *CommandPass) Outcomes(calls []Call) []CommandOutcome {
+	all := make([]CommandOutcome, min(len(p.Told), len(calls)))
+	for i := range all {
+		part := strings.SplitN(p.Told[i], "|", 3)
+		ms, _ := strconv.ParseFloat(part[2], 64) // empty: it did not run
+		all[i] = CommandOutcome{part[0], part[1], time.Duration(ms * float64(time.Millisecond)), part[0] != "redelivered" && slices.Contains(p.Letters, calls[i].Offset)}
+	}
+	return all
 }
 
 // Pass calls tidemark.command_pass, as one round trip and one transaction, which the server ends after the timeout.
@@ -121,14 +155,22 @@ func (db *DB) CommandPolicy(ctx context.Context) (p CommandPolicy, err error) {
 	return p, err
 }
 
-// CommandRetry tries the parked command that is due first, and returns whether there was one. One that the server had to end, or
+// Retried is a parked command that was tried.
+type Retried struct {
+	About
+	Version int    `json:"command_version"`
+	Status  string `json:"status"`
+	Code    string `json:"error_code"`
+}
+
+// CommandRetry tries the parked command that is due first, and returns what became of it; nil: there was none. One that the server had to end, or
 // that ended the session, waits on: it does not keep the others from their turn.
-func (db *DB) CommandRetry(ctx context.Context) (bool, error) {
+func (db *DB) CommandRetry(ctx context.Context) (*Retried, error) {
 	var service, key *string
 	var ms *int64
 	err := db.querier.QueryRow(ctx, `select service, idempotency_key, patience from tidemark.command_retry_next()`).Scan(&service, &key, &ms)
 	if err != nil || service == nil {
-		return false, err
+		return nil, err
 	}
 	var answer *string
 	try := func(overdue bool) error {
@@ -140,7 +182,25 @@ func (db *DB) CommandRetry(ctx context.Context) (bool, error) {
 	if err = try(false); TimedOut(err) || ctx.Err() == nil && SessionEnded(err) {
 		err = try(true)
 	}
-	return answer != nil, err
+	if err != nil || answer == nil {
+		return nil, err
+	}
+	var r Retried
+	return &r, json.Unmarshal([]byte(*answer), &r)
+}
+
+// CommandsParked is how many commands of each service are parked.
+func (db *DB) CommandsParked(ctx context.Context) (map[string]int64, error) {
+	type row struct {
+		Service string `db:"service"`
+		Parked  int64  `db:"parked"`
+	}
+	all, err := list[row](ctx, db, `select s.service, (select count(*) from tidemark.command_parked p where p.service = s.service) as parked from tidemark.service s`)
+	parked := map[string]int64{}
+	for _, r := range all {
+		parked[r.Service] = r.Parked
+	}
+	return parked, err
 }
 
 // networkTime is how much longer than the server's own timeout a statement is waited for: its connection may be forgotten by the

@@ -8,11 +8,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 // JarsVariable is the environment variable with the folder of Kafka's jars, which scripts/kafka.sh prints.
@@ -29,18 +31,23 @@ type Node struct {
 	flags []string // of the Java virtual machine
 	dir   string
 	port  int // of the broker
+	users []string
 	jvm   *JVM
 }
 
 // New starts a node that ends with the test. Without Kafka's jars it skips the test.
-func New(t testing.TB) *Node {
+func New(t testing.TB) *Node { return NewSecure(t) }
+
+// NewSecure is New for a node at which these users sign in, by SCRAM-SHA-256 with passwords like their names. The first may do
+// everything; the others what ACLs allow.
+func NewSecure(t testing.TB, users ...string) *Node {
 	t.Helper()
 	jars := os.Getenv(JarsVariable)
 	if jars == "" {
 		t.Skipf("no real Kafka: set %s to what scripts/kafka.sh prints, as make test does", JarsVariable)
 	}
-	n, err := Start(t.Context(), jars, quickStart...)
-	if err != nil {
+	n := &Node{jars: jars, flags: quickStart, users: users}
+	if err := n.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -55,15 +62,22 @@ func New(t testing.TB) *Node {
 var quickStart = []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
 
 // Start returns when the node answers. The flags are those of the Java virtual machine.
-func Start(ctx context.Context, jars string, flags ...string) (_ *Node, err error) {
+func Start(ctx context.Context, jars string, flags ...string) (*Node, error) {
 	n := &Node{jars: jars, flags: flags}
-	if n.dir, err = os.MkdirTemp("", "tidemark-kafka-"); err != nil {
+	if err := n.start(ctx); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(n.format(ctx), n.Restart(ctx)); err != nil {
-		return nil, errors.Join(err, n.Stop())
-	}
 	return n, nil
+}
+
+func (n *Node) start(ctx context.Context) (err error) {
+	if n.dir, err = os.MkdirTemp("", "tidemark-kafka-"); err != nil {
+		return err
+	}
+	if err := errors.Join(n.format(ctx), n.Restart(ctx)); err != nil {
+		return errors.Join(err, n.Stop())
+	}
+	return nil
 }
 
 // freePorts returns ports that nothing listens on.
@@ -84,6 +98,17 @@ func (n *Node) settings() string { return filepath.Join(n.dir, "server.propertie
 // log is where the output of every run of the node goes.
 func (n *Node) log() string { return filepath.Join(n.dir, "node.log") }
 
+// secure are the settings of a node at which users sign in. The controller is its own client, without a name.
+const secure = `
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
+inter.broker.listener.name=SASL_PLAINTEXT
+sasl.mechanism.inter.broker.protocol=SCRAM-SHA-256
+sasl.enabled.mechanisms=SCRAM-SHA-256
+listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required username="%[1]s" password="%[1]s";
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:%[1]s;User:ANONYMOUS
+`
+
 // format writes the settings and an empty data directory.
 func (n *Node) format(ctx context.Context) error {
 	ports, err := freePorts(2)
@@ -91,12 +116,19 @@ func (n *Node) format(ctx context.Context) error {
 		return err
 	}
 	n.port = ports[0]
+	listener, security, logins := "PLAINTEXT", "", []string(nil)
+	if len(n.users) > 0 {
+		listener, security = "SASL_PLAINTEXT", fmt.Sprintf(secure, n.users[0])
+		for _, user := range n.users {
+			logins = append(logins, "--add-scram", fmt.Sprintf("SCRAM-SHA-256=[name=%s,password=%[1]s]", user))
+		}
+	}
 	if err := os.WriteFile(n.settings(), fmt.Appendf(nil, `
 process.roles=broker,controller
 node.id=1
 controller.quorum.bootstrap.servers=127.0.0.1:%[2]d
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:%[1]d,CONTROLLER://127.0.0.1:%[2]d
+listeners=%[4]s://127.0.0.1:%[1]d,CONTROLLER://127.0.0.1:%[2]d
 log.dirs=%[3]s
 auto.create.topics.enable=false
 offsets.topic.replication.factor=1
@@ -105,12 +137,13 @@ transaction.state.log.replication.factor=1
 transaction.state.log.num.partitions=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
-`, ports[0], ports[1], filepath.Join(n.dir, "data")), 0o600); err != nil {
+%[5]s`, ports[0], ports[1], filepath.Join(n.dir, "data"), listener, security), 0o600); err != nil {
 		return err
 	}
 	const cluster = "dGlkZW1hcmstdGVzdC0wMQ" // 16 bytes in base64
-	jvm, err := Run(n.jars, n.log(), append(quickStart, "kafka.tools.StorageTool", "format",
-		"--standalone", "--cluster-id", cluster, "--config", n.settings())...)
+	jvm, err := Run(n.jars, n.log(), slices.Concat(quickStart, []string{
+		"kafka.tools.StorageTool", "format", "--standalone", "--cluster-id", cluster, "--config", n.settings(),
+	}, logins)...)
 	if err != nil {
 		return err
 	}
@@ -135,7 +168,7 @@ func (n *Node) Restart(ctx context.Context) error {
 	if n.jvm, err = Run(n.jars, n.log(), append(flags, "kafka.Kafka", n.settings())...); err != nil {
 		return err
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(n.Address()))
+	client, err := n.client()
 	if err != nil {
 		return err
 	}
@@ -169,12 +202,21 @@ func (n *Node) answers(ctx context.Context, admin *kadm.Client) bool {
 // Address is the broker's host and port.
 func (n *Node) Address() string { return fmt.Sprintf("127.0.0.1:%d", n.port) }
 
+// client may do everything.
+func (n *Node) client() (*kgo.Client, error) {
+	options := []kgo.Opt{kgo.SeedBrokers(n.Address())}
+	if len(n.users) > 0 {
+		options = append(options, kgo.SASL(scram.Auth{User: n.users[0], Pass: n.users[0]}.AsSha256Mechanism()))
+	}
+	return kgo.NewClient(options...)
+}
+
 // Pid is that of the node's process.
 func (n *Node) Pid() int { return n.jvm.Pid }
 
 // CreateTopic makes a topic with one copy of each partition.
 func (n *Node) CreateTopic(ctx context.Context, name string, partitions int32) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(n.Address()))
+	client, err := n.client()
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,13 @@ func (j *Journal[T]) All() []T {
 	return slices.Clone(j.list)
 }
 
+// Last is a copy of the last n of what was added, or of all.
+func (j *Journal[T]) Last(n int) []T {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.list[max(0, len(j.list)-n):])
+}
+
 // Percentile is the least of the sorted values that a share of them does not exceed. Zero: there are none.
 func Percentile[T any](sorted []T, share float64) (value T) {
 	if len(sorted) == 0 {

@@ -22,6 +22,7 @@ type Kafka struct {
 	TopicID   string
 	Batch     int // records in a pass at most
 	Feed      Feed
+	Passed    func(context.Context, []store.Call, []store.CommandOutcome) // is told what became of records
 }
 
 // A Feed has the records of a partition that were fetched and are not passed yet.
@@ -132,6 +133,8 @@ func (k *kafkaPass) run(ctx context.Context, l *lease, r store.Records, way stri
 		if got.Status != "closed" {
 			k.next, k.renewed = got.Next, time.Now()
 			k.o.Feed.Settled(got.Next)
+			done := got.Outcomes(r.Calls)
+			k.o.Passed(ctx, r.Calls[:len(done)], done)
 		}
 		return got, nil
 	}
@@ -201,6 +204,13 @@ func (k *kafkaPass) once(l *lease, r store.Records, way string) (store.CommandPa
 	}
 	ctx, cancel := context.WithTimeout(l.hard, timeout+networkTime)
 	defer cancel()
+	if failpoint.Bug("offsetfirst") && len(r.Calls) > 0 {
+		if got, err := k.Pass(ctx, timeout, store.Records{TopicID: r.TopicID, From: r.From, Next: r.Next}, store.Batch); err != nil {
+			return got, err
+		}
+		failpoint.Pause("offset")
+		r.From = r.Next
+	}
 	return k.Pass(ctx, timeout, r, way)
 }
 

@@ -396,3 +396,70 @@ func TestCommandRetention(t *testing.T) {
 	s.exec(`select * from tidemark.maintain()`)
 	s.wantRows(`select why from tidemark.command_record`)
 }
+
+// CM6: a command that parks behind one that is just released is not forgotten: it waits until that is decided.
+func TestCommandParksBehindARelease(t *testing.T) {
+	t.Parallel()
+	for _, released := range []bool{true, false} {
+		t.Run(fmt.Sprint(released), func(t *testing.T) {
+			t.Parallel()
+			db := tidemarktest.NewDB(t)
+			s := serve(t, db)
+			s.command("charge", `{"retry_policy": {"base_seconds": 0.000001, "max_seconds": 0.000001, "jitter": 0}}`)
+			const run = `select tidemark.command_run($1, key => 'order') ->> 'status'`
+			equal(t, "parked", one[string](s.session, run, s.envelope("a", `{"id": 1, "sql": "do 'begin raise sqlstate ''40001''; end'"}`, "")), "failed_retryable")
+			s.exec(`insert into app.flag values ('healed')`)
+			other := open(t, db, "other")
+			other.begin()
+			equal(t, "tried", one[string](other, `select document ->> 'status' from tidemark.command_retry()`), "processed")
+			behind := later[string](s.session, run, s.envelope("b", `{"id": 2}`, ""))
+			other.waitsFor(s.session)
+			due := "b false"
+			if released {
+				other.commit()
+			} else {
+				other.rollback()
+				due = "b true"
+			}
+			if status, err := behind(); err != nil || status != "failed_retryable" {
+				t.Fatal(status, err)
+			}
+			s.wantRows(`select idempotency_key || ' ' || (next_attempt_at = 'infinity') from tidemark.command_parked where idempotency_key = 'b'`, due)
+			s.exec(`select * from tidemark.command_retry()`)
+			s.wantRows(`select idempotency_key from tidemark.command_parked`)
+			s.wantInvoices("1", "2")
+		})
+	}
+}
+
+// CM9: a gate that closes while a command runs, or waits for a lock, takes its effect back; also that of a retry.
+func TestCommandGateClosesMeanwhile(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := serve(t, db)
+	s.command("charge", `{"retry_policy": {"base_seconds": 0.000001, "max_seconds": 0.000001, "jitter": 0}}`)
+	s.wantRun("failed_retryable runtime.retries_exhausted", "b", `{"id": 2, "sql": "do 'begin raise sqlstate ''40001''; end'"}`)
+	s.exec(`insert into app.flag values ('healed')`)
+	const retry = `select string_agg(document ->> 'status', ' ') from tidemark.command_retry()`
+	other, operator := open(t, db, "other"), open(t, db, "closes")
+	for _, gate := range []string{"commands.enabled", "commands." + s.name + ".enabled"} {
+		for _, sql := range []string{`select tidemark.command_run('` + s.envelope("a", `{"id": 1}`, "") + `') ->> 'status'`, retry} {
+			s.begin()
+			s.exec(`insert into app.invoice values (1, 1), (2, 1)`)
+			ran := later[*string](other, sql)
+			s.waitsFor(other)
+			operator.exec(`select tidemark.gate_set($1, false)`, gate)
+			s.rollback()
+			got, err := ran()
+			var refused *pgconn.PgError
+			if !errors.As(err, &refused) || refused.Code != "TM009" || !strings.Contains(refused.Message, gate) {
+				t.Errorf("%s: %v %v", gate, got, err)
+			}
+			s.wantInvoices()
+			s.wantRows(`select idempotency_key || ' ' || state from tidemark.command_claim`, "b failed_retryable")
+			operator.exec(`select tidemark.gate_set($1, true)`, gate)
+		}
+	}
+	equal(t, "retry", one[string](s.session, retry), "processed")
+	s.wantInvoices("2")
+}

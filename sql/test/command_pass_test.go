@@ -209,3 +209,36 @@ func TestCommandPartition(t *testing.T) {
 	s.wantRows(`select source from tidemark.source_cursor`)
 	s.refused("TM005", "reads Kafka", `select tidemark.worker_run('commands')`)
 }
+
+// A pass tells what became of each record, how long it ran, and which have a dead letter.
+func TestCommandPassTells(t *testing.T) {
+	t.Parallel()
+	p := serve(t, tidemarktest.NewDB(t)).partition()
+	p.exec(`create table told (s jsonb)`)
+	calls := []string{
+		p.record(0, "a", `{"id": 1}`, `{}`), p.record(1, "a", `{"id": 1}`, `{}`), p.record(2, "a", `{"id": 2}`, `{}`), p.record(3, "b", `{}`, `{}`),
+		p.record(4, "", `{}`, `{"refused": {"code": "envelope.invalid", "message": "no"}}`), p.record(5, "c", `{"id": 3}`, `{}`),
+	}
+	calls[4] = one[string](p.session, `select ($1::jsonb - 'event_id')::text`, calls[4])
+	p.exec(`insert into told select tidemark.command_pass('kafka:events', 3, $1, '1 minute', 'T', 0, 6, $2::jsonb)`, p.epoch, "["+strings.Join(calls, ",")+"]")
+	p.wantRows(`select regexp_replace(o, '\|[0-9.]+$', '|ms') from told, jsonb_array_elements_text(s -> 'outcomes') o`,
+		"processed||ms", "duplicate||", "failed_terminal|idempotency.key_reused|", "rejected|contract.payload_invalid|", "rejected|envelope.invalid|", "processed||ms")
+	p.wantRows(`select s ->> 'letters' from told`, "[2, 4]")
+	p.wantRows(`select (last_run_summary ? 'outcomes')::text from tidemark.worker_cursor where source = 'kafka:events'`, "false")
+}
+
+// A believed name is a finding, for as long as it is believed.
+func TestProducerUnproved(t *testing.T) {
+	t.Parallel()
+	s := serve(t, tidemarktest.NewDB(t))
+	const open = `select severity || ' ' || subject from tidemark.finding where kind = 'producer_unproved' and closed_at is null`
+	for _, way := range []string{"signed", "claimed", "claimed", "refuse"} {
+		s.exec(`update tidemark.setting set value = $1 where key = 'commands.shared_topic'`, way)
+		s.exec(`select * from tidemark.maintain()`)
+		if way == "claimed" {
+			s.wantRows(open, "warning commands.shared_topic")
+		} else {
+			s.wantRows(open)
+		}
+	}
+}

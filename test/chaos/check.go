@@ -32,6 +32,8 @@ type evidence struct {
 	Notes      []Note
 	RowLetters []RowLetter
 
+	commandEvidence
+
 	Closings []closing
 	Stops    []stop
 	Samples  []Sample
@@ -84,7 +86,7 @@ func check(e *evidence) (found []violation, excused int) {
 	}
 	for _, rule := range []func(){
 		c.acknowledgedIsStored, c.deliveredIsStored, c.storedIsDelivered, c.effectsOnce, c.inOrder,
-		c.closedIsSilent, c.rowsOnce, c.tablesAreSilent, c.neverBack, c.replaysMarked, c.deadHoldsNobody, c.told, c.rest,
+		c.closedIsSilent, c.rowsOnce, c.tablesAreSilent, c.neverBack, c.replaysMarked, c.deadHoldsNobody, c.told, c.commandsServed, c.rest,
 	} {
 		rule()
 	}

@@ -294,7 +294,7 @@ func TestNames(t *testing.T) {
 		known[f.name] = true
 	}
 	for name, m := range mutants {
-		if name != m.name || len(m.scenes) == 0 || (len(m.sql) == 0) == (m.bug == "") || m.by == "" {
+		if name != m.name || len(m.scenes) == 0 || len(m.sql) == 0 && m.bug == "" || m.by == "" {
 			t.Errorf("mutant %s is incomplete", name)
 		}
 		for _, s := range m.scenes {

@@ -41,11 +41,11 @@ log: {level: info, format: json}
 secrets: {chaos: "%s"}
 workers: [%s]
 webhook: {allow: [127.0.0.0/8]}
-`
+%s`
 
-func newDaemon(name, binary, dir, url, run, secret string, environ []string) (*daemon, error) {
+func newDaemon(name, binary, dir, url, run, secret, more string, environ []string) (*daemon, error) {
 	d := &daemon{name: name, binary: binary, dir: dir, environ: environ, over: make(chan struct{})}
-	if err := os.WriteFile(d.config(), fmt.Appendf(nil, configuration, name, url, secret, run), 0o600); err != nil {
+	if err := os.WriteFile(d.config(), fmt.Appendf(nil, configuration, name, url, secret, run, more), 0o600); err != nil {
 		return nil, err
 	}
 	var err error

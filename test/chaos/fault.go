@@ -70,6 +70,13 @@ var faults = []fault{
 	{"message-alone", 2, messageAlone},
 	{"replay", 6, replayLetters},
 	{"replay-fails", 3, replayFails},
+	{"command-key-fails", 6, commandKeyFails},
+	{"command-gate", 4, commandGate},
+	{"command-off", 3, commandOff},
+	{"command-stop", 3, commandStop},
+	{"command-pass-late", 3, commandPassLate},
+	{"command-broker-away", 4, commandBrokerAway},
+	{"command-broker-cut", 3, commandBrokerCut},
 }
 
 // chosenFaults reads the flags -faults and -without.

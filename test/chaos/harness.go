@@ -34,6 +34,8 @@ type options struct {
 	pg       string
 	path     string
 	tables   string
+	commands string
+	broker   string
 	out      io.Writer
 }
 
@@ -66,6 +68,8 @@ type harness struct {
 	rewinds  trial.Journal[rewind]
 	probes   trial.Journal[probe]
 
+	commanding commanding
+
 	mu     sync.Mutex
 	held   map[string]bool // what a fault is at work on
 	counts map[string]int  // faults
@@ -90,6 +94,9 @@ func run(ctx context.Context, o options) (r *result, err error) {
 	}
 	if !h.withTables() {
 		h.list = slices.DeleteFunc(slices.Clone(h.list), func(f fault) bool { return strings.HasPrefix(f.name, "table-") })
+	}
+	if !h.withCommands() {
+		h.list = slices.DeleteFunc(slices.Clone(h.list), func(f fault) bool { return strings.HasPrefix(f.name, "command-") })
 	}
 	name := fmt.Sprintf("tidemark-chaos-%d-", os.Getpid())
 	if h.keep {
@@ -125,6 +132,7 @@ func (h *harness) disturb(ctx context.Context, e *evidence) error {
 	var watch sync.WaitGroup
 	watch.Go(func() { h.sample(watching) })
 	watch.Go(func() { h.progress(watching) })
+	watch.Go(func() { h.place(watching) })
 	defer watch.Wait()
 	defer unwatch()
 
@@ -132,6 +140,11 @@ func (h *harness) disturb(ctx context.Context, e *evidence) error {
 	var writing, resolving sync.WaitGroup
 	for id := range producers + slow {
 		writing.Go(func() { h.produce(ctx, stop, id) })
+	}
+	for id := range commanders {
+		if h.withCommands() {
+			writing.Go(func() { h.commandUntil(ctx, stop, id) })
+		}
 	}
 	resolving.Go(func() { h.resolve(ctx, resolve) })
 	h.inject(ctx)
@@ -178,7 +191,7 @@ func (h *harness) gather(ctx context.Context, e *evidence) error {
 	e.Effects, _, errs[1] = ask(ctx, h, pgx.RowToStructByPos[Effect], `select n, at, id, event, key, version from app.effect order by n`)
 	e.Letters, _, errs[2] = ask(ctx, h, pgx.RowToStructByPos[Letter], `
 		select r.route_code, l.event_id::text from tidemark.dead_letter l join tidemark.outbound_route r on r.id = l.route_id`)
-	return errors.Join(errors.Join(errs[:]...), h.gatherTables(ctx, e))
+	return errors.Join(errors.Join(errs[:]...), h.gatherTables(ctx, e), h.gatherCommands(ctx, e))
 }
 
 // tearDown ends everything that the run has started.

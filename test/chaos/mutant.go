@@ -20,6 +20,8 @@ type mutant struct {
 	bug    string   // that the daemon is told (internal/failpoint)
 	scenes []string // the faults that meet it
 	pause  float64  // share of a daemon's steps; 0: as the run
+
+	commands bool // the run has commands
 }
 
 // patience is how long a run waits for quiet. A mutant may never be.
@@ -155,6 +157,48 @@ var mutants = func() map[string]mutant {
 		{
 			name: "noparking", by: "I5", tells: "a queue does not keep events of a key behind each other",
 			bug: "noparking", scenes: []string{"key-fails"},
+		},
+		{
+			// The claims make good what a stale pass does twice, but for what claims nothing.
+			name: "cmdfence", by: "I7 I12", tells: "commands: nothing fences an owner that was replaced: no epoch, no look at the offset", commands: true,
+			sql: []edit{
+				{"command_pass", "perform tidemark.lease_check('commands', command_pass.epoch, command_pass.source, command_pass.shard);", ""},
+				{"command_pass", "if at_.next is distinct from", "if false and at_.next is distinct from"},
+			},
+			scenes: []string{"command-pass-late"}, pause: 0.02,
+		},
+		{
+			name: "noclaim", by: "I4", tells: "commands: a key that was claimed before runs again", commands: true,
+			sql:    []edit{{"command_batch", "when i.place > 1 or (i.service", "when false and (i.service"}},
+			scenes: []string{"daemon-kill"},
+		},
+		{
+			name: "offsetfirst", by: "I3", tells: "commands: the offset moves before the effect", commands: true,
+			sql:    []edit{{"command_pass", "if (call ->> 'offset')::bigint between place and command_pass.next_offset - 1 then", "if true then"}},
+			bug:    "offsetfirst",
+			scenes: []string{"daemon-kill", "wire-cut"}, pause: 0.02,
+		},
+		{
+			// It is kept where a crash loses it, as in the memory of a program.
+			name: "resultlater", by: "I12", tells: "commands: the result is published by the next transaction", commands: true,
+			sql: []edit{
+				{"command_publish", "begin\n", "begin\n    if command_publish.kind = 'result' and coalesce(current_setting('chaos.later', true), '') <> 'true' then\n        insert into app.later values (calls, payloads); return;\n    end if;\n"},
+				{"command_pass", "    perform tidemark.flush_on_commit();\n\n    while", "    perform tidemark.flush_on_commit();\n    perform set_config('chaos.later', 'true', true);\n    with l as (delete from app.later returning *) select count(tidemark.command_publish('result', l.calls, l.payloads)::text) from l into n;\n    perform set_config('chaos.later', '', true); n := 0;\n\n    while"},
+			},
+			scenes: []string{"server-kill"},
+		},
+		{
+			name: "cmdkeyfence", by: "I5", tells: "commands: later commands of a key do not wait behind a parked one", commands: true,
+			sql: []edit{{"command_batch", "exists (select from tidemark.command_parked p", "false and exists (select from tidemark.command_parked p"}}, scenes: []string{"command-key-fails"},
+		},
+		{
+			name: "cmdgate", by: "I6", tells: "commands: gates are not looked at", commands: true,
+			sql: []edit{
+				{"closed_command", "when not tidemark.gate_open('commands.' ||", "when false and not tidemark.gate_open('commands.' ||"},
+				{"closed_command", "when not tidemark.gate_open('commands.enabled')", "when false"},
+				{"closed_gate", "when not tidemark.gate_open('commands.enabled')", "when false"},
+			},
+			scenes: []string{"command-gate"},
 		},
 	} {
 		all[m.name] = m

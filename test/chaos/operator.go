@@ -143,11 +143,15 @@ func (h *harness) quiet(ctx context.Context, limit time.Duration) (string, error
 		if err != nil {
 			return "", err
 		}
-		if len(rows) == 1 && rows[0] == "" && lagging == "" {
+		left, err := h.commandsLeft(ctx)
+		if err != nil {
+			return "", err
+		}
+		if len(rows) == 1 && rows[0] == "" && lagging == "" && left == "" {
 			return "", nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Sprintf("after %s there is %s; %s", limit, strings.Join(rows, "; "), lagging), nil
+			return fmt.Sprintf("after %s there is %s; %s; %s", limit, strings.Join(rows, "; "), lagging, left), nil
 		}
 		if err := trial.Wait(ctx, 200*time.Millisecond); err != nil {
 			return "", err

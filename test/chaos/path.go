@@ -142,7 +142,11 @@ func (o *options) title() string {
 	if o.withTables() {
 		tables = "with tables"
 	}
-	return fmt.Sprintf("seed %d, %s of faults, by %s, %s", o.seed, o.duration, o.path, tables)
+	commands := "without commands"
+	if o.withCommands() {
+		commands = "with commands"
+	}
+	return fmt.Sprintf("seed %d, %s of faults, by %s, %s, %s", o.seed, o.duration, o.path, tables, commands)
 }
 
 // withTables: half of the seeds run with tables, and every mutant.

@@ -137,6 +137,7 @@ func (r *result) printDeliveries(say func(string, ...any)) {
 	}
 	say("tables: %d rows of ledger, %d of receipt, %d of reading, %d of parcel and %d events of it, %d of these deleted; %d handled, %d dead letters",
 		rows["ledger"], rows["receipt"], rows["reading"], rows["parcel"], rows["parcel-event"], gone, len(e.Notes), len(e.RowLetters))
+	r.printCommands(say)
 	say("operators: %d tables remade, %d times told; %d rewinds of the log, %d probes of silence", len(e.Changes), told, len(e.Rewinds), len(e.Probes))
 	if r.path == byPsql {
 		say("clients: %d passes", r.passes.Load())
@@ -178,4 +179,22 @@ func (r *result) printViolations(say func(string, ...any)) {
 		}
 		say("no violation. With %d faults that bounds the rate to %.2g a fault (3/n, 95 %%)", n, 3/float64(max(1, n)))
 	}
+}
+
+func (r *result) printCommands(say func(string, ...any)) {
+	e := r.evidence
+	copies, named, statuses := 0, map[string]bool{}, map[string]int{}
+	for _, a := range e.Answered {
+		if named[a.Name] {
+			copies++
+			continue
+		}
+		named[a.Name] = true
+		statuses[a.Status]++
+	}
+	var list []string
+	for _, status := range slices.Sorted(maps.Keys(statuses)) {
+		list = append(list, fmt.Sprintf("%d %s", statuses[status], status))
+	}
+	say("commands: %d records, %d effects; results: %s, %d copies; %d dead letters", len(e.Asked), len(e.Taken), strings.Join(list, ", "), copies, len(e.Refused))
 }

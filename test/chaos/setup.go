@@ -131,6 +131,11 @@ func (h *harness) install(ctx context.Context) error {
 			return err
 		}
 	}
+	if h.withCommands() {
+		if err := h.installCommands(ctx, conn); err != nil {
+			return err
+		}
+	}
 	for _, edit := range h.mutant.sql {
 		if err := edit.apply(ctx, conn); err != nil {
 			return err
@@ -198,7 +203,7 @@ func (h *harness) startDaemons(ctx context.Context, secret string) error {
 			return err
 		}
 		url := "postgres://chaos_daemon@" + p.addr() + "/postgres?sslmode=disable"
-		d, err := newDaemon(fmt.Sprintf("d%d", i), h.binary, h.dir, url, run, secret, environ)
+		d, err := newDaemon(fmt.Sprintf("d%d", i), h.binary, h.dir, url, run, secret, h.commandsConfiguration(), environ)
 		if err != nil {
 			return err
 		}

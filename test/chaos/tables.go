@@ -111,7 +111,7 @@ func (h *harness) gatherTables(ctx context.Context, e *evidence) (err error) {
 		return err
 	}
 	e.RowLetters, _, err = ask(ctx, h, pgx.RowToStructByPos[RowLetter], `
-		select source, (event_snapshot ->> 'write_id')::bigint from tidemark.dead_letter where source <> 'outbox'
+		select source, (event_snapshot ->> 'write_id')::bigint from tidemark.dead_letter where source not in ('outbox', 'commands')
 		 union all
 		select 'parcel-event', (l.event_snapshot -> 'payload' -> 'columns' ->> 'write_id')::bigint
 		  from tidemark.dead_letter l join tidemark.outbound_route r on r.id = l.route_id where r.route_code = 'parcels'`)

@@ -26,16 +26,22 @@ type Options struct {
 	Cluster  string // name of the cluster, as signatures have it
 	Batch    int    // records in a pass
 	InFlight int    // records of a partition that are fetched ahead
-	Worker   func(topic string, partition int) worker.Options
-	Log      *slog.Logger
+
+	// Lease is that of the workers. The group gives the partitions of a member that is silent for so long to others: after 6 s
+	// at the least, which is the least that brokers allow by default, and 45 s at most.
+	Lease   time.Duration
+	Worker  func(topic string, partition int) worker.Options
+	Log     *slog.Logger
+	Observe func(Outcome) // is told of each command; it must not block
 }
 
 // Consumer is a member of the group, while the gate of commands is open.
 type Consumer struct {
-	o      Options
-	db     store.Pool
-	policy atomic.Pointer[known]
-	hurry  chan struct{} // has ask ask at once
+	o       Options
+	db      store.Pool
+	policy  atomic.Pointer[known]
+	current atomic.Pointer[session] // nil: between sessions
+	hurry   chan struct{}           // has ask ask at once
 
 	mu      sync.Mutex
 	failing map[string]func() error // of the workers
@@ -49,14 +55,17 @@ type known struct {
 }
 
 const (
-	askEvery    = 500 * time.Millisecond
-	askSoonest  = 50 * time.Millisecond // whatever forgers send
-	freshFor    = time.Second           // a revoked key is refused within this time
-	askTime     = 5 * time.Second
-	againAfter  = 5 * time.Second // a session that cannot go on is followed by another
-	commitEvery = 5 * time.Second
-	metadataAge = 10 * time.Second
-	fetchBytes  = 16 << 20
+	askEvery     = 500 * time.Millisecond
+	askSoonest   = 50 * time.Millisecond // whatever forgers send
+	freshFor     = time.Second           // a revoked key is refused within this time
+	askTime      = 5 * time.Second
+	againAfter   = 5 * time.Second // a session that cannot go on is followed by another
+	commitEvery  = 5 * time.Second
+	metadataAge  = 10 * time.Second
+	fetchBytes   = 16 << 20
+	leastSession = 6 * time.Second
+	mostSession  = 45 * time.Second
+	heartbeats   = 10 // in a session
 )
 
 // New returns a consumer that does nothing yet.
@@ -169,9 +178,12 @@ func (c *Consumer) retry(ctx context.Context) {
 	for last := ""; ctx.Err() == nil; {
 		tried := false
 		if c.open() {
-			var err error
-			if tried, err = store.New(c.db).CommandRetry(ctx); err == nil {
+			r, err := store.New(c.db).CommandRetry(ctx)
+			if err == nil {
 				last = ""
+				if tried = r != nil; tried {
+					c.retried(ctx, *r)
+				}
 			} else if ctx.Err() == nil && err.Error() != last {
 				last = err.Error()
 				c.o.Log.WarnContext(ctx, "cannot try parked commands", "error", err)
@@ -192,14 +204,18 @@ func (c *Consumer) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	session := min(max(c.o.Lease, leastSession), mostSession)
 	_, err = kgo.NewClient(append(options, kgo.WithHooks(s),
 		kgo.ConsumerGroup(c.o.Group), kgo.ConsumeRegex(), kgo.ConsumeTopics(patterns(c.o.Topics)...), kgo.Balancers(kgo.CooperativeStickyBalancer()),
 		kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.BlockRebalanceOnPoll(), kgo.AdjustFetchOffsetsFn(s.adjust), kgo.OnPartitionsRevoked(s.revoked), kgo.OnPartitionsLost(s.lost),
+		kgo.SessionTimeout(session), kgo.HeartbeatInterval(session/heartbeats),
 		kgo.MetadataMaxAge(metadataAge), kgo.FetchMaxBytes(fetchBytes), kgo.FetchMaxPartitionBytes(fetchBytes/4))...)
 	if err != nil {
 		return err
 	}
+	c.current.Store(s)
+	defer c.current.Store(nil)
 	var beside sync.WaitGroup
 	beside.Go(s.watch)
 	s.poll()

@@ -127,6 +127,13 @@ func (f *feed) at() int64 {
 	return f.begin
 }
 
+// behind is how many records the cursor has to go, as far as they were heard of.
+func (f *feed) behind() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return max(0, f.high-f.begin)
+}
+
 // Sleep implements worker.Waker: every record that is added wakes the worker.
 func (f *feed) Sleep(context.Context) {}
 

@@ -103,6 +103,7 @@ func (d reader) read(r *kgo.Record, policy store.CommandPolicy) (_ store.Call, r
 		c.Producer, c.Tenant, c.Context, c.Fingerprint = e.Producer, e.Tenant, e.Context, hex.EncodeToString(fingerprint[:])
 		got.Name = store.CommandName{Service: e.Service, Command: e.Command, Version: e.CommandVersion}
 	}
+	got.About = store.About{EventID: c.EventID, Service: c.Service, Command: c.Command, TraceID: c.TraceID}
 	if got.JSON, err = json.Marshal(c); err != nil {
 		panic(err) // payload and context were parsed
 	}

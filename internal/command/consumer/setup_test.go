@@ -150,9 +150,9 @@ func (w *world) run() (stop, kill func()) {
 	owner := fmt.Sprintf("test/%d", time.Now().UnixNano())
 	o := consumer.Options{
 		Client: func() ([]kgo.Opt, error) {
-			return []kgo.Opt{kgo.SeedBrokers(w.seeds...), kgo.MetadataMinAge(50 * time.Millisecond), kgo.HeartbeatInterval(100 * time.Millisecond)}, nil
+			return []kgo.Opt{kgo.SeedBrokers(w.seeds...), kgo.MetadataMinAge(50 * time.Millisecond)}, nil
 		},
-		Topics: []string{"db-events.*", "db-events"}, Group: "tidemark", Cluster: "test", Batch: 50, InFlight: 100, Log: log,
+		Topics: []string{"db-events.*", "db-events"}, Group: "tidemark", Cluster: "test", Batch: 50, InFlight: 100, Lease: time.Second, Log: log, Observe: func(consumer.Outcome) {},
 		Worker: func(string, int) worker.Options {
 			return worker.Options{
 				Owner: owner, Lease: 5 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 50 * time.Millisecond, StopTime: 5 * time.Second, Log: log,

@@ -12,7 +12,6 @@ as $$
 declare
     most constant integer := 50;
     at constant timestamptz := clock_timestamp();
-    armed constant boolean := tidemark.armed();
     -- A command before this batch has set them immediate.
     again boolean := current_setting('tidemark.ran', true) = 'true';
     -- Set immediate by each command, they must be deferred again for the next one.
@@ -21,7 +20,6 @@ declare
     made constant text := 'a deferrable constraint trigger was created meanwhile';
     lock_wait constant text := current_setting('lock_timeout');
     session constant text[] := tidemark.command_session();
-    closed text;
     n integer;
     retries bigint;
     call jsonb;
@@ -49,27 +47,7 @@ begin
     end if;
     perform tidemark.session_check('a command', 'otherwise a command would not see the claim of the one before it.');
 
-    select f.reason into closed from (
-        select e.n, coalesce(
-            g.gate,
-            case when k.id is null then format('%s.%s/v%s, which is not registered', e.call ->> 'service',
-                                               e.call ->> 'command', e.call ->> 'command_version')
-                 when not k.enabled then 'command ' || k.name || ', which is off'
-                 when not e.call ? 'dry_run' and k.dry_run then 'command ' || k.name || ', which is in dry run'
-                 when not e.call ? 'dry_run' and not armed then 'the stage' end) as reason
-        from jsonb_array_elements(calls) with ordinality e (call, n)
-        join (select d.service, tidemark.closed_command(d.service) as gate
-              from (select distinct coalesce(a.call ->> 'service', '') as service
-                    from jsonb_array_elements(calls) a (call)) d offset 0) g
-            on g.service = coalesce(e.call ->> 'service', '')
-        left join tidemark.command k
-            on k.service = e.call ->> 'service' and k.command = e.call ->> 'command'
-           and k.version = (e.call ->> 'command_version')::integer) f
-    where f.reason is not null order by f.n limit 1;
-    if closed is not null then
-        raise exception using errcode = 'TM009', message = 'no command ran: closed by ' || closed,
-            hint = 'Gates: tidemark gate open GATE. Commands: tidemark.command_set(…, ''{"enabled": true}'').';
-    end if;
+    perform tidemark.command_gate_check(calls);
 
     -- Sorted, so that two batches cannot wait for each other in a circle. Of equal keys in one batch the first claims.
     with input as (
@@ -110,7 +88,7 @@ begin
     perform from tidemark.command_claim m
     join jsonb_array_elements(calls) e on m.service = e ->> 'service' and m.idempotency_key = e ->> 'idempotency_key'
     join tidemark.command_parked p on p.service = m.service and p.idempotency_key = m.idempotency_key
-    where e ? 'parked' and m.state = 'failed_retryable' for update of m, p;
+    where e ? 'parked' and m.state = 'failed_retryable' for no key update of m, p;
     get diagnostics retries = row_count;
     if retries <> (select count(*) from jsonb_array_elements(calls) e where e ? 'parked') then
         raise exception using errcode = 'TM005', message = 'a command that is to be tried again is not parked',
@@ -180,6 +158,10 @@ begin
     end if;
     -- A function that asked for less must not have its effect acknowledged before it is durable.
     perform tidemark.flush_on_commit();
+    -- The commands may have taken long. Once a gate is closed, nothing takes effect any more.
+    if ran then
+        perform tidemark.command_gate_check(calls);
+    end if;
 
     update tidemark.command_claim m
     set state = 'processed', result = d.result, processed_at = d.at, error_code = null, error_message = null,
@@ -188,14 +170,10 @@ begin
           from jsonb_array_elements(calls) with ordinality e (call, n) where fate[e.n] = 'claimed') d
     where m.service = d.call ->> 'service' and m.idempotency_key = d.call ->> 'idempotency_key';
 
-    insert into tidemark.command_parked (service, idempotency_key, key, call, next_attempt_at)
-    select e.call ->> 'service', e.call ->> 'idempotency_key',
-           coalesce(e.call ->> 'key', e.call ->> 'idempotency_key'), e.call, 'infinity'
-    from jsonb_array_elements(calls) with ordinality e (call, n) where fate[e.n] = 'behind' order by e.n;
-
     for i in 1..jsonb_array_length(calls) loop
         call := calls -> (i - 1);
         if fate[i] = 'behind' then
+            perform tidemark.command_park(call, at);
             documents[i] := tidemark.command_document(call, 'failed_retryable', null,
                 'waits behind an earlier command of its key', at, null, 0);
         elsif fate[i] = 'asked' then

@@ -25,7 +25,7 @@ begin
     end if;
     select p.* into parked from tidemark.command_parked p
     where p.service = c.service and p.idempotency_key = command_fail.call ->> 'idempotency_key'
-      and command_fail.call ? 'parked' for update;
+      and command_fail.call ? 'parked' for no key update;
     -- A payload can ask for what no right allows, such as a row that a policy keeps from its tenant. If other commands
     -- of the version have succeeded since, there may be nothing to mend: its retries end.
     waits := kind = 'operator' and (sqlstate_ <> '42501' or not exists (

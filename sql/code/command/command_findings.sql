@@ -7,6 +7,13 @@ declare
     warn constant interval := tidemark.interval_setting('lag.warn', '1 minute');
     s record;
 begin
+    -- Its only proof is that the brokers let the producer write.
+    if exists (select from tidemark.setting t where t.key = 'commands.shared_topic' and t.value = 'claimed') then
+        perform tidemark.finding_open('producer_unproved', 'commands.shared_topic', 'warning',
+            'the setting is claimed: whoever may write to a topic that services share can ask as any producer');
+    else
+        perform tidemark.finding_close('producer_unproved', 'commands.shared_topic');
+    end if;
     for s in
         select v.service, w.since, w.n,
                coalesce(tidemark.closed_command(v.service), case when not tidemark.armed() then 'the stage' end) as gate
@@ -39,4 +46,5 @@ end
 $$;
 comment on function tidemark.command_findings() is
     'Opens the finding command_waiting for each service whose parked commands are due for longer than the setting '
-    'lag.warn, with the gate that holds them, and closes it and command_circuit when they are over.';
+    'lag.warn, with the gate that holds them, and producer_unproved while the setting commands.shared_topic is '
+    'claimed; closes them and command_circuit when they are over.';

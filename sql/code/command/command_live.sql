@@ -5,6 +5,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     call constant jsonb := calls -> 0;
+    started constant timestamptz := clock_timestamp();
     document json;
     state text;
     message text;
@@ -20,10 +21,17 @@ begin
         document := tidemark.command_try(call);
     end if;
     if document is not null then
-        return array[document ->> 'status'];
+        return array[format('%s|%s|%s', document ->> 'status', document ->> 'error_code', case way when 'alone'
+            then round(1000 * extract(epoch from clock_timestamp() - started), 3) end)];
     end if;
     begin
-        return array(select b.status from tidemark.command_batch(calls) b order by b."position");
+        return array(
+            select format('%s|%s|%s', b.status, b.document ->> 'error_code', round(1000 * extract(
+                       epoch from d.ended - coalesce(lag(d.ended) over (partition by d.ended is null
+                                                                        order by b."position"), started)), 3))
+            from tidemark.command_batch(calls) b cross join lateral (
+                select case b.status when 'processed' then (b.document ->> 'processed_at')::timestamptz end as ended) d
+            order by b."position");
     exception when query_canceled or assert_failure or others then
         get stacked diagnostics state = returned_sqlstate, message = message_text, detail = pg_exception_detail,
             code = constraint_name, kind = pg_datatype_name, at = column_name;
@@ -38,4 +46,4 @@ $$;
 comment on function tidemark.command_live(jsonb, integer[], text) is
     'Runs live commands in order, for tidemark.command_pass: as tidemark.command_batch, but the error has the position '
     'in the pass. way alone: one command, whose failure is recorded; overdue: one that did not come to an end, which '
-    'is parked without being run. Returns the status of each.';
+    'is parked without being run. Returns of each status|reason code|milliseconds that it took, if it ran.';

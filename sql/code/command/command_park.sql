@@ -9,9 +9,7 @@ declare
 begin
     insert into tidemark.command_parked (service, idempotency_key, key, call, next_attempt_at)
     select call ->> 'service', call ->> 'idempotency_key', lane, call,
-           case when exists (select from tidemark.command_parked p
-                             where p.service = command_park.call ->> 'service' and p.key = lane)
-                then 'infinity' else at end;
+           case when tidemark.command_behind(call ->> 'service', lane) then 'infinity' else at end;
 end
 $$;
 comment on function tidemark.command_park(jsonb, timestamptz) is

@@ -34,6 +34,7 @@ declare
     live jsonb := '[]';
     places integer[] := '{}';
     statuses text[] := '{}';
+    document json;
     summary jsonb;
 begin
     perform tidemark.session_check('a command', 'otherwise a command would not see the claim of the one before it.');
@@ -112,12 +113,13 @@ begin
                 -- No result could tell what it answers.
                 perform tidemark.command_letter(call - 'refused', code, message, null, 0, null);
             end if;
-            statuses := statuses || 'rejected'::text;
+            statuses := statuses || format('rejected|%s|', code);
             continue;
         end if;
-        statuses := statuses || case
-            when c.enabled then 'dry_run: ' || (tidemark.command_dry_run(call, way = 'overdue') ->> 'status')
-            else tidemark.command_hold(call) ->> 'status' end;
+        document := case when c.enabled then tidemark.command_dry_run(call, way = 'overdue')
+                         else tidemark.command_hold(call) end;
+        statuses := statuses || format('%s%s|%s|', case when c.enabled then 'dry_run: ' end, document ->> 'status',
+                                       document ->> 'error_code');
     end loop;
     if cardinality(places) > 0 then
         statuses := statuses || tidemark.command_live(live, places, way);
@@ -131,14 +133,20 @@ begin
         'behind', command_pass.behind + many - n,
         'since', case when n < many then (calls -> n ->> 'record_at')::timestamptz else command_pass.since end,
         'result', (select jsonb_object_agg(s.status, s.n)
-                   from (select s.status, count(*) as n from unnest(statuses) s (status) group by 1) s)));
+                   from (select split_part(s.status, '|', 1) as status, count(*) as n
+                         from unnest(statuses) s (status) group by 1) s)));
     update tidemark.worker_cursor c
     set watermark_id = summary ->> 'next', decided_through = summary ->> 'next', last_run_at = clock_timestamp(),
         last_run_summary = summary, events_seen = c.events_seen + n, updated_at = clock_timestamp()
     where c.worker = 'commands' and c.source = command_pass.source and c.shard = command_pass.shard;
     perform tidemark.executor_beat(
         array[tidemark.executor_id('commands', command_pass.source, command_pass.shard)], 'ok', command_pass.lease);
-    return summary;
+    return summary || jsonb_build_object('outcomes', to_jsonb(statuses), 'letters', case
+        when exists (select from unnest(statuses) s (status) where s.status not like 'processed|%') then (
+            select coalesce(jsonb_agg(r."offset" order by r."offset"), '[]') from tidemark.command_record r
+            where r.topic_id = command_pass.topic_id and r.partition = command_pass.shard and r.why = 'dead_letter'
+              and r."offset" >= command_pass.from_offset and r."offset" < (summary ->> 'next')::bigint)
+        else '[]' end);
 end
 $$;
 comment on function tidemark.command_pass(
@@ -151,7 +159,8 @@ comment on function tidemark.command_pass(
     'records its failure; overdue: it did not come to an end, and is parked without being run), then the '
     'rest. At a record whose service''s gate is closed the pass ends: status waiting. closed: the gate of all '
     'commands. behind and since: how many records are behind these, and the time of the oldest. Resets the settings '
-    'of the session. Returns {"status", "next", "rows", "result", …}. '
+    'of the session. Returns {"status", "next", "rows", "result", …}, in outcomes of each record status|reason '
+    'code|milliseconds, and in letters the offsets of those that have a dead letter. '
     'Raises TM005, TM006, TM007, TM009, TM011 (fenced), TM012 (the cursor is not at from_offset of this topic).';
 grant execute on function tidemark.command_pass(
     text, integer, bigint, interval, text, bigint, bigint, jsonb, text, bigint, timestamptz) to tidemark_executor;

@@ -15,7 +15,8 @@ declare
 begin
     -- As in a retry, first the parked command, then its claim. One that a session is trying is left to it.
     select p.* into parked from tidemark.command_parked p
-    where p.service = wanted ->> 'service' and p.idempotency_key = wanted ->> 'idempotency_key' for update skip locked;
+    where p.service = wanted ->> 'service' and p.idempotency_key = wanted ->> 'idempotency_key'
+    for no key update skip locked;
     select m.* into claim from tidemark.command_claim m
     where m.service = wanted ->> 'service' and m.idempotency_key = wanted ->> 'idempotency_key';
     if claim.service is not null then

@@ -13,7 +13,7 @@ declare
 begin
     select p.* into parked from tidemark.command_parked p
     where p.service = command_retry_due.service and p.idempotency_key = command_retry_due.idempotency_key
-      and p.next_attempt_at <= clock_timestamp() for update skip locked;
+      and p.next_attempt_at <= clock_timestamp() for no key update skip locked;
     if not found then
         return null;
     end if;

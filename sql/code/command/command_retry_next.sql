@@ -13,7 +13,7 @@ begin
                            and k.version = (p.call ->> 'command_version')::integer
     where p.next_attempt_at <= clock_timestamp() and k.enabled and not k.dry_run and tidemark.armed()
       and tidemark.closed_command(p.service) is null
-    order by p.next_attempt_at limit 1 for update of p skip locked;
+    order by p.next_attempt_at limit 1 for no key update of p skip locked;
     service := parked.service;
     idempotency_key := parked.idempotency_key;
     patience := tidemark.command_patience(jsonb_build_array(parked.call));
