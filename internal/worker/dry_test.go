@@ -27,26 +27,30 @@ type lostReads struct {
 }
 
 func (l *lostReads) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if !strings.Contains(sql, "pass_read(") || l.lose.Add(-1) < 0 {
-		return l.Pool.Query(ctx, sql, args...)
+	if strings.Contains(sql, "pass_read(") && l.lose.Add(-1) >= 0 {
+		return nil, l.lost(ctx, sql, args)
 	}
+	return l.Pool.Query(ctx, sql, args...)
+}
+
+func (l *lostReads) lost(ctx context.Context, sql string, args []any) error {
 	send := func(ctx context.Context) error {
 		rows, err := l.Pool.Query(ctx, sql, args...)
-		if err == nil {
-			rows.Close()
-			err = rows.Err()
+		if err != nil {
+			return err
 		}
-		return err
+		rows.Close()
+		return rows.Err()
 	}
 	if l.arrives {
 		if err := send(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.late = send
-	return nil, io.ErrUnexpectedEOF
+	return io.ErrUnexpectedEOF
 }
 
 func (l *lostReads) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
