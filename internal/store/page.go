@@ -55,6 +55,8 @@ type Page struct {
 	Inside time.Duration
 	// Shut are the domains whose gate is closed: their events wait.
 	Shut []string
+	// Settled: it left nothing to deliver, and was settled as it was read.
+	Settled bool
 
 	place    string // of the cursor, once this is settled
 	batch    string
@@ -83,11 +85,14 @@ type Ask struct {
 	Bytes int64
 	// Withhold leaves the payloads out; Payload gives them one by one.
 	Withhold bool
+	// Settle also settles the page, if it leaves nothing to deliver. As long as the answer is not known, the settle may have
+	// been recorded or be recorded yet: a settle without a page gives its number up.
+	Settle bool
 }
 
-const readPage = `select gate, events, open, place, batch, evidence, routes, routes_version, missing, inside, array_to_string(closed, ','),
+const readPage = `select gate, events, open, place, batch, evidence, routes, routes_version, missing, inside, array_to_string(closed, ','), settled,
 	route_ids, attempt_no, error_count, fresh, replay, withheld, ` + rawEvent + `
-from tidemark.pass_read($1, $2, $3, $4::text::tidemark.batch, $5, $6, $7, nullif($8::bigint, 0), not $9::boolean)`
+from tidemark.pass_read($1, $2, $3, $4::text::tidemark.batch, $5, $6, $7, nullif($8::bigint, 0), not $9::boolean, $10)`
 
 // Read calls tidemark.pass_read. Where it returns items, all of them are durable.
 func (c *Cursor) Read(ctx context.Context, ask Ask) (*Page, error) {
@@ -102,8 +107,13 @@ func (c *Cursor) Read(ctx context.Context, ask Ask) (*Page, error) {
 			routes, capacity = append(routes, route), append(capacity, int32(most)) //nolint:gosec // at most some thousands
 		}
 	}
+	var settle *int64
+	if ask.Settle {
+		no := c.settles + 1
+		settle = &no
+	}
 	rows, err := c.db.Query(ctx, readPage, pgx.QueryResultFormats{pgx.BinaryFormatCode},
-		c.worker, c.epoch, ask.Limit, after, ask.KnownRoutes, routes, capacity, ask.Bytes, ask.Withhold)
+		c.worker, c.epoch, ask.Limit, after, ask.KnownRoutes, routes, capacity, ask.Bytes, ask.Withhold, settle)
 	if err != nil {
 		return nil, err
 	}
@@ -125,13 +135,19 @@ func (c *Cursor) Read(ctx context.Context, ask Ask) (*Page, error) {
 		}
 		page.Items = append(page.Items, item)
 	}
-	return page, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if page.Settled {
+		c.Settled(page)
+	}
+	return page, nil
 }
 
 // head reads the columns that only the first row has.
 func head(raw [][]byte) (*Page, error) {
 	page := &Page{
-		Gate: string(raw[0]), Open: len(raw[2]) == 1 && raw[2][0] == 1, RoutesVersion: string(raw[7]),
+		Gate: string(raw[0]), Open: isTrue(raw[2]), RoutesVersion: string(raw[7]),
 		place: string(raw[3]), batch: string(raw[4]), evidence: string(raw[5]),
 	}
 	if raw[1] != nil {
@@ -151,23 +167,26 @@ func head(raw [][]byte) (*Page, error) {
 	if names := raw[10]; len(names) > 0 {
 		page.Shut = strings.Split(string(names), ",") // no name of a domain has a comma
 	}
+	page.Settled = isTrue(raw[11])
 	return page, nil
 }
 
+func isTrue(raw []byte) bool { return len(raw) == 1 && raw[0] == 1 }
+
 // item reads the other columns, of a row that is an event.
 func item(raw [][]byte) (Item, error) {
-	withheld := raw[16]
-	event, err := readEvent(raw[17:], withheld == nil)
+	withheld := raw[17]
+	event, err := readEvent(raw[18:], withheld == nil)
 	if err != nil {
 		return Item{}, err
 	}
 	it := Item{
 		Event:   event,
-		Routes:  int4s(raw[11]),
-		Attempt: int(binary.BigEndian.Uint32(raw[12])),
-		Errors:  int(binary.BigEndian.Uint32(raw[13])),
-		Fresh:   raw[14][0] == 1,
-		Replay:  raw[15][0] == 1,
+		Routes:  int4s(raw[12]),
+		Attempt: int(binary.BigEndian.Uint32(raw[13])),
+		Errors:  int(binary.BigEndian.Uint32(raw[14])),
+		Fresh:   isTrue(raw[15]),
+		Replay:  isTrue(raw[16]),
 	}
 	if withheld != nil {
 		it.Withheld = int64(binary.BigEndian.Uint64(withheld)) //nolint:gosec // it was signed

@@ -61,6 +61,16 @@ func SessionEnded(err error) bool {
 	return Transient(err) && !errors.As(err, &connect) && !pgconn.SafeToRetry(err)
 }
 
+// Refused reports whether it is certain that the statement changed nothing: the server refused it, or never got it.
+func Refused(err error) bool {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return refused.SeverityUnlocalized == "ERROR" // FATAL ends a session also after a commit
+	}
+	var connect *pgconn.ConnectError
+	return errors.As(err, &connect) || pgconn.SafeToRetry(err)
+}
+
 // TooMuch reports whether the answer was more than could be had: it did not come in time, or the server has no room for
 // it. The same question for less may succeed.
 func TooMuch(err error) bool {

@@ -29,7 +29,7 @@ type line struct {
 var noRoom = &pgconn.PgError{Code: "53200", Message: "no room"}
 
 func (l *line) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if withhold, ok := args[len(args)-1].(bool); ok && strings.Contains(sql, "pass_read(") && l.heavy.Load() && !withhold {
+	if strings.Contains(sql, "pass_read(") && l.heavy.Load() && !args[9].(bool) { //nolint:forcetypeassert // as store.Read has it
 		return nil, noRoom
 	}
 	return l.Pool.Query(ctx, sql, args...)

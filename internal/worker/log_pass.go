@@ -72,7 +72,8 @@ type logPass struct {
 	scanned  time.Time       // for what is pending
 	recount  time.Time       // not before then
 	applying atomic.Bool
-	began    time.Time // to act
+	doubt    bool      // whether the latest read has settled
+	began    time.Time // to read, then to act
 	acted    time.Duration
 }
 
@@ -87,7 +88,7 @@ func (s Log) open(db store.Pool, o *Options, r *reporter) source {
 // begin follows a claim: the targets learn which keys have events pending.
 func (p *logPass) begin(ctx context.Context, l *lease) error {
 	p.Permit.set(l)
-	p.routes = ""
+	p.routes, p.doubt = "", false
 	if p.Targets == nil {
 		return nil
 	}
@@ -99,9 +100,14 @@ func (p *logPass) begin(ctx context.Context, l *lease) error {
 }
 
 func (p *logPass) pass(ctx context.Context, l *lease) (next, error) {
+	p.began, p.acted = time.Now(), 0
 	page, unreadable, err := p.read(ctx, l)
 	if err != nil {
 		return next{}, err
+	}
+	if page.Settled {
+		p.observe.settled(0, time.Since(p.began))
+		return p.settled(ctx, page, nil, nil)
 	}
 	results := append(p.act(ctx, l, page), unreadable...)
 	if err := p.settle(ctx, l, page, results); err != nil {

@@ -16,15 +16,22 @@ const (
 	aheadBytes = 4 << 20
 )
 
-// readNext reads the page behind what is settled, with what is pending and due.
+// readNext reads the page behind what is settled, with what is pending and due. If the page leaves nothing to deliver and
+// nothing else is to be recorded, the same statement settles it.
 func (p *logPass) readNext(ctx context.Context, l *lease) (*store.Page, error) {
+	if err := p.resolve(ctx, l); err != nil {
+		return nil, err
+	}
 	p.recountKeys(ctx)
 	ask := p.budget.ask()
 	ask.KnownRoutes = p.routes
+	ask.Settle = p.Handler == nil && !ask.Withhold
 	if p.Targets != nil {
 		ask.Capacity = p.Targets.Capacity()
+		ask.Settle = ask.Settle && !p.Targets.Busy()
 	}
 	read := p.ask(ctx, l, ask)
+	p.doubt = ask.Settle && read.err != nil && !store.Refused(read.err)
 	switch err := read.err; {
 	case err == nil:
 		p.scanned = read.began
@@ -40,6 +47,19 @@ func (p *logPass) readNext(ctx context.Context, l *lease) (*store.Page, error) {
 		p.budget.tooMuch()
 	}
 	return nil, retryError{step: "read", error: read.err}
+}
+
+// resolve follows a read that settles and whose answer was lost. That read may come to the database at any time: after its
+// number is given up, it changes nothing. Otherwise it could settle the events of a page that is being delivered.
+func (p *logPass) resolve(ctx context.Context, l *lease) error {
+	if !p.doubt {
+		return nil
+	}
+	if err := p.settle(ctx, l, nil, nil); err != nil {
+		return err
+	}
+	p.doubt = false
+	return nil
 }
 
 // A pageRead is a page, or why there is none.

@@ -116,7 +116,7 @@ select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.defa
 		stop("read_outbox", theRead),
 		stop("read_outbox", afterTheRead),
 		stop("read_outbox", theFence),
-		stop("pass_settle", "select c.* into at_ from tidemark.worker_cursor c"),
+		stop("settle_refusal", "select c.* into at_ from tidemark.worker_cursor c"),
 		stop("settle", "-- What many came to alike is a range; what has its own story is a row."),
 	},
 	passed: behind,
@@ -162,6 +162,9 @@ func logSteps(w *worker) []step {
 	list = append(list, w.step(1, "claims", w.claim))
 	if len(w.pages) < 2 {
 		list = append(list, w.step(12, "reads", w.read))
+	}
+	if len(w.pages) == 0 && w.m.subject.dry {
+		list = append(list, w.step(12, "reads and settles", w.readSettled))
 	}
 	if len(w.pages) > 0 {
 		list = append(list, w.step(12, "settles", func() { w.settle(w.pages[0]) }))
@@ -260,6 +263,31 @@ func (w *worker) read() {
 from tidemark.pass_read('default', $1, $2, $3::text::tidemark.batch, null, '{}', '{}') where batch is not null`, w.epoch, limit, after)
 }
 
+// readSettled is the daemon's read of a page that leaves nothing to deliver.
+func (w *worker) readSettled() {
+	limit, epoch, due := w.limit(), w.epoch, w.m.model.due()
+	w.may()
+	w.start(func(got answer) {
+		if w.refused(epoch, got.err) {
+			return
+		}
+		events, _ := got.row[0].(int32)
+		switch settled, _ := got.row[1].(bool); {
+		case settled && epoch < w.m.model.was.epoch: // as it was before this step
+			w.m.fail("%s settled under epoch %d, and %d is the lease's", w.name, epoch, w.m.model.was.epoch)
+		case settled:
+			w.settles++
+		case events > 0:
+			w.m.fail("%s read %d events and settled nothing", w.name, events)
+		}
+		if events < int32(limit) {
+			taken := w.m.look().taken
+			w.shows(due, func(i *item) bool { return slices.Contains(taken, i.id) })
+		}
+	}, `select events, settled from tidemark.pass_read('default', $1, $2, null, null, '{}', '{}', settle_no => $3) where batch is not null`,
+		w.epoch, limit, w.settles+1)
+}
+
 func (w *worker) settle(p page) {
 	epoch := p.epoch
 	w.may()
@@ -313,6 +341,24 @@ func logOperator(m *machine) []step {
 		}, `select tidemark.worker_rewind('default', $1, 'a test')`, to)
 	}})
 }
+
+// theDryLog is the log with a route in dry run: what was handled is what was decided.
+var theDryLog = func() subject {
+	s := theLog
+	s.name, s.dry = "log in dry run", true
+	s.setUp = func(s session) {
+		theLog.setUp(s)
+		s.exec(`
+update tidemark.outbound_route set dry_run = true;
+create function decided() returns trigger language plpgsql security definer as $$
+begin
+    insert into public.taken (id) select o.event_id from tidemark.outbox o where new.seqs @> o.seq order by o.seq;
+    return null;
+end $$;
+create trigger decided after insert on tidemark.decision for each row execute function decided()`)
+	}
+	return s
+}()
 
 // theStrictLog is the log in the order of its numbers.
 var theStrictLog = func() subject {

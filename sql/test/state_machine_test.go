@@ -34,6 +34,7 @@ type subject struct {
 	write   func(w *writer, key string) (*item, error)
 	worker  string
 	strict  bool // the cursor passes no open number
+	dry     bool // a page leaves nothing to deliver
 	timed   bool // the cursor goes by time, and by number where that is the same
 	message bool // a message of several transactions is among the steps
 	// reset puts the cursor behind everything that there is.
@@ -317,7 +318,7 @@ func TestStateMachine(t *testing.T) {
 	if testing.Short() {
 		want /= 10
 	}
-	for _, s := range []subject{theLog, theStrictLog, sequenceTable, captureTable, clockTable, declaredTable} {
+	for _, s := range []subject{theLog, theStrictLog, theDryLog, sequenceTable, captureTable, clockTable, declaredTable} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t, server, s)

@@ -35,8 +35,8 @@ var unsound = []struct {
 	{"a rewind leaves the epoch", theLog, []edit{{"lease_end", "lease_epoch = lease_epoch + 1,", ""}}, ""},
 	{"what was decided before a rewind is forgotten", theLog, []edit{{"read_outbox", "mark < c.decided_through::bigint", "false"}}, ""},
 	{"a settle that comes twice settles twice", theLog, []edit{
-		{"pass_settle", "if at_.settles >= settle_no then", "if false then"},
-		{"pass_settle", "elsif batch.watermark <", "elsif false and batch.watermark <"},
+		{"settle_refusal", "if at_.settles >= settle_no then", "if false then"},
+		{"settle_refusal", "elsif settle_refusal.watermark <", "elsif false and settle_refusal.watermark <"},
 	}, ""},
 	{"the cursor moves with the read", theLog, []edit{{
 		"pass_read", "decided := tidemark.decide_batch(pass_read.worker, read);",

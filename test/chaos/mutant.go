@@ -82,8 +82,8 @@ var mutants = func() map[string]mutant {
 			name: "noepoch", by: "I3 I4 I7", tells: "nothing fences an owner that was replaced: no epoch, no number of the settle, no look at the watermark",
 			sql: []edit{
 				{"lease_check", "if not found then", "if false then"},
-				{"pass_settle", "if at_.settles >= settle_no then", "if false then"},
-				{"pass_settle", "elsif batch.watermark <", "elsif false and batch.watermark <"},
+				{"settle_refusal", "if at_.settles >= settle_no then", "if false then"},
+				{"settle_refusal", "elsif settle_refusal.watermark <", "elsif false and settle_refusal.watermark <"},
 			},
 			scenes: []string{"owner-stop"}, pause: 0.1,
 		},

@@ -7,14 +7,15 @@ create or replace function tidemark.pass_read(
     rooms integer[],
     room_of integer[],
     most_bytes bigint default null,
-    payloads boolean default true)
+    payloads boolean default true,
+    settle_no bigint default null)
 returns table (
     gate text, events integer, open boolean, place text, batch text, evidence text, routes jsonb, routes_version text,
     route_ids integer[], attempt_no integer, error_count integer, fresh boolean, replay boolean,
     seq bigint, event_id uuid, created_at timestamptz, occurred_at timestamptz, lane tidemark.lane,
     severity tidemark.severity, domain text, type text, stream text, key text, subject_table text, subject_ref text,
     idempotency_key text, trace text, actor text, emitted_by text, payload jsonb, missing bigint,
-    inside double precision, withheld bigint, closed text[])
+    inside double precision, withheld bigint, closed text[], settled boolean)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 -- The rows of a page stay in memory: with the default work_mem, most pages would go through a temporary file.
@@ -79,10 +80,6 @@ begin
         end loop;
         events := read.events;
         closed := read.closed;
-        evidence := case
-            when events = 0 then '{}'
-            when cardinality(outside) = 0 then decided::text
-            else (array(select e from unnest(decided) e where not e = any (outside)))::text end;
         open := not isempty(read.holes) or not isempty(read.fenced)
             or read.watermark < (select q.last_value from tidemark.outbox_seq_seq q where q.is_called);
         -- Add two seconds for other deliveries and for the settle itself.
@@ -102,6 +99,21 @@ begin
                     from tidemark.outbound_route r where r.id = any (needed));
             end if;
         end if;
+        -- A page that leaves nothing to deliver is settled at once: nothing can come between.
+        if settle_no is not null and events > 0 and seen_to is null and inside is null and missing is null then
+            perform tidemark.lease_check(pass_read.worker, pass_read.epoch);
+            settled := tidemark.settle_refusal(pass_read.worker, read.watermark, pass_read.settle_no) is null;
+            if settled then
+                perform tidemark.settle(
+                    pass_read.worker, pass_read.epoch, read, decided, '{}',
+                    tidemark.pass_summary(pass_read.worker, read, decided, '{}', 0), pass_read.settle_no);
+            end if;
+        end if;
+        evidence := case
+            when events = 0 then '{}'
+            when settled then null
+            when cardinality(outside) = 0 then decided::text
+            else (array(select e from unnest(decided) e where not e = any (outside)))::text end;
         -- Drop the largest parts of the batch, which no later step uses.
         read.groups := null; read.seqs := null; read.routes := null;
         batch := read::text;
@@ -124,7 +136,7 @@ begin
     -- Return the head row's columns only once.
     gate := null; events := null; open := null; place := null; batch := null; evidence := null; routes := null;
     missing := null;
-    inside := null; closed := null;
+    inside := null; closed := null; settled := null;
     numbers := (select range_agg(e.seqs) from unnest(outside) e);
     if not payloads then
         return query
@@ -143,11 +155,11 @@ begin
         -- Take only the heads: a whole row would fetch the payload.
         cross join lateral (
             select h.*, null::jsonb, null::bigint, null::double precision, tidemark.payload_bytes(o.payload),
-                   null::text[]
+                   null::text[], null::boolean
             from tidemark.outbox o cross join lateral tidemark.event_head(o) h
             where coalesce(l.payload_in_log, true) and o.seq = i.seq and o.event_id = coalesce(l.event_id, o.event_id)
             union all
-            select h.*, null, null, null, tidemark.payload_bytes(l.event_snapshot), null
+            select h.*, null, null, null, tidemark.payload_bytes(l.event_snapshot), null, null
             from jsonb_populate_record(null::tidemark.outbox, l.event_snapshot) s
             cross join lateral tidemark.event_head(s) h
             where not l.payload_in_log) e
@@ -159,14 +171,16 @@ begin
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                case when cardinality(outside) = 1 then array[outside[1].route_id] else array(
                    select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id) end,
-               1, 0, true, false, h.*, o.payload, null::bigint, null::double precision, null::bigint, null::text[]
+               1, 0, true, false, h.*, o.payload, null::bigint, null::double precision, null::bigint, null::text[],
+               null::boolean
         from tidemark.outbox o cross join lateral tidemark.event_head(o) h
         where o.seq >= lower(numbers) and o.seq < upper(numbers) and numbers @> o.seq order by o.seq;
     elsif numbers is not null then
         return query
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                array(select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id),
-               1, 0, true, false, h.*, o.payload, null::bigint, null::double precision, null::bigint, null::text[]
+               1, 0, true, false, h.*, o.payload, null::bigint, null::double precision, null::bigint, null::text[],
+               null::boolean
         from tidemark.events(tidemark.multirange_numbers(numbers)) o
         cross join lateral tidemark.event_head(o) h; -- in order
     end if;
@@ -176,7 +190,7 @@ begin
     return query
     select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
            array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, h.*, o.payload, null::bigint,
-           null::double precision, null::bigint, null::text[]
+           null::double precision, null::bigint, null::text[], null::boolean
     from unnest(due) p
     join tidemark.events(array(
         select distinct d.seq from unnest(due) d where d.dead_letter_id is null order by 1)) o on o.seq = p.seq
@@ -186,7 +200,7 @@ begin
     return query
     select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
            array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, h.*, o.payload, null::bigint,
-           null::double precision, null::bigint, null::text[]
+           null::double precision, null::bigint, null::text[], null::boolean
     from unnest(due) p
     join tidemark.dead_letter l on l.id = p.dead_letter_id
     cross join lateral tidemark.letter_event(l) o cross join lateral tidemark.event_head(o) h
@@ -194,7 +208,7 @@ begin
 end
 $$;
 comment on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint,
-                                       boolean) is
+                                       boolean, bigint) is
     'Begins a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after the '
     'batch after, decides them, and adds the pending events that are due. The payloads fit into the setting '
     'batch.max_bytes, half of it for each kind where both exist (at least one event each). First row: gate, the gate '
@@ -207,7 +221,9 @@ comment on function tidemark.pass_read(text, bigint, integer, tidemark.batch, te
     'operator sends again (replay). Also stages more events of replays on its routes (tidemark.replay_stage). rooms '
     'are routes that take at most room_of pending events; others take 100; null: no pending events. most_bytes bounds '
     'the page where it is less than the setting (null: it does not). With payloads false it leaves out the payloads, '
-    'and withheld is the size of each in bytes: tidemark.pass_payload returns them one by one. Commit before a '
-    'delivery leaves. Raises TM011, and TM012 where the watermark was edited by hand.';
+    'and withheld is the size of each in bytes: tidemark.pass_payload returns them one by one. With settle_no, the '
+    'number of the next settle, a page without any delivery is settled at once, as tidemark.pass_settle does it: '
+    'settled is true then, and evidence null. Commit before a delivery leaves. Raises TM011, and TM012 where the '
+    'watermark was edited by hand.';
 grant execute on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint,
-                                             boolean) to tidemark_executor;
+                                             boolean, bigint) to tidemark_executor;

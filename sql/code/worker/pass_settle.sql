@@ -12,7 +12,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    at_ tidemark.worker_cursor;
+    refusal text;
     live integer[];
     fallbacks integer := 0;
     delivered record;
@@ -20,19 +20,9 @@ declare
     summary jsonb;
 begin
     perform tidemark.lease_check(pass_settle.worker, pass_settle.epoch);
-    select c.* into at_ from tidemark.worker_cursor c
-    where c.worker = pass_settle.worker and c.source = 'outbox' and c.shard = 0;
-    if at_.settles >= settle_no then
-        -- The caller repeated this settle, since its answer was lost or late. The network may delay a repetition for
-        -- any time, so check before any delivery.
-        return '{"status": "settled already"}';
-    elsif batch.watermark < at_.watermark_id::bigint then
-        -- Only a rewind moves a cursor back, and a rewind ends the epoch.
-        perform tidemark.worker_finding(pass_settle.worker, 'cursor_watermark_regression', pass_settle.worker,
-            format('a batch that ends at %s cannot be settled behind the watermark %s: the cursor was held, and '
-                   'nothing was recorded',
-                   batch.watermark, at_.watermark_id));
-        return '{"status": "held"}';
+    refusal := tidemark.settle_refusal(pass_settle.worker, batch.watermark, settle_no);
+    if refusal is not null then
+        return jsonb_build_object('status', refusal);
     end if;
     evidence := coalesce(pass_settle.evidence, '{}');
     results := coalesce(pass_settle.results, '{}');
