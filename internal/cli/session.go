@@ -98,9 +98,9 @@ func Close(conn *pgx.Conn) {
 // Connect connects to the database that the command line or the environment names.
 func (a *App) Connect(ctx context.Context, p *Printer) (*pgx.Conn, error) {
 	address := cmp.Or(a.DatabaseURL, os.Getenv("TIDEMARK_DATABASE_URL"), os.Getenv("DATABASE_URL"))
-	config, err := pgx.ParseConfig(address)
+	config, err := ParseAddress(address)
 	if err != nil {
-		return nil, badAddress(err)
+		return nil, err
 	}
 	// PgBouncer in transaction mode does not keep our prepared statements.
 	config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
@@ -116,6 +116,15 @@ func (a *App) Connect(ctx context.Context, p *Printer) (*pgx.Conn, error) {
 		}
 	}
 	return pgx.ConnectConfig(ctx, config)
+}
+
+// ParseAddress reads the address of a database.
+func ParseAddress(address string) (*pgx.ConnConfig, error) {
+	config, err := pgx.ParseConfig(address)
+	if err != nil {
+		return nil, badAddress(err)
+	}
+	return config, nil
 }
 
 // badAddress says what is wrong with an address without printing it: it may hold a password in an unexpected place.

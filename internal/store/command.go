@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -303,6 +304,22 @@ func (db *DB) CommandResultsFrom(ctx context.Context, since time.Time) (int64, e
 func (db *DB) CommandResults(ctx context.Context, service string, after int64, limit int) ([]CommandResult, error) {
 	return list[CommandResult](ctx, db, `select o.seq, o.payload as document from tidemark.outbox o
 		where o.seq > $1 and o.domain = 'commands' and o.type like 'result.%' and ($2 = '' or o.type = 'result.' || $2) order by o.seq limit $3`, after, service, limit)
+}
+
+// CommandRun calls tidemark.command_run, and returns the result document.
+func (db *DB) CommandRun(ctx context.Context, envelope []byte) (json.RawMessage, error) {
+	return value[json.RawMessage](ctx, db, `select tidemark.command_run($1::text)`, string(envelope))
+}
+
+// CommandCall calls the function that command_set has made for a command, with the rights of its service and none of the checks of
+// command_run. The error is PostgreSQL's own, and may quote the payload.
+func (db *DB) CommandCall(ctx context.Context, name string, payload, context json.RawMessage) error {
+	id, err := value[int](ctx, db, `select c.id from tidemark.command c where c.name = $1`, name)
+	if err != nil {
+		return err
+	}
+	_, err = value[json.RawMessage](ctx, db, fmt.Sprintf(`select tidemark.command_%d($1, $2)`, id), payload, context)
+	return err
 }
 
 // CommandDiscard calls tidemark.command_discard, and returns the result document.
