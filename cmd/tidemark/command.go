@@ -156,7 +156,8 @@ func commandEnable() cli.Command {
 	return cli.Command{
 		Use: "enable COMMAND", Short: "Turn a command on; in dry run it still changes nothing", Role: "tidemark_admin", Reason: cli.MayGiveReason,
 		Long: `Turn a command on. While it is in dry run, it is executed and rolled back. --live ends the dry run: that needs the stage
-live, and a live route for the results of the service (tidemark command apply makes it).
+live, a live route for the results of the service (tidemark command apply makes it), and a test of the command as it is
+registered (tidemark command apply --tested), or --reason.
 
 ` + aboutCommandName,
 		Example: "  tidemark command enable billing.charge.capture/v1\n  tidemark command enable billing.charge.capture/v1 --live --reason 'tested'",
@@ -164,11 +165,12 @@ live, and a live route for the results of the service (tidemark command apply ma
 			flags.BoolVar(&live, "live", false, "end the dry run: commands take effect")
 		},
 		Run: func(ctx context.Context, s *cli.Session) error {
-			changes := store.Changes{"enabled": true}
-			if live {
-				changes["dry_run"] = false
-			}
-			return switchCommand(ctx, s, changes)
+			return switchCommand(ctx, s, func(db *store.DB, c store.Command) (store.Command, error) {
+				if (live || !c.DryRun) && (c.DryRun || !c.Enabled) {
+					return goLive(ctx, db, c, s.Reason)
+				}
+				return db.CommandSet(ctx, c.Service, c.Command, c.Version, store.Changes{"enabled": true}, s.Reason)
+			})
 		},
 	}
 }
@@ -180,18 +182,20 @@ func commandDisable() cli.Command {
 		Long:    "Turn a command off. Its records wait, or are rejected if when_disabled says so.\n\n" + aboutCommandName,
 		Example: "  tidemark command disable billing.charge.capture/v1",
 		Run: func(ctx context.Context, s *cli.Session) error {
-			return switchCommand(ctx, s, store.Changes{"enabled": false})
+			return switchCommand(ctx, s, func(db *store.DB, c store.Command) (store.Command, error) {
+				return db.CommandSet(ctx, c.Service, c.Command, c.Version, store.Changes{"enabled": false}, s.Reason)
+			})
 		},
 	}
 }
 
-func switchCommand(ctx context.Context, s *cli.Session, changes store.Changes) error {
+func switchCommand(ctx context.Context, s *cli.Session, set func(*store.DB, store.Command) (store.Command, error)) error {
 	c, err := cli.InTx(ctx, s, func(db *store.DB) (store.Command, error) {
 		c, err := db.Command(ctx, s.Arg(0))
 		if err != nil {
 			return c, err
 		}
-		return db.CommandSet(ctx, c.Service, c.Command, c.Version, changes, s.Reason)
+		return set(db, c)
 	})
 	if err != nil {
 		return err

@@ -132,6 +132,31 @@ func TestCommandRegistry(t *testing.T) {
 		"command_producer 1 insert ", "producer_key k1 insert ", "producer_key k1 update lost")
 }
 
+// S3: a test is known of a command until what runs is changed.
+func TestCommandTested(t *testing.T) {
+	t.Parallel()
+	s := serve(t, tidemarktest.NewDB(t))
+	sum := strings.Repeat("0123456789abcdef", 4)
+	tested := `select coalesce(tested, 'no') from tidemark.command`
+	s.wantRows(tested, "no")
+	s.command("charge", `{"tested": "`+sum+`"}`)
+	for _, keeps := range []string{`{}`, `{"enabled": false}`, `{"enabled": true, "dry_run": true}`, `{"description": "x"}`, `{"timeout": "10 seconds"}`} {
+		s.command("charge", keeps)
+		s.wantRows(tested, sum)
+	}
+	s.exec(`create function app.other(jsonb) returns void language sql as ''`)
+	for _, loses := range []string{
+		`{"timeout": "11 seconds"}`, `{"function": "app.other"}`, `{"payload_schema": {"type": "object"}}`, `{"schema_version": 2}`, `{"terminal": ["P0002"]}`,
+		`{"result_schema": {"type": "object"}}`, `{"retry_policy": {"max_attempts": 3}}`, `{"retention": "2 hours"}`, `{"when_disabled": "reject"}`,
+	} {
+		s.command("charge", loses)
+		s.wantRows(tested, "no")
+		s.command("charge", `{"tested": "`+sum+`"}`)
+	}
+	s.refused("23514", "tested_is_a_sha256", `select tidemark.command_set($1, 'charge', 1, '{"tested": "yes"}')`, s.name)
+	s.wantRows(`select before ->> 'tested' from tidemark.audit where object like 'command %' and after ->> 'timeout' = '00:00:11' and after ->> 'tested' is null order by id limit 1`, sum)
+}
+
 // A statement with typed parameters: one statement, values only, the row is the result.
 func TestCommandStatement(t *testing.T) {
 	t.Parallel()

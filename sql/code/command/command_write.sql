@@ -9,6 +9,7 @@ declare
     role name;
     was tidemark.command;
     row_ tidemark.command;
+    untested constant text[] := '{enabled,dry_run,description}';
     label constant text := format('%s.%s/v%s', command_write.service, command_write.command, command_write.version);
     unchecked text[];
     made text;
@@ -45,6 +46,10 @@ begin
         end if;
     end if;
     row_ := jsonb_populate_record(row_, changes);
+    -- A test is of what runs: not of the switches, nor of the words for people.
+    if not changes ? 'tested' and to_jsonb(row_) - untested is distinct from to_jsonb(was) - untested then
+        row_.tested := null;
+    end if;
 
     select m.what into problem from (
         select 'payload_schema: ' || tidemark.schema_problem(row_.payload_schema) as what
@@ -89,10 +94,10 @@ begin
 
     update tidemark.command c
     set (schema_version, function, statement, parameters, payload_schema, result_schema, timeout, retry_policy,
-         terminal, retention, when_disabled, enabled, dry_run, description)
+         terminal, retention, when_disabled, enabled, dry_run, description, tested)
       = row(row_.schema_version, row_.function, row_.statement, row_.parameters, row_.payload_schema,
             row_.result_schema, row_.timeout, row_.retry_policy, row_.terminal, row_.retention, row_.when_disabled,
-            row_.enabled, row_.dry_run, row_.description)
+            row_.enabled, row_.dry_run, row_.description, row_.tested)
     where c.id = row_.id;
 
     -- The service's role owns the function, so that what runs has its rights and no others, and cannot set a role. It

@@ -1,0 +1,6 @@
+-- Commands that passed a test before they go live.
+
+set local role tidemark_owner;
+
+alter table tidemark.command add column tested text constraint tested_is_a_sha256 check (tested ~ '^[0-9a-f]{64}$');
+comment on column tidemark.command.tested is 'Checksum of the bundle with which this command passed tidemark command test, as it is registered. Null (default): it was not tested, or has changed since. Source: S3 compatibility tests.';
