@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/command/bundle"
 	"github.com/tidemarkhq/tidemark/internal/command/bundletest"
@@ -65,7 +66,10 @@ own migrations.`,
 			if err != nil {
 				return err
 			}
-			return apply(ctx, s, b, c.Commands, o)
+			if err := apply(ctx, s, b, c.Commands, o); err != nil || !o.live || o.check {
+				return err
+			}
+			return sayWhatIsMissing(ctx, s, c, b.Service)
 		},
 	}
 }
@@ -132,6 +136,9 @@ func apply(ctx context.Context, s *cli.Session, b *bundle.Bundle, c config.Comma
 	switch {
 	case err != nil || len(a.changes) == 0:
 		return err
+	case o.check && len(a.missing) > 0:
+		return cli.ExitWith(cli.StatusFailed, cli.Hint(fmt.Errorf("apply would fail: %s", strings.Join(a.missing, "; ")),
+			"Functions are the service's own migrations: run these first, such as the files of the bundle's folder sql."))
 	case o.check:
 		return cli.ExitWith(cli.StatusFailed, fmt.Errorf("%s would be made", cli.Count(len(a.changes), "change")))
 	case len(a.added) > 0 && !o.live && !s.JSON:
@@ -157,6 +164,7 @@ type applying struct {
 	changes []applied
 	left    []string // registered commands that the bundle does not have
 	added   []string // commands that are new
+	missing []string // of check: functions that cannot serve, or not yet
 }
 
 func (a *applying) all(ctx context.Context) error {
@@ -198,6 +206,9 @@ func (a *applying) all(ctx context.Context) error {
 func (a *applying) live(ctx context.Context) error {
 	for _, c := range a.bundle.Commands {
 		is, err := a.db.Command(ctx, a.bundle.Name(c))
+		if len(a.missing) > 0 && errors.Is(err, tidemark.ErrNotFound) {
+			continue // of check
+		}
 		if err != nil {
 			return err
 		}
@@ -340,6 +351,17 @@ func (a *applying) command(ctx context.Context, c bundle.Command, was *store.Com
 	} else {
 		changes["statement"], body = c.Statement, "a statement"
 	}
+	if a.options.check && c.Function != "" {
+		problem, err := a.db.CommandTargetProblem(ctx, c.Function)
+		if err != nil {
+			return err
+		}
+		if problem != "" {
+			a.missing = append(a.missing, "command "+name+": "+problem)
+			a.note(cli.Choose(was == nil, "register", "set"), "command "+name, body+", which cannot serve yet")
+			return nil
+		}
+	}
 	is, err := a.db.CommandSet(ctx, a.bundle.Service, c.Command, c.Version, changes, a.reason)
 	switch {
 	case err != nil:
@@ -380,10 +402,13 @@ func (a *applying) producers(ctx context.Context) error {
 		if same {
 			continue
 		}
+		a.note("allow", allowed(wanted), cli.Choose(wanted.Tenants == nil, "without a tenant", "tenants "+strings.Join(wanted.Tenants, ", ")))
+		if len(a.missing) > 0 { // a command that it names may not be registered
+			continue
+		}
 		if err := a.db.CommandAllow(ctx, a.bundle.Service, wanted, a.reason); err != nil {
 			return err
 		}
-		a.note("allow", allowed(wanted), cli.Choose(wanted.Tenants == nil, "without a tenant", "tenants "+strings.Join(wanted.Tenants, ", ")))
 	}
 	for _, p := range was {
 		if err := a.db.CommandDisallow(ctx, a.bundle.Service, p, a.reason); err != nil {

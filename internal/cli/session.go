@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -145,7 +146,12 @@ func (s *Session) nameRole(ctx context.Context, err error) error {
 	if role == "" || s.Conn == nil || !store.HasCode(err, "42501") {
 		return err
 	}
-	return Hint(err, needsRole(s.cmd, s.RoleNames(ctx, role)))
+	role = s.RoleNames(ctx, role)
+	var login string
+	if s.Conn.QueryRow(ctx, "select quote_ident(session_user)").Scan(&login) != nil {
+		return Hint(err, needsRole(s.cmd, role))
+	}
+	return Hint(err, fmt.Sprintf("%s: grant %s to %s;", strings.TrimSuffix(needsRole(s.cmd, role), "."), role, login))
 }
 
 // RoleNames replaces the names of roles in text by those that this database has.

@@ -75,6 +75,11 @@ func (db *DB) CommandSet(ctx context.Context, service, name string, version int,
 		service, name, version, changes, reason)
 }
 
+// CommandTargetProblem tells why a function cannot be that of a command; empty: it can.
+func (db *DB) CommandTargetProblem(ctx context.Context, function string) (string, error) {
+	return value[string](ctx, db, `select coalesce(t.problem, '') from tidemark.command_target($1) t`, function)
+}
+
 // Producer is a row of the allowlist.
 type Producer struct {
 	Producer string   `db:"producer" json:"producer"`
