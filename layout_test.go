@@ -52,7 +52,7 @@ func TestArrows(t *testing.T) {
 		"/internal/target":             {"/sql"},
 		"/internal/worker":             {"", "/internal/store", "/internal/failpoint"},
 		"/internal/deliver":            {"", "/internal/store", "/internal/failpoint", "/sink"},
-		"/internal/command/consumer":   {"/internal/command", "/internal/store", "/internal/worker"},
+		"/internal/command/consumer":   {"/internal/command", "/internal/payload", "/internal/store", "/internal/worker"},
 		"/internal/daemon":             {"", "/internal/admin", "/internal/command/consumer", "/internal/config", "/internal/deliver", "/internal/store", "/internal/target", "/internal/worker", "/migrate", "/sink", "/sink/kafka", "/sink/nats", "/sink/stdout", "/sink/webhook"},
 		"/internal/intake":             {"", "/internal/strict"},
 		"/internal/command":            {"/internal/intake", "/internal/strict"},

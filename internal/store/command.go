@@ -49,11 +49,12 @@ type Command struct {
 	Enabled       bool            `db:"enabled" json:"enabled"`
 	DryRun        bool            `db:"dry_run" json:"dry_run"`
 	Description   string          `db:"description" json:"description"`
-	Tested        *string         `db:"tested" json:"tested"` // checksum of the bundle; nil: not as it is registered
+	Tested        *string         `db:"tested" json:"tested"`       // checksum of the bundle; nil: not as it is registered
+	Unchecked     []string        `db:"unchecked" json:"unchecked"` // keywords of PayloadSchema that SQL does not check
 }
 
 const command = `select c.name, c.service, c.command, c.version, c.schema_version, c.function, c.statement, c.parameters, c.payload_schema,
-	c.result_schema, c.timeout::text, c.retry_policy, c.terminal, c.retention::text, c.when_disabled, c.enabled, c.dry_run, c.description, c.tested
+	c.result_schema, c.timeout::text, c.retry_policy, c.terminal, c.retention::text, c.when_disabled, c.enabled, c.dry_run, c.description, c.tested, c.unchecked
 from `
 
 // Commands returns the registered commands, or those of one service.

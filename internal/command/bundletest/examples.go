@@ -67,6 +67,8 @@ func (t *tester) example(ctx context.Context, s scratch, c bundle.Command, e bun
 		return nil, err
 	case err != nil:
 		return []string{t.Text(err)}, nil
+	case e.Reason == command.ContractPayloadInvalid && a.Code == "" && t.unchecked(ctx, s, c):
+		return nil, nil // by the keywords that the daemon checks, and lint: command_run takes it
 	case e.Reason != "" && a.Code != e.Reason:
 		return []string{fmt.Sprintf("wanted %s, found %s", e.Reason, a) + t.why(ctx, s, c, asked, a)}, nil
 	case e.Reason != "":
@@ -75,6 +77,12 @@ func (t *tester) example(ctx context.Context, s scratch, c bundle.Command, e bun
 		return []string{"wanted processed, found " + a.String() + t.why(ctx, s, c, asked, a)}, nil
 	}
 	return resultProblems(c, e, a), nil
+}
+
+// unchecked tells whether SQL checks a part of the payload's schema only.
+func (t *tester) unchecked(ctx context.Context, s scratch, c bundle.Command) bool {
+	registered, err := s.db.Command(ctx, t.bundle.Name(c))
+	return err == nil && len(registered.Unchecked) > 0
 }
 
 // why is PostgreSQL's own error of a command that failed: a result has none, since it goes to producers.
