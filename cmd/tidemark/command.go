@@ -22,7 +22,7 @@ func commandCommand() cli.Command {
 		Use: "command", Short: "Commands that services take: contracts, registry, keys",
 		Example: "  tidemark command init billing\n  tidemark command lint billing\n  tidemark command diff billing --against main.json",
 		Sub: []cli.Command{
-			commandInit(), commandLint(), commandDiff(), commandTest(), commandApply(),
+			commandInit(), commandLint(), commandDiff(), commandTest(registerForTest), commandApply(),
 			commandEnable(), commandDisable(),
 			commandSend(), commandList(), commandShow(), commandWatch(), commandDiscard(), commandReplay(), commandKey(), commandACL(),
 		},

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/pflag"
 
 	"github.com/tidemarkhq/tidemark"
@@ -145,6 +146,14 @@ func apply(ctx context.Context, s *cli.Session, b *bundle.Bundle, c config.Comma
 		s.Hint("What is new is off and in dry run: tidemark command enable %s.", a.added[0])
 	}
 	return nil
+}
+
+// registerForTest registers a bundle in a scratch database.
+func registerForTest(ctx context.Context, conn *pgx.Conn, b *bundle.Bundle) error {
+	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		a := applying{db: store.New(tx), bundle: b, config: config.Default().Commands, reason: "tidemark command test"}
+		return a.all(ctx)
+	})
 }
 
 // applied is a change of the registry.

@@ -13,12 +13,11 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/command/bundle"
 	"github.com/tidemarkhq/tidemark/internal/command/bundletest"
-	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/devpg"
-	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-func commandTest() cli.Command {
+// commandTest takes how a bundle is registered in a database.
+func commandTest(register func(context.Context, *pgx.Conn, *bundle.Bundle) error) cli.Command {
 	var server string
 	var before []string
 	return cli.Command{
@@ -64,12 +63,7 @@ Exit status: 0 all passed; 1 a check failed, or lint has problems; 3 no PostgreS
 			defer stop()
 			report, err := bundletest.Run(ctx, b, bundletest.Options{
 				Server: address, Before: scripts, Text: textAndHint,
-				Apply: func(ctx context.Context, conn *pgx.Conn) error {
-					return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-						a := applying{db: store.New(tx), bundle: b, config: config.Default().Commands, reason: "tidemark command test"}
-						return a.all(ctx)
-					})
-				},
+				Apply: func(ctx context.Context, conn *pgx.Conn) error { return register(ctx, conn, b) },
 			})
 			if err != nil {
 				return err
