@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/devpg/download"
 	"github.com/tidemarkhq/tidemark/migrate"
 )
 
@@ -86,7 +87,7 @@ func newEnv(ctx context.Context, o options) (_ *env, err error) {
 		if o.profiles != "" {
 			maps.Copy(all, profilingSettings)
 		}
-		e.server, err = devpg.Start(ctx, devpg.Options{Durable: true, Settings: all})
+		e.server, err = devpg.Start(ctx, devpg.Options{Durable: true, Settings: all, Fetch: download.Postgres})
 		if err != nil {
 			return nil, err
 		}

@@ -6,7 +6,7 @@ set -eu
 
 oldest=15
 
-# usable DIR checks the same as usable in internal/devpg.
+# usable DIR checks the same as Usable in internal/devpg.
 usable() {
 	[ -x "$1/initdb" ] && [ -x "$1/postgres" ] || return 1
 	major=$("$1/postgres" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')

@@ -22,7 +22,7 @@ func commandCommand() cli.Command {
 		Use: "command", Short: "Commands that services take: contracts, registry, keys",
 		Example: "  tidemark command init billing\n  tidemark command lint billing\n  tidemark command diff billing --against main.json",
 		Sub: []cli.Command{
-			commandInit(), commandLint(), commandDiff(), commandApply(),
+			commandInit(), commandLint(), commandDiff(), commandTest(registerForTest), commandApply(),
 			commandEnable(), commandDisable(),
 			commandSend(), commandList(), commandShow(), commandWatch(), commandDiscard(), commandReplay(), commandKey(), commandACL(),
 		},
@@ -153,22 +153,35 @@ func printChanges(s *cli.Session, changes []bundle.Change, service string) error
 
 func commandEnable() cli.Command {
 	var live bool
+	var file string
 	return cli.Command{
 		Use: "enable COMMAND", Short: "Turn a command on; in dry run it still changes nothing", Role: "tidemark_admin", Reason: cli.MayGiveReason,
 		Long: `Turn a command on. While it is in dry run, it is executed and rolled back. --live ends the dry run: that needs the stage
-live, and a live route for the results of the service (tidemark command apply makes it).
+live, a live route for the results of the service (tidemark command apply makes it), and a test of the command as it is
+registered (tidemark command apply --tested), or --reason. It names what still holds live commands: closed gates, routes that are not
+live, topics of the daemon's configuration that are not there.
 
 ` + aboutCommandName,
 		Example: "  tidemark command enable billing.charge.capture/v1\n  tidemark command enable billing.charge.capture/v1 --live --reason 'tested'",
 		Flags: func(flags *pflag.FlagSet) {
 			flags.BoolVar(&live, "live", false, "end the dry run: commands take effect")
+			cli.ConfigFlag(flags, &file)
 		},
 		Run: func(ctx context.Context, s *cli.Session) error {
-			changes := store.Changes{"enabled": true}
-			if live {
-				changes["dry_run"] = false
+			config, err := s.LoadConfig(file)
+			if err != nil {
+				return err
 			}
-			return switchCommand(ctx, s, changes)
+			is, err := switchCommand(ctx, s, func(db *store.DB, c store.Command) (store.Command, error) {
+				if (live || !c.DryRun) && (c.DryRun || !c.Enabled) {
+					return goLive(ctx, db, c, s.Reason)
+				}
+				return db.CommandSet(ctx, c.Service, c.Command, c.Version, store.Changes{"enabled": true}, s.Reason)
+			})
+			if err != nil || is.DryRun {
+				return err
+			}
+			return sayWhatIsMissing(ctx, s, config, is.Service)
 		},
 	}
 }
@@ -180,23 +193,26 @@ func commandDisable() cli.Command {
 		Long:    "Turn a command off. Its records wait, or are rejected if when_disabled says so.\n\n" + aboutCommandName,
 		Example: "  tidemark command disable billing.charge.capture/v1",
 		Run: func(ctx context.Context, s *cli.Session) error {
-			return switchCommand(ctx, s, store.Changes{"enabled": false})
+			_, err := switchCommand(ctx, s, func(db *store.DB, c store.Command) (store.Command, error) {
+				return db.CommandSet(ctx, c.Service, c.Command, c.Version, store.Changes{"enabled": false}, s.Reason)
+			})
+			return err
 		},
 	}
 }
 
-func switchCommand(ctx context.Context, s *cli.Session, changes store.Changes) error {
+func switchCommand(ctx context.Context, s *cli.Session, set func(*store.DB, store.Command) (store.Command, error)) (store.Command, error) {
 	c, err := cli.InTx(ctx, s, func(db *store.DB) (store.Command, error) {
 		c, err := db.Command(ctx, s.Arg(0))
 		if err != nil {
 			return c, err
 		}
-		return db.CommandSet(ctx, c.Service, c.Command, c.Version, changes, s.Reason)
+		return set(db, c)
 	})
 	if err != nil {
-		return err
+		return c, err
 	}
-	return s.Result(c, "command %s: %s", c.Name, cli.Choose(!c.Enabled, "off", cli.Choose(c.DryRun, "dry run", "live")))
+	return c, s.Result(c, "command %s: %s", c.Name, cli.Choose(!c.Enabled, "off", cli.Choose(c.DryRun, "dry run", "live")))
 }
 
 // earlier reads the state that --against names.

@@ -184,5 +184,8 @@ func printOutcomes(s *cli.Session, f commandReplayFlags, outcomes map[string]int
 	if n := outcomes["runs"] + outcomes["runs_again"] + outcomes["parked"]; n > 0 && !f.ask.DryRun {
 		defer s.Note("%s due: they run one after the other, and tidemark command watch --service %s shows it", cli.Count(n, "command is", "commands are"), f.ask.Service)
 	}
+	if n := outcomes["failed_terminal"]; n > 0 && !f.ask.Failed && !s.JSON {
+		defer s.Hint("%s failed_terminal: --failed runs them again.", cli.Count(int(n), "command is", "commands are"))
+	}
 	return cli.Table(s.Printer, "no commands to replay", all, "OUTCOME|COMMANDS", func(c counted) cli.Row { return cli.Row{c.Outcome, c.Commands} })
 }

@@ -148,8 +148,23 @@ func send(ctx context.Context, s *cli.Session, c config.Config, f sendFlags) err
 	if f.wait <= 0 {
 		return s.Result(it, "command %s: sent to %s, partition %d, offset %d, as %s", it.Command, it.Topic, it.Partition, it.Offset, it.EventID)
 	}
-	return await(ctx, s, it, after, f.wait)
+	if err = await(ctx, s, it, after, f.wait); err != nil && !asked(err) {
+		s.Note("the command was sent, to %s, partition %d, offset %d: tidemark command show %s tells what became of it, or that no daemon has taken it",
+			it.Topic, it.Partition, it.Offset, it.EventID)
+	}
+	return err
 }
+
+// asked tells whether an error is about an answer that came, or did not come in time, and not about asking for it.
+func asked(err error) bool {
+	var answered answerError
+	return errors.As(err, &answered)
+}
+
+// answerError is what became of a command.
+type answerError struct{ error }
+
+func (e answerError) Unwrap() error { return e.error }
 
 func payloadOf(data string) (json.RawMessage, error) {
 	text := []byte(data)
@@ -275,7 +290,7 @@ func late(ctx context.Context, s *cli.Session, it sent, patience time.Duration) 
 	if err != nil {
 		return err
 	}
-	err = fmt.Errorf("no result after %s: the record, offset %d of partition %d of %s, waits in Kafka", patience, it.Offset, it.Partition, it.Topic)
+	err = answerError{fmt.Errorf("no result after %s: the record, offset %d of partition %d of %s, waits in Kafka", patience, it.Offset, it.Partition, it.Topic)}
 	if gate != "" {
 		return cli.Hint(err, "It is taken when the gate is open: tidemark gate open "+gate)
 	}
@@ -284,7 +299,7 @@ func late(ctx context.Context, s *cli.Session, it sent, patience time.Duration) 
 
 func printAnswer(s *cli.Session, it sent, a store.CommandAnswer) error {
 	if a.Document == nil {
-		err := fmt.Errorf("the command has no result, only a dead letter: %s", cmp.Or(a.Letter, "its reason has left the tables"))
+		err := answerError{fmt.Errorf("the command has no result, only a dead letter: %s", cmp.Or(a.Letter, "its reason has left the tables"))}
 		return cli.ExitWith(cli.StatusFailed, cli.Hint(err, "tidemark dead-letter list --source commands"))
 	}
 	var d struct {
@@ -297,6 +312,9 @@ func printAnswer(s *cli.Session, it sent, a store.CommandAnswer) error {
 	}
 	if err := json.Unmarshal(a.Document, &d); err != nil {
 		return err
+	}
+	if string(d.Result) == "null" {
+		d.Result = nil
 	}
 	if err := s.Show(a.Document, "command", it.Command, "status", d.Status+cli.Choose(a.DryRun, ", in dry run", ""), "idempotency key", it.Key, "event id", it.EventID,
 		"original status", d.Original, "error", d.Code, "message", d.Message, "result", string(d.Result), "attempts", d.Attempts); err != nil {
@@ -311,5 +329,5 @@ func printAnswer(s *cli.Session, it sent, a store.CommandAnswer) error {
 			text += ": " + more
 		}
 	}
-	return cli.ExitWith(cli.StatusFailed, errors.New(text))
+	return cli.ExitWith(cli.StatusFailed, answerError{errors.New(text)})
 }

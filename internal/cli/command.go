@@ -116,7 +116,7 @@ func (s *Session) work(ctx context.Context, c Command) error {
 	}
 	if c.Needs != Nothing {
 		if err := s.open(ctx, c.Needs == Schema); err != nil {
-			return err
+			return s.nameRole(ctx, err)
 		}
 	}
 	if err := c.Run(ctx, s); err != nil {

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -98,9 +99,9 @@ func Close(conn *pgx.Conn) {
 // Connect connects to the database that the command line or the environment names.
 func (a *App) Connect(ctx context.Context, p *Printer) (*pgx.Conn, error) {
 	address := cmp.Or(a.DatabaseURL, os.Getenv("TIDEMARK_DATABASE_URL"), os.Getenv("DATABASE_URL"))
-	config, err := pgx.ParseConfig(address)
+	config, err := ParseAddress(address)
 	if err != nil {
-		return nil, badAddress(err)
+		return nil, err
 	}
 	// PgBouncer in transaction mode does not keep our prepared statements.
 	config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
@@ -116,6 +117,15 @@ func (a *App) Connect(ctx context.Context, p *Printer) (*pgx.Conn, error) {
 		}
 	}
 	return pgx.ConnectConfig(ctx, config)
+}
+
+// ParseAddress reads the address of a database.
+func ParseAddress(address string) (*pgx.ConnConfig, error) {
+	config, err := pgx.ParseConfig(address)
+	if err != nil {
+		return nil, badAddress(err)
+	}
+	return config, nil
 }
 
 // badAddress says what is wrong with an address without printing it: it may hold a password in an unexpected place.
@@ -136,7 +146,12 @@ func (s *Session) nameRole(ctx context.Context, err error) error {
 	if role == "" || s.Conn == nil || !store.HasCode(err, "42501") {
 		return err
 	}
-	return Hint(err, needsRole(s.cmd, s.RoleNames(ctx, role)))
+	role = s.RoleNames(ctx, role)
+	var login string
+	if s.Conn.QueryRow(ctx, "select quote_ident(session_user)").Scan(&login) != nil {
+		return Hint(err, needsRole(s.cmd, role))
+	}
+	return Hint(err, fmt.Sprintf("%s: grant %s to %s;", strings.TrimSuffix(needsRole(s.cmd, role), "."), role, login))
 }
 
 // RoleNames replaces the names of roles in text by those that this database has.

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/devpg/download"
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/migrate"
 	"github.com/tidemarkhq/tidemark/packs"
@@ -86,7 +87,8 @@ func (s *show) say(format string, args ...any) {
 // start starts PostgreSQL, the receiver and the brokers.
 func (s *show) start(ctx context.Context) (err error) {
 	s.server, err = devpg.Start(ctx, devpg.Options{
-		Durable: true, Settings: map[string]string{"track_commit_timestamp": "on"}, // to know when the function's work was
+		Durable: true, Fetch: download.Postgres,
+		Settings: map[string]string{"track_commit_timestamp": "on"}, // to know when the function's work was
 	})
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/devpg/download"
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/trial"
 	"github.com/tidemarkhq/tidemark/migrate"
@@ -102,7 +103,7 @@ func (g *governance) note(format string, args ...any) {
 }
 
 func (g *governance) start(ctx context.Context) (err error) {
-	if g.server, err = devpg.Start(ctx, devpg.Options{Durable: true, Settings: map[string]string{
+	if g.server, err = devpg.Start(ctx, devpg.Options{Durable: true, Fetch: download.Postgres, Settings: map[string]string{
 		"max_wal_size": "4GB", "shared_buffers": "512MB",
 	}}); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package devpg runs a private PostgreSQL cluster for `tidemark-demo` and for
-// tests. It works without Docker and as root, and the server never outlives
+// Package devpg runs a private PostgreSQL cluster for `tidemark-demo`, for
+// `tidemark command test` and for tests, with a PostgreSQL that is installed. It works without Docker and as root, and the server never outlives
 // the process that started it.
 //
 // The cluster trusts clients on loopback and on the socket: every user with an
@@ -35,9 +35,12 @@ type Options struct {
 	Dir string
 
 	// BinDir is the directory of postgres and initdb. Default: $PG_BIN, else the
-	// usual places of operating systems, else $PATH, else a download to the user's
-	// cache (not as root).
+	// usual places of operating systems, else $PATH, else what Fetch returns.
 	BinDir string
+
+	// Fetch gets the programs if the machine has none, as download.Postgres does.
+	// Default: Start fails.
+	Fetch func() (string, error)
 
 	// Settings for postgresql.conf. They override the defaults of this package.
 	Settings map[string]string
@@ -75,7 +78,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 }
 
 func (s *Server) create(ctx context.Context) (err error) {
-	if s.binDir, err = binaries(s.options.BinDir); err != nil {
+	if s.binDir, err = binaries(s.options.BinDir, s.options.Fetch); err != nil {
 		return err
 	}
 	if s.user, err = unprivileged(); err != nil {

@@ -1,11 +1,8 @@
 package devpg
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,8 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
 
 const oldest = 15 // the oldest release of PostgreSQL that Tidemark supports
@@ -34,15 +29,18 @@ var systemPaths = []string{
 
 // binaries finds a directory with initdb and postgres. If the caller or PG_BIN
 // names a directory that does not fit, binaries fails rather than search others.
-func binaries(named string) (string, error) {
+func binaries(named string, fetch func() (string, error)) (string, error) {
 	if named != "" {
-		return named, usable(named)
+		return named, Usable(named)
 	}
 	if dir := os.Getenv("PG_BIN"); dir != "" {
-		if err := usable(dir); err != nil {
+		if err := Usable(dir); err != nil {
 			return "", fmt.Errorf("PG_BIN: %w", err)
 		}
 		return dir, nil
+	}
+	if fetch == nil {
+		fetch = func() (string, error) { return "", errors.New("not in the usual places, nor in PATH") }
 	}
 	return find(systemPaths, fetch)
 }
@@ -61,7 +59,7 @@ func find(globs []string, fetch func() (string, error)) (string, error) {
 		candidates = append(candidates, filepath.Dir(path))
 	}
 	for _, dir := range candidates {
-		if usable(dir) == nil {
+		if Usable(dir) == nil {
 			return dir, nil
 		}
 	}
@@ -84,9 +82,9 @@ func pathVersion(dir string) int {
 	return n
 }
 
-// usable returns nil if dir has a server of a supported release. A directory of a
+// Usable returns nil if dir has a server of a supported release. A directory of a
 // client package has no server.
-func usable(dir string) error {
+func Usable(dir string) error {
 	if _, err := exec.LookPath(filepath.Join(dir, "initdb")); err != nil {
 		return err
 	}
@@ -98,49 +96,4 @@ func usable(dir string) error {
 		return fmt.Errorf("%s is older than PostgreSQL %d: %s", dir, oldest, strings.TrimSpace(string(out)))
 	}
 	return nil
-}
-
-// fetch downloads the server into the user's cache, once.
-func fetch() (string, error) {
-	if os.Getuid() == 0 {
-		return "", errors.New("not fetched as root")
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	const version = embeddedpostgres.V18
-	cache = filepath.Join(cache, "tidemark")
-	kept := filepath.Join(cache, "postgresql-"+string(version))
-	if usable(filepath.Join(kept, "bin")) == nil {
-		return filepath.Join(kept, "bin"), nil
-	}
-	if err := os.MkdirAll(cache, 0o750); err != nil {
-		return "", err
-	}
-	// Unpack into another directory and rename it, so that a process that dies
-	// here does not leave half a server in the cache.
-	fresh, err := os.MkdirTemp(cache, "fetch-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(fresh)
-	unpacked := filepath.Join(fresh, "postgresql")
-	port, err := freePort(context.Background()) // the library insists on a free one
-	if err != nil {
-		return "", err
-	}
-	// The library fetches only when it starts a server, which would outlive this
-	// process if it were killed. An encoding that initdb refuses prevents the start.
-	config := embeddedpostgres.DefaultConfig().Version(version).CachePath(fresh).RuntimePath(unpacked)
-	config = config.Encoding("none").Logger(io.Discard).Port(uint32(port)) //nolint:gosec // a port fits
-	err = embeddedpostgres.NewDatabase(config).Start()
-	http.DefaultClient.CloseIdleConnections() // the library's client is the default one
-	if missing := usable(filepath.Join(unpacked, "bin")); missing != nil {
-		return "", fmt.Errorf("fetching it failed: %w: %w", err, missing)
-	}
-	if err := os.Rename(unpacked, kept); err != nil && usable(filepath.Join(kept, "bin")) != nil {
-		return "", err // and no other process has put a server there
-	}
-	return filepath.Join(kept, "bin"), nil
 }

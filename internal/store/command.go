@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -48,10 +49,12 @@ type Command struct {
 	Enabled       bool            `db:"enabled" json:"enabled"`
 	DryRun        bool            `db:"dry_run" json:"dry_run"`
 	Description   string          `db:"description" json:"description"`
+	Tested        *string         `db:"tested" json:"tested"`       // checksum of the bundle; nil: not as it is registered
+	Unchecked     []string        `db:"unchecked" json:"unchecked"` // keywords of PayloadSchema that SQL does not check
 }
 
 const command = `select c.name, c.service, c.command, c.version, c.schema_version, c.function, c.statement, c.parameters, c.payload_schema,
-	c.result_schema, c.timeout::text, c.retry_policy, c.terminal, c.retention::text, c.when_disabled, c.enabled, c.dry_run, c.description
+	c.result_schema, c.timeout::text, c.retry_policy, c.terminal, c.retention::text, c.when_disabled, c.enabled, c.dry_run, c.description, c.tested, c.unchecked
 from `
 
 // Commands returns the registered commands, or those of one service.
@@ -71,6 +74,11 @@ func (db *DB) Command(ctx context.Context, name string) (Command, error) {
 func (db *DB) CommandSet(ctx context.Context, service, name string, version int, changes Changes, reason string) (Command, error) {
 	return one[Command](ctx, db, command+`tidemark.command_set($1, $2, $3, coalesce($4::jsonb, '{}'), nullif($5, '')) c`,
 		service, name, version, changes, reason)
+}
+
+// CommandTargetProblem tells why a function cannot be that of a command; empty: it can.
+func (db *DB) CommandTargetProblem(ctx context.Context, function string) (string, error) {
+	return value[string](ctx, db, `select coalesce(t.problem, '') from tidemark.command_target($1) t`, function)
 }
 
 // Producer is a row of the allowlist.
@@ -303,6 +311,22 @@ func (db *DB) CommandResultsFrom(ctx context.Context, since time.Time) (int64, e
 func (db *DB) CommandResults(ctx context.Context, service string, after int64, limit int) ([]CommandResult, error) {
 	return list[CommandResult](ctx, db, `select o.seq, o.payload as document from tidemark.outbox o
 		where o.seq > $1 and o.domain = 'commands' and o.type like 'result.%' and ($2 = '' or o.type = 'result.' || $2) order by o.seq limit $3`, after, service, limit)
+}
+
+// CommandRun calls tidemark.command_run, and returns the result document.
+func (db *DB) CommandRun(ctx context.Context, envelope []byte) (json.RawMessage, error) {
+	return value[json.RawMessage](ctx, db, `select tidemark.command_run($1::text)`, string(envelope))
+}
+
+// CommandCall calls the function that command_set has made for a command, with the rights of its service and none of the checks of
+// command_run. The error is PostgreSQL's own, and may quote the payload.
+func (db *DB) CommandCall(ctx context.Context, name string, payload, context json.RawMessage) error {
+	id, err := value[int](ctx, db, `select c.id from tidemark.command c where c.name = $1`, name)
+	if err != nil {
+		return err
+	}
+	_, err = value[json.RawMessage](ctx, db, fmt.Sprintf(`select tidemark.command_%d($1, $2)`, id), payload, context)
+	return err
 }
 
 // CommandDiscard calls tidemark.command_discard, and returns the result document.

@@ -142,16 +142,33 @@ type CommandPolicy struct {
 	Gate        string // closed; empty: none
 	SharedTopic string // refuse, signed or claimed
 	Keys        []ProducerKey
+	Schemas     []CommandSchema // of payloads, those that SQL does not check whole
 }
 
-// CommandPolicy reads the gate, the setting commands.shared_topic and the producers' keys.
+// CommandSchema is the schema of a command's payload.
+type CommandSchema struct {
+	Service string          `db:"service"`
+	Command string          `db:"command"`
+	Version int             `db:"version"`
+	Schema  json.RawMessage `db:"payload_schema"`
+	Digest  string          `db:"digest"`
+}
+
+// Name is that of the command.
+func (s CommandSchema) Name() CommandName { return CommandName{s.Service, s.Command, s.Version} }
+
+// CommandPolicy reads the gate, the setting commands.shared_topic, the producers' keys and the schemas.
 func (db *DB) CommandPolicy(ctx context.Context) (p CommandPolicy, err error) {
 	err = db.querier.QueryRow(ctx, `select coalesce(tidemark.closed_gate($1), ''),
 		coalesce((select value from tidemark.setting where key = 'commands.shared_topic'), 'signed')`, CommandWorker).Scan(&p.Gate, &p.SharedTopic)
 	if err != nil {
 		return p, err
 	}
-	p.Keys, err = db.ProducerKeys(ctx, "")
+	if p.Keys, err = db.ProducerKeys(ctx, ""); err != nil {
+		return p, err
+	}
+	p.Schemas, err = list[CommandSchema](ctx, db, `select c.service, c.command, c.version, c.payload_schema, md5(c.payload_schema::text) as digest
+		from tidemark.command c where c.enabled and c.unchecked is distinct from '{}'`)
 	return p, err
 }
 

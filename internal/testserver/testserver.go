@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/devpg/download"
 )
 
 // URLVariable is the environment variable with the URL of a server for tests.
@@ -49,7 +50,7 @@ func New(t testing.TB, o devpg.Options) *devpg.Server {
 	return s
 }
 
-// start adds the settings of the environment to those of a test. The test's own take precedence.
+// start adds the settings of the environment to those of a test. The test's own take precedence. A machine without PostgreSQL gets one.
 func start(ctx context.Context, o devpg.Options) (*devpg.Server, error) {
 	settings := map[string]string{}
 	for pair := range strings.SplitSeq(os.Getenv(settingsVariable), ";") {
@@ -63,7 +64,7 @@ func start(ctx context.Context, o devpg.Options) (*devpg.Server, error) {
 		settings[strings.TrimSpace(name)] = strings.TrimSpace(value)
 	}
 	maps.Copy(settings, o.Settings)
-	o.Settings = settings
+	o.Settings, o.Fetch = settings, download.Postgres
 	return devpg.Start(ctx, o)
 }
 

@@ -132,6 +132,62 @@ func TestCommandRegistry(t *testing.T) {
 		"command_producer 1 insert ", "producer_key k1 insert ", "producer_key k1 update lost")
 }
 
+// S3: a test is known of a command until what runs is changed.
+func TestCommandTested(t *testing.T) {
+	t.Parallel()
+	s := serve(t, tidemarktest.NewDB(t))
+	sum := strings.Repeat("0123456789abcdef", 4)
+	tested := `select coalesce(tested, 'no') from tidemark.command`
+	s.wantRows(tested, "no")
+	s.command("charge", `{"tested": "`+sum+`"}`)
+	for _, keeps := range []string{`{}`, `{"enabled": false}`, `{"enabled": true, "dry_run": true}`, `{"description": "x"}`, `{"timeout": "10 seconds"}`} {
+		s.command("charge", keeps)
+		s.wantRows(tested, sum)
+	}
+	s.exec(`create function app.other(jsonb) returns void language sql as ''`)
+	for _, loses := range []string{
+		`{"timeout": "11 seconds"}`, `{"function": "app.other"}`, `{"payload_schema": {"type": "object"}}`, `{"schema_version": 2}`, `{"terminal": ["P0002"]}`,
+		`{"result_schema": {"type": "object"}}`, `{"retry_policy": {"max_attempts": 3}}`, `{"retention": "2 hours"}`, `{"when_disabled": "reject"}`,
+	} {
+		s.command("charge", loses)
+		s.wantRows(tested, "no")
+		s.command("charge", `{"tested": "`+sum+`"}`)
+	}
+	s.refused("23514", "tested_is_a_sha256", `select tidemark.command_set($1, 'charge', 1, '{"tested": "yes"}')`, s.name)
+	s.wantRows(`select before ->> 'tested' from tidemark.audit where object like 'command %' and after ->> 'timeout' = '00:00:11' and after ->> 'tested' is null order by id limit 1`, sum)
+}
+
+// A type that refuses results would stop every command of its service.
+func TestCommandTypesTakeResults(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := serve(t, db)
+	for i, c := range []struct{ text, sql string }{
+		{"it cannot be disabled", `select tidemark.type_set('commands', 'result.' || $1, '{"enabled": false}')`},
+		{"it cannot be disabled", `select tidemark.type_set('commands', 'dead_letter.' || $1, '{"enabled": false}')`},
+		{"it has no schema", `select tidemark.type_set('commands', 'result.' || $1, '{"schema": {"type": "object", "required": ["x"]}}')`},
+		{"cannot be metadata-only", `select tidemark.domain_set('commands', '{"metadata_only": true}') where $1 > ''`},
+		{"cannot be open", `select tidemark.domain_set('commands', '{"restricted": false}') where $1 > ''`},
+	} {
+		s.refused("TM005", c.text, c.sql, s.name)
+		// A result, and a dead letter.
+		for payload, want := range map[string]string{fmt.Sprintf(`{"id": %d}`, i+1): "processed", fmt.Sprintf(`{"id": %d, "cents": -1}`, i+1): "failed_terminal"} {
+			envelope := s.envelope(fmt.Sprint(want, i), payload, "")
+			if got := one[string](s.session, `select tidemark.command_run($1::text) ->> 'status'`, envelope); got != want {
+				t.Errorf("after %s: %s is %s, want %s", c.sql, payload, got, want)
+			}
+		}
+	}
+	s.exec(`select tidemark.type_set('commands', 'result.' || $1, '{"description": "Mine."}'), tidemark.domain_set('commands', '{"description": "Mine."}')`, s.name)
+
+	// A type that was there before its service.
+	other := "o" + s.name[1:]
+	t.Cleanup(func() { s.exec(`drop role "tidemark_service_` + other + `"`) })
+	s.exec(`select tidemark.type_set('commands', 'result.' || $1, '{"enabled": false, "schema": {"type": "object", "required": ["x"]}}')`, other)
+	s.exec(`select tidemark.service_set($1)`, other)
+	s.wantRows(`select enabled::text || (schema is null) from tidemark.event_type where type = 'result.`+other+`'`, "truetrue")
+}
+
 // A statement with typed parameters: one statement, values only, the row is the result.
 func TestCommandStatement(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/devpg/download"
 	"github.com/tidemarkhq/tidemark/internal/trial"
 	"github.com/tidemarkhq/tidemark/migrate"
 )
@@ -71,7 +72,7 @@ func build(ctx context.Context, dir string) (string, error) {
 // setUp starts everything that the run needs.
 func (h *harness) setUp(ctx context.Context) error {
 	var err error
-	if h.server, err = devpg.Start(ctx, devpg.Options{Durable: true, Settings: settings, BinDir: h.pg}); err != nil {
+	if h.server, err = devpg.Start(ctx, devpg.Options{Durable: true, Settings: settings, BinDir: h.pg, Fetch: download.Postgres}); err != nil {
 		return err
 	}
 	h.cleanup = append(h.cleanup, h.server.Stop)

@@ -33,7 +33,11 @@ type Bundle struct {
 	Producers      []Producer `json:"producers"`
 	Commands       []Command  `json:"commands"`
 	Checksum       string     `json:"checksum"` // of all files
+	Scripts        []Script   `json:"-"`        // files of sql/ in the order of their names, without those of statements
 }
+
+// Script is a file of sql/.
+type Script struct{ Name, Text string }
 
 // Producer may ask for a command.
 type Producer struct {
@@ -58,6 +62,7 @@ type Command struct {
 	Retention     string             `json:"retention,omitempty"`
 	WhenDisabled  string             `json:"when_disabled"`
 	Description   string             `json:"description,omitempty"`
+	Examples      []Example          `json:"-"` // in the order of their names
 	schemaVersion int
 	node          *yaml.Node
 }
@@ -79,8 +84,10 @@ func Read(dir string) (*Bundle, []Problem, error) {
 	b := r.service()
 	for i := range b.Commands {
 		r.schemas(&b.Commands[i])
-		r.examples(b.Commands[i])
+		r.examples(&b.Commands[i])
 	}
+	r.order(b)
+	r.scripts(b)
 	if len(b.Commands) > 0 { // else service.yaml could not be read, and nothing belongs to anything
 		r.unused()
 	}
@@ -225,6 +232,17 @@ func (r *reader) producer(path string, n *yaml.Node, b *Bundle) {
 	b.Producers = append(b.Producers, p)
 }
 
+// Asker is the first producer that may ask for a command, as the row that decides about its tenants.
+func (b *Bundle) Asker(c Command) (decides Producer, found bool) {
+	for _, p := range b.Producers {
+		narrower := p.Command != "" && decides.Command == "" || p.Version > 0 && decides.Version == 0
+		if p.mayAsk(c) && (!found || p.Producer == decides.Producer && narrower) {
+			decides, found = p, true
+		}
+	}
+	return decides, found
+}
+
 func (p Producer) mayAsk(c Command) bool {
 	return (p.Command == "" || p.Command == c.Command) && (p.Version == 0 || p.Version == c.Version)
 }
@@ -286,6 +304,7 @@ func (r *reader) statement(at string, c *Command, fields map[string]*yaml.Node) 
 		r.problem(fields["statement"], "%s.statement is %s, must be a file of the folder sql/", at, strict.Short(file))
 		return
 	}
+	r.used[file] = true
 	c.Statement = strings.TrimSpace(string(text))
 	if c.Statement == "" {
 		r.problem(fields["statement"], "%s.statement: %s is empty", at, file)

@@ -132,6 +132,12 @@ func TestReadRefuses(t *testing.T) {
 		{map[string]string{created: `"result"=>"reslt"`}, `created.json: must be an object with payload`},
 		{map[string]string{created: `"result": {"id": 7}=>"schema_version": 2`}, `schema_version is 2, must be from 1 to 1`},
 		{map[string]string{missing: `{"id": 7}=>{"id": 7, "name": "x"}`}, `name_missing.json: the payload fits its schema, and the reason is contract.payload_invalid`},
+		{map[string]string{created: `"result": {"id": 7}=>"result": {"id": 7}, "after": ["item.create.v1/none"]`}, `created.json: after: there is no example "item.create.v1/none"`},
+		{map[string]string{created: `"result": {"id": 7}=>"result": {"id": 7}, "after": ["item.create.v1/name_missing"]`}, `created.json: after: item.create.v1/name_missing is no example of a success`},
+		{map[string]string{created: `"result": {"id": 7}=>"result": {"id": 7}, "after": ["item.create.v1/created"]`}, `created.json: after: item.create.v1/created comes after itself`},
+		{map[string]string{
+			created: `"result": {"id": 7}=>"result": {"id": 7}, "after": ["item.create.v1/b"]`, "examples/item.create.v1/b.json": `{"payload": {"id": 1, "name": "x"}, "after": ["item.create.v1/created"]}`,
+		}, `b.json: after: item.create.v1/b comes after itself`},
 		{map[string]string{missing: `contract.payload_invalid=>contract.bad`}, `reason is "contract.bad", must be a reason`},
 		{map[string]string{"schemas/item.create.v2/payload.1.json": wide}, `schemas/item.create.v2/payload.1.json: belongs to nothing in service.yaml`},
 		{map[string]string{"notes.txt": "x"}, `notes.txt: belongs to nothing`},
@@ -141,6 +147,44 @@ func TestReadRefuses(t *testing.T) {
 		if err != nil || !slices.ContainsFunc(problems, func(p bundle.Problem) bool { return strings.Contains(p.String(), c.want) }) {
 			t.Errorf("%v:\ngot  %q (%v)\nwant %s", c.changes, problems, err, c.want)
 		}
+	}
+}
+
+// What an example comes after runs once each, the deepest first; what a producer's narrowest row says of tenants counts.
+func TestExamplesInOrder(t *testing.T) {
+	t.Parallel()
+	ofAfter := func(names string) string { return `{"payload": {"id": 1, "name": "x"}, "after": [` + names + `]}` }
+	b := read(t, map[string]string{
+		"examples/item.create.v1/b.json": ofAfter(`"item.create.v1/created"`),
+		"examples/item.create.v1/c.json": ofAfter(`"item.create.v1/created", "item.create.v1/b"`),
+		service:                          "  - producer: my-app=>  - producer: other\n    command: item.create\n    version: 1\n    tenants: [a]\n  - producer: my-app\n  - producer: other\n    tenants: [b]",
+		"sql/b.sql":                      "select 1",
+		"sql/a.sql":                      "select 2",
+	})
+	var names []string
+	for _, e := range b.Commands[0].Examples {
+		if e.Short() == "c" {
+			steps, problem := b.Before(e)
+			if problem != "" {
+				t.Error(problem)
+			}
+			for _, s := range steps {
+				names = append(names, s.Example.Name)
+			}
+		}
+	}
+	if got, want := strings.Join(names, " "), "item.create.v1/created item.create.v1/b"; got != want {
+		t.Errorf("before it run %s, want %s", got, want)
+	}
+	if p, found := b.Asker(b.Commands[0]); !found || p.Producer != "other" || !slices.Equal(p.Tenants, []string{"a"}) {
+		t.Errorf("asked by %+v, %v", p, found)
+	}
+	var scripts []string
+	for _, s := range b.Scripts {
+		scripts = append(scripts, s.Name)
+	}
+	if got := strings.Join(scripts, " "); got != "sql/a.sql sql/b.sql sql/item.sql" {
+		t.Errorf("scripts %s", got)
 	}
 }
 

@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -102,16 +103,21 @@ func (r *reader) notJSON(file string, text []byte) bool {
 	return true
 }
 
-// example is a file of examples/charge.capture.v1/.
-type example struct {
+// Example is a file of examples/charge.capture.v1/.
+type Example struct {
+	Name          string          `json:"-"` // charge.capture.v1/captured
 	Payload       json.RawMessage `json:"payload"`
 	SchemaVersion int             `json:"schema_version"` // default: the newest
 	Result        json.RawMessage `json:"result"`         // what the command answers; default: not compared
 	Reason        command.Reason  `json:"reason"`         // why it is refused or fails; default: it succeeds
+	After         []string        `json:"after"`          // names of examples that have run before it
 }
 
+// Short is the name within the command's folder.
+func (e Example) Short() string { return path.Base(e.Name) }
+
 // examples checks that each example fits the schemas, unless it shows a payload that does not.
-func (r *reader) examples(c Command) {
+func (r *reader) examples(c *Command) {
 	folder, successes := "examples/"+c.folder(), 0
 	for _, name := range slices.Sorted(maps.Keys(r.files)) {
 		if path.Dir(name) != folder || path.Ext(name) != ".json" {
@@ -121,28 +127,27 @@ func (r *reader) examples(c Command) {
 		if r.notJSON(name, r.files[name]) {
 			continue
 		}
-		var e example
+		e := Example{Name: strings.TrimSuffix(strings.TrimPrefix(name, "examples/"), ".json")}
 		decoder := json.NewDecoder(bytes.NewReader(r.files[name]))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&e); err != nil {
-			r.fileProblem(name, "must be an object with payload, and may have schema_version, result and reason: %v", err)
+			r.fileProblem(name, "must be an object with payload, and may have schema_version, result, reason and after: %v", err)
 			continue
 		}
 		if e.Reason == "" {
 			successes++
 		}
-		r.example(name, c, e)
+		r.example(name, *c, &e)
+		c.Examples = append(c.Examples, e)
 	}
 	if c.Command != "" && successes == 0 {
 		r.problem(c.node, "%s has no example of a success: add %s/NAME.json with {\"payload\": …}", c.folder(), folder)
 	}
 }
 
-func (r *reader) example(name string, c Command, e example) {
+func (r *reader) example(name string, c Command, e *Example) {
+	e.SchemaVersion = cmp.Or(e.SchemaVersion, len(c.Payloads))
 	version := e.SchemaVersion
-	if version == 0 {
-		version = len(c.Payloads)
-	}
 	switch {
 	case e.Payload == nil:
 		r.fileProblem(name, "payload is missing")
@@ -169,6 +174,73 @@ func (r *reader) example(name string, c Command, e example) {
 		violations, _ := misfits(c.Results[len(c.Results)-1], e.Result)
 		for _, m := range violations {
 			r.fileProblem(name, "result: %s", strings.Replace(m, "the payload", "the result", 1))
+		}
+	}
+}
+
+// order checks what the examples come after: examples of a success, and no circles.
+func (r *reader) order(b *Bundle) {
+	for _, c := range b.Commands {
+		for _, e := range c.Examples {
+			if _, problem := b.Before(e); problem != "" {
+				r.fileProblem("examples/"+e.Name+".json", "%s", problem)
+			}
+		}
+	}
+}
+
+// Before are the examples that run before an example, in order, with the command of each.
+func (b *Bundle) Before(e Example) (all []Step, problem string) {
+	under := []string{e.Name}
+	var visit func(Example) string
+	visit = func(e Example) string {
+		for _, name := range e.After {
+			c, before := b.example(name)
+			switch {
+			case before == nil:
+				return "after: there is no example " + strict.Short(name) + "; names are such as charge.capture.v1/captured"
+			case before.Reason != "":
+				return "after: " + name + " is no example of a success"
+			case slices.Contains(under, name):
+				return "after: " + name + " comes after itself"
+			case slices.ContainsFunc(all, func(s Step) bool { return s.Example.Name == name }):
+				continue
+			}
+			under = append(under, name)
+			if problem := visit(*before); problem != "" {
+				return problem
+			}
+			under = under[:len(under)-1]
+			all = append(all, Step{c, *before})
+		}
+		return ""
+	}
+	problem = visit(e)
+	return all, problem
+}
+
+// Step is an example of a command.
+type Step struct {
+	Command Command
+	Example Example
+}
+
+func (b *Bundle) example(name string) (Command, *Example) {
+	for _, c := range b.Commands {
+		for i := range c.Examples {
+			if c.Examples[i].Name == name {
+				return c, &c.Examples[i]
+			}
+		}
+	}
+	return Command{}, nil
+}
+
+// scripts are what is to be in the database before the bundle is registered.
+func (r *reader) scripts(b *Bundle) {
+	for _, name := range slices.Sorted(maps.Keys(r.files)) {
+		if strings.HasPrefix(name, "sql/") && path.Ext(name) == ".sql" && !r.used[name] {
+			b.Scripts = append(b.Scripts, Script{name, string(r.files[name])})
 		}
 	}
 }

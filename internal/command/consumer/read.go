@@ -43,6 +43,7 @@ type call struct {
 	RecordAt  time.Time `json:"record_at"`
 	Raw       raw       `json:"raw"`
 	Refused   *refused  `json:"refused,omitempty"`
+	Misfit    *misfit   `json:"misfit,omitempty"`
 }
 
 type raw struct {
@@ -102,6 +103,7 @@ func (d reader) read(r *kgo.Record, policy store.CommandPolicy) (_ store.Call, r
 		c.Payload, c.Key, c.OccurredAt, c.TraceID = e.Payload, e.IdempotencyKey, &e.OccurredAt, e.TraceID
 		c.Producer, c.Tenant, c.Context, c.Fingerprint = e.Producer, e.Tenant, e.Context, hex.EncodeToString(fingerprint[:])
 		got.Name = store.CommandName{Service: e.Service, Command: e.Command, Version: e.CommandVersion}
+		c.Misfit = misfitOf(policy, got.Name, e.Payload)
 	}
 	got.About = store.About{EventID: c.EventID, Service: c.Service, Command: c.Command, TraceID: c.TraceID}
 	if got.JSON, err = json.Marshal(c); err != nil {

@@ -9,8 +9,8 @@ declare
     role name;
     was tidemark.command;
     row_ tidemark.command;
+    untested constant text[] := '{enabled,dry_run,description,unchecked}';
     label constant text := format('%s.%s/v%s', command_write.service, command_write.command, command_write.version);
-    unchecked text[];
     made text;
     body text;
     path text;
@@ -45,6 +45,10 @@ begin
         end if;
     end if;
     row_ := jsonb_populate_record(row_, changes);
+    -- A test is of what runs: not of the switches, nor of the words for people.
+    if not changes ? 'tested' and to_jsonb(row_) - untested is distinct from to_jsonb(was) - untested then
+        row_.tested := null;
+    end if;
 
     select m.what into problem from (
         select 'payload_schema: ' || tidemark.schema_problem(row_.payload_schema) as what
@@ -70,6 +74,7 @@ begin
         raise exception using errcode = 'TM005', message = format('command %s: %s', label, problem),
             hint = 'See the columns of tidemark.command in docs/commands.md.';
     end if;
+    row_.unchecked := tidemark.contract_unchecked(row_.payload_schema);
     if row_.enabled and not row_.dry_run and (was.id is null or not was.enabled or was.dry_run) then
         if not tidemark.armed() then
             raise exception using errcode = 'TM008',
@@ -89,10 +94,11 @@ begin
 
     update tidemark.command c
     set (schema_version, function, statement, parameters, payload_schema, result_schema, timeout, retry_policy,
-         terminal, retention, when_disabled, enabled, dry_run, description)
+         terminal, retention, when_disabled, enabled, dry_run, description, tested,
+         unchecked)
       = row(row_.schema_version, row_.function, row_.statement, row_.parameters, row_.payload_schema,
             row_.result_schema, row_.timeout, row_.retry_policy, row_.terminal, row_.retention, row_.when_disabled,
-            row_.enabled, row_.dry_run, row_.description)
+            row_.enabled, row_.dry_run, row_.description, row_.tested, row_.unchecked)
     where c.id = row_.id;
 
     -- The service's role owns the function, so that what runs has its rights and no others, and cannot set a role. It
@@ -122,10 +128,9 @@ begin
         execute format('revoke create on schema tidemark from %I', role);
     end if;
 
-    unchecked := tidemark.contract_unchecked(row_.payload_schema);
-    if changes ? 'payload_schema' and cardinality(unchecked) > 0 then
-        raise notice 'of the payload schema of % SQL does not check: %', label, array_to_string(unchecked, ', ')
-            using hint = 'The function has to check it: neither the daemon nor tidemark.command_run does.';
+    if changes ? 'payload_schema' and cardinality(row_.unchecked) > 0 then
+        raise notice 'of the payload schema of % SQL does not check: %', label, array_to_string(row_.unchecked, ', ')
+            using hint = 'The daemon checks it in commands from Kafka; tidemark.command_run does not.';
     end if;
     return query select c.* from tidemark.command c where c.id = row_.id;
 end

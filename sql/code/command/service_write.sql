@@ -35,10 +35,10 @@ begin
     values ('commands', 'kafka', 'command', 'Commands of services.') on conflict do nothing;
     insert into tidemark.domain (domain, restricted, description)
     values ('commands', true, 'Results and dead letters of commands.') on conflict do nothing;
-    insert into tidemark.event_type (domain, type, description)
+    insert into tidemark.event_type as t (domain, type, description)
     values ('commands', 'result.' || service_write.service, 'Results of the service''s commands.'),
            ('commands', 'dead_letter.' || service_write.service, 'Dead letters of the service''s commands.')
-    on conflict do nothing;
+    on conflict (domain, type) do update set enabled = true, schema = null where not t.enabled or t.schema is not null;
     return query
     update tidemark.service s set unknown_command = row_.unknown_command, description = row_.description
     where s.service = service_write.service returning s.*;

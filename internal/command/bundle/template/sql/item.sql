@@ -14,4 +14,11 @@ as $$
     returning jsonb_build_object('id', id)
 $$;
 
--- The service's role runs the function: grant select, insert on SCHEMA.item to "tidemark_service_SERVICE";
+-- The service's role runs the function, with the rights that it has here. tidemark command apply uses the role that is there.
+do $$
+begin
+    if not exists (select from pg_roles where rolname = 'tidemark_service_SERVICE') then
+        create role "tidemark_service_SERVICE" nologin;
+    end if;
+end $$;
+grant select, insert on SCHEMA.item to "tidemark_service_SERVICE";
