@@ -60,6 +60,7 @@ func TestArrows(t *testing.T) {
 		"/internal/strict":           {},
 		"/internal/demo":             {"", "/internal/config", "/internal/daemon", "/internal/devpg", "/internal/store", "/internal/trial", "/migrate", "/packs"},
 		"/internal/trial":            {},
+		"/test/incidents":            {"/internal/devpg", "/internal/testserver", "/tidemarktest"},
 		"/test/chaos":                {"/internal/devpg", "/internal/trial", "/migrate"},
 		"/internal/testkafka":        {},
 		"/internal/testserver":       {"/internal/devpg"},

@@ -32,6 +32,7 @@ type Options struct {
 	Log     *slog.Logger // required
 	Stdout  io.Writer    // target of routes of the kind stdout
 	Version string       // of the program
+	File    string       // with the configuration, told to the operator who starts it again; empty: none
 }
 
 // Daemon runs the workers of a database.
