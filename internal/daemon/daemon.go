@@ -183,7 +183,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.bridge = worker.NewBridge(d.connect, log)
 	// The check for silent executors must not stop together with the workers that it checks: it shares no connection with them.
 	d.poll = worker.NewPoller(d.watch, d.owner, d.config.Lease, d.config.Poll.Max, log, worker.Besides{
-		Daemon: d.config.Name, Facts: d.facts(),
+		Daemon: d.config.Name, Facts: d.facts,
 		Silence: func(silent []store.Silence) { d.tellSilence(ctx, silent) },
 		Registry: func(all store.Registry) {
 			d.bridge.Tell(all)

@@ -25,6 +25,7 @@ type metrics struct {
 	breaker    *prometheus.GaugeVec
 
 	traces *traces // of deliveries, which are observed here too
+	paces
 }
 
 // ofCursor are the labels of a cursor's metrics. A cursor of the log has source outbox and
@@ -96,6 +97,7 @@ var outcomes = map[sink.Status]string{
 func (m *metrics) Delivered(route string, sent []sink.Delivery, results []sink.Result, took time.Duration) {
 	m.traces.delivered(route, sent, results, took)
 	m.delivering.WithLabelValues(route).Observe(took.Seconds())
+	m.add(route, took)
 	latency, now := m.latency.WithLabelValues(route), time.Now()
 	var counts [5]int
 	for i, r := range results {

@@ -14,6 +14,9 @@ func (d *Daemon) facts() map[string]any {
 	if d.options.File != "" {
 		facts["config"] = d.options.File
 	}
+	if slow := d.metrics.slow(time.Now()); len(slow) > 0 {
+		facts["slow"] = slow
+	}
 	return facts
 }
 

@@ -140,3 +140,45 @@ func TestUnregisteredType(t *testing.T) {
 	n.mend(c)
 	n.gone("emit_unregistered")
 }
+
+// Incident 18: the receiver's secret was changed. Events wait instead of dying.
+func TestSecretIsRefused(t *testing.T) {
+	t.Parallel()
+	n, target := newNight(t), newReceiver(t)
+	n.route("billing", "webhook", target.URL, billing+`, "concurrency": 1, "retry_policy": {"max_attempts": 5, "base_seconds": 0.1}`)
+	n.daemon(billingSecret)
+	n.emit(1, 10)
+	n.until("10 events arrive", func() bool { return target.events() == 10 })
+	target.answers(http.StatusUnauthorized)
+	n.happens()
+	// The breaker opens with the fifth refusal, which would be the last attempt of this event.
+	n.emit(11, 11)
+	n.sees("bad", "credentials_refused billing", `, 1 waits`)
+	n.emit(12, 60)
+	n.sees("bad", "credentials_refused billing", `, 50 wait`, `http_401; the secret "billing" signs, in use by this daemon since 20`)
+	if dead := n.value(`select count(*)::text from tidemark.dead_letter`); dead != "0" {
+		t.Errorf("%s events died", dead)
+	}
+	// The command shows the route; the secret is mended at the receiver.
+	target.answers(http.StatusOK)
+	n.gone("credentials_refused")
+	n.until("all events arrive", func() bool { return target.events() == 60 })
+}
+
+// Incident 19: while a daemon lives, the operator is not told to start one.
+func TestSlowTarget(t *testing.T) {
+	t.Parallel()
+	n, target := newNight(t), newReceiver(t)
+	target.takesFor(3 * time.Second)
+	n.route("billing", "webhook", target.URL, billing+`, "concurrency": 2`)
+	n.daemon(billingSecret)
+	n.happens()
+	n.emit(1, 24)
+	c := n.sees("warn", "slow_target billing", `half took 3(\.\d+)? s or more, and 99 of 100 up to 3(\.\d+)? s; 2 go at once`, `, \d+ wait`)
+	n.mend(c)
+	if got := n.value(`select concurrency::text from tidemark.outbound_route where route_code = 'billing'`); got != "8" {
+		t.Errorf("concurrency %s", got)
+	}
+	n.gone("slow_target")
+	n.until("all events arrive", func() bool { return target.events() == 24 })
+}

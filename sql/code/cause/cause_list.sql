@@ -85,8 +85,13 @@ begin
                                    where r.symptom = any (f.folds) and r.kind in ('heartbeat', 'backlog'))),
                f.note || case when f.sightings > 1 then format(' (seen %s times)', f.sightings) else '' end
                    || coalesce('; acknowledged by ' || f.acked_by || ': ' || f.ack_note, ''),
-               (select sum(r.count)::bigint from row_ r
-                where r.symptom = any (f.folds) and r.kind in ('pending', 'pending_row', 'backlog', 'command_parked')),
+               -- Deliveries to a target that is down wait without being due.
+               (select count(*)
+                from (select from tidemark.outbound_route o join tidemark.pending p on p.route_id = o.id
+                      where o.route_code = f.subject and f.folds = array['pending ' || f.subject] limit 10000) p)
+                   + coalesce((select sum(r.count)::bigint from row_ r
+                               where r.symptom = any (f.folds)
+                                 and r.kind in ('pending_row', 'backlog', 'command_parked')), 0),
                f.folds, null, null, f.id
         from found_ f
         where not exists (select from found_ g where g.folds @> array[f.symptom])

@@ -41,10 +41,9 @@ as $$
     from route r
     union all
     select 'slow_target', r.route_code, 'warn', s.since,
-           format('its target is slow: 99 of 100 of its newest deliveries took up to %s s (half of them %s s), and '
-                  '%s go at once; %s may wait as long as they need', s.slowest, s.median, r.concurrency,
-                  case when r.ordering = 'key' then 'events of a key wait for each other, and they'
-                       else 'events' end),
+           format('a daemon delivers, and the target is slow: of its newest deliveries half took %s s or more, and 99 '
+                  'of 100 up to %s s; %s go at once%s', s.median, s.slowest, r.concurrency,
+                  case when r.ordering = 'key' then ', of each key one' end),
            p.n, array['pending ' || r.route_code],
            array[format('select tidemark.route_set(%L, ''{"concurrency": %s}'', ''its target is slow'');',
                         r.route_code, least(r.concurrency * 4, 1000))],
@@ -52,11 +51,12 @@ as $$
                         tidemark.shell_word(r.route_code), least(r.concurrency * 4, 1000))]
     from (
         -- What the daemons that live say of their deliveries.
-        select t.key as route_code, max((t.value ->> 'p99')::numeric) as slowest,
-               max((t.value ->> 'p50')::numeric) as median, min((t.value ->> 'since')::timestamptz) as since
+        select t.route as route_code, max(t.p99) as slowest, max(t.p50) as median, min(t.since) as since
         from tidemark.heartbeat_health h
-        cross join lateral jsonb_each(h.payload -> 'slow') t
-        where h.executor_id like 'daemon/%' and h.state = 'alive' and jsonb_typeof(h.payload -> 'slow') = 'object'
+        cross join lateral jsonb_to_recordset(case jsonb_typeof(h.payload -> 'slow') when 'array'
+                                                   then h.payload -> 'slow' end)
+            t (route text, p50 numeric, p99 numeric, since timestamptz)
+        where h.executor_id like 'daemon/%' and h.state = 'alive'
         group by 1) s
     join tidemark.outbound_route r on r.route_code = s.route_code and r.enabled and not r.dry_run
     cross join lateral (
