@@ -25,7 +25,7 @@ type metrics struct {
 	breaker    *prometheus.GaugeVec
 
 	traces *traces // of deliveries, which are observed here too
-	paces
+	paces          // of deliveries too
 }
 
 // ofCursor are the labels of a cursor's metrics. A cursor of the log has source outbox and

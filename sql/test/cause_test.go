@@ -62,24 +62,26 @@ func TestCause(t *testing.T) {
 	w.wantRows(`select cause from tidemark.cause where cause in ('disarmed', 'daemon_dead')`)
 }
 
-// What an operator looks at every few seconds reads no table that grows.
+// What an operator looks at every few seconds reads no table that grows, although all open letters are of one route.
 func TestCauseReadsNoGrowingTable(t *testing.T) {
 	t.Parallel()
-	w := live(t, tidemarktest.NewDB(t))
+	db := tidemarktest.NewDB(t)
+	w := live(t, db)
 	w.exec(`select tidemark.route_set('out', '{"domain": "test", "target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}, "enabled": true, "dry_run": false}')`)
 	w.exec(`select tidemark.type_set('test', 'a')`)
 	w.exec(`select count(tidemark.emit('test', 'a')) from generate_series(1, 30000)`)
 	w.exec(`insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome) select n, 1, 1, 2, 'sent' from generate_series(1, 30000) n`)
-	w.exec(`insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot, error_code, resolved_at, resolution, resolved_by)
-		select n, 1, 1 + n % 2, n, gen_random_uuid(), '{}', 'x', now(), 'sent', 'x' from generate_series(1, 30000) n`)
+	w.exec(`insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot, error_code)
+		select n, 1, 1, n, gen_random_uuid(), '{}', 'x' from generate_series(1, 30000) n`)
 	w.exec(`insert into tidemark.pending (worker_id, route_id, seq) select 1, 1, n from generate_series(1, 30000) n`)
 	w.exec(`insert into tidemark.audit (action, object) select 'x', 'setting other' from generate_series(1, 30000) n`)
 	w.exec(`select tidemark.gate_set('worker.default.enabled', false)`)
 	w.exec(`analyze`)
-	w.exec(`begin`)
-	w.exec(`select * from tidemark.cause`)
-	w.wantRows(`select relname::text || ' ' || sum(pg_stat_get_xact_tuples_returned(oid) + pg_stat_get_xact_tuples_fetched(oid))
+	r := open(t, db, "reader") // the counts of a session also have what it did before
+	r.exec(`begin`)
+	r.exec(`select * from tidemark.cause`)
+	r.wantRows(`select relname::text || ' ' || sum(pg_stat_get_xact_tuples_returned(oid) + pg_stat_get_xact_tuples_fetched(oid))
 		from (select c.oid, c.relname from pg_class c where c.relnamespace = 'tidemark'::regnamespace and c.relkind in ('r', 'i')) c
 		group by relname having sum(pg_stat_get_xact_tuples_returned(oid)) > 25000`)
-	w.exec(`commit`)
+	r.exec(`commit`)
 }

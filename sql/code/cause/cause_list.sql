@@ -16,6 +16,9 @@ returns table (
     finding bigint)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
+-- Read what is bounded by a limit in the order of an index, and do not sort all of it.
+set enable_sort = off
+set enable_incremental_sort = off
 set jit = off
 as $$
 #variable_conflict use_column

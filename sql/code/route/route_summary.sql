@@ -34,8 +34,11 @@ left join lateral (
     order by p.seq limit 1) f on true
 cross join lateral (
     select count(*) as open
-    from (select from tidemark.dead_letter l where l.route_id = r.id and l.resolved_at is null
-          order by l.last_failed_at limit 10000) l) l;
+    -- As in tidemark.cause_routes: only the index by route has this order.
+    from (select from tidemark.dead_letter l
+          where (l.route_id, l.last_failed_at) between (r.id, '-infinity') and (r.id, 'infinity')
+            and l.resolved_at is null
+          order by l.route_id, l.last_failed_at limit 10000) l) l;
 comment on view tidemark.route_summary is
     'How each route is doing. sent, retried and dead count its newest evidence (100 batches and 1000 single '
     'attempts), so that no growing table is read. pending, retrying (those of pending that were tried before) and '
