@@ -62,6 +62,7 @@ func TestArrows(t *testing.T) {
 		"/internal/strict":             {},
 		"/internal/demo":               {"", "/internal/config", "/internal/daemon", "/internal/devpg", "/internal/devpg/download", "/internal/store", "/internal/trial", "/migrate", "/packs"},
 		"/internal/trial":              {},
+		"/test/incidents":              {"/internal/devpg", "/internal/testserver", "/tidemarktest"},
 		"/test/chaos":                  {"/internal/devpg", "/internal/devpg/download", "/internal/testkafka", "/internal/trial", "/migrate"},
 		"/internal/testkafka":          {},
 		"/internal/testserver":         {"/internal/devpg", "/internal/devpg/download"},

@@ -57,6 +57,10 @@ type Result struct {
 	// attempt.
 	Local bool
 
+	// Refused, with Retry: the target refused the sender's credentials, not the event. While it
+	// refuses everything, a delivery does not count as an attempt.
+	Refused bool
+
 	// Gone, with Permanent: the target will never accept anything again. The worker
 	// switches the route off and opens a finding.
 	Gone bool

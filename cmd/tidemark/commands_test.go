@@ -11,8 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/tidemarkhq/tidemark/internal/cli"
 )
 
 // Every command that the docs show, that a hint names or that the doctor advises exists, has these flags, and has the
@@ -40,10 +38,11 @@ func writtenCommands(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
 	for pattern, find := range map[string]*regexp.Regexp{
-		"../../README.md":         commandInCode,
-		"../../docs/*.md":         commandInCode,
-		"../../packs/*/README.md": commandInCode,
-		"../../packs/*/pack.yaml": regexp.MustCompile(`(?m)^  - (tidemark [^:].*?)(?:, | one of |$)`),
+		"../../README.md":          commandInCode,
+		"../../docs/*.md":          commandInCode,
+		"../../docs/runbooks/*.md": commandInCode,
+		"../../packs/*/README.md":  commandInCode,
+		"../../packs/*/pack.yaml":  regexp.MustCompile(`(?m)^  - (tidemark [^:].*?)(?:, | one of |$)`),
 	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
@@ -61,15 +60,14 @@ func writtenCommands(t *testing.T) map[string][]string {
 			all[file.Path] = append(all[file.Path], m[1])
 		}
 	}
-	for _, kinds := range []map[string]cli.Explanation{cli.Findings, cli.Health} {
-		for kind, e := range kinds {
-			if next := e.Next("default/births/0"); strings.HasPrefix(next, "tidemark") {
-				all["doctor, "+kind] = []string{next}
-			}
+	for kind, text := range causeKinds(t) {
+		for _, m := range regexp.MustCompile(`['"](tidemark .*)['"]`).FindAllStringSubmatch(text, -1) {
+			line := strings.NewReplacer("''", "'", "{subject}", "default", "{worker}", "default", "{source}", "births").Replace(m[1])
+			all["cause "+kind] = append(all["cause "+kind], line)
 		}
 	}
 	places := slices.Collect(maps.Keys(all))
-	for _, name := range []string{"../../README.md", "../../docs/operations.md", "../../docs/capture.md", "code/evidence/verify.sql", "doctor, cursor"} {
+	for _, name := range []string{"../../README.md", "../../docs/operations.md", "../../docs/capture.md", "code/evidence/verify.sql", "cause cursor"} {
 		if !slices.Contains(places, name) {
 			t.Errorf("no command is found in %s", name)
 		}

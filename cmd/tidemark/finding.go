@@ -62,11 +62,14 @@ func findingShow(ctx context.Context, s *cli.Session) error {
 	if f.AckedAt != nil {
 		acked = cli.Cell(f.AckedBy) + ", " + cli.Cell(f.AckedAt) + ": " + cli.Cell(f.AckNote)
 	}
-	e := cli.ExplainFinding(f.Kind)
+	e, err := s.Explain(ctx, f.Kind, f.Subject)
+	if err != nil {
+		return err
+	}
 	return s.Show(f, "finding", f.ID, "kind", f.Kind, "subject", f.Subject, "severity", f.Severity, "state", state,
 		"opened", s.At(f.OpenedAt),
 		"last seen", s.At(f.LastSeenAt), "seen", cli.Count(f.Count, "time"), "acknowledged", acked, "detail", f.Detail,
-		"means", e.Means, "do", e.Do, "next", e.Next(f.Subject))
+		"means", e.Means, "do", e.Todo, "next", strings.Join(e.CLI, "; "))
 }
 
 func findingAck() cli.Command {

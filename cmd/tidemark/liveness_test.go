@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/devpg"
 	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -298,21 +297,75 @@ func TestEveryFindingIsExplained(t *testing.T) {
 	if !opened["source_unreadable"] || !opened["source_misconfigured"] {
 		t.Error("source_next, source_hold or source_misread has changed")
 	}
-	page := read(t, "../../docs/operations.md")
-	for kind := range opened {
-		if _, known := cli.Findings[kind]; !known {
-			t.Errorf("doctor does not know %s", kind)
-		}
+	for _, kind := range []string{"cursor_lag", "dead_letter_event", "backlog"} { // never a cause: cause_list folds them
+		opened[kind] = false
 	}
-	for kind := range cli.Findings {
-		if !regexp.MustCompile("\\| `" + kind + "` \\| \\w").MatchString(page) {
+	kinds := causeKinds(t)
+	page := read(t, "../../docs/operations.md")
+	for kind, shown := range opened {
+		if shown && kinds[kind] == "" {
+			t.Errorf("tidemark.cause_kind lacks the finding %s", kind)
+		}
+		if _, row := opened[kind]; row && kind != "dead_letter_event" && kind != "backlog" && !regexp.MustCompile("\\| `"+kind+"` \\| \\w").MatchString(page) {
 			t.Errorf("docs/operations.md does not tell of %s, or not how bad it is", kind)
 		}
 	}
 	for _, m := range regexp.MustCompile(`(?m)^select '(\w+)' as kind|^select '(\w+)', `).FindAllStringSubmatch(read(t, "../../sql/code/liveness/queue_health.sql"), -1) {
-		if kind := m[1] + m[2]; kind != "finding" && cli.Health[kind].Next("") == "" {
-			t.Errorf("doctor does not know rows of the kind %s", kind)
+		kind := m[1] + m[2]
+		if folded := kind == "finding" || kind == "backlog" || kind == "dead_letter_event"; !folded && kinds[kind] == "" {
+			t.Errorf("tidemark.cause_kind lacks rows of the kind %s", kind)
 		}
+	}
+}
+
+// causeKinds are the rows of tidemark.cause_kind, by cause.
+func causeKinds(t *testing.T) map[string]string {
+	t.Helper()
+	kinds := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?ms)^    \('(\w+)',$(.*?)\)[,)]`).FindAllStringSubmatch(read(t, "../../sql/code/cause/cause_kind.sql"), -1) {
+		kinds[m[1]] = m[2]
+	}
+	if len(kinds) < 40 {
+		t.Fatalf("cause_kind has changed: %d causes", len(kinds))
+	}
+	return kinds
+}
+
+// Each cause has a page, and each page is of a cause.
+func TestEveryCauseHasAPage(t *testing.T) {
+	t.Parallel()
+	kinds := causeKinds(t)
+	for _, file := range sqlFiles(t) {
+		if strings.HasPrefix(file.Path, "code/cause/cause_") && file.Name() != "cause_kind" {
+			for _, m := range regexp.MustCompile(`(?:row\(\s*|select |then )'([a-z]+_?[a-z_]+)', |cause := case .* then '(\w+)' else '(\w+)'`).FindAllStringSubmatch(file.Text, -1) {
+				for _, cause := range m[1:] {
+					if cause != "" && kinds[cause] == "" {
+						t.Errorf("%s shows %s, which tidemark.cause_kind lacks", file.Path, cause)
+					}
+				}
+			}
+		}
+	}
+	pages, err := filepath.Glob("../../docs/runbooks/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		cause := strings.TrimSuffix(filepath.Base(page), ".md")
+		if kinds[cause] == "" && cause != "README" {
+			t.Errorf("%s is of no cause", page)
+		}
+		delete(kinds, cause)
+		if text := read(t, page); cause != "README" {
+			for _, part := range []string{"## What you see", "## Why", "## What to do", "## How to check", "## How to prevent it"} {
+				if !strings.Contains(text, "\n"+part+"\n") {
+					t.Errorf("%s lacks %q", page, part)
+				}
+			}
+		}
+	}
+	for cause := range kinds {
+		t.Errorf("docs/runbooks/%s.md is missing", cause)
 	}
 }
 

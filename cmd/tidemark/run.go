@@ -37,7 +37,7 @@ secrets, oauth2, webhook, connections and log.level apply without a restart.`,
 				return err
 			}
 			log, level := newLogger(s.Err, cli.IsTerminal(os.Stderr), c.Log)
-			d, err := daemon.New(ctx, c, daemon.Options{Log: log, Stdout: s.Out, Version: s.App.Build.Version})
+			d, err := daemon.New(ctx, c, daemon.Options{Log: log, Stdout: s.Out, Version: s.App.Build.Version, File: cli.ConfigFile(file)})
 			if err != nil {
 				return err
 			}

@@ -17,8 +17,8 @@ func statusCommand() cli.Command {
 	var every time.Duration
 	return cli.Command{
 		Use: "status", Short: "Show the installation at a glance, and what is wrong with it", Role: "tidemark_reader", Watchdog: true,
-		Long: `Show the installation at a glance: workers, routes, and everything that does not work or needs attention.
-tidemark doctor explains it.
+		Long: `Show what does not work or needs attention, worst first: its cause, the facts, and the commands that mend it, to be
+pasted as they are. Below it the workers and routes. tidemark doctor explains each cause.
 
 Exit status, for watchdogs: 0 fine or warnings only; 1 something does not work (bad); 2 unknown: the database cannot be
 reached, refuses, or does not let this role read a part of it.`,
@@ -72,16 +72,15 @@ func watchStatus(ctx context.Context, s *cli.Session, every time.Duration) error
 // overview is the JSON of status.
 type overview struct {
 	store.Server
-	Status string      `json:"status"` // the worst of all: ok, warn, unknown or bad
-	Stage  store.Stage `json:"stage"`
+	Status string        `json:"status"` // the worst of all: ok, warn, unknown or bad
+	Causes []store.Cause `json:"causes"` // worst first
+	Stage  store.Stage   `json:"stage"`
 	store.Counts
 	Gates        []store.Gate              `json:"gates"`
 	Workers      []store.WorkerSummary     `json:"workers"`
 	Routes       []store.RouteSummary      `json:"route_summaries"`
-	Replays      []store.RouteReplayed     `json:"replays"` // that are not over
-	Health       []store.QueueHealth       `json:"health"`
+	Replays      []store.RouteReplayed     `json:"replays"`      // that are not over
 	Unregistered []store.UnregisteredEmits `json:"unregistered"` // the latest first
-	Findings     []store.Finding           `json:"findings"`
 }
 
 func status(ctx context.Context, s *cli.Session) error {
@@ -94,37 +93,37 @@ func status(ctx context.Context, s *cli.Session) error {
 	} else {
 		showOverview(s, o)
 	}
-	return cli.Verdict(o.Health)
+	return cli.Verdict(o.Causes)
 }
 
 func readOverview(ctx context.Context, db *store.DB) (o overview, err error) {
 	for _, read := range []func() error{
 		func() error { o.Server, err = db.Server(ctx); return err },
+		func() error { o.Causes, err = db.Causes(ctx); return err },
 		func() error { o.Stage, err = db.Stage(ctx); return err },
 		func() error { o.Counts, err = db.Counts(ctx); return err },
 		func() error { o.Gates, err = db.Gates(ctx); return err },
 		func() error { o.Workers, err = db.WorkerSummaries(ctx); return err },
 		func() error { o.Routes, err = db.RouteSummaries(ctx); return err },
 		func() error { o.Replays, err = db.RouteReplays(ctx, "", true); return err },
-		func() error { o.Health, err = db.QueueHealth(ctx); return err },
 		func() error { o.Unregistered, err = db.UnregisteredEmits(ctx); return err },
-		func() error { o.Findings, err = db.OpenFindings(ctx); return err },
 	} {
 		if err := read(); err != nil {
 			return o, err
 		}
 	}
-	place := map[string]int{"ok": 0, "warn": 1, "unknown": 2, "bad": 3}
 	o.Status = "ok"
-	for _, h := range o.Health {
-		if place[h.Status] > place[o.Status] {
-			o.Status = h.Status
-		}
+	if len(o.Causes) > 0 {
+		o.Status = o.Causes[0].Status
 	}
 	return o, nil
 }
 
 func showOverview(s *cli.Session, o overview) {
+	for _, c := range o.Causes {
+		cli.CauseBrief(s, c)
+		s.Line("")
+	}
 	newest := "none"
 	if o.NewestEventAt != nil {
 		newest = fmt.Sprintf("last number %d, newest %s", o.LastSeq, s.Age(*o.NewestEventAt))
@@ -171,19 +170,6 @@ func showOverview(s *cli.Session, o overview) {
 			s.Age(r.RequestedAt) + " by " + r.RequestedBy,
 		}
 	})
-	var unwell []store.QueueHealth
-	for _, h := range o.Health {
-		if h.Status != "ok" && h.Kind != "finding" { // findings have a table of their own
-			unwell = append(unwell, h)
-		}
-	}
-	section(s, unwell, "STATUS|WHAT|NAME|AGE|COUNT|NOTE", func(h store.QueueHealth) cli.Row {
-		return cli.Row{h.Status, h.Kind, h.Name, cli.Seconds(h.AgeSeconds), h.Count, h.Note}
-	})
-	if len(o.Findings) > 0 {
-		s.Line("")
-		_ = cli.FindingTable(s, o.Findings)
-	}
 }
 
 // section is a table below an empty line, or nothing.

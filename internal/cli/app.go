@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 
@@ -106,6 +107,15 @@ func (a *App) ReadConfig(file string) (config.Config, error) {
 		environ = append(environ, "TIDEMARK_DATABASE_URL="+a.DatabaseURL)
 	}
 	return config.Load(cmp.Or(file, os.Getenv(config.FileVariable)), environ)
+}
+
+// ConfigFile is the whole path of the configuration that ReadConfig reads. Empty: there is no file.
+func ConfigFile(file string) string {
+	file = cmp.Or(file, os.Getenv(config.FileVariable))
+	if whole, err := filepath.Abs(file); err == nil && file != "" {
+		return whole
+	}
+	return file
 }
 
 // LoadConfig is ReadConfig, with warnings and problems on stderr, one a line.

@@ -130,10 +130,10 @@ func FindingTable(s *Session, all []store.Finding) error {
 }
 
 // Verdict is the error of an installation that is not well, with the exit status for watchdogs.
-func Verdict(all []store.QueueHealth) error {
+func Verdict(all []store.Cause) error {
 	number := map[string]int{}
-	for _, h := range all {
-		number[h.Status]++
+	for _, c := range all {
+		number[c.Status]++
 	}
 	const hint = "tidemark doctor explains each."
 	if n := number["bad"]; n > 0 {

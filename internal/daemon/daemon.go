@@ -32,6 +32,7 @@ type Options struct {
 	Log     *slog.Logger // required
 	Stdout  io.Writer    // target of routes of the kind stdout
 	Version string       // of the program
+	File    string       // with the configuration, told to the operator who starts it again; empty: none
 }
 
 // Daemon runs the workers of a database.
@@ -184,7 +185,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.bridge = worker.NewBridge(d.connect, log)
 	// The check for silent executors must not stop together with the workers that it checks: it shares no connection with them.
 	d.poll = worker.NewPoller(d.watch, d.owner, d.config.Lease, d.config.Poll.Max, log, worker.Besides{
-		Daemon: d.config.Name, Facts: d.facts(),
+		Daemon: d.config.Name, Facts: d.facts,
 		Silence: func(silent []store.Silence) { d.tellSilence(ctx, silent) },
 		Registry: func(all store.Registry) {
 			d.bridge.Tell(all)

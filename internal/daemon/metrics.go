@@ -25,6 +25,7 @@ type metrics struct {
 	breaker    *prometheus.GaugeVec
 
 	traces   *traces // of deliveries, which are observed here too
+	paces            // of deliveries too
 	commands *commandMetrics
 }
 
@@ -98,6 +99,7 @@ var outcomes = map[sink.Status]string{
 func (m *metrics) Delivered(route string, sent []sink.Delivery, results []sink.Result, took time.Duration) {
 	m.traces.delivered(route, sent, results, took)
 	m.delivering.WithLabelValues(route).Observe(took.Seconds())
+	m.add(route, took)
 	latency, now := m.latency.WithLabelValues(route), time.Now()
 	var counts [5]int
 	for i, r := range results {

@@ -10,7 +10,14 @@ import (
 
 func (d *Daemon) facts() map[string]any {
 	host, _ := os.Hostname()
-	return map[string]any{"instance": d.owner, "version": d.options.Version, "host": host, "pid": os.Getpid()}
+	facts := map[string]any{"instance": d.owner, "version": d.options.Version, "host": host, "pid": os.Getpid()}
+	if d.options.File != "" {
+		facts["config"] = d.options.File
+	}
+	if slow := d.metrics.slow(time.Now()); len(slow) > 0 {
+		facts["slow"] = slow
+	}
+	return facts
 }
 
 // tellSilence logs what the check for silent executors has found. Every daemon checks; the database reports each silence once.

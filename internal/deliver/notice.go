@@ -2,6 +2,12 @@ package deliver
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/sony/gobreaker/v2"
 
@@ -10,7 +16,7 @@ import (
 
 // Notice opens or closes a finding for the operator.
 type Notice struct {
-	Kind    string // route_misconfigured or target_down
+	Kind    string // route_misconfigured, target_down or credentials_refused
 	Subject string // code of the route
 	Detail  string // empty: the finding closes
 	Message string // what the target said; it may quote a payload
@@ -55,15 +61,48 @@ func (n *notices) note(r *route) {
 		n.close("route_misconfigured", code)
 		switch r.queue.breaker.state() {
 		case gobreaker.StateOpen:
-			reason, said := r.queue.latestFailure()
-			n.open("target_down", code, "its target fails, and is left alone for a while: "+reason, said)
+			reason, said, refused := r.queue.latestFailure()
+			if refused {
+				n.close("target_down", code)
+				n.open("credentials_refused", code, fmt.Sprintf("its target refuses the credentials: %s; %s, in use by this daemon since %s",
+					reason, credentials(r.row.Options), r.queue.opened.UTC().Format(time.DateTime+" UTC")), said)
+			} else {
+				n.close("credentials_refused", code)
+				n.open("target_down", code, "its target fails, and is left alone for a while: "+reason, said)
+			}
 		case gobreaker.StateClosed:
 			n.close("target_down", code)
+			n.close("credentials_refused", code)
 		case gobreaker.StateHalfOpen: // the next delivery decides
 		}
 	case r.broken.err != nil:
 		n.open("route_misconfigured", code, r.broken.err.Error(), "")
 	}
+}
+
+// credentials names the secrets of a route: never their values, which options do not have.
+func credentials(options json.RawMessage) string {
+	var o struct {
+		Secret  string                     `json:"secret"`
+		Headers map[string]json.RawMessage `json:"headers"`
+	}
+	_ = json.Unmarshal(options, &o) // what cannot be read names none
+	var named []string
+	if o.Secret != "" {
+		named = append(named, fmt.Sprintf("the secret %q signs", o.Secret))
+	}
+	for _, header := range slices.Sorted(maps.Keys(o.Headers)) {
+		var h struct {
+			Secret string `json:"secret"`
+		}
+		if json.Unmarshal(o.Headers[header], &h) == nil && h.Secret != "" {
+			named = append(named, fmt.Sprintf("the header %s is the secret %q", header, h.Secret))
+		}
+	}
+	if len(named) == 0 {
+		return "the route names no secret"
+	}
+	return strings.Join(named, ", ")
 }
 
 // Notices returns the changes since the last call.

@@ -51,6 +51,8 @@ type queue struct {
 	waiting *waiting
 	gone    string       // the target's last word, if it is gone
 	failure store.Result // the latest
+	refused bool         // it was the credentials that the target refused
+	opened  time.Time
 }
 
 // A job is one event to deliver.
@@ -79,6 +81,7 @@ func newQueue(route store.Route, s sink.Sink, perSecond float64, permit Permit, 
 		permit:  permit, observe: observe,
 		limiter: rate.NewLimiter(rate.Inf, 0),
 		breaker: newBreaker(route.RouteCode, observe.Paused),
+		opened:  time.Now(),
 	}
 	if perSecond > 0 {
 		q.limiter = rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond)))
@@ -131,12 +134,15 @@ func (q *queue) takeGone() string {
 	return gone
 }
 
-// latestFailure is why the latest failure failed, and what the target said.
-func (q *queue) latestFailure() (reason, said string) {
+// latestFailure is why the latest failure failed, what the target said, and whether it refused the credentials.
+func (q *queue) latestFailure() (reason, said string, refused bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.failure.Reason, q.failure.Detail
+	return q.failure.Reason, q.failure.Detail, q.refused
 }
+
+// failed notes the latest failure. The caller holds mu.
+func (q *queue) failed(r store.Result, refused bool) { q.failure, q.refused = r, refused }
 
 // capacity is how many pending events the queue takes at a time.
 func (q *queue) capacity() int {
@@ -374,9 +380,16 @@ func (q *queue) conclude(ctx context.Context, j *job, answer sink.Result, blocke
 	case answer.Status == sink.Retry && answer.Local:
 		// This host failed, not the target: it counts as no attempt. The breaker counts it all the same, so deliveries pause.
 		q.mu.Lock()
-		q.failure = r
+		q.failed(r, false)
 		q.mu.Unlock()
 		q.untried(j, busy, breakerPause, blocked)
+		return
+	case answer.Status == sink.Retry && answer.Refused && q.breaker.state() != gobreaker.StateClosed:
+		// The target refuses everything, so this event is not at fault: it waits, and is not given up for it.
+		q.mu.Lock()
+		q.failed(r, true)
+		q.mu.Unlock()
+		q.untried(j, breakerOpen, breakerPause, blocked)
 		return
 	case answer.Status == sink.Unknown && ctx.Err() != nil:
 		// The worker cut it off: it counts as an attempt, but the event is not given up for it.
@@ -402,7 +415,7 @@ func (q *queue) conclude(ctx context.Context, j *job, answer sink.Result, blocke
 		q.gone = r.Detail
 	}
 	if r.Outcome != store.Sent {
-		q.failure = r
+		q.failed(r, answer.Refused)
 	}
 	q.end(j, r)
 }

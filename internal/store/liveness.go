@@ -113,6 +113,45 @@ func (db *DB) QueueHealth(ctx context.Context) ([]QueueHealth, error) {
 		from tidemark.queue_health q order by q.kind, q.name`)
 }
 
+// Cause is something that is wrong, from tidemark.cause.
+type Cause struct {
+	Status   string     `db:"status" json:"status"` // bad, unknown or warn
+	Cause    string     `db:"cause" json:"cause"`   // a word of tidemark.cause_kind
+	Subject  string     `db:"subject" json:"subject"`
+	Since    *time.Time `db:"since" json:"since"` // null: it cannot be told
+	Found    string     `db:"found" json:"found"`
+	Waiting  *int64     `db:"waiting" json:"waiting"`   // events, rows or commands; null: none
+	Symptoms []string   `db:"symptoms" json:"symptoms"` // rows of tidemark.queue_health: kind and name
+	Means    string     `db:"means" json:"means"`
+	Todo     string     `db:"todo" json:"do"`
+	SQL      []string   `db:"sql" json:"sql"` // statements that mend it
+	CLI      []string   `db:"cli" json:"cli"` // commands that mend it
+	Finding  *int64     `db:"finding" json:"finding"`
+}
+
+// Causes returns what is wrong, worst first.
+func (db *DB) Causes(ctx context.Context) ([]Cause, error) {
+	return list[Cause](ctx, db, `select c.status, c.cause, c.subject, c.since, c.found, c.waiting, c.symptoms, c.means, c.todo, c.sql, c.cli, c.finding
+		from tidemark.cause c`)
+}
+
+// Explanation is what tidemark.cause_kind says of the causes of a kind.
+type Explanation struct {
+	Means string   `db:"means" json:"means"`
+	Todo  string   `db:"todo" json:"do"`
+	CLI   []string `db:"cli" json:"cli"`
+}
+
+// Explain explains a finding.
+func (db *DB) Explain(ctx context.Context, kind, subject string) (e Explanation, err error) {
+	all, err := list[Explanation](ctx, db, `select k.means, k.todo, tidemark.cause_commands(k.cli, $2, true) as cli
+		from tidemark.cause_kind k where k.cause = case $1 when 'cursor_lag' then 'worker_behind' else $1 end`, kind, subject)
+	if len(all) > 0 {
+		e = all[0]
+	}
+	return e, err
+}
+
 // WorkerSummary is how a cursor is doing, from tidemark.worker_summary.
 type WorkerSummary struct {
 	Worker               string     `db:"worker" json:"worker"`

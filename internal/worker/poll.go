@@ -38,7 +38,7 @@ type Poller struct {
 type Besides struct {
 	Registry func(store.Registry)  // hears every 5 seconds what there is to run
 	Daemon   string                // beats every 10 seconds under this name
-	Facts    map[string]any        // of its beats
+	Facts    func() map[string]any // of its beats
 	Silence  func([]store.Silence) // hears every 10 seconds what the check for silent executors found
 }
 
@@ -99,7 +99,7 @@ func NewPoller(db store.Pool, owner string, lease, pause time.Duration, log *slo
 		p.parts = append(p.parts, &part{
 			every: beatEvery, fails: "cannot beat",
 			ask: func(a *store.Due) answered {
-				a.Beat, a.Facts = besides.Daemon, besides.Facts
+				a.Beat, a.Facts = besides.Daemon, besides.Facts()
 				return func(store.Seen, error) {}
 			},
 		})

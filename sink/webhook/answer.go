@@ -66,6 +66,10 @@ func (s *Sink) answered(answer *http.Response, start, payload []byte, private []
 		return result
 	case status == http.StatusGone:
 		result.Gone = true
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		// A secret that was changed at one end refuses every event, and none of them is at fault.
+		result.Status, result.Refused = sink.Retry, true
+		result.After = retryAfter(answer.Header.Get("Retry-After"), s.now())
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests,
 		status >= 500, status < 200:
 		// All of 5xx: a proxy may answer 501 or 505 for a server that is down.

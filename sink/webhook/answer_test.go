@@ -35,6 +35,11 @@ func TestAnswers(t *testing.T) {
 	permanent := func(status int, text string) sink.Result {
 		return sink.Result{Status: sink.Permanent, Code: fmt.Sprint("http_", status), Detail: fmt.Sprint(status, " ", text, because)}
 	}
+	refused := func(status int, text string) sink.Result {
+		r := retry(status, text)
+		r.Refused = true
+		return r
+	}
 	gone := permanent(410, "Gone")
 	gone.Gone = true
 	for status, want := range map[int]sink.Result{
@@ -44,7 +49,8 @@ func TestAnswers(t *testing.T) {
 		204: {Status: sink.Delivered},
 		299: {Status: sink.Delivered},
 		400: permanent(400, "Bad Request"),
-		401: permanent(401, "Unauthorized"),
+		401: refused(401, "Unauthorized"),
+		403: refused(403, "Forbidden"),
 		404: permanent(404, "Not Found"),
 		408: retry(408, "Request Timeout"),
 		409: permanent(409, "Conflict"),

@@ -168,7 +168,7 @@ func TestTokenIsAlwaysRefused(t *testing.T) {
 	s := authorized(t, url, shared)
 	now := time.Now()
 	s.SetNow(func() time.Time { return now })
-	refused := sink.Result{Status: sink.Permanent, Code: "http_401", Detail: "401 Unauthorized: not with …"}
+	refused := sink.Result{Status: sink.Retry, Refused: true, Code: "http_401", Detail: "401 Unauthorized: not with …"}
 	want := func(requests, got int) {
 		t.Helper()
 		check(t, deliver(t, s, paid()), refused)

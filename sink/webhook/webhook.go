@@ -13,8 +13,8 @@
 //	traceparent        the event's trace, if it is a W3C traceparent
 //
 // An answer of 2xx confirms the event. 410 says that the target wants no further events. After 408, 425,
-// 429 and 5xx the event is sent again, after the time in Retry-After if the answer has it. Any other answer
-// is Permanent, a redirect too, which is never followed.
+// 429 and 5xx the event is sent again, after the time in Retry-After if the answer has it; after 401 and 403
+// too, which refuse the credentials. Any other answer is Permanent, a redirect too, which is never followed.
 //
 // The codes of failed deliveries are
 //

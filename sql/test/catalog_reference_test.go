@@ -27,6 +27,7 @@ var subjects = []struct{ folder, title string }{
 	{"capture", "Capture"},
 	{"command", "Commands"},
 	{"liveness", "Heartbeats, findings and health"},
+	{"cause", "Causes of trouble"},
 }
 
 // docs/sql.md is made of the comments of what is marked "-- public": go test ./sql/test -run TestReference -update.

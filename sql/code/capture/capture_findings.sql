@@ -12,17 +12,8 @@ begin
     -- Find triggers that do not fire now, and may fire again before the next reconcile. This reads a few rows of the
     -- catalogs.
     for r in
-        select c.oid as relation, format('%I.%I', n.nspname, c.relname) as name,
-               string_agg(i.sql_event, ', ' order by i.sql_event) as deaf
-        from tidemark.inbound_route i
-        join pg_namespace n on n.nspname = i.source_schema
-        join pg_class c on c.relnamespace = n.oid and c.relname = i.source_table and c.relkind in ('r', 'p')
-        where i.source_object_kind = 'table' and i.enabled and not i.dry_run and not exists (
-            select from tidemark.capture_attached a
-            where a.relation = c.oid and a.operation = i.sql_event and a.as_attached and a.enabled in ('O', 'A'))
-          and not exists (select from tidemark.capture_gap g
-                          where g.name = format('%I.%I', n.nspname, c.relname) and g.resolved_at is null)
-        group by 1, 2
+        select d.relation, d.name, d.operations from tidemark.capture_deaf d
+        where not exists (select from tidemark.capture_gap g where g.name = d.name and g.resolved_at is null)
     loop
         gap.relation := r.relation;
         gap.name := r.name;
@@ -31,7 +22,7 @@ begin
             gap.since := clock_timestamp();
             gap.snapshot := pg_current_snapshot();
         end if;
-        gap.detail := format('its trigger for %s is missing, altered or disabled', r.deaf);
+        gap.detail := format('its trigger for %s is missing, altered or disabled', r.operations);
         perform tidemark.capture_gap_open(gap);
     end loop;
 

@@ -20,8 +20,9 @@ cross join lateral (select case
          from tidemark.heartbeat_health h
          where h.executor_id = tidemark.executor_id(w.worker, 'outbox', 0)
            and (h.state = 'silent' or h.excuse = 'never run')),
-        (select 'its target is down' from tidemark.finding f
-         where f.kind = 'target_down' and f.subject = r.route_code and f.closed_at is null),
+        (select case f.kind when 'target_down' then 'its target is down'
+                     else 'its target refuses the credentials' end from tidemark.finding f
+         where f.kind in ('target_down', 'credentials_refused') and f.subject = r.route_code and f.closed_at is null),
         (select format('event %s failed %s times, and is tried again', p.seq, p.error_count) from tidemark.pending p
          where p.replay_id = j.id and p.error_count > 0 order by p.seq limit 1)) end as waits_for) s;
 comment on view tidemark.replay_summary is

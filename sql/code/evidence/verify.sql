@@ -48,12 +48,7 @@ as $$
         select 'capture_unwritten', substr(c.object, 7) from capture c
         where c.status = 'fail' and starts_with(c.object, 'route ')
     ), torn as materialized (
-        -- The log and its evidence have the same partitions.
-        select p.first_seq, p.end_seq, string_agg(t.name || '_p' || p.first_seq, ', ' order by t.name desc) as left_
-        from (values ('outbox'), ('decision'), ('attempt')) t (name)
-        cross join lateral tidemark.partitions(('tidemark.' || t.name)::regclass) p
-        where p.first_seq is not null
-        group by 1, 2 having count(*) < 3
+        select t.first_seq, t.end_seq, t.left_ from tidemark.torn_partitions t
     ), gone as materialized (
         select count(*) as n from tidemark.pending p
         where p.dead_letter_id is null and not exists (select from tidemark.outbox o where o.seq = p.seq)

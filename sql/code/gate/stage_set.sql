@@ -17,6 +17,16 @@ begin
     end if;
 
     perform set_config('tidemark.reason', stage_set.reason, true);
+    if exists (select from tidemark.stage s where s.stage = 'live') and not tidemark.armed() then
+        -- This is a copy. The silent daemons are those of the original, and are not expected here.
+        with forgotten as (
+            delete from tidemark.heartbeat h
+            where h.executor_id like 'daemon/%' and exists (
+                select from tidemark.heartbeat_health s where s.executor_id = h.executor_id and s.state = 'silent')
+            returning h.executor_id)
+        update tidemark.finding f set closed_at = clock_timestamp()
+        from forgotten g where f.kind = 'heartbeat_silent' and f.subject = g.executor_id and f.closed_at is null;
+    end if;
     update tidemark.stage
     set stage = stage_set.stage, changed_at = clock_timestamp(), changed_by = tidemark.login(),
         reason = stage_set.reason, (system_identifier, database) = (
@@ -27,5 +37,6 @@ end
 $$;
 comment on function tidemark.stage_set(text, text) is
     'Sets the stage: live (binds this cluster and database, so that routes may deliver) or dry_run. Records the role, '
-    'the time and the reason. Raises TM005 for another stage or an empty reason.';
+    'the time and the reason. On a copy of a live installation it forgets the silent daemons of the original. Raises '
+    'TM005 for another stage or an empty reason.';
 grant execute on function tidemark.stage_set(text, text) to tidemark_admin;

@@ -24,7 +24,10 @@ with bound as (
     cross join lateral (
         select count(*) as n, max(l.last_failed_at) as last_failed_at
         from (select l.last_failed_at from tidemark.dead_letter l
-              where l.route_id = r.id and l.resolved_at is null order by l.last_failed_at desc limit 10000) l) d
+              -- As in tidemark.cause_routes: only the index by route has this order.
+              where (l.route_id, l.last_failed_at) between (r.id, '-infinity') and (r.id, 'infinity')
+                and l.resolved_at is null
+              order by l.route_id desc, l.last_failed_at desc limit 10000) l) d
     where d.n > 0
 ), row_ as materialized (
     -- Rows of tables that failed.

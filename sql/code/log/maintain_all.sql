@@ -74,29 +74,7 @@ begin
         return query select 'postponed', 'outbox', 'the log is busy; another call will make partitions';
     end;
 
-    -- The lowest number that a cursor, a delivery or a dead letter may still need.
-    select k.seq, k.who into needed, needed_by from (
-        select least(c.watermark_id::bigint + 1, lower(c.holes), lower(c.fenced)) as seq,
-               'the cursor of worker ' || c.worker as who
-        from tidemark.worker_cursor c where c.source = 'outbox'
-        union all
-        -- The log as a source, or the events of a captured table. The case keeps ids of other sources, which may be any
-        -- text, from being cast to numbers before the join.
-        select case when s.safety in ('capture', 'sequence')
-                         then least(c.watermark_id::bigint + 1, lower(c.holes), lower(c.fenced)) end,
-               'the cursor of worker ' || c.worker
-        from tidemark.worker_cursor c join tidemark.source s on s.source = c.source
-        where s.safety = 'capture' or s.safety = 'sequence' and s.schema_name = 'tidemark' and s.table_name = 'outbox'
-        union all
-        select min(p.seq), 'a pending delivery' from tidemark.pending p where p.dead_letter_id is null
-        union all
-        select j.passed_seq + 1, 'replay ' || j.id from tidemark.replay_job j where j.finished_at is null
-        union all
-        select l.seq, 'dead letter ' || l.id || ', which has no payload of its own'
-        from (select * from tidemark.dead_letter l
-              where l.payload_in_log and l.resolved_at is null order by l.seq limit 1) l) k
-    where k.seq is not null
-    order by k.seq limit 1;
+    select n.seq, n.who into needed, needed_by from tidemark.log_needed() n;
 
     for part in select p.* from tidemark.partitions('tidemark.outbox') p where p.end_seq <= last_number + 1 loop
         name := format('outbox_p%s', part.first_seq);

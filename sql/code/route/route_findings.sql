@@ -9,7 +9,8 @@ declare
     off constant boolean := tg_op = 'UPDATE' and new.route_code = old.route_code and not new.enabled;
 begin
     if not sends then
-        perform tidemark.finding_close(k.kind, code) from unnest('{target_down,route_misconfigured}'::text[]) k (kind);
+        perform tidemark.finding_close(k.kind, code)
+        from unnest('{target_down,credentials_refused,route_misconfigured}'::text[]) k (kind);
     end if;
     if not off then
         perform tidemark.finding_close('route_gone', code);
@@ -18,8 +19,8 @@ begin
 end
 $$;
 comment on function tidemark.route_findings() is
-    'Trigger: closes findings that a change of the route settles. target_down and route_misconfigured close when the '
-    'route sends nothing any more, route_gone when it is enabled again or removed.';
+    'Trigger: closes findings that a change of the route settles. target_down, credentials_refused and '
+    'route_misconfigured close when the route sends nothing any more, route_gone when it is enabled again or removed.';
 
 create or replace trigger outbound_route_findings
 after update of route_code, enabled, dry_run or delete on tidemark.outbound_route

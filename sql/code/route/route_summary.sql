@@ -7,7 +7,8 @@ select r.route_code, r.worker, r.target_kind,
        floor(extract(epoch from clock_timestamp() - f.created_at))::bigint as oldest_pending_seconds,
        l.open as open_dead_letters,
        case when exists (select from tidemark.finding t
-                         where t.kind = 'target_down' and t.subject = r.route_code and t.closed_at is null) then 'open'
+                         where t.kind in ('target_down', 'credentials_refused') and t.subject = r.route_code
+                           and t.closed_at is null) then 'open'
             when exists (select from tidemark.finding t
                          where t.kind = 'route_misconfigured' and t.subject = r.route_code
                            and t.closed_at is null) then 'misconfigured'
@@ -33,11 +34,14 @@ left join lateral (
     order by p.seq limit 1) f on true
 cross join lateral (
     select count(*) as open
-    from (select from tidemark.dead_letter l where l.route_id = r.id and l.resolved_at is null
-          order by l.last_failed_at limit 10000) l) l;
+    -- As in tidemark.cause_routes: only the index by route has this order.
+    from (select from tidemark.dead_letter l
+          where (l.route_id, l.last_failed_at) between (r.id, '-infinity') and (r.id, 'infinity')
+            and l.resolved_at is null
+          order by l.route_id, l.last_failed_at limit 10000) l) l;
 comment on view tidemark.route_summary is
     'How each route is doing. sent, retried and dead count its newest evidence (100 batches and 1000 single '
     'attempts), so that no growing table is read. pending, retrying (those of pending that were tried before) and '
     'open_dead_letters are counted up to 10000. The first pending event has waited for oldest_pending_seconds. '
-    'breaker: open (finding target_down), misconfigured, or null.';
+    'breaker: open (finding target_down or credentials_refused), misconfigured, or null.';
 grant select on tidemark.route_summary to tidemark_reader, tidemark_executor;

@@ -15,13 +15,14 @@ declare
 begin
     if worker_finding.kind is null
         or worker_finding.kind not in ('cursor_lease_conflict', 'cursor_watermark_regression', 'route_misconfigured',
-                                       'target_down', 'worker_failing') then
+                                       'target_down', 'credentials_refused', 'worker_failing') then
         raise exception using errcode = 'TM005', message = format('a worker cannot report "%s"', worker_finding.kind);
     end if;
     -- The worker does not wait here for an operator's open transaction, which may hold the route (dry_run) or the
     -- finding (ack): it would read nothing meanwhile. It reports again after its next pass. It locks in the order of a
     -- change of the route.
-    if worker_finding.kind in ('target_down', 'route_misconfigured') and worker_finding.detail is not null then
+    if worker_finding.kind in ('target_down', 'credentials_refused', 'route_misconfigured')
+        and worker_finding.detail is not null then
         -- Report nothing about a route that was switched off meanwhile.
         perform from tidemark.outbound_route r
         where r.route_code = worker_finding.subject and r.worker = worker_finding.worker and r.enabled and not r.dry_run
@@ -30,7 +31,7 @@ begin
             return;
         end if;
     end if;
-    if worker_finding.kind in ('target_down', 'route_misconfigured', 'worker_failing') then
+    if worker_finding.kind in ('target_down', 'credentials_refused', 'route_misconfigured', 'worker_failing') then
         perform from tidemark.finding f
         where f.kind = worker_finding.kind and f.subject = worker_finding.subject and f.closed_at is null
         for update nowait;
@@ -60,7 +61,8 @@ end
 $$;
 comment on function tidemark.worker_finding(text, text, text, text, bigint, text) is
     'Opens or closes a worker''s finding about itself or a route: cursor_lease_conflict, cursor_watermark_regression, '
-    'route_misconfigured, target_down or worker_failing. detail null: the problem is over. epoch: report only while '
+    'route_misconfigured, target_down, credentials_refused or worker_failing. detail null: the problem is over. '
+    'epoch: report only while '
     'the lease has that epoch (TM011: it has another by now); null: at any time. For a lease conflict it adds the '
     'reporting session, and the owner of the lease. message: the text of an error, which may quote a payload '
     '(tidemark.finding_detail).';

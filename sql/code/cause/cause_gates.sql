@@ -1,0 +1,62 @@
+create or replace function tidemark.cause_gates()
+returns setof tidemark.trouble
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    with closed as materialized (
+        -- Of a gate that closes several workers each has its own events waiting.
+        select g.gate, l.worker, sum(n.waiting) as waiting, max(l.seconds) as seconds
+        from (select distinct l.worker, l.gate from tidemark.cursor_lag l where l.gate is not null) g
+        join tidemark.cursor_lag l on l.worker = g.worker and l.seconds > 3600
+        join tidemark.worker_cursor c on c.worker = l.worker and c.source = l.source and c.shard = l.shard
+        cross join lateral (select tidemark.cursor_waiting(c) as waiting) n
+        group by 1, 2
+    ), held as (
+        -- The gate of a domain holds events of a worker that goes on with others.
+        select 'domain.' || p.domain || '.enabled' as gate, null as worker, count(*) as waiting,
+               extract(epoch from clock_timestamp() - min(p.created_at)) as seconds
+        from (select p.domain, p.created_at from tidemark.pending p where p.held limit 10000) p
+        group by 1
+    ), gate as (
+        select x.gate, case when x.gate = 'paused' then x.worker end as worker, sum(x.waiting)::bigint as waiting,
+               max(x.seconds) as seconds
+        from (select * from closed union all select * from held) x
+        group by 1, 2
+        having max(x.seconds) > 3600 and sum(x.waiting) > 0
+    )
+    select 'gate_closed', coalesce('worker ' || g.worker, g.gate), 'warn', a.at,
+           format('%s since %s by %s, %s; the oldest of what waits is %s old',
+                  case g.gate when 'paused' then 'paused' when 'stage' then 'the stage is dry_run'
+                       else 'closed' end,
+                  coalesce(date_trunc('second', a.at)::text, 'the installation'),
+                  coalesce(a.actor, 'no one: it was never open'), coalesce('reason: ' || a.reason, 'without a reason'),
+                  make_interval(secs => floor(g.seconds)::double precision)),
+           g.waiting, '{}'::text[],
+           array[case g.gate
+                     when 'paused' then format('select tidemark.worker_pause(%L, false, ''its events wait'');',
+                                               g.worker)
+                     when 'stage' then 'select tidemark.stage_set(''live'', ''its events wait'');'
+                     else format('select tidemark.gate_set(%L, true, ''its events wait'');', g.gate) end],
+           array[case g.gate
+                     when 'paused' then format('tidemark worker resume %s --reason ''its events wait''',
+                                               tidemark.shell_word(g.worker))
+                     when 'stage' then 'tidemark stage live --reason ''its events wait'''
+                     else format('tidemark gate open %s --reason ''its events wait''',
+                                 tidemark.shell_word(g.gate)) end]
+    from gate g
+    left join lateral (
+        select s.changed_at as at, s.changed_by as actor, s.reason from tidemark.stage s where g.gate = 'stage'
+        union all
+        (select t.at, t.actor, t.reason from tidemark.audit t
+         where t.object = case g.gate when 'paused' then 'worker ' || g.worker else 'setting ' || g.gate end
+           and case g.gate when 'paused' then t.action = 'pause'
+                    when 'stage' then false else t.after ->> 'value' is distinct from 'true' end
+         order by t.id desc limit 1)) a on true
+    -- A copy that is not armed is told of by tidemark.cause_daemons.
+    where (g.gate <> 'stage' or (select s.stage from tidemark.stage s) = 'dry_run')
+      and coalesce(a.at < clock_timestamp() - interval '1 hour', true)
+$$;
+comment on function tidemark.cause_gates() is
+    'The part of tidemark.cause about gates that were closed, and workers that were paused, more than an hour ago, '
+    'while events older than that wait: gate_closed.';
+grant execute on function tidemark.cause_gates() to tidemark_reader, tidemark_executor;

@@ -1,0 +1,26 @@
+create or replace function tidemark.cause_lag(name text, out found text, out waiting bigint)
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    select format('%s unread, the oldest for %s; %s%s',
+                  case when n.waiting is null then 'events or rows are'
+                       else case when n.waiting = 10000 then 'at least ' else '' end || n.waiting
+                            || case when l.source = 'outbox' then ' events' else ' rows' end || ' are' end,
+                  make_interval(secs => l.seconds),
+                  case when l.rate > 0 then format('%s a second are read', l.rate)
+                       when l.rate = 0 then 'none was read in the last minutes'
+                       else 'how many are read is not known' end,
+                  concat(case when l.rate > 0 and n.waiting > 0
+                                   then format(', so that it has caught up in %s if no more come',
+                                               make_interval(secs => ceil(n.waiting / l.rate)::double precision)) end,
+                         '; it waits for ' || l.blocked_by)),
+           n.waiting
+    from tidemark.cursor_lag l
+    join tidemark.worker_cursor c on c.worker = l.worker and c.source = l.source and c.shard = l.shard
+    cross join lateral (select tidemark.cursor_waiting(c) as waiting) n
+    where tidemark.executor_id(l.worker, l.source, l.shard) = cause_lag.name and l.seconds is not null
+$$;
+comment on function tidemark.cause_lag(text) is
+    'How far a cursor, worker/source/shard, is behind, in a sentence: how much is unread, since when, at which rate it '
+    'is read, and when it will have caught up.';
+grant execute on function tidemark.cause_lag(text) to tidemark_reader, tidemark_executor;

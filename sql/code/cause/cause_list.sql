@@ -1,0 +1,135 @@
+-- The only place that tells a cause from its symptoms. tidemark.queue_health and tidemark.finding have the rules of
+-- what is wrong; the functions below find the causes that these rows only hint at, or that no row shows.
+create or replace function tidemark.cause_list()
+returns table (
+    status text,
+    cause text,
+    subject text,
+    since timestamptz,
+    found text,
+    waiting bigint,
+    symptoms text[],
+    means text,
+    todo text,
+    sql text[],
+    cli text[],
+    finding bigint)
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+-- Read what is bounded by a limit in the order of an index, and do not sort all of it.
+set enable_sort = off
+set enable_incremental_sort = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    daemon constant text := (
+        select h.executor_id from tidemark.heartbeat_health h
+        where h.executor_id like 'daemon/%' and h.state = 'alive' limit 1);
+    stopped constant text := (
+        select format('; the last one, %s, stopped at %s', substr(h.executor_id, 8),
+                      date_trunc('second', h.last_beat_at))
+        from tidemark.heartbeat_health h where h.executor_id like 'daemon/%' and h.last_status = 'stopped'
+        order by h.last_beat_at desc limit 1);
+begin
+    return query
+    with row_ as materialized (
+        select h.kind, h.name, h.status, h.age_seconds, h.count, h.note, h.kind || ' ' || h.name as symptom,
+               case when h.kind = 'finding' then h.kind || ' ' || split_part(h.name, ' ', 1) else h.kind end
+                   || ' *' as any_of_kind
+        from tidemark.queue_health h where h.status <> 'ok'
+    ), known as materialized (
+        select t.* from tidemark.cause_transactions() t
+        union all
+        select t.* from tidemark.cause_daemons() t
+        union all
+        select t.* from tidemark.cause_gates() t
+        union all
+        select t.* from tidemark.cause_routes() t
+        union all
+        select t.* from tidemark.cause_tables() t
+        union all
+        select t.* from tidemark.cause_storage() t
+    ), folded as materialized (
+        select distinct r.symptom from row_ r join known k on array[r.symptom, r.any_of_kind] && k.folds
+    ), found_ as materialized (
+        -- Findings whose cause is none of these are causes of their own.
+        select r.*, f.id, case f.kind when 'cursor_lag' then 'worker_behind' else f.kind end as cause,
+               f.subject, f.opened_at, f.acked_by, f.ack_note, f.count as sightings,
+               case f.kind when 'cursor_silent_gap' then array['cursor ' || f.subject, 'heartbeat ' || f.subject,
+                                                               'backlog ' || f.subject, 'pending_row ' || f.subject,
+                                                               'finding cursor_lag ' || f.subject]
+                           when 'cursor_holes' then array['cursor ' || f.subject || '/outbox/0',
+                                                          'backlog ' || f.subject || '/outbox/0',
+                                                          'finding cursor_lag ' || f.subject || '/outbox/0']
+                           when 'heartbeat_silent' then array['heartbeat ' || f.subject]
+                           when 'cursor_lag' then array['backlog ' || f.subject]
+                           when 'target_down' then array['pending ' || f.subject]
+                           when 'credentials_refused' then array['pending ' || f.subject]
+                           when 'route_misconfigured' then array['pending ' || f.subject]
+                           when 'command_waiting' then array['command_parked ' || f.subject]
+                           else '{}' end as folds
+        from row_ r
+        join tidemark.finding f on f.closed_at is null and r.name = f.kind || ' ' || f.subject
+        where r.kind = 'finding' and not exists (select from folded d where d.symptom = r.symptom)
+    ), trouble as (
+        select k.cause, k.subject,
+               -- Of a copy, what is bad is a symptom of the original.
+               case when k.cause <> 'disarmed' and exists (
+                        select from row_ r where r.status = 'bad' and array[r.symptom, r.any_of_kind] && k.folds)
+                    then 'bad' else k.status end as status,
+               k.since, k.found, k.waiting, k.folds, k.sql, k.cli, null::bigint as id
+        from known k
+        union all
+        select f.cause, f.subject,
+               case when f.status = 'bad' or exists (select from row_ r where r.symptom = any (f.folds)
+                                                     and r.status = 'bad') then 'bad' else f.status end,
+               least(f.opened_at, (select clock_timestamp() - make_interval(secs => max(r.age_seconds)) from row_ r
+                                   where r.symptom = any (f.folds) and r.kind in ('heartbeat', 'backlog'))),
+               f.note || case when f.sightings > 1 then format(' (seen %s times)', f.sightings) else '' end
+                   || coalesce('; acknowledged by ' || f.acked_by || ': ' || f.ack_note, ''),
+               -- Deliveries to a target that is down wait without being due.
+               (select count(*)
+                from (select from tidemark.outbound_route o join tidemark.pending p on p.route_id = o.id
+                      where o.route_code = f.subject and f.folds = array['pending ' || f.subject] limit 10000) p)
+                   + coalesce((select sum(r.count)::bigint from row_ r
+                               where r.symptom = any (f.folds)
+                                 and r.kind in ('pending_row', 'backlog', 'command_parked')), 0),
+               f.folds, null, null, f.id
+        from found_ f
+        where not exists (select from found_ g where g.folds @> array[f.symptom])
+        union all
+        select case r.kind when 'backlog' then 'worker_behind' else r.kind end, r.name, r.status,
+               clock_timestamp() - make_interval(secs => r.age_seconds), r.note,
+               case when r.kind not in ('heartbeat', 'cursor') then r.count end, array[r.symptom], null, null, null
+        from row_ r
+        where r.kind <> 'finding' and not exists (select from folded d where d.symptom = r.symptom)
+          and not exists (select from found_ g where r.symptom = any (g.folds))
+          and not (r.kind = 'pending' and daemon is null)
+        union all
+        select 'no_daemon', 'daemon', case when bool_or(r.status = 'bad') then 'bad' else 'warn' end,
+               clock_timestamp() - make_interval(secs => max(r.age_seconds)),
+               format('no daemon runs%s; deliveries are due of %s', stopped,
+                      string_agg(format('%s (%s)', r.name, r.count), ', ' order by r.name)),
+               sum(r.count)::bigint, array_agg(r.symptom), null, null, null
+        from row_ r
+        where r.kind = 'pending' and daemon is null and not exists (select from folded d where d.symptom = r.symptom)
+          and not exists (select from found_ g where r.symptom = any (g.folds))
+        having count(*) > 0
+    )
+    select t.status, t.cause, t.subject, date_trunc('second', t.since), coalesce(l.found, t.found),
+           nullif(coalesce(l.waiting, t.waiting), 0),
+           array(select r.symptom from row_ r where array[r.symptom, r.any_of_kind] && t.folds order by r.symptom),
+           coalesce(k.means, 'This version does not know this kind of finding; the facts say what was found.'),
+           coalesce(k.todo, 'See docs/operations.md of the version that is installed.'),
+           coalesce(t.sql, tidemark.cause_commands(k.sql, t.subject, false)),
+           coalesce(t.cli, tidemark.cause_commands(k.cli, t.subject, true)), t.id
+    from trouble t left join tidemark.cause_kind k on k.cause = t.cause
+    left join lateral tidemark.cause_lag(t.subject) l on t.cause = 'worker_behind'
+    order by array_position('{bad,unknown,warn}'::text[], t.status), date_trunc('second', t.since) nulls last,
+             t.cause, t.subject;
+end
+$$;
+comment on function tidemark.cause_list() is
+    'The rows of tidemark.cause, worst first. Reads tidemark.queue_health once.';
+grant execute on function tidemark.cause_list() to tidemark_reader, tidemark_executor;

@@ -1,0 +1,88 @@
+create or replace function tidemark.cause_routes()
+returns setof tidemark.trouble
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    with letter as materialized (
+        select r.id, r.route_code, r.worker, l.error_code, count(*) as n, min(l.first_failed_at) as since,
+               max(l.last_failed_at) as latest, (array_agg(l.id order by l.last_failed_at desc))[1] as example
+        from tidemark.outbound_route r
+        cross join lateral (
+            select l.id, l.error_code, l.first_failed_at, l.last_failed_at from tidemark.dead_letter l
+            -- Only the index by route has this order. With route_id = r.id the planner reads the open letters of all
+            -- routes in the order of time, where statistics say that nearly all are of one route.
+            where (l.route_id, l.last_failed_at) between (r.id, '-infinity') and (r.id, 'infinity')
+              and l.resolved_at is null
+            order by l.route_id desc, l.last_failed_at desc limit 10000) l
+        group by 1, 2, 3, 4
+    ), route as (
+        select l.id, l.route_code, l.worker, sum(l.n)::bigint as n, min(l.since) as since, max(l.latest) as latest,
+               string_agg(format('%s × %s%s', l.n, l.error_code, ' (' || d.error_detail || ')'), '; '
+                          order by l.n desc, l.error_code) as reasons,
+               bool_and(l.error_code = 'event_missing') as lost
+        from letter l left join tidemark.letter_detail d on d.id = l.example
+        group by 1, 2, 3
+    )
+    select 'dead_letters', r.route_code,
+           case when exists (select from tidemark.finding f where f.kind = 'dlq_overflow' and f.subject = r.worker
+                             and f.closed_at is null) then 'bad' else 'warn' end,
+           r.since,
+           format('%s%s, the latest %s ago: %s', case when r.n = 10000 then 'at least ' end,
+                  case r.n when 1 then '1 dead letter' else r.n || ' dead letters' end,
+                  date_trunc('second', clock_timestamp() - r.latest), r.reasons),
+           r.n,
+           array['dead_letter_event ' || r.route_code, 'finding cursor_dlq ' || r.worker,
+                 'finding dlq_overflow ' || r.worker, 'finding event_unreadable ' || r.worker],
+           case when r.lost then array[
+               format('select tidemark.dead_letter_discard(l.id, ''its event was dropped'') from '
+                      'tidemark.dead_letter l where l.route_id = %s and l.error_code = ''event_missing'' and '
+                      'l.resolved_at is null;', r.id)]
+                else array[format('select outcome, count(*) from tidemark.dead_letter_replay_many(%L) group by 1;',
+                                  r.route_code)] end,
+           case when r.lost then '{}' else array[
+               format('tidemark dead-letter replay --route %s', tidemark.shell_word(r.route_code))] end
+    from route r
+    union all
+    select 'slow_target', r.route_code, 'warn', s.since,
+           format('a daemon delivers, and the target is slow: of its newest deliveries half took %s s or more, and 99 '
+                  'of 100 up to %s s; %s go at once%s', s.median, s.slowest, r.concurrency,
+                  case when r.ordering = 'key' then ', of each key one' end),
+           p.n, array['pending ' || r.route_code],
+           array[format('select tidemark.route_set(%L, ''{"concurrency": %s}'', ''its target is slow'');',
+                        r.route_code, least(r.concurrency * 4, 1000))],
+           array[format('tidemark route set %s --concurrency %s --reason ''its target is slow''',
+                        tidemark.shell_word(r.route_code), least(r.concurrency * 4, 1000))]
+    from (
+        -- What the daemons that live say of their deliveries.
+        select t.route as route_code, max(t.p99) as slowest, max(t.p50) as median, min(t.since) as since
+        from tidemark.heartbeat_health h
+        cross join lateral jsonb_to_recordset(case jsonb_typeof(h.payload -> 'slow') when 'array'
+                                                   then h.payload -> 'slow' end)
+            t (route text, p50 numeric, p99 numeric, since timestamptz)
+        where h.executor_id like 'daemon/%' and h.state = 'alive'
+        group by 1) s
+    join tidemark.outbound_route r on r.route_code = s.route_code and r.enabled and not r.dry_run
+    cross join lateral (
+        select count(*) as n from (select from tidemark.pending p where p.route_id = r.id limit 10000) p) p
+    -- A target that keeps up may take its time.
+    where p.n > r.concurrency
+    union all
+    select 'emit_unregistered', 'emit', 'warn', min(u.first_at),
+           format('%s emits stored nothing, since the type is not registered or not enabled: %s', sum(u.emits),
+                  string_agg(format('%s/%s by %s (%s)', u.domain, u.type, u.role, u.emits), ', '
+                             order by u.last_at desc, u.domain, u.type) filter (where u.place <= 5)
+                  || case when count(*) > 5 then format(', and %s more', count(*) - 5) else '' end),
+           null, array['finding emit_unregistered emit'],
+           array_agg(distinct format('select tidemark.type_set(%L, %L, ''{"enabled": true}'');', u.domain, u.type))
+               filter (where u.place <= 5 and u.domain <> '*'),
+           array_agg(distinct format('tidemark type set %s %s --enabled', tidemark.shell_word(u.domain),
+                                     tidemark.shell_word(u.type)))
+               filter (where u.place <= 5 and u.domain <> '*')
+    from (select u.*, row_number() over (order by u.last_at desc, u.domain, u.type, u.role) as place
+          from tidemark.unregistered_emits u) u
+    having count(*) > 0
+$$;
+comment on function tidemark.cause_routes() is
+    'The part of tidemark.cause about events and targets: dead_letters (of a route, by reason), slow_target (as a '
+    'daemon measures it, while events wait), emit_unregistered.';
+grant execute on function tidemark.cause_routes() to tidemark_reader, tidemark_executor;

@@ -1,0 +1,139 @@
+create or replace function tidemark.cause_storage()
+returns setof tidemark.trouble
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    clock constant timestamptz := clock_timestamp();
+    retention constant interval := tidemark.interval_setting('outbox.retention', '30 days');
+    much_wal constant bigint := 64 * 1024 * 1024;
+    needed record;
+    part record;
+    first_seq bigint;
+    end_seq bigint;
+    oldest timestamptz;
+    newest timestamptz;
+    bytes bigint := 0;
+    gate text;
+    slots integer;
+    taken record;
+    r record;
+begin
+    needed := tidemark.log_needed();
+    for part in select p.* from tidemark.partitions('tidemark.outbox') p where p.end_seq > needed.seq order by 2 loop
+        execute format('select o.created_at from %s o order by o.seq desc limit 1', part.partition) into newest;
+        exit when newest is null or newest > clock - retention
+            or part.end_seq > (select q.last_value from tidemark.outbox_seq_seq q);
+        first_seq := coalesce(first_seq, part.first_seq);
+        end_seq := part.end_seq;
+        bytes := bytes + (select sum(pg_total_relation_size(t.relation))
+                          from (select to_regclass(format('tidemark.%s_p%s', k.name, part.first_seq)) as relation
+                                from unnest('{outbox,attempt,decision}'::text[]) k (name)) t);
+    end loop;
+    if first_seq is not null then
+        oldest := (select o.created_at from tidemark.outbox o where o.seq >= needed.seq order by o.seq limit 1);
+        gate := case when needed.kind = 'cursor' then tidemark.closed_gate(needed.subject) end;
+        return next row(
+            'retention_held', needed.subject, 'warn', newest + retention,
+            format('numbers %s to %s of the log are past the retention of %s, and are kept for number %s by %s%s; the '
+                   'oldest event is %s old, and they take %s',
+                   first_seq, end_seq - 1, retention, needed.seq, needed.who,
+                   case gate when 'paused' then ', which is paused' else ', which is closed by ' || gate end,
+                   date_trunc('second', clock - oldest), pg_size_pretty(bytes)),
+            null, '{}',
+            case needed.kind
+                when 'cursor' then case gate
+                    when 'paused' then array[format('select tidemark.worker_pause(%L, false, ''it holds the log'');',
+                                                    needed.subject)]
+                    when 'stage' then '{}'
+                    else array_remove(array['select tidemark.gate_set(' || quote_literal(gate)
+                                            || ', true, ''it holds the log'');'], null) end
+                when 'dead_letter' then array[format('select outcome from tidemark.dead_letter_replay(%s);',
+                                                     needed.subject)]
+                when 'replay' then array[format('select tidemark.replay_cancel(%s, ''it holds the log'');',
+                                                needed.subject)]
+                else '{}' end,
+            case needed.kind
+                when 'cursor' then case gate
+                    when 'paused' then array[format('tidemark worker resume %s --reason ''it holds the log''',
+                                                    tidemark.shell_word(needed.subject))]
+                    when 'stage' then '{}'
+                    else array[coalesce('tidemark gate open ' || tidemark.shell_word(gate)
+                                            || ' --reason ''it holds the log''',
+                                        'tidemark worker show ' || tidemark.shell_word(needed.subject))] end
+                when 'dead_letter' then array['tidemark dead-letter replay ' || needed.subject]
+                when 'replay' then array[format('tidemark route replay --cancel %s --reason ''it holds the log''',
+                                                needed.subject)]
+                else array['tidemark pending list --route ' || tidemark.shell_word(needed.subject)] end
+        )::tidemark.trouble;
+    end if;
+
+    for r in
+        select t.*, p.routes, p.n
+        from tidemark.torn_partitions t
+        cross join lateral (
+            select string_agg(format('%s (%s)', x.route_code, x.n), ', ' order by x.route_code) as routes,
+                   sum(x.n)::bigint as n
+            from (select o.route_code, count(*) as n
+                  from tidemark.outbound_route o cross join tidemark.worker w
+                  cross join lateral (select from tidemark.pending p
+                                      where p.worker_id = w.id and p.route_id = o.id and p.seq >= t.first_seq
+                                        and p.seq < t.end_seq and p.dead_letter_id is null limit 10000) p
+                  group by 1) x) p
+    loop
+        return next row(
+            'partition_missing', format('numbers %s to %s', r.first_seq, r.end_seq - 1), 'bad', null,
+            format('a partition was dropped by hand: of numbers %s to %s only %s %s left%s', r.first_seq,
+                   r.end_seq - 1, r.left_, case when r.left_ like '%,%' then 'are' else 'is' end,
+                   coalesce('; deliveries that wait for their events: ' || r.routes, '')),
+            r.n, '{}',
+            case when not format('outbox_p%s', r.first_seq) = any (r.names)
+                      then array[format('drop table %s;', (select string_agg('tidemark.' || quote_ident(n), ', ')
+                                                          from unnest(r.names) n))] else '{}' end,
+            '{}')::tidemark.trouble;
+    end loop;
+
+    for r in
+        select s.slot_name, s.slot_type, s.database, w.bytes,
+               (to_jsonb(s) ->> 'inactive_since')::timestamptz as inactive_since,
+               greatest(age(s.xmin), age(s.catalog_xmin)) as xids
+        from pg_replication_slots s
+        cross join lateral (
+            select pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_replay_lsn()
+                                        else pg_current_wal_lsn() end, s.restart_lsn)::bigint as bytes) w
+        where not s.active and w.bytes >= much_wal
+    loop
+        return next row(
+            'replication_slot', r.slot_name::text, 'warn', r.inactive_since,
+            format('the %s replication slot %s is used by no one, and keeps %s of WAL%s', r.slot_type, r.slot_name,
+                   pg_size_pretty(r.bytes),
+                   ' and the row versions of the last ' || r.xids || ' transactions'),
+            null, '{}', array[format('select pg_drop_replication_slot(%L);', r.slot_name)], '{}')::tidemark.trouble;
+    end loop;
+
+    slots := current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
+        - coalesce(current_setting('reserved_connections', true)::integer, 0);
+    select sum(x.n)::integer as n, (array_agg(x.application_name order by x.n desc))[1] as application,
+           (array_agg(x.usename order by x.n desc))[1] as usename, max(x.n) as most,
+           (array_agg(x.idle order by x.n desc))[1] as idle
+    into taken
+    from (select a.application_name, a.usename, count(*) as n, count(*) filter (where a.state = 'idle') as idle
+          from pg_stat_activity a where a.backend_type = 'client backend' group by 1, 2) x;
+    if taken.n >= slots * 0.9 then
+        return next row(
+            'connections', current_setting('max_connections'), 'warn', null,
+            format('%s of %s connections are taken: %s of them by application "%s", user %s, of which %s are idle',
+                   taken.n, slots, taken.most, taken.application, taken.usename, taken.idle),
+            null, '{}',
+            array[format('select count(pg_terminate_backend(a.pid)) from pg_stat_activity a where '
+                         'a.application_name = %L and a.usename = %L and a.state = ''idle'';',
+                         taken.application, taken.usename)], '{}')::tidemark.trouble;
+    end if;
+end
+$$;
+comment on function tidemark.cause_storage() is
+    'The part of tidemark.cause about the log and the server: retention_held (past its retention, and still needed), '
+    'partition_missing (dropped by hand), replication_slot (inactive, with 64 MB of WAL or more), connections (nine of '
+    'ten are taken).';
+grant execute on function tidemark.cause_storage() to tidemark_reader, tidemark_executor;

@@ -1,0 +1,62 @@
+create or replace function tidemark.cause_tables()
+returns setof tidemark.trouble
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    select 'capture_disabled', d.name, 'bad', coalesce(g.since, c.at),
+           format('%s of %s make no events: its trigger %s; since then the server has counted %s rows inserted and %s '
+                  'deleted', d.operations, d.name,
+                  coalesce(array_to_string(d.triggers, ', ') || ' is disabled', 'is missing or altered'),
+                  coalesce(s.n_tup_ins - (k.noted).inserted, s.n_tup_ins),
+                  coalesce(s.n_tup_del - (k.noted).deleted[1], s.n_tup_del)),
+           null::bigint, array['finding capture_gap ' || d.name],
+           case when g.id is null then array['select tidemark.maintain();'] else '{}' end
+               || case when d.triggers is null
+                            then array[format('select tidemark.capture_attach(%L, ''its trigger was missing'');',
+                                              d.name)]
+                       else array(select format('alter table %s enable trigger %I;', d.name, t.name)
+                                  from unnest(d.triggers) t (name)) end
+               || format('select g.name, e.* from tidemark.capture_gap g cross join lateral '
+                         'tidemark.capture_gap_emit(g.id, ''its trigger was off'') e '
+                         'where g.name = %L and g.resolved_at is null;', d.name),
+           case when d.triggers is null then
+               case when g.id is null then '{tidemark maintain}'::text[] else '{}' end
+               || array[format('tidemark capture attach %s --reason ''its trigger was missing''',
+                               tidemark.shell_word(d.name)),
+                        format('tidemark capture reconcile --table %s --emit --reason ''its trigger was missing''',
+                               tidemark.shell_word(d.name))]
+               else '{}' end
+    from tidemark.capture_deaf d
+    left join tidemark.capture_gap g on g.name = d.name and g.resolved_at is null
+    left join tidemark.capture_checkpoint c on c.name = d.name and c.relation = d.relation
+    left join tidemark.capture_count k on k.name = d.name
+    left join pg_stat_all_tables s on s.relid = d.relation
+    union all
+    select 'capture_broken', r.route_code, 'bad', null,
+           format('%I.%I has no column %s, which inbound route %s shows: %s', r.source_schema, r.source_table,
+                  x.missing, r.route_code,
+                  case when r.fail_closed then format('each %s of it by the application fails now', r.sql_event)
+                       else format('no %s of it becomes an event', r.sql_event) end),
+           null, array['finding capture_unwritten ' || r.route_code],
+           array[format('select tidemark.inbound_route_set(%L, %L, %L);', r.route_code,
+                        jsonb_build_object('payload_columns', y.left_), x.missing || ' is gone')],
+           case when cardinality(y.left_) > 0 then array[
+               format('tidemark capture route set %s --columns %s --reason %s',
+                      tidemark.shell_word(r.route_code), tidemark.shell_word(array_to_string(y.left_, ',')),
+                      tidemark.shell_word(x.missing || ' is gone'))] else '{}' end
+    from tidemark.inbound_route r
+    join pg_namespace n on n.nspname = r.source_schema
+    join pg_class c on c.relnamespace = n.oid and c.relname = r.source_table and c.relkind in ('r', 'p')
+    cross join lateral tidemark.capture_columns(c.oid, r.payload_columns) x
+    cross join lateral (
+        select array(select w.name from unnest(r.payload_columns) with ordinality w (name, ord)
+                     where exists (select from pg_attribute a
+                                   where a.attrelid = c.oid and a.attname = w.name and a.attnum > 0
+                                     and not a.attisdropped and a.attgenerated <> 'v')
+                     order by w.ord) as left_) y
+    where r.source_object_kind = 'table' and r.enabled and not r.dry_run and x.missing is not null
+$$;
+comment on function tidemark.cause_tables() is
+    'The part of tidemark.cause about captured tables: capture_disabled (a trigger does not fire: changes make no '
+    'events), capture_broken (a column of the contract is gone: writes of the application fail).';
+grant execute on function tidemark.cause_tables() to tidemark_reader, tidemark_executor;

@@ -1,0 +1,87 @@
+package test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+const causes = `select concat_ws(' ', status, cause, subject, waiting, symptoms) from tidemark.cause`
+
+// LI7: a cause is shown once, with its symptoms folded under it. The order of the rows is that of the view.
+func TestCause(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.pass()
+	w.wantRows(causes)
+
+	// A worker that fell silent is one cause, not three.
+	w.emit(1)
+	w.exec(`update tidemark.worker_cursor set last_run_at = now() - interval '20 minutes'`)
+	w.exec(`update tidemark.heartbeat set last_beat_at = now() - interval '20 minutes'`)
+	w.exec(`set session_replication_role = replica`)
+	w.exec(`update tidemark.outbox set created_at = now() - interval '20 minutes' where key = '1' or true`)
+	w.exec(`reset session_replication_role`)
+	w.exec(`select tidemark.stale_check()`)
+	w.exec(`select tidemark.maintain()`)
+	w.wantRows(causes, "bad cursor_silent_gap default/outbox/0 2 {\"backlog default/outbox/0\",\"cursor default/outbox/0\","+
+		"\"finding cursor_lag default/outbox/0\",\"heartbeat default/outbox/0\"}")
+	w.wantRows(`select cli[1] from tidemark.cause`, "tidemark worker run default")
+	w.pass()
+	w.exec(`select tidemark.stale_check()`)
+	w.exec(`select tidemark.maintain()`)
+	w.wantRows(causes)
+
+	// Deliveries that wait for a daemon: all routes are one cause while none runs, and none is told to start one that lives.
+	for _, code := range []string{"out", "in_out"} {
+		w.exec(fmt.Sprintf(`select tidemark.route_set('%s', '{"domain": "test", "target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}, "enabled": true, "dry_run": false}')`, code))
+	}
+	w.emit(2)
+	w.pass()
+	w.exec(`update tidemark.pending set next_attempt_at = now() - interval '2 minutes'`)
+	w.wantRows(causes, `warn no_daemon daemon 2 {"pending in_out","pending out"}`)
+	w.exec(`select tidemark.heartbeat_daemon('courier', 'running', '{"host": "h7", "pid": 12, "config": "/etc/it''s here.yaml"}')`)
+	w.wantRows(causes, `warn pending in_out 1 {"pending in_out"}`, `warn pending out 1 {"pending out"}`)
+	w.exec(`update tidemark.heartbeat set last_beat_at = now() - interval '31 seconds' where executor_id = 'daemon/courier'`)
+	w.wantRows(causes, `bad daemon_dead daemon/courier 2 {"heartbeat daemon/courier","pending in_out","pending out"}`)
+	w.wantRows(`select cli[1] from tidemark.cause`, `tidemark run --config '/etc/it'\''s here.yaml'`)
+	// A reader, who sees no payloads, sees the same.
+	w.exec(`set role tidemark_reader`)
+	w.wantRows(causes, `bad daemon_dead daemon/courier 2 {"heartbeat daemon/courier","pending in_out","pending out"}`)
+	w.exec(`reset role`)
+
+	// Of a copy, all this is how the original was.
+	w.exec(`update tidemark.stage set database = 'original'`)
+	w.wantRows(causes, `warn disarmed `+one[string](w, `select current_database()::text`)+` {"heartbeat daemon/courier"}`)
+	w.exec(`select tidemark.heartbeat_daemon('other')`)
+	w.wantRows(`select status || ' ' || found from tidemark.cause where found like '%it is run by daemon/other'`,
+		one[string](w, `select 'bad ' || found from tidemark.cause where cause = 'disarmed'`))
+	w.exec(`select tidemark.stage_set('dry_run', 'a copy')`)
+	w.wantRows(`select executor_id from tidemark.heartbeat where executor_id like 'daemon/%'`, "daemon/other")
+	w.wantRows(`select cause from tidemark.cause where cause in ('disarmed', 'daemon_dead')`)
+}
+
+// What an operator looks at every few seconds reads no table that grows, although all open letters are of one route.
+func TestCauseReadsNoGrowingTable(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w := live(t, db)
+	w.exec(`select tidemark.route_set('out', '{"domain": "test", "target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}, "enabled": true, "dry_run": false}')`)
+	w.exec(`select tidemark.type_set('test', 'a')`)
+	w.exec(`select count(tidemark.emit('test', 'a')) from generate_series(1, 30000)`)
+	w.exec(`insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome) select n, 1, 1, 2, 'sent' from generate_series(1, 30000) n`)
+	w.exec(`insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot, error_code)
+		select n, 1, 1, n, gen_random_uuid(), '{}', 'x' from generate_series(1, 30000) n`)
+	w.exec(`insert into tidemark.pending (worker_id, route_id, seq) select 1, 1, n from generate_series(1, 30000) n`)
+	w.exec(`insert into tidemark.audit (action, object) select 'x', 'setting other' from generate_series(1, 30000) n`)
+	w.exec(`select tidemark.gate_set('worker.default.enabled', false)`)
+	w.exec(`analyze`)
+	r := open(t, db, "reader") // the counts of a session also have what it did before
+	r.exec(`begin`)
+	r.exec(`select * from tidemark.cause`)
+	r.wantRows(`select relname::text || ' ' || sum(pg_stat_get_xact_tuples_returned(oid) + pg_stat_get_xact_tuples_fetched(oid))
+		from (select c.oid, c.relname from pg_class c where c.relnamespace = 'tidemark'::regnamespace and c.relkind in ('r', 'i')) c
+		group by relname having sum(pg_stat_get_xact_tuples_returned(oid)) > 25000`)
+	r.exec(`commit`)
+}

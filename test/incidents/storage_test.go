@@ -1,0 +1,144 @@
+package incidents
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// Incident 13: a worker that was paused and forgotten holds the log.
+func TestRetentionHeld(t *testing.T) {
+	t.Parallel()
+	n := newNight(t)
+	n.route("orders", "sql", "public.take", "")
+	// The first partitions are large. The partitions after them are small.
+	n.exec(`update tidemark.setting set value = '1000' where key = 'outbox.partition_events';
+		select setval('tidemark.outbox_seq_seq', 2999000);
+		update tidemark.worker_cursor set watermark_id = '2999000', decided_through = '2999000';
+		select tidemark.worker_pause('default', true, 'on holiday')`)
+	n.exec(`select tidemark.maintain()`)
+	n.emit(1, 2500)
+	n.exec(`select tidemark.maintain()`)
+	n.exec(`update tidemark.setting set value = '1 second' where key = 'outbox.retention'`)
+	n.daemon("")
+	n.happens()
+	c := n.sees("warn", "retention_held default", `are kept for number 2999001 by the cursor of worker default, which is paused`, `they take \d+ [kM]B`)
+	n.mend(c)
+	n.gone("retention_held")
+	n.handled(2500)
+}
+
+// Incident 7.
+func TestRestoredClone(t *testing.T) {
+	t.Parallel()
+	n := newNight(t)
+	n.route("orders", "sql", "public.take", "")
+	daemon := n.daemon("")
+	n.emit(1, 5)
+	n.handled(5)
+	_ = daemon.Process.Kill()
+	_ = daemon.Wait()
+	n.emit(6, 9)
+	clone := n.clone()
+	clone.exec(`update tidemark.heartbeat set last_beat_at = last_beat_at - interval '1 hour'`) // a backup is older than a heartbeat
+	clone.happens()
+	clone.sees("warn", "disarmed "+clone.Name, `this is a copy, and delivers nothing: database `+n.Name+` of cluster \d+ was made live by \w+ \(test\), and this is database `+clone.Name)
+	// A daemon that runs on it is a mistake.
+	clone.daemon("")
+	clone.happens()
+	c := clone.sees("bad", "disarmed "+clone.Name, `it is run by daemon/courier`)
+	clone.mend(c)
+	clone.gone("disarmed")
+	if got := clone.value(`select count(*)::text from public.got`); got != "5" {
+		t.Errorf("the copy has handled %s events, of which 5 are the original's", got)
+	}
+	n.daemon("")
+	n.handled(9)
+}
+
+// clone copies the database.
+func (n *night) clone() *night {
+	n.t.Helper()
+	name := n.Name + "_clone"
+	admin := tidemarktest.NewEmptyDB(n.t).Connect(n.t)
+	n.Pool.Reset()
+	n.until("nobody uses the database", func() bool {
+		_, ended := admin.Exec(n.t.Context(), "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", n.Name)
+		_, made := admin.Exec(n.t.Context(), fmt.Sprintf("create database %s template %s", name, n.Name))
+		return ended == nil && made == nil
+	})
+	copied := &tidemarktest.DB{URL: strings.Replace(n.URL, n.Name, name, 1), Name: name}
+	var err error
+	if copied.Pool, err = pgxpool.New(n.t.Context(), copied.URL); err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() {
+		copied.Pool.Close()
+		n.psqlAt(context.Background(), fmt.Sprintf("drop database %s with (force)", name))
+	})
+	return &night{DB: copied, t: n.t, url: copied.URL}
+}
+
+// Incident 16.
+func TestForgottenReplicationSlot(t *testing.T) {
+	t.Parallel()
+	server := testserver.New(t, devpg.Options{Settings: map[string]string{"wal_level": "replica", "max_replication_slots": "4"}})
+	n := begin(t, tidemarktest.NewDBAt(t, server.URL("postgres")))
+	n.happens()
+	n.exec(`select pg_create_physical_replication_slot('standby_7', true)`)
+	for i := range 5 {
+		n.exec(fmt.Sprintf(`create table public.filler_%d (); select pg_switch_wal()`, i))
+	}
+	c := n.sees("warn", "replication_slot standby_7", `physical replication slot standby_7 is used by no one, and keeps \d+ MB of WAL`)
+	n.mend(c)
+	n.gone("replication_slot")
+}
+
+// Incident 15.
+func TestConnectionsTaken(t *testing.T) {
+	t.Parallel()
+	server := testserver.New(t, devpg.Options{Settings: map[string]string{"max_connections": "30", "superuser_reserved_connections": "5"}})
+	n := begin(t, tidemarktest.NewDBAt(t, server.URL("postgres")))
+	n.happens()
+	for range 22 {
+		conn := n.forgotten(`select 1`)
+		if _, err := conn.Exec(t.Context(), "commit"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := n.sees("warn", "connections 30", `2\d of 2\d connections are taken: 22 of them by application "checkout", user \w+, of which 22 are idle`)
+	n.mend(c)
+	n.gone("connections")
+}
+
+// Incident 20.
+func TestPartitionDropped(t *testing.T) {
+	t.Parallel()
+	n, target := newNight(t), newReceiver(t)
+	n.exec(`update tidemark.setting set value = '1000' where key = 'outbox.partition_events';
+		select setval('tidemark.outbox_seq_seq', 2999000);
+		update tidemark.worker_cursor set watermark_id = '2999000', decided_through = '2999000'`)
+	n.exec(`select tidemark.maintain()`)
+	n.route("billing", "webhook", target.URL, billing)
+	n.emit(1, 30)
+	n.exec(`select tidemark.route_worker_run()`) // stages them for a daemon
+	n.exec(`select tidemark.emit('shop', 'order.paid') from generate_series(1, 1000)`)
+	first := n.value(`select first_seq::text from tidemark.partitions('tidemark.outbox') where 2999001 between first_seq and end_seq - 1`)
+	n.happens()
+	n.exec(`drop table tidemark.outbox_p` + first)
+	c := n.sees("bad", "partition_missing", `numbers `+first+` to `, `deliveries that wait for their events: billing \(\d+\)`)
+	n.daemon(billingSecret)
+	n.happens()
+	letters := n.sees("warn", "dead_letters billing", `event_missing`)
+	n.mend(letters)
+	n.gone("dead_letters")
+	n.mend(c)
+	n.gone("partition_missing")
+}

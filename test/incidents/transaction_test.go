@@ -1,0 +1,117 @@
+package incidents
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/devpg"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// forgotten is a session that begins a transaction, writes, and does nothing more.
+func (n *night) forgotten(sql string) *pgx.Conn {
+	n.t.Helper()
+	config, err := pgx.ParseConfig(n.URL)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	config.RuntimeParams["application_name"] = "checkout"
+	conn, err := pgx.ConnectConfig(n.t.Context(), config)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { _ = conn.Close(context.Background()) }) // the operator may have ended it
+	if _, err := conn.Exec(n.t.Context(), "begin"); err != nil {
+		n.t.Fatal(err)
+	}
+	if _, err := conn.PgConn().Exec(n.t.Context(), sql).ReadAll(); err != nil {
+		n.t.Fatal(err)
+	}
+	return conn
+}
+
+const emitted = `select tidemark.emit('shop', 'order.paid', key => 'lost')`
+
+// Incident 2: an idle transaction holds numbers of the log. The others go on.
+func TestIdleTransaction(t *testing.T) {
+	t.Parallel()
+	n := newNight(t)
+	n.route("orders", "sql", "public.take", "")
+	n.daemon("")
+	n.happens()
+	idle := n.forgotten(emitted)
+	n.emit(1, 20)
+	c := n.sees("warn", fmt.Sprintf("open_transaction pid %d", idle.PgConn().PID()),
+		`application "checkout", user \w+, client (127.0.0.1|on this host), idle in its transaction for 00:00:2`, `1 numbers of the log are open`)
+	n.mend(c)
+	n.gone("open_transaction")
+	n.handled(20)
+}
+
+// Incident 2, where the order of the log is strict: everything waits for it.
+func TestIdleTransactionStrictOrder(t *testing.T) {
+	t.Parallel()
+	n := newNight(t)
+	n.route("orders", "sql", "public.take", "")
+	n.exec(`update tidemark.worker set read_order = 'strict' where worker = 'default'`)
+	n.daemon("")
+	n.happens()
+	idle := n.forgotten(emitted)
+	n.emit(1, 20)
+	c := n.sees("bad", fmt.Sprintf("open_transaction pid %d", idle.PgConn().PID()), `, 20 wait`, `idle in its transaction`)
+	n.mend(c)
+	n.gone("open_transaction")
+	n.handled(20)
+}
+
+// source makes a worker of a table that has this safety.
+func (n *night) source(safety string) {
+	n.t.Helper()
+	n.exec(`create table public.births (id bigint generated always as identity primary key, name text, at timestamptz not null default now());
+		create index on public.births (at, id);
+		create function public.greet(shown public.births[]) returns jsonb language sql as 'insert into public.got (key) select s.id::text from unnest(shown) s; select ''{}''::jsonb';
+		grant select on public.births to tidemark_executor;
+		select tidemark.source_set('births', '{"schema_name": "public", "table_name": "births", "id_column": "id", "timestamp_column": "at", "safety": "` + safety + `"}');
+		select tidemark.worker_set('greeter', '{"source": "table", "handler": "sql", "handler_ref": "public.greet"}');
+		select tidemark.worker_source_add('greeter', 'births');
+		select tidemark.gate_set('worker.greeter.enabled', true)`)
+}
+
+// Incident 2, at a source that is read by time: a transaction that never touched the table holds its horizon.
+func TestIdleTransactionAtAClock(t *testing.T) {
+	t.Parallel()
+	n := newNight(t)
+	n.source("clock")
+	n.daemon("")
+	n.happens()
+	idle := n.forgotten(`select 1`)
+	n.exec(`insert into public.births (name) select 'n' from generate_series(1, 30)`)
+	c := n.sees("bad", fmt.Sprintf("open_transaction pid %d", idle.PgConn().PID()), `, 30 wait`, `rows that were written since are not read: greeter/births/0`)
+	n.mend(c)
+	n.gone("open_transaction")
+	n.handled(30)
+}
+
+// Incident 3.
+func TestForgottenPreparedTransaction(t *testing.T) {
+	t.Parallel()
+	server := testserver.New(t, devpg.Options{Settings: map[string]string{"max_prepared_transactions": "5"}})
+	n := begin(t, tidemarktest.NewDBAt(t, server.URL("postgres")))
+	n.route("orders", "sql", "public.take", "")
+	n.exec(`update tidemark.worker set read_order = 'strict' where worker = 'default'`)
+	n.daemon("")
+	n.happens()
+	conn := n.forgotten(emitted)
+	if _, err := conn.Exec(t.Context(), `prepare transaction 'xa 7''s'`); err != nil {
+		t.Fatal(err)
+	}
+	n.emit(1, 10)
+	c := n.sees("bad", "prepared_transaction xa 7's", `, 10 wait`, `of \w+, not ended for 00:00:2`)
+	n.mend(c)
+	n.gone("prepared_transaction")
+	n.handled(10)
+}
