@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -48,6 +49,12 @@ func TestAlertRulesAskForMetrics(t *testing.T) {
 	for _, m := range regexp.MustCompile(`tidemark_(\w+?)(_bucket)?\b`).FindAllStringSubmatch(regexp.MustCompile(`description: .*`).ReplaceAllString(rules, ""), -1) {
 		if !slices.Contains(has, m[1]) {
 			t.Errorf("a rule asks for tidemark_%s, which the daemon does not have", m[1])
+		}
+	}
+	for _, m := range regexp.MustCompile(`runbook_url: "?https://github.com/tidemarkhq/tidemark/blob/main/([^"#\n]+)`).FindAllStringSubmatch(rules, -1) {
+		page := strings.ReplaceAll(m[1], "{{ $labels.kind }}", "README") // each kind of finding has a page: TestEveryCauseHasAPage
+		if _, err := os.Stat("../../" + page); err != nil {
+			t.Error(err)
 		}
 	}
 	for _, m := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(rules, -1) {
