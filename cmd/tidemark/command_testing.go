@@ -29,7 +29,7 @@ for another payload; two of one key at once; a failure after the effect. A resul
 
 It starts a private PostgreSQL from the programs that this machine has (PG_BIN, else where packages install them, else PATH),
 and stops it at the end. --server names a server to use instead: one for tests, where the user may create databases and roles.
-There it makes databases named tidemark_command_test_…, and drops them. It never uses --database-url or TIDEMARK_DATABASE_URL.
+There it makes databases named tidemark_command_test_SERVICE_…, and drops them. It never uses --database-url or TIDEMARK_DATABASE_URL.
 Commands are asked for by tidemark.command_run: topics, their ACLs and signatures are not tested.
 
 What the functions need beyond the folder sql, such as the service's own migrations, is given by --before. With -o json the output is

@@ -83,7 +83,8 @@ func Run(ctx context.Context, b *bundle.Bundle, o Options) (_ Report, err error)
 	t.report.PostgreSQL = t.admin.PgConn().ParameterStatus("server_version")
 	random := make([]byte, 6)
 	_, _ = rand.Read(random)
-	t.name = "tidemark_command_test_" + hex.EncodeToString(random)
+	service := strings.ReplaceAll(b.Service, "-", "_") // so that an operator sees whose it is; a name has 63 bytes
+	t.name = fmt.Sprintf("tidemark_command_test_%.20s_%s", service, hex.EncodeToString(random))
 	had, err := t.roles(ctx)
 	if err != nil {
 		return t.report, err
