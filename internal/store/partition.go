@@ -150,15 +150,16 @@ type CommandSchema struct {
 	Service string          `db:"service"`
 	Command string          `db:"command"`
 	Version int             `db:"version"`
-	Schema  json.RawMessage `db:"payload_schema"`
+	Schema  json.RawMessage `db:"payload_schema"` // null: known
 	Digest  string          `db:"digest"`
 }
 
 // Name is that of the command.
 func (s CommandSchema) Name() CommandName { return CommandName{s.Service, s.Command, s.Version} }
 
-// CommandPolicy reads the gate, the setting commands.shared_topic, the producers' keys and the schemas.
-func (db *DB) CommandPolicy(ctx context.Context) (p CommandPolicy, err error) {
+// CommandPolicy reads the gate, the setting commands.shared_topic, the producers' keys and the schemas. Those with a known digest
+// come without their text.
+func (db *DB) CommandPolicy(ctx context.Context, known []string) (p CommandPolicy, err error) {
 	err = db.querier.QueryRow(ctx, `select coalesce(tidemark.closed_gate($1), ''),
 		coalesce((select value from tidemark.setting where key = 'commands.shared_topic'), 'signed')`, CommandWorker).Scan(&p.Gate, &p.SharedTopic)
 	if err != nil {
@@ -167,8 +168,9 @@ func (db *DB) CommandPolicy(ctx context.Context) (p CommandPolicy, err error) {
 	if p.Keys, err = db.ProducerKeys(ctx, ""); err != nil {
 		return p, err
 	}
-	p.Schemas, err = list[CommandSchema](ctx, db, `select c.service, c.command, c.version, c.payload_schema, md5(c.payload_schema::text) as digest
-		from tidemark.command c where c.enabled and c.unchecked is distinct from '{}'`)
+	p.Schemas, err = list[CommandSchema](ctx, db, `select c.service, c.command, c.version, d.digest, case when d.digest = any ($1) then null else c.payload_schema end as payload_schema
+		from tidemark.command c cross join lateral (select md5(c.payload_schema::text) as digest) d
+		where c.enabled and c.unchecked is distinct from '{}'`, known)
 	return p, err
 }
 

@@ -50,7 +50,7 @@ type Consumer struct {
 
 // known is the policy and when it was asked for.
 type known struct {
-	store.CommandPolicy
+	policy
 	at time.Time
 }
 
@@ -117,7 +117,7 @@ func (c *Consumer) ask(ctx context.Context) {
 		}
 		began := time.Now()
 		limited, cancel := context.WithTimeout(ctx, askTime)
-		p, err := store.New(c.db).CommandPolicy(limited)
+		p, err := readPolicy(limited, store.New(c.db), c.policy.Load().schemas)
 		cancel()
 		if err != nil {
 			if ctx.Err() == nil && err.Error() != last {
@@ -153,7 +153,7 @@ func (c *Consumer) learn(p *known) {
 // refuse an identity: the key may have been added in between. Not ok: f is woken when there is a newer policy.
 func (c *Consumer) judge(d reader, r fetched, f *feed) (store.Call, bool) {
 	p := c.policy.Load()
-	call, reason := d.read(r.Record, p.CommandPolicy)
+	call, reason := d.read(r.Record, p.policy)
 	if d.service != "" || time.Since(p.at) < freshFor && (p.at.After(r.at) || !strings.HasPrefix(string(reason), "identity.")) {
 		return call, true
 	}

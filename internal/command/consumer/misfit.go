@@ -1,14 +1,59 @@
 package consumer
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/tidemarkhq/tidemark/internal/payload"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
+
+// policy is what records are judged by.
+type policy struct {
+	store.CommandPolicy
+	schemas schemas
+}
+
+// readPolicy reads the policy of now. The schemas of the policy before are not read again, unless they have changed.
+func readPolicy(ctx context.Context, db *store.DB, before schemas) (p policy, err error) {
+	var known []string
+	for _, s := range before {
+		known = append(known, s.digest)
+	}
+	p.CommandPolicy, err = db.CommandPolicy(ctx, known)
+	p.schemas = before.next(p.Schemas)
+	return p, err
+}
+
+// schemas are those of payloads that SQL checks in part only.
+type schemas map[store.CommandName]schema
+
+type schema struct {
+	digest string
+	*payload.Schema
+}
+
+// next compiles those of a newer policy. One without a text is known here.
+func (s schemas) next(all []store.CommandSchema) schemas {
+	known := map[string]schema{}
+	for _, one := range s {
+		known[one.digest] = one
+	}
+	is := schemas{}
+	for _, one := range all {
+		if _, found := known[one.Digest]; !found {
+			compiled, err := payload.Compile(one.Schema)
+			if err != nil {
+				continue // command_set takes no such schema
+			}
+			known[one.Digest] = schema{one.Digest, compiled}
+		}
+		is[one.Name()] = known[one.Digest]
+	}
+	return is
+}
 
 // misfit is what a payload violates of a schema of which SQL checks a part only. The database takes it if the schema is still this one.
 type misfit struct {
@@ -16,59 +61,28 @@ type misfit struct {
 	Message string `json:"message"`
 }
 
-const (
-	mostViolations = 20  // in a message, as in tidemark.command_problem
-	mostSchemas    = 500 // that are kept compiled
-)
+const mostViolations = 20 // in a message, as in tidemark.command_problem
 
-// misfitOf checks the payload of a command by the whole of its schema, if SQL does not. nil: it fits, as far as is known here.
-func misfitOf(policy store.CommandPolicy, name store.CommandName, document json.RawMessage) *misfit {
-	for _, s := range policy.Schemas {
-		if s.Name() != name {
-			continue
-		}
-		schema := compiled.schema(s)
-		if schema == nil {
-			return nil // command_set takes no such schema
-		}
-		violations, err := schema.Violations(document)
-		if err != nil {
-			return nil // the envelope was read more strictly
-		}
-		var all []string
-		for _, v := range violations {
-			all = append(all, v.String())
-		}
-		if all == nil {
-			return nil
-		}
-		slices.Sort(all) // the validator goes through members in any order
-		if len(all) > mostViolations {
-			all = append(all[:mostViolations], "…")
-		}
-		return &misfit{s.Digest, storable(strings.Join(all, "; "))}
+// misfit checks the payload of a command by the whole of its schema, if SQL does not. nil: it fits, as far as is known here.
+func (s schemas) misfit(name store.CommandName, document json.RawMessage) *misfit {
+	schema, found := s[name]
+	if !found {
+		return nil
 	}
-	return nil
-}
-
-// compiled are the schemas of this process, by their digests.
-var compiled = compiledSchemas{all: map[string]*payload.Schema{}}
-
-type compiledSchemas struct {
-	mu  sync.Mutex
-	all map[string]*payload.Schema
-}
-
-func (c *compiledSchemas) schema(s store.CommandSchema) *payload.Schema {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	schema, known := c.all[s.Digest]
-	if !known {
-		if len(c.all) >= mostSchemas {
-			clear(c.all)
-		}
-		schema, _ = payload.Compile(s.Schema)
-		c.all[s.Digest] = schema
+	violations, err := schema.Violations(document)
+	if err != nil {
+		return nil // the envelope was read more strictly
 	}
-	return schema
+	var all []string
+	for _, v := range violations {
+		all = append(all, v.String())
+	}
+	if all == nil {
+		return nil
+	}
+	slices.Sort(all) // the validator goes through members in any order
+	if len(all) > mostViolations {
+		all = append(all[:mostViolations], "…")
+	}
+	return &misfit{schema.digest, storable(strings.Join(all, "; "))}
 }

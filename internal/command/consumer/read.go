@@ -75,7 +75,7 @@ func serviceOf(topic string, topics []string) string {
 }
 
 // read judges a record by a policy. The reason is that of a refusal.
-func (d reader) read(r *kgo.Record, policy store.CommandPolicy) (_ store.Call, reason command.Reason) {
+func (d reader) read(r *kgo.Record, policy policy) (_ store.Call, reason command.Reason) {
 	c := call{
 		Service: d.service, Lane: lane(r.Key), Topic: d.topic, TopicID: d.topicID, Partition: r.Partition, Offset: r.Offset, RecordAt: r.Timestamp,
 		Raw: raw{Key: r.Key, Value: r.Value, Headers: make([][2]*string, len(r.Headers))},
@@ -103,7 +103,7 @@ func (d reader) read(r *kgo.Record, policy store.CommandPolicy) (_ store.Call, r
 		c.Payload, c.Key, c.OccurredAt, c.TraceID = e.Payload, e.IdempotencyKey, &e.OccurredAt, e.TraceID
 		c.Producer, c.Tenant, c.Context, c.Fingerprint = e.Producer, e.Tenant, e.Context, hex.EncodeToString(fingerprint[:])
 		got.Name = store.CommandName{Service: e.Service, Command: e.Command, Version: e.CommandVersion}
-		c.Misfit = misfitOf(policy, got.Name, e.Payload)
+		c.Misfit = policy.schemas.misfit(got.Name, e.Payload)
 	}
 	got.About = store.About{EventID: c.EventID, Service: c.Service, Command: c.Command, TraceID: c.TraceID}
 	if got.JSON, err = json.Marshal(c); err != nil {
@@ -138,7 +138,7 @@ func (c *call) refuse(value []byte, why error) {
 }
 
 // identify tells how the producer was verified.
-func (d reader) identify(r *kgo.Record, e command.Envelope, policy store.CommandPolicy) (via string, err error) {
+func (d reader) identify(r *kgo.Record, e command.Envelope, policy policy) (via string, err error) {
 	refuse := func(reason command.Reason, problem string) (string, error) {
 		return "", &command.Refusal{Reason: reason, Problems: []string{problem}}
 	}

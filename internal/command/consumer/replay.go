@@ -120,8 +120,10 @@ func (r Replay) span(ctx context.Context, client *kgo.Client, db *store.DB) (top
 
 // handle checks records and hands them over. A partition that has come to its end is taken out of upto.
 func (r Replay) handle(ctx context.Context, db *store.DB, topicID string, records []*kgo.Record, upto map[int32]int64) error {
+	var policy policy
 	for len(records) > 0 {
-		policy, err := db.CommandPolicy(ctx) // after the records were fetched; a revoked key is refused within a second
+		var err error
+		policy, err = readPolicy(ctx, db, policy.schemas) // after the records were fetched; a revoked key is refused within a second
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -11,14 +12,13 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-// An Outcome is what became of a command. Its name is empty where nobody has registered it: then the record may say what it
-// likes.
+// An Outcome is what became of a command. Its name is empty if no such command is registered, since a record can name anything.
 type Outcome struct {
 	store.CommandOutcome
 	store.CommandName
 }
 
-// unregistered are the reasons of commands whose names nobody has registered.
+// unregistered are the reasons of records that name no registered command.
 var unregistered = []command.Reason{command.ContractUnknownService, command.ContractUnknownCommand, command.ContractUnsupportedVersion}
 
 // passed tells what became of records of a partition.
@@ -76,7 +76,7 @@ func (c *Consumer) Partitions() (all []Partition) {
 		all = append(all, Partition{at.topic, at.partition, p.behind()})
 	}
 	slices.SortFunc(all, func(a, b Partition) int {
-		return strings.Compare(fmt.Sprintf("%s/%09d", a.Topic, a.Partition), fmt.Sprintf("%s/%09d", b.Topic, b.Partition))
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 	})
 	return all
 }
