@@ -73,7 +73,9 @@ func rowsSQL(tx *sql.Tx) query {
 
 // emitOne emits an event by the statement. The id is empty where the function returns null.
 func emitOne(ctx context.Context, query query, statement string, e Event) (string, error) {
-	e = traced(ctx, []Event{e})[0]
+	if e.Trace == "" {
+		e.Trace = traceOf(ctx)
+	}
 	of := name{e.Domain, e.Type}
 	arguments := e.arguments()
 	known := recall(of)

@@ -4,12 +4,16 @@ import (
 	"context"
 
 	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 )
 
 const traceparent = "traceparent"
 
 // traceOf returns the span of ctx as a W3C traceparent, or "" if ctx has none.
 func traceOf(ctx context.Context) string {
+	if !trace.SpanContextFromContext(ctx).IsValid() {
+		return "" // nearly always; and nothing is allocated
+	}
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier[traceparent]
@@ -23,14 +27,14 @@ func (e Event) TraceContext(ctx context.Context) context.Context {
 
 // traced returns the events with the span of ctx as the Trace of those that have none.
 func traced(ctx context.Context, events []Event) []Event {
-	trace := traceOf(ctx)
-	if trace == "" {
+	span := traceOf(ctx)
+	if span == "" {
 		return events
 	}
 	with := make([]Event, len(events))
 	for i, e := range events {
 		if e.Trace == "" {
-			e.Trace = trace
+			e.Trace = span
 		}
 		with[i] = e
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -123,7 +121,7 @@ func send(ctx context.Context, s *cli.Session, c config.Config, f sendFlags) err
 		}
 	}
 	it := sent{
-		EventID: newUUID(), Command: registered.Name, Key: f.key, service: registered.Service,
+		EventID: command.NewEventID(), Command: registered.Name, Key: f.key, service: registered.Service,
 		Topic: cmp.Or(c.Commands.OwnTopic(registered.Service), c.Commands.SharedTopic()),
 	}
 	if sign != nil {
@@ -219,23 +217,14 @@ func envelopeOf(eventID string, c store.Command, f sendFlags, payload json.RawMe
 	if f.tenant != "" {
 		metadata["tenant"] = f.tenant
 	}
-	trace := make([]byte, 16)
-	_, _ = rand.Read(trace)
 	text, err := json.Marshal(map[string]any{
 		"event_id": eventID, "service": c.Service, "command": c.Command, "command_version": c.Version, "schema_version": c.SchemaVersion,
-		"payload": payload, "idempotency_key": f.key, "occurred_at": time.Now().UTC().Format(time.RFC3339Nano), "trace_id": hex.EncodeToString(trace), "metadata": metadata,
+		"payload": payload, "idempotency_key": f.key, "occurred_at": time.Now().UTC().Format(time.RFC3339Nano), "trace_id": command.NewTraceID(), "metadata": metadata,
 	})
 	if err != nil {
 		panic(err) // the payload is JSON
 	}
 	return text
-}
-
-func newUUID() string {
-	b := make([]byte, 16)
-	_, _ = rand.Read(b)
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 func produceRecord(ctx context.Context, c config.Config, record *kgo.Record) error {

@@ -106,12 +106,15 @@ func (a *App) ReadConfig(file string) (config.Config, error) {
 	if a.DatabaseURL != "" {
 		environ = append(environ, "TIDEMARK_DATABASE_URL="+a.DatabaseURL)
 	}
-	return config.Load(cmp.Or(file, os.Getenv(config.FileVariable)), environ)
+	return config.Load(configFile(file), environ)
 }
 
-// ConfigFile is the whole path of the configuration that ReadConfig reads. Empty: there is no file.
+// configFile is the file of the command line, else that of the environment.
+func configFile(file string) string { return cmp.Or(file, os.Getenv(config.FileVariable)) }
+
+// ConfigFile is the whole path of the file that ReadConfig reads. It is empty if no file is named.
 func ConfigFile(file string) string {
-	file = cmp.Or(file, os.Getenv(config.FileVariable))
+	file = configFile(file)
 	if whole, err := filepath.Abs(file); err == nil && file != "" {
 		return whole
 	}

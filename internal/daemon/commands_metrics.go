@@ -1,16 +1,12 @@
 package daemon
 
 import (
-	"context"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/tidemarkhq/tidemark/internal/command/consumer"
-	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // commandMetrics count what became of commands. Labels are what is registered, and reason codes: no text of a record.
@@ -62,49 +58,27 @@ func (m *metrics) command(o consumer.Outcome) {
 	}
 }
 
-func (m *metrics) registerCommands(r *prometheus.Registry, c *consumer.Consumer, db *store.DB) {
-	r.MustRegister(m.commands.seconds, m.commands.total, m.commands.duplicates, m.commands.letters, commandState{
-		consumer: c, db: db, asked: &singleflight.Group{},
-		lag: prometheus.NewDesc("tidemark_command_lag", "Records of a partition that this process reads which were not passed yet, as far as it has heard of them.",
-			[]string{"topic", "partition"}, nil),
-		parked: prometheus.NewDesc("tidemark_command_parked", "Commands that wait for another attempt, and those behind them, whichever process tries them.", []string{"service"}, nil),
-		paused: prometheus.NewDesc("tidemark_command_paused", "1 while a gate, a pause or the stage keeps this process from taking commands.", nil, nil),
-	})
+func (m *metrics) registerCommands(r *prometheus.Registry, c *consumer.Consumer) {
+	r.MustRegister(m.commands.seconds, m.commands.total, m.commands.duplicates, m.commands.letters, commandState{c})
 }
 
-// commandState is read at each scrape.
-type commandState struct {
-	consumer            *consumer.Consumer
-	db                  *store.DB
-	asked               *singleflight.Group // one scrape reads at a time
-	lag, parked, paused *prometheus.Desc
-}
+var (
+	commandLag = desc("command_lag", "Records of a partition that this process reads which were not passed yet, as far as it has heard of them.",
+		"topic", "partition")
+	commandPaused = desc("command_paused", "1 while a gate, a pause or the stage keeps this process from taking commands.")
+)
 
-func (s commandState) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.lag, s.parked, s.paused} {
-		to <- d
-	}
+// commandState is what the consumer knows at each scrape.
+type commandState struct{ *consumer.Consumer }
+
+func (commandState) Describe(to chan<- *prometheus.Desc) {
+	to <- commandLag
+	to <- commandPaused
 }
 
 func (s commandState) Collect(to chan<- prometheus.Metric) {
-	paused := 0.0
-	if s.consumer.Gate() != "" {
-		paused = 1
-	}
-	to <- prometheus.MustNewConstMetric(s.paused, prometheus.GaugeValue, paused)
-	for _, p := range s.consumer.Partitions() {
-		to <- prometheus.MustNewConstMetric(s.lag, prometheus.GaugeValue, float64(p.Behind), p.Topic, strconv.Itoa(int(p.Partition)))
-	}
-	got, err, _ := s.asked.Do("", func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		defer cancel()
-		return s.db.CommandsParked(ctx)
-	})
-	if err != nil {
-		to <- prometheus.NewInvalidMetric(s.parked, err)
-		return
-	}
-	for service, n := range got.(map[string]int64) {
-		to <- prometheus.MustNewConstMetric(s.parked, prometheus.GaugeValue, float64(n), service)
+	to <- prometheus.MustNewConstMetric(commandPaused, prometheus.GaugeValue, is(s.Gate() != ""))
+	for _, p := range s.Partitions() {
+		to <- prometheus.MustNewConstMetric(commandLag, prometheus.GaugeValue, float64(p.Behind), p.Topic, strconv.Itoa(int(p.Partition)))
 	}
 }

@@ -90,7 +90,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 	registry.MustRegister(newHealth(d.db))
 	registerPool(registry, pool)
 	if d.consumer = d.newConsumer(); d.consumer != nil {
-		d.metrics.registerCommands(registry, d.consumer, d.db)
+		d.metrics.registerCommands(registry, d.consumer)
 	}
 	if c.Admin.Listen != "" {
 		if d.admin, err = d.newAdmin(ctx, registry); err != nil {

@@ -51,6 +51,8 @@ var (
 	overdue = desc("pending_overdue_seconds", "How long the next of these deliveries is overdue. Missing: none is due.", "route")
 	dead    = desc("dead_letters_open", "Dead letters of the route that are not resolved, 10,000 at most. Missing: none.", "route")
 
+	parked = desc("command_parked", "Commands that wait for another attempt, and those behind them, whichever process tries them.", "service")
+
 	up = desc("database_up", "1 where the database answered this scrape, 0 where it did not: then its other metrics are missing.")
 
 	beatAge = desc("heartbeat_age_seconds", "Age of the executor's last beat, or of its registration.", "executor")
@@ -66,7 +68,7 @@ var (
 // Describe names the metrics.
 func (h health) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		up, healthOf, findingOpen, behind, lag, holes, lastRun, rowsLeft, deadRows, pending, overdue, dead, beatAge, gate, stage, armed, unregistered,
+		up, healthOf, findingOpen, behind, lag, holes, lastRun, rowsLeft, deadRows, pending, overdue, dead, parked, beatAge, gate, stage, armed, unregistered,
 	} {
 		to <- d
 	}
@@ -79,6 +81,7 @@ type answer struct {
 	gates        []store.Gate
 	stage        store.Stage
 	unregistered []store.UnregisteredEmits
+	parked       map[string]int64 // commands by service
 	err          error
 }
 
@@ -93,6 +96,7 @@ func (h health) ask() answer {
 			func() (err error) { a.gates, err = h.db.Gates(ctx); return err },
 			func() (err error) { a.stage, err = h.db.Stage(ctx); return err },
 			func() (err error) { a.unregistered, err = h.db.UnregisteredEmits(ctx); return err },
+			func() (err error) { a.parked, err = h.db.CommandsParked(ctx); return err },
 		} {
 			if a.err = read(); a.err != nil {
 				break
@@ -124,6 +128,9 @@ func (h health) Collect(to chan<- prometheus.Metric) {
 	collectWorkers(a.workers, gauge)
 	for _, g := range a.gates {
 		gauge(gate, is(g.Open), g.Gate)
+	}
+	for service, n := range a.parked {
+		gauge(parked, float64(n), service)
 	}
 	gauge(stage, is(a.stage.Stage == "live"))
 	gauge(armed, is(a.stage.Armed))

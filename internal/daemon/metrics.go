@@ -117,11 +117,7 @@ func (m *metrics) Delivered(route string, sent []sink.Delivery, results []sink.R
 
 // Paused records whether the breaker of the route is open.
 func (m *metrics) Paused(route string, paused bool) {
-	value := 0.0
-	if paused {
-		value = 1
-	}
-	m.breaker.WithLabelValues(route).Set(value)
+	m.breaker.WithLabelValues(route).Set(is(paused))
 }
 
 // of is the Observer of a worker's cursor.

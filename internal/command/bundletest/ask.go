@@ -2,13 +2,10 @@ package bundletest
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,9 +41,9 @@ func (t *tester) envelope(c bundle.Command, e bundle.Example, key string) envelo
 		metadata["tenant"] = who.tenant
 	}
 	return envelope{
-		"event_id": uuid(), "service": t.bundle.Service, "command": c.Command, "command_version": c.Version, "schema_version": e.SchemaVersion,
+		"event_id": command.NewEventID(), "service": t.bundle.Service, "command": c.Command, "command_version": c.Version, "schema_version": e.SchemaVersion,
 		"payload": e.Payload, "idempotency_key": key, "occurred_at": time.Now().UTC().Format(time.RFC3339Nano),
-		"trace_id": strings.ReplaceAll(uuid(), "-", ""), "metadata": metadata,
+		"trace_id": command.NewTraceID(), "metadata": metadata,
 	}
 }
 
@@ -65,7 +62,7 @@ func (e envelope) without(member string) envelope {
 
 // again is a copy that asks for it again: another event id and trace.
 func (e envelope) again() envelope {
-	return e.with("event_id", uuid()).with("trace_id", strings.ReplaceAll(uuid(), "-", ""))
+	return e.with("event_id", command.NewEventID()).with("trace_id", command.NewTraceID())
 }
 
 func (e envelope) text() []byte {
@@ -91,14 +88,6 @@ func (e envelope) context() json.RawMessage {
 		panic(err) // texts and numbers
 	}
 	return text
-}
-
-func uuid() string {
-	b := make([]byte, 16)
-	_, _ = rand.Read(b)
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	s := hex.EncodeToString(b)
-	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
 // answer is the result document.
