@@ -1,4 +1,4 @@
--- What commands of workload 6 do, and the tables of those who do it by hand.
+-- The function of the commands of workload 6, and the tables and functions of the contestants that work by hand.
 create table bench.commanded (
   id int8 generated always as identity primary key,
   n int8 not null,

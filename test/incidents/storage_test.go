@@ -69,7 +69,7 @@ func (n *night) clone() *night {
 	name := n.Name + "_clone"
 	admin := tidemarktest.NewEmptyDB(n.t).Connect(n.t)
 	n.Pool.Reset()
-	n.until("nobody uses the database", func() bool {
+	n.until("no session uses the database", func() bool {
 		_, ended := admin.Exec(n.t.Context(), "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", n.Name)
 		_, made := admin.Exec(n.t.Context(), fmt.Sprintf("create database %s template %s", name, n.Name))
 		return ended == nil && made == nil

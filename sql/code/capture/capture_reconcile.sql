@@ -30,10 +30,7 @@ begin
     for one in
         select c.oid as id, format('%I.%I', n.nspname, c.relname) as name, array_agg(r.id) as routes,
                array_agg(r.sql_event) as operations, array_agg('inbound_route ' || r.route_code) as objects,
-               string_agg(r.sql_event, ', ' order by r.sql_event) filter (where not r.dry_run and not exists (
-                   select from tidemark.capture_attached a
-                   where a.relation = c.oid and a.operation = r.sql_event and a.as_attached
-                     and a.enabled in ('O', 'A'))) as deaf
+               (select d.operations from tidemark.capture_deaf d where d.relation = c.oid) as deaf
         from tidemark.inbound_route r
         join pg_namespace n on n.nspname = r.source_schema
         join pg_class c on c.relnamespace = n.oid and c.relname = r.source_table and c.relkind in ('r', 'p')

@@ -32,18 +32,9 @@ as $$
                   coalesce(a.actor, 'no one: it was never open'), coalesce('reason: ' || a.reason, 'without a reason'),
                   make_interval(secs => floor(g.seconds)::double precision)),
            g.waiting, '{}'::text[],
-           array[case g.gate
-                     when 'paused' then format('select tidemark.worker_pause(%L, false, ''its events wait'');',
-                                               g.worker)
-                     when 'stage' then 'select tidemark.stage_set(''live'', ''its events wait'');'
-                     else format('select tidemark.gate_set(%L, true, ''its events wait'');', g.gate) end],
-           array[case g.gate
-                     when 'paused' then format('tidemark worker resume %s --reason ''its events wait''',
-                                               tidemark.shell_word(g.worker))
-                     when 'stage' then 'tidemark stage live --reason ''its events wait'''
-                     else format('tidemark gate open %s --reason ''its events wait''',
-                                 tidemark.shell_word(g.gate)) end]
+           array[o.sql], array[o.cli]
     from gate g
+    cross join lateral tidemark.gate_opening(g.gate, g.worker, 'its events wait') o
     left join lateral (
         select s.changed_at as at, s.changed_by as actor, s.reason from tidemark.stage s where g.gate = 'stage'
         union all

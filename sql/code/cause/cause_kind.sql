@@ -25,7 +25,7 @@ from (values
      '{}'),
     ('open_transaction',
      'A session began a transaction and does not end it. The numbers that it took, or rows that a source read by '
-     'time must wait for, stay open, and whoever wants its locks waits.',
+     'time must wait for, stay open, and sessions that want its locks wait.',
      'End the session, after a look at what it does. Its transaction is rolled back; nothing that was committed is '
      'lost. To prevent it, set idle_in_transaction_session_timeout for the role.',
      '{}',

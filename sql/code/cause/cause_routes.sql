@@ -6,14 +6,7 @@ as $$
     with letter as materialized (
         select r.id, r.route_code, r.worker, l.error_code, count(*) as n, min(l.first_failed_at) as since,
                max(l.last_failed_at) as latest, (array_agg(l.id order by l.last_failed_at desc))[1] as example
-        from tidemark.outbound_route r
-        cross join lateral (
-            select l.id, l.error_code, l.first_failed_at, l.last_failed_at from tidemark.dead_letter l
-            -- Only the index by route has this order. With route_id = r.id the planner reads the open letters of all
-            -- routes in the order of time, where statistics say that nearly all are of one route.
-            where (l.route_id, l.last_failed_at) between (r.id, '-infinity') and (r.id, 'infinity')
-              and l.resolved_at is null
-            order by l.route_id desc, l.last_failed_at desc limit 10000) l
+        from tidemark.outbound_route r join tidemark.open_letter l on l.route_id = r.id
         group by 1, 2, 3, 4
     ), route as (
         select l.id, l.route_code, l.worker, sum(l.n)::bigint as n, min(l.since) as since, max(l.latest) as latest,

@@ -16,6 +16,7 @@ declare
     newest timestamptz;
     bytes bigint := 0;
     gate text;
+    opening record;
     slots integer;
     taken record;
     r record;
@@ -34,6 +35,7 @@ begin
     if first_seq is not null then
         oldest := (select o.created_at from tidemark.outbox o where o.seq >= needed.seq order by o.seq limit 1);
         gate := case when needed.kind = 'cursor' then tidemark.closed_gate(needed.subject) end;
+        opening := tidemark.gate_opening(gate, needed.subject, 'it holds the log');
         return next row(
             'retention_held', needed.subject, 'warn', newest + retention,
             format('numbers %s to %s of the log are past the retention of %s, and are kept for number %s by %s%s; the '
@@ -43,25 +45,15 @@ begin
                    date_trunc('second', clock - oldest), pg_size_pretty(bytes)),
             null, '{}',
             case needed.kind
-                when 'cursor' then case gate
-                    when 'paused' then array[format('select tidemark.worker_pause(%L, false, ''it holds the log'');',
-                                                    needed.subject)]
-                    when 'stage' then '{}'
-                    else array_remove(array['select tidemark.gate_set(' || quote_literal(gate)
-                                            || ', true, ''it holds the log'');'], null) end
+                when 'cursor' then case gate when 'stage' then '{}' else array_remove(array[opening.sql], null) end
                 when 'dead_letter' then array[format('select outcome from tidemark.dead_letter_replay(%s);',
                                                      needed.subject)]
                 when 'replay' then array[format('select tidemark.replay_cancel(%s, ''it holds the log'');',
                                                 needed.subject)]
                 else '{}' end,
             case needed.kind
-                when 'cursor' then case gate
-                    when 'paused' then array[format('tidemark worker resume %s --reason ''it holds the log''',
-                                                    tidemark.shell_word(needed.subject))]
-                    when 'stage' then '{}'
-                    else array[coalesce('tidemark gate open ' || tidemark.shell_word(gate)
-                                            || ' --reason ''it holds the log''',
-                                        'tidemark worker show ' || tidemark.shell_word(needed.subject))] end
+                when 'cursor' then case gate when 'stage' then '{}' else array[
+                    coalesce(opening.cli, 'tidemark worker show ' || tidemark.shell_word(needed.subject))] end
                 when 'dead_letter' then array['tidemark dead-letter replay ' || needed.subject]
                 when 'replay' then array[format('tidemark route replay --cancel %s --reason ''it holds the log''',
                                                 needed.subject)]

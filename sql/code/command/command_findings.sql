@@ -10,7 +10,8 @@ begin
     -- Its only proof is that the brokers let the producer write.
     if exists (select from tidemark.setting t where t.key = 'commands.shared_topic' and t.value = 'claimed') then
         perform tidemark.finding_open('producer_unproved', 'commands.shared_topic', 'warning',
-            'the setting is claimed: whoever may write to a topic that services share can ask as any producer');
+            'the setting is claimed: each login that may write to a topic that services share can ask as any '
+            'producer');
     else
         perform tidemark.finding_close('producer_unproved', 'commands.shared_topic');
     end if;

@@ -45,7 +45,7 @@ begin
         end if;
     end if;
     row_ := jsonb_populate_record(row_, changes);
-    -- A test is of what runs: not of the switches, nor of the words for people.
+    -- A test covers what runs, not the switches or the description.
     if not changes ? 'tested' and to_jsonb(row_) - untested is distinct from to_jsonb(was) - untested then
         row_.tested := null;
     end if;

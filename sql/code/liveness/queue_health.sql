@@ -19,16 +19,9 @@ with bound as (
               order by p.replay, p.next_attempt_at limit 10000) p) p
     where p.n > 0
 ), dead as materialized (
-    select r.route_code, r.domain, d.*
-    from tidemark.outbound_route r
-    cross join lateral (
-        select count(*) as n, max(l.last_failed_at) as last_failed_at
-        from (select l.last_failed_at from tidemark.dead_letter l
-              -- As in tidemark.cause_routes: only the index by route has this order.
-              where (l.route_id, l.last_failed_at) between (r.id, '-infinity') and (r.id, 'infinity')
-                and l.resolved_at is null
-              order by l.route_id desc, l.last_failed_at desc limit 10000) l) d
-    where d.n > 0
+    select r.route_code, r.domain, count(*) as n, max(l.last_failed_at) as last_failed_at
+    from tidemark.outbound_route r join tidemark.open_letter l on l.route_id = r.id
+    group by 1, 2
 ), row_ as materialized (
     -- Rows of tables that failed.
     select c.name, c.gate, c.last_run_at, p.waiting, p.since, p.overdue, d.dead, d.last_failed_at

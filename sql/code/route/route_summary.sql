@@ -32,13 +32,7 @@ cross join lateral (
 left join lateral (
     select p.created_at from tidemark.pending p where p.worker_id = w.id and p.route_id = r.id
     order by p.seq limit 1) f on true
-cross join lateral (
-    select count(*) as open
-    -- As in tidemark.cause_routes: only the index by route has this order.
-    from (select from tidemark.dead_letter l
-          where (l.route_id, l.last_failed_at) between (r.id, '-infinity') and (r.id, 'infinity')
-            and l.resolved_at is null
-          order by l.route_id, l.last_failed_at limit 10000) l) l;
+cross join lateral (select count(*) as open from tidemark.open_letter l where l.route_id = r.id) l;
 comment on view tidemark.route_summary is
     'How each route is doing. sent, retried and dead count its newest evidence (100 batches and 1000 single '
     'attempts), so that no growing table is read. pending, retrying (those of pending that were tried before) and '

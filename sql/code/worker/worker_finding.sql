@@ -11,6 +11,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    of_route constant boolean := worker_finding.kind in ('target_down', 'credentials_refused', 'route_misconfigured');
     lease text;
 begin
     if worker_finding.kind is null
@@ -21,8 +22,7 @@ begin
     -- The worker does not wait here for an operator's open transaction, which may hold the route (dry_run) or the
     -- finding (ack): it would read nothing meanwhile. It reports again after its next pass. It locks in the order of a
     -- change of the route.
-    if worker_finding.kind in ('target_down', 'credentials_refused', 'route_misconfigured')
-        and worker_finding.detail is not null then
+    if of_route and worker_finding.detail is not null then
         -- Report nothing about a route that was switched off meanwhile.
         perform from tidemark.outbound_route r
         where r.route_code = worker_finding.subject and r.worker = worker_finding.worker and r.enabled and not r.dry_run
@@ -31,7 +31,7 @@ begin
             return;
         end if;
     end if;
-    if worker_finding.kind in ('target_down', 'credentials_refused', 'route_misconfigured', 'worker_failing') then
+    if of_route or worker_finding.kind = 'worker_failing' then
         perform from tidemark.finding f
         where f.kind = worker_finding.kind and f.subject = worker_finding.subject and f.closed_at is null
         for update nowait;
