@@ -36,10 +36,6 @@ var fieldsOfEvents = []struct {
 // defectsOfEvents are fields for which an event is refused, or not stored. One set of events has one at most: which of two is
 // told first differs between the ways.
 var defectsOfEvents = []map[string]any{
-	{},
-	{},
-	{},
-	{},
 	{"type": "unknown"},
 	{"type": "old"},
 	{"domain": "nowhere"},
@@ -75,7 +71,7 @@ func TestWaysToEmitAreTheSame(t *testing.T) {
 	s.exec(`insert into tidemark.setting (key, value) values ('emit.payload_limit', '1500') on conflict (key) do update set value = excluded.value`)
 	s.exec(`create role tidemark_test_ways login in role tidemark_emitter`)
 	t.Cleanup(func() { s.exec(`reset session authorization; drop role tidemark_test_ways`) })
-	stored := 0
+	stored, refused := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		var events []map[string]any
 		for range rapid.IntRange(1, 4).Draw(r, "events") {
@@ -94,7 +90,9 @@ func TestWaysToEmitAreTheSame(t *testing.T) {
 			}
 			events = append(events, event)
 		}
-		maps.Copy(events[rapid.IntRange(0, len(events)-1).Draw(r, "defective")], rapid.SampledFrom(defectsOfEvents).Draw(r, "defect"))
+		if rapid.Bool().Draw(r, "with a defect") {
+			maps.Copy(events[rapid.IntRange(0, len(events)-1).Draw(r, "defective")], rapid.SampledFrom(defectsOfEvents).Draw(r, "defect"))
+		}
 		text, err := json.Marshal(events)
 		if err != nil {
 			r.Fatal(err)
@@ -110,11 +108,13 @@ func TestWaysToEmitAreTheSame(t *testing.T) {
 			}
 			if got[0] == "" {
 				stored++
+			} else {
+				refused++
 			}
 		}
 	})
-	if stored < 30 {
-		t.Errorf("%d sets of events were stored: proves too little", stored)
+	if stored == 0 || refused == 0 {
+		t.Errorf("%d sets of events were stored, %d refused: proves too little", stored, refused)
 	}
 }
 
