@@ -29,8 +29,10 @@ begin
         return next format('%s: type: found %s, wanted %s', place, kind, wanted);
         return;
     end if;
-    if schema ? 'enum' and not exists (select from jsonb_array_elements(schema -> 'enum') e where e = document) then
-        return next format('%s: enum: wanted one of %s', place, left((schema -> 'enum')::text, 200));
+    if schema ? 'enum' then
+        if not exists (select from jsonb_array_elements(schema -> 'enum') e where e = document) then
+            return next format('%s: enum: wanted one of %s', place, left((schema -> 'enum')::text, 200));
+        end if;
     end if;
     if schema ? 'const' and schema -> 'const' <> document then
         return next format('%s: const: wanted %s', place, left((schema -> 'const')::text, 200));
