@@ -55,7 +55,7 @@ declare
     missing int8multirange := '{}';
 begin
     -- Read the routes once a pass: a filter that is set between reading and deciding would have no answers.
-    -- Of the other workers' routes only those that could make one of ours ambiguous.
+    -- Of the other workers' routes only those that could make one of ours ambiguous: none, if none is exclusive.
     select w.read_order, w.hole_limit, w.domains, k.watermark_id, k.decided_through, k.holes, k.fenced, k.fence,
            r.routes, r.filters
     into c
@@ -66,7 +66,7 @@ begin
                bool_or(r.key_filter is not null or r.payload_filter is not null) as filters
         from tidemark.outbound_route r
         where r.worker = read_outbox.worker
-           or r.enabled and exists (
+           or r.enabled and exists (select from tidemark.outbound_route x where x.exclusive) and exists (
                 select from tidemark.outbound_route o
                 where o.worker = read_outbox.worker and o.target_kind = r.target_kind and o.target_ref = r.target_ref
                   and (o.exclusive or r.exclusive))) r
