@@ -267,6 +267,12 @@ func TestCommandBatch(t *testing.T) {
 	equal(t, "failed", one[string](s.session, `select tidemark.command_fail($1::jsonb, 'terminal', 'sql.constraint', 'words', '23514', 1) ->> 'status'`, s.call("d", `{"id": 4, "cents": 0}`, at(6))), "failed_terminal")
 	equal(t, "failed, and taken meanwhile", one[bool](s.session, `select tidemark.command_fail($1::jsonb, 'terminal', 'sql.constraint', 'words', '23514', 1) is null`, s.call("c", `{"id": 3}`, at(8))), true)
 
+	// Between others, which do not run, each has its own result.
+	equal(t, "between others", column[string](s.session, runBatch, batch(s.call("a", `{"id": 1}`, at(1)), s.call("x", `{"id": 8}`, at(20)), s.call("b", `{"id": 2}`, at(21)), s.call("y", `{"id": 9}`, at(22)))),
+		[]string{"1 redelivered", "2 processed", "3 duplicate", "4 processed"})
+	s.wantRows(`select concat_ws(' ', m.idempotency_key, m.result ->> 'key', m.result ->> 'id', m.processed_at = (r.payload ->> 'processed_at')::timestamptz) from tidemark.command_claim m
+		join tidemark.outbox r on r.domain = 'commands' and r.payload ->> 'event_id' = m.event_id::text and r.payload ->> 'status' = 'processed' where m.idempotency_key in ('x', 'y') order by 1`, "x x 8 t", "y y 9 t")
+
 	// Constraints that are deferred are checked within each command, and deferred again for the next one.
 	s.exec(`create table app.child (id int primary key, parent int); create table app.parent (id int primary key);
 		alter table app.child add foreign key (parent) references app.parent deferrable initially deferred; grant all on app.child, app.parent to "tidemark_service_` + s.name + `"`)

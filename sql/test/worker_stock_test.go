@@ -45,3 +45,40 @@ func TestPassesOnStockServer(t *testing.T) {
 		from pg_stat_statements where jit_functions > 0 or temp_blks_written > 0`)
 	w.wantRows(`select outcome::text from tidemark.route_attempt group by 1 order by 1`, "failed", "pending", "sent")
 }
+
+// After the first passes, no statement of a pass is planned again, from SQL or for a delivery outside: what is planned at each call, as
+// an SQL function that is not inlined is, costs a small pass more than its work.
+func TestPassesKeepTheirPlans(t *testing.T) {
+	t.Parallel()
+	server := testserver.New(t, devpg.Options{Settings: map[string]string{
+		"shared_preload_libraries": "pg_stat_statements", "pg_stat_statements.track": "all", "pg_stat_statements.track_planning": "on", "autovacuum": "off",
+	}})
+	w := live(t, tidemarktest.NewDBAt(t, server.URL("postgres")))
+	w.exec(`create extension pg_stat_statements`)
+	w.exec(`select tidemark.emit('test', 'tick', '{}', key => n::text) from generate_series(1, 40) n`)
+	keep := func(pass func()) {
+		t.Helper()
+		for range 8 {
+			pass()
+		}
+		w.exec(`select pg_stat_statements_reset()`)
+		pass()
+		w.wantRows(`select query from pg_stat_statements where not toplevel and plans > 0`)
+	}
+
+	w.exec(`update tidemark.outbound_route set dry_run = true`)
+	keep(func() { equal(t, "events of a pass", w.passLimit(1).Events, 1) })
+
+	w.exec(`update tidemark.outbound_route set dry_run = false, target_kind = 'webhook', target_ref = 'https://example.com/hook', options = '{"unsigned": true}'`)
+	w.exec(`select tidemark.claim('default', 'a', '10 minutes')`)
+	n := 0
+	keep(func() {
+		n++
+		w.exec(`with page as materialized (
+				select * from tidemark.pass_read('default', (select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'), 1, null, '', '{}', '{}'))
+			select tidemark.pass_settle('default', h.lease_epoch, p.batch::tidemark.batch, p.evidence::tidemark.evidence[],
+				array[row(1, true, 'sent', null, null, int8multirange(int8range(e.seq, e.seq + 1)), 0)::tidemark.result], $1)
+			from page p, page e, tidemark.heartbeat h where p.batch is not null and e.seq is not null and h.executor_id = 'default/outbox/0'`, n)
+	})
+	w.wantRows(`select sum(events)::text from tidemark.decision where outcome = 'sent'`, "9")
+}

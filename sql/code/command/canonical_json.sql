@@ -2,6 +2,7 @@ create or replace function tidemark.canonical_json(document jsonb)
 returns text
 language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     number text;

@@ -20,12 +20,15 @@ declare
     made constant text := 'a deferrable constraint trigger was created meanwhile';
     lock_wait constant text := current_setting('lock_timeout');
     session constant text[] := tidemark.command_session();
+    items jsonb[];
     n integer;
+    parked bigint;
     retries bigint;
     call jsonb;
     c tidemark.command;
     fate text[];       -- of each position: claimed, behind (an earlier command of its key), or asked (before)
     documents json[];
+    told text[];       -- the status of each document
     results json[];
     ended timestamptz[];
     began timestamptz;
@@ -48,6 +51,7 @@ begin
     perform tidemark.session_check('a command', 'otherwise a command would not see the claim of the one before it.');
 
     perform tidemark.command_gate_check(calls);
+    items := array(select e from jsonb_array_elements(calls) e);
 
     -- Sorted, so that two batches cannot wait for each other in a circle. Of equal keys in one batch the first claims.
     with input as (
@@ -58,7 +62,7 @@ begin
                exists (select from tidemark.command_parked p
                        where p.service = e.call ->> 'service'
                          and p.key = coalesce(e.call ->> 'key', e.call ->> 'idempotency_key')) as behind
-        from jsonb_array_elements(calls) with ordinality e (call, n)
+        from unnest(items) with ordinality e (call, n)
         join tidemark.command k on k.service = e.call ->> 'service' and k.command = e.call ->> 'command'
                                and k.version = (e.call ->> 'command_version')::integer
     ), claimed as (
@@ -81,26 +85,29 @@ begin
         when i.parked then 'claimed'
         when i.place > 1 or (i.service, i.idempotency_key) not in (
             select m.service, m.idempotency_key from claimed m) then 'asked'
-        when i.behind then 'behind' else 'claimed' end order by i.n)
-    into fate
+        when i.behind then 'behind' else 'claimed' end order by i.n),
+        count(*) filter (where i.parked)
+    into fate, parked
     from input i;
-    -- A retry: the claim is there, and no other session may take it up.
-    perform from tidemark.command_claim m
-    join jsonb_array_elements(calls) e on m.service = e ->> 'service' and m.idempotency_key = e ->> 'idempotency_key'
-    join tidemark.command_parked p on p.service = m.service and p.idempotency_key = m.idempotency_key
-    where e ? 'parked' and m.state = 'failed_retryable' for no key update of m, p;
-    get diagnostics retries = row_count;
-    if retries <> (select count(*) from jsonb_array_elements(calls) e where e ? 'parked') then
-        raise exception using errcode = 'TM005', message = 'a command that is to be tried again is not parked',
-            hint = 'Only tidemark.command_retry tries a command again.';
+    if parked > 0 then
+        -- A retry: the claim is there, and no other session may take it up.
+        perform from tidemark.command_claim m
+        join unnest(items) e on m.service = e ->> 'service' and m.idempotency_key = e ->> 'idempotency_key'
+        join tidemark.command_parked p on p.service = m.service and p.idempotency_key = m.idempotency_key
+        where e ? 'parked' and m.state = 'failed_retryable' for no key update of m, p;
+        get diagnostics retries = row_count;
+        if retries <> parked then
+            raise exception using errcode = 'TM005', message = 'a command that is to be tried again is not parked',
+                hint = 'Only tidemark.command_retry tries a command again.';
+        end if;
     end if;
 
     -- One subtransaction for all of them: it tells which failed, and nothing of it stays.
     begin
-        for i in 1..jsonb_array_length(calls) loop
+        for i in 1..cardinality(items) loop
             continue when fate[i] <> 'claimed';
             n := i;
-            call := calls -> (i - 1);
+            call := items[i];
             if ran then
                 if not settling and c.service <> call ->> 'service' and tidemark.command_triggers() then
                     raise serialization_failure using message = made;
@@ -117,6 +124,7 @@ begin
             ran := true;
             documents[i] := tidemark.command_document(call, 'processed', null, null, ended[i], results[i],
                 1 + coalesce((call ->> 'failed')::integer, 0));
+            told[i] := 'processed';
         end loop;
         -- Of several commands the last has the blame; by itself it runs, and the one before it has the blame.
         problem := tidemark.command_session_problem(session);
@@ -164,27 +172,29 @@ begin
     end if;
 
     update tidemark.command_claim m
-    set state = 'processed', result = d.result, processed_at = d.at, error_code = null, error_message = null,
+    set state = 'processed', result = results[d.n], processed_at = ended[d.n], error_code = null, error_message = null,
         attempts = 1 + coalesce((d.call ->> 'failed')::integer, 0)
-    from (select e.call, results[e.n] as result, ended[e.n] as at
-          from jsonb_array_elements(calls) with ordinality e (call, n) where fate[e.n] = 'claimed') d
-    where m.service = d.call ->> 'service' and m.idempotency_key = d.call ->> 'idempotency_key';
+    from unnest(items, fate) with ordinality d (call, fate, n)
+    where d.fate = 'claimed'
+      and m.service = d.call ->> 'service' and m.idempotency_key = d.call ->> 'idempotency_key';
 
-    for i in 1..jsonb_array_length(calls) loop
-        call := calls -> (i - 1);
+    for i in 1..cardinality(items) loop
+        continue when fate[i] = 'claimed';
+        call := items[i];
         if fate[i] = 'behind' then
             perform tidemark.command_park(call, at);
             documents[i] := tidemark.command_document(call, 'failed_retryable', null,
                 'waits behind an earlier command of its key', at, null, 0);
-        elsif fate[i] = 'asked' then
+        else
             documents[i] := tidemark.command_asked(call);
         end if;
+        told[i] := documents[i] ->> 'status';
     end loop;
     -- A redelivered record has its result already.
     perform tidemark.command_publish('result', array_agg(d.call order by d.n), array_agg(d.doc::jsonb order by d.n))
-    from (select e.n, e.call, documents[e.n] as doc from jsonb_array_elements(calls) with ordinality e (call, n)) d
-    where d.doc ->> 'status' <> 'redelivered';
-    return query select d.n::integer, d.doc ->> 'status', d.doc from unnest(documents) with ordinality d (doc, n);
+    from unnest(items, documents, told) with ordinality d (call, doc, status, n)
+    where d.status <> 'redelivered';
+    return query select d.n::integer, d.status, d.doc from unnest(told, documents) with ordinality d (status, doc, n);
 end
 $$;
 comment on function tidemark.command_batch(jsonb) is

@@ -18,21 +18,20 @@ declare
     bytes integer;
 begin
     -- It runs with the rights of its owner as long as it is what command_set made.
-    if not exists (select from pg_proc p
-                   join pg_roles r on r.oid = p.proowner join tidemark.service s on s.role = r.rolname
+    if not exists (select from tidemark.service s join pg_proc p on pg_get_userbyid(p.proowner) = s.role
                    where p.pronamespace = 'tidemark'::regnamespace and p.proname = made and p.prosecdef
                      and strpos(p.prosrc, 'command_settle') > 0 and s.service = command.service) then
         raise exception using errcode = 'undefined_function',
             message = format('tidemark.%s, which runs command %s, is missing or was changed', made, command.name),
             hint = 'Call tidemark.command_set for the command.';
     end if;
-    perform set_config(s.key, coalesce(s.value, ''), true)
-    from (values ('tidemark.tenant', call ->> 'tenant'), ('tidemark.producer', call ->> 'producer'),
-                 ('tidemark.trace_id', call ->> 'trace_id'), ('tidemark.event_id', call ->> 'event_id'),
-                 ('tidemark.again', again::text),
-                 ('search_path', path),
-                 ('lock_timeout', greatest(1, extract(epoch from command.timeout) * 1000)::integer::text))
-         s (key, value);
+    perform set_config('tidemark.tenant', coalesce(call ->> 'tenant', ''), true),
+            set_config('tidemark.producer', coalesce(call ->> 'producer', ''), true),
+            set_config('tidemark.trace_id', coalesce(call ->> 'trace_id', ''), true),
+            set_config('tidemark.event_id', coalesce(call ->> 'event_id', ''), true),
+            set_config('tidemark.again', coalesce(again::text, ''), true),
+            set_config('lock_timeout', greatest(1, extract(epoch from command.timeout) * 1000)::integer::text, true),
+            set_config('search_path', path, true);
     settings := tidemark.command_settings();
     execute format('select tidemark.%I($1, $2)::jsonb', made) into result using call -> 'payload', jsonb_strip_nulls(
         jsonb_build_object('event_id', call -> 'event_id', 'service', call -> 'service', 'command', call -> 'command',

@@ -1,11 +1,13 @@
 create or replace function tidemark.command_fingerprint(
     service text, tenant text, command text, version integer, payload jsonb)
 returns bytea
-language sql immutable parallel safe
+language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-    select sha256(convert_to(tidemark.canonical_json(jsonb_build_array(service, tenant, command, version, payload)),
-                             'UTF8'))
+begin
+    return sha256(convert_to(tidemark.canonical_json(jsonb_build_array(service, tenant, command, version, payload)),
+                             'UTF8'));
+end
 $$;
 comment on function tidemark.command_fingerprint(text, text, text, integer, jsonb) is
     'Tells one command from another under the same idempotency key: SHA-256 of the canonical form of [service, tenant '

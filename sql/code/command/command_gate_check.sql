@@ -9,20 +9,17 @@ declare
 begin
     select f.reason into closed from (
         select e.n, coalesce(
-            g.gate,
-            case when k.id is null then format('%s.%s/v%s, which is not registered', e.call ->> 'service',
-                                               e.call ->> 'command', e.call ->> 'command_version')
+            tidemark.closed_command(coalesce(e.service, '')),
+            case when k.id is null then format('%s.%s/v%s, which is not registered', e.service, e.command, e.version)
                  when not k.enabled then 'command ' || k.name || ', which is off'
-                 when not e.call ? 'dry_run' and k.dry_run then 'command ' || k.name || ', which is in dry run'
-                 when not e.call ? 'dry_run' and not armed then 'the stage' end) as reason
-        from jsonb_array_elements(calls) with ordinality e (call, n)
-        join (select d.service, tidemark.closed_command(d.service) as gate
-              from (select distinct coalesce(a.call ->> 'service', '') as service
-                    from jsonb_array_elements(calls) a (call)) d offset 0) g
-            on g.service = coalesce(e.call ->> 'service', '')
+                 when e.live and k.dry_run then 'command ' || k.name || ', which is in dry run'
+                 when e.live and not armed then 'the stage' end) as reason
+        -- A batch has few commands, of which each is looked up once.
+        from (select a.call ->> 'service' as service, a.call ->> 'command' as command,
+                     a.call ->> 'command_version' as version, not a.call ? 'dry_run' as live, min(a.n) as n
+              from jsonb_array_elements(calls) with ordinality a (call, n) group by 1, 2, 3, 4) e
         left join tidemark.command k
-            on k.service = e.call ->> 'service' and k.command = e.call ->> 'command'
-           and k.version = (e.call ->> 'command_version')::integer) f
+            on k.service = e.service and k.command = e.command and k.version = e.version::integer) f
     where f.reason is not null order by f.n limit 1;
     if closed is not null then
         raise exception using errcode = 'TM009', message = 'no command ran: closed by ' || closed,

@@ -7,6 +7,9 @@ declare
     call constant jsonb := calls -> 0;
     started constant timestamptz := clock_timestamp();
     document json;
+    ran record;
+    before timestamptz := started;
+    statuses text[] := '{}';
     state text;
     message text;
     detail text;
@@ -25,13 +28,17 @@ begin
             then round(1000 * extract(epoch from clock_timestamp() - started), 3) end)];
     end if;
     begin
-        return array(
-            select format('%s|%s|%s', b.status, b.document ->> 'error_code', round(1000 * extract(
-                       epoch from d.ended - coalesce(lag(d.ended) over (partition by d.ended is null
-                                                                        order by b."position"), started)), 3))
-            from tidemark.command_batch(calls) b cross join lateral (
-                select case b.status when 'processed' then (b.document ->> 'processed_at')::timestamptz end as ended) d
-            order by b."position");
+        for ran in
+            -- What was processed has no error, and has ended.
+            select b.status, case when b.status <> 'processed' then b.document ->> 'error_code' end as code,
+                   case b.status when 'processed' then (b.document ->> 'processed_at')::timestamptz end as ended
+            from tidemark.command_batch(calls) b
+        loop
+            statuses := statuses || format('%s|%s|%s', ran.status, ran.code,
+                                           round(1000 * extract(epoch from ran.ended - before), 3));
+            before := coalesce(ran.ended, before);
+        end loop;
+        return statuses;
     exception when query_canceled or assert_failure or others then
         get stacked diagnostics state = returned_sqlstate, message = message_text, detail = pg_exception_detail,
             code = constraint_name, kind = pg_datatype_name, at = column_name;

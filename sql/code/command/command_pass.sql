@@ -21,17 +21,24 @@ declare
     most constant integer := 50;
     topic constant text := substr(command_pass.source, length('kafka:') + 1);
     many constant integer := jsonb_array_length(calls);
+    items constant jsonb[] := array(select e from jsonb_array_elements(calls) e);
+    -- Where a record stands, the lease tells; the others are for the functions that look after what they say.
+    known constant jsonb := jsonb_build_object('topic', topic, 'topic_id', command_pass.topic_id,
+                                               'partition', command_pass.shard);
+    unknown constant text[] := array['parked', 'dry_run', 'failed', 'login', 'replays', 'first_failed_at'];
     at_ record;
     gate text;
+    service text;
     n integer := 0;
     place bigint := command_pass.from_offset;
     claims_count constant boolean := exists (select from tidemark.setting s
                                              where s.key = 'commands.shared_topic' and s.value = 'claimed');
     call jsonb;
     c tidemark.command;
+    problem record;
     code text;
     message text;
-    live jsonb := '[]';
+    live jsonb[] := '{}';
     places integer[] := '{}';
     statuses text[] := '{}';
     document json;
@@ -64,9 +71,10 @@ begin
     perform tidemark.flush_on_commit();
 
     while n < many loop
-        -- These are for the functions that look after what they say. Where the record stands, the lease tells.
-        call := (calls -> n) - array['parked', 'dry_run', 'failed', 'login', 'replays', 'first_failed_at']
-            || jsonb_build_object('topic', topic, 'topic_id', command_pass.topic_id, 'partition', command_pass.shard);
+        call := items[n + 1];
+        if call ?| unknown or not call @> known then
+            call := call - unknown || known;
+        end if;
         if (call ->> 'offset')::bigint between place and command_pass.next_offset - 1 then
             place := (call ->> 'offset')::bigint + 1;
         else
@@ -81,8 +89,11 @@ begin
                 hint = 'via is acl, jws or claimed.';
         end if;
         -- Behind its gate nothing of a service happens, not even a rejection: the records stay in Kafka.
-        gate := (select tidemark.closed_command(s.service) from tidemark.service s
-                 where s.service = call ->> 'service');
+        if n = 0 or service is distinct from call ->> 'service' then
+            service := call ->> 'service';
+            gate := (select tidemark.closed_command(s.service) from tidemark.service s
+                     where s.service = call ->> 'service');
+        end if;
         exit when gate is not null;
         n := n + 1;
         code := call -> 'refused' ->> 'code';
@@ -91,19 +102,24 @@ begin
             code := 'identity.signature_missing';
             message := 'the record has no signature, and the setting commands.shared_topic asks for one';
         elsif code is null then
-            select p.code, p.message into code, message from tidemark.command_problem(call) p;
+            problem := tidemark.command_problem(call);
+            code := problem.code;
+            message := problem.message;
         end if;
-        c := tidemark.command_of(call);
+        if (c.service, c.command, c.version::text)
+           is distinct from (call ->> 'service', call ->> 'command', call ->> 'command_version') then
+            c := tidemark.command_of(call);
+        end if;
         if code is null and c.enabled and not c.dry_run then
-            live := live || jsonb_build_array(call);
+            live := live || call;
             places := places || n;
             continue;
         end if;
         -- In the order of the partition: what came before takes effect, and is answered, first.
         if cardinality(places) > 0 then
-            statuses := statuses || tidemark.command_live(live, places, way);
+            statuses := statuses || tidemark.command_live(to_jsonb(live), places, way);
             perform tidemark.command_reset();
-            live := '[]';
+            live := '{}';
             places := '{}';
         end if;
         if code is not null then
@@ -122,7 +138,7 @@ begin
                                        document ->> 'error_code');
     end loop;
     if cardinality(places) > 0 then
-        statuses := statuses || tidemark.command_live(live, places, way);
+        statuses := statuses || tidemark.command_live(to_jsonb(live), places, way);
     end if;
 
     perform tidemark.command_reset(), tidemark.flush_on_commit();

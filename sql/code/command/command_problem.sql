@@ -1,6 +1,7 @@
 create or replace function tidemark.command_problem(call jsonb, out code text, out message text)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     c tidemark.command;
@@ -8,13 +9,13 @@ declare
     rows_ integer;
     age constant interval := clock_timestamp() - (call ->> 'record_at')::timestamptz;
 begin
-    if not exists (select from tidemark.service s where s.service = call ->> 'service') then
-        code := 'contract.unknown_service';
-        message := format('service: found %s, wanted a registered service', call ->> 'service');
-        return;
-    end if;
     c := tidemark.command_of(call);
     if c.id is null then
+        if not exists (select from tidemark.service s where s.service = call ->> 'service') then
+            code := 'contract.unknown_service';
+            message := format('service: found %s, wanted a registered service', call ->> 'service');
+            return;
+        end if;
         code := case when exists (select from tidemark.command k
                                   where k.service = call ->> 'service' and k.command = call ->> 'command')
                           then 'contract.unsupported_version' else 'contract.unknown_command' end;
@@ -46,9 +47,11 @@ begin
                    else 'metadata.tenant: found a tenant for which the producer is not allowed' end;
     else
         -- The daemon has checked the payload by the whole schema, unless that has changed since.
-        if call -> 'misfit' ->> 'schema' = md5(c.payload_schema::text) then
-            message := call -> 'misfit' ->> 'message';
-        else
+        if call ? 'misfit' then
+            message := case call -> 'misfit' ->> 'schema' when md5(c.payload_schema::text)
+                       then call -> 'misfit' ->> 'message' end;
+        end if;
+        if message is null then
             select string_agg(e, '; ' order by e) into message
             from (select e from tidemark.contract_errors(call -> 'payload', c.payload_schema) e limit 20) e;
         end if;

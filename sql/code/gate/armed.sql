@@ -4,11 +4,11 @@ returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    bound constant tidemark.stage := (select s from tidemark.stage s);
 begin
-    return bound.stage = 'live' and bound.database = current_database()
-       and bound.system_identifier = (select c.system_identifier from pg_control_system() c);
+    return exists (
+        select from tidemark.stage s
+        where s.stage = 'live' and s.database = current_database()
+          and s.system_identifier = (select c.system_identifier from pg_control_system() c));
 end
 $$;
 comment on function tidemark.armed() is

@@ -11,13 +11,15 @@ declare
     live boolean;
 begin
     -- A copy that is not armed does not take the commands of the original.
-    if closed_gate.worker = 'commands' and not exists (
-        select from tidemark.worker_cursor c where c.worker = 'commands' and c.source = 'outbox') then
-        return case
-            when not tidemark.gate_open('commands.enabled') then 'commands.enabled'
-            when exists (select from tidemark.worker_cursor c where c.worker = 'commands' and c.paused_at is not null)
-                then 'paused'
-            when not tidemark.armed() then 'stage' end;
+    if closed_gate.worker = 'commands' then
+        if not exists (
+            select from tidemark.worker_cursor c where c.worker = 'commands' and c.source = 'outbox') then
+            return case
+                when not tidemark.gate_open('commands.enabled') then 'commands.enabled'
+                when exists (select from tidemark.worker_cursor c
+                             where c.worker = 'commands' and c.paused_at is not null) then 'paused'
+                when not tidemark.armed() then 'stage' end;
+        end if;
     end if;
     select case
                when not exists (select from tidemark.setting s where s.key = 'routes.enabled' and s.value = 'true')

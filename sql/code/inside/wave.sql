@@ -2,6 +2,7 @@ create or replace function tidemark.wave(numbers bigint[])
 returns tidemark.outbox[]
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
 as $$
@@ -12,7 +13,10 @@ begin
         return array(select o from tidemark.outbox o
                      where o.seq >= numbers[1] and o.seq <= numbers[cardinality(numbers)] order by o.seq);
     end if;
-    return array(select o from tidemark.outbox o where o.seq = any (numbers) order by o.seq);
+    -- The bounds keep it to the partitions that have them.
+    return array(select o from tidemark.outbox o
+                 where o.seq >= numbers[1] and o.seq <= numbers[cardinality(numbers)] and o.seq = any (numbers)
+                 order by o.seq);
 end
 $$;
 comment on function tidemark.wave(bigint[]) is

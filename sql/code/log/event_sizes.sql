@@ -2,6 +2,7 @@ create or replace function tidemark.event_sizes(numbers bigint[])
 returns integer[]
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
 as $$

@@ -2,6 +2,7 @@ create or replace function tidemark.events(seqs bigint[])
 returns setof tidemark.outbox
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set jit = off
 as $$
@@ -11,7 +12,9 @@ begin
         return query select o.* from tidemark.outbox o
             where o.seq >= seqs[1] and o.seq <= seqs[cardinality(seqs)] order by o.seq;
     else
-        return query select o.* from tidemark.outbox o where o.seq = any (seqs) order by o.seq;
+        -- The bounds keep it to the partitions that have them.
+        return query select o.* from tidemark.outbox o
+            where o.seq >= seqs[1] and o.seq <= seqs[cardinality(seqs)] and o.seq = any (seqs) order by o.seq;
     end if;
 end
 $$;

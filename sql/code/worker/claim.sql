@@ -61,14 +61,16 @@ begin
     if status = 'claimed' then
         -- The epoch rises with every acquisition, also by the same owner: an earlier holder of the lease that was only
         -- paused can settle nothing.
+        -- The same update beats: each pass from SQL begins here.
         beat.lease_epoch := beat.lease_epoch + 1;
         update tidemark.heartbeat h
-        set lease_epoch = beat.lease_epoch, lease_owner = claim.owner, lease_until = clock_timestamp() + claim.lease
+        set lease_epoch = beat.lease_epoch, lease_owner = claim.owner, lease_until = clock_timestamp() + claim.lease,
+            last_beat_at = clock_timestamp(), ticks_total = h.ticks_total + 1, last_status = 'ok', current_job_id = null
         where h.executor_id = executor;
+    else
+        perform tidemark.executor_beat(array[executor], status, interval '0');
     end if;
     epoch := beat.lease_epoch;
-    perform tidemark.executor_beat(array[executor], case status when 'claimed' then 'ok' else status end,
-                                   case when status <> 'claimed' then interval '0' end);
 end
 $$;
 comment on function tidemark.claim(text, text, interval, text, integer) is

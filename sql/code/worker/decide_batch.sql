@@ -8,6 +8,8 @@ set jit = off
 as $$
 #variable_conflict use_column
 declare
+    -- As a variable, an element is found at once.
+    groups constant tidemark.event_group[] := batch.groups;
     evidence tidemark.evidence[];
     worker_id integer;
 begin
@@ -15,26 +17,21 @@ begin
         return '{}';
     end if;
     -- The gates were open at the claim, in this transaction.
-    with g as materialized (
-        select g.n, g.events, g.seqs
-        from unnest(batch.groups) with ordinality g (domain, type, stream, matched, events, seqs, n)
-    ), piece as materialized (
-        select d.route_id, d.outcome, d.reason, sum(g.events)::integer as events, array_agg(g.n) as members,
-               min(g.n) as member
-        from tidemark.decide_groups(decide_batch.worker, batch.groups, batch.routes,
-                                    row(true, true, true, batch.closed)::tidemark.gates) d
-        join g on g.n = d.n
-        group by d.route_id, d.outcome, d.reason
-    )
     select array_agg(row(p.route_id, p.outcome, p.reason, null, p.events, case
-        when cardinality(p.members) = cardinality(batch.groups) then batch.seqs
-        when cardinality(p.members) = 1 then g.seqs
+        when cardinality(p.members) = cardinality(groups) then batch.seqs
+        when cardinality(p.members) = 1 then (groups[p.members[1]]).seqs
         -- Removing a few numbers from all is a merge; collecting many numbers is a sort.
-        when cardinality(p.members) * 2 > cardinality(batch.groups)
-            then batch.seqs - (select range_agg(o.seqs) from g o where o.n <> all (p.members))
-        else (select range_agg(o.seqs) from g o where o.n = any (p.members)) end)::tidemark.evidence)
+        when cardinality(p.members) * 2 > cardinality(groups)
+            then batch.seqs - (select range_agg(o.seqs) from unnest(groups) with ordinality
+                                   o (domain, type, stream, matched, events, seqs, n) where o.n <> all (p.members))
+        else (select range_agg((groups[n]).seqs) from unnest(p.members) n) end)::tidemark.evidence)
     into evidence
-    from piece p join g on g.n = p.member;
+    from (
+        select d.route_id, d.outcome, d.reason, sum((groups[d.n]).events)::integer as events,
+               array_agg(d.n) as members
+        from tidemark.decide_groups(decide_batch.worker, groups, batch.routes,
+                                    row(true, true, true, batch.closed)::tidemark.gates) d
+        group by d.route_id, d.outcome, d.reason) p;
 
     if batch.rewound then
         worker_id := (select w.id from tidemark.worker w where w.worker = decide_batch.worker);

@@ -3,6 +3,7 @@ create or replace function tidemark.lease_check(
 returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 begin
     -- The fence against an owner that was paused or replaced: compare the epoch, and keep the row locked to the end of

@@ -26,15 +26,16 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    worker_id constant integer := (select w.id from tidemark.worker w where w.worker = pass_read.worker);
+    worker_id integer;
     read tidemark.batch;
     decided tidemark.evidence[];
     outside tidemark.evidence[];
     due tidemark.pending[];
     needed integer[];
+    live integer[];
     numbers int8multirange;
     seen_to pg_lsn;
-    max_bytes bigint := least(most_bytes, tidemark.page_bytes());
+    max_bytes bigint;
     last bigint;
     tries integer := 0;
 begin
@@ -46,6 +47,7 @@ begin
     gate := tidemark.closed_gate(pass_read.worker);
     if gate is null then
         if rooms is not null and tidemark.unfinished(pass_read.worker) then
+            worker_id := (select w.id from tidemark.worker w where w.worker = pass_read.worker);
             perform tidemark.replay_stage(pass_read.worker);
             perform tidemark.pending_hold(pass_read.worker, tidemark.closed_domains());
             due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of);
@@ -60,18 +62,21 @@ begin
             end if;
         end if;
         if cardinality(due) > 0 then
-            max_bytes := max_bytes / 2; -- half for fresh events, half for pending ones
+            max_bytes := least(most_bytes, tidemark.page_bytes()) / 2; -- half for fresh events, half for pending ones
             due := tidemark.pending_within(due, max_bytes);
         end if;
         loop
             read := tidemark.read_outbox(pass_read.worker, batch_limit, after);
             exit when read.events = 0;
             decided := tidemark.decide_batch(pass_read.worker, read);
+            -- Not as a join: where nothing is pending, the routes are not looked at.
             outside := array(
-                select e from unnest(decided) e join unnest(read.routes) r on r.id = e.route_id
-                where e.outcome = 'pending' and not tidemark.target_is_inside(r.target_kind));
+                select e from unnest(decided) e
+                where case when e.outcome = 'pending' then e.route_id in (
+                    select r.id from unnest(read.routes) r where not tidemark.target_is_inside(r.target_kind)) end);
             exit when cardinality(outside) = 0 or batch_limit = 1 or tries = 3;
             -- If the batch is too large for a page, read it again, only as far as it fits.
+            max_bytes := coalesce(max_bytes, least(most_bytes, tidemark.page_bytes()));
             last := tidemark.last_within((select range_agg(e.seqs) from unnest(outside) e), max_bytes);
             exit when last is null;
             batch_limit := (
@@ -83,9 +88,11 @@ begin
         open := not isempty(read.holes) or not isempty(read.fenced)
             or read.watermark < (select q.last_value from tidemark.outbox_seq_seq q where q.is_called);
         -- Add two seconds for other deliveries and for the settle itself.
-        inside := (
-            select extract(epoch from max(r.timeout)) + 2 from tidemark.outbound_route r
-            where r.id = any (tidemark.live_inside(pass_read.worker, coalesce(decided, '{}'))));
+        live := tidemark.live_inside(pass_read.worker, coalesce(decided, '{}'));
+        if cardinality(live) > 0 then
+            inside := (
+                select extract(epoch from max(r.timeout)) + 2 from tidemark.outbound_route r where r.id = any (live));
+        end if;
         if cardinality(outside) > 0 or cardinality(due) > 0 then
             seen_to := pg_current_wal_insert_lsn();
             needed := array(select e.route_id from unnest(outside) e union select p.route_id from unnest(due) p);

@@ -43,7 +43,7 @@ as $$
 #variable_conflict use_column
 declare
     c record;
-    filtered tidemark.outbound_route[];
+    filtered tidemark.outbound_route[] := '{}';
     mark bigint;
     in_order boolean;
     open int8multirange;
@@ -55,24 +55,26 @@ declare
     missing int8multirange := '{}';
 begin
     -- Read the routes once a pass: a filter that is set between reading and deciding would have no answers.
-    -- Of the other workers' routes only those that could make one of ours ambiguous.
+    -- Of the other workers' routes only those that could make one of ours ambiguous: none, if none is exclusive.
     select w.read_order, w.hole_limit, w.domains, k.watermark_id, k.decided_through, k.holes, k.fenced, k.fence,
-           r.routes, r.filtered
+           r.routes, r.filters
     into c
     from tidemark.worker w
     join tidemark.worker_cursor k on k.worker = w.worker and k.source = 'outbox' and k.shard = 0
     cross join (
         select coalesce(array_agg(r order by r.id), '{}') as routes,
-               coalesce(array_agg(r order by r.id)
-                        filter (where r.key_filter is not null or r.payload_filter is not null), '{}') as filtered
+               bool_or(r.key_filter is not null or r.payload_filter is not null) as filters
         from tidemark.outbound_route r
         where r.worker = read_outbox.worker
-           or r.enabled and exists (
+           or r.enabled and exists (select from tidemark.outbound_route x where x.exclusive) and exists (
                 select from tidemark.outbound_route o
                 where o.worker = read_outbox.worker and o.target_kind = r.target_kind and o.target_ref = r.target_ref
                   and (o.exclusive or r.exclusive))) r
     where w.worker = read_outbox.worker;
-    filtered := c.filtered;
+    if c.filters then
+        filtered := array(
+            select r from unnest(c.routes) r where r.key_filter is not null or r.payload_filter is not null);
+    end if;
     mark := c.watermark_id::bigint;
     in_order := c.read_order = 'strict';
     if mark > c.decided_through::bigint then

@@ -17,6 +17,7 @@ as $$
 declare
     worker_id constant integer := (select w.id from tidemark.worker w where w.worker = settle.worker);
     fresh tidemark.result[] := '{}';
+    ranges tidemark.evidence[] := evidence;
     retried tidemark.result[] := '{}';
     written bigint;
     waits boolean;
@@ -28,33 +29,30 @@ begin
     if cardinality(results) > 0 then
         fresh := array(select r from unnest(results) r where r.fresh);
         retried := array(select r from unnest(results) r where not r.fresh);
+        ranges := ranges || array(
+            select row(r.route_id, r.outcome, r.reason, r.detail,
+                       (select sum(upper(s) - lower(s)) from unnest(r.seqs) s), r.seqs)::tidemark.evidence
+            from unnest(fresh) r);
     end if;
 
     -- What many came to alike is a range; what has its own story is a row.
     insert into tidemark.decision (worker_id, route_id, last_seq, first_seq, events, outcome, reason, seqs)
     select worker_id, d.route_id, upper(d.seqs) - 1, lower(d.seqs), d.events, d.outcome, d.reason, d.seqs
-    from (
-        select e.route_id, e.outcome, e.reason, e.events, e.seqs from unnest(evidence) e
-        where e.outcome <> 'failed' and e.detail is null
-        union all
-        select r.route_id, r.outcome, r.reason, (select sum(upper(s) - lower(s)) from unnest(r.seqs) s), r.seqs
-        from unnest(fresh) r
-        where r.outcome <> 'failed' and r.detail is null) d;
+    from unnest(ranges) d where d.outcome <> 'failed' and d.detail is null;
 
-    select coalesce(sum(e.events), 0), coalesce(bool_or(e.outcome in ('pending', 'failed')), false),
+    select coalesce(sum(e.events), 0),
+           coalesce(bool_or(e.outcome in ('pending', 'failed') or e.detail is not null), false),
            (select c.last_run_summary ? 'blocked_by' from tidemark.worker_cursor c
             where c.worker = settle.worker and c.source = 'outbox' and c.shard = 0)
     into written, waits, was_blocked
-    from unnest(evidence) e;
-    if cardinality(results) > 0 then
-        written := written + (select sum(upper(s) - lower(s)) from unnest(results) r, unnest(r.seqs) s);
-    end if;
+    from unnest(ranges) e;
 
-    if cardinality(fresh) > 0 or waits then
+    if waits then
         n := tidemark.settle_fresh(settle.worker, worker_id, evidence, fresh);
         dead := dead + n;
     end if;
     if cardinality(retried) > 0 then
+        written := written + (select sum(upper(s) - lower(s)) from unnest(retried) r, unnest(r.seqs) s);
         n := tidemark.settle_retried(settle.worker, worker_id, retried);
         dead := dead + n;
     end if;

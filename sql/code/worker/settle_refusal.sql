@@ -2,6 +2,7 @@ create or replace function tidemark.settle_refusal(worker text, watermark bigint
 returns text
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
