@@ -62,6 +62,9 @@ func (n *notices) note(r *route) {
 		switch r.queue.breaker.state() {
 		case gobreaker.StateOpen:
 			reason, said, refused := r.queue.latestFailure()
+			if reason == "timeout" {
+				reason = fmt.Sprintf("timeout (%s)", r.queue.timeout)
+			}
 			if refused {
 				n.close("target_down", code)
 				n.open("credentials_refused", code, fmt.Sprintf("its target refuses the credentials: %s; %s, in use by this daemon since %s",
