@@ -35,7 +35,7 @@ var mayDo = map[string][]string{
 		`select * from tidemark.route_attempt`, `select * from tidemark.worker_health`,
 		`select * from tidemark.queue_health`, `select * from tidemark.heartbeat_health`, `select * from tidemark.cursor_lag`,
 		`select * from tidemark.worker_summary`, `select * from tidemark.route_summary`, `select * from tidemark.river_health()`,
-		`select * from tidemark.silence`, `select * from tidemark.cursor_sample`,
+		`select * from tidemark.silence`, `select * from tidemark.cursor_sample`, `select * from tidemark.storage_sample`,
 		`select * from tidemark.service`, `select * from tidemark.command`, `select * from tidemark.command_producer`, `select * from tidemark.producer_key`, `select * from tidemark.command_reason`,
 		`select state, error_code from tidemark.command_claim`, `select error_count from tidemark.command_parked`, `select why, topic from tidemark.command_record`, `select tidemark.canonical_json('{}')`,
 		`select id, error_code, resolution_reason from tidemark.dead_letter`,

@@ -101,6 +101,13 @@ from (values
      'letters, and emit again what you know from elsewhere.',
      '{}',
      '{}'),
+    ('disk_filling',
+     'The database nears the size that its disk has for it (the setting disk.size). When the disk is full, writes '
+     'fail, emits among them.',
+     'Enlarge the disk, and say so: update tidemark.setting set value = … where key = ''disk.size''. Or give up '
+     'old events: the commands halve the retention of the log. No event can be replayed once it is past it.',
+     '{}',
+     '{}'),
     ('replication_slot',
      'A replication slot is used by no one. The server keeps all WAL since, and may keep dead rows, until the disk '
      'is full.',

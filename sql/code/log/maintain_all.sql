@@ -221,6 +221,7 @@ begin
     where s.newer_at not between excluded.newer_at - interval '50 seconds' and excluded.newer_at;
 
     perform tidemark.lag_findings();
+    perform tidemark.storage_note();
 end
 $$;
 comment on function tidemark.maintain_all() is

@@ -1,0 +1,27 @@
+-- How fast the database grows, and steps of the server's clock.
+
+set local role tidemark_owner;
+
+insert into tidemark.setting (key, value, description)
+values ('disk.size', '0', 'Size, as 500 GB: what the database may grow to on its disk. The cause disk_filling compares it with how fast the database grows. 0: not known.');
+
+create table tidemark.storage_sample (
+    one boolean primary key default true constraint there_is_one_row check (one),
+    at timestamptz not null,
+    bytes bigint not null,
+    log_bytes bigint not null,
+    older_at timestamptz not null,
+    older_bytes bigint not null,
+    newer_at timestamptz not null,
+    newer_bytes bigint not null
+);
+comment on table tidemark.storage_sample is 'How large the database is and was, one row. Kept by tidemark.maintain.';
+comment on column tidemark.storage_sample.one is 'True.';
+comment on column tidemark.storage_sample.at is 'When it was measured last.';
+comment on column tidemark.storage_sample.bytes is 'pg_database_size then.';
+comment on column tidemark.storage_sample.log_bytes is 'Of it the log with its evidence.';
+comment on column tidemark.storage_sample.older_at is 'When the sample that the growth counts from was taken: up to an hour ago.';
+comment on column tidemark.storage_sample.older_bytes is 'Size then.';
+comment on column tidemark.storage_sample.newer_at is 'When the sample that takes its place next was taken.';
+comment on column tidemark.storage_sample.newer_bytes is 'Size then.';
+grant select on tidemark.storage_sample to tidemark_reader, tidemark_executor;
