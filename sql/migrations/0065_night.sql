@@ -2,8 +2,12 @@
 
 set local role tidemark_owner;
 
+-- An upgrade from a release before 0039 has not made the trigger yet that names the actor of the audit.
+alter table tidemark.audit alter column actor set default session_user;
 insert into tidemark.setting (key, value, description)
-values ('disk.size', '0', 'Size, as 500 GB: what the database may grow to on its disk. The cause disk_filling compares it with how fast the database grows. 0: not known.');
+values ('disk.size', '0', 'Size, as 500 GB: what the database may grow to on its disk. The cause disk_filling compares it with how fast the database grows. 0: not known.')
+on conflict do nothing;
+alter table tidemark.audit alter column actor drop default;
 
 create table tidemark.storage_sample (
     one boolean primary key default true constraint there_is_one_row check (one),
