@@ -29,3 +29,19 @@ comment on column tidemark.storage_sample.older_bytes is 'Size then.';
 comment on column tidemark.storage_sample.newer_at is 'When the sample that takes its place next was taken.';
 comment on column tidemark.storage_sample.newer_bytes is 'Size then.';
 grant select on tidemark.storage_sample to tidemark_reader, tidemark_executor;
+
+create table tidemark.clock_step (
+    id bigint generated always as identity primary key,
+    at timestamptz not null,
+    step interval not null,
+    seen_by text not null,
+    settled_at timestamptz
+);
+create unique index clock_step_open on tidemark.clock_step ((true)) where settled_at is null;
+comment on table tidemark.clock_step is 'Steps of the server''s clock, as daemons see them: a daemon has a clock that only goes forward. Written by tidemark.heartbeat_daemon.';
+comment on column tidemark.clock_step.id is 'Number of the step.';
+comment on column tidemark.clock_step.at is 'When a daemon saw it, by the clock after the step.';
+comment on column tidemark.clock_step.step is 'How far the clock stepped; negative: back. Of several steps their sum.';
+comment on column tidemark.clock_step.seen_by is 'The daemon that saw it first.';
+comment on column tidemark.clock_step.settled_at is 'When tidemark.clock_settle made up for it, or it was over. Null: it is open; at most one is.';
+grant select on tidemark.clock_step to tidemark_reader, tidemark_executor;

@@ -101,6 +101,13 @@ from (values
      'letters, and emit again what you know from elsewhere.',
      '{}',
      '{}'),
+    ('clock_step',
+     'The clock of the database server was set by 30 seconds or more. After a step back, what waits for a time of the '
+     'old clock waits longer: retries, and the leases of those that died.',
+     'See that the server''s clock is right now, then the command makes what waits due in time. Workers of sources '
+     'that are read by time have a cause of their own: source_clock_back.',
+     '{}',
+     '{}'),
     ('disk_filling',
      'The database nears the size that its disk has for it (the setting disk.size). When the disk is full, writes '
      'fail, emits among them.',

@@ -52,6 +52,8 @@ begin
         select t.* from tidemark.cause_storage() t
         union all
         select t.* from tidemark.cause_disk() t
+        union all
+        select t.* from tidemark.cause_clock() t
     ), folded as materialized (
         select distinct r.symptom from row_ r join known k on array[r.symptom, r.any_of_kind] && k.folds
     ), found_ as materialized (
