@@ -62,6 +62,13 @@ from (values
      'closes this.',
      '{}',
      array['tidemark route show {subject}']),
+    ('two_copies',
+     'The target of this route gets its events from another copy of this database too, as it says, and refuses both: a '
+     'physical copy, such as a restored base backup or an old primary, is live with the same identity.',
+     'Decide which copy goes on. On the other the command stops all that leaves; its events stay. Then tell the '
+     'target, and the copy that goes on delivers what waits.',
+     array['select tidemark.stage_set(''dry_run'', ''another copy delivers'');'],
+     array['tidemark stage dry_run --reason ''another copy delivers''']),
     ('slow_target',
      'The target answers, but so slowly that events wait. A daemon works on it.',
      'The command lets more deliveries go at once. With ordering by key, only different keys go at once. If the '

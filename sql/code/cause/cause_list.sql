@@ -70,6 +70,7 @@ begin
                            when 'cursor_lag' then array['backlog ' || f.subject]
                            when 'target_down' then array['pending ' || f.subject]
                            when 'credentials_refused' then array['pending ' || f.subject]
+                           when 'two_copies' then array['pending ' || f.subject]
                            when 'route_misconfigured' then array['pending ' || f.subject]
                            when 'command_waiting' then array['command_parked ' || f.subject]
                            else '{}' end as folds

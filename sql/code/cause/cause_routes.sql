@@ -62,8 +62,8 @@ as $$
     -- A target that keeps up may take its time. That of a target that is down is the time until the daemon gave up.
     where p.n > r.concurrency
       and not exists (select from tidemark.finding f
-                      where f.kind in ('target_down', 'credentials_refused') and f.subject = s.route_code
-                        and f.closed_at is null)
+                      where f.kind in ('target_down', 'credentials_refused', 'two_copies')
+                        and f.subject = s.route_code and f.closed_at is null)
     union all
     select 'emit_unregistered', 'emit', 'warn', min(u.first_at),
            format('%s emits stored nothing, since the type is not registered or not enabled: %s', sum(u.emits),
