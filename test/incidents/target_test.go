@@ -179,7 +179,7 @@ func TestHugeEventDoesNotArrive(t *testing.T) {
 	link := newLink(t, n.URL)
 	direct := n.url
 	n.url = link.url
-	n.daemon(billingSecret)
+	n.daemon(billingSecret + "lease: 3s\n")
 	n.url = direct
 	n.happens()
 	n.exec(huge)

@@ -14,9 +14,11 @@ declare
     counted constant interval := '10 seconds';
     round constant tidemark.capture_round := (select r from tidemark.capture_round r);
     last_seq bigint;
+    sums jsonb;
+    names text[];
+    suspects tidemark.capture_count[];
+    written jsonb;
     watch tidemark.capture_count;
-    suspects tidemark.capture_count[] := '{}';
-    written record;
     got record;
 begin
     if round.home is null or current_setting('transaction_isolation') not like 'read %'
@@ -30,35 +32,48 @@ begin
                    or coalesce(a.state, 'disabled') = 'disabled')) then
         return;
     end if;
-    for watch in
-        select c.* from tidemark.capture_count c where c.base is not null
-    loop
-        watch.noted := (
-            select tidemark.capture_read(w.relation, w.operations, w.routes, round)
-            from tidemark.capture_watched w where w.name = watch.name and w.relation = watch.relation);
-        got := tidemark.capture_without(watch, true);
-        -- Events of this moment can only make it less.
-        if got.inserts > 0 or got.deletes > 0 then
-            suspects := suspects || watch;
-        end if;
-    end loop;
-    if cardinality(suspects) = 0 then
+    -- First by sums that are never too small, so that a calm table, or one whose changes have their events, costs
+    -- little. Tables with partitions or children go on.
+    select jsonb_object_agg(x.name, jsonb_build_array(x.inserts, x.deletes)) into sums
+    from (
+        select c.name,
+               case when r.relkind = 'r' and not r.relhassubclass
+                    then pg_stat_get_tuples_inserted(r.oid) - (c.base).inserted
+                         - c.inserts - c.round_inserts - c.base_inserts end as inserts,
+               case when r.relkind = 'r' and not r.relhassubclass
+                    then pg_stat_get_tuples_deleted(r.oid) - (c.base).deleted[1]
+                         - c.deletes - c.round_deletes - c.base_deletes end as deletes
+        from tidemark.capture_count c join pg_class r on r.oid = c.relation
+        where c.base is not null) x
+    where coalesce(x.inserts > 0 or x.deletes > 0, true);
+    if sums is null then
         return;
     end if;
-    -- Later statements than the counts: each change that is counted is visible, and so is its event.
     last_seq := (select q.last_value - (not q.is_called)::integer from tidemark.outbox_seq_seq q);
     if last_seq > round.counted_seq + most or not tidemark.log_is_whole(round.counted_seq, last_seq) then
         return;
     end if;
-    for written in select e.* from tidemark.capture_events(round.counted_seq, last_seq) e loop
-        for i in 1 .. cardinality(suspects) loop
-            if suspects[i].name = written.name then
-                suspects[i].round_inserts := suspects[i].round_inserts + written.inserts;
-                suspects[i].round_deletes := suspects[i].round_deletes + written.deletes;
-            end if;
-        end loop;
-    end loop;
+    names := array(
+        select s.key from jsonb_each(sums) s
+        left join tidemark.capture_events(round.counted_seq, last_seq) e on e.name = s.key
+        where coalesce((s.value ->> 0)::bigint > coalesce(e.inserts, 0)
+                       or (s.value ->> 1)::bigint > coalesce(e.deletes, 0), true));
+    if cardinality(names) = 0 then
+        return;
+    end if;
+
+    suspects := array(
+        select jsonb_populate_record(c, jsonb_build_object('noted', tidemark.capture_read(w.relation, w.operations,
+                                                                                          w.routes, round)))
+        from tidemark.capture_count c join tidemark.capture_watched w on w.name = c.name and w.relation = c.relation
+        where c.name = any (names));
+    -- Later statements than the counts: each change that is counted is visible, and so is its event.
+    last_seq := (select q.last_value - (not q.is_called)::integer from tidemark.outbox_seq_seq q);
+    select coalesce(jsonb_object_agg(e.name, jsonb_build_array(e.inserts, e.deletes)), '{}') into written
+    from tidemark.capture_events(round.counted_seq, last_seq) e;
     foreach watch in array suspects loop
+        watch.round_inserts := watch.round_inserts + coalesce((written -> watch.name ->> 0)::bigint, 0);
+        watch.round_deletes := watch.round_deletes + coalesce((written -> watch.name ->> 1)::bigint, 0);
         got := tidemark.capture_without(watch, true);
         if got.inserts > 0 or got.deletes > 0 then
             name := watch.name;
