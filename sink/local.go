@@ -11,6 +11,9 @@ import (
 // CodeLocal is the code of results with Result.Local.
 const CodeLocal = "local"
 
+// CodeCopy is the code of results with Result.Refused of a target that says that another copy of the database delivers to it.
+const CodeCopy = "copy"
+
 // IsLocal reports whether a connection failed because this host lacks file descriptors, memory or buffers. Then the result of
 // the delivery is [Retry] with Local.
 func IsLocal(err error) bool {

@@ -57,8 +57,9 @@ type Result struct {
 	// attempt.
 	Local bool
 
-	// Refused, with Retry: the target refused the sender's credentials, not the event. While it
-	// refuses everything, a delivery does not count as an attempt.
+	// Refused, with Retry: the target refused the sender, not the event: its credentials, or it for
+	// another copy of the database (CodeCopy). While it refuses everything, a delivery does not
+	// count as an attempt.
 	Refused bool
 
 	// Gone, with Permanent: the target will never accept anything again. The worker

@@ -48,6 +48,7 @@ type Daemon struct {
 	bridge  *worker.Bridge
 	admin   *admin.Server
 	owner   string
+	made    time.Time
 
 	consumer *consumer.Consumer // of commands; nil: none
 
@@ -75,6 +76,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		// A new name for each start: a restarted daemon must not take the leases of its
 		// predecessor for its own.
 		owner:   c.Name + "/" + rand.Text()[:8],
+		made:    time.Now(),
 		running: map[string]*worker.Worker{}, deliverers: map[string]*deliver.Deliverer{},
 	}
 	if err := d.check(ctx); err != nil {

@@ -10,7 +10,11 @@ import (
 
 func (d *Daemon) facts() map[string]any {
 	host, _ := os.Hostname()
-	facts := map[string]any{"instance": d.owner, "version": d.options.Version, "host": host, "pid": os.Getpid()}
+	facts := map[string]any{
+		"instance": d.owner, "version": d.options.Version, "host": host, "pid": os.Getpid(),
+		// By a clock that only goes forward: the database compares its own with it.
+		"uptime": time.Since(d.made).Seconds(),
+	}
 	if d.options.File != "" {
 		facts["config"] = d.options.File
 	}

@@ -12,11 +12,12 @@ import (
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
+	"github.com/tidemarkhq/tidemark/sink"
 )
 
 // Notice opens or closes a finding for the operator.
 type Notice struct {
-	Kind    string // route_misconfigured, target_down or credentials_refused
+	Kind    string // route_misconfigured, or one of breakerKinds
 	Subject string // code of the route
 	Detail  string // empty: the finding closes
 	Message string // what the target said; it may quote a payload
@@ -53,6 +54,21 @@ func (n *notices) close(kind, subject string) {
 	}
 }
 
+// breakerKinds are the reasons for which the breaker of a route is open: one at a time.
+var breakerKinds = [...]string{"target_down", "credentials_refused", "two_copies"}
+
+// openOne closes the findings of the other breakerKinds, and opens that of this kind, unless it is empty.
+func (n *notices) openOne(kind, subject, detail, message string) {
+	for _, k := range breakerKinds {
+		if k != kind {
+			n.close(k, subject)
+		}
+	}
+	if kind != "" {
+		n.open(kind, subject, detail, message)
+	}
+}
+
 // note compares the state of a route with the findings that are open.
 func (n *notices) note(r *route) {
 	code := r.row.RouteCode
@@ -62,17 +78,20 @@ func (n *notices) note(r *route) {
 		switch r.queue.breaker.state() {
 		case gobreaker.StateOpen:
 			reason, said, refused := r.queue.latestFailure()
-			if refused {
-				n.close("target_down", code)
-				n.open("credentials_refused", code, fmt.Sprintf("its target refuses the credentials: %s; %s, in use by this daemon since %s",
+			if reason == "timeout" {
+				reason = fmt.Sprintf("timeout (%s)", r.queue.timeout)
+			}
+			switch {
+			case refused && reason == sink.CodeCopy:
+				n.openOne("two_copies", code, "its target gets events of another copy of this database too, and refuses ours", said)
+			case refused:
+				n.openOne("credentials_refused", code, fmt.Sprintf("its target refuses the credentials: %s; %s, in use by this daemon since %s",
 					reason, credentials(r.row.Options), r.queue.opened.UTC().Format(time.DateTime+" UTC")), said)
-			} else {
-				n.close("credentials_refused", code)
-				n.open("target_down", code, "its target fails, and is left alone for a while: "+reason, said)
+			default:
+				n.openOne("target_down", code, "its target fails, and is left alone for a while: "+reason, said)
 			}
 		case gobreaker.StateClosed:
-			n.close("target_down", code)
-			n.close("credentials_refused", code)
+			n.openOne("", code, "", "")
 		case gobreaker.StateHalfOpen: // the next delivery decides
 		}
 	case r.broken.err != nil:

@@ -85,7 +85,7 @@ func TestDeadTargetHoldsNobodyUp(t *testing.T) {
 	eventually(t, db, `select (count(*) < 20)::text from tidemark.attempt`, "true") // the breaker spares it the rest
 	// What the target said may quote a payload: readers have the code.
 	eventually(t, db, `select f.detail || '|' || m.message from tidemark.finding f join tidemark.finding_message m on m.finding = f.id`,
-		"worker default: its target fails, and is left alone for a while: timeout|nobody there, it says 4111-1111")
+		"worker default: its target fails, and is left alone for a while: timeout (300ms)|nobody there, it says 4111-1111")
 }
 
 func TestMisconfiguredRoute(t *testing.T) {

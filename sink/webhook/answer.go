@@ -66,6 +66,11 @@ func (s *Sink) answered(answer *http.Response, start, payload []byte, private []
 		return result
 	case status == http.StatusGone:
 		result.Gone = true
+	case status == http.StatusConflict && answer.Header.Get("Tidemark-Copy") != "":
+		// The target has seen a higher epoch than ours. The event is not at fault.
+		result.Status, result.Refused, result.Code = sink.Retry, true, sink.CodeCopy
+		result.Detail = line("another copy of this database delivers here: " + quote(answer.Header.Get("Tidemark-Copy"), payload, private, maxExcerpt))
+		return result
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		// A secret that was changed at one end refuses every event, and none of them is at fault.
 		result.Status, result.Refused = sink.Retry, true

@@ -74,6 +74,18 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// A target that compares epochs says that another copy of the database delivers to it. What it says is no more than text.
+func TestAnotherCopy(t *testing.T) {
+	t.Parallel()
+	address := server(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Tidemark-Copy", "epoch 7\t came a minute ago")
+		w.WriteHeader(http.StatusConflict)
+	})
+	check(t, deliver(t, open(t, webhook.Options{URL: address}), paid()), sink.Result{
+		Status: sink.Retry, Refused: true, Code: sink.CodeCopy, Detail: "another copy of this database delivers here: epoch 7 came a minute ago",
+	})
+}
+
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	called := make(chan string, 1)

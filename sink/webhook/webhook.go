@@ -14,12 +14,14 @@
 //
 // An answer of 2xx confirms the event. 410 says that the target wants no further events. After 408, 425,
 // 429 and 5xx the event is sent again, after the time in Retry-After if the answer has it; after 401 and 403
-// too, which refuse the credentials. Any other answer is Permanent, a redirect too, which is never followed.
+// too, which refuse the credentials, and after 409 with the header tidemark-copy, by which a target says that it gets the
+// same route's events from another copy of the database too. Any other answer is Permanent, a redirect too, which is never followed.
 //
 // The codes of failed deliveries are
 //
 //	http_NNN         the status of the answer
 //	redirect         the answer was 3xx
+//	copy             another copy of the database delivers to the target
 //	invalid          the event cannot be encoded
 //	token            the token endpoint returned no token for a header
 //	address_refused  the sink may not call the host's address

@@ -39,6 +39,15 @@ func (s session) round() {
 	}
 }
 
+// wantMissed asks for changes without event between two rounds, as if the last one had been a minute ago.
+func (s session) wantMissed(want ...string) {
+	s.t.Helper()
+	s.exec(`select pg_stat_force_next_flush()`)
+	s.exec(`update tidemark.capture_round set noted_at = noted_at - interval '1 minute'`)
+	s.wantRows(`select concat_ws(' ', name, inserts, deletes) from tidemark.capture_missed()`, want...)
+	s.exec(`update tidemark.capture_round set noted_at = noted_at + interval '1 minute'`)
+}
+
 // recounted is a database with a captured table and its first rounds.
 func recounted(t *testing.T, create string) (session, *tidemarktest.DB) {
 	t.Helper()
@@ -64,6 +73,7 @@ func TestCaptureRecount(t *testing.T) {
 	}
 
 	s.exec(`set session_replication_role = replica; insert into orders values (6), (7); reset session_replication_role; insert into orders values (8)`)
+	s.wantMissed("public.orders 2 0")
 	s.round()
 	s.wantRows(compared, "public.orders gap")
 	s.wantRows(gapFindings, "capture_gap public.orders")
@@ -83,6 +93,33 @@ func TestCaptureRecount(t *testing.T) {
 		s.round()
 		s.wantRows(gapFindings)
 	}
+}
+
+// Between two rounds changes without event are seen as soon as the server has counted them, and are counted once.
+func TestCaptureMissed(t *testing.T) {
+	t.Parallel()
+	s, db := recounted(t, `create table orders (id int primary key, n int)`)
+	s.exec(`insert into orders select g from generate_series(21, 25) g`)
+	s.exec(`set session_replication_role = replica; insert into orders values (31), (32); reset session_replication_role`)
+	s.wantMissed("public.orders 2 0")
+	// A transaction that began before the last note may be that of a session that has not counted what it did before.
+	other := open(t, db, "app")
+	other.exec(`begin; select 1`)
+	s.exec(`update tidemark.capture_round set noted_at = clock_timestamp() - interval '10 seconds'`)
+	s.wantRows(`select name from tidemark.capture_missed()`)
+	other.exec(`rollback`)
+	s.wantRows(`select name from tidemark.capture_missed()`, "public.orders")
+	s.exec(`update tidemark.capture_round set noted_at = noted_at - interval '1 minute', at = now()`)
+	s.exec(`select tidemark.maintain()`)
+	s.exec(`select tidemark.maintain()`)
+	const open = `select concat_ws(' ', counted, others, emitted) from tidemark.capture_gap where resolved_at is null`
+	s.wantRows(open, "2 0 0")
+	s.round()
+	s.round()
+	s.wantRows(open, "2 0 0")
+	s.wantRows(emitGap, "2 t")
+	s.round()
+	s.wantRows(gapFindings)
 }
 
 // A change that no row shows any more stays in the gap until it is accepted.
@@ -135,6 +172,7 @@ func TestCaptureRecountOfNormalWork(t *testing.T) {
 					statement = map[string]string{sql: "vacuum (full, analyze) orders"}[statement]
 				}
 				s.exec(statement)
+				s.wantMissed()
 				for range 2 {
 					s.round()
 					s.wantRows(`select detail from tidemark.capture_gap`)

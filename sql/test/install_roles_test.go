@@ -35,7 +35,7 @@ var mayDo = map[string][]string{
 		`select * from tidemark.route_attempt`, `select * from tidemark.worker_health`,
 		`select * from tidemark.queue_health`, `select * from tidemark.heartbeat_health`, `select * from tidemark.cursor_lag`,
 		`select * from tidemark.worker_summary`, `select * from tidemark.route_summary`, `select * from tidemark.river_health()`,
-		`select * from tidemark.silence`, `select * from tidemark.cursor_sample`,
+		`select * from tidemark.silence`, `select * from tidemark.cursor_sample`, `select * from tidemark.storage_sample`, `select * from tidemark.clock_step`,
 		`select * from tidemark.service`, `select * from tidemark.command`, `select * from tidemark.command_producer`, `select * from tidemark.producer_key`, `select * from tidemark.command_reason`,
 		`select state, error_code from tidemark.command_claim`, `select error_count from tidemark.command_parked`, `select why, topic from tidemark.command_record`, `select tidemark.canonical_json('{}')`,
 		`select id, error_code, resolution_reason from tidemark.dead_letter`,
@@ -81,7 +81,7 @@ var mayDo = map[string][]string{
 		`insert into tidemark.domain (domain) values ('d')`, `update tidemark.event_type set enabled = false`,
 		`insert into tidemark.forbidden_key (key) values ('iban')`, `delete from tidemark.forbidden_key where key = 'raw'`,
 		`insert into tidemark.setting (key, value) values ('k', 'v')`, `update tidemark.outbound_route set enabled = false`,
-		`select tidemark.heartbeat_register('x')`, `select tidemark.heartbeat_deregister('x')`, `select tidemark.finding_ack(1, 'x')`, `select tidemark.capture_gap_accept(1, 'x')`, `select * from tidemark.capture_gap_emit(1)`, `select tidemark.capture_gap_write(1, null, true, '')`, `select tidemark.capture_gap_keep(1, '{}')`,
+		`select tidemark.heartbeat_register('x')`, `select tidemark.heartbeat_deregister('x')`, `select tidemark.finding_ack(1, 'x')`, `select tidemark.capture_gap_accept(1, 'x')`, `select * from tidemark.capture_gap_emit(1)`, `select tidemark.capture_gap_write(1, null, true, '')`, `select tidemark.capture_gap_keep(1, '{}')`, `select * from tidemark.clock_settle('x')`,
 		`update tidemark.worker set description = 'x'`, `insert into tidemark.heartbeat_kind (kind) values ('k')`,
 	},
 	"": {

@@ -162,7 +162,10 @@ func (n *night) start(line string) *exec.Cmd {
 func (n *night) daemon(config string) *exec.Cmd {
 	n.t.Helper()
 	file := filepath.Join(n.t.TempDir(), "tidemark.yaml")
-	text := "name: courier\nadmin: {listen: \"\"}\nlease: 5s\nwebhook: {allow: [127.0.0.0/8]}\n" + config
+	text := "name: courier\nadmin: {listen: \"\"}\nwebhook: {allow: [127.0.0.0/8]}\n" + config
+	if !strings.Contains(config, "lease:") {
+		text += "lease: 5s\n"
+	}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		n.t.Fatal(err)
 	}

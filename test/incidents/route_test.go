@@ -69,8 +69,8 @@ func TestOnlyDaemonKilled(t *testing.T) {
 	n.emit(1, 10)
 	n.until("10 events arrive", func() bool { return target.events() == 10 })
 	// Silence counts from the last beat.
-	n.until("the last beat is a second old", func() bool {
-		return n.value(`select (now() - last_beat_at > '1 second')::text from tidemark.heartbeat where executor_id = 'daemon/courier'`) == "true"
+	n.until("the last beat is five seconds old", func() bool {
+		return n.value(`select (now() - last_beat_at > '5 seconds')::text from tidemark.heartbeat where executor_id = 'daemon/courier'`) == "true"
 	})
 	n.happens()
 	if err := daemon.Process.Kill(); err != nil {

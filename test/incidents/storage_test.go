@@ -142,3 +142,48 @@ func TestPartitionDropped(t *testing.T) {
 	n.mend(c)
 	n.gone("partition_missing")
 }
+
+// Incident 21: the disk is nearly full.
+func TestDiskFills(t *testing.T) {
+	t.Parallel()
+	n := newNight(t)
+	n.route("orders", "sql", "public.take", "")
+	// The first partitions are large. The partitions after them are small.
+	n.exec(`update tidemark.setting set value = '1000' where key = 'outbox.partition_events';
+		select setval('tidemark.outbox_seq_seq', 2999000);
+		update tidemark.worker_cursor set watermark_id = '2999000', decided_through = '2999000'`)
+	n.exec(`select tidemark.maintain()`)
+	n.daemon("")
+	n.exec(`select tidemark.emit('shop', 'order.paid', jsonb_build_object('scan', (select string_agg(md5(i || '/' || j), '') from generate_series(1, 500) j)), key => i::text) from generate_series(1, 1200) i`)
+	n.handled(1200)
+	n.happens()
+	// An hour ago the database was 10 MB smaller, and 20 MB are left.
+	n.exec(`select tidemark.maintain()`)
+	n.exec(`update tidemark.storage_sample set older_at = at - interval '1 hour', older_bytes = bytes - 10 * 1024 * 1024`)
+	n.exec(`update tidemark.setting set value = (pg_database_size(current_database()) / (1024 * 1024) + 20) || ' MB' where key = 'disk.size'`)
+	c := n.sees("warn", "disk_filling "+n.Name, `the database has \d+ MB of the \d+ MB of the setting disk.size, of them \d+ MB in the log with its evidence; it grows by \d+ MB an hour, and is full in [123] hours`)
+	// The events become old.
+	n.exec(`set session_replication_role = replica; update tidemark.outbox o set created_at = created_at - interval '20 days'
+		where o.seq in (select max(p.seq) from tidemark.outbox p group by p.tableoid); reset session_replication_role`)
+	n.mend(c)
+	n.exec(`select tidemark.maintain()`) // measures what is left, as the daemon does a minute later
+	n.gone("disk_filling")
+}
+
+// Incident 21: the log grows faster than it drains.
+func TestLogGrows(t *testing.T) {
+	t.Parallel()
+	n := newNight(t)
+	n.exec(`create or replace function public.take(event jsonb) returns void language sql as 'select pg_sleep(0.2); insert into public.got (key) values (event ->> ''key'')';
+		update tidemark.setting set value = '5 seconds' where key = 'lag.warn'`)
+	n.route("orders", "sql", "public.take", "")
+	n.daemon("")
+	n.exec(`select tidemark.maintain()`)
+	n.happens()
+	n.emit(1, 300)
+	c := n.sees("warn", "worker_behind default/outbox/0", `, \d+ wait`, `\d+ events are unread, .*(\d a second are read|none was read in the last minutes), and \d+(\.\d)? come: it falls behind further, and the log keeps \d+ [kM]B an hour for it`)
+	n.exec(`create or replace function public.take(event jsonb) returns void language sql as 'insert into public.got (key) values (event ->> ''key'')'`)
+	n.mend(c)
+	n.gone("worker_behind")
+	n.handled(300)
+}

@@ -56,10 +56,7 @@ begin
         if pg_snapshot_xmin(pg_current_snapshot()) < pg_snapshot_xmax(round.snapshot) then
             return;
         end if;
-        whole := round.upto_seq - round.counted_seq = (
-            select coalesce(sum(least(p.end_seq - 1, round.upto_seq) - greatest(p.first_seq - 1, round.counted_seq)), 0)
-            from tidemark.partitions('tidemark.outbox') p
-            where p.first_seq <= round.upto_seq and p.end_seq > round.counted_seq + 1);
+        whole := tidemark.log_is_whole(round.counted_seq, round.upto_seq);
         if not whole then
             round.counted_seq := round.upto_seq;
         end if;

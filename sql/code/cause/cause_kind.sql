@@ -62,6 +62,13 @@ from (values
      'closes this.',
      '{}',
      array['tidemark route show {subject}']),
+    ('two_copies',
+     'The target of this route gets its events from another copy of this database too, as it says, and refuses both: a '
+     'physical copy, such as a restored base backup or an old primary, is live with the same identity.',
+     'Decide which copy goes on. On the other the command stops all that leaves; its events stay. Then tell the '
+     'target, and the copy that goes on delivers what waits.',
+     array['select tidemark.stage_set(''dry_run'', ''another copy delivers'');'],
+     array['tidemark stage dry_run --reason ''another copy delivers''']),
     ('slow_target',
      'The target answers, but so slowly that events wait. A daemon works on it.',
      'The command lets more deliveries go at once. With ordering by key, only different keys go at once. If the '
@@ -99,6 +106,20 @@ from (values
      'waited for them become dead letters with the code event_missing.',
      'Restore the partition from a backup if you can. If not, drop what is left of its evidence, discard the '
      'letters, and emit again what you know from elsewhere.',
+     '{}',
+     '{}'),
+    ('clock_step',
+     'The clock of the database server was set by 30 seconds or more. After a step back, what waits for a time of the '
+     'old clock waits longer: retries, and the leases of those that died.',
+     'See that the server''s clock is right now, then the command makes what waits due in time. Workers of sources '
+     'that are read by time have a cause of their own: source_clock_back.',
+     '{}',
+     '{}'),
+    ('disk_filling',
+     'The database nears the size that its disk has for it (the setting disk.size). When the disk is full, writes '
+     'fail, emits among them.',
+     'Enlarge the disk, and say so: update tidemark.setting set value = … where key = ''disk.size''. Or give up '
+     'old events: the commands halve the retention of the log. No event can be replayed once it is past it.',
      '{}',
      '{}'),
     ('replication_slot',

@@ -10,7 +10,11 @@ as $$
                   case when l.rate > 0 then format('%s a second are read', l.rate)
                        when l.rate = 0 then 'none was read in the last minutes'
                        else 'how many are read is not known' end,
-                  concat(case when l.rate > 0 and n.waiting > 0
+                  concat(case when i.rate > l.rate
+                                   then format(', and %s come: it falls behind further, and the log keeps %s an hour '
+                                               'for it', i.rate,
+                                               pg_size_pretty(((i.rate - l.rate) * 3600 * i.bytes)::bigint))
+                              when l.rate > 0 and n.waiting > 0
                                    then format(', so that it has caught up in %s if no more come',
                                                make_interval(secs => ceil(n.waiting / l.rate)::double precision)) end,
                          '; it waits for ' || l.blocked_by)),
@@ -18,9 +22,18 @@ as $$
     from tidemark.cursor_lag l
     join tidemark.worker_cursor c on c.worker = l.worker and c.source = l.source and c.shard = l.shard
     cross join lateral (select tidemark.cursor_waiting(c) as waiting) n
+    left join lateral (
+        -- Of an event with its evidence, in the partition that is written.
+        select tidemark.log_inflow() as rate,
+               (select sum(pg_total_relation_size(t.relation)) / greatest(q.last_value - p.first_seq, 1)
+                from (select to_regclass(format('tidemark.%s_p%s', k.name, p.first_seq)) as relation
+                      from unnest('{outbox,attempt,decision}'::text[]) k (name)) t) as bytes
+        from tidemark.outbox_seq_seq q
+        join tidemark.partitions('tidemark.outbox') p on q.last_value >= p.first_seq and q.last_value < p.end_seq
+    ) i on l.source = 'outbox'
     where tidemark.executor_id(l.worker, l.source, l.shard) = cause_lag.name and l.seconds is not null
 $$;
 comment on function tidemark.cause_lag(text) is
     'How far a cursor, worker/source/shard, is behind, in a sentence: how much is unread, since when, at which rate it '
-    'is read, and when it will have caught up.';
+    'is read, and when it will have caught up; of the log also at which rate events come, if that is more.';
 grant execute on function tidemark.cause_lag(text) to tidemark_reader, tidemark_executor;

@@ -50,6 +50,10 @@ begin
         select t.* from tidemark.cause_tables() t
         union all
         select t.* from tidemark.cause_storage() t
+        union all
+        select t.* from tidemark.cause_disk() t
+        union all
+        select t.* from tidemark.cause_clock() t
     ), folded as materialized (
         select distinct r.symptom from row_ r join known k on array[r.symptom, r.any_of_kind] && k.folds
     ), found_ as materialized (
@@ -66,6 +70,7 @@ begin
                            when 'cursor_lag' then array['backlog ' || f.subject]
                            when 'target_down' then array['pending ' || f.subject]
                            when 'credentials_refused' then array['pending ' || f.subject]
+                           when 'two_copies' then array['pending ' || f.subject]
                            when 'route_misconfigured' then array['pending ' || f.subject]
                            when 'command_waiting' then array['command_parked ' || f.subject]
                            else '{}' end as folds

@@ -30,8 +30,10 @@ as $$
                format('select tidemark.dead_letter_discard(l.id, ''its event was dropped'') from '
                       'tidemark.dead_letter l where l.route_id = %s and l.error_code = ''event_missing'' and '
                       'l.resolved_at is null;', r.id)]
-                else array[format('select outcome, count(*) from tidemark.dead_letter_replay_many(%L) group by 1;',
-                                  r.route_code)] end,
+                else array[format('select outcome, count(*) from tidemark.dead_letter_replay_many(%L%s) group by 1;',
+                                  r.route_code,
+                                  -- By default it replays 1000.
+                                  case when r.n > 1000 then ', max_letters => 50000' end)] end,
            case when r.lost then '{}' else array[
                format('tidemark dead-letter replay --route %s', tidemark.shell_word(r.route_code))] end
     from route r
@@ -57,8 +59,11 @@ as $$
     join tidemark.outbound_route r on r.route_code = s.route_code and r.enabled and not r.dry_run
     cross join lateral (
         select count(*) as n from (select from tidemark.pending p where p.route_id = r.id limit 10000) p) p
-    -- A target that keeps up may take its time.
+    -- A target that keeps up may take its time. That of a target that is down is the time until the daemon gave up.
     where p.n > r.concurrency
+      and not exists (select from tidemark.finding f
+                      where f.kind in ('target_down', 'credentials_refused', 'two_copies')
+                        and f.subject = s.route_code and f.closed_at is null)
     union all
     select 'emit_unregistered', 'emit', 'warn', min(u.first_at),
            format('%s emits stored nothing, since the type is not registered or not enabled: %s', sum(u.emits),

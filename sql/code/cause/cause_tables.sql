@@ -3,12 +3,19 @@ returns setof tidemark.trouble
 language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
-    select 'capture_disabled', d.name, 'bad', coalesce(g.since, c.at),
-           format('%s of %s make no events: its trigger %s; since then the server has counted %s rows inserted and %s '
-                  'deleted', d.operations, d.name,
+    with missed as materialized (
+        select m.name, m.since, m.inserts, m.deletes,
+               format('at least %s inserts and %s deletes since %s have no event', m.inserts, m.deletes,
+                      date_trunc('second', m.since)) as found
+        from tidemark.capture_missed() m
+    )
+    select 'capture_disabled', d.name, 'bad', coalesce(g.since, m.since, c.at),
+           format('%s of %s make no events: its trigger %s; %s', d.operations, d.name,
                   coalesce(array_to_string(d.triggers, ', ') || ' is disabled', 'is missing or altered'),
-                  coalesce(s.n_tup_ins - (k.noted).inserted, s.n_tup_ins),
-                  coalesce(s.n_tup_del - (k.noted).deleted[1], s.n_tup_del)),
+                  case when g.counted + g.others > 0
+                            then format('at least %s inserts and %s deletes since %s have no event', g.counted,
+                                        g.others, date_trunc('second', g.since))
+                       else coalesce(m.found, 'how many rows have no event is known when they are emitted') end),
            null::bigint, array['finding capture_gap ' || d.name],
            case when g.id is null then array['select tidemark.maintain();'] else '{}' end
                || case when d.triggers is null
@@ -29,8 +36,16 @@ as $$
     from tidemark.capture_deaf d
     left join tidemark.capture_gap g on g.name = d.name and g.resolved_at is null
     left join tidemark.capture_checkpoint c on c.name = d.name and c.relation = d.relation
-    left join tidemark.capture_count k on k.name = d.name
-    left join pg_stat_all_tables s on s.relid = d.relation
+    left join missed m on m.name = d.name
+    union all
+    select 'capture_gap', m.name, 'bad', m.since,
+           m.found || ', although its triggers are enabled: a session has session_replication_role = replica, or a '
+               'trigger was off for a while',
+           null, array['finding capture_gap ' || m.name],
+           array['select tidemark.maintain();'] || tidemark.cause_commands(k.sql, m.name, false),
+           array['tidemark maintain'] || tidemark.cause_commands(k.cli, m.name, true)
+    from missed m join tidemark.cause_kind k on k.cause = 'capture_gap'
+    where not exists (select from tidemark.capture_deaf d where d.name = m.name)
     union all
     select 'capture_broken', r.route_code, 'bad', null,
            format('%I.%I has no column %s, which inbound route %s shows: %s', r.source_schema, r.source_table,
@@ -58,5 +73,6 @@ as $$
 $$;
 comment on function tidemark.cause_tables() is
     'The part of tidemark.cause about captured tables: capture_disabled (a trigger does not fire: changes make no '
-    'events), capture_broken (a column of the contract is gone: writes of the application fail).';
+    'events), capture_gap (changes have no event although the triggers are enabled), capture_broken (a column of the '
+    'contract is gone: writes of the application fail).';
 grant execute on function tidemark.cause_tables() to tidemark_reader, tidemark_executor;

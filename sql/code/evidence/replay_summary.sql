@@ -21,8 +21,10 @@ cross join lateral (select case
          where h.executor_id = tidemark.executor_id(w.worker, 'outbox', 0)
            and (h.state = 'silent' or h.excuse = 'never run')),
         (select case f.kind when 'target_down' then 'its target is down'
+                     when 'two_copies' then 'its target gets events of another copy of this database'
                      else 'its target refuses the credentials' end from tidemark.finding f
-         where f.kind in ('target_down', 'credentials_refused') and f.subject = r.route_code and f.closed_at is null),
+         where f.kind in ('target_down', 'credentials_refused', 'two_copies') and f.subject = r.route_code
+           and f.closed_at is null),
         (select format('event %s failed %s times, and is tried again', p.seq, p.error_count) from tidemark.pending p
          where p.replay_id = j.id and p.error_count > 0 order by p.seq limit 1)) end as waits_for) s;
 comment on view tidemark.replay_summary is

@@ -32,11 +32,16 @@ begin
         reason = stage_set.reason, (system_identifier, database) = (
             select c.system_identifier, current_database() from pg_control_system() c
             where stage_set.stage = 'live');
+    if stage_set.stage = 'dry_run' then
+        -- Nothing leaves this copy any more.
+        perform tidemark.finding_close(f.kind, f.subject)
+        from tidemark.finding f where f.kind = 'two_copies' and f.closed_at is null;
+    end if;
     return stage_set.stage;
 end
 $$;
 comment on function tidemark.stage_set(text, text) is
     'Sets the stage: live (binds this cluster and database, so that routes may deliver) or dry_run. Records the role, '
-    'the time and the reason. On a copy of a live installation it forgets the silent daemons of the original. Raises '
-    'TM005 for another stage or an empty reason.';
+    'the time and the reason. On a copy of a live installation it forgets the silent daemons of the original; dry_run '
+    'closes the findings two_copies. Raises TM005 for another stage or an empty reason.';
 grant execute on function tidemark.stage_set(text, text) to tidemark_admin;

@@ -22,13 +22,16 @@ begin
         on conflict do nothing;
     end if;
     return tidemark.heartbeat_write(
-        executor, heartbeat_daemon.status, heartbeat_daemon.payload || coalesce(
+        executor, heartbeat_daemon.status, heartbeat_daemon.payload
+        || tidemark.clock_compare(executor, (select h.payload from tidemark.heartbeat h where h.executor_id = executor),
+                                  heartbeat_daemon.payload) || coalesce(
             (select jsonb_build_object('superuser', r.rolname) from pg_roles r
              where r.rolname = login and r.rolsuper), '{}'));
 end
 $$;
 comment on function tidemark.heartbeat_daemon(text, text, jsonb) is
     'A beat of the daemon daemon/<name>: it beats every 10 seconds, and is silent after 30. The first beat registers '
-    'the daemon; no other executor registers itself, and a daemon has no right to register others. Its silence after '
+    'the daemon; its uptime (seconds, in the payload) shows steps of the server''s clock (tidemark.clock_step); no '
+    'other executor registers itself, and a daemon has no right to register others. Its silence after '
     'the status stopped raises no alarm. Returns the time of the beat. Raises TM002, TM003, TM005.';
 grant execute on function tidemark.heartbeat_daemon(text, text, jsonb) to tidemark_executor;

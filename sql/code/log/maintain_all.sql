@@ -221,6 +221,11 @@ begin
     where s.newer_at not between excluded.newer_at - interval '50 seconds' and excluded.newer_at;
 
     perform tidemark.lag_findings();
+    perform tidemark.storage_note();
+    -- A step back holds nothing any more when the clock is where it was.
+    update tidemark.clock_step s set settled_at = clock_timestamp()
+    where s.settled_at is null and clock_timestamp() > s.at + greatest(-s.step, interval '1 day');
+    delete from tidemark.clock_step s where s.settled_at < clock_timestamp() - interval '90 days';
 end
 $$;
 comment on function tidemark.maintain_all() is

@@ -10,7 +10,7 @@ declare
 begin
     if not sends then
         perform tidemark.finding_close(k.kind, code)
-        from unnest('{target_down,credentials_refused,route_misconfigured}'::text[]) k (kind);
+        from unnest('{target_down,credentials_refused,two_copies,route_misconfigured}'::text[]) k (kind);
     end if;
     if not off then
         perform tidemark.finding_close('route_gone', code);
@@ -19,7 +19,7 @@ begin
 end
 $$;
 comment on function tidemark.route_findings() is
-    'Trigger: closes findings that a change of the route settles. target_down, credentials_refused and '
+    'Trigger: closes findings that a change of the route settles. target_down, credentials_refused, two_copies and '
     'route_misconfigured close when the route sends nothing any more, route_gone when it is enabled again or removed.';
 
 create or replace trigger outbound_route_findings

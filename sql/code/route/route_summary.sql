@@ -7,8 +7,8 @@ select r.route_code, r.worker, r.target_kind,
        floor(extract(epoch from clock_timestamp() - f.created_at))::bigint as oldest_pending_seconds,
        l.open as open_dead_letters,
        case when exists (select from tidemark.finding t
-                         where t.kind in ('target_down', 'credentials_refused') and t.subject = r.route_code
-                           and t.closed_at is null) then 'open'
+                         where t.kind in ('target_down', 'credentials_refused', 'two_copies')
+                           and t.subject = r.route_code and t.closed_at is null) then 'open'
             when exists (select from tidemark.finding t
                          where t.kind = 'route_misconfigured' and t.subject = r.route_code
                            and t.closed_at is null) then 'misconfigured'
@@ -37,5 +37,5 @@ comment on view tidemark.route_summary is
     'How each route is doing. sent, retried and dead count its newest evidence (100 batches and 1000 single '
     'attempts), so that no growing table is read. pending, retrying (those of pending that were tried before) and '
     'open_dead_letters are counted up to 10000. The first pending event has waited for oldest_pending_seconds. '
-    'breaker: open (finding target_down or credentials_refused), misconfigured, or null.';
+    'breaker: open (finding target_down, credentials_refused or two_copies), misconfigured, or null.';
 grant select on tidemark.route_summary to tidemark_reader, tidemark_executor;

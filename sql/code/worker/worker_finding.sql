@@ -11,12 +11,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    of_route constant boolean := worker_finding.kind in ('target_down', 'credentials_refused', 'route_misconfigured');
+    of_route constant boolean := worker_finding.kind in (
+        'target_down', 'credentials_refused', 'two_copies', 'route_misconfigured');
     lease text;
 begin
     if worker_finding.kind is null
         or worker_finding.kind not in ('cursor_lease_conflict', 'cursor_watermark_regression', 'route_misconfigured',
-                                       'target_down', 'credentials_refused', 'worker_failing') then
+                                       'target_down', 'credentials_refused', 'two_copies', 'worker_failing') then
         raise exception using errcode = 'TM005', message = format('a worker cannot report "%s"', worker_finding.kind);
     end if;
     -- The worker does not wait here for an operator's open transaction, which may hold the route (dry_run) or the
@@ -61,9 +62,8 @@ end
 $$;
 comment on function tidemark.worker_finding(text, text, text, text, bigint, text) is
     'Opens or closes a worker''s finding about itself or a route: cursor_lease_conflict, cursor_watermark_regression, '
-    'route_misconfigured, target_down, credentials_refused or worker_failing. detail null: the problem is over. '
-    'epoch: report only while '
-    'the lease has that epoch (TM011: it has another by now); null: at any time. For a lease conflict it adds the '
-    'reporting session, and the owner of the lease. message: the text of an error, which may quote a payload '
-    '(tidemark.finding_detail).';
+    'route_misconfigured, target_down, credentials_refused, two_copies or worker_failing. detail null: the problem '
+    'is over. epoch: report only while the lease has that epoch (TM011: it has another by now); null: at any time. '
+    'For a lease conflict it adds the reporting session, and the owner of the lease. message: the text of an error, '
+    'which may quote a payload (tidemark.finding_detail).';
 grant execute on function tidemark.worker_finding(text, text, text, text, bigint, text) to tidemark_executor;

@@ -1,0 +1,58 @@
+-- public
+create or replace function tidemark.clock_settle(reason text)
+returns table (what text, rows bigint)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    clock constant timestamptz := clock_timestamp();
+    done tidemark.clock_step;
+begin
+    if coalesce(btrim(reason), '') = '' then
+        raise exception using errcode = 'TM005', message = 'a reason is missing',
+            hint = 'Say why: select * from tidemark.clock_settle(''…'');';
+    end if;
+    -- Of two calls at once the second finds nothing to do.
+    update tidemark.clock_step s set settled_at = clock where s.settled_at is null returning s.* into done;
+    if not found then
+        return;
+    end if;
+    if done.step < interval '0' then
+        what := 'deliveries';
+        update tidemark.pending p set next_attempt_at = greatest(p.next_attempt_at + done.step, clock)
+        where p.next_attempt_at > clock and isfinite(p.next_attempt_at)
+          and (p.created_at > clock or p.next_attempt_at > done.at - done.step);
+        get diagnostics rows = row_count;
+        return next;
+        what := 'rows of tables';
+        update tidemark.pending_row p set next_attempt_at = greatest(p.next_attempt_at + done.step, clock)
+        where p.next_attempt_at > clock and isfinite(p.next_attempt_at)
+          and (p.created_at > clock or p.next_attempt_at > done.at - done.step);
+        get diagnostics rows = row_count;
+        return next;
+        what := 'commands';
+        update tidemark.command_parked p set next_attempt_at = greatest(p.next_attempt_at + done.step, clock)
+        where p.next_attempt_at > clock and isfinite(p.next_attempt_at)
+          and (p.first_failed_at > clock or p.next_attempt_at > done.at - done.step);
+        get diagnostics rows = row_count;
+        return next;
+        -- Its owner measures a lease by a clock of its own, from the last beat: it lasts no longer than from now on.
+        what := 'heartbeats and leases';
+        update tidemark.heartbeat h
+        set lease_until = clock + (h.lease_until - h.last_beat_at), last_beat_at = clock
+        where h.last_beat_at > clock;
+        get diagnostics rows = row_count;
+        return next;
+    end if;
+    insert into tidemark.audit (action, object, reason, before)
+    values ('clock_settle', 'clock_step ' || done.id, clock_settle.reason, to_jsonb(done));
+end
+$$;
+comment on function tidemark.clock_settle(text) is
+    'Makes up for a step of the server''s clock back (tidemark.clock_step): deliveries, rows of tables and commands '
+    'that wait for a time of the old clock are due as much sooner, and leases of those that died last no longer than '
+    'they would have. Returns what it changed; no rows: no step is open. A step forward holds nothing. Workers of '
+    'sources that are read by time are not concerned: see the finding source_clock_back. Raises TM005 without a '
+    'reason.';
+grant execute on function tidemark.clock_settle(text) to tidemark_admin;
