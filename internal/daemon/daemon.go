@@ -46,6 +46,7 @@ type Daemon struct {
 	metrics *metrics
 	poll    *worker.Poller
 	bridge  *worker.Bridge
+	watched *watched
 	admin   *admin.Server
 	owner   string
 
@@ -76,6 +77,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		// predecessor for its own.
 		owner:   c.Name + "/" + rand.Text()[:8],
 		running: map[string]*worker.Worker{}, deliverers: map[string]*deliver.Deliverer{},
+		watched: &watched{log: o.Log},
 	}
 	if err := d.check(ctx); err != nil {
 		d.closePools()
@@ -87,7 +89,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		d.closePools()
 		return nil, fmt.Errorf("traces (OTEL_*): %w", err)
 	}
-	registry.MustRegister(newHealth(d.db))
+	registry.MustRegister(newHealth(d.db, d.watched))
 	registerPool(registry, pool)
 	if d.consumer = d.newConsumer(); d.consumer != nil {
 		d.metrics.registerCommands(registry, d.consumer)
@@ -186,7 +188,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	// The check for silent executors must not stop together with the workers that it checks: it shares no connection with them.
 	d.poll = worker.NewPoller(d.watch, d.owner, d.config.Lease, d.config.Poll.Max, log, worker.Besides{
 		Daemon: d.config.Name, Facts: d.facts,
-		Silence: func(silent []store.Silence) { d.tellSilence(ctx, silent) },
+		Silence: true,
+		Watch:   func(w store.Watch) { d.watched.hear(ctx, w) },
 		Registry: func(all store.Registry) {
 			d.bridge.Tell(all)
 			d.supervise(ctx, all)

@@ -189,9 +189,9 @@ func TestMetricsWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
 	p := run(t, settings(db))
-	execSQL(t, db, `alter table tidemark.audit rename to elsewhere`)
+	execSQL(t, db, `alter table tidemark.service rename to elsewhere`)
 	_, metrics := get(t, "http://"+p.Addr()+"/metrics")
-	execSQL(t, db, `alter table tidemark.elsewhere rename to audit`)
+	execSQL(t, db, `alter table tidemark.elsewhere rename to service`)
 	for line, want := range map[string]bool{
 		"tidemark_database_up 0\n": true, "tidemark_pool_connections{": true, "tidemark_gate_open{": false, "tidemark_health{": false,
 	} {

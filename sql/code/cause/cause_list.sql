@@ -117,14 +117,18 @@ begin
           and not exists (select from found_ g where r.symptom = any (g.folds))
         having count(*) > 0
     )
-    select t.status, t.cause, t.subject, date_trunc('second', t.since), coalesce(l.found, t.found),
+    select t.status, t.cause, t.subject, date_trunc('second', t.since),
+           coalesce(l.found, t.found) || coalesce('; acknowledged by ' || f.acked_by || ': ' || f.ack_note, ''),
            nullif(coalesce(l.waiting, t.waiting), 0),
            array(select r.symptom from row_ r where array[r.symptom, r.any_of_kind] && t.folds order by r.symptom),
            coalesce(k.means, 'This version does not know this kind of finding; the facts say what was found.'),
            coalesce(k.todo, 'See docs/operations.md of the version that is installed.'),
            coalesce(t.sql, tidemark.cause_commands(k.sql, t.subject, false)),
-           coalesce(t.cli, tidemark.cause_commands(k.cli, t.subject, true)), t.id
+           coalesce(t.cli, tidemark.cause_commands(k.cli, t.subject, true)), coalesce(t.id, f.id)
     from trouble t left join tidemark.cause_kind k on k.cause = t.cause
+    -- What tidemark.watch has made of it.
+    left join tidemark.finding f on t.id is null and f.closed_at is null
+        and f.kind = tidemark.finding_kind(t.cause) and f.subject = t.subject
     left join lateral tidemark.cause_lag(t.subject) l on t.cause = 'worker_behind'
     order by array_position('{bad,unknown,warn}'::text[], t.status), date_trunc('second', t.since) nulls last,
              t.cause, t.subject;

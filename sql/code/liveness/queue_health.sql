@@ -152,12 +152,12 @@ select 'finding', f.kind || ' ' || f.subject,
        floor(extract(epoch from clock_timestamp() - f.opened_at))::bigint, f.count,
        jsonb_build_object('finding', f.id, 'count', f.count, 'severity', f.severity),
        d.detail, null, f.last_seen_at, 'open'
-from tidemark.finding f join tidemark.finding_detail d on d.id = f.id where f.closed_at is null;
+from tidemark.finding f join tidemark.finding_detail d on d.id = f.id where f.closed_at is null and not f.derived;
 comment on view tidemark.queue_health is
     'One view for watchdogs, a row for each item: kind cursor, backlog (of a cursor), heartbeat, dead_letter_event and '
     'pending (of a route, where it has any), dead_letter_row and pending_row (likewise of a cursor of a table), '
     'job_backlog and dead_letter_job (of River, where it is installed), command_parked (of a service, where it has '
-    'any), finding (open). status: ok, warn (an operator '
+    'any), finding (open, and not derived from the view cause). status: ok, warn (an operator '
     'should look), bad (a part does not work) or unknown. age_seconds: time since the last run, beat or failure; for '
     'waiting items the age of the oldest. count: items that wait or are open; for a cursor its holes, for a heartbeat '
     'its beats. domain: the domains concerned, separated by commas; null: all, or none. last_seen_at: the latest run, '
