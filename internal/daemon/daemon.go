@@ -25,6 +25,7 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 	"github.com/tidemarkhq/tidemark/migrate"
+	"github.com/tidemarkhq/tidemark/sink/webhook"
 )
 
 // Options configure a daemon in addition to its configuration file.
@@ -47,6 +48,7 @@ type Daemon struct {
 	poll    *worker.Poller
 	bridge  *worker.Bridge
 	watched *watched
+	ping    *webhook.Ping // nil: none
 	admin   *admin.Server
 	owner   string
 
@@ -80,6 +82,10 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		watched: &watched{log: o.Log},
 	}
 	if err := d.check(ctx); err != nil {
+		d.closePools()
+		return nil, err
+	}
+	if d.ping, err = newPing(c); err != nil {
 		d.closePools()
 		return nil, err
 	}
@@ -200,6 +206,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 	rest.Go(func() { d.poll.Run(aside) })
 	rest.Go(func() { d.bridge.Run(aside) })
 	rest.Go(func() { d.upkeep(aside) })
+	if d.ping != nil {
+		defer func() { _ = d.ping.Close() }()
+		rest.Go(func() { d.pings(ctx) })
+	}
 	if d.consumer != nil {
 		d.workers.Go(func() { d.consumer.Run(ctx) })
 	}
