@@ -10,10 +10,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -132,6 +134,30 @@ func TestScrapesShareAConnection(t *testing.T) {
 	exec(`rollback`)
 	if most == 0 || most > 3 { // upkeep asks for the table too
 		t.Errorf("%d connections waited at a time, want that of one scrape", most)
+	}
+}
+
+// A scrape is one statement, and the watch travels with the poll.
+func TestScrapeIsOneStatement(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	m, url := metered(t, db.URL)
+	c := settings(db)
+	c.Database.URL = config.NewSecret(url)
+	p := run(t, c)
+	page := "http://" + p.Addr() + "/metrics"
+	eventually(t, "the first watch", func() bool {
+		_, metrics := get(t, page)
+		return strings.Contains(metrics, "tidemark_watch_age_seconds")
+	})
+	const scrapes = 200
+	began, before := time.Now(), m.statements.Load()
+	for range scrapes {
+		get(t, page)
+	}
+	// Beside them there are the poll, once a second, the worker that waits for its gate, and upkeep.
+	if n, most := m.statements.Load()-before, int64(scrapes+5*time.Since(began).Seconds()+20); n > most || n < scrapes {
+		t.Errorf("%d statements for %d scrapes, want at most %d", n, scrapes, most)
 	}
 }
 

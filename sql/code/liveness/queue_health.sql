@@ -18,6 +18,8 @@ with bound as (
         from (select p.error_count from tidemark.pending p where p.route_id = r.id
               order by p.replay, p.next_attempt_at limit 10000) p) p
     where p.n > 0
+), closed as materialized (
+    select w.worker, tidemark.closed_gate(w.worker) as gate from (select distinct p.worker from waiting p) w
 ), dead as materialized (
     select r.route_code, r.domain, count(*) as n, max(l.last_failed_at) as last_failed_at
     from tidemark.outbound_route r join tidemark.open_letter l on l.route_id = r.id
@@ -100,13 +102,14 @@ select 'pending_row', r.name,
 from row_ r, bound w where r.waiting > 0
 union all
 select 'pending', p.route_code,
-       case when tidemark.closed_gate(p.worker) is not null or coalesce(t.overdue, 0) <= w.warn then 'ok'
+       case when g.gate is not null or coalesce(t.overdue, 0) <= w.warn then 'ok'
             when t.overdue <= w.bad then 'warn' else 'bad' end,
        t.overdue, p.n,
        jsonb_build_object('waiting', p.n, 'retried', p.retried, 'overdue_seconds', t.overdue),
        case when p.n = 10000 then '10000 or more' else '' end,
        r.domain, null, null
 from waiting p join tidemark.outbound_route r on r.route_code = p.route_code
+join closed g on g.worker = p.worker
 cross join bound w
 cross join lateral (
     -- Omit "< clock_timestamp()": an index cannot use that condition.
