@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,6 +127,59 @@ func (n *night) firing(prometheus string) (alerts map[string]bool) {
 	return alerts
 }
 
+// mayBeEmpty are metrics of what does not happen here: commands, rows of tables, and deliveries that are due and not made.
+var mayBeEmpty = regexp.MustCompile(`tidemark_(command_|dead_letter_rows_open|pending_overdue)`)
+
+// dashboards asks Prometheus for what each panel of the dashboards shows. With an incident on, each has something to show.
+func (n *night) dashboards(prometheus string) {
+	n.t.Helper()
+	files, err := filepath.Glob("../../deploy/grafana/*.json")
+	if err != nil || len(files) == 0 {
+		n.t.Fatalf("no dashboards: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		var board struct {
+			Panels []struct {
+				Title   string
+				Targets []struct{ Expr string }
+			}
+		}
+		if err := json.Unmarshal(text, &board); err != nil {
+			n.t.Fatal(err)
+		}
+		for _, p := range board.Panels {
+			for _, q := range p.Targets {
+				expr := strings.ReplaceAll(q.Expr, "$__rate_interval", "1m")
+				if found := n.ask(prometheus, expr); found == 0 && !mayBeEmpty.MatchString(expr) {
+					n.t.Errorf("%s: the panel %s is empty: %s", filepath.Base(file), p.Title, expr)
+				}
+			}
+		}
+	}
+}
+
+// ask returns how many series the answer to the expression has.
+func (n *night) ask(prometheus, expr string) int {
+	n.t.Helper()
+	r, err := http.Get(prometheus + "/api/v1/query?query=" + url.QueryEscape(expr))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	var got struct {
+		Status, Error string
+		Data          struct{ Result []any }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&got); err != nil || got.Status != "success" {
+		n.t.Fatalf("%s: %s %v", expr, got.Error, err)
+	}
+	return len(got.Data.Result)
+}
+
 // Incidents fire their alerts in a real Prometheus that scrapes a real daemon, and the alerts end when they are mended.
 func TestAlertsFire(t *testing.T) {
 	t.Parallel()
@@ -166,15 +220,7 @@ func TestAlertsFire(t *testing.T) {
 
 	// All is well, also after some work.
 	n.emit(1, 20)
-	n.until("a scrape that has the work", func() bool {
-		r, err := http.Get(prometheus + `/api/v1/query?query=tidemark_deliveries_total%7Boutcome%3D%22delivered%22%7D%3D%3D20`)
-		if err != nil {
-			return false
-		}
-		defer func() { _ = r.Body.Close() }()
-		var got struct{ Data struct{ Result []any } }
-		return json.NewDecoder(r.Body).Decode(&got) == nil && len(got.Data.Result) == 1
-	})
+	n.until("a scrape that has the work", func() bool { return n.ask(prometheus, `tidemark_deliveries_total{outcome="delivered"} == 20`) == 1 })
 	if alerts := n.firing(prometheus); len(alerts) > 0 {
 		t.Errorf("all is well, and %v", alerts)
 	}
@@ -191,6 +237,11 @@ func TestAlertsFire(t *testing.T) {
 	status.Store(http.StatusBadRequest) // for good
 	fires("TidemarkDeadLetters hook")
 	ends("TidemarkTargetDown hook", "TidemarkFinding target_down hook")
+
+	status.Store(http.StatusServiceUnavailable)
+	n.emit(31, 40)
+	fires("TidemarkTargetDown hook") // and ten deliveries wait
+	n.dashboards(prometheus)
 
 	transaction := fmt.Sprintf("TidemarkFindingWarning open_transaction pid %d", idle.PgConn().PID())
 	fires(transaction)
