@@ -42,7 +42,7 @@ type Daemon struct {
 	options Options
 	pool    *pgxpool.Pool
 	db      *store.DB
-	watch   *pgxpool.Pool // for polls: one connection, after a failure one for each part
+	watch   *pgxpool.Pool // for polls: one connection, after a failure one for each part; and one for scrapes
 	targets *targets
 	metrics *metrics
 	poll    *worker.Poller
@@ -68,7 +68,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	watch, err := openPool(ctx, c, 4)
+	watch, err := openPool(ctx, c, 6)
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -95,7 +95,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		d.closePools()
 		return nil, fmt.Errorf("traces (OTEL_*): %w", err)
 	}
-	registry.MustRegister(newHealth(d.db, d.watched))
+	registry.MustRegister(newHealth(store.New(watch), d.watched))
 	registerPool(registry, pool)
 	if d.consumer = d.newConsumer(); d.consumer != nil {
 		d.metrics.registerCommands(registry, d.consumer)

@@ -1,8 +1,11 @@
 package test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -189,5 +192,48 @@ func TestWatchOfDeadLetters(t *testing.T) {
 		if strings.Contains(text, "4111") {
 			t.Errorf("it quotes the payload: %s", text)
 		}
+	}
+}
+
+// looks calls the watch until it shows this row, and returns all rows of that look.
+func (s session) looks(row string) []string {
+	s.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for tick := time.NewTicker(100 * time.Millisecond); ; <-tick.C {
+		rows := column[string](s, watched)
+		if slices.Contains(rows, row) {
+			return rows
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("the watch does not show %q, but %q", row, rows)
+		}
+	}
+}
+
+// While the log is locked, the watch tells who has locked it. What else was wrong is not over.
+func TestWatchOfALockedLog(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s, other := open(t, db, "watch"), open(t, db, "other")
+	s.exec(`select tidemark.emit('shop', 'ordr')`)
+	s.wantRows(watched, "opened warn emit_unregistered emit")
+	other.begin()
+	other.exec(`lock table tidemark.outbox in access exclusive mode`)
+	locked := fmt.Sprintf("bad tables_locked pid %d", other.conn.PgConn().PID())
+	if rows := s.looks("opened " + locked); len(rows) != 1 {
+		t.Errorf("beside the lock it sees %q", rows)
+	}
+	s.later()
+	s.wantRows(watched, "open "+locked)
+	s.wantRows(`select kind from tidemark.finding where closed_at is null order by 1`, "emit_unregistered", "tables_locked")
+	other.rollback()
+	s.wantRows(watched, "open warn emit_unregistered emit")
+	s.later()
+	s.wantRows(watched, "open warn emit_unregistered emit", fmt.Sprintf("closed tables_locked pid %d", other.conn.PgConn().PID()))
+	// A lock against writers is trouble too, though readers do not notice.
+	other.begin()
+	other.exec(`lock table tidemark.setting in share mode`)
+	if rows := s.looks("opened " + locked); len(rows) != 2 || rows[1] != "open warn emit_unregistered emit" {
+		t.Errorf("beside the lock it sees %q", rows)
 	}
 }

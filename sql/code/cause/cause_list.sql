@@ -39,7 +39,10 @@ begin
                    || ' *' as any_of_kind
         from tidemark.queue_health h where h.status <> 'ok'
     ), known as materialized (
+        select t.* from tidemark.cause_locks() t
+        union all
         select t.* from tidemark.cause_transactions() t
+        where not exists (select from tidemark.cause_locks() l where l.subject = t.subject)
         union all
         select t.* from tidemark.cause_daemons() t
         union all

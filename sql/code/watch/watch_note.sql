@@ -37,8 +37,10 @@ begin
     select array(select n.id from noted n union all select s.finding from shown s where s.finding is not null)
     into seen;
 
+    -- Where tables are locked, other causes cannot be seen, and are not over.
     update tidemark.finding o set closed_at = o.last_seen_at
-    where o.derived and o.closed_at is null and o.last_seen_at < at - patience;
+    where o.derived and o.closed_at is null and o.last_seen_at < at - patience
+      and not causes @> '[{"cause": "tables_locked"}]';
 
     for f in
         update tidemark.finding o set told = 'opened'
