@@ -68,6 +68,7 @@ func TestArrows(t *testing.T) {
 		"/internal/testserver":         {"/internal/devpg", "/internal/devpg/download"},
 		"/tidemarktest":                {"", "/internal/testserver", "/migrate", "/sink"},
 		"/cmd/tidemark-demo":           {"/internal/demo"},
+		"/deploy/grafana":              {},
 		"/internal/cli":                {"", "/internal/config", "/internal/oneline", "/internal/store", "/migrate", "/packs"},
 		"/cmd/tidemark":                {"", "/internal/admin", "/internal/cli", "/internal/command", "/internal/command/bundle", "/internal/command/bundletest", "/internal/command/consumer", "/internal/config", "/internal/daemon", "/internal/devpg", "/internal/intake", "/internal/oneline", "/internal/payload", "/internal/store", "/internal/target", "/migrate", "/packs", "/sink"},
 	}

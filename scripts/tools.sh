@@ -1,13 +1,13 @@
 #!/bin/sh
 # Installs the other tools of the tests if they are missing: make, a C compiler for the race detector, PgBouncer, which one
-# test uses, and promtool for the alert rules.
+# test uses, and Prometheus with promtool for the alert rules.
 set -eu
 . "$(dirname "$0")/as-root.sh"
 
 PATH=$PATH:/usr/sbin:/sbin # Debian's PgBouncer is in /usr/sbin, which not every user has in PATH
 
 missing() {
-	for tool in make cc pgbouncer promtool; do
+	for tool in make cc pgbouncer promtool prometheus; do
 		command -v "$tool" >/dev/null || echo "$tool"
 	done
 }
@@ -44,5 +44,5 @@ fi
 case $(missing) in
 *cc*) echo "no C compiler found: install gcc or clang for the race detector, or run make test-short without it" >&2 && exit 1 ;;
 *pgbouncer*) echo "PgBouncer is not installed: the tests skip TestThroughPgBouncer" ;;
-*promtool*) echo "promtool is not installed: the tests skip TestAlertRules" ;;
+*prom*) echo "Prometheus is not installed: the tests skip TestAlertRules and TestAlertsFire" ;;
 esac

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -74,7 +75,10 @@ type overview struct {
 	store.Server
 	Status string        `json:"status"` // the worst of all: ok, warn, unknown or bad
 	Causes []store.Cause `json:"causes"` // worst first
-	Stage  store.Stage   `json:"stage"`
+	// Partial: tables are locked, and what follows is missing.
+	Partial bool `json:"partial,omitempty"`
+
+	Stage store.Stage `json:"stage"`
 	store.Counts
 	Gates        []store.Gate              `json:"gates"`
 	Workers      []store.WorkerSummary     `json:"workers"`
@@ -111,6 +115,10 @@ func readOverview(ctx context.Context, db *store.DB) (o overview, err error) {
 		if err := read(); err != nil {
 			return o, err
 		}
+		// The rest would wait for these tables.
+		if o.Partial = slices.ContainsFunc(o.Causes, func(c store.Cause) bool { return c.Cause == "tables_locked" }); o.Partial {
+			break
+		}
 	}
 	o.Status = "ok"
 	if len(o.Causes) > 0 {
@@ -123,6 +131,10 @@ func showOverview(s *cli.Session, o overview) {
 	for _, c := range o.Causes {
 		cli.CauseBrief(s, c)
 		s.Line("")
+	}
+	if o.Partial {
+		s.Facts("database", o.Database+" as "+o.Server.Role+"; its tables are locked, and the rest is not shown")
+		return
 	}
 	newest := "none"
 	if o.NewestEventAt != nil {

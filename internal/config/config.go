@@ -62,6 +62,9 @@ type Config struct {
 	// route names one. Default: none.
 	Connections map[string]Connection `yaml:"connections"`
 
+	// The address that is called while all is well.
+	Ping Ping `yaml:"ping"`
+
 	// The commands that this daemon takes from Kafka.
 	Commands Commands `yaml:"commands"`
 
@@ -136,6 +139,17 @@ type Webhook struct {
 	// A PEM file with the authorities to trust, instead of the system's. Default, also
 	// if empty: the system's.
 	CAFile string `yaml:"ca_file"`
+}
+
+// Ping is a dead man's switch: the address is called while all is well, and an alarm is raised elsewhere when the calls stop. All is
+// well while the watch of this daemon answers, and no cause of trouble that stops work is open.
+type Ping struct {
+	// What to call, with GET: an https:// URL, or http:// to a network of webhook.allow, which holds for it too. It may
+	// contain a secret. Default, also if empty: nothing is called.
+	URL Secret `yaml:"url" is:"token_url" empty:"default"`
+
+	// How often. Default: 1m; from 5s to 1h.
+	Every time.Duration `yaml:"every" range:"5s..1h"`
 }
 
 // OAuth2 is how to get tokens by client credentials (RFC 6749, section 4.4). A token is
@@ -308,6 +322,7 @@ func Default() Config {
 		Batch:       Batch{Max: 5000},
 		StopTimeout: 20 * time.Second,
 		Commands:    Commands{Topics: []string{"db-events.*", "db-events"}, Results: "db-results.*", DeadLetters: "db-dlq.*", Batch: 50, InFlight: 1000},
+		Ping:        Ping{Every: time.Minute},
 		Admin:       Admin{Listen: "127.0.0.1:9321"},
 		Log:         Log{Level: "info", Format: "auto"},
 	}

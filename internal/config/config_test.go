@@ -71,6 +71,7 @@ connections:
     tls: {enabled: true, ca_file: ca, cert_file: cert, key_file: key, server_name: kafka}
     sasl: {mechanism: SCRAM-SHA-256, user: tidemark, password: "$${x}"}
   bus: {kind: nats, url: "nats://a:4222,tls://b", token: t, tls: {insecure: true}}
+ping: {url: "https://p/${env:TOPIC}", every: 30s}
 commands: {connection: main, topics: ["shop.*", "${env:TOPIC}"], group: g, cluster: prod, results: answers, dead_letters: "dead.*", batch: 8, in_flight: 16}
 `
 
@@ -90,6 +91,7 @@ func TestEverythingIsRead(t *testing.T) {
 			"billing": {NewSecret("k"), NewSecret("plain")},
 			"other":   {NewSecret("k-and-more")},
 		},
+		Ping: Ping{URL: NewSecret("https://p/all"), Every: 30 * time.Second},
 		Webhook: Webhook{
 			Allow:  []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("fd00::/8")},
 			Ports:  []int{8080, 8443},

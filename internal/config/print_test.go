@@ -144,6 +144,9 @@ connections:
     token: '***'
     tls:
       insecure: true
+ping:
+  url: ""
+  every: 1m
 commands:
   connection: ""
   topics: [db-events.*, db-events]

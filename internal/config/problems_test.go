@@ -146,6 +146,7 @@ var badConnections = []struct{ text, want string }{
 	{"connections: {a: {kind: nats, url: 'nats://b,http://c'}}", "1: connections.a.url: must be a nats:// or tls:// URL with a host, several with commas between them, and no user or password in it"},
 	{"connections: {a: {kind: nats, url: 'nats://'}}", "1: connections.a.url: must be a nats:// or tls:// URL with a host, several with commas between them, and no user or password in it"},
 	{"connections: {a: {kind: nats, url: 'tls://b', token: t, nkey_file: f, user: u, password: p}}", "1: connections.a: has more than one way to sign in: nkey_file, token, user"},
+	{"ping: {url: 'ftp://b', every: 1s}", "1: ping.every: must be from 5s to 1h; 1: ping.url: must be an https:// or http:// URL with a host, and no user, password or fragment in it"},
 	{"commands: {connection: a}\nconnections: {a: {kind: nats, url: 'nats://b'}}", "1: commands.connection: must be the name of a connection of the kind kafka"},
 	{"commands: {results: 'db results'}", "1: commands.results: must be the name of a topic, which may end in .*"},
 	{"commands: {topics: ['db-*']}", "1: commands.topics[0]: must be the name of a topic, which may end in .*"},

@@ -24,6 +24,7 @@ var secretPlaces = []string{
 	"secrets: {a: [%s, other]}",
 	"connections: {a: {kind: kafka, brokers: ['b:1'], tls: {enabled: true}, sasl: {mechanism: PLAIN, user: u, password: %s}}}",
 	"connections: {a: {kind: nats, url: 'tls://b', user: u, password: %s}}",
+	"ping: {url: %s}",
 	"oauth2: {a: {token_url: 'https://b', client_id: c, client_secret: %s}}",
 	"connections: {a: {kind: nats, url: 'tls://b', token: %s}}",
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 	"github.com/tidemarkhq/tidemark/migrate"
+	"github.com/tidemarkhq/tidemark/sink/webhook"
 )
 
 // Options configure a daemon in addition to its configuration file.
@@ -41,11 +42,13 @@ type Daemon struct {
 	options Options
 	pool    *pgxpool.Pool
 	db      *store.DB
-	watch   *pgxpool.Pool // for polls: one connection, after a failure one for each part
+	watch   *pgxpool.Pool // for polls: one connection, after a failure one for each part; and one for scrapes
 	targets *targets
 	metrics *metrics
 	poll    *worker.Poller
 	bridge  *worker.Bridge
+	watched *watched
+	ping    *webhook.Ping // nil: none
 	admin   *admin.Server
 	owner   string
 	made    time.Time
@@ -66,7 +69,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	watch, err := openPool(ctx, c, 4)
+	watch, err := openPool(ctx, c, 6)
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -78,8 +81,13 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		owner:   c.Name + "/" + rand.Text()[:8],
 		made:    time.Now(),
 		running: map[string]*worker.Worker{}, deliverers: map[string]*deliver.Deliverer{},
+		watched: &watched{log: o.Log},
 	}
 	if err := d.check(ctx); err != nil {
+		d.closePools()
+		return nil, err
+	}
+	if d.ping, err = newPing(c); err != nil {
 		d.closePools()
 		return nil, err
 	}
@@ -89,7 +97,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		d.closePools()
 		return nil, fmt.Errorf("traces (OTEL_*): %w", err)
 	}
-	registry.MustRegister(newHealth(d.db))
+	registry.MustRegister(newHealth(store.New(watch), d.watched))
 	registerPool(registry, pool)
 	if d.consumer = d.newConsumer(); d.consumer != nil {
 		d.metrics.registerCommands(registry, d.consumer)
@@ -188,7 +196,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	// The check for silent executors must not stop together with the workers that it checks: it shares no connection with them.
 	d.poll = worker.NewPoller(d.watch, d.owner, d.config.Lease, d.config.Poll.Max, log, worker.Besides{
 		Daemon: d.config.Name, Facts: d.facts,
-		Silence: func(silent []store.Silence) { d.tellSilence(ctx, silent) },
+		Silence: true,
+		Watch:   func(w store.Watch) { d.watched.hear(ctx, w) },
 		Registry: func(all store.Registry) {
 			d.bridge.Tell(all)
 			d.supervise(ctx, all)
@@ -199,6 +208,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 	rest.Go(func() { d.poll.Run(aside) })
 	rest.Go(func() { d.bridge.Run(aside) })
 	rest.Go(func() { d.upkeep(aside) })
+	if d.ping != nil {
+		defer func() { _ = d.ping.Close() }()
+		rest.Go(func() { d.pings(ctx) })
+	}
 	if d.consumer != nil {
 		d.workers.Go(func() { d.consumer.Run(ctx) })
 	}

@@ -1,10 +1,7 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,14 +14,15 @@ import (
 
 // health reads the state of the whole installation from the database at each scrape, whichever process runs what.
 type health struct {
-	db *store.DB
+	db      *store.DB
+	watched *watched
 
 	// Only one scrape reads at a time, and concurrent ones share its answer: the page is open to anyone who can reach it, and
 	// must not use up the workers' connections.
 	asked *singleflight.Group
 }
 
-func newHealth(db *store.DB) health { return health{db, &singleflight.Group{}} }
+func newHealth(db *store.DB, w *watched) health { return health{db, w, &singleflight.Group{}} }
 
 // mostSeries bounds the series of a metric with a label that users name without limit. The worst come first.
 const mostSeries = 1000
@@ -35,17 +33,20 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 // The metrics of the database. A route, cursor or executor is in the label that names it.
 var (
-	healthOf = desc("health", "1 for each part of tidemark.queue_health, with its status (ok, warn, bad or unknown). At most 1,000 series, the worst.",
+	healthOf = desc("health", "1 for each item of tidemark.queue_health, with its status (ok, warn, bad or unknown). At most 1,000 series, the worst.",
 		"kind", "name", "status")
-	findingOpen = desc("finding_open", "Occurrences of each open finding. At most 1,000 series, the worst.", "kind", "subject", "severity")
+	findingOpen = desc("finding_open",
+		"Occurrences of each open cause of trouble, as the watch told it; kind is the word for the cause. At most 1,000 series, the worst.",
+		"kind", "subject", "severity")
+	watchAge = desc("watch_age_seconds", "Time since the watch last answered this process: tidemark_finding_open is as old.")
 
 	behind = desc("worker_behind", "Numbers of the log that the worker has not passed yet. A table's rows are not counted.", ofCursor...)
 	lag    = desc("behind_seconds",
 		"Age of the oldest committed event, or row of a table, that the worker has not read; 0 if it has read all. Missing if unknown.", ofCursor...)
 	holes    = desc("worker_holes", "Numbers below the watermark that are not visible yet.", ofCursor...)
 	lastRun  = desc("worker_last_run_timestamp_seconds", "When a pass was last recorded.", ofCursor...)
-	rowsLeft = desc("pending_rows", "Rows of a table that are still to be tried.", ofCursor...)
-	deadRows = desc("dead_letter_rows_open", "Dead letters of a table's rows that are not resolved.", ofCursor...)
+	rowsLeft = desc("pending_rows", "Rows of a table that are still to be tried, 10,000 at most.", ofCursor...)
+	deadRows = desc("dead_letter_rows_open", "Dead letters of a table's rows that are not resolved, 10,000 at most.", ofCursor...)
 
 	pending = desc("pending", "Deliveries of the route that are still to be tried, 10,000 at most. Missing: none.", "route")
 	overdue = desc("pending_overdue_seconds", "How long the next of these deliveries is overdue. Missing: none is due.", "route")
@@ -68,21 +69,16 @@ var (
 // Describe names the metrics.
 func (h health) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		up, healthOf, findingOpen, behind, lag, holes, lastRun, rowsLeft, deadRows, pending, overdue, dead, parked, beatAge, gate, stage, armed, unregistered,
+		up, healthOf, findingOpen, watchAge, behind, lag, holes, lastRun, rowsLeft, deadRows, pending, overdue, dead, parked, beatAge, gate, stage, armed, unregistered,
 	} {
 		to <- d
 	}
 }
 
-// answer is the state that a scrape reads from the database.
+// answer is what a scrape reads from the database.
 type answer struct {
-	parts        []store.QueueHealth
-	workers      []store.Health
-	gates        []store.Gate
-	stage        store.Stage
-	unregistered []store.UnregisteredEmits
-	parked       map[string]int64 // commands by service
-	err          error
+	store.Scrape
+	err error
 }
 
 func (h health) ask() answer {
@@ -90,18 +86,7 @@ func (h health) ask() answer {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
 		var a answer
-		for _, read := range []func() error{
-			func() (err error) { a.parts, err = h.db.QueueHealth(ctx); return err },
-			func() (err error) { a.workers, err = h.db.WorkerHealth(ctx); return err },
-			func() (err error) { a.gates, err = h.db.Gates(ctx); return err },
-			func() (err error) { a.stage, err = h.db.Stage(ctx); return err },
-			func() (err error) { a.unregistered, err = h.db.UnregisteredEmits(ctx); return err },
-			func() (err error) { a.parked, err = h.db.CommandsParked(ctx); return err },
-		} {
-			if a.err = read(); a.err != nil {
-				break
-			}
-		}
+		a.Scrape, a.err = h.db.Scrape(ctx)
 		return a, nil
 	})
 	return got.(answer)
@@ -111,6 +96,9 @@ func (h health) ask() answer {
 func (h health) Collect(to chan<- prometheus.Metric) {
 	a := h.ask()
 	to <- prometheus.MustNewConstMetric(up, prometheus.GaugeValue, is(a.err == nil))
+	if age := h.watched.age(); age >= 0 {
+		to <- prometheus.MustNewConstMetric(watchAge, prometheus.GaugeValue, age.Seconds())
+	}
 	if a.err != nil {
 		to <- prometheus.NewInvalidMetric(healthOf, a.err)
 		return
@@ -124,17 +112,20 @@ func (h health) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		send(d, prometheus.GaugeValue, value, labels...)
 	}
-	collectParts(a.parts, gauge)
-	collectWorkers(a.workers, gauge)
-	for _, g := range a.gates {
-		gauge(gate, is(g.Open), g.Gate)
+	collectItems(a.Items, gauge)
+	collectCursors(a.Scrape, gauge)
+	for _, c := range a.Causes[:min(len(a.Causes), mostSeries)] {
+		gauge(findingOpen, float64(c.Count), c.Cause, c.Subject, c.Severity)
 	}
-	for service, n := range a.parked {
+	for name, open := range a.Gates {
+		gauge(gate, is(open), name)
+	}
+	for service, n := range a.Parked {
 		gauge(parked, float64(n), service)
 	}
-	gauge(stage, is(a.stage.Stage == "live"))
-	gauge(armed, is(a.stage.Armed))
-	for _, u := range a.unregistered {
+	gauge(stage, is(a.Live))
+	gauge(armed, is(a.Armed))
+	for _, u := range a.Unregistered {
 		send(unregistered, prometheus.CounterValue, float64(u.Emits), u.Domain, u.Type, u.Role)
 	}
 }
@@ -146,36 +137,22 @@ func is(b bool) float64 {
 	return 0
 }
 
-// collectParts sends what tidemark.queue_health says of routes, executors and findings, and the status of every part.
-func collectParts(parts []store.QueueHealth, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
-	worst := []string{"bad", "unknown", "warn", "ok"}
-	slices.SortStableFunc(parts, func(a, b store.QueueHealth) int {
-		return cmp.Compare(slices.Index(worst, a.Status), slices.Index(worst, b.Status))
-	})
-	parted, findings := 0, 0
-	for _, p := range parts {
-		if p.Kind == "finding" {
-			if findings++; findings <= mostSeries {
-				kind, subject, _ := strings.Cut(p.Name, " ")
-				var of struct{ Severity string }
-				_ = json.Unmarshal(p.Numbers, &of) // the view wrote it
-				gauge(findingOpen, number(p.Count), kind, subject, of.Severity)
-			}
-			continue
+// collectItems sends what tidemark.queue_health says of routes and executors, and the status of every item, worst first.
+func collectItems(items []store.ScrapedItem, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+	for n, i := range items {
+		if n < mostSeries {
+			gauge(healthOf, 1, i.Kind, i.Name, i.Status)
 		}
-		if parted++; parted <= mostSeries {
-			gauge(healthOf, 1, p.Kind, p.Name, p.Status)
-		}
-		switch p.Kind {
+		switch i.Kind {
 		case "pending":
-			gauge(pending, number(p.Count), p.Name)
-			if p.AgeSeconds != nil {
-				gauge(overdue, number(p.AgeSeconds), p.Name)
+			gauge(pending, number(i.Count), i.Name)
+			if i.AgeSeconds != nil {
+				gauge(overdue, number(i.AgeSeconds), i.Name)
 			}
 		case "dead_letter_event":
-			gauge(dead, number(p.Count), p.Name)
+			gauge(dead, number(i.Count), i.Name)
 		case "heartbeat":
-			gauge(beatAge, number(p.AgeSeconds), p.Name)
+			gauge(beatAge, number(i.AgeSeconds), i.Name)
 		}
 	}
 }
@@ -187,22 +164,28 @@ func number(n *int64) float64 {
 	return float64(*n)
 }
 
-func collectWorkers(workers []store.Health, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
-	for _, w := range workers {
-		of := []string{w.Worker, w.Source, strconv.Itoa(w.Shard)}
-		if w.Behind != nil {
-			gauge(behind, number(w.Behind), of...)
+// collectCursors sends how far each cursor is, and of a table how many of its rows failed, 10,000 at most.
+func collectCursors(s store.Scrape, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+	failed := map[string]float64{}
+	for _, i := range s.Items {
+		failed[i.Kind+" "+i.Name] = number(i.Count)
+	}
+	for _, c := range s.Cursors {
+		of := []string{c.Worker, c.Source, strconv.Itoa(c.Shard)}
+		if c.Events != nil {
+			gauge(behind, number(c.Events), of...)
 		}
-		if w.BehindSeconds != nil {
-			gauge(lag, number(w.BehindSeconds), of...)
+		if c.Seconds != nil {
+			gauge(lag, number(c.Seconds), of...)
 		}
-		gauge(holes, float64(w.Holes), of...)
-		if w.Source != "outbox" {
-			gauge(rowsLeft, float64(w.Pending), of...)
-			gauge(deadRows, float64(w.OpenDeadLetters), of...)
+		gauge(holes, float64(c.Holes), of...)
+		if c.Source != "outbox" {
+			name := strings.Join(of, "/")
+			gauge(rowsLeft, failed["pending_row "+name], of...)
+			gauge(deadRows, failed["dead_letter_row "+name], of...)
 		}
-		if w.LastRunAt != nil {
-			gauge(lastRun, float64(w.LastRunAt.UnixMilli())/1000, of...)
+		if c.LastRunAt != nil {
+			gauge(lastRun, float64(c.LastRunAt.UnixMilli())/1000, of...)
 		}
 	}
 }

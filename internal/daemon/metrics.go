@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 	"github.com/tidemarkhq/tidemark/sink"
 )
@@ -123,7 +124,7 @@ func (m *metrics) Paused(route string, paused bool) {
 // of is the Observer of a worker's cursor.
 func (m *metrics) of(name, source string, shard int) worker.Observer {
 	cursor := []string{name, source, strconv.Itoa(shard)} // the values of ofCursor
-	return worker.Observer{
+	o := worker.Observer{
 		Claimed: func(int64) {
 			m.holds.WithLabelValues(cursor...).Set(1)
 			m.tenures.WithLabelValues(cursor...).Inc()
@@ -138,4 +139,10 @@ func (m *metrics) of(name, source string, shard int) worker.Observer {
 			m.settling.WithLabelValues(cursor...).Observe(took.Seconds())
 		},
 	}
+	if m.traces != nil {
+		o.Decided = func(items []store.Item, began time.Time, took time.Duration) {
+			m.traces.decided(name, items, began, took)
+		}
+	}
+	return o
 }

@@ -10,10 +10,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -135,6 +137,30 @@ func TestScrapesShareAConnection(t *testing.T) {
 	}
 }
 
+// A scrape is one statement, and the watch travels with the poll.
+func TestScrapeIsOneStatement(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	m, url := metered(t, db.URL)
+	c := settings(db)
+	c.Database.URL = config.NewSecret(url)
+	p := run(t, c)
+	page := "http://" + p.Addr() + "/metrics"
+	eventually(t, "the first watch", func() bool {
+		_, metrics := get(t, page)
+		return strings.Contains(metrics, "tidemark_watch_age_seconds")
+	})
+	const scrapes = 200
+	began, before := time.Now(), m.statements.Load()
+	for range scrapes {
+		get(t, page)
+	}
+	// Beside them there are the poll, once a second, the worker that waits for its gate, and upkeep.
+	if n, most := m.statements.Load()-before, int64(scrapes+5*time.Since(began).Seconds()+20); n > most || n < scrapes {
+		t.Errorf("%d statements for %d scrapes, want at most %d", n, scrapes, most)
+	}
+}
+
 // The state of the installation is on /metrics: routes, breakers, findings, executors, gates and the stage. All names
 // follow Prometheus' conventions.
 func TestMetricsOfTheInstallation(t *testing.T) {
@@ -189,9 +215,9 @@ func TestMetricsWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
 	p := run(t, settings(db))
-	execSQL(t, db, `alter table tidemark.audit rename to elsewhere`)
+	execSQL(t, db, `alter table tidemark.service rename to elsewhere`)
 	_, metrics := get(t, "http://"+p.Addr()+"/metrics")
-	execSQL(t, db, `alter table tidemark.elsewhere rename to audit`)
+	execSQL(t, db, `alter table tidemark.elsewhere rename to service`)
 	for line, want := range map[string]bool{
 		"tidemark_database_up 0\n": true, "tidemark_pool_connections{": true, "tidemark_gate_open{": false, "tidemark_health{": false,
 	} {

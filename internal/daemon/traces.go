@@ -14,11 +14,12 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// traces sends a span for each delivery of an event that has a trace, as a child of the span that emitted it. A nil *traces
-// sends none.
+// traces sends a span for the decision, and one for each delivery, of an event that has a trace, as children of the span that
+// emitted it. A nil *traces sends none.
 type traces struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
@@ -45,6 +46,26 @@ func newTraces(ctx context.Context, version string, log *slog.Logger) (*traces, 
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces cannot be sent", "error", err) }))
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(sender), sdk.WithResource(about))
 	return &traces{provider, provider.Tracer("github.com/tidemarkhq/tidemark")}, nil
+}
+
+// decided sends the spans of the read that decided these events, each for all routes. What only waited was decided before.
+func (t *traces) decided(worker string, items []store.Item, began time.Time, took time.Duration) {
+	for i := range items {
+		item := &items[i]
+		ctx := item.TraceContext(context.Background())
+		if !item.Fresh || !trace.SpanContextFromContext(ctx).IsValid() {
+			continue
+		}
+		_, span := t.tracer.Start(ctx, "decide "+worker, trace.WithTimestamp(began), trace.WithSpanKind(trace.SpanKindConsumer),
+			trace.WithAttributes(
+				attribute.String("messaging.system", "tidemark"), attribute.String("messaging.operation.type", "receive"),
+				attribute.String("messaging.operation.name", "decide"), attribute.String("messaging.destination.name", worker),
+				attribute.String("messaging.message.id", item.ID), attribute.Int("messaging.batch.message_count", len(items)),
+				attribute.String("tidemark.domain", item.Domain), attribute.String("tidemark.type", item.Type),
+				attribute.Int64("tidemark.seq", item.Seq), attribute.Int("tidemark.routes", len(item.Routes)),
+			))
+		span.End(trace.WithTimestamp(began.Add(took)))
+	}
 }
 
 // delivered sends the spans of a call of a sink.

@@ -58,7 +58,7 @@ func attributes(s *otlp.Span) map[string]string {
 	return all
 }
 
-// A delivery is a span below the one that emitted the event, which the target gets too. Events without a trace have no span.
+// The decision and the delivery are spans below the one that emitted the event, which the target gets too. Events without a trace have no span.
 func TestTraces(t *testing.T) { //nolint:paralleltest // sets variables of the process
 	c := collect(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
@@ -79,17 +79,27 @@ func TestTraces(t *testing.T) { //nolint:paralleltest // sets variables of the p
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.spans) != 1 {
-		t.Fatalf("%d spans, want that of the event with a trace: %v", len(c.spans), c.spans)
+	if len(c.spans) != 2 {
+		t.Fatalf("%d spans, want those of the event with a trace: %v", len(c.spans), c.spans)
 	}
-	span := c.spans[0]
-	of := attributes(span)
 	traceID, parent := emitting.TraceID(), emitting.SpanID()
-	if string(span.GetTraceId()) != string(traceID[:]) || string(span.GetParentSpanId()) != string(parent[:]) {
-		t.Errorf("the span %v is not below the emitting one, %s", span, emitting.TraceID())
+	decision, delivery := c.spans[0], c.spans[1]
+	for _, span := range c.spans {
+		if string(span.GetTraceId()) != string(traceID[:]) || string(span.GetParentSpanId()) != string(parent[:]) {
+			t.Errorf("the span %v is not below the emitting one, %s", span, emitting.TraceID())
+		}
+		if of := attributes(span); of["messaging.message.id"] != id || of["tidemark.type"] != "tick" {
+			t.Errorf("span %s %v", span.GetName(), of)
+		}
 	}
-	if span.GetName() != "send app" || of["messaging.message.id"] != id || of["tidemark.outcome"] != "delivered" || of["messaging.destination.name"] != "app" {
-		t.Errorf("span %s %v", span.GetName(), of)
+	if of := attributes(decision); decision.GetName() != "decide default" || of["messaging.destination.name"] != "default" {
+		t.Errorf("span %s %v", decision.GetName(), of)
+	}
+	if decision.GetEndTimeUnixNano() > delivery.GetStartTimeUnixNano() {
+		t.Error("the event was delivered before it was decided")
+	}
+	if of := attributes(delivery); delivery.GetName() != "send app" || of["tidemark.outcome"] != "delivered" || of["messaging.destination.name"] != "app" {
+		t.Errorf("span %s %v", delivery.GetName(), of)
 	}
 	if c.about["service.name"] != "tidemark" || c.about["deployment.environment"] != "test" {
 		t.Errorf("the resource is %v", c.about)

@@ -24,18 +24,6 @@ func (d *Daemon) facts() map[string]any {
 	return facts
 }
 
-// tellSilence logs what the check for silent executors has found. Every daemon checks; the database reports each silence once.
-func (d *Daemon) tellSilence(ctx context.Context, silent []store.Silence) {
-	for _, s := range silent {
-		switch {
-		case s.State == "silent" && s.EventID != nil:
-			d.options.Log.WarnContext(ctx, "silent", "executor", s.ExecutorID, "severity", s.Severity, "age_seconds", *s.AgeSeconds)
-		case s.State != "silent":
-			d.options.Log.InfoContext(ctx, "no longer silent", "executor", s.ExecutorID, "state", s.State)
-		}
-	}
-}
-
 // farewell records that the daemon stopped on purpose, so that its silence raises no alarm.
 func (d *Daemon) farewell(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

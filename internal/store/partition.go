@@ -208,20 +208,6 @@ func (db *DB) CommandRetry(ctx context.Context) (*Retried, error) {
 	return &r, json.Unmarshal([]byte(*answer), &r)
 }
 
-// CommandsParked is how many commands of each service are parked.
-func (db *DB) CommandsParked(ctx context.Context) (map[string]int64, error) {
-	type row struct {
-		Service string `db:"service"`
-		Parked  int64  `db:"parked"`
-	}
-	all, err := list[row](ctx, db, `select s.service, (select count(*) from tidemark.command_parked p where p.service = s.service) as parked from tidemark.service s`)
-	parked := map[string]int64{}
-	for _, r := range all {
-		parked[r.Service] = r.Parked
-	}
-	return parked, err
-}
-
 // networkTime is how much longer than the server's own timeout a statement is waited for: its connection may be forgotten by the
 // network.
 const networkTime = 5 * time.Second

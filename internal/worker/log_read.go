@@ -89,6 +89,7 @@ func (p *logPass) ask(ctx context.Context, l *lease, ask store.Ask) pageRead {
 	}
 	took := time.Since(began)
 	p.observe.read(page.Events, took)
+	p.observe.decided(page.Items, began, took)
 	return pageRead{page, began, took, nil}
 }
 

@@ -39,7 +39,8 @@ type Besides struct {
 	Registry func(store.Registry)  // hears every 5 seconds what there is to run
 	Daemon   string                // beats every 10 seconds under this name
 	Facts    func() map[string]any // of its beats
-	Silence  func([]store.Silence) // hears every 10 seconds what the check for silent executors found
+	Silence  bool                  // checks every 10 seconds for silent executors
+	Watch    func(store.Watch)     // hears every 10 seconds what the watch saw, where it could look
 }
 
 // A part is one subject of a poll.
@@ -69,6 +70,7 @@ const (
 	registryEvery = 5 * time.Second
 	beatEvery     = 10 * time.Second // as tidemark.heartbeat_daemon registers it
 	silenceEvery  = 10 * time.Second
+	watchEvery    = 10 * time.Second
 )
 
 // NewPoller returns a Poller for the workers of owner, whose leases last that long. pause is how long each of them would wait
@@ -104,13 +106,27 @@ func NewPoller(db store.Pool, owner string, lease, pause time.Duration, log *slo
 			},
 		})
 	}
-	if besides.Silence != nil {
+	if besides.Silence {
 		p.parts = append(p.parts, &part{
 			// The first check waits, so that after an outage all executors have had time to beat.
 			every: silenceEvery, next: time.Now().Add(silenceEvery), fails: "cannot check for silent executors",
 			ask: func(a *store.Due) answered {
 				a.Silence = true
-				return func(s store.Seen, _ error) { besides.Silence(s.Silence) }
+				return func(store.Seen, error) {}
+			},
+		})
+	}
+	if besides.Watch != nil {
+		p.parts = append(p.parts, &part{
+			// With the check for silence, or after it: the watch tells of what that found.
+			every: watchEvery, next: time.Now().Add(silenceEvery), fails: "cannot watch",
+			ask: func(a *store.Due) answered {
+				a.Watcher = owner
+				return func(s store.Seen, err error) {
+					if err == nil {
+						besides.Watch(s.Watch)
+					}
+				}
 			},
 		})
 	}

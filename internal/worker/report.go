@@ -15,6 +15,8 @@ type Observer struct {
 	Lost    func(why error)
 	Read    func(events int, took time.Duration)
 	Settled func(results int, took time.Duration)
+	// Decided hears of the page whose events were just decided. It must not keep them.
+	Decided func(items []store.Item, began time.Time, took time.Duration)
 }
 
 func (o *Observer) claimed(epoch int64) {
@@ -32,6 +34,12 @@ func (o *Observer) lost(why error) {
 func (o *Observer) read(events int, took time.Duration) {
 	if o.Read != nil {
 		o.Read(events, took)
+	}
+}
+
+func (o *Observer) decided(items []store.Item, began time.Time, took time.Duration) {
+	if o.Decided != nil {
+		o.Decided(items, began, took)
 	}
 }
 

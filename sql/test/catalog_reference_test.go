@@ -28,6 +28,7 @@ var subjects = []struct{ folder, title string }{
 	{"command", "Commands"},
 	{"liveness", "Heartbeats, findings and health"},
 	{"cause", "Causes of trouble"},
+	{"watch", "The watch"},
 }
 
 // docs/sql.md is made of the comments of what is marked "-- public": go test ./sql/test -run TestReference -update.

@@ -49,13 +49,14 @@ var mayDo = map[string][]string{
 		`select * from tidemark.decide('default', null, '{}', row(true, true, true, null))`,
 		`select * from tidemark.worker_outlook('default')`,
 		`select * from tidemark.sources`, `select * from tidemark.source_cursor`, `select * from tidemark.waiting`,
+		`select * from tidemark.cause`, `select * from tidemark.watcher`, `select * from tidemark.capture_columns('pg_class', '{}')`,
 		`select * from tidemark.source_check(jsonb_populate_record(null::tidemark.source, '{"schema_name": "a", "table_name": "b"}'))`,
 		`select * from tidemark.source_advise(jsonb_populate_record(null::tidemark.source, '{"schema_name": "a", "table_name": "b"}'))`,
 	},
 	"r a": {
 		`select * from tidemark.verify()`,
 		`select * from tidemark.partitions('tidemark.outbox')`,
-		`select * from tidemark.capture_check()`, `select * from tidemark.capture_stale`, `select * from tidemark.capture_columns('pg_class', '{}')`,
+		`select * from tidemark.capture_check()`, `select * from tidemark.capture_stale`,
 		`select tidemark.forbidden_key_in('{}'), tidemark.payload_error('{}', null)`,
 	},
 	"x a": {
@@ -65,6 +66,7 @@ var mayDo = map[string][]string{
 		`select tidemark.dead_letter_replay(1)`, `select tidemark.dead_letter_replay(1, true)`, `select tidemark.dead_letter_replay_many()`,
 		`select * from tidemark.maintain()`, `select * from tidemark.events('{1}')`, `select payload from tidemark.outbox`,
 		`select fingerprint from tidemark.command_claim`, `select * from tidemark.command_claim`, `select * from tidemark.command_parked`, `select * from tidemark.command_record`, `select * from tidemark.command_retry(0)`,
+		`select * from tidemark.watch('d/1', false)`, `select * from tidemark.watch()`, `select * from tidemark.letters_unlogged(1)`,
 		`select * from tidemark.stale_check()`, `select tidemark.heartbeat_daemon('d')`, `select tidemark.heartbeat_write('x')`,
 	},
 	"a": {
@@ -110,7 +112,7 @@ var mayDo = map[string][]string{
 		`select tidemark.payload_check('d', 't', '{}', null, false, '')`, `select tidemark.event_uuid(now())`, `select tidemark.finding_open('a', 'b', 'info', 'c')`,
 		`select tidemark.finding_close('a', 'b')`, `select tidemark.fence_now()`, `select tidemark.fence_closed('{}')`, `select tidemark.fence_blame('{}')`,
 		`select tidemark.partition_add(0, 1)`, `select tidemark.partition_absorb(0, 1)`,
-		`select tidemark.system_event('queue_worker_silent', 'info', 'a', 'b', '{}')`, `select tidemark.lag_findings()`,
+		`select tidemark.system_event('queue_worker_silent', 'info', 'a', 'b', '{}')`, `select tidemark.lag_findings()`, `select tidemark.finding_event('finding_opened', null)`, `update tidemark.watcher set until = null`,
 		`select tidemark.is_cursor('x')`, `select tidemark.heartbeat_payload_check('x', '{}')`,
 		`insert into tidemark.silence values ('x')`, `update tidemark.finding set acked_at = now()`, `insert into tidemark.heartbeat (executor_id) values ('x')`,
 	},

@@ -115,3 +115,21 @@ func TestForgottenPreparedTransaction(t *testing.T) {
 	n.gone("prepared_transaction")
 	n.handled(10)
 }
+
+// A session locks the log and forgets it: nothing that needs the log can be seen, but who has locked it.
+func TestLockedLog(t *testing.T) {
+	t.Parallel()
+	n := newNight(t)
+	n.route("orders", "sql", "public.take", "")
+	n.daemon("")
+	n.emit(1, 10)
+	n.handled(10)
+	n.happens()
+	idle := n.forgotten(`lock table tidemark.outbox in access exclusive mode`)
+	c := n.sees("bad", fmt.Sprintf("tables_locked pid %d", idle.PgConn().PID()),
+		`application "checkout", user \w+, client (127.0.0.1|on this host), has locked outbox.* for 00:00:\d+, and is idle in its transaction`)
+	n.mend(c)
+	n.gone("tables_locked")
+	n.emit(11, 20)
+	n.handled(20)
+}

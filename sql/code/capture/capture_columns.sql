@@ -73,4 +73,4 @@ comment on function tidemark.capture_columns(regclass, text[]) is
     'primary key as text and as JSON, the changed columns, the contract''s columns as JSON and their bytes. names: the '
     'columns of the table x under these names, which cannot clash with a variable. may_fail: JSON among them may be '
     'unreadable. missing: columns of the contract that the table lacks or cannot show.';
-grant execute on function tidemark.capture_columns(regclass, text[]) to tidemark_reader;
+grant execute on function tidemark.capture_columns(regclass, text[]) to tidemark_reader, tidemark_executor;

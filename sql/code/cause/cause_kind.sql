@@ -30,6 +30,13 @@ from (values
      'lost. To prevent it, set idle_in_transaction_session_timeout for the role.',
      '{}',
      '{}'),
+    ('tables_locked',
+     'A transaction has locked tables of Tidemark, and goes on. Writers, workers or both wait for it, and until it '
+     'ends it cannot be seen what else is wrong.',
+     'End it, after a look at what it does: its work is rolled back. Lock the log by hand only with a lock_timeout '
+     'and a short transaction.',
+     '{}',
+     '{}'),
     ('prepared_transaction',
      'A transaction was prepared (two-phase commit) and neither committed nor rolled back. It holds its locks and '
      'its numbers until then, also through a restart of the server.',

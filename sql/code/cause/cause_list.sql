@@ -39,7 +39,10 @@ begin
                    || ' *' as any_of_kind
         from tidemark.queue_health h where h.status <> 'ok'
     ), known as materialized (
+        select t.* from tidemark.cause_locks() t
+        union all
         select t.* from tidemark.cause_transactions() t
+        where not exists (select from tidemark.cause_locks() l where l.subject = t.subject)
         union all
         select t.* from tidemark.cause_daemons() t
         union all
@@ -54,8 +57,14 @@ begin
         select t.* from tidemark.cause_disk() t
         union all
         select t.* from tidemark.cause_clock() t
+    ), explained as materialized (
+        select k.cause, k.subject, r.symptom, r.status
+        from known k cross join lateral unnest(k.folds) f (symptom) join row_ r on r.symptom = f.symptom
+        union all
+        select k.cause, k.subject, r.symptom, r.status
+        from known k cross join lateral unnest(k.folds) f (symptom) join row_ r on r.any_of_kind = f.symptom
     ), folded as materialized (
-        select distinct r.symptom from row_ r join known k on array[r.symptom, r.any_of_kind] && k.folds
+        select distinct e.symptom from explained e
     ), found_ as materialized (
         -- Findings whose cause is none of these are causes of their own.
         select r.*, f.id, case f.kind when 'cursor_lag' then 'worker_behind' else f.kind end as cause,
@@ -77,39 +86,45 @@ begin
         from row_ r
         join tidemark.finding f on f.closed_at is null and r.name = f.kind || ' ' || f.subject
         where r.kind = 'finding' and not exists (select from folded d where d.symptom = r.symptom)
-    ), trouble as (
+    ), reported as materialized (
+        -- The symptoms of findings.
+        select f.id, r.symptom, r.status, r.kind, r.age_seconds, r.count
+        from found_ f cross join lateral unnest(f.folds) s (symptom) join row_ r on r.symptom = s.symptom
+    ), of_finding as materialized (
+        select p.id, bool_or(p.status = 'bad') as bad,
+               max(p.age_seconds) filter (where p.kind in ('heartbeat', 'backlog')) as age_seconds,
+               sum(p.count) filter (where p.kind in ('pending_row', 'backlog', 'command_parked'))::bigint as waiting
+        from reported p group by 1
+    ), told as materialized (
+        select e.symptom from explained e union select p.symptom from reported p
+    ), trouble as materialized (
         select k.cause, k.subject,
                -- Of a copy, what is bad is a symptom of the original.
-               case when k.cause <> 'disarmed' and exists (
-                        select from row_ r where r.status = 'bad' and array[r.symptom, r.any_of_kind] && k.folds)
+               case when k.cause <> 'disarmed'
+                         and (k.cause, k.subject) in (select e.cause, e.subject from explained e where e.status = 'bad')
                     then 'bad' else k.status end as status,
                k.since, k.found, k.waiting, k.folds, k.sql, k.cli, null::bigint as id
         from known k
         union all
         select f.cause, f.subject,
-               case when f.status = 'bad' or exists (select from row_ r where r.symptom = any (f.folds)
-                                                     and r.status = 'bad') then 'bad' else f.status end,
-               least(f.opened_at, (select clock_timestamp() - make_interval(secs => max(r.age_seconds)) from row_ r
-                                   where r.symptom = any (f.folds) and r.kind in ('heartbeat', 'backlog'))),
+               case when f.status = 'bad' or o.bad then 'bad' else f.status end,
+               least(f.opened_at, clock_timestamp() - make_interval(secs => o.age_seconds)),
                f.note || case when f.sightings > 1 then format(' (seen %s times)', f.sightings) else '' end
                    || coalesce('; acknowledged by ' || f.acked_by || ': ' || f.ack_note, ''),
                -- Deliveries to a target that is down wait without being due.
                (select count(*)
                 from (select from tidemark.outbound_route o join tidemark.pending p on p.route_id = o.id
                       where o.route_code = f.subject and f.folds = array['pending ' || f.subject] limit 10000) p)
-                   + coalesce((select sum(r.count)::bigint from row_ r
-                               where r.symptom = any (f.folds)
-                                 and r.kind in ('pending_row', 'backlog', 'command_parked')), 0),
+                   + coalesce(o.waiting, 0),
                f.folds, null, null, f.id
-        from found_ f
-        where not exists (select from found_ g where g.folds @> array[f.symptom])
+        from found_ f left join of_finding o on o.id = f.id
+        where not exists (select from reported g where g.symptom = f.symptom)
         union all
         select case r.kind when 'backlog' then 'worker_behind' else r.kind end, r.name, r.status,
                clock_timestamp() - make_interval(secs => r.age_seconds), r.note,
                case when r.kind not in ('heartbeat', 'cursor') then r.count end, array[r.symptom], null, null, null
         from row_ r
-        where r.kind <> 'finding' and not exists (select from folded d where d.symptom = r.symptom)
-          and not exists (select from found_ g where r.symptom = any (g.folds))
+        where r.kind <> 'finding' and not exists (select from told d where d.symptom = r.symptom)
           and not (r.kind = 'pending' and daemon is null)
         union all
         select 'no_daemon', 'daemon', case when bool_or(r.status = 'bad') then 'bad' else 'warn' end,
@@ -118,18 +133,30 @@ begin
                       string_agg(format('%s (%s)', r.name, r.count), ', ' order by r.name)),
                sum(r.count)::bigint, array_agg(r.symptom), null, null, null
         from row_ r
-        where r.kind = 'pending' and daemon is null and not exists (select from folded d where d.symptom = r.symptom)
-          and not exists (select from found_ g where r.symptom = any (g.folds))
+        where r.kind = 'pending' and daemon is null and not exists (select from told d where d.symptom = r.symptom)
         having count(*) > 0
+    ), symptoms as materialized (
+        select x.cause, x.subject, array_agg(distinct x.symptom order by x.symptom) as symptoms
+        from (select t.cause, t.subject, r.symptom
+              from trouble t cross join lateral unnest(t.folds) f (symptom) join row_ r on r.symptom = f.symptom
+              union all
+              select t.cause, t.subject, r.symptom
+              from trouble t cross join lateral unnest(t.folds) f (symptom) join row_ r on r.any_of_kind = f.symptom) x
+        group by 1, 2
     )
-    select t.status, t.cause, t.subject, date_trunc('second', t.since), coalesce(l.found, t.found),
+    select t.status, t.cause, t.subject, date_trunc('second', t.since),
+           coalesce(l.found, t.found) || coalesce('; acknowledged by ' || f.acked_by || ': ' || f.ack_note, ''),
            nullif(coalesce(l.waiting, t.waiting), 0),
-           array(select r.symptom from row_ r where array[r.symptom, r.any_of_kind] && t.folds order by r.symptom),
+           coalesce(y.symptoms, '{}'),
            coalesce(k.means, 'This version does not know this kind of finding; the facts say what was found.'),
            coalesce(k.todo, 'See docs/operations.md of the version that is installed.'),
            coalesce(t.sql, tidemark.cause_commands(k.sql, t.subject, false)),
-           coalesce(t.cli, tidemark.cause_commands(k.cli, t.subject, true)), t.id
+           coalesce(t.cli, tidemark.cause_commands(k.cli, t.subject, true)), coalesce(t.id, f.id)
     from trouble t left join tidemark.cause_kind k on k.cause = t.cause
+    -- What tidemark.watch has made of it.
+    left join tidemark.finding f on t.id is null and f.closed_at is null
+        and f.kind = tidemark.finding_kind(t.cause) and f.subject = t.subject
+    left join symptoms y on y.cause = t.cause and y.subject = t.subject
     left join lateral tidemark.cause_lag(t.subject) l on t.cause = 'worker_behind'
     order by array_position('{bad,unknown,warn}'::text[], t.status), date_trunc('second', t.since) nulls last,
              t.cause, t.subject;

@@ -11,7 +11,8 @@ begin
     insert into tidemark.finding as f (kind, subject, severity, detail)
     values (finding_open.kind, finding_open.subject, finding_open.severity, finding_open.detail)
     on conflict (kind, subject) where closed_at is null do update
-    set count = f.count + 1, last_seen_at = clock_timestamp(), severity = excluded.severity, detail = excluded.detail
+    set count = f.count + 1, last_seen_at = clock_timestamp(), severity = excluded.severity, detail = excluded.detail,
+        derived = false
     returning f.id into opened;
     if finding_open.message is not null then
         insert into tidemark.finding_message as m (finding, message) values (opened, finding_open.message)

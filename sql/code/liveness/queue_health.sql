@@ -18,6 +18,8 @@ with bound as (
         from (select p.error_count from tidemark.pending p where p.route_id = r.id
               order by p.replay, p.next_attempt_at limit 10000) p) p
     where p.n > 0
+), closed as materialized (
+    select w.worker, tidemark.closed_gate(w.worker) as gate from (select distinct p.worker from waiting p) w
 ), dead as materialized (
     select r.route_code, r.domain, count(*) as n, max(l.last_failed_at) as last_failed_at
     from tidemark.outbound_route r join tidemark.open_letter l on l.route_id = r.id
@@ -100,13 +102,14 @@ select 'pending_row', r.name,
 from row_ r, bound w where r.waiting > 0
 union all
 select 'pending', p.route_code,
-       case when tidemark.closed_gate(p.worker) is not null or coalesce(t.overdue, 0) <= w.warn then 'ok'
+       case when g.gate is not null or coalesce(t.overdue, 0) <= w.warn then 'ok'
             when t.overdue <= w.bad then 'warn' else 'bad' end,
        t.overdue, p.n,
        jsonb_build_object('waiting', p.n, 'retried', p.retried, 'overdue_seconds', t.overdue),
        case when p.n = 10000 then '10000 or more' else '' end,
        r.domain, null, null
 from waiting p join tidemark.outbound_route r on r.route_code = p.route_code
+join closed g on g.worker = p.worker
 cross join bound w
 cross join lateral (
     -- Omit "< clock_timestamp()": an index cannot use that condition.
@@ -152,12 +155,12 @@ select 'finding', f.kind || ' ' || f.subject,
        floor(extract(epoch from clock_timestamp() - f.opened_at))::bigint, f.count,
        jsonb_build_object('finding', f.id, 'count', f.count, 'severity', f.severity),
        d.detail, null, f.last_seen_at, 'open'
-from tidemark.finding f join tidemark.finding_detail d on d.id = f.id where f.closed_at is null;
+from tidemark.finding f join tidemark.finding_detail d on d.id = f.id where f.closed_at is null and not f.derived;
 comment on view tidemark.queue_health is
     'One view for watchdogs, a row for each item: kind cursor, backlog (of a cursor), heartbeat, dead_letter_event and '
     'pending (of a route, where it has any), dead_letter_row and pending_row (likewise of a cursor of a table), '
     'job_backlog and dead_letter_job (of River, where it is installed), command_parked (of a service, where it has '
-    'any), finding (open). status: ok, warn (an operator '
+    'any), finding (open, and not derived from the view cause). status: ok, warn (an operator '
     'should look), bad (a part does not work) or unknown. age_seconds: time since the last run, beat or failure; for '
     'waiting items the age of the oldest. count: items that wait or are open; for a cursor its holes, for a heartbeat '
     'its beats. domain: the domains concerned, separated by commas; null: all, or none. last_seen_at: the latest run, '

@@ -175,19 +175,7 @@ begin
         return query select 'forgot', 'captured', format('%s rows past captured.retention', n);
     end if;
 
-    -- A finding is over when it has not recurred for a while, or when an operator has removed its cause.
-    return query
-    update tidemark.finding f set closed_at = clock_timestamp()
-    where f.closed_at is null
-      and (f.kind = 'cursor_lease_conflict' and f.last_seen_at < clock_timestamp() - interval '10 minutes'
-           or f.kind in ('cursor_dlq', 'dlq_overflow') and not exists (
-                select from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id
-                where l.resolved_at is null and f.subject = case when f.kind = 'cursor_dlq' and l.source <> 'outbox'
-                    then tidemark.executor_id(w.worker, l.source, l.shard) else w.worker end)
-           or f.kind = 'event_unreadable' and not exists (
-                select from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id
-                where l.resolved_at is null and l.error_code = 'unreadable' and f.subject = w.worker))
-    returning 'closed', 'finding ' || f.id, f.kind || ' ' || f.subject;
+    return query select 'closed', 'finding ' || f.id, f.kind || ' ' || f.subject from tidemark.findings_over() f;
 
     delete from tidemark.finding f
     where f.id = any (array(

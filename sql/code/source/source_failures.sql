@@ -63,7 +63,8 @@ begin
     on conflict (idempotency_key) do update
     set error_code = excluded.error_code, error_detail = excluded.error_detail,
         last_failed_at = excluded.last_failed_at, attempts = l.attempts + 1, event_snapshot = excluded.event_snapshot,
-        resolved_at = null, resolution = null, resolved_by = null, resolution_reason = null;
+        resolved_at = null, resolution = null, resolved_by = null, resolution_reason = null,
+        logged = false;
     get diagnostics dead = row_count;
     if dead > 0 then
         perform tidemark.dead_letter_findings(w.worker, w.id,

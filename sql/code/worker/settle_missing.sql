@@ -63,7 +63,8 @@ begin
     -- Numbers are used again after a failover or a restore.
     on conflict (idempotency_key) do update
     set event_snapshot = excluded.event_snapshot, attempts = l.attempts + 1, last_failed_at = at,
-        resolved_at = null, resolution = null, resolved_by = null, resolution_reason = null;
+        resolved_at = null, resolution = null, resolved_by = null, resolution_reason = null,
+        logged = false;
     get diagnostics dead = row_count;
 
     select array_agg(k.route_id), array_agg(k.key) into routes, keys

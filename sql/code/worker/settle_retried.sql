@@ -87,7 +87,7 @@ begin
             on conflict (idempotency_key) do update
             set error_code = excluded.error_code, error_detail = excluded.error_detail, attempts = excluded.attempts,
                 last_failed_at = excluded.last_failed_at, resolved_at = null, resolution = null, resolved_by = null,
-                resolution_reason = null;
+                resolution_reason = null, logged = false;
             dead := dead + cardinality(done);
         end if;
     end loop;

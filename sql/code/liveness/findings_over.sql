@@ -1,0 +1,25 @@
+-- The watch calls it too, and not only maintain: a symptom must be over as soon as its cause is, or it would be told as
+-- a cause of its own.
+create or replace function tidemark.findings_over()
+returns setof tidemark.finding
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    update tidemark.finding f set closed_at = clock_timestamp()
+    where f.closed_at is null and not f.derived
+      and (f.kind = 'cursor_lease_conflict' and f.last_seen_at < clock_timestamp() - interval '10 minutes'
+           or f.kind in ('cursor_dlq', 'dlq_overflow') and not exists (
+                select from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id
+                where l.resolved_at is null and f.subject = case when f.kind = 'cursor_dlq' and l.source <> 'outbox'
+                    then tidemark.executor_id(w.worker, l.source, l.shard) else w.worker end)
+           or f.kind = 'event_unreadable' and not exists (
+                select from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id
+                where l.resolved_at is null and l.error_code = 'unreadable' and f.subject = w.worker)
+           or f.kind = 'cursor_lag' and not exists (
+                select from tidemark.cursor_lag l
+                where tidemark.executor_id(l.worker, l.source, l.shard) = f.subject and l.gate is null
+                  and l.seconds > extract(epoch from tidemark.interval_setting('lag.warn', '1 minute'))))
+    returning f.*
+$$;
+comment on function tidemark.findings_over() is
+    'Closes findings that have not recurred for a while, or whose cause an operator has removed. Returns them.';

@@ -1,0 +1,29 @@
+create or replace function tidemark.watch_claim(watcher text)
+returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    -- The lock lasts until the end of the transaction: nobody else watches meanwhile, and nobody waits.
+    perform from tidemark.watcher w
+    where w.until is null or w.until <= clock_timestamp() or w.name = watch_claim.watcher
+    for update skip locked;
+    if not found then
+        return false;
+    end if;
+    update tidemark.watcher w
+    set name = coalesce(watch_claim.watcher, format('session %s of %s', pg_backend_pid(), tidemark.login())),
+        until = case when watch_claim.watcher is not null then clock_timestamp() + interval '20 seconds' end;
+    begin
+        perform from tidemark.findings_over();
+    exception when lock_not_available then
+        null; -- the view cause says so
+    end;
+    return true;
+end
+$$;
+comment on function tidemark.watch_claim(text) is
+    'Part of tidemark.watch: true if this session is the one that watches. A daemon stays it for 20 seconds, a session '
+    '(watcher null) until its transaction ends. Closes what is over.';
+grant execute on function tidemark.watch_claim(text) to tidemark_admin, tidemark_executor;
