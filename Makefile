@@ -30,6 +30,10 @@ demo: postgres bin/tidemark-demo ## Run everything on a private PostgreSQL that 
 demo-governance: postgres build bin/tidemark-demo ## Run the pack governance over a million rows on a private PostgreSQL
 	bin/tidemark-demo governance
 
+.PHONY: demo-commands
+demo-commands: postgres build bin/tidemark-demo ## Run the pack commands-demo: commands, resends, forgers, a dead letter, a replay
+	bin/tidemark-demo commands
+
 .PHONY: bin/tidemark-demo
 bin/tidemark-demo:
 	$(GO) build -trimpath -o $@ ./cmd/tidemark-demo

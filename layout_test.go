@@ -60,7 +60,7 @@ func TestArrows(t *testing.T) {
 		"/internal/payload":            {"/internal/oneline", "/internal/strict"},
 		"/internal/store":              {""},
 		"/internal/strict":             {},
-		"/internal/demo":               {"", "/internal/config", "/internal/daemon", "/internal/devpg", "/internal/devpg/download", "/internal/store", "/internal/trial", "/migrate", "/packs"},
+		"/internal/demo":               {"", "/internal/command", "/internal/config", "/internal/daemon", "/internal/devpg", "/internal/devpg/download", "/internal/store", "/internal/trial", "/migrate", "/packs"},
 		"/internal/trial":              {},
 		"/test/incidents":              {"/internal/devpg", "/internal/testserver", "/tidemarktest"},
 		"/test/chaos":                  {"/internal/devpg", "/internal/devpg/download", "/internal/testkafka", "/internal/trial", "/migrate"},
