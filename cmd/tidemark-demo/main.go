@@ -47,7 +47,7 @@ and the receivers, and fails unless everything that is promised holds. Takes hal
 		},
 	}
 	cmd.Flags().BoolVar(&options.Keep, "keep", false, "wait at the end for a look around, until Ctrl-C")
-	cmd.AddCommand(newGovernance(), newCommands())
+	cmd.AddCommand(newGovernance(), newCommands(), newPlayground())
 	return cmd
 }
 
@@ -107,5 +107,22 @@ or two.`,
 		},
 	}
 	cmd.Flags().StringVar(&options.Binary, "tidemark", "", "the command tidemark (default: the one beside this program)")
+	return cmd
+}
+
+func newPlayground() *cobra.Command {
+	var options demo.PlaygroundOptions
+	cmd := &cobra.Command{
+		Use:   "playground",
+		Short: "Run a private PostgreSQL and a broker to try Tidemark with, until Ctrl-C",
+		Long: `Runs a private PostgreSQL and a broker that speaks Kafka's protocol, on loopback, until Ctrl-C. Nothing
+is kept. The file env in the folder of --dir has the variables with which the command tidemark finds them.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return demo.Playground(cmd.Context(), cmd.OutOrStdout(), options)
+		},
+	}
+	cmd.Flags().StringVar(&options.Dir, "dir", "playground", "folder for the files env and tidemark.yaml")
+	cmd.Flags().StringSliceVar(&options.Services, "service", nil, "make the topics of this service; may be repeated")
 	return cmd
 }
