@@ -36,6 +36,8 @@ func TestArrows(t *testing.T) {
 		"/sink/webhook":                {"", "/internal/target", "/sink"},
 		"/examples/handler":            {"", "/consumer"},
 		"/examples/orders":             {""},
+		"/examples/producers":          {},
+		"/examples/producers/go":       {},
 		"/examples/webhook-receiver":   {},
 		"/internal/admin":              {},
 		"/internal/config":             {"/internal/limit", "/internal/yamldoc"},
