@@ -54,6 +54,11 @@ func Reasons() []Reason {
 	}
 }
 
+// Unregistered tells whether the record named no registered command.
+func (r Reason) Unregistered() bool {
+	return r == ContractUnknownService || r == ContractUnknownCommand || r == ContractUnsupportedVersion
+}
+
 // Refusal is why a command is refused before it is executed. Its text is for people, at most mostMessage bytes long, and has no
 // value of a payload.
 type Refusal struct {

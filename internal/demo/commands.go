@@ -149,7 +149,7 @@ func (c *commands) close(ctx context.Context) error {
 }
 
 // tidemark runs the command, and shows it with what it prints. It may end with the statuses 0 and 1: a command that failed.
-func (c *commands) tidemark(ctx context.Context, args ...string) (string, error) {
+func (c *commands) tidemark(ctx context.Context, args ...string) error {
 	shown := make([]string, len(args))
 	for i, arg := range args {
 		if shown[i] = arg; strings.ContainsAny(arg, ` "{`) {
@@ -165,7 +165,7 @@ func (c *commands) tidemark(ctx context.Context, args ...string) (string, error)
 	if errors.As(err, &status) && status.ExitCode() == 1 {
 		err = nil
 	}
-	return text, err
+	return err
 }
 
 // quietly runs the command tidemark.
@@ -285,7 +285,7 @@ func (c *commands) once(ctx context.Context) error {
 	c.say("\n2. A producer asks for a charge, and gets a result. It asks again, since it cannot know whether the first one arrived: it gets\n" +
 		"   the stored result, and nothing runs.")
 	for range 2 {
-		if _, err := c.tidemark(ctx, sending(1, "ada", 1200)...); err != nil {
+		if err := c.tidemark(ctx, sending(1, "ada", 1200)...); err != nil {
 			return err
 		}
 	}
@@ -369,10 +369,10 @@ func (c *commands) produce(ctx context.Context, r *kgo.Record, sign func(command
 // failAndReplay has a command fail, mends why it fails, and replays it; and sends a record that is no command.
 func (c *commands) failAndReplay(ctx context.Context) error {
 	c.say("\n4. A command fails for good: its effect is rolled back, its producer gets a result, and a dead letter stays.")
-	if _, err := c.tidemark(ctx, sending(3, "dan", 500)...); err != nil {
+	if err := c.tidemark(ctx, sending(3, "dan", 500)...); err != nil {
 		return err
 	}
-	if _, err := c.tidemark(ctx, "dead-letter", "list", "--source", "commands", "--code", "sql.business_rule"); err != nil {
+	if err := c.tidemark(ctx, "dead-letter", "list", "--source", "commands", "--code", "sql.business_rule"); err != nil {
 		return err
 	}
 	c.say("   The customer gets a card, and an operator replays what failed. What was processed never runs again.\n" +
@@ -380,13 +380,13 @@ func (c *commands) failAndReplay(ctx context.Context) error {
 	if _, err := c.conn.Exec(ctx, `insert into demo_billing.card values ('dan')`); err != nil {
 		return err
 	}
-	if _, err := c.tidemark(ctx, "command", "replay", "--service", "billing", "--failed", "--code", "sql.business_rule", "--reason", "the customer has a card"); err != nil {
+	if err := c.tidemark(ctx, "command", "replay", "--service", "billing", "--failed", "--code", "sql.business_rule", "--reason", "the customer has a card"); err != nil {
 		return err
 	}
 	if err := c.until(ctx, 1, "charge that was replayed", `select count(*) from demo_billing.charge where customer = 'dan'`); err != nil {
 		return err
 	}
-	if _, err := c.tidemark(ctx, "command", "show", "inv-3", "--service", "billing"); err != nil {
+	if err := c.tidemark(ctx, "command", "show", "inv-3", "--service", "billing"); err != nil {
 		return err
 	}
 	if err := c.produce(ctx, &kgo.Record{Topic: "db-events.billing", Key: []byte("\x00poison"), Value: []byte("{\"event_id\": \xff")}, nil); err != nil {

@@ -318,6 +318,40 @@ func (db *DB) CommandRun(ctx context.Context, envelope []byte) (json.RawMessage,
 	return value[json.RawMessage](ctx, db, `select tidemark.command_run($1::text)`, string(envelope))
 }
 
+// CommandContract is what is to be known of a command before it is asked for.
+type CommandContract struct {
+	SchemaVersion int             `db:"schema_version"`
+	Digest        string          `db:"digest"`         // of Schema
+	Schema        json.RawMessage `db:"payload_schema"` // of payloads; null: SQL checks all of it
+	Patience      int64           `db:"patience"`       // for how long it may run, in ms
+}
+
+// CommandContract returns that of a command, and false if no such command is registered.
+func (db *DB) CommandContract(ctx context.Context, name CommandName) (CommandContract, bool, error) {
+	all, err := list[CommandContract](ctx, db, `select c.schema_version, md5(c.payload_schema::text) as digest,
+		case when c.unchecked is distinct from '{}' then c.payload_schema end as payload_schema,
+		tidemark.command_patience(jsonb_build_array(jsonb_build_object('service', c.service, 'command', c.command, 'command_version', c.version))) as patience
+		from tidemark.command c where c.service = $1 and c.command = $2 and c.version = $3`, name.Service, name.Command, name.Version)
+	if err != nil || len(all) == 0 {
+		return CommandContract{}, false, err
+	}
+	return all[0], true, nil
+}
+
+// CommandIngress calls tidemark.command_ingress, and returns the result document. The server ends a call that takes longer than the
+// timeout.
+func (db *DB) CommandIngress(ctx context.Context, timeout time.Duration, envelope []byte, misfit any) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout+networkTime)
+	defer cancel()
+	text, err := json.Marshal(misfit)
+	if err != nil {
+		return nil, err
+	}
+	var document string
+	err = within(ctx, db.querier, timeout, &document, `select tidemark.command_ingress($1, nullif($2::text::jsonb, 'null'))::text`, string(envelope), string(text))
+	return json.RawMessage(document), err
+}
+
 // CommandCall calls the function that command_set has made for a command, with the rights of its service and none of the checks of
 // command_run. The error is PostgreSQL's own, and may quote the payload.
 func (db *DB) CommandCall(ctx context.Context, name string, payload, context json.RawMessage) error {

@@ -45,7 +45,7 @@ select tidemark.command_set('user', 'create', 1, '{
 }');
 select tidemark.command_allow('user', 'shop');
 
--- Results and dead letters go to Kafka by these routes, off and in dry run as all new ones. What an operator has set stays.
+-- Results and dead letters go to Kafka by these routes, off and in dry run. What an operator has set stays.
 select tidemark.route_set(r.route || s.service, jsonb_build_object(
     'domain', 'commands', 'type', r.type || s.service, 'target_kind', 'kafka', 'target_ref', r.topic || s.service,
     'options', jsonb_build_object('format', r.format), 'ordering', 'key', 'description', r.what || s.service))
