@@ -56,7 +56,7 @@ func TestArrows(t *testing.T) {
 		"/internal/deliver":            {"", "/internal/store", "/internal/failpoint", "/sink"},
 		"/internal/command/consumer":   {"/internal/command", "/internal/payload", "/internal/store", "/internal/worker"},
 		"/internal/command/ingress":    {"", "/internal/command", "/internal/payload", "/internal/store", "/internal/strict"},
-		"/internal/daemon":             {"", "/internal/admin", "/internal/command/consumer", "/internal/command/ingress", "/internal/config", "/internal/deliver", "/internal/store", "/internal/target", "/internal/worker", "/migrate", "/sink", "/sink/kafka", "/sink/nats", "/sink/stdout", "/sink/webhook"},
+		"/internal/daemon":             {"", "/internal/admin", "/internal/command", "/internal/command/consumer", "/internal/command/ingress", "/internal/config", "/internal/deliver", "/internal/store", "/internal/target", "/internal/worker", "/migrate", "/sink", "/sink/kafka", "/sink/nats", "/sink/stdout", "/sink/webhook"},
 		"/internal/intake":             {"", "/internal/strict"},
 		"/internal/command":            {"/internal/intake", "/internal/strict"},
 		"/internal/command/contract":   {"/internal/command", "/internal/payload", "/internal/strict"},

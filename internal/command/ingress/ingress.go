@@ -161,7 +161,7 @@ func (i *Ingress) answer(ctx context.Context, w http.ResponseWriter, a asking) e
 		return &failure{status: http.StatusInternalServerError, message: "the answer of the database cannot be read", cause: err}
 	}
 	i.tell(ctx, e, result, time.Since(began))
-	if strings.HasPrefix(string(result.Code), "identity.") { // as from Kafka, there is no result
+	if result.Code.Class() == "identity" { // as from Kafka, there is no result
 		return &failure{status: http.StatusForbidden, code: result.Code, message: result.Message}
 	}
 	i.write(w, result.httpStatus(), document)
@@ -226,7 +226,7 @@ func (i *Ingress) tell(ctx context.Context, e command.Envelope, r result, took t
 	if r.Code.Unregistered() {
 		name = store.CommandName{}
 	}
-	o := store.CommandOutcome{Status: r.Status, Code: string(r.Code), Letter: r.Status == "failed_terminal" || strings.HasPrefix(string(r.Code), "identity.")}
+	o := store.CommandOutcome{Status: r.Status, Code: string(r.Code), Letter: r.Status == "failed_terminal" || r.Code.Class() == "identity"}
 	if r.Status == "processed" {
 		o.Took = took
 	}
