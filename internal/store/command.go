@@ -175,9 +175,16 @@ func (db *DB) CommandClaims(ctx context.Context, service, state string, limit in
 		order by c.processed_at desc, c.service, c.idempotency_key limit nullif($3, 0)`, service, state, limit)
 }
 
-// CommandClaimsOf returns the claims with an idempotency key or an event id, one of each service that has it.
+// CommandClaimsOf returns the claims with an idempotency key, one of each service that has it. If there are none, it looks for the
+// event id, which has no index: that reads all claims.
 func (db *DB) CommandClaimsOf(ctx context.Context, name string) ([]CommandClaim, error) {
-	return list[CommandClaim](ctx, db, commandClaim+`where c.idempotency_key = $1 or c.event_id::text = lower($1) order by c.service`, name)
+	all, err := list[CommandClaim](ctx, db, commandClaim+`where c.service = any (array(select s.service from tidemark.service s)) and c.idempotency_key = $1
+		order by c.service`, name)
+	if err != nil || len(all) > 0 {
+		return all, err
+	}
+	return list[CommandClaim](ctx, db, commandClaim+`where c.event_id = case when $1 ~ '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' then $1::uuid end
+		order by c.service`, name)
 }
 
 // CommandRecord is a record of Kafka as it came.
