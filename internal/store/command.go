@@ -171,7 +171,9 @@ from tidemark.command_claim c left join tidemark.command_parked p using (service
 
 // CommandClaims returns the newest claims of a service and in a state, or of all.
 func (db *DB) CommandClaims(ctx context.Context, service, state string, limit int) ([]CommandClaim, error) {
+	// What the states imply lets PostgreSQL begin with the few claims that have an error or are parked.
 	return list[CommandClaim](ctx, db, commandClaim+`where ($1 = '' or c.service = $1) and ($2 = '' or c.state = $2)
+			and ($2 <> 'failed_terminal' or c.error_code is not null) and ($2 <> 'failed_retryable' or p.service is not null)
 		order by c.processed_at desc, c.service, c.idempotency_key limit nullif($3, 0)`, service, state, limit)
 }
 
