@@ -30,6 +30,10 @@ demo: postgres bin/tidemark-demo ## Run everything on a private PostgreSQL that 
 demo-governance: postgres build bin/tidemark-demo ## Run the pack governance over a million rows on a private PostgreSQL
 	bin/tidemark-demo governance
 
+.PHONY: demo-commands
+demo-commands: postgres build bin/tidemark-demo ## Run the pack commands-demo: commands, resends, forgers, a dead letter, a replay
+	bin/tidemark-demo commands
+
 .PHONY: bin/tidemark-demo
 bin/tidemark-demo:
 	$(GO) build -trimpath -o $@ ./cmd/tidemark-demo
@@ -37,7 +41,7 @@ bin/tidemark-demo:
 # Debian has PgBouncer in /usr/sbin, which is not in every user's PATH. Without Kafka's jars one test is skipped.
 .PHONY: test
 test: tools postgres ## Run all tests with the race detector
-	PATH="$$PATH:/usr/sbin" KAFKA_JARS="$$(scripts/kafka.sh)" $(GO) test -race -timeout 30m ./sql/test ./... # the longest first
+	PATH="$$PATH:/usr/sbin" KAFKA_JARS="$$(scripts/kafka.sh)" PRODUCERS="$$(scripts/producers.sh)" $(GO) test -race -timeout 30m ./sql/test ./... # the longest first
 
 .PHONY: test-short
 test-short: postgres ## Run the tests without the long ones and without the race detector

@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-//go:embed */pack.yaml */*.sql
+//go:embed */pack.yaml */*.sql */bundles/*/sql/*.sql
 var files embed.FS
 
 // Pack is a set of rows to install.
@@ -27,7 +27,7 @@ type Pack struct {
 	Workers     []string `yaml:"workers"` // workers that it brings
 	Next        []string `yaml:"next"`    // what to do once it is installed, line by line
 
-	// SQL installs the pack: the .sql files of its folder, in the order of their names. It
+	// SQL installs the pack: the .sql files of its folder and of its bundles of commands, in the order of their paths. It
 	// may be run again: what an operator has changed since stays. It wants one transaction.
 	SQL string `yaml:"-"`
 	// Checksum is the SHA-256 of SQL, in hex.
@@ -87,6 +87,11 @@ func read(fsys fs.FS, folder string) (Pack, error) {
 	if err != nil {
 		return Pack{}, err
 	}
+	ofBundles, err := fs.Glob(fsys, path.Join(folder, "bundles/*/sql/*.sql"))
+	if err != nil {
+		return Pack{}, err
+	}
+	names = append(names, ofBundles...)
 	if len(names) == 0 {
 		return Pack{}, errors.New("no file of its folder ends in .sql")
 	}

@@ -47,7 +47,44 @@ and the receivers, and fails unless everything that is promised holds. Takes hal
 		},
 	}
 	cmd.Flags().BoolVar(&options.Keep, "keep", false, "wait at the end for a look around, until Ctrl-C")
-	cmd.AddCommand(newGovernance())
+	cmd.AddCommand(newGovernance(), newCommands(), newPlayground())
+	return cmd
+}
+
+// needTidemark finds the command tidemark beside this program, unless it is named.
+func needTidemark(binary *string) error {
+	if *binary == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		*binary = filepath.Join(filepath.Dir(self), "tidemark")
+	}
+	if _, err := os.Stat(*binary); err != nil {
+		return fmt.Errorf("the command tidemark, whose daemon is shown, is not there: %w; name it with --tidemark", err)
+	}
+	return nil
+}
+
+func newCommands() *cobra.Command {
+	options := demo.CommandsOptions{Invoices: 2000}
+	cmd := &cobra.Command{
+		Use:   "commands",
+		Short: "Show the pack commands-demo: commands over Kafka, resends, forgers, dead letters and a replay",
+		Long: `Starts a private PostgreSQL and a broker that speaks Kafka's protocol, installs Tidemark and the pack
+commands-demo, and lets a daemon take commands: one that is processed, its resend, those of forgers,
+one that fails and is replayed, and a storm of resends in which the daemon, PostgreSQL and the broker
+are killed or stopped. Counts in the services' own tables, and fails unless each command took effect
+exactly once. Takes half a minute.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := needTidemark(&options.Binary); err != nil {
+				return err
+			}
+			return demo.Commands(cmd.Context(), cmd.OutOrStdout(), options)
+		},
+	}
+	cmd.Flags().StringVar(&options.Binary, "tidemark", "", "the command tidemark (default: the one beside this program)")
 	return cmd
 }
 
@@ -63,19 +100,29 @@ application's own tables, and fails unless nothing is lost and nothing is done t
 or two.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if options.Binary == "" {
-				self, err := os.Executable()
-				if err != nil {
-					return err
-				}
-				options.Binary = filepath.Join(filepath.Dir(self), "tidemark")
-			}
-			if _, err := os.Stat(options.Binary); err != nil {
-				return fmt.Errorf("the command tidemark, whose daemon is shown, is not there: %w; name it with --tidemark", err)
+			if err := needTidemark(&options.Binary); err != nil {
+				return err
 			}
 			return demo.Governance(cmd.Context(), cmd.OutOrStdout(), options)
 		},
 	}
 	cmd.Flags().StringVar(&options.Binary, "tidemark", "", "the command tidemark (default: the one beside this program)")
+	return cmd
+}
+
+func newPlayground() *cobra.Command {
+	var options demo.PlaygroundOptions
+	cmd := &cobra.Command{
+		Use:   "playground",
+		Short: "Run a private PostgreSQL and a broker to try Tidemark with, until Ctrl-C",
+		Long: `Runs a private PostgreSQL and a broker that speaks Kafka's protocol, on loopback, until Ctrl-C. Nothing
+is kept. The file env in the folder of --dir has the variables with which the command tidemark finds them.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return demo.Playground(cmd.Context(), cmd.OutOrStdout(), options)
+		},
+	}
+	cmd.Flags().StringVar(&options.Dir, "dir", "playground", "folder for the files env and tidemark.yaml")
+	cmd.Flags().StringSliceVar(&options.Services, "service", nil, "make the topics of this service; may be repeated")
 	return cmd
 }

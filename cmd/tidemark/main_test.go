@@ -71,7 +71,9 @@ func setupScript(env *testscript.Env) error {
 	env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
 	env.Setenv("GORACE", "atexit_sleep_ms=0") // else each command takes a second more
 	env.Setenv(urlVariable, tidemarktest.NewDB(t).URL)
-	return nil
+	repo, err := filepath.Abs("../..")
+	env.Setenv("REPO", repo)
+	return err
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// maxConns is how many connections the server accepts at a time. Each takes a file descriptor of the process: without a
+// MaxConns is how many connections the server accepts at a time. Each takes a file descriptor of the process: without a
 // limit, idle clients could leave none for deliveries and the database. Further connections wait in the system's queue.
-const maxConns = 64
+const MaxConns = 64
 
 // limited accepts at most cap(slots) connections at a time.
 type limited struct {
@@ -18,7 +18,8 @@ type limited struct {
 	once   sync.Once
 }
 
-func limit(l net.Listener, most int) *limited {
+// Limit returns a listener that accepts at most so many connections at a time.
+func Limit(l net.Listener, most int) net.Listener {
 	return &limited{Listener: l, slots: make(chan struct{}, most), closed: make(chan struct{})}
 }
 

@@ -37,7 +37,7 @@ func (c counted) Close() error {
 	return c.Conn.Close()
 }
 
-// Idle clients take at most maxConns file descriptors of the daemon. A later client gets its answer once one of them
+// Idle clients take at most MaxConns file descriptors of the daemon. A later client gets its answer once one of them
 // disconnects.
 func TestConnectionsAreLimited(t *testing.T) {
 	t.Parallel()
@@ -61,7 +61,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	}()
 
 	var idle []net.Conn
-	for range maxConns + 20 {
+	for range MaxConns + 20 {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -70,9 +70,9 @@ func TestConnectionsAreLimited(t *testing.T) {
 	}
 	poll := time.NewTicker(time.Millisecond)
 	defer poll.Stop()
-	for deadline := time.Now().Add(time.Minute); count.open.Load() < maxConns; <-poll.C {
+	for deadline := time.Now().Add(time.Minute); count.open.Load() < MaxConns; <-poll.C {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d connections are open, want %d", count.open.Load(), maxConns)
+			t.Fatalf("%d connections are open, want %d", count.open.Load(), MaxConns)
 		}
 	}
 	answered := make(chan int, 1)
@@ -86,8 +86,8 @@ func TestConnectionsAreLimited(t *testing.T) {
 	if status := <-answered; status != http.StatusOK {
 		t.Errorf("/livez: %d", status)
 	}
-	if most := count.most.Load(); most != maxConns {
-		t.Errorf("%d connections at once, want %d", most, maxConns)
+	if most := count.most.Load(); most != MaxConns {
+		t.Errorf("%d connections at once, want %d", most, MaxConns)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestShutdownWhileConnectionsWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := limit(inner, 1)
+	l := Limit(inner, 1)
 	client, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String())
 	if err != nil {
 		t.Fatal(err)

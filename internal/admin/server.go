@@ -87,7 +87,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	}
 	logger := cmp.Or(o.Logger, slog.Default())
 	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
-	s := &Server{listener: limit(listener, maxConns), mux: http.NewServeMux()}
+	s := &Server{listener: Limit(listener, MaxConns), mux: http.NewServeMux()}
 	s.http = &http.Server{
 		Handler:           s.guard(s.mux),
 		ReadHeaderTimeout: 5 * time.Second,

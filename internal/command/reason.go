@@ -1,5 +1,7 @@
 package command
 
+import "strings"
+
 // Reason says why a command was not executed, or failed. Results and dead letters have it as their error code. The set is
 // closed; the table tidemark.command_reason holds the same.
 type Reason string
@@ -52,6 +54,17 @@ func Reasons() []Reason {
 		SQLConstraint, SQLData, SQLBusinessRule, SQLPermission, SQLUndefined,
 		RuntimeRetriesExhausted, RuntimeTimeout, RuntimeResultTooLarge, RuntimeInternal,
 	}
+}
+
+// Class is what stands before the dot: envelope, contract, identity, idempotency, sql or runtime.
+func (r Reason) Class() string {
+	class, _, _ := strings.Cut(string(r), ".")
+	return class
+}
+
+// Unregistered tells whether the record named no registered command.
+func (r Reason) Unregistered() bool {
+	return r == ContractUnknownService || r == ContractUnknownCommand || r == ContractUnsupportedVersion
 }
 
 // Refusal is why a command is refused before it is executed. Its text is for people, at most mostMessage bytes long, and has no

@@ -203,6 +203,43 @@ type Commands struct {
 
 	// The highest number of records of a partition to fetch ahead. Default: 1000; from 1 to 100000.
 	InFlight int `yaml:"in_flight" range:"1..100000"`
+
+	// The HTTP server by which producers without Kafka ask for commands.
+	Ingress Ingress `yaml:"ingress"`
+}
+
+// Ingress is the HTTP server by which producers ask for commands.
+type Ingress struct {
+	// Where it listens, as HOST:PORT. Port 0 lets the system choose. Default, also if empty: there is no such server.
+	Listen string `yaml:"listen" is:"listen"`
+
+	// A PEM file with the server's certificate, with key_file. Default, also if empty: requests come unencrypted, which is
+	// for this host only.
+	CertFile string `yaml:"cert_file,omitempty"`
+
+	// A PEM file with the key of cert_file. Default, also if empty: none.
+	KeyFile string `yaml:"key_file,omitempty"`
+
+	// A PEM file with the authorities that sign the certificates of clients. Default, also if empty: no client may show one.
+	ClientCAFile string `yaml:"client_ca_file,omitempty"`
+
+	// Whether tokens may come unencrypted from other hosts, such as from a proxy that ends TLS. Default: false, which
+	// refuses that.
+	Insecure bool `yaml:"insecure,omitempty"`
+
+	// How each producer proves who it is, by its name. At least one is needed.
+	Producers map[string]IngressProducer `yaml:"producers,omitempty"`
+}
+
+// IngressProducer is how a producer proves who it is. One way is needed.
+type IngressProducer struct {
+	// The name of one of secrets: the header Authorization has Bearer and this text, of 32 characters at least. Default, also
+	// if empty: none.
+	Secret string `yaml:"secret,omitempty"`
+
+	// Names that a client's certificate may have: its common name, or a DNS name or URI of its alternative names. Default:
+	// none.
+	Certificates []string `yaml:"certificates,omitempty"`
 }
 
 // OwnTopic is the topic of a service's own commands; empty: Topics has shared ones only.

@@ -60,6 +60,7 @@ log: {level: debug, format: text}
 secrets:
   billing: ["${env:KEY}", plain]
   other: ${env:KEY}-and-more
+  shop-token: 0123456789abcdef0123456789abcdef
 webhook:
   allow: ["127.0.0.1/32", "fd00::/8"]
   ports: [8080, "${env:PORT}"]
@@ -72,7 +73,8 @@ connections:
     sasl: {mechanism: SCRAM-SHA-256, user: tidemark, password: "$${x}"}
   bus: {kind: nats, url: "nats://a:4222,tls://b", token: t, tls: {insecure: true}}
 ping: {url: "https://p/${env:TOPIC}", every: 30s}
-commands: {connection: main, topics: ["shop.*", "${env:TOPIC}"], group: g, cluster: prod, results: answers, dead_letters: "dead.*", batch: 8, in_flight: 16}
+commands: {connection: main, topics: ["shop.*", "${env:TOPIC}"], group: g, cluster: prod, results: answers, dead_letters: "dead.*", batch: 8, in_flight: 16,
+  ingress: {listen: "[::]:9443", cert_file: cert, key_file: key, client_ca_file: ca, producers: {shop: {secret: shop-token, certificates: [shop.internal]}}}}
 `
 
 func TestEverythingIsRead(t *testing.T) {
@@ -90,6 +92,8 @@ func TestEverythingIsRead(t *testing.T) {
 		Secrets: map[string][]Secret{
 			"billing": {NewSecret("k"), NewSecret("plain")},
 			"other":   {NewSecret("k-and-more")},
+
+			"shop-token": {NewSecret("0123456789abcdef0123456789abcdef")},
 		},
 		Ping: Ping{URL: NewSecret("https://p/all"), Every: 30 * time.Second},
 		Webhook: Webhook{
@@ -105,7 +109,9 @@ func TestEverythingIsRead(t *testing.T) {
 			},
 			"bus": {Kind: "nats", URL: "nats://a:4222,tls://b", Token: NewSecret("t"), TLS: TLS{Insecure: true}},
 		},
-		Commands: Commands{"main", []string{"shop.*", "all"}, "g", "prod", "answers", "dead.*", 8, 16},
+		Commands: Commands{"main", []string{"shop.*", "all"}, "g", "prod", "answers", "dead.*", 8, 16, Ingress{
+			"[::]:9443", "cert", "key", "ca", false, map[string]IngressProducer{"shop": {"shop-token", []string{"shop.internal"}}},
+		}},
 	}
 	got, err := Load(write(t, example), []string{"PG=postgres://u:p@h/d", "KEY=k", "PORT=8443", "TOPIC=all"})
 	if err != nil {

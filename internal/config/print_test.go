@@ -156,6 +156,8 @@ commands:
   dead_letters: db-dlq.*
   batch: 50
   in_flight: 1000
+  ingress:
+    listen: ""
 `
 	if diff := cmp.Diff(want, string(printed)); diff != "" {
 		t.Error(diff)

@@ -7,6 +7,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+const (
+	someToken       = "0123456789abcdef0123456789abcdef"
+	kafkaConnection = "connections:\n  a: {kind: kafka, brokers: ['b:1']}\n"
+)
+
+// ingress is a file with producers.
+func ingress(listen, more, producers string) string {
+	return "secrets: {t: " + someToken + ", short: abc}\n" + kafkaConnection + "commands: {connection: a, ingress: {listen: '" + listen + "', " + more + "producers: {" + producers + "}}}"
+}
+
 // Each is a file, and what Load says of it without the name of the file.
 var bad = []struct{ text, want string }{
 	// Keys.
@@ -149,6 +159,21 @@ var badConnections = []struct{ text, want string }{
 	{"ping: {url: 'ftp://b', every: 1s}", "1: ping.every: must be from 5s to 1h; 1: ping.url: must be an https:// or http:// URL with a host, and no user, password or fragment in it"},
 	{"commands: {connection: a}\nconnections: {a: {kind: nats, url: 'nats://b'}}", "1: commands.connection: must be the name of a connection of the kind kafka"},
 	{"commands: {results: 'db results'}", "1: commands.results: must be the name of a topic, which may end in .*"},
+	{"commands: {ingress: {insecure: true}}", "1: commands.ingress.listen: is required, since ingress has more keys"},
+	{kafkaConnection + "commands: {connection: a, ingress: {listen: '127.0.0.1:0'}}", "3: commands.ingress.producers: is required: how each producer proves who it is"},
+	{"secrets: {t: " + someToken + "}\ncommands: {ingress: {listen: '127.0.0.1:0', producers: {shop: {secret: t}}}}", "2: commands.connection: is required with ingress: the consumer tries parked commands again"},
+	{ingress("0.0.0.0:0", "", "shop: {secret: t}"), "4: commands.ingress.listen: tokens would come unencrypted from other hosts: add cert_file and key_file, or allow it with insecure: true"},
+	{ingress("localhost:0", "cert_file: c, ", "shop: {secret: t}"), "4: commands.ingress.key_file: is required with cert_file"},
+	{ingress("localhost:0", "client_ca_file: c, ", "shop: {secret: t}"), "4: commands.ingress.cert_file: is required with key_file and client_ca_file"},
+	{ingress("localhost:0", "", "shop: {}"), "4: commands.ingress.producers.shop: has neither secret nor certificates"},
+	{ingress("localhost:0", "", "shop: {secret: u}"), "4: commands.ingress.producers.shop.secret: must be the name of one of secrets"},
+	{ingress("localhost:0", "", "shop: {certificates: [a]}"), "4: commands.ingress.client_ca_file: is required with certificates of producers"},
+	{ingress("localhost:0", "", "shop: {secret: t}, crm: {secret: t}"), "4: commands.ingress.producers.shop.secret: is the same token as that of another producer"},
+	{ingress("localhost:0", "", "shop: {secret: short}"), "1: secrets.short: is the token of a producer, and must have 32 characters at least: such as openssl rand -hex 32 prints"},
+	{
+		ingress("localhost:0", "cert_file: c, key_file: k, client_ca_file: a, ", "shop: {certificates: [a]}, crm: {certificates: [a]}"),
+		"4: commands.ingress.producers.shop.certificates: has an empty name, or one that another producer has, too",
+	},
 	{"commands: {topics: ['db-*']}", "1: commands.topics[0]: must be the name of a topic, which may end in .*"},
 	{"connections: {a: {kind: nats, url: 'nats://b', user: u}}", "1: connections.a.password: is required with user"},
 	{"connections: {a: {kind: nats, url: 'tls://b', password: p}}", "1: connections.a.user: is required with password"},

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Validate lists what is wrong between keys. What is wrong with one key alone, Load finds while it reads the value.
@@ -50,6 +52,7 @@ func (c Config) Validate() []Problem {
 			v.problem(key, "must be the name of a topic, which may end in .*")
 		}
 	}
+	v.ingress(c)
 	slices.SortStableFunc(v, func(a, b Problem) int { return strings.Compare(a.Key, b.Key) })
 	return v
 }
@@ -142,6 +145,59 @@ func (v *validation) plaintext(path string, c Connection) {
 		if err == nil && u.Scheme != "tls" && u.Scheme != "wss" && !isThisHost(u.Hostname()) {
 			v.problem(join(path, key), text)
 			return
+		}
+	}
+}
+
+// leastToken is how many characters a bearer token has at the least.
+const leastToken = 32
+
+func (v *validation) ingress(c Config) {
+	const path = "commands.ingress"
+	i := c.Commands.Ingress
+	if i.Listen == "" {
+		rest := i
+		v.require(join(path, "listen"), !reflect.ValueOf(rest).IsZero(), "is required, since ingress has more keys")
+		return
+	}
+	v.require("commands.connection", c.Commands.Connection == "", "is required with ingress: the consumer tries parked commands again")
+	v.require(join(path, "key_file"), i.CertFile != "" && i.KeyFile == "", "is required with cert_file")
+	v.require(join(path, "cert_file"), i.CertFile == "" && (i.KeyFile != "" || i.ClientCAFile != ""), "is required with key_file and client_ca_file")
+	v.require(join(path, "producers"), len(i.Producers) == 0, "is required: how each producer proves who it is")
+	if host, _, _ := net.SplitHostPort(i.Listen); i.CertFile == "" && !i.Insecure && !isThisHost(host) {
+		v.problem(join(path, "listen"), "tokens would come unencrypted from other hosts: add cert_file and key_file, or allow it with insecure: true")
+	}
+	tokens, names := map[string]string{}, map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(i.Producers)) {
+		p := i.Producers[name]
+		at := joinName(join(path, "producers"), name)
+		v.require(at, p.Secret == "" && len(p.Certificates) == 0, "has neither secret nor certificates")
+		if utf8.RuneCountInString(name) > 200 {
+			v.problem(at, "has more than 200 characters")
+		}
+		if len(p.Certificates) > 0 && i.ClientCAFile == "" {
+			v.require(join(path, "client_ca_file"), true, "is required with certificates of producers")
+		}
+		for _, certificate := range p.Certificates {
+			if names[certificate] != "" || certificate == "" {
+				v.problem(join(at, "certificates"), "has an empty name, or one that another producer has, too")
+			}
+			names[certificate] = name
+		}
+		if p.Secret == "" {
+			continue
+		}
+		if len(c.Secrets[p.Secret]) == 0 {
+			v.problem(join(at, "secret"), "must be the name of one of secrets")
+		}
+		for _, token := range c.Secrets[p.Secret] {
+			if utf8.RuneCountInString(token.Reveal()) < leastToken {
+				v.problem(joinName("secrets", p.Secret), "is the token of a producer, and must have 32 characters at least: such as openssl rand -hex 32 prints")
+			}
+			if other := tokens[token.Reveal()]; other != "" && other != name {
+				v.problem(join(at, "secret"), "is the same token as that of another producer")
+			}
+			tokens[token.Reveal()] = name
 		}
 	}
 }

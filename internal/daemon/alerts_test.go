@@ -40,7 +40,7 @@ func TestAlertRulesAskForMetrics(t *testing.T) {
 		}
 		return text
 	}
-	code := read("metrics.go", "health_metrics.go")
+	code := read("metrics.go", "health_metrics.go", "commands_metrics.go")
 	var has []string
 	for _, m := range regexp.MustCompile(`(?:"tidemark_|desc\(")(\w+)"`).FindAllStringSubmatch(code, -1) {
 		has = append(has, m[1])

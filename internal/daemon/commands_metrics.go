@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidemarkhq/tidemark/internal/command"
 	"github.com/tidemarkhq/tidemark/internal/command/consumer"
 )
 
@@ -18,7 +19,7 @@ type commandMetrics struct {
 }
 
 func newCommandMetrics() *commandMetrics {
-	return &commandMetrics{
+	m := &commandMetrics{
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "tidemark_command_seconds", Help: "Time of a command from Kafka, with its claim; of one that failed with its tries.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 18), // to 13 s
@@ -33,6 +34,13 @@ func newCommandMetrics() *commandMetrics {
 			Name: "tidemark_command_dead_letters_total", Help: "Dead letters of commands, by the class of the reason code and the code.",
 		}, []string{"class", "reason"}),
 	}
+	for _, reason := range command.Reasons() {
+		// From 0, or Prometheus would see no increase by the first forger.
+		if class := reason.Class(); class == "identity" {
+			m.letters.WithLabelValues(class, string(reason))
+		}
+	}
+	return m
 }
 
 // command is told of each command, by the consumer.
@@ -53,8 +61,7 @@ func (m *metrics) command(o consumer.Outcome) {
 		c.seconds.WithLabelValues(o.Service, o.Command, strconv.Itoa(o.Version)).Observe(o.Took.Seconds())
 	}
 	if o.Letter {
-		class, _, _ := strings.Cut(o.Code, ".")
-		c.letters.WithLabelValues(class, o.Code).Inc()
+		c.letters.WithLabelValues(command.Reason(o.Code).Class(), o.Code).Inc()
 	}
 }
 

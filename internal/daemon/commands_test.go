@@ -169,6 +169,13 @@ func TestCommandsSeen(t *testing.T) {
 	want("tidemark_command_duplicates_total", `tidemark_command_duplicates_total{kind="resent"} 1`)
 	want("tidemark_command_dead_letters_total",
 		`tidemark_command_dead_letters_total{class="envelope",reason="envelope.invalid"} 1`,
+		`tidemark_command_dead_letters_total{class="identity",reason="identity.key_revoked"} 0`, // seen by Prometheus before the first one
+		`tidemark_command_dead_letters_total{class="identity",reason="identity.key_unknown"} 0`,
+		`tidemark_command_dead_letters_total{class="identity",reason="identity.producer_not_allowed"} 0`,
+		`tidemark_command_dead_letters_total{class="identity",reason="identity.signature_invalid"} 0`,
+		`tidemark_command_dead_letters_total{class="identity",reason="identity.signature_missing"} 0`,
+		`tidemark_command_dead_letters_total{class="identity",reason="identity.tenant_not_allowed"} 0`,
+		`tidemark_command_dead_letters_total{class="identity",reason="identity.topic_mismatch"} 0`,
 		`tidemark_command_dead_letters_total{class="sql",reason="sql.business_rule"} 1`)
 	want("tidemark_command_seconds_count", `tidemark_command_seconds_count{command="make",service="S",version="1"} 3`)
 	want("tidemark_command_lag", `tidemark_command_lag{partition="0",topic="db-events.S"} 0`)

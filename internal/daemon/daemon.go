@@ -54,6 +54,7 @@ type Daemon struct {
 	made    time.Time
 
 	consumer *consumer.Consumer // of commands; nil: none
+	ingress  *server            // for commands; nil: none
 
 	mu         sync.Mutex
 	stopping   bool // no more workers are started
@@ -107,6 +108,13 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 			d.closePools()
 			return nil, err
 		}
+	}
+	if d.ingress, err = d.newIngress(ctx, registry); err != nil {
+		if d.admin != nil {
+			_ = d.admin.Shutdown(ctx)
+		}
+		d.closePools()
+		return nil, err
 	}
 	return d, nil
 }
@@ -188,6 +196,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	defer d.closePools()
 	log := d.options.Log
 	log.InfoContext(ctx, "running", "name", d.owner, "admin", d.Addr(), "version", d.options.Version)
+	if d.ingress != nil {
+		log.InfoContext(ctx, "takes commands over HTTP", "at", d.IngressAddr())
+	}
 	for _, w := range d.config.Warnings {
 		log.WarnContext(ctx, w)
 	}
@@ -222,17 +233,29 @@ func (d *Daemon) Run(ctx context.Context) error {
 			}
 		})
 	}
+	if d.ingress != nil {
+		rest.Go(func() {
+			if err := d.ingress.Serve(); err != nil {
+				log.ErrorContext(ctx, "the HTTP server for commands ended", "error", err)
+			}
+		})
+	}
 
 	<-ctx.Done()
+	var err error
+	if d.ingress != nil {
+		shut, done := context.WithTimeout(context.WithoutCancel(ctx), d.config.StopTimeout)
+		err = d.ingress.end(shut)
+		done()
+	}
 	d.mu.Lock()
 	d.stopping = true
 	d.mu.Unlock()
 	d.workers.Wait()
 	cancel()
-	var err error
 	if d.admin != nil {
 		shut, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		err = d.admin.Shutdown(shut)
+		err = errors.Join(err, d.admin.Shutdown(shut))
 		done()
 	}
 	rest.Wait()
@@ -262,6 +285,9 @@ func (d *Daemon) closePools() {
 	go func() {
 		d.pool.Close()
 		d.watch.Close()
+		if d.ingress != nil {
+			d.ingress.pool.Close()
+		}
 		close(closed)
 	}()
 	select {

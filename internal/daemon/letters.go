@@ -2,10 +2,12 @@ package daemon
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
@@ -75,34 +77,71 @@ func (s lettered) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Res
 
 // letter is the record as the format raw takes it: byte for byte, and with headers that say what became of it.
 func (s lettered) letter(record store.CommandRecord, facts map[string]json.RawMessage) json.RawMessage {
-	type header struct {
-		Name  string `json:"name"`
-		Value []byte `json:"value"`
-	}
-	raw := struct {
-		Key     []byte   `json:"key"`
-		Value   []byte   `json:"value"`
-		Headers []header `json:"headers"`
-	}{Key: record.Key, Value: record.Value}
+	raw := rawRecord{Key: record.Key, Value: record.Value}
 	for _, h := range record.Headers {
 		// Those of a letter that was sent again are of that letter.
 		if !strings.HasPrefix(strings.ToLower(h.Name), letterHeader) {
-			raw.Headers = append(raw.Headers, header(h))
+			raw.Headers = append(raw.Headers, rawHeader(h))
 		}
 	}
+	raw.fit()
 	for _, name := range slices.Sorted(maps.Keys(facts)) {
 		if value := string(facts[name]); name != "record" && value != "null" {
 			var text string
 			if json.Unmarshal(facts[name], &text) != nil {
 				text = value
 			}
-			raw.Headers = append(raw.Headers, header{letterHeader + strings.ReplaceAll(name, "_", "-"), []byte(text)})
+			raw.Headers = append(raw.Headers, rawHeader{letterHeader + strings.ReplaceAll(name, "_", "-"), []byte(text)})
 		}
 	}
-	raw.Headers = append(raw.Headers, header{letterHeader + "worker-version", []byte(s.version)})
+	raw.Headers = append(raw.Headers, rawHeader{letterHeader + "worker-version", []byte(s.version)})
 	payload, err := json.Marshal(raw)
 	if err != nil {
 		panic(err) // texts and bytes
 	}
 	return payload
+}
+
+// A rawRecord is a record of the format raw.
+type rawRecord struct {
+	Key     []byte      `json:"key"`
+	Value   []byte      `json:"value"`
+	Headers []rawHeader `json:"headers"`
+}
+
+type rawHeader struct {
+	Name  string `json:"name"`
+	Value []byte `json:"value"`
+}
+
+const (
+	mostLetter = kafka.DefaultMaxRecordBytes - 20_000 // with room for the headers of the letter
+	perHeader  = 20                                   // bytes of framing, at most
+)
+
+// fit leaves out what is too large for the sink, and says so in headers: of value, headers and key the largest first. All of it
+// stays in tidemark.command_record.
+func (r *rawRecord) fit() {
+	headers := 0
+	for _, h := range r.Headers {
+		headers += perHeader + len(h.Name) + len(h.Value)
+	}
+	var said []rawHeader
+	say := func(name, value string) { said = append(said, rawHeader{letterHeader + name, []byte(value)}) }
+	for len(r.Key)+len(r.Value)+headers > mostLetter {
+		switch max(len(r.Key), len(r.Value), headers) {
+		case len(r.Value):
+			say("value-bytes", strconv.Itoa(len(r.Value)))
+			say("value-sha256", fmt.Sprintf("%x", sha256.Sum256(r.Value)))
+			r.Value = []byte{} // not null, which deletes in a topic that is compacted
+		case headers:
+			say("headers-left-out", strconv.Itoa(len(r.Headers)))
+			r.Headers, headers = nil, 0
+		default:
+			say("key-bytes", strconv.Itoa(len(r.Key)))
+			say("key-sha256", fmt.Sprintf("%x", sha256.Sum256(r.Key)))
+			r.Key = nil
+		}
+	}
+	r.Headers = append(r.Headers, said...)
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,7 +56,7 @@ func Governance(ctx context.Context, out io.Writer, o GovernanceOptions) (err er
 	defer func() { err = errors.Join(err, g.close(context.WithoutCancel(ctx))) }()
 	for _, part := range []func(context.Context) error{g.start, g.install, g.attach, g.sweep, g.audit, g.report} {
 		if err := part(ctx); err != nil {
-			if log := g.log.String(); log != "" && !errors.Is(err, context.Canceled) {
+			if log := g.daemon.log.String(); log != "" && !errors.Is(err, context.Canceled) {
 				return fmt.Errorf("%w\nThe daemon's log:\n%s", err, log)
 			}
 			return err
@@ -73,8 +71,7 @@ type governance struct {
 	options GovernanceOptions
 	server  *devpg.Server
 	conn    *pgx.Conn
-	daemon  *exec.Cmd
-	log     tail
+	daemon  process
 	began   time.Time
 	kills   int
 	half    atomic.Bool // the sweep has come so far that the application may stop
@@ -108,12 +105,15 @@ func (g *governance) start(ctx context.Context) (err error) {
 	}}); err != nil {
 		return err
 	}
+	g.daemon = process{binary: g.options.Binary, env: []string{
+		"TIDEMARK_CONFIG=", "TIDEMARK_DATABASE_URL=" + g.server.URL("postgres"), "TIDEMARK_ADMIN_LISTEN=127.0.0.1:0", "TIDEMARK_LEASE=3s", "TIDEMARK_LOG_LEVEL=warn",
+	}}
 	g.conn, err = pgx.Connect(ctx, g.server.URL("postgres"))
 	return err
 }
 
 func (g *governance) close(ctx context.Context) error {
-	g.kill()
+	g.daemon.kill()
 	if g.conn != nil {
 		_ = g.conn.Close(ctx)
 	}
@@ -182,36 +182,13 @@ select tidemark.worker_set(worker, '{"off_peak": null}') from tidemark.worker wh
 	return nil
 }
 
-// run starts `tidemark run`, a process of its own, so that it can be killed.
-func (g *governance) run(ctx context.Context) error {
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), g.options.Binary, "run")
-	cmd.Env = append(os.Environ(), "TIDEMARK_CONFIG=", "TIDEMARK_DATABASE_URL="+g.server.URL("postgres"), "TIDEMARK_ADMIN_LISTEN=127.0.0.1:0",
-		"TIDEMARK_LEASE=3s", "TIDEMARK_LOG_LEVEL=warn")
-	cmd.Stderr = &g.log
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start the daemon: %w", err)
-	}
-	g.daemon = cmd
-	return nil
-}
-
-// kill kills the daemon with SIGKILL.
-func (g *governance) kill() {
-	if g.daemon == nil {
-		return
-	}
-	_ = g.daemon.Process.Kill()
-	_ = g.daemon.Wait()
-	g.daemon = nil
-}
-
 // sweep runs the workers over all rows while the application goes on writing, and kills the daemon in between.
 func (g *governance) sweep(ctx context.Context) error {
 	g.say("\n3. A daemon (tidemark run) goes through all of it, while the application writes on: %d writers, of whose transactions\n"+
 		"   some roll back, and some stay open for up to a second after they wrote. Rows are those that have come through\n"+
 		"   the sweep, the gate and the scan.\n", writers)
 	g.began = time.Now()
-	if err := g.run(ctx); err != nil {
+	if err := g.daemon.start(ctx); err != nil {
 		return err
 	}
 	written := make(chan struct{})
@@ -367,7 +344,7 @@ func (g *governance) told(births int64) int64 {
 }
 
 func (g *governance) killAndGoOn(ctx context.Context, conn *pgx.Conn) error {
-	g.kill()
+	g.daemon.kill()
 	g.kills++
 	left, err := g.place(ctx, conn)
 	if err != nil {
@@ -377,7 +354,7 @@ func (g *governance) killAndGoOn(ctx context.Context, conn *pgx.Conn) error {
 	if err := trial.Wait(ctx, time.Second); err != nil {
 		return err
 	}
-	if err := g.run(ctx); err != nil {
+	if err := g.daemon.start(ctx); err != nil {
 		return err
 	}
 	g.note("another one takes over as soon as the leases of the dead one have ended")

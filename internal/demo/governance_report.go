@@ -49,7 +49,7 @@ type governanceAccount struct {
 
 // report counts in the application's own tables.
 func (g *governance) report(ctx context.Context) error {
-	g.kill()
+	g.daemon.kill()
 	var a governanceAccount
 	if err := g.conn.QueryRow(ctx, `
 with c as materialized (select c.id, c.candidate_key, c.collection_name, c.entity_code, v.candidate_verdict

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -112,4 +113,23 @@ func number(r *big.Rat) string {
 	}
 	digits, _ := r.FloatPrec()
 	return r.FloatString(digits)
+}
+
+const mostViolations = 20 // in a message, as in tidemark.command_problem
+
+// Misfit is all violations of a payload in one line; empty: it fits, or is no JSON.
+func (s *Schema) Misfit(payload json.RawMessage) string {
+	found, err := s.Violations(payload)
+	if err != nil {
+		return ""
+	}
+	var all []string
+	for _, v := range found {
+		all = append(all, v.String())
+	}
+	slices.Sort(all) // the validator goes through members in any order
+	if len(all) > mostViolations {
+		all = append(all[:mostViolations], "…")
+	}
+	return strings.Join(all, "; ")
 }

@@ -171,13 +171,22 @@ from tidemark.command_claim c left join tidemark.command_parked p using (service
 
 // CommandClaims returns the newest claims of a service and in a state, or of all.
 func (db *DB) CommandClaims(ctx context.Context, service, state string, limit int) ([]CommandClaim, error) {
+	// What the states imply lets PostgreSQL begin with the few claims that have an error or are parked.
 	return list[CommandClaim](ctx, db, commandClaim+`where ($1 = '' or c.service = $1) and ($2 = '' or c.state = $2)
+			and ($2 <> 'failed_terminal' or c.error_code is not null) and ($2 <> 'failed_retryable' or p.service is not null)
 		order by c.processed_at desc, c.service, c.idempotency_key limit nullif($3, 0)`, service, state, limit)
 }
 
-// CommandClaimsOf returns the claims with an idempotency key or an event id, one of each service that has it.
+// CommandClaimsOf returns the claims with an idempotency key, one of each service that has it. If there are none, it looks for the
+// event id, which has no index: that reads all claims.
 func (db *DB) CommandClaimsOf(ctx context.Context, name string) ([]CommandClaim, error) {
-	return list[CommandClaim](ctx, db, commandClaim+`where c.idempotency_key = $1 or c.event_id::text = lower($1) order by c.service`, name)
+	all, err := list[CommandClaim](ctx, db, commandClaim+`where c.service = any (array(select s.service from tidemark.service s)) and c.idempotency_key = $1
+		order by c.service`, name)
+	if err != nil || len(all) > 0 {
+		return all, err
+	}
+	return list[CommandClaim](ctx, db, commandClaim+`where c.event_id = case when $1 ~ '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' then $1::uuid end
+		order by c.service`, name)
 }
 
 // CommandRecord is a record of Kafka as it came.
@@ -316,6 +325,40 @@ func (db *DB) CommandResults(ctx context.Context, service string, after int64, l
 // CommandRun calls tidemark.command_run, and returns the result document.
 func (db *DB) CommandRun(ctx context.Context, envelope []byte) (json.RawMessage, error) {
 	return value[json.RawMessage](ctx, db, `select tidemark.command_run($1::text)`, string(envelope))
+}
+
+// CommandContract is what is to be known of a command before it is asked for.
+type CommandContract struct {
+	SchemaVersion int             `db:"schema_version"`
+	Digest        string          `db:"digest"`         // of Schema
+	Schema        json.RawMessage `db:"payload_schema"` // of payloads; null: SQL checks all of it
+	Patience      int64           `db:"patience"`       // for how long it may run, in ms
+}
+
+// CommandContract returns that of a command, and false if no such command is registered.
+func (db *DB) CommandContract(ctx context.Context, name CommandName) (CommandContract, bool, error) {
+	all, err := list[CommandContract](ctx, db, `select c.schema_version, md5(c.payload_schema::text) as digest,
+		case when c.unchecked is distinct from '{}' then c.payload_schema end as payload_schema,
+		tidemark.command_patience(jsonb_build_array(jsonb_build_object('service', c.service, 'command', c.command, 'command_version', c.version))) as patience
+		from tidemark.command c where c.service = $1 and c.command = $2 and c.version = $3`, name.Service, name.Command, name.Version)
+	if err != nil || len(all) == 0 {
+		return CommandContract{}, false, err
+	}
+	return all[0], true, nil
+}
+
+// CommandIngress calls tidemark.command_ingress, and returns the result document. The server ends a call that takes longer than the
+// timeout.
+func (db *DB) CommandIngress(ctx context.Context, timeout time.Duration, envelope []byte, misfit any) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout+networkTime)
+	defer cancel()
+	text, err := json.Marshal(misfit)
+	if err != nil {
+		return nil, err
+	}
+	var document string
+	err = within(ctx, db.querier, timeout, &document, `select tidemark.command_ingress($1, nullif($2::text::jsonb, 'null'))::text`, string(envelope), string(text))
+	return json.RawMessage(document), err
 }
 
 // CommandCall calls the function that command_set has made for a command, with the rights of its service and none of the checks of

@@ -103,7 +103,7 @@ func (k *kafkaPass) place(l *lease) error {
 	if topic != k.o.TopicID {
 		return fmt.Errorf("the cursor is of the topic with the id %q, and the partition of %q", topic, k.o.TopicID)
 	}
-	k.next, k.renewed = at, time.Now()
+	k.next, k.renewed = at, time.Time{} // the first pass is made at once, even without records: else the partition counts as never run
 	return k.o.Feed.Place(at)
 }
 

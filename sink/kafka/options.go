@@ -70,6 +70,9 @@ type SASL struct {
 	Password  string // Required
 }
 
+// DefaultMaxRecordBytes is what MaxRecordBytes is by default: a broker takes 1,048,588 bytes by default.
+const DefaultMaxRecordBytes = 1_000_000
+
 // The limits of MaxRecordBytes. The upper one is the largest request that the client writes.
 const (
 	leastRecordBytes = 1024
@@ -101,7 +104,7 @@ func (o Options) client() ([]kgo.Opt, error) {
 		id = "tidemark"
 	}
 	if most == 0 {
-		most = 1_000_000
+		most = DefaultMaxRecordBytes
 	}
 	if most < leastRecordBytes || most > mostRecordBytes {
 		return nil, fmt.Errorf("max record bytes is %d, must be %d to %d", most, leastRecordBytes, mostRecordBytes)

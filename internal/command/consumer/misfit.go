@@ -3,8 +3,6 @@ package consumer
 import (
 	"context"
 	"encoding/json"
-	"slices"
-	"strings"
 
 	"github.com/tidemarkhq/tidemark/internal/payload"
 	"github.com/tidemarkhq/tidemark/internal/store"
@@ -61,28 +59,15 @@ type misfit struct {
 	Message string `json:"message"`
 }
 
-const mostViolations = 20 // in a message, as in tidemark.command_problem
-
 // misfit checks the payload of a command by the whole of its schema, if SQL does not. nil: it fits, as far as is known here.
 func (s schemas) misfit(name store.CommandName, document json.RawMessage) *misfit {
 	schema, found := s[name]
 	if !found {
 		return nil
 	}
-	violations, err := schema.Violations(document)
-	if err != nil {
-		return nil // the envelope was read more strictly
-	}
-	var all []string
-	for _, v := range violations {
-		all = append(all, v.String())
-	}
-	if all == nil {
+	message := schema.Misfit(document) // no JSON it cannot be: the envelope was read more strictly
+	if message == "" {
 		return nil
 	}
-	slices.Sort(all) // the validator goes through members in any order
-	if len(all) > mostViolations {
-		all = append(all[:mostViolations], "…")
-	}
-	return &misfit{schema.digest, storable(strings.Join(all, "; "))}
+	return &misfit{schema.digest, storable(message)}
 }

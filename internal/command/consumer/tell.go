@@ -18,15 +18,12 @@ type Outcome struct {
 	store.CommandName
 }
 
-// unregistered are the reasons of records that name no registered command.
-var unregistered = []command.Reason{command.ContractUnknownService, command.ContractUnknownCommand, command.ContractUnsupportedVersion}
-
 // passed tells what became of records of a partition.
 func (s *session) passed(at place) func(context.Context, []store.Call, []store.CommandOutcome) {
 	return func(ctx context.Context, calls []store.Call, outcomes []store.CommandOutcome) {
 		for i, o := range outcomes {
 			name := calls[i].Name
-			if slices.Contains(unregistered, command.Reason(o.Code)) {
+			if command.Reason(o.Code).Unregistered() {
 				name = store.CommandName{}
 			}
 			s.o.Observe(Outcome{o, name})

@@ -23,13 +23,7 @@ as $$
     join tidemark.worker_cursor c on c.worker = l.worker and c.source = l.source and c.shard = l.shard
     cross join lateral (select tidemark.cursor_waiting(c) as waiting) n
     left join lateral (
-        -- Of an event with its evidence, in the partition that is written.
-        select tidemark.log_inflow() as rate,
-               (select sum(pg_total_relation_size(t.relation)) / greatest(q.last_value - p.first_seq, 1)
-                from (select to_regclass(format('tidemark.%s_p%s', k.name, p.first_seq)) as relation
-                      from unnest('{outbox,attempt,decision}'::text[]) k (name)) t) as bytes
-        from tidemark.outbox_seq_seq q
-        join tidemark.partitions('tidemark.outbox') p on q.last_value >= p.first_seq and q.last_value < p.end_seq
+        select tidemark.log_inflow() as rate, tidemark.log_event_bytes() as bytes
     ) i on l.source = 'outbox'
     where tidemark.executor_id(l.worker, l.source, l.shard) = cause_lag.name and l.seconds is not null
 $$;

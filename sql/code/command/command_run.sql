@@ -6,16 +6,6 @@ returns json
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
-#variable_conflict use_variable
-declare
-    given text;
-    login constant name := tidemark.login();
-    closed text;
-    call jsonb;
-    code text;
-    message text;
-    c tidemark.command;
-    document json;
 begin
     -- The cast of another type would run code of the type's owner, with the rights of this function.
     if pg_typeof(envelope) not in ('text'::regtype, 'varchar'::regtype, 'json'::regtype, 'jsonb'::regtype) then
@@ -23,35 +13,7 @@ begin
             message = format('the envelope is of type %s, and must be text, json or jsonb', pg_typeof(envelope)),
             hint = 'select tidemark.command_run(''{"event_id": …}'');';
     end if;
-    given := envelope::text;
-    perform tidemark.session_check('a command', 'otherwise a command would not see the claim of the one before it.');
-    select e.call, e.code, e.message into call, code, message from tidemark.command_envelope(given) e;
-    -- The gate comes first where it can be told: behind a closed gate nothing happens, not even a rejection.
-    closed := case when call ? 'service' then tidemark.closed_command(call ->> 'service')
-                   when not tidemark.gate_open('commands.enabled') then 'commands.enabled' end;
-    if closed = 'commands.enabled' or closed is not null
-        and exists (select from tidemark.service s where s.service = call ->> 'service') then
-        raise exception using errcode = 'TM009', message = 'no command ran: closed by ' || closed,
-            hint = format('As an operator: select tidemark.gate_set(%L, true);', closed);
-    end if;
-    call := call || jsonb_strip_nulls(jsonb_build_object('via', 'psql', 'login', login, 'key', key));
-    if code is null then
-        select p.code, p.message into code, message from tidemark.command_problem(call) p;
-    end if;
-    if code is not null then
-        return tidemark.command_reject(call, code, message, convert_to(given, 'UTF8'));
-    end if;
-
-    c := tidemark.command_of(call);
-    call := call || jsonb_build_object(
-        'fingerprint', encode(tidemark.command_fingerprint(c.service, call ->> 'tenant', c.command, c.version,
-                                                           call -> 'payload'), 'hex'),
-        'raw', jsonb_build_object('value', encode(convert_to(given, 'UTF8'), 'base64')));
-    if not (dry_run or c.dry_run) then
-        return tidemark.command_try(call);
-    end if;
-    document := tidemark.command_dry_run(call, false);
-    return (left(document::text, -1) || ', "dry_run" : true}')::json;
+    return tidemark.command_ask(envelope::text, command_run.key, 'psql', null, command_run.dry_run);
 end
 $$;
 comment on function tidemark.command_run(anycompatible, text, boolean) is

@@ -14,4 +14,4 @@ $$;
 comment on function tidemark.partitions(regclass) is
     'Partitions of a table, in order, each with its first number and the one after its last; both null for the '
     'partition that takes the rest.';
-grant execute on function tidemark.partitions(regclass) to tidemark_reader, tidemark_executor;
+grant execute on function tidemark.partitions(regclass) to tidemark_reader;

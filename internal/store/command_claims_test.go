@@ -1,0 +1,62 @@
+package store_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/internal/store"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// Of many claims the newest, those of a key, and those that have failed or wait are found without reading all.
+func TestOldClaimsAreNotRead(t *testing.T) {
+	t.Parallel()
+	test := tidemarktest.NewDB(t)
+	t.Cleanup(func() {
+		if _, err := test.Pool.Exec(context.Background(), `drop owned by tidemark_service_claims; drop role tidemark_service_claims`); err != nil {
+			t.Error(err)
+		}
+	})
+	conn := test.Connect(t)
+	for _, sql := range []string{
+		`create role tidemark_service_claims`,
+		`select tidemark.service_set('claims')`,
+		`insert into tidemark.command_claim (service, idempotency_key, fingerprint, state, event_id, command, version, producer, via, error_code, processed_at, expires_at)
+			select 'claims', 'k' || i, '', case i when 7 then 'failed_terminal' when 8 then 'failed_retryable' else 'processed' end, gen_random_uuid(), 'make', 1, 'shop', 'acl',
+				case i when 7 then 'sql.data' end, now() - i * interval '1 second', now() from generate_series(1, 50000) i`,
+		`insert into tidemark.command_parked (service, idempotency_key, key, call, next_attempt_at) values ('claims', 'k8', 'k8', '{}', now())`,
+		`analyze tidemark.command_claim, tidemark.command_parked`,
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	scans := func() (n int64) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), `select pg_stat_force_next_flush()`); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.QueryRow(t.Context(), `select seq_scan from pg_stat_user_tables where relid = 'tidemark.command_claim'::regclass`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	db := store.New(conn)
+	for name, ask := range map[string]func() ([]store.CommandClaim, error){
+		"k1": func() ([]store.CommandClaim, error) { return db.CommandClaims(t.Context(), "", "", 20) },
+		"k7": func() ([]store.CommandClaim, error) {
+			return db.CommandClaims(t.Context(), "claims", "failed_terminal", 20)
+		},
+		"k8": func() ([]store.CommandClaim, error) { return db.CommandClaims(t.Context(), "", "failed_retryable", 20) },
+		"k9": func() ([]store.CommandClaim, error) { return db.CommandClaimsOf(t.Context(), "k9") },
+	} {
+		before := scans()
+		all, err := ask()
+		if err != nil || len(all) == 0 || all[0].IdempotencyKey != name {
+			t.Errorf("%s: %+v, %v", name, all, err)
+		}
+		if after := scans(); after != before {
+			t.Errorf("%s: all claims are read", name)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+create schema if not exists demo_user;
+
+create table if not exists demo_user.account (
+    id bigint generated always as identity primary key,
+    name text not null,
+    email text not null unique
+);
+
+-- The effect of user.create, in the transaction of its result.
+create or replace function demo_user.account_create(payload jsonb)
+returns jsonb
+language sql
+as $$
+    insert into demo_user.account (name, email) values (payload ->> 'name', payload ->> 'email')
+    returning jsonb_build_object('id', id)
+$$;
+
+-- The service's role runs the function, with the rights that it has here and no others.
+do $$
+begin
+    execute format('grant select, insert on demo_user.account to %I',
+                   (select s.role from tidemark.service s where s.service = 'user'));
+end $$;

@@ -1,0 +1,49 @@
+-- Granted to no role: it believes what via says of how the producer was verified.
+create or replace function tidemark.command_ask(given text, key text, via text, misfit jsonb, dry_run boolean)
+returns json
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    login constant name := tidemark.login();
+    closed text;
+    call jsonb;
+    code text;
+    message text;
+    c tidemark.command;
+    document json;
+begin
+    perform tidemark.session_check('a command', 'otherwise a command would not see the claim of the one before it.');
+    select e.call, e.code, e.message into call, code, message from tidemark.command_envelope(given) e;
+    -- The gate comes first where it can be told: behind a closed gate nothing happens, not even a rejection.
+    closed := case when call ? 'service' then tidemark.closed_command(call ->> 'service')
+                   when not tidemark.gate_open('commands.enabled') then 'commands.enabled' end;
+    if closed = 'commands.enabled' or closed is not null
+        and exists (select from tidemark.service s where s.service = call ->> 'service') then
+        raise exception using errcode = 'TM009', message = 'no command ran: closed by ' || closed,
+            hint = format('As an operator: select tidemark.gate_set(%L, true);', closed);
+    end if;
+    call := call || jsonb_strip_nulls(jsonb_build_object('via', via, 'login', login, 'key', key, 'misfit', misfit));
+    if code is null then
+        select p.code, p.message into code, message from tidemark.command_problem(call) p;
+    end if;
+    if code is not null then
+        return tidemark.command_reject(call, code, message, convert_to(given, 'UTF8'));
+    end if;
+
+    c := tidemark.command_of(call);
+    call := (call - 'misfit') || jsonb_build_object(
+        'fingerprint', encode(tidemark.command_fingerprint(c.service, call ->> 'tenant', c.command, c.version,
+                                                           call -> 'payload'), 'hex'),
+        'raw', jsonb_build_object('value', encode(convert_to(given, 'UTF8'), 'base64')));
+    if not (dry_run or c.dry_run) then
+        return tidemark.command_try(call);
+    end if;
+    document := tidemark.command_dry_run(call, false);
+    return (left(document::text, -1) || ', "dry_run" : true}')::json;
+end
+$$;
+comment on function tidemark.command_ask(text, text, text, jsonb, boolean) is
+    'A command that is asked for in this session, from its envelope to its result document, for tidemark.command_run '
+    'and tidemark.command_ingress. misfit: what the daemon found wrong with the payload, and of which schema.';

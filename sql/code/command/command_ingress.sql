@@ -1,0 +1,17 @@
+create or replace function tidemark.command_ingress(envelope text, misfit jsonb)
+returns json
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    document json;
+begin
+    document := tidemark.command_ask(command_ingress.envelope, null, 'ingress', command_ingress.misfit, false);
+    perform tidemark.command_reset(), tidemark.flush_on_commit();
+    return document;
+end
+$$;
+comment on function tidemark.command_ingress(text, jsonb) is
+    'tidemark.command_run for the daemon''s HTTP ingress, which has verified metadata.producer; misfit: what it found '
+    'wrong with the payload, and of which schema. It also resets the settings of the session.';
+grant execute on function tidemark.command_ingress(text, jsonb) to tidemark_executor;
