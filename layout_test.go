@@ -38,6 +38,7 @@ func TestArrows(t *testing.T) {
 		"/examples/orders":             {""},
 		"/examples/webhook-receiver":   {},
 		"/internal/admin":              {},
+		"/internal/api":                {"", "/internal/store"},
 		"/internal/config":             {"/internal/limit", "/internal/yamldoc"},
 		"/internal/yamldoc":            {},
 		"/internal/command/bundle":     {"/internal/command", "/internal/command/contract", "/internal/strict", "/internal/yamldoc"},
