@@ -50,7 +50,7 @@ func newRoot() *cobra.Command {
 			},
 		},
 		{Title: "Operate: run, switch, repair", Example: "tidemark run --config tidemark.yaml", Commands: []cli.Command{
-			activateCommand(), beatCommand(), deadLetterCommand(), disableCommand(), gateCommand(), healthcheckCommand(),
+			activateCommand(), beatCommand(), consoleCommand(), deadLetterCommand(), disableCommand(), gateCommand(), healthcheckCommand(),
 			heartbeatCommand(), maintainCommand(), runCommand(), stageCommand(), staleCheckCommand(),
 		}},
 		{Title: "Install", Example: "tidemark migrate up", Commands: []cli.Command{migrateCommand(), versionCommand()}},

@@ -7,12 +7,14 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/pflag"
 
 	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/config"
+	"github.com/tidemarkhq/tidemark/internal/consoleserver"
 	"github.com/tidemarkhq/tidemark/internal/daemon"
 )
 
@@ -37,6 +39,11 @@ secrets, oauth2, webhook, connections and log.level apply without a restart.`,
 				return err
 			}
 			log, level := newLogger(s.Err, cli.IsTerminal(os.Stderr), c.Log)
+			stopConsole, err := beside(ctx, c, log)
+			if err != nil {
+				return err
+			}
+			defer stopConsole()
 			d, err := daemon.New(ctx, c, daemon.Options{Log: log, Stdout: s.Out, Version: s.App.Build.Version, File: cli.ConfigFile(file)})
 			if err != nil {
 				return err
@@ -53,6 +60,27 @@ secrets, oauth2, webhook, connections and log.level apply without a restart.`,
 			return nil
 		},
 	}
+}
+
+// beside serves the console, where the configuration has one, until stop is called. A console that ends early is logged:
+// deliveries go on.
+func beside(ctx context.Context, c config.Config, log *slog.Logger) (stop func(), err error) {
+	if c.Console.Listen == "" {
+		return func() {}, nil
+	}
+	server, err := consoleserver.New(ctx, c, log)
+	if err != nil {
+		return nil, err
+	}
+	log.InfoContext(ctx, "the console listens", "url", server.URL(c.Console))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it shows how the daemon stops
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := server.Run(ctx); err != nil {
+			log.ErrorContext(ctx, "the console ended", "error", err)
+		}
+	})
+	return func() { cancel(); running.Wait() }, nil
 }
 
 // hangup receives SIGHUP.

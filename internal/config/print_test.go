@@ -153,6 +153,16 @@ commands:
   dead_letters: db-dlq.*
   batch: 50
   in_flight: 1000
+console:
+  listen: ""
+  url: ""
+  database_url: ""
+  read_only: false
+  session_key: ""
+  users: {}
+  tokens: {}
+  oidc: {}
+  proxy: {}
 `
 	if diff := cmp.Diff(want, string(printed)); diff != "" {
 		t.Error(diff)

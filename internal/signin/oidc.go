@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -25,60 +24,37 @@ type OIDC struct {
 	Claim        string              // that has a person's groups, a text or a list; empty: groups
 	Roles        map[string]api.Role // by group
 	Role         api.Role            // of those without such a group; 0: they are refused
-	Client       *http.Client        // for requests to the provider; nil: http.DefaultClient
+	Client       *http.Client        // for requests to the provider; it has a time limit
 }
 
 // provider is an OIDC that was asked for its configuration.
 type provider struct {
-	OIDC
-	origin   string // where browsers are sent to
+	*oidc.Provider
 	oauth    oauth2.Config
 	verifier *oidc.IDTokenVerifier
 }
 
-const discoverLimit = 10 * time.Second
-
-func discover(ctx context.Context, o OIDC) (*provider, error) {
-	if o.Client == nil {
-		o.Client = http.DefaultClient
+// discover asks the provider for its configuration, once: at the first sign-in, so that the console starts without it.
+func (s *SignIn) discover(ctx context.Context) (*provider, error) {
+	s.discovery.Lock()
+	defer s.discovery.Unlock()
+	if s.found != nil {
+		return s.found, nil
 	}
-	limited, cancel := context.WithTimeout(ctx, discoverLimit)
-	defer cancel()
-	// The provider keeps its context for fetching keys later on.
-	if err := reach(limited, o); err != nil {
+	// The provider keeps its context, for fetching keys later on; the client has a time limit.
+	found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), s.OIDC.Client), s.OIDC.Issuer)
+	if err != nil {
 		return nil, err
 	}
-	found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), o.Client), o.Issuer)
-	if err != nil {
-		return nil, fmt.Errorf("the OpenID Connect provider %s: %w", o.Issuer, err)
-	}
-	at, err := url.Parse(found.Endpoint().AuthURL)
-	if err != nil || at.Host == "" {
-		return nil, fmt.Errorf("the OpenID Connect provider %s names no authorization endpoint", o.Issuer)
-	}
-	return &provider{
-		OIDC: o, origin: at.Scheme + "://" + at.Host,
+	s.found = &provider{
+		Provider: found,
 		oauth: oauth2.Config{
-			ClientID: o.ClientID, ClientSecret: o.ClientSecret, Endpoint: found.Endpoint(),
-			Scopes: append([]string{oidc.ScopeOpenID, "profile", "email"}, o.Scopes...),
+			ClientID: s.OIDC.ClientID, ClientSecret: s.OIDC.ClientSecret, Endpoint: found.Endpoint(), RedirectURL: s.callback(),
+			Scopes: append([]string{oidc.ScopeOpenID, "profile", "email"}, s.OIDC.Scopes...),
 		},
-		verifier: found.Verifier(&oidc.Config{ClientID: o.ClientID}),
-	}, nil
-}
-
-// reach fails where the provider does not answer in time.
-func reach(ctx context.Context, o OIDC) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, o.Issuer, http.NoBody)
-	if err == nil {
-		var answer *http.Response
-		if answer, err = o.Client.Do(r); err == nil {
-			answer.Body.Close()
-		}
+		verifier: found.Verifier(&oidc.Config{ClientID: s.OIDC.ClientID}),
 	}
-	if err != nil {
-		return fmt.Errorf("cannot reach the OpenID Connect provider: %w", err)
-	}
-	return nil
+	return s.found, nil
 }
 
 // attempt is a sign-in that is under way at the provider, in a signed cookie of the browser.
@@ -107,10 +83,14 @@ func (s *SignIn) toProvider(w http.ResponseWriter, r *http.Request) {
 		State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), To: s.local(r.FormValue("to")),
 		Until: s.now().Add(attemptLimit).Unix(),
 	}
+	p, err := s.discover(r.Context())
+	if err != nil {
+		s.Log.WarnContext(r.Context(), "cannot reach the OpenID Connect provider", "error", err)
+		s.show(w, r, http.StatusBadGateway, "The identity provider cannot be reached. Try again later; the log of this server says more.")
+		return
+	}
 	s.setCookie(w, attemptCookie, s.sign("attempt", a), attemptLimit)
-	oauth := s.oidc.oauth
-	oauth.RedirectURL = s.callback()
-	http.Redirect(w, r, oauth.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), http.StatusSeeOther)
+	http.Redirect(w, r, p.oauth.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), http.StatusSeeOther)
 }
 
 // fromProvider ends a sign-in at the provider.
@@ -137,16 +117,18 @@ func (s *SignIn) accept(r *http.Request) (p api.Person, to string, err error) {
 	if refusal := r.FormValue("error"); refusal != "" {
 		return p, "", fmt.Errorf("the provider refused: %.200s", refusal)
 	}
-	ctx := oidc.ClientContext(r.Context(), s.oidc.Client)
-	oauth := s.oidc.oauth
-	oauth.RedirectURL = s.callback()
-	token, err := oauth.Exchange(ctx, r.FormValue("code"), oauth2.VerifierOption(a.Verifier))
+	ctx := oidc.ClientContext(r.Context(), s.OIDC.Client)
+	found, err := s.discover(ctx)
+	if err != nil {
+		return p, "", errors.New("the identity provider cannot be reached: try again later")
+	}
+	token, err := found.oauth.Exchange(ctx, r.FormValue("code"), oauth2.VerifierOption(a.Verifier))
 	if err != nil {
 		s.Log.WarnContext(r.Context(), "the OpenID Connect provider gives no token", "error", err)
 		return p, "", errors.New("the provider gives no token for this sign-in: try again")
 	}
 	raw, _ := token.Extra("id_token").(string)
-	id, err := s.oidc.verifier.Verify(ctx, raw)
+	id, err := found.verifier.Verify(ctx, raw)
 	if err != nil || subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(a.Nonce)) != 1 {
 		s.Log.WarnContext(r.Context(), "the token of the OpenID Connect provider is not valid", "error", err)
 		return p, "", errors.New("the token of the provider is not valid")
@@ -155,7 +137,15 @@ func (s *SignIn) accept(r *http.Request) (p api.Person, to string, err error) {
 	if err := id.Claims(&claims); err != nil {
 		return p, "", errors.New("the token of the provider cannot be read")
 	}
-	p = s.oidc.person(id.Subject, claims)
+	// Many providers tell names and groups there alone.
+	if found.UserInfoEndpoint() != "" {
+		info, err := found.UserInfo(ctx, oauth2.StaticTokenSource(token))
+		if err != nil || info.Subject != id.Subject || info.Claims(&claims) != nil {
+			s.Log.WarnContext(r.Context(), "the OpenID Connect provider tells nothing of a person", "error", err)
+			return p, "", errors.New("the identity provider tells nothing of you: try again")
+		}
+	}
+	p = s.OIDC.person(id.Subject, claims)
 	if p.Role < api.Viewer {
 		return p, "", fmt.Errorf("%s has no role here: ask an administrator of the console", p.Name)
 	}

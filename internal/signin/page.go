@@ -38,7 +38,7 @@ func (s *SignIn) show(w http.ResponseWriter, r *http.Request, status int, proble
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_ = pageTemplate.Execute(w, map[string]any{ // the client is gone: nothing can receive the error
-		"Prefix": s.Prefix, "Problem": problem, "Password": len(s.Users) > 0, "Provider": s.oidc != nil, "Proxy": s.Proxy != nil,
+		"Prefix": s.Prefix, "Problem": problem, "Password": len(s.Users) > 0, "Provider": s.OIDC != nil, "Proxy": s.Proxy != nil,
 		"To": s.local(r.FormValue("to")),
 	})
 }

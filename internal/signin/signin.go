@@ -74,19 +74,21 @@ func (o Options) Open() bool {
 // SignIn tells who makes requests.
 type SignIn struct {
 	Options
-	oidc  *provider
 	tries tries
-	now   func() time.Time
+
+	discovery sync.Mutex
+	found     *provider // nil: not asked yet
+	now       func() time.Time
 }
 
 // session is how long a browser stays signed in.
 const session = 8 * time.Hour
 
-// New checks the options and asks the OpenID Connect provider for its configuration.
-func New(ctx context.Context, o Options) (*SignIn, error) {
+// New checks the options.
+func New(o Options) (*SignIn, error) {
 	for _, name := range slices.Sorted(maps.Keys(o.Users)) {
 		if _, err := bcrypt.Cost([]byte(o.Users[name].PasswordHash)); err != nil {
-			return nil, fmt.Errorf("user %q: password_hash is not a bcrypt hash: make one with: tidemark console password", name)
+			return nil, fmt.Errorf("user %q: password_hash is not a bcrypt hash: make one with: tidemark console --hash-password", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Tokens)) {
@@ -98,14 +100,7 @@ func New(ctx context.Context, o Options) (*SignIn, error) {
 		o.Key = make([]byte, 32)
 		_, _ = rand.Read(o.Key) // it never fails
 	}
-	s := &SignIn{Options: o, now: time.Now}
-	if o.OIDC != nil {
-		var err error
-		if s.oidc, err = discover(ctx, *o.OIDC); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
+	return &SignIn{Options: o, now: time.Now}, nil
 }
 
 // Handler serves the sign-in pages, and next to people who have signed in. It refuses requests that another site's page makes
@@ -115,7 +110,7 @@ func (s *SignIn) Handler(next http.Handler) http.Handler {
 	mux.HandleFunc("GET "+s.Prefix+"/sign-in", s.page)
 	mux.HandleFunc("POST "+s.Prefix+"/sign-in", s.password)
 	mux.HandleFunc("POST "+s.Prefix+"/sign-out", s.signOut)
-	if s.oidc != nil {
+	if s.OIDC != nil {
 		mux.HandleFunc("GET "+s.Prefix+"/sign-in/provider", s.toProvider)
 		mux.HandleFunc("GET "+s.Prefix+"/sign-in/callback", s.fromProvider)
 	}
@@ -150,21 +145,13 @@ func (s *SignIn) guard(next http.Handler) http.Handler {
 			return
 		}
 		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'"+s.formTargets()+"; frame-ancestors 'none'")
+		h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Referrer-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r)
 	})
-}
-
-// formTargets are where forms may lead beside this server: browsers follow the redirect to the provider as a part of the form.
-func (s *SignIn) formTargets() string {
-	if s.oidc == nil {
-		return ""
-	}
-	return " " + s.oidc.origin
 }
 
 func (s *SignIn) known(host string) bool {
