@@ -135,7 +135,7 @@ func (s *site) populate() {
 	s.exec(`grant execute on function public.fails(jsonb) to public`)
 	s.exec(`select tidemark.route_set('sql', '{"domain": "shop", "type": "order", "target_kind": "sql", "target_ref": "public.fails", "enabled": true, "dry_run": false, "retry_policy": {"max_attempts": 1}}')`)
 	s.exec(`select tidemark.route_set('hook', '{"domain": "shop", "type": "paid", "target_kind": "webhook", "target_ref": "https://example.com/", "options": {"unsigned": true}, "enabled": true, "dry_run": false}')`)
-	s.exec(`select tidemark.emit('shop', t, jsonb_build_object('text', '` + strings.ReplaceAll(hostile, "'", "''") + `', 'secret', '4711'), key => '` + strings.ReplaceAll(hostile, "'", "''") + `', actor => 'bob')
+	s.exec(`select tidemark.emit('shop', t, jsonb_build_object('text', '` + strings.ReplaceAll(hostile, "'", "''") + `', 'secret', 'tell no one'), key => '` + strings.ReplaceAll(hostile, "'", "''") + `', actor => 'bob')
 		from unnest(array['order', 'paid']) t, generate_series(1, 3)`)
 	s.exec(`select tidemark.emit('shop', 'unknown')`)
 	s.exec(`select tidemark.route_worker_run('default')`)
@@ -170,7 +170,7 @@ func TestPages(t *testing.T) {
 			if strings.Contains(text, hostile) || strings.Contains(text, "<script>") || strings.Contains(text, "ZgotmplZ") {
 				t.Errorf("%s shows stored text as its own: %s", page, text)
 			}
-			if role == "viewer" && (strings.Contains(text, "4711") || strings.Contains(text, `href="/act/`)) {
+			if role == "viewer" && (strings.Contains(text, "tell no one") || strings.Contains(text, `href="/act/`)) {
 				t.Errorf("%s shows a viewer a payload, or an act: %s", page, text)
 			}
 		}

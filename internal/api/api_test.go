@@ -168,7 +168,7 @@ func TestEachOperationIsGuarded(t *testing.T) {
 func TestReadings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.exec(`select tidemark.emit('shop', 'order', '{"secret": "4711"}', key => '<b>k</b>') from generate_series(1, 3)`)
+	w.exec(`select tidemark.emit('shop', 'order', '{"secret": "tell no one"}', key => '<b>k</b>') from generate_series(1, 3)`)
 	o := gets[Overview](w, vera, "GET", "/status", "")
 	if o.You != (You{"vera", "viewer", false}) || len(o.Routes) != 1 || o.Counts.LastSeq != 3 {
 		t.Errorf("%+v", o)
@@ -180,7 +180,7 @@ func TestReadings(t *testing.T) {
 	} {
 		for _, p := range []Person{vera, oscar} {
 			got := w.ask(p, "GET", path, "")
-			if got.Code != http.StatusOK || strings.Contains(got.Body.String(), "4711") {
+			if got.Code != http.StatusOK || strings.Contains(got.Body.String(), "tell no one") {
 				t.Errorf("%s for %s: %d %s", path, p.Name, got.Code, got.Body)
 			}
 		}
@@ -196,7 +196,7 @@ func TestReadings(t *testing.T) {
 	if seen := gets[EventDetails](w, vera, "GET", "/events/1", ""); string(seen.Payload) != "null" {
 		t.Errorf("a viewer sees the payload %s", seen.Payload)
 	}
-	if seen := gets[EventDetails](w, oscar, "GET", "/events/"+first.Items[0].EventID, ""); !bytes.Contains(seen.Payload, []byte("4711")) {
+	if seen := gets[EventDetails](w, oscar, "GET", "/events/"+first.Items[0].EventID, ""); !bytes.Contains(seen.Payload, []byte("tell no one")) {
 		t.Errorf("an operator sees the payload %s", seen.Payload)
 	}
 	if x := gets[Explained](w, vera, "GET", "/events/1/why?route=hook", ""); x.State != "not read" || !strings.Contains(x.Sentence, "routes.enabled") {
