@@ -35,7 +35,7 @@ func newRoot() *cobra.Command {
 	app := &cli.App{Build: cli.ThisBuild(version)}
 	return app.Root("tidemark", "Reliable event delivery from PostgreSQL", about, []cli.Group{
 		{Title: "See what there is, and what is wrong", Example: "tidemark doctor", Commands: []cli.Command{
-			doctorCommand(), eventCommand(), findingCommand(), pendingCommand(), statusCommand(), verifyCommand(),
+			doctorCommand(), eventCommand(), findingCommand(), pendingCommand(), statusCommand(), verifyCommand(), whyCommand(),
 		}},
 		{
 			Title: "Emit events, and say which there may be", Example: "tidemark emit --domain shop --type order.paid",

@@ -1,20 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/spf13/pflag"
 
 	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/config"
-	"github.com/tidemarkhq/tidemark/internal/consoleserver"
 	"github.com/tidemarkhq/tidemark/internal/daemon"
 )
 
@@ -62,25 +61,41 @@ secrets, oauth2, webhook, connections and log.level apply without a restart.`,
 	}
 }
 
-// beside serves the console, where the configuration has one, until stop is called. A console that ends early is logged:
-// deliveries go on.
-func beside(ctx context.Context, c config.Config, log *slog.Logger) (stop func(), err error) {
-	if c.Console.Listen == "" {
-		return func() {}, nil
+func consoleCommand() cli.Command {
+	var file, listen string
+	var readOnly, hash bool
+	return cli.Command{
+		Use: "console", Short: "Serve the web console and the JSON API", Role: "tidemark_admin", Needs: cli.Nothing,
+		Long: `Serve the web console, and the JSON API below /api/v1: what is wrong, why, and the acts that mend it. The daemon
+serves them too, where its configuration has console.listen.
+
+By default it listens at 127.0.0.1:9322, and everyone on this host may do everything there. People and programs sign in
+once the configuration (--config) has console.users, console.tokens, console.oidc or console.proxy; without one of these
+it refuses an address that other hosts can reach. The audit (tidemark.audit) names the person of each act.`,
+		Example: "  tidemark console\n  tidemark console --config /etc/tidemark.yaml --listen :9322",
+		Flags: func(flags *pflag.FlagSet) {
+			cli.ConfigFlag(flags, &file)
+			flags.StringVar(&listen, "listen", "", "where to listen, as HOST:PORT (default: console.listen, else 127.0.0.1:9322)")
+			flags.BoolVar(&readOnly, "read-only", false, "refuse all acts")
+			flags.BoolVar(&hash, "hash-password", false, "read a password, print its hash for console.users, and do nothing else")
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			if hash {
+				return hashPassword(s)
+			}
+			c, err := s.LoadConfig(file)
+			if err != nil {
+				return err
+			}
+			c.Console.Listen = cmp.Or(listen, c.Console.Listen, "127.0.0.1:9322")
+			c.Console.ReadOnly = c.Console.ReadOnly || readOnly
+			if s.App.DatabaseURL != "" {
+				c.Database.URL, c.Console.DatabaseURL = config.NewSecret(s.App.DatabaseURL), config.Secret{}
+			}
+			log, _ := newLogger(s.Err, cli.IsTerminal(os.Stderr), c.Log)
+			return serveConsole(ctx, s, c, log)
+		},
 	}
-	server, err := consoleserver.New(ctx, c, log)
-	if err != nil {
-		return nil, err
-	}
-	log.InfoContext(ctx, "the console listens", "url", server.URL(c.Console))
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it shows how the daemon stops
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := server.Run(ctx); err != nil {
-			log.ErrorContext(ctx, "the console ended", "error", err)
-		}
-	})
-	return func() { cancel(); running.Wait() }, nil
 }
 
 // hangup receives SIGHUP.

@@ -27,7 +27,7 @@ begin
             hint = 'It was never emitted, was rolled back, or has left the log by retention.';
     end if;
     code := tidemark.shell_word(route.route_code);
-    again := format('tidemark route replay %s --from-seq %s --to-seq %2$s --reason …', code, event.seq);
+    again := format('tidemark route replay %s --from-seq %s --to-seq %2$s --reason ''tidemark why''', code, event.seq);
     gate := tidemark.closed_delivery(route.worker, event.domain);
 
     -- What waits or is on record holds whatever the settings of the route are now.
@@ -36,22 +36,23 @@ begin
         state := 'pending';
         if gate is not null then
             sentence := format('It waits for a closed gate: %s.', gate);
-            command := (tidemark.gate_opening(gate, route.worker, '…')).cli;
+            command := (tidemark.gate_opening(gate, route.worker, 'tidemark why')).cli;
         elsif not route.enabled then
             sentence := 'It waits, since the route was switched off.';
-            command := format('tidemark route enable %s --reason …', code);
+            command := format('tidemark route enable %s --reason ''tidemark why''', code);
         elsif route.dry_run then
             sentence := 'It waits, since the route was set to dry run.';
-            command := format('tidemark route set %s --dry-run=false --reason …', code);
+            command := format('tidemark route set %s --dry-run=false --reason ''tidemark why''', code);
         elsif waits.next_attempt_at = 'infinity' then
-            select format('It waits behind event %s of its key%s.', p.seq, tidemark.why_failed(p)) into sentence
+            select format('It waits behind event %s of its key%s.', p.seq,
+                          ', which ' || tidemark.why_failed(p)) into sentence
             from tidemark.pending p
             where p.route_id = route.id and p.key = waits.key and p.seq < event.seq
             order by p.seq limit 1;
             sentence := coalesce(sentence, 'It waits behind an earlier event of its key.');
         elsif waits.error_count > 0 then
-            sentence := format('It is tried again at %s%s.', date_trunc('second', waits.next_attempt_at),
-                               tidemark.why_failed(waits));
+            sentence := format('It %s, and is tried again at %s.', tidemark.why_failed(waits),
+                               date_trunc('second', waits.next_attempt_at));
         else
             sentence := 'It is about to be delivered.';
         end if;
@@ -108,8 +109,7 @@ begin
                     when place.last_run_at is null then format('Its worker %s has never run.', route.worker)
                     else format('Its worker %s has not read it yet: it ran last at %s, up to number %s; the event is '
                         'number %s.', route.worker, date_trunc('second', place.last_run_at), place.seq, event.seq) end;
-                command := case when gate is not null then (tidemark.gate_opening(gate, route.worker, '…')).cli
-                                else 'tidemark status' end;
+                command := coalesce((tidemark.gate_opening(gate, route.worker, 'tidemark why')).cli, 'tidemark status');
             else
                 state := 'passed';
                 sentence := 'Its worker passed it before the route claimed such events, or the record has left by '

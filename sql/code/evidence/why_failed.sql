@@ -4,7 +4,7 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
     select case when (why_failed.waits).error_count > 0 then
-        format(', which has failed %s: %s, %s',
+        format('has failed %s: %s, %s',
                case (waits).error_count when 1 then 'once' else (waits).error_count || ' times' end, c.code,
                tidemark.error_means(c.code)) end
     from (select split_part((waits).last_error, ': ', 1) as code) c
