@@ -110,8 +110,10 @@ var acts = map[string]act{
 	"route-replay": {
 		title: "Send events on route {route} again", button: "Send", role: Operator, method: "POST", path: "/routes/{route}/replay", danger: "route", dryRun: true,
 		fields: []field{
-			{Name: "from_seq", Label: "From event number", Kind: "number"}, {Name: "to_seq", Label: "To event number", Kind: "number"},
-			{Name: "since", Label: "Or emitted since", Kind: "datetime-local", Help: "UTC"}, {Name: "key", Label: "Only this key", Kind: "text"},
+			{Name: "from_seq", Label: "From event number", Kind: "number"},
+			{Name: "to_seq", Label: "To event number", Kind: "number"},
+			{Name: "since", Label: "Or emitted since", Kind: "datetime-local", Help: "UTC"},
+			{Name: "key", Label: "Only this key", Kind: "text"},
 			{Name: "rate", Label: "At most events a second", Kind: "number", Help: "Empty: as many as the route takes."},
 		},
 		body: window, back: "/routes/{route}", warn: "The worker of the route sends them beside live events, in the order of numbers. It goes on whether this page is open or not.",

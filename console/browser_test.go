@@ -94,7 +94,7 @@ func (s *site) pagesOf() map[string]string {
 func TestPagesInABrowser(t *testing.T) {
 	t.Parallel()
 	ctx := browser(t)
-	s := newSite(t, Options{})
+	s := newSite(t)
 	s.populate()
 	pictures := os.Getenv("TIDEMARK_PICTURES")
 	for name, path := range s.pagesOf() {
@@ -129,7 +129,7 @@ func TestPagesInABrowser(t *testing.T) {
 func TestMendInABrowser(t *testing.T) {
 	t.Parallel()
 	ctx := browser(t)
-	s := newSite(t, Options{})
+	s := newSite(t)
 	s.populate()
 	const link = `.cause a[href^="/act/letters-replay"]`
 	const open = `select count(*) from tidemark.dead_letter where resolved_at is null`
@@ -177,7 +177,7 @@ func tabTo(ctx context.Context, t *testing.T, selector string) {
 func TestRefresh(t *testing.T) {
 	t.Parallel()
 	ctx := browser(t)
-	s := newSite(t, Options{})
+	s := newSite(t)
 	s.populate()
 	must(ctx, t, chromedp.Navigate(s.url+"/events"))
 	const shown = `document.body.innerText.includes("fresh-key")`

@@ -28,7 +28,7 @@ type site struct {
 	url  string
 }
 
-func newSite(t *testing.T, o Options) *site {
+func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{t: t, db: tidemarktest.NewDB(t)}
 	login := s.db.Name + "_console"
@@ -47,24 +47,23 @@ func newSite(t *testing.T, o Options) *site {
 	if s.pool, err = pgxpool.New(t.Context(), address.String()); err != nil {
 		t.Fatal(err)
 	}
-	if o.Identify == nil {
-		o.Identify = func(r *http.Request) (Person, bool) {
+	h, err := New(s.pool, Options{
+		Identify: func(r *http.Request) (Person, bool) {
 			for _, role := range []Role{Viewer, Operator, Admin} {
 				if r.Header.Get("Test-Role") == role.String() {
 					return Person{Name: "ann " + role.String(), Role: role}, true
 				}
 			}
 			return Person{Name: "ada", Role: Admin}, r.Header.Get("Test-Role") == ""
-		}
-	}
-	o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
-	h, err := New(s.pool, o)
+		},
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	s.url = server.URL + o.Prefix
+	s.url = server.URL
 	return s
 }
 
@@ -149,12 +148,14 @@ func (s *site) populate() {
 // Every page comes, for each role, names no secret, and takes nothing that is stored for its own text.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, Options{})
+	s := newSite(t)
 	s.populate()
 	letter := value[int64](s, `select min(id) from tidemark.dead_letter`)
 	seq := value[int64](s, `select min(seq) from tidemark.outbox`)
-	pages := []string{"/routes/sql?backtest=1", "/routes/hook", fmt.Sprintf("/events/%d?why=sql", seq), fmt.Sprintf("/events/%d?why=hook", seq),
-		fmt.Sprintf("/dead-letters/%d", letter), "/workers/default", "/sources/births", "/dead-letters?resolved=true", "/events?type=order"}
+	pages := []string{
+		"/routes/sql?backtest=1", "/routes/hook", fmt.Sprintf("/events/%d?why=sql", seq), fmt.Sprintf("/events/%d?why=hook", seq),
+		fmt.Sprintf("/dead-letters/%d", letter), "/workers/default", "/sources/births", "/dead-letters?resolved=true", "/events?type=order",
+	}
 	for path := range views {
 		if !strings.Contains(path, "{") {
 			pages = append(pages, path)
@@ -180,7 +181,7 @@ func TestPages(t *testing.T) {
 // Every act has a page that changes nothing, wants the reason and, where it is dangerous, the name typed; then it does what it says.
 func TestActs(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, Options{})
+	s := newSite(t)
 	s.populate()
 	for _, a := range []struct {
 		act, given string
@@ -248,5 +249,38 @@ func TestActs(t *testing.T) {
 		if value[int](s, audited) == before && a.act != "letter-replay" && a.act != "letters-replay" {
 			t.Errorf("%s is not in the audit under the person's name", a.act)
 		}
+	}
+}
+
+// With a thousand routes a page stays a page: its size and its statements are bounded.
+func TestPagesStaySmall(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.populate()
+	s.exec(`select tidemark.route_set('r' || n, '{"domain": "shop", "type": "paid", "target_kind": "webhook", "target_ref": "https://example.com/", "options": {"unsigned": true}}') from generate_series(1000, 1999) n`)
+	s.exec(`insert into tidemark.dead_letter (route_id, worker_id, seq, event_id, source, error_code, event_snapshot, idempotency_key)
+		select (select id from tidemark.outbound_route where route_code = 'hook'), (select id from tidemark.worker where worker = 'default'), 1000000 + n,
+			gen_random_uuid(), 'outbox', 'X' || n % 3, '{}', 'k' || n from generate_series(1, 12000) n`)
+	for _, path := range []string{"/", "/routes", "/dead-letters", "/workers", "/audit", "/events"} {
+		status, text := s.get("", path)
+		if status != http.StatusOK || len(text) > 100<<10 {
+			t.Errorf("%s: %d, %d bytes", path, status, len(text))
+		}
+	}
+	if _, text := s.get("", "/routes?q=r1999"); !strings.Contains(text, "/routes/r1999") || strings.Contains(text, "/routes/r1998") {
+		t.Errorf("the search finds %s", text)
+	}
+	seen := 0
+	for after := ""; ; {
+		_, text := s.get("", "/routes?q=r1&after="+after)
+		seen += strings.Count(text, `href="/routes/r1`)
+		_, rest, more := strings.Cut(text, "&amp;after=")
+		if !more {
+			break
+		}
+		after, _, _ = strings.Cut(rest, `"`)
+	}
+	if seen != 1000 {
+		t.Errorf("the pages show %d routes of 1000", seen)
 	}
 }

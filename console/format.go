@@ -26,7 +26,7 @@ func (c *console) functions() template.FuncMap {
 			want, err := api.ParseRole(needs)
 			return err == nil && role >= want
 		},
-		"list": links, "here": here,
+		"list": links, "more_than": func(all int64, shown int) bool { return all > int64(shown) }, "here": here,
 		"plural": func(n any, one, many string) string {
 			if num(n) == "1" {
 				return "1 " + one

@@ -1,9 +1,12 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tidemarkhq/tidemark/internal/api"
 	"github.com/tidemarkhq/tidemark/internal/store"
@@ -66,13 +69,16 @@ var views = map[string]view{
 		if p == nil {
 			q.c.last.set(o)
 		}
-		return o, p
+		return busiest(o), p
 	}},
 	"/routes": {"routes", titled("Routes"), func(q query) (any, *api.Problem) {
-		v := both{}
-		return all(v,
-			func() *api.Problem { return read[[]store.Route](q, v, "Routes", "/routes") },
-			func() *api.Problem { return readOverview(q, v) })
+		v := both{"Filter": q.r.URL.Query()}
+		routes, p := get[[]store.Route](q, "/routes")
+		if p != nil {
+			return nil, p
+		}
+		v["Routes"], v["Next"] = routePage(routes, q.param("q"), q.param("after"))
+		return v, readOverview(q, v)
 	}},
 	"/routes/{route}": {"route", named("Route", "route"), func(q query) (any, *api.Problem) {
 		v, route := both{}, url.PathEscape(q.r.PathValue("route"))
@@ -204,6 +210,48 @@ func readOverview(q query, into both) *api.Problem {
 		into["Summary"] = byCode[code]
 	}
 	return nil
+}
+
+// rowsOfPage is how many rows a page shows of a list that the API gives whole.
+const rowsOfPage = 100
+
+// routePage is a page of routes: those whose code, domain or type has the text, after a code. next is empty at the end.
+func routePage(routes []store.Route, text, after string) (page []store.Route, next string) {
+	for _, r := range routes {
+		if r.RouteCode <= after && after != "" || !strings.Contains(r.RouteCode+" "+r.Domain+"/"+r.Type+" "+r.TargetKind+" "+r.TargetRef, text) {
+			continue
+		}
+		if len(page) == rowsOfPage {
+			return page, page[rowsOfPage-1].RouteCode
+		}
+		page = append(page, r)
+	}
+	return page, ""
+}
+
+// routesOfOverview is how many routes the overview shows: those with most dead letters, then those with most that waits.
+const routesOfOverview = 20
+
+// busiest leaves the routes that matter first, and the workers.
+func busiest(o api.Overview) api.Overview {
+	o.Routes = slices.Clone(o.Routes) // what others share stays as it is
+	slices.SortStableFunc(o.Routes, func(a, b store.RouteSummary) int {
+		return cmp.Or(cmp.Compare(b.OpenDeadLetters, a.OpenDeadLetters), cmp.Compare(b.Pending, a.Pending), cmp.Compare(rank(a.State), rank(b.State)))
+	})
+	o.Routes = o.Routes[:min(len(o.Routes), routesOfOverview)]
+	o.Workers = o.Workers[:min(len(o.Workers), rowsOfPage)]
+	return o
+}
+
+// rank puts routes that deliver before those that do not.
+func rank(state string) int {
+	switch state {
+	case "live":
+		return 0
+	case "dry run":
+		return 1
+	}
+	return 2
 }
 
 // number reads a number of a form; empty or malformed: 0.

@@ -38,14 +38,14 @@ func hashPassword(s *cli.Session) error {
 	var text string
 	if in, ok := s.In.(*os.File); ok && cli.IsTerminal(in) {
 		s.Note("type the password:")
-		typed, err := term.ReadPassword(int(in.Fd())) //nolint:gosec // a file descriptor fits
+		typed, err := term.ReadPassword(int(in.Fd()))
 		if err != nil {
 			return err
 		}
 		text = string(typed)
 	} else {
 		line, err := bufio.NewReader(io.LimitReader(s.In, 1024)).ReadString('\n')
-		if err != nil && err != io.EOF { //nolint:errorlint // a reader returns it as it is
+		if err != nil && err != io.EOF {
 			return err
 		}
 		text = strings.TrimRight(line, "\r\n")

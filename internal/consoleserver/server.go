@@ -192,6 +192,8 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		err = s.http.Close()
 	}
-	<-ended
+	if ended := <-ended; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
 	return err
 }

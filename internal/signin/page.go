@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"errors"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -51,8 +52,8 @@ func (s *SignIn) password(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		s.begin(w, r, person, "user")
-		http.Redirect(w, r, s.local(r.PostFormValue("to")), http.StatusSeeOther)
-	case err == errTooMany: //nolint:errorlint // it is never wrapped
+		http.Redirect(w, r, s.local(r.PostFormValue("to")), http.StatusSeeOther) //nolint:gosec // local leads nowhere else
+	case errors.Is(err, errTooMany):
 		w.Header().Set("Retry-After", "60")
 		s.show(w, r, http.StatusTooManyRequests, "Too many refused sign-ins. Try again in a minute.")
 	default:

@@ -334,7 +334,7 @@ func (s *SignIn) begin(w http.ResponseWriter, r *http.Request, p api.Person, via
 
 // setCookie sets or, with an empty value, removes a cookie.
 func (s *SignIn) setCookie(w http.ResponseWriter, name, value string, age time.Duration) {
-	c := &http.Cookie{
+	c := &http.Cookie{ //nolint:gosec // Secure goes by console.url: without https browsers would not send it back
 		Name: name, Value: value, Path: s.Prefix + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
 		Secure: s.URL != nil && s.URL.Scheme == "https", MaxAge: int(age.Seconds()),
 	}
