@@ -40,6 +40,10 @@ func TestArrows(t *testing.T) {
 		"/examples/producers/go":       {},
 		"/examples/webhook-receiver":   {},
 		"/internal/admin":              {},
+		"/internal/api":                {"", "/internal/store"},
+		"/internal/signin":             {"/internal/api"},
+		"/internal/consoleserver":      {"/console", "/internal/api", "/internal/config", "/internal/signin", "/internal/store", "/migrate"},
+		"/console":                     {"/internal/api", "/internal/store"},
 		"/internal/config":             {"/internal/limit", "/internal/yamldoc"},
 		"/internal/yamldoc":            {},
 		"/internal/command/bundle":     {"/internal/command", "/internal/command/contract", "/internal/strict", "/internal/yamldoc"},
@@ -73,7 +77,7 @@ func TestArrows(t *testing.T) {
 		"/cmd/tidemark-demo":           {"/internal/demo"},
 		"/deploy/grafana":              {},
 		"/internal/cli":                {"", "/internal/config", "/internal/oneline", "/internal/store", "/migrate", "/packs"},
-		"/cmd/tidemark":                {"", "/internal/admin", "/internal/cli", "/internal/command", "/internal/command/bundle", "/internal/command/bundletest", "/internal/command/consumer", "/internal/config", "/internal/daemon", "/internal/devpg", "/internal/intake", "/internal/oneline", "/internal/payload", "/internal/store", "/internal/target", "/migrate", "/packs", "/sink"},
+		"/cmd/tidemark":                {"", "/internal/admin", "/internal/cli", "/internal/command", "/internal/command/bundle", "/internal/command/bundletest", "/internal/command/consumer", "/internal/config", "/internal/consoleserver", "/internal/daemon", "/internal/devpg", "/internal/intake", "/internal/oneline", "/internal/payload", "/internal/store", "/internal/target", "/migrate", "/packs", "/sink"},
 	}
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
 	if err != nil {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the other tools of the tests if they are missing: make, a C compiler for the race detector, PgBouncer, which one
-# test uses, and Prometheus with promtool for the alert rules.
+# test uses, Prometheus with promtool for the alert rules, and Chromium for the pages of the console.
 set -eu
 . "$(dirname "$0")/as-root.sh"
 
@@ -10,6 +10,8 @@ missing() {
 	for tool in make cc pgbouncer promtool prometheus; do
 		command -v "$tool" >/dev/null || echo "$tool"
 	done
+	command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
+		echo chromium
 }
 
 lacking=$(missing)
@@ -44,5 +46,6 @@ fi
 case $(missing) in
 *cc*) echo "no C compiler found: install gcc or clang for the race detector, or run make test-short without it" >&2 && exit 1 ;;
 *pgbouncer*) echo "PgBouncer is not installed: the tests skip TestThroughPgBouncer" ;;
+*chromium*) echo "Chromium is not installed: the tests of the console's pages are skipped" ;;
 *prom*) echo "Prometheus is not installed: the tests skip TestAlertRules and TestAlertsFire" ;;
 esac

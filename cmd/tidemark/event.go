@@ -108,6 +108,30 @@ func eventShow(ctx context.Context, s *cli.Session) error {
 		})
 }
 
+func whyCommand() cli.Command {
+	return cli.Command{
+		Use: "why EVENT ROUTE", Short: "Say why a route delivered an event or did not, and what would change it", Role: "tidemark_reader",
+		Long: `Say why a route delivered an event, given by its id or number, or did not: in one sentence, with the command that shows
+more or changes it.`,
+		Example: "  tidemark why 1234 billing",
+		Run: func(ctx context.Context, s *cli.Session) error {
+			seq, err := eventNumber(ctx, s, s.Arg(0))
+			if err != nil {
+				return err
+			}
+			e, err := s.Event(ctx, seq)
+			if err != nil {
+				return err
+			}
+			w, err := s.Why(ctx, e.EventID, s.Arg(1))
+			if err != nil {
+				return err
+			}
+			return s.Show(w, "state", w.State, "why", w.Sentence, "next", w.Command)
+		},
+	}
+}
+
 var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$`)
 
 func eventNumber(ctx context.Context, s *cli.Session, id string) (int64, error) {

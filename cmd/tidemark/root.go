@@ -35,7 +35,7 @@ func newRoot() *cobra.Command {
 	app := &cli.App{Build: cli.ThisBuild(version)}
 	return app.Root("tidemark", "Reliable event delivery from PostgreSQL", about, []cli.Group{
 		{Title: "See what there is, and what is wrong", Example: "tidemark doctor", Commands: []cli.Command{
-			doctorCommand(), eventCommand(), findingCommand(), pendingCommand(), statusCommand(), verifyCommand(),
+			doctorCommand(), eventCommand(), findingCommand(), pendingCommand(), statusCommand(), verifyCommand(), whyCommand(),
 		}},
 		{
 			Title: "Emit events, and say which there may be", Example: "tidemark emit --domain shop --type order.paid",
@@ -50,7 +50,7 @@ func newRoot() *cobra.Command {
 			},
 		},
 		{Title: "Operate: run, switch, repair", Example: "tidemark run --config tidemark.yaml", Commands: []cli.Command{
-			activateCommand(), beatCommand(), deadLetterCommand(), disableCommand(), gateCommand(), healthcheckCommand(),
+			activateCommand(), beatCommand(), consoleCommand(), deadLetterCommand(), disableCommand(), gateCommand(), healthcheckCommand(),
 			heartbeatCommand(), maintainCommand(), runCommand(), stageCommand(), staleCheckCommand(),
 		}},
 		{Title: "Install", Example: "tidemark migrate up", Commands: []cli.Command{migrateCommand(), versionCommand()}},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -37,6 +38,11 @@ secrets, oauth2, webhook, connections and log.level apply without a restart.`,
 				return err
 			}
 			log, level := newLogger(s.Err, cli.IsTerminal(os.Stderr), c.Log)
+			stopConsole, err := beside(ctx, c, log)
+			if err != nil {
+				return err
+			}
+			defer stopConsole()
 			d, err := daemon.New(ctx, c, daemon.Options{Log: log, Stdout: s.Out, Version: s.App.Build.Version, File: cli.ConfigFile(file)})
 			if err != nil {
 				return err
@@ -51,6 +57,43 @@ secrets, oauth2, webhook, connections and log.level apply without a restart.`,
 				return err
 			}
 			return nil
+		},
+	}
+}
+
+func consoleCommand() cli.Command {
+	var file, listen string
+	var readOnly, hash bool
+	return cli.Command{
+		Use: "console", Short: "Serve the web console and the JSON API", Role: "tidemark_admin", Needs: cli.Nothing,
+		Long: `Serve the web console, and the JSON API below /api/v1: what is wrong, why, and the acts that mend it. The daemon
+serves them too, where its configuration has console.listen.
+
+By default it listens at 127.0.0.1:9322, and everyone on this host may do everything there. People and programs sign in
+once the configuration (--config) has console.users, console.tokens, console.oidc or console.proxy; without one of these
+it refuses an address that other hosts can reach. The audit (tidemark.audit) names the person of each act.`,
+		Example: "  tidemark console\n  tidemark console --config /etc/tidemark.yaml --listen :9322",
+		Flags: func(flags *pflag.FlagSet) {
+			cli.ConfigFlag(flags, &file)
+			flags.StringVar(&listen, "listen", "", "where to listen, as HOST:PORT (default: console.listen, else 127.0.0.1:9322)")
+			flags.BoolVar(&readOnly, "read-only", false, "refuse all acts")
+			flags.BoolVar(&hash, "hash-password", false, "read a password, print its hash for console.users, and do nothing else")
+		},
+		Run: func(ctx context.Context, s *cli.Session) error {
+			if hash {
+				return hashPassword(s)
+			}
+			c, err := s.LoadConfig(file)
+			if err != nil {
+				return err
+			}
+			c.Console.Listen = cmp.Or(listen, c.Console.Listen, "127.0.0.1:9322")
+			c.Console.ReadOnly = c.Console.ReadOnly || readOnly
+			if s.App.DatabaseURL != "" {
+				c.Database.URL, c.Console.DatabaseURL = config.NewSecret(s.App.DatabaseURL), config.Secret{}
+			}
+			log, _ := newLogger(s.Err, cli.IsTerminal(os.Stderr), c.Log)
+			return serveConsole(ctx, s, c, log)
 		},
 	}
 }

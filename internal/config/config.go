@@ -68,6 +68,9 @@ type Config struct {
 	// The commands that this daemon takes from Kafka.
 	Commands Commands `yaml:"commands"`
 
+	// The web console and the JSON API.
+	Console Console `yaml:"console"`
+
 	// What Load found and ignored, for the caller to log.
 	Warnings []string `yaml:"-"`
 
@@ -240,6 +243,104 @@ type IngressProducer struct {
 	// Names that a client's certificate may have: its common name, or a DNS name or URI of its alternative names. Default:
 	// none.
 	Certificates []string `yaml:"certificates,omitempty"`
+}
+
+// Console is the web console and the JSON API.
+type Console struct {
+	// Where it listens, as HOST:PORT. Port 0 lets the system choose. An address that other hosts can reach needs one of
+	// users, tokens, oidc and proxy. Default, also if empty: tidemark run has no console, and tidemark console listens at
+	// 127.0.0.1:9322.
+	Listen string `yaml:"listen" is:"listen"`
+
+	// How browsers reach it, as https://HOST or https://HOST:PORT, with the path that a proxy puts in front. Needed for oidc
+	// and behind a proxy. Default, also if empty: browsers reach it by its address or as localhost.
+	URL string `yaml:"url" is:"token_url"`
+
+	// The login of the console, a member of tidemark_admin. Default, also if empty: that of database.url.
+	DatabaseURL Secret `yaml:"database_url" is:"database" empty:"default"`
+
+	// Whether it refuses all acts. Default: false.
+	ReadOnly bool `yaml:"read_only"`
+
+	// What signs sessions, at least 32 characters. Consoles behind one address need the same one. Default, also if empty: a
+	// random one, so that a restart signs everyone out.
+	SessionKey Secret `yaml:"session_key" empty:"default"`
+
+	// People who sign in with a password, by name. Default: none.
+	Users map[string]ConsoleUser `yaml:"users"`
+
+	// Programs that sign in with a bearer token, by name. Default: none.
+	Tokens map[string]ConsoleToken `yaml:"tokens"`
+
+	// An OpenID Connect provider that people sign in at.
+	OIDC ConsoleOIDC `yaml:"oidc"`
+
+	// A reverse proxy that says in a header who has signed in there.
+	Proxy ConsoleProxy `yaml:"proxy"`
+}
+
+// Open reports that anyone who reaches the console may do everything.
+func (c Console) Open() bool {
+	return len(c.Users) == 0 && len(c.Tokens) == 0 && c.OIDC.Issuer == "" && c.Proxy.Header == ""
+}
+
+// ConsoleUser signs in with a password.
+type ConsoleUser struct {
+	// The bcrypt hash of the password, as tidemark console --hash-password prints it. Needed.
+	PasswordHash Secret `yaml:"password_hash"`
+
+	// What the user may do: a viewer sees everything but payloads, an operator also replays, pauses and opens and closes
+	// gates, an admin also changes routes, workers, types and the stage. Needed.
+	Role string `yaml:"role" enum:"viewer,operator,admin"`
+}
+
+// ConsoleToken is a bearer token of a program.
+type ConsoleToken struct {
+	// The SHA-256 of the token, in hex. Needed.
+	SHA256 Secret `yaml:"sha256"`
+
+	// What the program may do, as of users. Needed.
+	Role string `yaml:"role" enum:"viewer,operator,admin"`
+}
+
+// ConsoleOIDC is an OpenID Connect provider. Its redirect URI is console.url with /sign-in/callback.
+type ConsoleOIDC struct {
+	// The provider, an https:// URL. Default, also if empty: none.
+	Issuer string `yaml:"issuer,omitempty" is:"token_url"`
+
+	// The client's id. Needed with issuer.
+	ClientID string `yaml:"client_id,omitempty"`
+
+	// The client's secret. Default, also if empty: none, for a public client.
+	ClientSecret Secret `yaml:"client_secret,omitempty" empty:"default"`
+
+	// Scopes to ask for beside openid, profile and email. Default: none.
+	Scopes []string `yaml:"scopes,omitempty"`
+
+	// The claim of the token that has a person's groups. Default, also if empty: groups.
+	Claim string `yaml:"claim,omitempty"`
+
+	// The roles of groups: viewer, operator or admin by group. Default: none.
+	Roles map[string]string `yaml:"roles,omitempty" enum:"viewer,operator,admin"`
+
+	// The role of people in none of these groups. Default, also if empty: they are refused.
+	Role string `yaml:"role,omitempty" enum:"viewer,operator,admin"`
+}
+
+// ConsoleProxy is a reverse proxy that people sign in at, such as oauth2-proxy.
+type ConsoleProxy struct {
+	// The header with the person's name, such as X-Forwarded-User. The proxy must remove it from what clients send.
+	// Default, also if empty: none.
+	Header string `yaml:"header,omitempty"`
+
+	// The addresses of the proxy. The header is ignored in requests from others. Needed with header.
+	From []netip.Prefix `yaml:"from,omitempty"`
+
+	// The roles of people by name. Default: none.
+	Roles map[string]string `yaml:"roles,omitempty" enum:"viewer,operator,admin"`
+
+	// The role of people who are not named. Default, also if empty: they are refused.
+	Role string `yaml:"role,omitempty" enum:"viewer,operator,admin"`
 }
 
 // OwnTopic is the topic of a service's own commands; empty: Topics has shared ones only.

@@ -158,6 +158,16 @@ commands:
   in_flight: 1000
   ingress:
     listen: ""
+console:
+  listen: ""
+  url: ""
+  database_url: ""
+  read_only: false
+  session_key: ""
+  users: {}
+  tokens: {}
+  oidc: {}
+  proxy: {}
 `
 	if diff := cmp.Diff(want, string(printed)); diff != "" {
 		t.Error(diff)

@@ -53,6 +53,7 @@ func (c Config) Validate() []Problem {
 		}
 	}
 	v.ingress(c)
+	v.console(c.Console)
 	slices.SortStableFunc(v, func(a, b Problem) int { return strings.Compare(a.Key, b.Key) })
 	return v
 }
@@ -67,6 +68,38 @@ func (v *validation) require(path string, missing bool, text string) {
 	if missing {
 		*v = append(*v, Problem{Key: path, Text: text, missing: true})
 	}
+}
+
+func (v *validation) console(c Console) {
+	for name, u := range c.Users {
+		path := joinName("console.users", name)
+		v.require(join(path, "password_hash"), u.PasswordHash.IsZero(), "is required: tidemark console --hash-password prints one")
+		v.require(join(path, "role"), u.Role == "", "is required: viewer, operator or admin")
+	}
+	for name, t := range c.Tokens {
+		path := joinName("console.tokens", name)
+		v.require(join(path, "sha256"), t.SHA256.IsZero(), "is required: the SHA-256 of the token in hex")
+		v.require(join(path, "role"), t.Role == "", "is required: viewer, operator or admin")
+	}
+	if key := c.SessionKey.Reveal(); key != "" && len(key) < 32 {
+		v.problem("console.session_key", "must have at least 32 characters")
+	}
+	v.require("console.oidc.client_id", c.OIDC.Issuer != "" && c.OIDC.ClientID == "", "is required with issuer")
+	v.require("console.oidc.issuer", c.OIDC.Issuer == "" && c.OIDC.ClientID != "", "is required with client_id")
+	v.require("console.url", c.OIDC.Issuer != "" && c.URL == "", "is required with oidc: the provider sends browsers back to it")
+	v.require("console.proxy.from", c.Proxy.Header != "" && len(c.Proxy.From) == 0, "is required with header: the networks of the proxy")
+	if host, _, err := net.SplitHostPort(c.Listen); err == nil && c.Open() && !isLoopback(host) {
+		v.problem("console.listen", "is an address that other hosts can reach, and anyone could do everything there: add users, tokens, oidc or proxy")
+	}
+}
+
+// isLoopback tells whether only this host reaches the address.
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
 }
 
 func (v *validation) connection(path string, c Connection) {

@@ -49,6 +49,7 @@ type LetterFilter struct {
 	Resolved     bool      // the resolved ones too
 	Limit        int       // at most so many; 0: all
 	After        int64     // of replays: go on after this one; 0: from the first
+	Before       int64     // of lists: go on below this one; 0: from the latest
 }
 
 // DeadLetters returns dead letters, those that failed last first.
@@ -57,8 +58,9 @@ func (db *DB) DeadLetters(ctx context.Context, f LetterFilter) ([]DeadLetter, er
 		where ($1 = '' or r.route_code = $1) and ($2 = '' or l.error_code = $2)
 		  and ($3::timestamptz is null or l.last_failed_at >= $3) and ($4::timestamptz is null or l.last_failed_at < $4)
 		  and ($5 or l.resolved_at is null) and ($7 = '' or l.source = $7)
+		  and ($8::bigint = 0 or (l.last_failed_at, l.id) < (select b.last_failed_at, b.id from tidemark.dead_letter b where b.id = $8))
 		order by l.last_failed_at desc, l.id desc limit nullif($6::integer, 0)`,
-		f.Route, f.Code, instant(f.Since), instant(f.Until), f.Resolved, f.Limit, f.Source)
+		f.Route, f.Code, instant(f.Since), instant(f.Until), f.Resolved, f.Limit, f.Source, f.Before)
 }
 
 // DeadLetter returns one dead letter, or tidemark.ErrNotFound.

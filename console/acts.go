@@ -1,0 +1,405 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/tidemarkhq/tidemark/internal/api"
+)
+
+// act is something that a person can do. Every act has a page of its own, which says what will happen and asks for the reason,
+// and does it when its form is sent.
+type act struct {
+	title  string // with {parameter}
+	button string
+	role   Role
+	danger string // the parameter whose value must be typed; empty: none
+	warn   string // what it means
+	fields []field
+
+	method, path string // of the API, with {parameter}
+	body         func(v url.Values) map[string]any
+	dryRun       bool   // the API tells what would happen for the same body with dry_run
+	preview      string // a resource of the API that shows what is at stake
+	back         string // the page to go to afterwards; empty: the result is shown
+	again        bool   // the answer may have a next: the act goes on from there
+}
+
+// field is asked for beside the reason.
+type field struct {
+	Name, Label, Kind, Value, Help string
+	Choices                        []string
+}
+
+// set changes columns of a configuration row.
+func set(pairs ...any) func(url.Values) map[string]any {
+	return func(url.Values) map[string]any {
+		columns := map[string]any{}
+		for i := 0; i+1 < len(pairs); i += 2 {
+			columns[pairs[i].(string)] = pairs[i+1]
+		}
+		return map[string]any{"set": columns}
+	}
+}
+
+func constant(pairs ...any) func(url.Values) map[string]any {
+	return func(url.Values) map[string]any {
+		body := map[string]any{}
+		for i := 0; i+1 < len(pairs); i += 2 {
+			body[pairs[i].(string)] = pairs[i+1]
+		}
+		return body
+	}
+}
+
+func nothing(url.Values) map[string]any { return map[string]any{} }
+
+// columns sets what an editor's form has changed: its fields are JSON values by column.
+func columns(v url.Values) map[string]any {
+	changed := map[string]any{}
+	if text := strings.TrimSpace(v.Get("columns")); text != "" {
+		if err := json.Unmarshal([]byte(text), &changed); err != nil {
+			return map[string]any{"set": text} // the API refuses it, and says why
+		}
+	}
+	return map[string]any{"set": changed}
+}
+
+var columnsField = field{Name: "columns", Label: "Columns to set, as a JSON object", Kind: "json", Value: "{}", Help: `Such as {"concurrency": 8, "timeout": "10s"}. The names are those of the page.`}
+
+var acts = map[string]act{
+	"gate-open": {
+		title: "Open gate {gate}", button: "Open the gate", role: Operator, method: "PUT", path: "/gates/{gate}", body: constant("open", true),
+		preview: "/outlook", back: "/settings", warn: "Workers begin within a second. Below is what each would do next with what waits.",
+	},
+	"gate-close": {
+		title: "Close gate {gate}", button: "Close the gate", role: Operator, method: "PUT", path: "/gates/{gate}", body: constant("open", false),
+		danger: "gate", back: "/settings", warn: "Workers behind the gate stop within a second. Events wait until it is open again; nothing is lost.",
+	},
+	"stage-live": {
+		title: "Set the stage live", button: "Go live", role: Admin, method: "PUT", path: "/stage", body: constant("stage", "live"),
+		danger: "stage", preview: "/outlook", back: "/settings", warn: "Enabled routes that are not in dry run deliver from now on.",
+	},
+	"stage-dry-run": {
+		title: "Set the stage to dry_run", button: "Leave live", role: Admin, method: "PUT", path: "/stage", body: constant("stage", "dry_run"),
+		danger: "stage", back: "/settings", warn: "Workers with live routes stop; events wait until the stage is live again.",
+	},
+	"route-enable": {
+		title: "Enable route {route}", button: "Enable", role: Admin, method: "PATCH", path: "/routes/{route}", body: set("enabled", true),
+		preview: "/routes/{route}/backtest", back: "/routes/{route}", warn: "Events from now on go to it, and those that wait. Below is what it would have done with the last hour.",
+	},
+	"route-disable": {
+		title: "Disable route {route}", button: "Disable", role: Admin, method: "PATCH", path: "/routes/{route}", body: set("enabled", false),
+		danger: "route", back: "/routes/{route}", warn: "Events that pass while it is disabled are recorded as disabled, and not sent later unless you replay them.",
+	},
+	"route-live": {
+		title: "Take route {route} out of dry run", button: "Deliver from now on", role: Admin, method: "PATCH", path: "/routes/{route}", body: set("dry_run", false),
+		danger: "route", preview: "/routes/{route}/backtest", back: "/routes/{route}", warn: "It delivers from now on. Below is what it would have done with the last hour.",
+	},
+	"route-dry-run": {
+		title: "Put route {route} into dry run", button: "Only record", role: Admin, method: "PATCH", path: "/routes/{route}", body: set("dry_run", true),
+		danger: "route", back: "/routes/{route}", warn: "Events that pass are recorded as dry_run, and not sent later unless you replay them.",
+	},
+	"route-edit": {
+		title: "Edit route {route}", button: "Change", role: Admin, method: "PATCH", path: "/routes/{route}", body: columns, fields: []field{columnsField},
+		preview: "/routes/{route}", back: "/routes/{route}",
+	},
+	"route-replay": {
+		title: "Send events on route {route} again", button: "Send", role: Operator, method: "POST", path: "/routes/{route}/replay", danger: "route", dryRun: true,
+		fields: []field{
+			{Name: "from_seq", Label: "From event number", Kind: "number"},
+			{Name: "to_seq", Label: "To event number", Kind: "number"},
+			{Name: "since", Label: "Or emitted since", Kind: "datetime-local", Help: "UTC"},
+			{Name: "key", Label: "Only this key", Kind: "text"},
+			{Name: "rate", Label: "At most events a second", Kind: "number", Help: "Empty: as many as the route takes."},
+		},
+		body: window, back: "/routes/{route}", warn: "The worker of the route sends them beside live events, in the order of numbers. It goes on whether this page is open or not.",
+	},
+	"replay-cancel": {
+		title: "Cancel replay {id}", button: "Cancel the replay", role: Operator, method: "POST", path: "/replays/{id}/cancel", body: nothing, back: "/routes/{route}",
+	},
+	"letter-replay": {
+		title: "Try dead letter {id} again", button: "Try again", role: Operator, method: "POST", path: "/dead-letters/replay", dryRun: true, body: letters,
+	},
+	"letters-replay": {
+		title: "Try dead letters again", button: "Try again", role: Operator, method: "POST", path: "/dead-letters/replay", dryRun: true, body: letters, again: true,
+		warn: "Oldest events first, 500 at a time. Letters that fail again stay open.",
+	},
+	"letter-discard": {
+		title: "Discard dead letter {id}", button: "Discard", role: Operator, method: "POST", path: "/dead-letters/{id}/discard", body: nothing, danger: "id",
+		preview: "/dead-letters/{id}", back: "/dead-letters", warn: "It will never be delivered. It stays on record.",
+	},
+	"worker-pause": {
+		title: "Pause worker {worker}", button: "Pause", role: Operator, method: "POST", path: "/workers/{worker}/pause", body: nothing, danger: "worker",
+		back: "/workers/{worker}", warn: "It stops where it stands. Events wait.",
+	},
+	"worker-resume": {
+		title: "Resume worker {worker}", button: "Resume", role: Operator, method: "POST", path: "/workers/{worker}/resume", body: nothing, back: "/workers/{worker}",
+	},
+	"worker-rewind": {
+		title: "Rewind worker {worker}", button: "Rewind", role: Admin, method: "POST", path: "/workers/{worker}/rewind", danger: "worker", dryRun: true,
+		fields: []field{{Name: "to_seq", Label: "Decide the events above this number again", Kind: "number"}},
+		body:   func(v url.Values) map[string]any { return map[string]any{"to_seq": number(v.Get("to_seq"))} },
+		back:   "/workers/{worker}", warn: "Routes that were live send these events a second time.",
+	},
+	"worker-edit": {
+		title: "Edit worker {worker}", button: "Change", role: Admin, method: "PATCH", path: "/workers/{worker}", body: columns, fields: []field{columnsField},
+		preview: "/workers/{worker}", back: "/workers/{worker}",
+	},
+	"source-edit": {
+		title: "Edit source {source}", button: "Change", role: Admin, method: "PATCH", path: "/sources/{source}", body: columns, fields: []field{columnsField},
+		preview: "/sources/{source}", back: "/sources/{source}",
+	},
+	"gap-emit": {
+		title: "Emit the missing events of gap {id}", button: "Emit", role: Admin, method: "POST", path: "/capture-gaps/{id}/emit", body: nothing, danger: "id",
+		back: "/sources", warn: "Each row without an event gets one, with the row as it is now.",
+	},
+	"gap-accept": {
+		title: "Accept gap {id}", button: "Accept", role: Admin, method: "POST", path: "/capture-gaps/{id}/accept", body: nothing, danger: "id",
+		back: "/sources", warn: "These rows never get an event.",
+	},
+	"command-enable": {
+		title: "Enable command {command} version {version}", button: "Enable", role: Admin, method: "PATCH",
+		path: "/services/{service}/commands/{command}/{version}", body: set("enabled", true), back: "/commands/{service}",
+	},
+	"command-disable": {
+		title: "Disable command {command} version {version}", button: "Disable", role: Admin, method: "PATCH", danger: "command",
+		path: "/services/{service}/commands/{command}/{version}", body: set("enabled", false), back: "/commands/{service}",
+	},
+	"commands-replay": {
+		title: "Try parked commands of {service} again", button: "Try again", role: Operator, method: "POST", path: "/services/{service}/replay", dryRun: true, again: true,
+		body: func(v url.Values) map[string]any {
+			return map[string]any{"code": v.Get("code"), "after": number(v.Get("after"))}
+		},
+	},
+	"key-revoke": {
+		title: "Revoke key {kid}", button: "Revoke", role: Admin, method: "POST", path: "/services/{service}/keys/{kid}/revoke", body: nothing, danger: "kid",
+		back: "/commands/{service}", warn: "Commands signed with it are refused from now on.",
+	},
+	"finding-acknowledge": {
+		title: "Acknowledge finding {id}", button: "Acknowledge", role: Operator, method: "POST", path: "/findings/{id}/acknowledge", body: nothing, back: "/findings",
+		warn: "It stays open until its cause is gone; others see that someone knows.",
+	},
+	"heartbeat-deregister": {
+		title: "Forget executor {executor}", button: "Forget", role: Admin, method: "POST", path: "/heartbeats/{executor}/deregister", body: nothing, danger: "executor",
+		back: "/heartbeats", warn: "Its silence raises no alarm any more. If it beats again, it is known again.",
+	},
+}
+
+// letters chooses dead letters: one by id, or by route, source and code.
+func letters(v url.Values) map[string]any {
+	if id := number(v.Get("id")); id > 0 {
+		return map[string]any{"ids": []int64{id}}
+	}
+	return map[string]any{"route": v.Get("route"), "source": v.Get("source"), "code": v.Get("code"), "after": number(v.Get("after"))}
+}
+
+// window chooses events of the log.
+func window(v url.Values) map[string]any {
+	body := map[string]any{"key": v.Get("key")}
+	for _, name := range []string{"from_seq", "to_seq"} {
+		if v.Get(name) != "" {
+			body[name] = number(v.Get(name))
+		}
+	}
+	if since := v.Get("since"); since != "" {
+		body["since"] = since + ":00Z"
+	}
+	if rate := number(v.Get("rate")); rate > 0 {
+		body["rate"] = rate
+	}
+	return body
+}
+
+// done says what an act has done, on the page that follows it.
+var done = map[string]string{"1": "Done."}
+
+var parameter = regexp.MustCompile(`\{(\w+)\}`)
+
+// fill puts parameters into a text; escape is for paths.
+func fill(text string, v url.Values, escape func(string) string) string {
+	return parameter.ReplaceAllStringFunc(text, func(p string) string { return escape(v.Get(p[1 : len(p)-1])) })
+}
+
+func plain(s string) string { return s }
+
+// asked is the page of an act.
+type asked struct {
+	Act      string
+	Title    string
+	Button   string
+	Warn     string
+	Values   url.Values
+	Given    []string // parameters of the link, in the form as hidden ones
+	Fields   []field
+	Danger   string // what has to be typed
+	Preview  any
+	Problem  *api.Problem
+	Result   any
+	Reason   string
+	Next     string // where the act goes on
+	Back     string
+	NoReason bool // the API asks for none
+}
+
+// ask shows what an act would do, and asks for the reason.
+func (c *console) ask(w http.ResponseWriter, r *http.Request) {
+	a, known := acts[r.PathValue("act")]
+	if !known {
+		c.problem(w, r, &api.Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "there is no such act"})
+		return
+	}
+	c.showAct(w, r, http.StatusOK, a, r.URL.Query(), nil)
+}
+
+// may is why the person may not do it.
+func (c *console) may(r *http.Request, a act) *api.Problem {
+	person, _ := api.PersonOf(r.Context())
+	switch {
+	case c.ReadOnly:
+		return &api.Problem{Status: http.StatusForbidden, Title: "Read-only", Detail: "this console is read-only", Hint: "Use the command line, or a console that is not."}
+	case person.Role < a.role:
+		return &api.Problem{
+			Status: http.StatusForbidden, Title: "Not allowed", Detail: "this needs the role " + a.role.String() + "; yours is " + person.Role.String(),
+			Hint: "Ask someone who has it, or who gives roles in the console's configuration.",
+		}
+	}
+	return nil
+}
+
+// showAct shows the page of an act, with what went wrong if it was tried.
+func (c *console) showAct(w http.ResponseWriter, r *http.Request, status int, a act, v url.Values, tried *api.Problem) {
+	if refused := c.may(r, a); refused != nil {
+		c.problem(w, r, refused)
+		return
+	}
+	page := c.askedOf(r, a, v)
+	page.Problem = tried
+	q := query{c: c, r: r}
+	switch {
+	case a.preview != "":
+		if answer := q.call(http.MethodGet, fill(a.preview, v, url.PathEscape), nil); answer.problem != nil {
+			page.Problem = first(page.Problem, answer.problem)
+		} else {
+			page.Preview = decode(answer.body)
+		}
+	case a.dryRun && complete(a, v):
+		body := a.body(v)
+		body["dry_run"], body["reason"] = true, "preview"
+		if answer := q.call(a.method, fill(a.path, v, url.PathEscape), trimmed(a, body)); answer.problem != nil {
+			page.Problem = first(page.Problem, answer.problem)
+		} else {
+			page.Preview = decode(answer.body)
+		}
+	}
+	c.show(w, r, status, "act", shell{Title: page.Title, Data: page})
+}
+
+func first(problems ...*api.Problem) *api.Problem {
+	for _, p := range problems {
+		if p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// complete tells whether the link says enough for a preview: some field of the act, where it has any.
+func complete(a act, v url.Values) bool {
+	for _, f := range a.fields {
+		if v.Get(f.Name) != "" {
+			return true
+		}
+	}
+	return len(a.fields) == 0
+}
+
+// trimmed leaves out the reason where the API takes none.
+func trimmed(a act, body map[string]any) map[string]any {
+	if a.path == "/dead-letters/replay" {
+		delete(body, "reason")
+	}
+	return body
+}
+
+func (c *console) askedOf(r *http.Request, a act, v url.Values) asked {
+	page := asked{
+		Act: r.PathValue("act"), Title: fill(a.title, v, plain), Button: a.button, Warn: a.warn, Values: v, Reason: v.Get("reason"), Fields: a.fields,
+		Back: fill(a.back, v, url.PathEscape), NoReason: a.path == "/dead-letters/replay",
+	}
+	switch a.danger {
+	case "":
+	case "stage":
+		page.Danger, _ = strings.CutPrefix(r.PathValue("act"), "stage-")
+	default:
+		page.Danger = v.Get(a.danger)
+	}
+	own := map[string]bool{"reason": true, "typed": true, "done": true}
+	for _, f := range a.fields {
+		own[f.Name] = true
+	}
+	for name := range v {
+		if !own[name] {
+			page.Given = append(page.Given, name)
+		}
+	}
+	return page
+}
+
+// do does an act.
+func (c *console) do(w http.ResponseWriter, r *http.Request) {
+	a, known := acts[r.PathValue("act")]
+	if err := r.ParseForm(); err != nil || !known {
+		c.problem(w, r, &api.Problem{Status: http.StatusBadRequest, Title: "Bad request", Detail: "this form cannot be read, or there is no such act"})
+		return
+	}
+	v := r.PostForm
+	if refused := c.may(r, a); refused != nil {
+		c.problem(w, r, refused)
+		return
+	}
+	page := c.askedOf(r, a, v)
+	if page.Danger != "" && v.Get("typed") != page.Danger {
+		c.showAct(w, r, http.StatusUnprocessableEntity, a, v, &api.Problem{
+			Status: http.StatusUnprocessableEntity, Title: "Not done", Detail: "nothing was done: what you typed is not " + page.Danger,
+		})
+		return
+	}
+	if v.Get("preview") != "" {
+		c.showAct(w, r, http.StatusOK, a, v, nil)
+		return
+	}
+	body := a.body(v)
+	body["reason"] = v.Get("reason")
+	answer := query{c: c, r: r}.call(a.method, fill(a.path, v, url.PathEscape), trimmed(a, body))
+	c.cache.clear()
+	if answer.problem != nil {
+		c.showAct(w, r, answer.problem.Status, a, v, answer.problem)
+		return
+	}
+	if a.back != "" {
+		http.Redirect(w, r, c.Prefix+page.Back+"?done=1", http.StatusSeeOther)
+		return
+	}
+	page.Result = decode(answer.body)
+	if more, ok := page.Result.(map[string]any); ok && a.again {
+		if next, ok := more["next"].(json.Number); ok {
+			v.Set("after", next.String())
+			page = c.askedOf(r, a, v)
+			page.Result, page.Next = more, next.String()
+		}
+	}
+	c.show(w, r, http.StatusOK, "result", shell{Title: page.Title, Data: page})
+}
+
+// decode reads JSON for showing.
+func decode(text []byte) any {
+	d := json.NewDecoder(strings.NewReader(string(text)))
+	d.UseNumber()
+	var v any
+	_ = d.Decode(&v) // the API has made it
+	return v
+}

@@ -1,0 +1,221 @@
+// Package console is Tidemark's web console and JSON API as an http.Handler, to be mounted in a Go program behind its own
+// sign-in. The command tidemark console serves the same.
+//
+//	h, err := console.New(pool, console.Options{
+//		Prefix:   "/tidemark",
+//		Identify: func(r *http.Request) (console.Person, bool) { … },
+//	})
+//	mux.Handle("/tidemark/", h)
+//
+// The login of the pool has to be a member of tidemark_admin. The console acts as that login and names the person in
+// tidemark.audit; viewers are held to the rights of tidemark_reader by the database too.
+package console
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tidemarkhq/tidemark/internal/api"
+)
+
+// Person is who makes a request.
+type Person = api.Person
+
+// Role is what a person may do: each role may do all that the ones before it may.
+type Role = api.Role
+
+// The roles.
+const (
+	Viewer   = api.Viewer   // sees everything but payloads
+	Operator = api.Operator // sees payloads, replays, pauses, opens and closes gates
+	Admin    = api.Admin    // changes routes, workers, types and the stage
+)
+
+// Options configure a console.
+type Options struct {
+	// Identify tells who makes a request, and false if nobody has signed in, who is refused. It is asked for each request.
+	// Required.
+	Identify func(*http.Request) (Person, bool)
+
+	// Prefix of all paths, such as /tidemark, without a slash at the end. Default: none.
+	Prefix string
+
+	// ReadOnly refuses all acts. Default: false.
+	ReadOnly bool
+
+	// Logger gets what a client is not told. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+//go:embed pages/*.html static/*
+var files embed.FS
+
+type console struct {
+	Options
+	api   http.Handler
+	pages *template.Template
+	cache cache
+	last  lastKnown
+}
+
+// New returns a console of the database. It serves the pages, and the API below /api/v1.
+func New(pool *pgxpool.Pool, o Options) (http.Handler, error) {
+	if o.Identify == nil {
+		return nil, errors.New("console: Options.Identify is needed: it tells who makes a request")
+	}
+	if o.Prefix != "" && (!strings.HasPrefix(o.Prefix, "/") || strings.HasSuffix(o.Prefix, "/")) {
+		return nil, errors.New("console: Options.Prefix begins with a slash and does not end with one")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	c := &console{Options: o, api: api.New(api.Options{Pool: pool, ReadOnly: o.ReadOnly, Log: o.Logger})}
+	c.cache.kept = map[string]kept{}
+	var err error
+	if c.pages, err = template.New("").Funcs(c.functions()).ParseFS(files, "pages/*.html"); err != nil {
+		return nil, err
+	}
+	return c.handler()
+}
+
+func (c *console) handler() (http.Handler, error) {
+	static, err := fs.Sub(files, "static")
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(static)))
+	mux.Handle("/api/v1/", c.api)
+	for path, view := range views {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { c.page(w, r, view) })
+	}
+	mux.HandleFunc("GET /act/{act}", c.ask)
+	mux.HandleFunc("POST /act/{act}", c.do)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		c.problem(w, r, &api.Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "there is no page " + r.URL.Path, Hint: "The pages are above."})
+	})
+	var crossOrigin http.CrossOriginProtection
+	inner := crossOrigin.Handler(c.identified(mux))
+	if c.Prefix == "" {
+		return inner, nil
+	}
+	return http.StripPrefix(c.Prefix, inner), nil
+}
+
+// identified lets in who is known, and sets the headers of all answers.
+func (c *console) identified(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		if h.Get("Content-Security-Policy") == "" {
+			h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; frame-ancestors 'none'")
+		}
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		person, known := c.Identify(r)
+		static := strings.HasPrefix(r.URL.Path, "/static/")
+		switch {
+		case static:
+			h.Set("Cache-Control", "public, max-age=300")
+		case known:
+			r = r.WithContext(api.WithPerson(r.Context(), person))
+		case !strings.HasPrefix(r.URL.Path, "/api/"): // the API says it in its own form
+			http.Error(w, "sign in first", http.StatusUnauthorized)
+			return
+		}
+		if r.Method == http.MethodPost && !strings.HasPrefix(r.URL.Path, "/api/") {
+			r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// shell is what every page shows around its content.
+type shell struct {
+	Person   Person
+	Role     string
+	ReadOnly bool
+	Path     string
+	Title    string
+	Status   string
+	Bad      int
+	Warn     int
+	Now      time.Time
+	Old      *time.Time // when what is shown was read, if the database cannot be reached; null: now
+	Problem  *api.Problem
+	Done     string
+	Data     any
+}
+
+// page reads what a view shows, and shows it.
+func (c *console) page(w http.ResponseWriter, r *http.Request, v view) {
+	q := query{c: c, r: r}
+	data, err := v.read(q)
+	if err != nil {
+		c.problem(w, r, err)
+		return
+	}
+	c.show(w, r, http.StatusOK, v.template, shell{Title: v.title(r), Done: done[r.URL.Query().Get("done")], Data: data})
+}
+
+// problem is the page of what went wrong. A database that cannot be reached shows what was last known of it.
+func (c *console) problem(w http.ResponseWriter, r *http.Request, p *api.Problem) {
+	s := shell{Title: p.Title, Problem: p}
+	if p.Status == http.StatusServiceUnavailable {
+		if o, at, known := c.last.get(); known {
+			s.Data, s.Old = o, &at
+		}
+	}
+	c.show(w, r, p.Status, "problem", s)
+}
+
+// show writes a page. Nothing is written before all of it is made: a broken page says so.
+func (c *console) show(w http.ResponseWriter, r *http.Request, status int, name string, s shell) {
+	s.Person, _ = api.PersonOf(r.Context())
+	s.Role, s.ReadOnly, s.Path, s.Now = s.Person.Role.String(), c.ReadOnly, r.URL.Path, time.Now()
+	s.Status, s.Bad, s.Warn = c.health(r.Context(), s.Problem)
+	var body bytes.Buffer
+	if err := c.pages.ExecuteTemplate(&body, name, s); err != nil {
+		c.Logger.ErrorContext(r.Context(), "cannot show a page", "page", name, "error", err)
+		http.Error(w, "this page cannot be shown: the log of the server says why", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(body.Bytes()) // the client is gone: nothing can receive the error
+}
+
+// health is the worst status and how many causes there are, for the head of each page.
+func (c *console) health(ctx context.Context, p *api.Problem) (status string, bad, warn int) {
+	if p != nil && p.Status == http.StatusServiceUnavailable {
+		return "unknown", 0, 0
+	}
+	q := query{c: c, r: (&http.Request{}).WithContext(ctx)}
+	causes, err := get[[]cause](q, "/causes")
+	if err != nil {
+		return "unknown", 0, 0
+	}
+	status = "ok"
+	for _, k := range causes {
+		if k.Status == "warn" {
+			warn++
+		} else {
+			bad++
+		}
+	}
+	if len(causes) > 0 {
+		status = causes[0].Status
+	}
+	return status, bad, warn
+}

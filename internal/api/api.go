@@ -1,0 +1,271 @@
+// Package api serves Tidemark's JSON API under /api/v1: what the command line can see and do, for the console and for programs.
+//
+// Each request is one transaction. It runs as the database login of the server, names the person in the audit, and may do
+// what the person's role allows; viewers are held to it by the database too, as members of tidemark_reader.
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark/internal/store"
+)
+
+// Pool is a *pgxpool.Pool.
+type Pool interface {
+	store.Querier
+	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
+}
+
+// Options configure an API.
+type Options struct {
+	Pool     Pool
+	ReadOnly bool         // refuse all writes
+	Log      *slog.Logger // gets what a client is not told
+}
+
+// statementLimit bounds what a request costs the database.
+const statementLimit = 10 * time.Second
+
+// maxBody is the longest body of a request: a configuration row, never a payload.
+const maxBody = 1 << 20
+
+type server struct {
+	Options
+	huma     huma.API
+	refusals *huma.Response // what every operation may answer
+}
+
+// New returns the API as a handler. The context of each request needs a person: see WithPerson.
+func New(o Options) http.Handler {
+	mux, _ := build(o)
+	return prepared(mux)
+}
+
+// Document is the OpenAPI description, as YAML or JSON readers take it.
+func Document() ([]byte, error) {
+	_, s := build(Options{})
+	return json.MarshalIndent(s.huma.OpenAPI(), "", "  ")
+}
+
+func build(o Options) (*http.ServeMux, *server) {
+	config := huma.DefaultConfig("Tidemark", "1")
+	config.DocsPath, config.SchemasPath, config.OpenAPIPath = "", "", "/api/v1/openapi"
+	config.CreateHooks = nil // no $schema in the bodies
+	config.Transformers = []huma.Transformer{asProblem}
+	config.Info.Description = "What Tidemark holds, what is wrong with it, and the acts that change it. Errors are problems (RFC 9457) " +
+		"with the code of the refusal and a hint."
+	mux := http.NewServeMux()
+	s := &server{Options: o, huma: humago.New(mux, config)}
+	s.refusals = &huma.Response{Description: "Refused", Content: map[string]*huma.MediaType{problemType: {
+		Schema: s.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, ""),
+	}}}
+	s.status()
+	s.log()
+	s.letters()
+	s.routes()
+	s.workers()
+	s.commands()
+	s.liveness()
+	s.settings()
+	return mux, s
+}
+
+// access says who may call an operation.
+type access struct {
+	role  Role
+	write bool
+}
+
+var (
+	see       = access{role: Viewer}
+	operate   = access{role: Operator, write: true}
+	configure = access{role: Admin, write: true}
+)
+
+// operation adds an operation: a function of the request that runs in one transaction.
+func operation[I, O any](s *server, method, path, summary string, may access, run func(ctx context.Context, db *store.DB, in *I) (O, error)) {
+	tag, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	type output struct{ Body O }
+	huma.Register(s.huma, huma.Operation{
+		OperationID: operationID(method, path), Method: method, Path: "/api/v1" + path, Summary: summary, Tags: []string{tag},
+		Description: "For the role " + may.role.String() + ".", MaxBodyBytes: maxBody, Parameters: parameters(may),
+		Responses: map[string]*huma.Response{"default": s.refusals}, Middlewares: huma.Middlewares{s.guard(may)},
+	}, func(ctx context.Context, in *I) (*output, error) {
+		var out output
+		err := s.transact(ctx, may, func(db *store.DB) (err error) {
+			out.Body, err = run(ctx, db, in)
+			return err
+		})
+		if err != nil {
+			return nil, s.problem(ctx, err)
+		}
+		return &out, nil
+	})
+}
+
+// parameters are those that operations of a kind share.
+func parameters(may access) []*huma.Param {
+	if !may.write {
+		return nil
+	}
+	longest := 255
+	return []*huma.Param{{
+		Name: "Idempotency-Key", In: "header", Description: "The same request with the same key is done once within a day, and answered the same.",
+		Schema: &huma.Schema{Type: huma.TypeString, MaxLength: &longest},
+	}}
+}
+
+func operationID(method, path string) string {
+	words := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune("/{}", r) })
+	return strings.ToLower(method) + "-" + strings.Join(words, "-")
+}
+
+// transact runs work in a transaction of the person.
+func (s *server) transact(ctx context.Context, may access, work func(*store.DB) error) error {
+	person, _ := PersonOf(ctx)
+	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
+	if !may.write {
+		options.AccessMode = pgx.ReadOnly
+	}
+	return pgx.BeginTxFunc(ctx, s.Pool, options, func(tx pgx.Tx) error {
+		db := store.New(tx)
+		if err := db.ActFor(ctx, person.Name, person.Role == Viewer, statementLimit); err != nil {
+			return err
+		}
+		return work(db)
+	})
+}
+
+// guard refuses requests that the person may not make, before anything of them is read.
+func (s *server) guard(may access) func(huma.Context, func(huma.Context)) {
+	return func(c huma.Context, next func(huma.Context)) {
+		refused := s.refused(c.Context(), may)
+		if refused == nil {
+			next(c)
+			return
+		}
+		c.SetHeader("Content-Type", problemType)
+		c.SetStatus(refused.Status)
+		_ = json.NewEncoder(c.BodyWriter()).Encode(refused) // the client is gone: nothing can receive the error
+	}
+}
+
+// refused is why the person may not do it, or nil.
+func (s *server) refused(ctx context.Context, may access) *Problem {
+	person, known := PersonOf(ctx)
+	switch {
+	case !known:
+		return problem(http.StatusUnauthorized, "sign in first", "")
+	case may.write && s.ReadOnly:
+		return problem(http.StatusForbidden, "this server is read-only", "It was started with read_only.")
+	case person.Role < may.role:
+		return problem(http.StatusForbidden, fmt.Sprintf("this needs the role %s; %s has the role %s", may.role, person.Name, person.Role),
+			"The configuration of the console gives roles.")
+	}
+	return nil
+}
+
+// Act is the body of an act that needs nothing but a reason.
+type Act struct {
+	Reason string `json:"reason" minLength:"1" maxLength:"1024" doc:"Why, for the audit."`
+}
+
+// act adds a write. With an Idempotency-Key the same request is done once, and answered the same for a day.
+func act[I, O any](s *server, method, path, summary string, may access, run func(ctx context.Context, db *store.DB, in *I) (O, error)) {
+	operation(s, method, path, summary, may, func(ctx context.Context, db *store.DB, in *I) (out O, err error) {
+		key, request := repeatable(ctx)
+		if key == "" {
+			return run(ctx, db, in)
+		}
+		person, _ := PersonOf(ctx)
+		known, err := db.AnswerBegin(ctx, person.Name, key, request)
+		if err != nil {
+			return out, err
+		}
+		if known != nil {
+			return out, json.Unmarshal(known, &out)
+		}
+		if out, err = run(ctx, db, in); err != nil {
+			return out, err
+		}
+		text, err := json.Marshal(out)
+		if err != nil {
+			return out, err
+		}
+		return out, db.AnswerEnd(ctx, person.Name, key, text)
+	})
+}
+
+type requestKey struct{}
+
+type request struct {
+	key  string
+	hash []byte
+}
+
+// repeatable is the Idempotency-Key of the request, if any, and a hash of what it asks for.
+func repeatable(ctx context.Context) (key string, hash []byte) {
+	r, _ := ctx.Value(requestKey{}).(request)
+	return r.key, r.hash
+}
+
+// prepared hashes writes that carry an Idempotency-Key, and tags answers: a GET whose answer the client has is 304.
+func prepared(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		if r.Method != http.MethodGet {
+			if key := r.Header.Get("Idempotency-Key"); key != "" {
+				body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+				if err != nil {
+					http.Error(w, "the body is too long", http.StatusRequestEntityTooLarge)
+					return
+				}
+				hash := sha256.New()
+				fmt.Fprintf(hash, "%s %s\n%s", r.Method, r.URL.RequestURI(), body)
+				r = r.WithContext(context.WithValue(r.Context(), requestKey{}, request{key, hash.Sum(nil)}))
+				r.Body = io.NopCloser(bytes.NewReader(body))
+			}
+			next.ServeHTTP(w, r)
+			return
+		}
+		answer := &answer{header: w.Header(), status: http.StatusOK}
+		next.ServeHTTP(answer, r)
+		if answer.status == http.StatusOK {
+			sum := sha256.Sum256(answer.body.Bytes())
+			tag := `"` + hex.EncodeToString(sum[:12]) + `"`
+			w.Header().Set("ETag", tag)
+			if r.Header.Get("If-None-Match") == tag {
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+		}
+		w.WriteHeader(answer.status)
+		_, _ = w.Write(answer.body.Bytes()) // the client is gone: nothing can receive the error
+	})
+}
+
+// answer keeps what a handler writes.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header         { return a.header }
+func (a *answer) WriteHeader(status int)      { a.status = status }
+func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }

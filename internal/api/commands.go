@@ -1,0 +1,118 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/store"
+)
+
+type ServicePath struct {
+	Service string `path:"service"`
+}
+
+// ServiceDetails is a service, its commands and who may send them.
+type ServiceDetails struct {
+	store.Service
+	Commands  []store.Command     `json:"commands"`
+	Producers []store.Producer    `json:"producers"`
+	Keys      []store.ProducerKey `json:"keys"`
+}
+
+// CommandReplay chooses parked commands to try again.
+type CommandReplay struct {
+	Since  time.Time `json:"since,omitzero"`
+	Code   string    `json:"code,omitempty" doc:"Only with this reason code."`
+	Failed bool      `json:"failed,omitempty" doc:"Those that failed for good, too."`
+	After  int64     `json:"after,omitempty" minimum:"0" doc:"Go on after this record: next of the act before."`
+	DryRun bool      `json:"dry_run,omitempty" doc:"Only count."`
+	Reason string    `json:"reason,omitempty" maxLength:"1024" doc:"Needed unless dry_run."`
+}
+
+// CommandReplayed is what became of up to 500 commands.
+type CommandReplayed struct {
+	Outcomes map[string]int64 `json:"outcomes"`
+	Next     *int64           `json:"next" doc:"Give it as after to go on; null: that was all."`
+}
+
+func (s *server) commands() {
+	operation(s, "GET", "/services", "Services that offer commands", see,
+		func(ctx context.Context, db *store.DB, _ *none) ([]store.Service, error) { return db.Services(ctx) })
+	operation(s, "GET", "/services/{service}", "A service, its commands and its producers", see,
+		func(ctx context.Context, db *store.DB, in *ServicePath) (d ServiceDetails, err error) {
+			all, err := db.Services(ctx)
+			if err != nil {
+				return d, err
+			}
+			for _, service := range all {
+				if service.Service == in.Service {
+					d.Service = service
+				}
+			}
+			if d.Service.Service == "" {
+				return d, notFound("service", in.Service, "Services: tidemark command list")
+			}
+			err = collect(
+				func() error { d.Commands, err = db.Commands(ctx, in.Service); return err },
+				func() error { d.Producers, err = db.Producers(ctx, in.Service); return err },
+				func() error { d.Keys, err = db.ProducerKeys(ctx, in.Service); return err },
+			)
+			return d, err
+		})
+	operation(s, "GET", "/command-claims", "Commands that were taken, the latest first", see,
+		func(ctx context.Context, db *store.DB, in *struct {
+			Paging
+			Service string `query:"service" required:"true"`
+			State   string `query:"state" enum:"processed,failed_retryable,failed_terminal"`
+		},
+		) ([]store.CommandClaim, error) {
+			return db.CommandClaims(ctx, in.Service, in.State, in.Limit)
+		})
+	operation(s, "GET", "/command-claims/{name}", "The commands with an idempotency key or an event id", see,
+		func(ctx context.Context, db *store.DB, in *struct {
+			Name string `path:"name"`
+		},
+		) ([]store.CommandClaim, error) {
+			return db.CommandClaimsOf(ctx, in.Name)
+		})
+	act(s, "PATCH", "/services/{service}/commands/{command}/{version}", "Change a command's policy", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			ServicePath
+			Command string `path:"command"`
+			Version int    `path:"version" minimum:"1"`
+			Body    Changes
+		},
+		) (store.Command, error) {
+			return db.CommandSet(ctx, in.Service, in.Command, in.Version, in.Body.Set, in.Body.Reason)
+		})
+	act(s, "POST", "/services/{service}/replay", "Try parked commands again, up to 500", operate,
+		func(ctx context.Context, db *store.DB, in *struct {
+			ServicePath
+			Body CommandReplay
+		},
+		) (out CommandReplayed, err error) {
+			b := in.Body
+			out.Next, out.Outcomes, err = db.CommandReplay(ctx, store.CommandReplayAsk{
+				Service: in.Service, Since: b.Since, Code: b.Code, Failed: b.Failed, DryRun: b.DryRun, Reason: b.Reason,
+			}, 500, b.After)
+			return out, err
+		})
+	act(s, "POST", "/services/{service}/keys/{kid}/revoke", "Revoke a producer's key", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			ServicePath
+			KID  string `path:"kid"`
+			Body Act
+		},
+		) (key store.ProducerKey, err error) {
+			keys, err := db.ProducerKeys(ctx, in.Service)
+			if err != nil {
+				return key, err
+			}
+			for _, k := range keys {
+				if k.KID == in.KID {
+					return db.ProducerKeyRevoke(ctx, in.KID, in.Body.Reason)
+				}
+			}
+			return key, notFound("key", in.KID, "Keys: tidemark command key list")
+		})
+}

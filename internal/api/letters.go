@@ -1,0 +1,111 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/tidemarkhq/tidemark/internal/store"
+)
+
+type pendingQuery struct {
+	Paging
+	Worker string `query:"worker"`
+	Route  string `query:"route"`
+	Source string `query:"source" doc:"outbox: events; else rows of this source."`
+}
+
+type letterQuery struct {
+	Paging
+	Span
+	Route    string `query:"route"`
+	Source   string `query:"source" doc:"outbox: events; else rows of this source."`
+	Code     string `query:"code" doc:"Error code."`
+	Resolved bool   `query:"resolved" doc:"The resolved ones too."`
+	Before   int64  `query:"before" minimum:"0" doc:"Those after this one in the list: next of the part before."`
+}
+
+type LetterPath struct {
+	ID int64 `path:"id" minimum:"1"`
+}
+
+// LetterDetails is a dead letter and what it keeps.
+type LetterDetails struct {
+	store.DeadLetter
+	EventSnapshot json.RawMessage `json:"event_snapshot" doc:"null: hidden from this role."`
+}
+
+// Letters chooses dead letters for an act.
+type Letters struct {
+	Route  string  `json:"route,omitempty"`
+	Source string  `json:"source,omitempty"`
+	Code   string  `json:"code,omitempty"`
+	IDs    []int64 `json:"ids,omitempty" maxItems:"500" doc:"These alone."`
+	After  int64   `json:"after,omitempty" minimum:"0" doc:"Go on after this one: next of the act before."`
+	DryRun bool    `json:"dry_run,omitempty" doc:"Change nothing; tell what would happen."`
+	Limit  int     `json:"limit,omitempty" minimum:"1" maximum:"500" default:"500"`
+}
+
+// Replays is what a replay of dead letters came to.
+type Replays struct {
+	Items []store.Replay `json:"items"`
+	Next  *int64         `json:"next" doc:"Give it as after to go on; null: that was all."`
+}
+
+func (s *server) letters() {
+	operation(s, "GET", "/pending", "What waits for another attempt, the next to be due first", see,
+		func(ctx context.Context, db *store.DB, in *pendingQuery) ([]store.PendingItem, error) {
+			return db.Pending(ctx, store.PendingFilter{Worker: in.Worker, Source: in.Source, Route: in.Route, Limit: in.Limit})
+		})
+	operation(s, "GET", "/dead-letters", "Dead letters, the latest failure first", see,
+		func(ctx context.Context, db *store.DB, in *letterQuery) (List[store.DeadLetter], error) {
+			all, err := db.DeadLetters(ctx, store.LetterFilter{
+				Route: in.Route, Source: in.Source, Code: in.Code, Since: in.Since, Until: in.Until, Resolved: in.Resolved,
+				Before: in.Before, Limit: in.Limit + 1,
+			})
+			return part(all, in.Limit, func(l store.DeadLetter) string { return number(l.ID) }), err
+		})
+	operation(s, "GET", "/dead-letter-groups", "Open dead letters by route or source and error", see,
+		func(ctx context.Context, db *store.DB, _ *none) ([]store.LetterGroup, error) {
+			return db.LetterGroups(ctx)
+		})
+	operation(s, "GET", "/dead-letters/{id}", "A dead letter and the event or row that it keeps", see,
+		func(ctx context.Context, db *store.DB, in *LetterPath) (d LetterDetails, err error) {
+			err = collect(
+				func() error { d.DeadLetter, err = db.DeadLetter(ctx, in.ID); return err },
+				func() error { d.EventSnapshot, err = db.DeadLetterSnapshot(ctx, in.ID); return err },
+			)
+			return d, err
+		})
+	act(s, "POST", "/dead-letters/{id}/discard", "Resolve a dead letter that will never be delivered", operate,
+		func(ctx context.Context, db *store.DB, in *struct {
+			LetterPath
+			Body Act
+		},
+		) (store.DeadLetter, error) {
+			if err := db.DeadLetterDiscard(ctx, in.ID, in.Body.Reason); err != nil {
+				return store.DeadLetter{}, err
+			}
+			return db.DeadLetter(ctx, in.ID)
+		})
+	act(s, "POST", "/dead-letters/replay", "Try dead letters again, oldest events first, at most 500 at a time", operate,
+		func(ctx context.Context, db *store.DB, in *struct{ Body Letters }) (out Replays, err error) {
+			b := in.Body
+			if len(b.IDs) > 0 {
+				for _, id := range b.IDs {
+					one, err := db.DeadLetterReplay(ctx, id, b.DryRun)
+					if err != nil {
+						return out, err
+					}
+					out.Items = append(out.Items, one)
+				}
+				return out, nil
+			}
+			out.Items, err = db.DeadLetterReplayMany(ctx, store.LetterFilter{
+				Route: b.Route, Source: b.Source, Code: b.Code, After: b.After, Limit: b.Limit,
+			}, b.DryRun)
+			if n := len(out.Items); err == nil && n == b.Limit {
+				out.Next = &out.Items[n-1].ID
+			}
+			return out, err
+		})
+}

@@ -1,0 +1,180 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/store"
+)
+
+type WorkerPath struct {
+	Worker string `path:"worker"`
+}
+
+type SourcePath struct {
+	Source string `path:"source"`
+}
+
+// WorkerDetails is a worker, and how far each of its cursors is.
+type WorkerDetails struct {
+	store.Worker
+	Log     *store.Health        `json:"log" doc:"null for a worker of tables."`
+	Cursors []store.SourceCursor `json:"cursors" doc:"Of a worker of tables."`
+	Outlook []store.Outlook      `json:"outlook" doc:"What it does next; of a worker of the log."`
+}
+
+// SourceDetails is a source and what its check finds.
+type SourceDetails struct {
+	store.Source
+	Checks []store.Check `json:"checks"`
+}
+
+// Rewind is where a worker of the log goes back to.
+type Rewind struct {
+	ToSeq  int64  `json:"to_seq" minimum:"0" doc:"It decides the events above this number again."`
+	DryRun bool   `json:"dry_run,omitempty" doc:"Tell what would happen."`
+	Reason string `json:"reason" minLength:"1" maxLength:"1024"`
+}
+
+// SourceRewind is where a worker of a table goes back to.
+type SourceRewind struct {
+	Source string    `json:"source"`
+	ToTime time.Time `json:"to_time,omitzero"`
+	ToID   string    `json:"to_id,omitempty"`
+	Reason string    `json:"reason" minLength:"1" maxLength:"1024"`
+}
+
+// Changed tells whether an act changed anything.
+type Changed struct {
+	Changed bool `json:"changed"`
+}
+
+// Moved is how many cursors were moved.
+type Moved struct {
+	Cursors int `json:"cursors"`
+}
+
+// Captures are the captured tables.
+type Captures struct {
+	Tables []store.Captured `json:"tables"`
+	Checks []store.Check    `json:"checks" doc:"What the check of the triggers finds."`
+	Gaps   []store.Gap      `json:"gaps" doc:"Rows without an event."`
+}
+
+// Emitted is how many events were emitted.
+type Emitted struct {
+	Emitted int64 `json:"emitted"`
+}
+
+func (s *server) workers() {
+	operation(s, "GET", "/workers", "Workers, and how their cursors are doing", see,
+		func(ctx context.Context, db *store.DB, _ *none) ([]store.WorkerSummary, error) {
+			return db.WorkerSummaries(ctx)
+		})
+	operation(s, "GET", "/workers/{worker}", "A worker's settings, and how far each of its cursors is", see,
+		func(ctx context.Context, db *store.DB, in *WorkerPath) (d WorkerDetails, err error) {
+			if d.Worker, err = db.Worker(ctx, in.Worker); err != nil {
+				return d, err
+			}
+			if d.Source != "outbox" {
+				d.Cursors, err = db.SourceCursors(ctx, in.Worker)
+				return d, err
+			}
+			health, err := db.WorkerHealthOf(ctx, in.Worker)
+			if err != nil {
+				return d, err
+			}
+			d.Log = &health
+			d.Outlook, err = db.WorkerOutlook(ctx, in.Worker)
+			return d, err
+		})
+	for _, pause := range []bool{true, false} {
+		path, summary := "/workers/{worker}/resume", "Let a paused worker continue"
+		if pause {
+			path, summary = "/workers/{worker}/pause", "Stop a worker where it stands"
+		}
+		act(s, "POST", path, summary, operate, func(ctx context.Context, db *store.DB, in *struct {
+			WorkerPath
+			Body Act
+		},
+		) (out Changed, err error) {
+			out.Changed, err = db.WorkerPause(ctx, in.Worker, pause, in.Body.Reason)
+			return out, err
+		})
+	}
+	act(s, "PATCH", "/workers/{worker}", "Change a worker", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			WorkerPath
+			Body Changes
+		},
+		) (store.Worker, error) {
+			if _, err := db.Worker(ctx, in.Worker); err != nil {
+				return store.Worker{}, err
+			}
+			return db.WorkerSet(ctx, in.Worker, in.Body.Set, in.Body.Reason, "")
+		})
+	act(s, "POST", "/workers/{worker}/rewind", "Let a worker of the log decide events again", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			WorkerPath
+			Body Rewind
+		},
+		) ([]store.Rewound, error) {
+			return db.WorkerRewind(ctx, in.Worker, in.Body.ToSeq, in.Body.Reason, in.Body.DryRun)
+		})
+	act(s, "POST", "/workers/{worker}/source-rewind", "Let a worker of a table handle rows again", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			WorkerPath
+			Body SourceRewind
+		},
+		) (out Moved, err error) {
+			out.Cursors, err = db.SourceRewind(ctx, in.Worker, in.Body.Source, in.Body.Reason, in.Body.ToTime, in.Body.ToID)
+			return out, err
+		})
+	operation(s, "GET", "/sources", "Tables that workers read", see,
+		func(ctx context.Context, db *store.DB, _ *none) ([]store.Source, error) { return db.Sources(ctx) })
+	operation(s, "GET", "/sources/{source}", "A source, and what its check finds", see,
+		func(ctx context.Context, db *store.DB, in *SourcePath) (d SourceDetails, err error) {
+			err = collect(
+				func() error { d.Source, err = db.Source(ctx, in.Source); return err },
+				func() error { d.Checks, err = db.SourceChecks(ctx, in.Source); return err },
+			)
+			return d, err
+		})
+	act(s, "PATCH", "/sources/{source}", "Change a source", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			SourcePath
+			Body Changes
+		},
+		) (store.Source, error) {
+			if err := db.SourceSet(ctx, in.Source, in.Body.Set, in.Body.Reason); err != nil {
+				return store.Source{}, err
+			}
+			return db.Source(ctx, in.Source)
+		})
+	operation(s, "GET", "/captures", "Captured tables, and what the check of their triggers finds", see,
+		func(ctx context.Context, db *store.DB, _ *none) (out Captures, err error) {
+			err = collect(
+				func() error { out.Tables, err = db.CaptureList(ctx); return err },
+				func() error { out.Checks, err = db.CaptureCheck(ctx); return err },
+				func() error { out.Gaps, err = db.OpenGaps(ctx, ""); return err },
+			)
+			return out, err
+		})
+	act(s, "POST", "/capture-gaps/{id}/emit", "Emit the events that a gap lacks", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			ID   int64 `path:"id"`
+			Body Act
+		},
+		) (out Emitted, err error) {
+			out.Emitted, err = db.CaptureGapEmit(ctx, in.ID, in.Body.Reason)
+			return out, err
+		})
+	act(s, "POST", "/capture-gaps/{id}/accept", "Accept that a gap stays without events", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			ID   int64 `path:"id"`
+			Body Act
+		},
+		) (none, error) {
+			return none{}, db.CaptureGapAccept(ctx, in.ID, in.Body.Reason)
+		})
+}

@@ -1,0 +1,180 @@
+package signin
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/tidemarkhq/tidemark/internal/api"
+)
+
+// OIDC is an OpenID Connect provider.
+type OIDC struct {
+	Issuer       string
+	ClientID     string
+	ClientSecret string
+	Scopes       []string            // beside openid, profile and email
+	Claim        string              // that has a person's groups, a text or a list; empty: groups
+	Roles        map[string]api.Role // by group
+	Role         api.Role            // of those without such a group; 0: they are refused
+	Client       *http.Client        // for requests to the provider; it has a time limit
+}
+
+// provider is an OIDC that was asked for its configuration.
+type provider struct {
+	*oidc.Provider
+	oauth    oauth2.Config
+	verifier *oidc.IDTokenVerifier
+}
+
+// discover asks the provider for its configuration, once: at the first sign-in, so that the console starts without it.
+func (s *SignIn) discover(ctx context.Context) (*provider, error) {
+	s.discovery.Lock()
+	defer s.discovery.Unlock()
+	if s.found != nil {
+		return s.found, nil
+	}
+	// The provider keeps its context, for fetching keys later on; the client has a time limit.
+	found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), s.OIDC.Client), s.OIDC.Issuer)
+	if err != nil {
+		return nil, err
+	}
+	s.found = &provider{
+		Provider: found,
+		oauth: oauth2.Config{
+			ClientID: s.OIDC.ClientID, ClientSecret: s.OIDC.ClientSecret, Endpoint: found.Endpoint(), RedirectURL: s.callback(),
+			Scopes: append([]string{oidc.ScopeOpenID, "profile", "email"}, s.OIDC.Scopes...),
+		},
+		verifier: found.Verifier(&oidc.Config{ClientID: s.OIDC.ClientID}),
+	}
+	return s.found, nil
+}
+
+// attempt is a sign-in that is under way at the provider, in a signed cookie of the browser.
+type attempt struct {
+	State    string `json:"s"`
+	Nonce    string `json:"n"`
+	Verifier string `json:"v"` // PKCE
+	To       string `json:"t"`
+	Until    int64  `json:"u"`
+}
+
+const (
+	attemptCookie = "tidemark_attempt"
+	attemptLimit  = 10 * time.Minute
+)
+
+func (s *SignIn) callback() string {
+	base := *s.URL
+	base.Path = s.Prefix + "/sign-in/callback"
+	return base.String()
+}
+
+// toProvider sends the browser to the provider.
+func (s *SignIn) toProvider(w http.ResponseWriter, r *http.Request) {
+	a := attempt{
+		State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), To: s.local(r.FormValue("to")),
+		Until: s.now().Add(attemptLimit).Unix(),
+	}
+	p, err := s.discover(r.Context())
+	if err != nil {
+		s.Log.WarnContext(r.Context(), "cannot reach the OpenID Connect provider", "error", err)
+		s.show(w, r, http.StatusBadGateway, "The identity provider cannot be reached. Try again later; the log of this server says more.")
+		return
+	}
+	s.setCookie(w, attemptCookie, s.sign("attempt", a), attemptLimit)
+	http.Redirect(w, r, p.oauth.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), http.StatusSeeOther)
+}
+
+// fromProvider ends a sign-in at the provider.
+func (s *SignIn) fromProvider(w http.ResponseWriter, r *http.Request) {
+	person, to, err := s.accept(r)
+	s.setCookie(w, attemptCookie, "", 0)
+	if err != nil {
+		s.note(r, person.Name, "refused", err.Error())
+		s.show(w, r, http.StatusForbidden, err.Error())
+		return
+	}
+	s.begin(w, r, person, "provider")
+	http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // it was local when it was signed
+}
+
+// accept checks what the provider's redirect says.
+func (s *SignIn) accept(r *http.Request) (p api.Person, to string, err error) {
+	var a attempt
+	cookie, err := r.Cookie(attemptCookie)
+	if err != nil || !s.verify("attempt", cookie.Value, &a) || s.now().Unix() >= a.Until ||
+		subtle.ConstantTimeCompare([]byte(a.State), []byte(r.FormValue("state"))) != 1 {
+		return p, "", errors.New("this sign-in was not begun here, or took too long: try again")
+	}
+	if refusal := r.FormValue("error"); refusal != "" {
+		return p, "", fmt.Errorf("the provider refused: %.200s", refusal)
+	}
+	ctx := oidc.ClientContext(r.Context(), s.OIDC.Client)
+	found, err := s.discover(ctx)
+	if err != nil {
+		return p, "", errors.New("the identity provider cannot be reached: try again later")
+	}
+	token, err := found.oauth.Exchange(ctx, r.FormValue("code"), oauth2.VerifierOption(a.Verifier))
+	if err != nil {
+		s.Log.WarnContext(r.Context(), "the OpenID Connect provider gives no token", "error", err)
+		return p, "", errors.New("the provider gives no token for this sign-in: try again")
+	}
+	raw, _ := token.Extra("id_token").(string)
+	id, err := found.verifier.Verify(ctx, raw)
+	if err != nil || subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(a.Nonce)) != 1 {
+		s.Log.WarnContext(r.Context(), "the token of the OpenID Connect provider is not valid", "error", err)
+		return p, "", errors.New("the token of the provider is not valid")
+	}
+	claims := map[string]any{}
+	if err := id.Claims(&claims); err != nil {
+		return p, "", errors.New("the token of the provider cannot be read")
+	}
+	// Many providers tell names and groups there alone.
+	if found.UserInfoEndpoint() != "" {
+		info, err := found.UserInfo(ctx, oauth2.StaticTokenSource(token))
+		if err != nil || info.Subject != id.Subject || info.Claims(&claims) != nil {
+			s.Log.WarnContext(r.Context(), "the OpenID Connect provider tells nothing of a person", "error", err)
+			return p, "", errors.New("the identity provider tells nothing of you: try again")
+		}
+	}
+	p = s.OIDC.person(id.Subject, claims)
+	if p.Role < api.Viewer {
+		return p, "", fmt.Errorf("%s has no role here: ask an administrator of the console", p.Name)
+	}
+	return p, a.To, nil
+}
+
+// person is who the claims describe. The e-mail address names him only if the provider has verified it.
+func (o OIDC) person(subject string, claims map[string]any) api.Person {
+	p := api.Person{Name: subject, Role: o.Role}
+	if name, ok := claims["preferred_username"].(string); ok && name != "" {
+		p.Name = name
+	}
+	if verified, _ := claims["email_verified"].(bool); verified {
+		if address, ok := claims["email"].(string); ok && address != "" {
+			p.Name = address
+		}
+	}
+	claim := o.Claim
+	if claim == "" {
+		claim = "groups"
+	}
+	groups, _ := claims[claim].([]any)
+	if one, ok := claims[claim].(string); ok {
+		groups = []any{one}
+	}
+	for _, group := range groups {
+		if name, ok := group.(string); ok {
+			p.Role = max(p.Role, o.Roles[name])
+		}
+	}
+	return p
+}

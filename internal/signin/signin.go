@@ -1,0 +1,345 @@
+// Package signin tells who makes a request to the console or the API: by a password, a bearer token, an OpenID Connect
+// provider, or the header of a trusted proxy. A browser keeps a signed cookie.
+package signin
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/tidemarkhq/tidemark/internal/api"
+)
+
+// User signs in with a password.
+type User struct {
+	PasswordHash string // bcrypt
+	Role         api.Role
+}
+
+// Token is a bearer token of a program.
+type Token struct {
+	SHA256 string // of the token, in hex
+	Role   api.Role
+}
+
+// Proxy is a reverse proxy that says in a header who has signed in there.
+type Proxy struct {
+	Header string         // such as X-Forwarded-User
+	From   []netip.Prefix // the addresses of the proxy; the header is ignored from others
+	Roles  map[string]api.Role
+	Role   api.Role // of those who are not in Roles; 0: they are refused
+}
+
+// Options configure a SignIn. Without Users, Tokens, OIDC and Proxy everyone is the person "local" with the role admin.
+type Options struct {
+	Users  map[string]User
+	Tokens map[string]Token
+	OIDC   *OIDC
+	Proxy  *Proxy
+	// Key signs sessions. Servers that share sessions have the same. Default: random, so a restart signs everyone out.
+	Key []byte
+	// URL is how browsers reach the server; empty: by its address or localhost.
+	URL *url.URL
+	// Prefix of all paths, without a slash at the end.
+	Prefix string
+	// Note records a sign-in; outcome is signed in, refused or signed out.
+	Note func(ctx context.Context, person, outcome, detail string) error
+	Log  *slog.Logger
+}
+
+// Open reports that anyone who reaches the server may do everything.
+func (o Options) Open() bool {
+	return len(o.Users) == 0 && len(o.Tokens) == 0 && o.OIDC == nil && o.Proxy == nil
+}
+
+// SignIn tells who makes requests.
+type SignIn struct {
+	Options
+	tries tries
+
+	discovery sync.Mutex
+	found     *provider // nil: not asked yet
+	now       func() time.Time
+}
+
+// session is how long a browser stays signed in.
+const session = 8 * time.Hour
+
+// New checks the options.
+func New(o Options) (*SignIn, error) {
+	for _, name := range slices.Sorted(maps.Keys(o.Users)) {
+		if _, err := bcrypt.Cost([]byte(o.Users[name].PasswordHash)); err != nil {
+			return nil, fmt.Errorf("user %q: password_hash is not a bcrypt hash: make one with: tidemark console --hash-password", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Tokens)) {
+		if sum, err := hex.DecodeString(o.Tokens[name].SHA256); err != nil || len(sum) != sha256.Size {
+			return nil, fmt.Errorf("token %q: sha256 is not the SHA-256 of a token in hex", name)
+		}
+	}
+	if len(o.Key) == 0 {
+		o.Key = make([]byte, 32)
+		_, _ = rand.Read(o.Key) // it never fails
+	}
+	return &SignIn{Options: o, now: time.Now}, nil
+}
+
+// Handler serves the sign-in pages, and next to people who have signed in. It refuses requests that another site's page makes
+// in the reader's browser.
+func (s *SignIn) Handler(next http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+s.Prefix+"/sign-in", s.page)
+	mux.HandleFunc("POST "+s.Prefix+"/sign-in", s.password)
+	mux.HandleFunc("POST "+s.Prefix+"/sign-out", s.signOut)
+	if s.OIDC != nil {
+		mux.HandleFunc("GET "+s.Prefix+"/sign-in/provider", s.toProvider)
+		mux.HandleFunc("GET "+s.Prefix+"/sign-in/callback", s.fromProvider)
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		person, err := s.identify(r)
+		switch {
+		case err == nil:
+			next.ServeHTTP(w, r.WithContext(api.WithPerson(r.Context(), person)))
+		case errors.Is(err, errTooMany):
+			w.Header().Set("Retry-After", "60")
+			http.Error(w, err.Error(), http.StatusTooManyRequests)
+		case strings.HasPrefix(r.URL.Path, s.Prefix+"/api/"), strings.HasPrefix(r.URL.Path, s.Prefix+"/static/"):
+			if len(s.Users) > 0 || len(s.Tokens) > 0 {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="tidemark"`)
+			}
+			next.ServeHTTP(w, r) // the API refuses who is not known, with a problem
+		case r.Method != http.MethodGet:
+			http.Error(w, "sign in again: the session is over; nothing was changed", http.StatusUnauthorized)
+		default:
+			http.Redirect(w, r, s.Prefix+"/sign-in?to="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
+		}
+	})
+	var crossOrigin http.CrossOriginProtection
+	return s.guard(crossOrigin.Handler(mux))
+}
+
+// guard refuses names of this server that a stranger's DNS could have made, and sets the headers of all answers.
+func (s *SignIn) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.known(r.Host) {
+			http.Error(w, "this server is not known as "+r.Host[:min(len(r.Host), 256)]+": set console.url to the address at which browsers reach it", http.StatusForbidden)
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *SignIn) known(host string) bool {
+	if s.URL != nil && strings.EqualFold(host, s.URL.Host) {
+		return true
+	}
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	_, err := netip.ParseAddr(host)
+	return err == nil || strings.EqualFold(host, "localhost")
+}
+
+var (
+	errUnknown = errors.New("not signed in")
+	errTooMany = errors.New("too many refused sign-ins: try again in a minute")
+)
+
+// identify tells who makes the request.
+func (s *SignIn) identify(r *http.Request) (api.Person, error) {
+	if s.Open() {
+		return api.Person{Name: "local", Role: api.Admin}, nil
+	}
+	if s.Proxy != nil {
+		if person, ok := s.Proxy.person(r); ok {
+			return person, nil
+		}
+	}
+	if name, password, ok := r.BasicAuth(); ok {
+		return s.check(r, name, password)
+	}
+	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return s.token(r, token)
+	}
+	if cookie, err := r.Cookie(cookieName); err == nil {
+		return s.session(cookie.Value)
+	}
+	return api.Person{}, errUnknown
+}
+
+// person is who the proxy says it is, if the request comes from the proxy.
+func (p *Proxy) person(r *http.Request) (api.Person, bool) {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	name := r.Header.Get(p.Header)
+	if err != nil || name == "" || len(r.Header.Values(p.Header)) != 1 ||
+		!slices.ContainsFunc(p.From, func(n netip.Prefix) bool { return n.Contains(from.Addr().Unmap()) }) {
+		return api.Person{}, false
+	}
+	role, known := p.Roles[name]
+	if !known {
+		role = p.Role
+	}
+	return api.Person{Name: name, Role: role}, role >= api.Viewer
+}
+
+// noHash is compared with where there is no such user, so that the time of an answer does not tell which names exist.
+var noHash = sync.OnceValue(func() []byte {
+	hash, _ := bcrypt.GenerateFromPassword([]byte("none"), bcrypt.DefaultCost) // it fails for long passwords only
+	return hash
+})
+
+// check tells whether the password is right.
+func (s *SignIn) check(r *http.Request, name, password string) (api.Person, error) {
+	if !s.tries.allowed(s.now(), client(r), name) {
+		return api.Person{}, errTooMany
+	}
+	user, known := s.Users[name]
+	hash := []byte(user.PasswordHash)
+	if !known {
+		hash = noHash()
+	}
+	if bcrypt.CompareHashAndPassword(hash, []byte(password)) == nil && known {
+		s.tries.succeeded(client(r), name)
+		return api.Person{Name: name, Role: user.Role}, nil
+	}
+	return api.Person{}, s.refused(r, name, "wrong name or password")
+}
+
+// token tells whose token it is.
+func (s *SignIn) token(r *http.Request, token string) (api.Person, error) {
+	if !s.tries.allowed(s.now(), client(r), "") {
+		return api.Person{}, errTooMany
+	}
+	sum := sha256.Sum256([]byte(token))
+	var found api.Person
+	for name, t := range s.Tokens {
+		want, _ := hex.DecodeString(t.SHA256) // New has checked it
+		if subtle.ConstantTimeCompare(sum[:], want) == 1 {
+			found = api.Person{Name: name, Role: t.Role}
+		}
+	}
+	if found.Name == "" {
+		return found, s.refused(r, "", "unknown token")
+	}
+	return found, nil
+}
+
+// refused counts and records a refused sign-in.
+func (s *SignIn) refused(r *http.Request, name, why string) error {
+	s.tries.failed(client(r), name)
+	s.note(r, name, "refused", why)
+	return errUnknown
+}
+
+func (s *SignIn) note(r *http.Request, name, outcome, detail string) {
+	if err := s.Note(r.Context(), name, outcome, detail+", from "+client(r)); err != nil {
+		s.Log.WarnContext(r.Context(), "cannot record a sign-in", "outcome", outcome, "error", err)
+	}
+}
+
+// client is the address of the other side.
+func client(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+const cookieName = "tidemark_session"
+
+// ticket is what a session's cookie says.
+type ticket struct {
+	Name  string `json:"n"`
+	Role  string `json:"r"`
+	Via   string `json:"v"` // user or provider
+	Until int64  `json:"u"` // seconds since 1970
+}
+
+// sign makes a text that only this server can have made. For tells kinds of texts apart.
+func (s *SignIn) sign(kind string, v any) string {
+	text, _ := json.Marshal(v) // of structs of ours it never fails
+	body := base64.RawURLEncoding.EncodeToString(text)
+	return body + "." + base64.RawURLEncoding.EncodeToString(s.mac(kind, body))
+}
+
+func (s *SignIn) mac(kind, body string) []byte {
+	m := hmac.New(sha256.New, s.Key)
+	fmt.Fprintf(m, "%s\n%s", kind, body)
+	return m.Sum(nil)
+}
+
+// verify reads what sign has made.
+func (s *SignIn) verify(kind, text string, v any) bool {
+	body, sum, _ := strings.Cut(text, ".")
+	given, err := base64.RawURLEncoding.DecodeString(sum)
+	if err != nil || !hmac.Equal(given, s.mac(kind, body)) {
+		return false
+	}
+	plain, err := base64.RawURLEncoding.DecodeString(body)
+	return err == nil && json.Unmarshal(plain, v) == nil
+}
+
+// session tells whose session a cookie is. A user keeps no role that he has lost.
+func (s *SignIn) session(cookie string) (api.Person, error) {
+	var t ticket
+	if !s.verify("session", cookie, &t) || s.now().Unix() >= t.Until {
+		return api.Person{}, errUnknown
+	}
+	role, err := api.ParseRole(t.Role)
+	if err != nil {
+		return api.Person{}, errUnknown
+	}
+	if t.Via == "user" {
+		user, known := s.Users[t.Name]
+		if !known {
+			return api.Person{}, errUnknown
+		}
+		role = user.Role
+	}
+	return api.Person{Name: t.Name, Role: role}, nil
+}
+
+// begin gives the browser a session.
+func (s *SignIn) begin(w http.ResponseWriter, r *http.Request, p api.Person, via string) {
+	s.note(r, p.Name, "signed in", via)
+	s.setCookie(w, cookieName, s.sign("session", ticket{p.Name, p.Role.String(), via, s.now().Add(session).Unix()}), session)
+}
+
+// setCookie sets or, with an empty value, removes a cookie.
+func (s *SignIn) setCookie(w http.ResponseWriter, name, value string, age time.Duration) {
+	c := &http.Cookie{ //nolint:gosec // Secure goes by console.url: without https browsers would not send it back
+		Name: name, Value: value, Path: s.Prefix + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Secure: s.URL != nil && s.URL.Scheme == "https", MaxAge: int(age.Seconds()),
+	}
+	if value == "" {
+		c.MaxAge = -1
+	}
+	http.SetCookie(w, c)
+}

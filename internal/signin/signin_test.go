@@ -1,0 +1,359 @@
+package signin
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zitadel/oidc/v3/example/server/exampleop"
+	"github.com/zitadel/oidc/v3/example/server/storage"
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/tidemarkhq/tidemark/internal/api"
+)
+
+// door is a server behind a SignIn, which tells who has come in.
+type door struct {
+	t      *testing.T
+	signIn *SignIn
+	url    string
+	client *http.Client
+
+	mu    sync.Mutex
+	notes []string
+	now   time.Time
+}
+
+func hash(t *testing.T, password string) string {
+	t.Helper()
+	made, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(made)
+}
+
+func newDoor(t *testing.T, o Options) *door {
+	t.Helper()
+	d := &door{t: t, now: time.Now()}
+	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	o.Note = func(_ context.Context, person, outcome, detail string) error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.notes = append(d.notes, person+" "+outcome+": "+detail)
+		return nil
+	}
+	server := httptest.NewUnstartedServer(nil)
+	if o.OIDC != nil && o.URL == nil {
+		o.URL = &url.URL{Scheme: "http", Host: server.Listener.Addr().String()}
+	}
+	var err error
+	if d.signIn, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	d.signIn.now = func() time.Time { d.mu.Lock(); defer d.mu.Unlock(); return d.now }
+	server.Config.Handler = d.signIn.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, known := api.PersonOf(r.Context())
+		if !known {
+			http.Error(w, "unknown", http.StatusUnauthorized)
+			return
+		}
+		fmt.Fprintf(w, "in: %s, %s, %s", p.Name, p.Role, r.URL.RequestURI())
+	}))
+	server.Start()
+	t.Cleanup(server.Close)
+	d.url = server.URL + o.Prefix
+	jar, _ := cookiejar.New(nil)
+	d.client = &http.Client{Jar: jar}
+	return d
+}
+
+// answered is what a test looks at beside the body.
+type answered struct {
+	header http.Header
+	set    []*http.Cookie // by the answer that led to this one
+}
+
+// do makes a request, with headers as name: value, and returns the status, the body and more of the answer.
+func (d *door) do(method, path string, form url.Values, headers ...string) (int, string, answered) {
+	d.t.Helper()
+	r, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if name == "Host" {
+			r.Host = value
+		}
+		r.Header.Add(name, value)
+	}
+	answer, err := d.client.Do(r)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	more := answered{header: answer.Header}
+	if before := answer.Request.Response; before != nil {
+		more.set = before.Cookies()
+	}
+	return answer.StatusCode, strings.TrimSpace(string(text)), more
+}
+
+// wants asserts the answer to a request.
+func (d *door) wants(status int, text, method, path string, headers ...string) {
+	d.t.Helper()
+	if got, body, _ := d.do(method, path, nil, headers...); got != status || !strings.Contains(body, text) {
+		d.t.Errorf("%s %s %v: %d %s, want %d %s", method, path, headers, got, body, status, text)
+	}
+}
+
+func (d *door) noted() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.Join(d.notes, "\n")
+}
+
+func (d *door) sleep(by time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.now = d.now.Add(by)
+}
+
+func TestPasswords(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, Options{Prefix: "/tm", Users: map[string]User{"ada": {hash(t, "right horse"), api.Admin}, "vera": {hash(t, "battery"), api.Viewer}}})
+	d.wants(200, "<h1>Tidemark</h1>", "GET", "/routes") // the sign-in page
+	d.wants(401, "sign in again", "POST", "/act/x")
+	d.wants(401, "unknown", "GET", "/api/v1/status")
+
+	status, body, _ := d.do("POST", "/sign-in", url.Values{"name": {"ada"}, "password": {"wrong"}})
+	if status != 401 || !strings.Contains(body, "wrong") {
+		t.Errorf("%d %s", status, body)
+	}
+	status, body, answer := d.do("POST", "/sign-in", url.Values{"name": {"ada"}, "password": {"right horse"}, "to": {"/tm/routes?x=1"}})
+	if status != 200 || body != "in: ada, admin, /tm/routes?x=1" {
+		t.Errorf("%d %s", status, body)
+	}
+	made := answer.set
+	if len(made) != 1 || !made[0].HttpOnly || made[0].SameSite != http.SameSiteLaxMode || made[0].Path != "/tm/" || strings.Contains(made[0].Value, "right") {
+		t.Errorf("%+v", made)
+	}
+	if !strings.Contains(d.noted(), "ada refused: wrong name or password, from 127.0.0.1") || !strings.Contains(d.noted(), "ada signed in: user, from 127.0.0.1") {
+		t.Error(d.noted())
+	}
+
+	// A session is as good as its signature, its time and its user.
+	for what, cookie := range map[string]string{
+		"changed": "x" + made[0].Value, "of another kind": d.signIn.sign("attempt", ticket{"ada", "admin", "user", d.now.Add(time.Hour).Unix()}),
+		"over": d.signIn.sign("session", ticket{"ada", "admin", "user", d.now.Unix()}), "gone": d.signIn.sign("session", ticket{"eve", "admin", "user", d.now.Add(time.Hour).Unix()}),
+		"empty": "", "a dot": ".",
+	} {
+		d.client.Jar, _ = cookiejar.New(nil)
+		if status, _, _ := d.do("GET", "/api/v1/status", nil, "Cookie: "+cookieName+"="+cookie); status != 401 {
+			t.Errorf("a session that is %s is let in: %d", what, status)
+		}
+	}
+	// A role that was taken away is gone at once.
+	promoted := d.signIn.sign("session", ticket{"vera", "admin", "user", d.now.Add(time.Hour).Unix()})
+	d.wants(200, "in: vera, viewer", "GET", "/", "Cookie: "+cookieName+"="+promoted)
+	d.wants(200, "in: ada", "GET", "/", "Cookie: "+cookieName+"="+made[0].Value)
+	d.sleep(session)
+	d.wants(401, "unknown", "GET", "/api/v1/status", "Cookie: "+cookieName+"="+made[0].Value)
+
+	d.do("POST", "/sign-in", url.Values{"name": {"ada"}, "password": {"right horse"}})
+	d.wants(200, "in: ada", "GET", "/")
+	d.do("POST", "/sign-out", url.Values{})
+	d.wants(401, "unknown", "GET", "/api/v1/status")
+	if !strings.Contains(d.noted(), "ada signed out") {
+		t.Error(d.noted())
+	}
+}
+
+// Ten refusals a minute, for a client and for a name; then even the right password has to wait.
+func TestBruteForce(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, Options{Users: map[string]User{"ada": {hash(t, "right horse"), api.Admin}}, Tokens: map[string]Token{"ci": {sum("t0ken"), api.Viewer}}})
+	try := func(password string) int {
+		status, _, _ := d.do("POST", "/sign-in", url.Values{"name": {"ada"}, "password": {password}})
+		return status
+	}
+	for i := range tryLimit {
+		if status := try(fmt.Sprint("guess", i)); status != 401 {
+			t.Fatalf("guess %d: %d", i, status)
+		}
+	}
+	if status := try("right horse"); status != 429 {
+		t.Errorf("guess 11, the right one: %d", status)
+	}
+	d.wants(429, "a minute", "GET", "/api/v1/status", "Authorization: Bearer guess")
+	d.wants(429, "a minute", "GET", "/", "Authorization: Bearer t0ken")
+	if n := strings.Count(d.noted(), "refused"); n != tryLimit {
+		t.Errorf("%d refusals are noted: the audit must not be flooded", n)
+	}
+	d.sleep(tryPeriod)
+	if status := try("right horse"); status != 200 {
+		t.Errorf("a minute later: %d", status)
+	}
+}
+
+func sum(token string) string {
+	s := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(s[:])
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, Options{Tokens: map[string]Token{"ci": {sum("t0ken"), api.Operator}}})
+	d.wants(200, "in: ci, operator, /api/v1/status", "GET", "/api/v1/status", "Authorization: Bearer t0ken")
+	d.wants(401, "unknown", "GET", "/api/v1/status", "Authorization: Bearer t0ke")
+	d.wants(401, "unknown", "GET", "/api/v1/status", "Authorization: Bearer ")
+	d.wants(401, "unknown", "GET", "/api/v1/status", "Authorization: Bearer "+sum("t0ken"))
+	d.wants(200, "People cannot sign in here", "GET", "/")
+}
+
+// The header counts in requests of the proxy alone.
+func TestProxy(t *testing.T) {
+	t.Parallel()
+	o := Options{Proxy: &Proxy{Header: "X-Forwarded-User", From: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Roles: map[string]api.Role{"ada": api.Admin}, Role: api.Viewer}}
+	d := newDoor(t, o)
+	d.wants(200, "in: ada, admin", "GET", "/", "X-Forwarded-User: ada")
+	d.wants(200, "in: eve, viewer", "GET", "/", "X-Forwarded-User: eve")
+	d.wants(401, "unknown", "GET", "/api/v1/status", "X-Forwarded-User: ada", "X-Forwarded-User: eve")
+	d.wants(401, "unknown", "GET", "/api/v1/status")
+	o.Proxy.From = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	d.wants(401, "unknown", "GET", "/api/v1/status", "X-Forwarded-User: ada", "X-Forwarded-For: 10.0.0.1", "X-Real-IP: 10.0.0.1")
+	o.Proxy.From, o.Proxy.Role = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, 0
+	d.wants(401, "unknown", "GET", "/api/v1/status", "X-Forwarded-User: eve")
+}
+
+// Neither another site's page nor another site's name for this address gets in, and no link leads out.
+func TestOtherSites(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, Options{})
+	d.wants(200, "in: local, admin", "GET", "/")
+	d.wants(403, "cross-origin", "POST", "/act/x", "Sec-Fetch-Site: cross-site")
+	d.wants(403, "cross-origin", "POST", "/act/x", "Origin: https://evil.example")
+	d.wants(403, "console.url", "GET", "/", "Host: evil.example")
+	d.wants(200, "in: local", "GET", "/", "Host: localhost:1")
+	_, _, answer := d.do("GET", "/", nil)
+	for name, want := range map[string]string{"Content-Security-Policy": "default-src 'self'", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff"} {
+		if got := answer.header.Get(name); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	s, err := New(Options{Prefix: "/tm"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for to, want := range map[string]string{
+		"/tm/routes?x=1": "/tm/routes?x=1", "https://evil.example/": "/tm/", "//evil.example": "/tm/", "/tm//evil": "/tm//evil", `/\evil.example`: "/tm/",
+		"/tm/\\evil": "/tm/", "javascript:alert(1)": "/tm/", "/other": "/tm/", "": "/tm/", "/tm/sign-out": "/tm/", "/tm/\r\nX: y": "/tm/", "https:/tm/x": "/tm/",
+	} {
+		if got := s.local(to); got != want {
+			t.Errorf("%q leads to %q", to, got)
+		}
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	t.Parallel()
+	for _, o := range []Options{{Users: map[string]User{"ada": {"secret", api.Admin}}}, {Tokens: map[string]Token{"ci": {"secret", api.Admin}}}} {
+		if _, err := New(o); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// A whole sign-in at a real provider.
+func TestProvider(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(nil)
+	issuer := "http://" + server.Listener.Addr().String() + "/"
+	client := storage.WebClient("web", "secret", "http://placeholder/")
+	users := storage.NewUserStore(issuer)
+	provider := exampleop.SetupServer(issuer, storage.NewStorageWithClients(users, map[string]*storage.Client{"web": client}), nil, false)
+	server.Config.Handler = provider
+	server.Start()
+	t.Cleanup(server.Close)
+	host, _, _ := strings.Cut(strings.TrimPrefix(issuer, "http://"), ":")
+	name := "test-user@" + host
+
+	o := Options{OIDC: &OIDC{
+		Issuer: issuer, ClientID: "web", ClientSecret: "secret", Claim: "preferred_username", Roles: map[string]api.Role{name: api.Operator},
+		Client: &http.Client{Timeout: 10 * time.Second},
+	}}
+	d := newDoor(t, o)
+	*client = *storage.WebClient("web", "secret", d.url+"/sign-in/callback")
+
+	d.wants(200, "identity provider", "GET", "/routes")
+	_, page, _ := d.do("GET", "/sign-in/provider?to=/routes", nil)
+	id := regexp.MustCompile(`name="id" value="([^"]+)"`).FindStringSubmatch(page)
+	if id == nil {
+		t.Fatalf("the provider shows %s", page)
+	}
+	answer, err := d.client.PostForm(issuer+"login/username", url.Values{"id": {id[1]}, "username": {name}, "password": {"verysecure"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(answer.Body)
+	if !strings.Contains(string(text), "in: ") || !strings.Contains(string(text), "operator, /routes") {
+		t.Fatalf("%d %s\n%s", answer.StatusCode, text, d.noted())
+	}
+
+	// What was not begun here is refused: a forged answer of the provider, and one that is used twice.
+	d.wants(403, "not begun here", "GET", "/sign-in/callback?"+answer.Request.Response.Request.URL.RawQuery)
+	d.client.Jar, _ = cookiejar.New(nil)
+	d.wants(403, "not begun here", "GET", "/sign-in/callback?code=x&state=y")
+	d.do("GET", "/sign-in/provider", nil)
+	d.wants(403, "not begun here", "GET", "/sign-in/callback?code=x&state=y")
+	d.wants(401, "unknown", "GET", "/api/v1/status")
+
+	server.Close()
+	other := newDoor(t, o)
+	other.wants(502, "cannot be reached", "GET", "/sign-in/provider")
+}
+
+// Who has no role does not come in.
+func TestRolesOfGroups(t *testing.T) {
+	t.Parallel()
+	o := OIDC{Roles: map[string]api.Role{"ops": api.Operator, "root": api.Admin}}
+	for claims, want := range map[string]api.Person{
+		"":          {Name: "s1"},
+		"ops":       {Name: "s1", Role: api.Operator},
+		"root,ops":  {Name: "s1", Role: api.Admin},
+		"strangers": {Name: "s1"},
+	} {
+		var groups []any
+		for _, g := range strings.Split(claims, ",") {
+			groups = append(groups, g)
+		}
+		if got := o.person("s1", map[string]any{"groups": groups, "email": "a@b", "email_verified": false}); got != want {
+			t.Errorf("%s: %+v", claims, got)
+		}
+	}
+	if p := o.person("s1", map[string]any{"email": "a@b", "email_verified": true, "groups": "ops"}); p != (api.Person{Name: "a@b", Role: api.Operator}) {
+		t.Errorf("%+v", p)
+	}
+}
