@@ -1,11 +1,13 @@
 create or replace function tidemark.forbidden_key_in(document jsonb)
 returns text
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select f.key from (select tidemark.plain_text(document) as plain offset 0) p
-    join tidemark.forbidden_key f on p.plain ~* f.pattern
-    order by f.key limit 1
+declare
+    plain constant text := tidemark.plain_text(document);
+begin
+    return (select f.key from tidemark.forbidden_key f where plain ~* f.pattern order by f.key limit 1);
+end
 $$;
 comment on function tidemark.forbidden_key_in(jsonb) is
     'A key of tidemark.forbidden_key that the document holds at any depth, in any letter case, with or without '
