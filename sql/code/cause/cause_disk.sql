@@ -4,7 +4,8 @@ language sql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
     select 'disk_filling', current_database()::text,
-           case when f.used >= 0.95 or f.hour > 0 and f.hours < 1 and f.used >= 0.8 then 'bad' else 'warn' end, null::timestamptz,
+           case when f.used >= 0.95 or f.hour > 0 and f.hours < 1 and f.used >= 0.8 then 'bad' else 'warn' end,
+           null::timestamptz,
            format('the database has %s of the %s of the setting disk.size, of them %s in the log with its evidence; %s',
                   pg_size_pretty(f.bytes), pg_size_pretty(f.size), pg_size_pretty(f.log_bytes),
                   case when f.hour is null then 'how fast it grows is known some minutes after maintain has begun to '
