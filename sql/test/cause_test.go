@@ -85,3 +85,35 @@ func TestCauseReadsNoGrowingTable(t *testing.T) {
 		group by relname having sum(pg_stat_get_xact_tuples_returned(oid)) > 25000`)
 	r.exec(`commit`)
 }
+
+// What the database has grown by is compared with what its disk has left. A setting that cannot be read is as none.
+func TestDiskFilling(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "app")
+	const found = `select status || ': ' || split_part(found, '; ', 2) from tidemark.cause_disk()`
+	for _, c := range []struct{ size, bytes, older, age, want string }{
+		{"0", "90 GB", "80 GB", "1 hour", ""},
+		{"many", "90 GB", "80 GB", "1 hour", ""},
+		{"1 PB", "90 GB", "80 GB", "1 hour", ""},
+		{"1 TB", "90 GB", "80 GB", "1 hour", ""}, // a load into an empty disk
+		{"1 TB", "600 GB", "599 GB", "1 hour", ""},
+		{"1 TB", "600 GB", "570 GB", "1 hour", "warn: it grows by 30 GB an hour, and is full in 14 hours"},
+		{"1 TB", "600 GB", "570 GB", "1 minute", ""}, // not known yet
+		{"100GB", "90 GB", "90 GB", "1 hour", "warn: it does not grow"},
+		{"100 GB", "90 GB", "95 GB", "1 hour", "warn: it does not grow"},
+		{"100 GB", "90 GB", "89 GB", "1 minute", "warn: how fast it grows is known some minutes after maintain has begun to measure it"},
+		{"100 GB", "90 GB", "70 GB", "1 hour", "bad: it grows by 20 GB an hour, and is full in 30 minutes"},
+		{"100 GB", "96 GB", "96 GB", "1 hour", "bad: it does not grow"},
+		{"100 GB", "110 GB", "100 GB", "1 hour", "bad: it grows by 10 GB an hour, and is full in no time"},
+	} {
+		s.exec(`update tidemark.setting set value = $1 where key = 'disk.size'`, c.size)
+		s.exec(`insert into tidemark.storage_sample (at, bytes, log_bytes, older_at, older_bytes, newer_at, newer_bytes)
+			select now(), pg_size_bytes($1), 0, now() - $3::text::interval, pg_size_bytes($2), now(), 0
+			on conflict (one) do update set at = excluded.at, bytes = excluded.bytes, older_at = excluded.older_at, older_bytes = excluded.older_bytes`, c.bytes, c.older, c.age)
+		if c.want == "" {
+			s.wantRows(found)
+		} else {
+			s.wantRows(found, c.want)
+		}
+	}
+}

@@ -4,7 +4,8 @@ language sql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
     select 'disk_filling', current_database()::text,
-           case when f.used >= 0.95 or f.hours < 1 and f.used >= 0.8 then 'bad' else 'warn' end, null::timestamptz,
+           case when f.used >= 0.95 or f.hour > 0 and f.hours < 1 and f.used >= 0.8 then 'bad' else 'warn' end,
+           null::timestamptz,
            format('the database has %s of the %s of the setting disk.size, of them %s in the log with its evidence; %s',
                   pg_size_pretty(f.bytes), pg_size_pretty(f.size), pg_size_pretty(f.log_bytes),
                   case when f.hour is null then 'how fast it grows is known some minutes after maintain has begun to '
@@ -28,10 +29,12 @@ as $$
                         then round((s.bytes - s.older_bytes) * 3600 / extract(epoch from s.at - s.older_at)) end as hour
             from tidemark.storage_sample s
             cross join lateral (
-                select pg_size_bytes(x.value)::numeric as size from tidemark.setting x
-                where x.key = 'disk.size' and x.value ~* '^\s*\d{1,12}(\.\d{1,6})?\s*(bytes|[kmgtp]b)?\s*$') d
+                -- An unreadable setting must not fail the view.
+                select case when x.value ~* '^\s*\d{1,12}(\.\d{1,6})?\s*(bytes|[kmgt]b)?\s*$'
+                                 then pg_size_bytes(x.value)::numeric end as size
+                from tidemark.setting x where x.key = 'disk.size') d
             where d.size > 0) g) f
-    -- A load that fills a tenth of the disk in an hour is no alarm.
+    -- A load into a disk that stays half empty is no alarm.
     where f.used >= 0.85 or f.used >= 0.5 and f.hour > 0 and f.hours < 24
 $$;
 comment on function tidemark.cause_disk() is
