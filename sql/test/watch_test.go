@@ -22,6 +22,11 @@ func (s session) later() {
 	s.exec(`update tidemark.finding set last_seen_at = last_seen_at - interval '31 seconds', closed_at = closed_at - interval '31 seconds'`)
 }
 
+// second lets the time pass after which a warning is told.
+func (s session) second() {
+	s.exec(`update tidemark.finding set opened_at = opened_at - interval '6 seconds'`)
+}
+
 // LI8: a cause has one history: it is told when it begins and when it is over, whether a part reports it as a finding or not.
 func TestWatch(t *testing.T) {
 	t.Parallel()
@@ -29,6 +34,9 @@ func TestWatch(t *testing.T) {
 	s.exec(tellFindings)
 	s.wantRows(watched)
 	s.exec(`select tidemark.emit('shop', 'ordr')`)
+	s.wantRows(watched, "open warn emit_unregistered emit")
+	s.wantRows(told) // it may be over at once
+	s.second()
 	s.wantRows(watched, "opened warn emit_unregistered emit")
 	s.wantRows(watched, "open warn emit_unregistered emit")
 	s.wantRows(`select finding::text from tidemark.cause`, "1")
@@ -67,6 +75,8 @@ func TestWatchOfALag(t *testing.T) {
 	w.exec(`set session_replication_role = replica`)
 	w.exec(`update tidemark.outbox set created_at = now() - interval '2 minutes'`)
 	w.exec(`reset session_replication_role`)
+	w.exec(watched)
+	w.second()
 	w.wantRows(watched, "opened warn worker_behind default/outbox/0")
 	w.exec(`select tidemark.maintain()`)
 	w.wantRows(watched, "open warn worker_behind default/outbox/0")
@@ -122,9 +132,11 @@ func TestWatchOneAtATime(t *testing.T) {
 	a, b := open(t, db, "a"), open(t, db, "b")
 	a.exec(`select tidemark.emit('shop', 'ordr')`)
 	const fromPsql = `select concat_ws(' ', state, status, cause, subject) from tidemark.watch() where state <> 'upkeep'`
+	a.exec(fromPsql)
+	a.second()
 	a.begin()
 	a.wantRows(fromPsql, "opened warn emit_unregistered emit")
-	b.wantRows(watched, "held") // and does not wait
+	b.wantRows(watched, fmt.Sprintf("held session %d of postgres", a.conn.PgConn().PID())) // and does not wait
 	a.commit()
 	a.wantRows(fromPsql, "open warn emit_unregistered emit") // a session keeps nothing
 	b.wantRows(watched, "open warn emit_unregistered emit")
@@ -160,7 +172,7 @@ func TestWatchWithoutRights(t *testing.T) {
 	s.wantRows(watched)
 	s.exec(`revoke all on births from tidemark_executor, tidemark_reader; update tidemark.source_unread set noted_at = noted_at - interval '16 minutes'`)
 	s.exec(`set role tidemark_executor`)
-	s.wantRows(watched, "opened unknown worker_behind w/births/0")
+	s.wantRows(watched, "open unknown worker_behind w/births/0")
 }
 
 // Each dead letter is given out once, and again when it opened anew. What it quotes of a payload is nowhere.
@@ -186,6 +198,10 @@ func TestWatchOfDeadLetters(t *testing.T) {
 	w.wantRows(unlogged) // it was never resolved
 	w.exec(`set role tidemark_executor`)
 	w.wantRows(`select (found like '%4111%')::text from tidemark.cause where cause = 'dead_letters'`, "true")
+	w.wantRows(watched, "open warn dead_letters poison")
+	w.exec(`reset role`)
+	w.second()
+	w.exec(`set role tidemark_executor`)
 	w.wantRows(watched, "opened warn dead_letters poison")
 	w.exec(`reset role`)
 	for _, text := range column[string](w, `select f::text from tidemark.finding f union all select o.payload::text from tidemark.outbox o where o.domain = 'system'`) {
@@ -216,6 +232,8 @@ func TestWatchOfALockedLog(t *testing.T) {
 	db := tidemarktest.NewDB(t)
 	s, other := open(t, db, "watch"), open(t, db, "other")
 	s.exec(`select tidemark.emit('shop', 'ordr')`)
+	s.exec(watched)
+	s.second()
 	s.wantRows(watched, "opened warn emit_unregistered emit")
 	other.begin()
 	other.exec(`lock table tidemark.outbox in access exclusive mode`)

@@ -130,7 +130,7 @@ func (h *harness) findings(ctx context.Context) ([]Finding, error) {
 		}
 	}
 	list, _, err := ask(ctx, h, pgx.RowToStructByPos[Finding], `select kind, subject, detail from tidemark.finding
-		where closed_at is null and kind not in ('cursor_dlq', 'dlq_overflow', 'cursor_lease_conflict') and subject <> $1
+		where closed_at is null and not derived and kind not in ('cursor_dlq', 'dlq_overflow', 'cursor_lease_conflict') and subject <> $1
 		order by 1, 2`, unreachable)
 	return list, err
 }

@@ -71,11 +71,11 @@ end
 $$;
 comment on function tidemark.watch(text, boolean) is
     'Looks at tidemark.cause once. Of any number of daemons and sessions one watches: each cause becomes a finding and '
-    'one event system/finding_opened when it begins, and one event finding_closed when it has been over for 30 '
-    'seconds. state: opened and closed (now), open (before), upkeep (an action of maintain; cause is the action), held '
-    '(another one watches, subject, until since; the rows open are what it told). watcher: the daemon that watches, '
-    'for 20 seconds from this call; null: this session, for this call. upkeep: also call stale_check and maintain, as '
-    'a daemon does by other statements. At most 1000 causes, the worst. What the role may not see is unknown. found '
-    'quotes no payload; the view cause does, to roles that may read payloads. Where no daemon runs, call it every '
-    'minute. Raises TM006 (isolation level), TM007 (standby).';
+    'one event system/finding_opened when it begins (a warning that no finding reports: at the second look), and one '
+    'event finding_closed when it has been over for 30 seconds. state: opened and closed (now), open (before), upkeep '
+    '(an action of maintain; cause is the action), held (another one watches, subject, until since; the rows open are '
+    'what it told). watcher: the daemon that watches, for 20 seconds from this call; null: this session, for this '
+    'call. upkeep: also call stale_check and maintain, as a daemon does by other statements. At most 1000 causes, the '
+    'worst. What the role may not see is unknown. found quotes no payload; the view cause does, to roles that may read '
+    'payloads. Where no daemon runs, call it every minute. Raises TM006 (isolation level), TM007 (standby).';
 grant execute on function tidemark.watch(text, boolean) to tidemark_admin, tidemark_executor;

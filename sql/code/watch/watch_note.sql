@@ -9,6 +9,8 @@ as $$
 declare
     -- What is gone for less long may come back, and is not told twice.
     patience constant interval := '30 seconds';
+    -- A warning that is over at the next look is not told: of a worker, say, that is about to make its first pass.
+    moment constant interval := '5 seconds';
     at constant timestamptz := clock_timestamp();
     events constant boolean := exists (
         select from tidemark.event_type t
@@ -45,6 +47,7 @@ begin
     for f in
         update tidemark.finding o set told = 'opened'
         where o.id = any (seen) and o.closed_at is null and o.told is null
+          and (not o.derived or o.severity >= 'high' or o.opened_at < at - moment)
         returning o.*
     loop
         -- It came back before its end was told.
