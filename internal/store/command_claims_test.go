@@ -60,3 +60,56 @@ func TestOldClaimsAreNotRead(t *testing.T) {
 		}
 	}
 }
+
+// Commands that wait behind others are not read each time that one of them has its turn.
+func TestCommandsBehindAreNotRead(t *testing.T) {
+	t.Parallel()
+	test := tidemarktest.NewDB(t)
+	t.Cleanup(func() {
+		if _, err := test.Pool.Exec(context.Background(), `drop owned by tidemark_service_behind; drop role tidemark_service_behind`); err != nil {
+			t.Error(err)
+		}
+	})
+	conn := test.Connect(t)
+	for _, sql := range []string{
+		`create schema app; create function app.make(payload jsonb) returns void language sql as 'select'`,
+		`select tidemark.service_set('behind'), tidemark.stage_set('live', 'test'), tidemark.gate_set('commands.enabled', true)`,
+		`select tidemark.gate_set('commands.behind.enabled', true), tidemark.command_set('behind', 'make', 1, '{"function": "app.make"}'), tidemark.command_allow('behind', 'shop'),
+			tidemark.route_set('r', '{"domain": "commands", "type": "result.behind", "target_kind": "notify", "target_ref": "r", "enabled": true, "dry_run": false}')`,
+		`select tidemark.command_set('behind', 'make', 1, '{"enabled": true, "dry_run": false}')`,
+		`insert into tidemark.command_claim (service, idempotency_key, fingerprint, state, event_id, command, version, producer, via, processed_at, expires_at)
+			select 'behind', 'k' || i, '', 'failed_retryable', gen_random_uuid(), 'make', 1, 'shop', 'acl', now(), now() + interval '1 day' from generate_series(1, 20000) i`,
+		`insert into tidemark.command_parked (service, idempotency_key, key, call, next_attempt_at)
+			select m.service, m.idempotency_key, 'key', jsonb_build_object('event_id', m.event_id, 'service', 'behind', 'command', 'make', 'command_version', 1, 'schema_version', 1,
+				'payload', '{}'::jsonb, 'idempotency_key', m.idempotency_key, 'key', 'key', 'occurred_at', '2026-01-31T12:00:00Z', 'trace_id', '0af7651916cd43dd8448eb211c80319c',
+				'producer', 'shop', 'via', 'acl'), case when m.idempotency_key = 'k1' then now() else 'infinity' end
+			from tidemark.command_claim m order by length(m.idempotency_key), m.idempotency_key`,
+		`analyze tidemark.command_claim, tidemark.command_parked`,
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	read := func() (n int64) { // rows, by scans of the table and of its indexes
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), `select pg_stat_force_next_flush()`); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.QueryRow(t.Context(), `select (select t.seq_tup_read from pg_stat_user_tables t where t.relid = 'tidemark.command_parked'::regclass)
+			+ (select sum(i.idx_tup_read) from pg_stat_user_indexes i where i.relid = 'tidemark.command_parked'::regclass)`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	const turns = 5
+	before := read()
+	for range turns {
+		r, err := store.New(conn).CommandRetry(t.Context())
+		if err != nil || r == nil || r.Status != "processed" {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	}
+	if n := read() - before; n > turns*100 {
+		t.Errorf("%d turns have read %d rows", turns, n)
+	}
+}

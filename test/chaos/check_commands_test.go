@@ -1,10 +1,13 @@
 package main
 
 import (
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // soundCommands adds the evidence of commands in which everything was right: two of a key with a resend between them, one that
@@ -20,7 +23,7 @@ func soundCommands(e *evidence) {
 			change(&env)
 		}
 		value, _ := json.Marshal(env)
-		a := Asked{"till", partition, int64(len(e.Asked)), key, string(value)}
+		a := Asked{"till", partition, int64(len(e.Asked)), key, string(value), ""}
 		e.Asked = append(e.Asked, a)
 		return a
 	}
@@ -29,7 +32,7 @@ func soundCommands(e *evidence) {
 		_ = json.Unmarshal([]byte(e.Asked[len(e.Asked)-1].Value), &env)
 		e.Answered = append(e.Answered, Answered{fmt.Sprint("n", len(e.Answered)), "till", env.EventID, env.IdempotencyKey, status})
 	}
-	letter := func(a Asked) { e.Refused = append(e.Refused, Refused(a)) }
+	letter := func(a Asked) { e.Refused = append(e.Refused, letterOf(a)) }
 	ask(0, 1, "c", nil)
 	answer("failed_retryable") // and then
 	answer("processed")
@@ -52,18 +55,20 @@ func soundCommands(e *evidence) {
 	e.Taken = []Taken{{at(3), "till", 1, "c"}, {at(4), "till", 2, "c"}, {at(4), "till", 7, "twin"}}
 	e.Chains = []Chained{{"till", "c", ""}, {"till", "twin", ""}}
 	for i, l := range e.Chains {
-		e.Chains[i].State = expect(e.Asked).chains[askedKey{l.Service, l.Key}]
+		e.Chains[i].State = expect(e.Asked, nil).chains[askedKey{l.Service, l.Key}]
 	}
 	e.Placed = []Placed{{at(1), "till/0", 1, 1}, {at(1), "till/1", 0, 1}, {at(2), "till/0", 2, 2}}
 	e.Closings = append(e.Closings, closing{What: commandsGate, Routes: []string{commandsGate}, Sent: at(9), From: at(10), To: at(12), Over: at(13)})
 }
+
+func letterOf(a Asked) Refused { return Refused{a.Service, a.Partition, a.Offset, a.Key, a.Value} }
 
 // The chain of a key, computed by hand: md5(md5(' 1') || ' 2').
 func TestChain(t *testing.T) {
 	t.Parallel()
 	e := &evidence{}
 	soundCommands(e)
-	if got := expect(e.Asked).chains[askedKey{"till", "c"}]; got != "2742444854c7a12e4d98d505b8507cc6" {
+	if got := expect(e.Asked, nil).chains[askedKey{"till", "c"}]; got != "2742444854c7a12e4d98d505b8507cc6" {
 		t.Error(got)
 	}
 }
@@ -106,7 +111,7 @@ func TestEachViolationOfCommands(t *testing.T) {
 		}, []string{"I12", "I12"}},
 		"no dead letter":          {func(e *evidence) { e.Refused = e.Refused[1:] }, []string{"I12"}},
 		"another dead letter":     {func(e *evidence) { e.Refused[0].Value += " " }, []string{"I12"}},
-		"a needless dead letter":  {func(e *evidence) { e.Refused = append(e.Refused, Refused(e.Asked[0])) }, []string{"I12"}},
+		"a needless dead letter":  {func(e *evidence) { e.Refused = append(e.Refused, letterOf(e.Asked[0])) }, []string{"I12"}},
 		"a copy of a dead letter": {func(e *evidence) { e.Refused = append(e.Refused, e.Refused[0]) }, nil},
 		"twins the other way round": {func(e *evidence) {
 			n := len(e.Answered)
@@ -127,5 +132,39 @@ func TestEachViolationOfCommands(t *testing.T) {
 				t.Errorf("got %v, want %v", found, c.rules)
 			}
 		})
+	}
+}
+
+// The checker knows a producer's signature from a forger's.
+func TestProves(t *testing.T) {
+	t.Parallel()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]ed25519.PublicKey{kidOf("till"): public, kidOf("depot"): public}
+	r := signed(&kgo.Record{Topic: shared, Key: []byte("k"), Value: []byte("{}")}, kidOf("till"), private)
+	good := Asked{shared, 0, 0, "k", "{}", string(r.Headers[0].Value)}
+	for name, c := range map[string]struct {
+		service string
+		change  func(*Asked)
+		want    bool
+	}{
+		"the producer's":  {"till", func(*Asked) {}, true},
+		"another value":   {"till", func(a *Asked) { a.Value = "{} " }, false},
+		"another key":     {"till", func(a *Asked) { a.Key = "l" }, false},
+		"another service": {"depot", func(*Asked) {}, false},
+		"none":            {"till", func(a *Asked) { a.Signature = "" }, false},
+		"cut off":         {"till", func(a *Asked) { a.Signature = a.Signature[:len(a.Signature)-4] }, false},
+	} {
+		a := good
+		c.change(&a)
+		if got := proves(keys, c.service, a); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	forged := signed(&kgo.Record{Topic: "db-events.till", Key: []byte("k"), Value: []byte("{}")}, kidOf("till"), private)
+	if good.Signature = string(forged.Headers[0].Value); proves(keys, "till", good) {
+		t.Error("of another topic")
 	}
 }

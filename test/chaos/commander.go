@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -87,6 +88,12 @@ func (c *commander) next() []*kgo.Record {
 		key = fmt.Sprintf("t%d", c.random.IntN(troubledKeys))
 	}
 	e := c.envelope(service, key, id)
+	switch c.random.IntN(12) {
+	case 0, 1:
+		return []*kgo.Record{c.sign(service, id)}
+	case 2:
+		return []*kgo.Record{record(c.envelope(mirror, key, id), key)}
+	}
 	switch dice := c.random.IntN(100); {
 	case dice < 8:
 		return c.again()
@@ -130,15 +137,41 @@ func (c *commander) envelope(service, key string, id int64) envelope {
 	return e
 }
 
+// sign is a command on the shared topic: of the producer, as a rule, else of a forger. Its key is on no other topic.
+func (c *commander) sign(service string, id int64) *kgo.Record {
+	key := fmt.Sprintf("g%d", c.random.IntN(commandKeys))
+	r := record(c.envelope(service, key, id), key)
+	r.Topic, r.Partition = shared, partitionOf(key, sharedPartitions)
+	kid := kidOf(service)
+	switch c.random.IntN(12) {
+	case 0: // without a signature
+		return r
+	case 1: // by another key
+		_, forged, err := ed25519.GenerateKey(nil)
+		if err != nil {
+			panic(err) // the system's random numbers never fail
+		}
+		return signed(r, kid, forged)
+	case 2: // of another record
+		signed(r, kid, c.commanding.keys[kid])
+		r.Value = record(c.envelope(service, key, id), key).Value
+		return r
+	case 3: // by the key of another service
+		other := kidOf(mirror)
+		return signed(r, other, c.commanding.keys[other])
+	}
+	return signed(r, kid, c.commanding.keys[kid])
+}
+
 // again is a record that was sent before: byte for byte, or as another asking.
 func (c *commander) again() []*kgo.Record {
 	before := c.before()
 	if before == nil {
 		return nil
 	}
-	r := &kgo.Record{Topic: before.Topic, Partition: before.Partition, Key: before.Key, Value: before.Value}
+	r := &kgo.Record{Topic: before.Topic, Partition: before.Partition, Key: before.Key, Value: before.Value, Headers: before.Headers}
 	var e envelope
-	if c.random.IntN(2) == 0 && json.Unmarshal(r.Value, &e) == nil && e.Service != "elsewhere" {
+	if r.Topic != shared && c.random.IntN(2) == 0 && json.Unmarshal(r.Value, &e) == nil && e.Service != "elsewhere" {
 		e.EventID = c.envelope("", "", 0).EventID
 		again := record(e, string(r.Key))
 		again.Topic, again.Partition = r.Topic, r.Partition
@@ -151,7 +184,7 @@ func (c *commander) again() []*kgo.Record {
 func (c *commander) reuse(e envelope) []*kgo.Record {
 	before := c.before()
 	var was envelope
-	if before == nil || json.Unmarshal(before.Value, &was) != nil || was.Service != e.Service {
+	if before == nil || before.Topic == shared || json.Unmarshal(before.Value, &was) != nil || was.Service != e.Service {
 		return nil
 	}
 	e.IdempotencyKey = was.IdempotencyKey
@@ -178,8 +211,10 @@ func record(e envelope, key string) *kgo.Record {
 	return &kgo.Record{Topic: asks + e.Service, Partition: partition(e.Service, key), Key: []byte(key), Value: value}
 }
 
-func partition(service, key string) int32 {
+func partition(service, key string) int32 { return partitionOf(key, max(1, services[service])) }
+
+func partitionOf(key string, partitions int32) int32 {
 	f := fnv.New32a()
 	_, _ = f.Write([]byte(key))
-	return int32(f.Sum32() % uint32(max(1, services[service])))
+	return int32(f.Sum32() % uint32(partitions))
 }

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
 	_ "embed"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -25,7 +28,15 @@ var commands string
 const commandsGate = "commands.enabled"
 
 // services have so many partitions of commands each.
-var services = map[string]int32{"till": 4, "depot": 3}
+var services = map[string]int32{"till": 4, "depot": 3, mirror: 2}
+
+const (
+	// mirror is in dry run from time to time; what was run dry is replayed. So its commands have no order.
+	mirror = "mirror"
+	// shared is a topic of all services, whose records have to be signed.
+	shared           = "db-events"
+	sharedPartitions = 3
+)
 
 // Prefixes of the topics of a service.
 const (
@@ -36,11 +47,12 @@ const (
 
 // Asked is a record of a topic of commands, as it is in the end.
 type Asked struct {
-	Service   string // of the topic
+	Service   string // of the topic, or shared
 	Partition int32
 	Offset    int64
 	Key       string
 	Value     string
+	Signature string // empty: none
 }
 
 // Answered is a record of a topic of results.
@@ -88,6 +100,7 @@ type commandEvidence struct {
 	Taken    []Taken // in the order in which they were made
 	Chains   []Chained
 	Placed   []Placed
+	Signers  map[string]ed25519.PublicKey // by kid
 }
 
 // commanding is the part of a run that has to do with commands.
@@ -97,6 +110,7 @@ type commanding struct {
 	passed atomic.Int64 // records, by the cursors
 	asked  trial.Journal[*kgo.Record]
 	placed trial.Journal[Placed]
+	keys   map[string]ed25519.PrivateKey // of producers, by kid
 }
 
 // withCommands: every run has commands, but mutants of something else.
@@ -129,10 +143,36 @@ func (h *harness) installCommands(ctx context.Context, conn *pgx.Conn) (err erro
 			}
 		}
 	}
+	if _, err := admin.CreateTopic(ctx, sharedPartitions, 1, nil, shared); err != nil {
+		return err
+	}
 	if _, err := conn.Exec(ctx, commands); err != nil {
 		return fmt.Errorf("commands.sql: %w", err)
 	}
+	h.commanding.keys = map[string]ed25519.PrivateKey{}
+	for service := range services {
+		public, private, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			return err
+		}
+		h.commanding.keys[kidOf(service)] = private
+		if _, err := conn.Exec(ctx, `select tidemark.producer_key_add($1, $2, 'shop', jsonb_build_object('kty', 'OKP', 'crv', 'Ed25519', 'x', $3::text))`,
+			kidOf(service), service, base64.RawURLEncoding.EncodeToString(public)); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// topics are those with this prefix; with that of commands also the shared one.
+func topics(prefix string) (all []string) {
+	if prefix == asks {
+		all = append(all, shared)
+	}
+	for service := range services {
+		all = append(all, prefix+service)
+	}
+	return all
 }
 
 // kafka is a client of the broker.
@@ -182,6 +222,9 @@ func (h *harness) commandsLeft(ctx context.Context) (string, error) {
 	if !h.withCommands() {
 		return "", nil
 	}
+	if err := h.replay(ctx, mirror); err != nil { // the last dry run may be over since the last replay
+		return "", err
+	}
 	client, err := h.kafka(nil)
 	if err != nil {
 		return "", err
@@ -216,11 +259,7 @@ func (h *harness) commandsLeft(ctx context.Context) (string, error) {
 func (h *harness) ends(ctx context.Context, client *kgo.Client, prefix string) (map[string]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	var topics []string
-	for service := range services {
-		topics = append(topics, prefix+service)
-	}
-	all, err := kadm.NewClient(client).ListEndOffsets(ctx, topics...)
+	all, err := kadm.NewClient(client).ListEndOffsets(ctx, topics(prefix)...)
 	if err == nil {
 		err = all.Error()
 	}
@@ -231,11 +270,7 @@ func (h *harness) ends(ctx context.Context, client *kgo.Client, prefix string) (
 
 // records are all of the topics with this prefix, in the order of their offsets.
 func (h *harness) records(ctx context.Context, prefix string) ([]*kgo.Record, error) {
-	var topics []string
-	for service := range services {
-		topics = append(topics, prefix+service)
-	}
-	client, err := h.kafka([]kgo.Opt{kgo.ConsumeTopics(topics...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())})
+	client, err := h.kafka([]kgo.Opt{kgo.ConsumeTopics(topics(prefix)...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())})
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +312,11 @@ func (h *harness) gatherCommands(ctx context.Context, e *evidence) error {
 		return err
 	}
 	for _, r := range list {
-		e.Asked = append(e.Asked, Asked{strings.TrimPrefix(r.Topic, asks), r.Partition, r.Offset, string(r.Key), string(r.Value)})
+		e.Asked = append(e.Asked, Asked{strings.TrimPrefix(r.Topic, asks), r.Partition, r.Offset, string(r.Key), string(r.Value), header(r, signatureHeader)})
+	}
+	e.Signers = map[string]ed25519.PublicKey{}
+	for kid, key := range h.commanding.keys {
+		e.Signers[kid] = key.Public().(ed25519.PublicKey)
 	}
 	if list, err = h.records(ctx, answers); err != nil {
 		return err

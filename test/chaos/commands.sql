@@ -34,7 +34,7 @@ do $$
 declare
     name text;
 begin
-    foreach name in array array['till', 'depot'] loop
+    foreach name in array array['till', 'depot', 'mirror'] loop
         perform tidemark.service_set(name);
         execute format('grant usage on schema app to %1$I; grant select, insert, update on app.chain to %1$I;
             grant insert on app.taken to %1$I; grant select on app.trouble to %1$I', 'tidemark_service_' || name);

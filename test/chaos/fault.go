@@ -73,6 +73,8 @@ var faults = []fault{
 	{"command-key-fails", 6, commandKeyFails},
 	{"command-gate", 4, commandGate},
 	{"command-off", 3, commandOff},
+	{"command-dry", 4, commandDry},
+	{"command-replay", 4, commandReplay},
 	{"command-stop", 3, commandStop},
 	{"command-pass-late", 3, commandPassLate},
 	{"command-broker-away", 4, commandBrokerAway},

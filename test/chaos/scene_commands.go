@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
 	"strings"
 	"syscall"
 	"time"
@@ -48,6 +49,43 @@ func commandOff(h *harness, random *rand.Rand) (string, func(context.Context) er
 		}
 		err := trial.Wait(ctx, d)
 		return errors.Join(err, set(true))
+	}
+}
+
+// commandDry has the commands of the service mirror run dry for a while, and then replays what was run dry.
+func commandDry(h *harness, random *rand.Rand) (string, func(context.Context) error) {
+	d := between(random, 500*time.Millisecond, 3*time.Second)
+	return "command " + mirror, func(ctx context.Context) error {
+		set := func(dry bool) error {
+			return h.command(ctx, `select count(*) from tidemark.command_set($1, 'take', 1, jsonb_build_object('dry_run', $2::boolean), 'chaos')`, mirror, dry)
+		}
+		if err := set(true); err != nil {
+			return err
+		}
+		err := trial.Wait(ctx, d)
+		return errors.Join(err, set(false), h.replay(ctx, mirror))
+	}
+}
+
+// replay replays what was run dry, and what was refused: of a service that is never in dry run nothing takes effect.
+func (h *harness) replay(ctx context.Context, service string) error {
+	return h.command(ctx, `select last from tidemark.command_replay($1, reason => 'chaos', most => 10000)`, service)
+}
+
+// commandReplay replays commands that have all had their turn, from the database or from the beginning of the topic.
+func commandReplay(h *harness, random *rand.Rand) (string, func(context.Context) error) {
+	service, topic := []string{"till", "depot"}[random.IntN(2)], random.IntN(3) == 0
+	return "replay of " + service, func(ctx context.Context) error {
+		if !topic {
+			return h.replay(ctx, service)
+		}
+		limited, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		d := h.daemons[0]
+		cmd := exec.CommandContext(limited, d.binary, "command", "replay", "--service", service, "--from-offset", "0", "--reason", "chaos", "--config", d.config())
+		cmd.Env, cmd.Dir = d.environ, d.dir
+		_ = cmd.Run() // broker or database may be away: then it replays a part, or nothing
+		return ctx.Err()
 	}
 }
 

@@ -11,7 +11,7 @@ begin
     where p.service = command_release.service and p.idempotency_key = command_release.idempotency_key
     returning p.key into done;
     update tidemark.command_parked p set next_attempt_at = clock_timestamp()
-    where p.service = command_release.service and p.next_attempt_at = 'infinity'
+    where p.service = command_release.service and p.key = done and p.next_attempt_at = 'infinity'
       and p.position = (select min(q.position) from tidemark.command_parked q
                         where q.service = command_release.service and q.key = done);
 end
