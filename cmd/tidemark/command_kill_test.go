@@ -219,7 +219,7 @@ func TestResultsOutliveTheirDaemon(t *testing.T) {
 		t.Skip("a lease is 3 s")
 	}
 	s := newKilled(t)
-	open := s.hold(`lock table tidemark.attempt in share mode`)
+	open := s.hold(`lock table tidemark.decision in share mode`)
 	s.send(1)
 	d := s.daemon("a")
 	s.results(1)

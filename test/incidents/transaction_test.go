@@ -41,6 +41,10 @@ func TestIdleTransaction(t *testing.T) {
 	t.Parallel()
 	n := newNight(t)
 	n.route("orders", "sql", "public.take", "")
+	// A partition of commands beside it, which has no source.
+	n.exec(`update tidemark.setting set value = 'true' where key = 'commands.enabled'; select tidemark.stage_set('live', 'test');
+		insert into tidemark.worker (worker) values ('commands') on conflict do nothing;
+		insert into tidemark.worker_cursor (worker, source) values ('commands', 'kafka:db-events.shop')`)
 	n.daemon("")
 	n.happens()
 	idle := n.forgotten(emitted)

@@ -41,6 +41,7 @@ begin
               and case when c.source = 'outbox' or s.safety = 'capture' then writes_log
                        -- Every transaction keeps the horizon back; of the prepared ones those that wrote the table.
                        when s.safety = 'clock' and t.gid is null then true
+                       when s.source is null then false -- of commands, which come from Kafka
                        else t.relations && coalesce(tidemark.relation_tree(
                                 to_regclass(format('%I.%I', s.schema_name, s.table_name))), '{}') end) c;
         continue when not (t.gid is not null or t.idle and (writes_log or held.horizon)

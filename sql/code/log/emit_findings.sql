@@ -5,7 +5,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    told text;
+    types text;
     emits bigint;
     last timestamptz;
 begin
@@ -26,17 +26,17 @@ begin
            string_agg(format('%s/%s by %s (%s)', k.domain, k.type, k.role, k.emits),
                       ', ' order by k.last_at desc, k.domain, k.type, k.role) filter (where k.place <= 5)
            || case when count(*) > 5 then format(', and %s more', count(*) - 5) else '' end
-    into emits, last, told
+    into emits, last, types
     from (select u.*, row_number() over (order by u.last_at desc, u.domain, u.type, u.role) as place
           from tidemark.unregistered_type u) k;
-    if told is null then
+    if types is null then
         perform tidemark.finding_close('emit_unregistered', 'emit');
     -- Count the finding only once for new emits.
     elsif not exists (select from tidemark.finding f where f.kind = 'emit_unregistered' and f.subject = 'emit'
-                      and f.closed_at is null and f.last_seen_at >= last and f.detail like '%' || told) then
+                      and f.closed_at is null and f.last_seen_at >= last and f.detail like '%' || types) then
         perform tidemark.finding_open('emit_unregistered', 'emit', 'warning',
             format('%s stored nothing, since the type is not registered or not enabled: %s',
-                   case emits when 1 then '1 emit' else emits || ' emits' end, told));
+                   case emits when 1 then '1 emit' else emits || ' emits' end, types));
     end if;
 end
 $$;
