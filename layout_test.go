@@ -42,7 +42,7 @@ func TestArrows(t *testing.T) {
 		"/internal/admin":              {},
 		"/internal/api":                {"", "/internal/store"},
 		"/internal/signin":             {"/internal/api"},
-		"/internal/consoleserver":      {"/console", "/internal/api", "/internal/config", "/internal/signin", "/internal/store", "/migrate"},
+		"/internal/consoleserver":      {"/console", "/internal/admin", "/internal/api", "/internal/config", "/internal/signin", "/internal/store", "/migrate"},
 		"/console":                     {"/internal/api", "/internal/store"},
 		"/internal/config":             {"/internal/limit", "/internal/yamldoc"},
 		"/internal/yamldoc":            {},

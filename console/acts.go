@@ -1,10 +1,13 @@
 package console
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidemarkhq/tidemark/internal/api"
@@ -32,6 +35,7 @@ type act struct {
 type field struct {
 	Name, Label, Kind, Value, Help string
 	Choices                        []string
+	Required                       bool
 }
 
 // set changes columns of a configuration row.
@@ -105,7 +109,7 @@ var acts = map[string]act{
 	},
 	"route-edit": {
 		title: "Edit route {route}", button: "Change", role: Admin, method: "PATCH", path: "/routes/{route}", body: columns, fields: []field{columnsField},
-		preview: "/routes/{route}", back: "/routes/{route}",
+		danger: "route", preview: "/routes/{route}", back: "/routes/{route}",
 	},
 	"route-replay": {
 		title: "Send events on route {route} again", button: "Send", role: Operator, method: "POST", path: "/routes/{route}/replay", danger: "route", dryRun: true,
@@ -141,17 +145,17 @@ var acts = map[string]act{
 	},
 	"worker-rewind": {
 		title: "Rewind worker {worker}", button: "Rewind", role: Admin, method: "POST", path: "/workers/{worker}/rewind", danger: "worker", dryRun: true,
-		fields: []field{{Name: "to_seq", Label: "Decide the events above this number again", Kind: "number"}},
+		fields: []field{{Name: "to_seq", Label: "Decide the events above this number again", Kind: "number", Required: true}},
 		body:   func(v url.Values) map[string]any { return map[string]any{"to_seq": number(v.Get("to_seq"))} },
-		back:   "/workers/{worker}", warn: "Routes that were live send these events a second time.",
+		back:   "/workers/{worker}", warn: "Events that a route has decided stay decided; to send those again, replay them on the route. Events without a record of a route are decided now, and delivered where it is live.",
 	},
 	"worker-edit": {
 		title: "Edit worker {worker}", button: "Change", role: Admin, method: "PATCH", path: "/workers/{worker}", body: columns, fields: []field{columnsField},
-		preview: "/workers/{worker}", back: "/workers/{worker}",
+		danger: "worker", preview: "/workers/{worker}", back: "/workers/{worker}",
 	},
 	"source-edit": {
 		title: "Edit source {source}", button: "Change", role: Admin, method: "PATCH", path: "/sources/{source}", body: columns, fields: []field{columnsField},
-		preview: "/sources/{source}", back: "/sources/{source}",
+		danger: "source", preview: "/sources/{source}", back: "/sources/{source}",
 	},
 	"gap-emit": {
 		title: "Emit the missing events of gap {id}", button: "Emit", role: Admin, method: "POST", path: "/capture-gaps/{id}/emit", body: nothing, danger: "id",
@@ -242,7 +246,44 @@ type asked struct {
 	Reason   string
 	Next     string // where the act goes on
 	Back     string
-	NoReason bool // the API asks for none
+	NoReason bool   // the API asks for none
+	Dry      bool   // the form can be tried without doing it
+	Once     string // the Idempotency-Key: a form that is sent twice is done once
+}
+
+// numbers are parameters of links that are numbers.
+var numbers = []string{"id", "after", "version"}
+
+// unfit is why a form cannot be sent: a parameter that is missing, or a number that cannot be read, must not become 0 or all.
+func unfit(a act, v url.Values) *api.Problem {
+	var why string
+	for _, name := range parameter.FindAllStringSubmatch(a.title+a.path, -1) {
+		if v.Get(name[1]) == "" {
+			why = name[1] + " is missing"
+		}
+	}
+	// Without any of these it would be all there are.
+	if a.again && a.path == "/dead-letters/replay" && v.Get("route") == "" && v.Get("source") == "" && v.Get("code") == "" {
+		why = "no route, source or error is given"
+	}
+	whole := numbers
+	for _, f := range a.fields {
+		if f.Required && v.Get(f.Name) == "" {
+			why = f.Label + ": this is needed"
+		}
+		if f.Kind == "number" {
+			whole = append(slices.Clip(whole), f.Name)
+		}
+	}
+	for _, name := range whole {
+		if n, err := strconv.ParseInt(v.Get(name), 10, 64); v.Get(name) != "" && (err != nil || n < 0) {
+			why = name + " is not a whole number"
+		}
+	}
+	if why == "" {
+		return nil
+	}
+	return &api.Problem{Status: http.StatusUnprocessableEntity, Title: "Not done", Detail: "nothing was done: " + why}
 }
 
 // ask shows what an act would do, and asks for the reason.
@@ -286,7 +327,7 @@ func (c *console) showAct(w http.ResponseWriter, r *http.Request, status int, a 
 		} else {
 			page.Preview = decode(answer.body)
 		}
-	case a.dryRun && complete(a, v):
+	case a.dryRun && complete(a, v) && unfit(a, v) == nil:
 		body := a.body(v)
 		body["dry_run"], body["reason"] = true, "preview"
 		if answer := q.call(a.method, fill(a.path, v, url.PathEscape), trimmed(a, body)); answer.problem != nil {
@@ -328,7 +369,8 @@ func trimmed(a act, body map[string]any) map[string]any {
 func (c *console) askedOf(r *http.Request, a act, v url.Values) asked {
 	page := asked{
 		Act: r.PathValue("act"), Title: fill(a.title, v, plain), Button: a.button, Warn: a.warn, Values: v, Reason: v.Get("reason"), Fields: a.fields,
-		Back: fill(a.back, v, url.PathEscape), NoReason: a.path == "/dead-letters/replay",
+		Once: rand.Text(), Back: fill(a.back, v, url.PathEscape), NoReason: a.path == "/dead-letters/replay",
+		Dry: a.dryRun && len(a.fields) > 0,
 	}
 	switch a.danger {
 	case "":
@@ -337,7 +379,7 @@ func (c *console) askedOf(r *http.Request, a act, v url.Values) asked {
 	default:
 		page.Danger = v.Get(a.danger)
 	}
-	own := map[string]bool{"reason": true, "typed": true, "done": true}
+	own := map[string]bool{"reason": true, "typed": true, "done": true, "preview": true, "once": true}
 	for _, f := range a.fields {
 		own[f.Name] = true
 	}
@@ -361,6 +403,14 @@ func (c *console) do(w http.ResponseWriter, r *http.Request) {
 		c.problem(w, r, refused)
 		return
 	}
+	if p := unfit(a, v); p != nil {
+		c.showAct(w, r, p.Status, a, v, p)
+		return
+	}
+	if v.Get("preview") != "" {
+		c.showAct(w, r, http.StatusOK, a, v, nil)
+		return
+	}
 	page := c.askedOf(r, a, v)
 	if page.Danger != "" && v.Get("typed") != page.Danger {
 		c.showAct(w, r, http.StatusUnprocessableEntity, a, v, &api.Problem{
@@ -368,13 +418,9 @@ func (c *console) do(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	if v.Get("preview") != "" {
-		c.showAct(w, r, http.StatusOK, a, v, nil)
-		return
-	}
 	body := a.body(v)
 	body["reason"] = v.Get("reason")
-	answer := query{c: c, r: r}.call(a.method, fill(a.path, v, url.PathEscape), trimmed(a, body))
+	answer := query{c: c, r: r, once: v.Get("once")}.call(a.method, fill(a.path, v, url.PathEscape), trimmed(a, body))
 	c.cache.clear()
 	if answer.problem != nil {
 		c.showAct(w, r, answer.problem.Status, a, v, answer.problem)

@@ -189,3 +189,17 @@ func TestRefresh(t *testing.T) {
 		t.Error("the page stays as it was")
 	}
 }
+
+// The result of an act stays: a refresh would put the act itself in its place, for all dead letters.
+func TestResultsStayInABrowser(t *testing.T) {
+	t.Parallel()
+	ctx := browser(t)
+	s := newSite(t)
+	s.populate()
+	must(ctx, t, chromedp.Navigate(s.url+"/act/letter-replay?id=1"), chromedp.WaitReady(chromedp.CSS("form.act")))
+	run(ctx, t, chromedp.Evaluate[bool](`document.querySelector("button.do").click(), true`))
+	must(ctx, t, chromedp.WaitReady(chromedp.CSS(".done")), chromedp.Sleep(8*time.Second))
+	if !run(ctx, t, chromedp.Evaluate[bool](`!!document.querySelector(".done") && !document.querySelector("form.act")`)) {
+		t.Errorf("the result became %s", run(ctx, t, chromedp.Evaluate[string](`document.querySelector("main").innerText`)))
+	}
+}

@@ -50,6 +50,9 @@ type Options struct {
 	// Prefix of all paths, such as /tidemark, without a slash at the end. Default: none.
 	Prefix string
 
+	// SignOut is the path that a form is posted to in order to sign out. Default: the pages have no such form.
+	SignOut string
+
 	// ReadOnly refuses all acts. Default: false.
 	ReadOnly bool
 
@@ -146,6 +149,7 @@ type shell struct {
 	Person   Person
 	Role     string
 	ReadOnly bool
+	SignOut  string
 	Path     string
 	Title    string
 	Status   string
@@ -173,7 +177,8 @@ func (c *console) page(w http.ResponseWriter, r *http.Request, v view) {
 func (c *console) problem(w http.ResponseWriter, r *http.Request, p *api.Problem) {
 	s := shell{Title: p.Title, Problem: p}
 	if p.Status == http.StatusServiceUnavailable {
-		if o, at, known := c.last.get(); known {
+		person, _ := api.PersonOf(r.Context())
+		if o, at, known := c.last.get(person.Role); known {
 			s.Data, s.Old = o, &at
 		}
 	}
@@ -183,7 +188,7 @@ func (c *console) problem(w http.ResponseWriter, r *http.Request, p *api.Problem
 // show writes a page. Nothing is written before all of it is made: a broken page says so.
 func (c *console) show(w http.ResponseWriter, r *http.Request, status int, name string, s shell) {
 	s.Person, _ = api.PersonOf(r.Context())
-	s.Role, s.ReadOnly, s.Path, s.Now = s.Person.Role.String(), c.ReadOnly, r.URL.Path, time.Now()
+	s.Role, s.ReadOnly, s.SignOut, s.Path, s.Now = s.Person.Role.String(), c.ReadOnly, c.SignOut, r.URL.Path, time.Now()
 	s.Status, s.Bad, s.Warn = c.health(r.Context(), s.Problem)
 	var body bytes.Buffer
 	if err := c.pages.ExecuteTemplate(&body, name, s); err != nil {

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/tidemarkhq/tidemark/internal/api"
 )
@@ -169,7 +171,7 @@ func text(v any) string {
 }
 
 // hidden are characters that reorder or hide text.
-var hidden = regexp.MustCompile("[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+var hidden = regexp.MustCompile("[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\U000e0000-\U000e007f]")
 
 // visible shows characters that would reorder or hide text as their numbers.
 func visible(s string) string {
@@ -201,10 +203,13 @@ func dict(pairs ...any) map[string]any {
 	return m
 }
 
-// label is a column's name for people.
+// label is a column's name for people. It may be a key of a payload: any text.
 func label(name string) string {
-	name = strings.ReplaceAll(name, "_", " ")
-	return strings.ToUpper(name[:1]) + name[1:]
+	first, size := utf8.DecodeRuneInString(name)
+	if size == 0 {
+		return "—"
+	}
+	return visible(string(unicode.ToUpper(first)) + strings.ReplaceAll(name[size:], "_", " "))
 }
 
 // table is a list of objects as a table.
@@ -280,7 +285,7 @@ func (c *console) actLink(name string, pairs ...any) (string, error) {
 }
 
 // more is the query of a list's next part.
-func more(filter url.Values, next *string) string {
+func more(filter url.Values, next *string) template.URL {
 	v := url.Values{}
 	for name, values := range filter {
 		if name != "before" && name != "done" {
@@ -290,7 +295,7 @@ func more(filter url.Values, next *string) string {
 	if next != nil {
 		v.Set("before", *next)
 	}
-	return v.Encode()
+	return template.URL(v.Encode()) //nolint:gosec // it is encoded, and the template escapes quotes
 }
 
 // button is an act that mends a cause.

@@ -16,8 +16,9 @@ import (
 
 // query asks the API on behalf of the person of a request. The pages have no other way to the database.
 type query struct {
-	c *console
-	r *http.Request
+	c    *console
+	r    *http.Request
+	once string // the Idempotency-Key of a write; empty: none
 }
 
 // param is a parameter of the page.
@@ -74,6 +75,9 @@ func (q query) call(method, path string, body any) answer {
 	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if q.once != "" {
+		r.Header.Set("Idempotency-Key", q.once)
 	}
 	got := &recorder{header: http.Header{}, status: http.StatusOK}
 	q.c.api.ServeHTTP(got, r)
@@ -141,21 +145,29 @@ func (c *cache) clear() {
 	c.kept = map[string]kept{}
 }
 
-// lastKnown is the last overview that was read.
+// lastKnown is the last overview that was read, by role: operators see messages there that viewers may not.
 type lastKnown struct {
-	mu       sync.Mutex
+	mu   sync.Mutex
+	read map[Role]seen
+}
+
+type seen struct {
 	overview api.Overview
 	at       time.Time
 }
 
-func (l *lastKnown) set(o api.Overview) {
+func (l *lastKnown) set(role Role, o api.Overview) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.overview, l.at = o, time.Now()
+	if l.read == nil {
+		l.read = map[Role]seen{}
+	}
+	l.read[role] = seen{o, time.Now()}
 }
 
-func (l *lastKnown) get() (api.Overview, time.Time, bool) {
+func (l *lastKnown) get(role Role) (api.Overview, time.Time, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.overview, l.at, !l.at.IsZero()
+	s, known := l.read[role]
+	return s.overview, s.at, known
 }

@@ -67,7 +67,8 @@ var views = map[string]view{
 	"/{$}": {"overview", titled("Overview"), func(q query) (any, *api.Problem) {
 		o, p := get[api.Overview](q, "/status")
 		if p == nil {
-			q.c.last.set(o)
+			person, _ := api.PersonOf(q.r.Context())
+			q.c.last.set(person.Role, o)
 		}
 		return busiest(o), p
 	}},

@@ -52,7 +52,8 @@ async function refresh() {
 localize(document);
 copying(document);
 const live = document.querySelector(".live");
-if (live && !document.querySelector("form.act")) {
+// The result of an act is not to be had again: what a refresh shows in its place is the act itself, for all there is.
+if (live && !document.querySelector("form.act, .result")) {
   live.hidden = false;
   setInterval(refresh, 5000);
 }

@@ -41,6 +41,9 @@ type Options struct {
 // statementLimit bounds what a request costs the database.
 const statementLimit = 10 * time.Second
 
+// requestLimit bounds how long a request waits for a connection and holds it, whatever the number of its statements: there are few.
+const requestLimit = 30 * time.Second
+
 // maxBody is the longest body of a request: a configuration row, never a payload.
 const maxBody = 1 << 20
 
@@ -107,6 +110,8 @@ func operation[I, O any](s *server, method, path, summary string, may access, ru
 		Responses: map[string]*huma.Response{"default": s.refusals}, Middlewares: huma.Middlewares{s.guard(may)},
 	}, func(ctx context.Context, in *I) (*output, error) {
 		var out output
+		ctx, cancel := context.WithTimeout(ctx, requestLimit)
+		defer cancel()
 		err := s.transact(ctx, may, func(db *store.DB) (err error) {
 			out.Body, err = run(ctx, db, in)
 			return err

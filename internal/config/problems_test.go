@@ -177,6 +177,7 @@ var badConnections = []struct{ text, want string }{
 	{"commands: {topics: ['db-*']}", "1: commands.topics[0]: must be the name of a topic, which may end in .*"},
 	{"console: {listen: ':9322'}", "1: console.listen: is an address that other hosts can reach, and anyone could do everything there: add users, tokens, oidc or proxy"},
 	{"console: {listen: '10.0.0.1:9322'}", "1: console.listen: is an address that other hosts can reach, and anyone could do everything there: add users, tokens, oidc or proxy"},
+	{"console: {url: 'https://tidemark.example.com'}", "1: console.url: is an address that other hosts can reach, and anyone could do everything there: add users, tokens, oidc or proxy"},
 	{"console: {users: {ada: {}}}", "1: console.users.ada.password_hash: is required: tidemark console --hash-password prints one; 1: console.users.ada.role: is required: viewer, operator or admin"},
 	{"console: {users: {ada: {password_hash: h, role: root}}}", "1: console.users.ada.role: must be one of viewer, operator, admin"},
 	{"console: {tokens: {ci: {role: viewer}}}", "1: console.tokens.ci.sha256: is required: the SHA-256 of the token in hex"},

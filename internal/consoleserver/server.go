@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidemarkhq/tidemark/console"
+	"github.com/tidemarkhq/tidemark/internal/admin"
 	"github.com/tidemarkhq/tidemark/internal/api"
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/signin"
@@ -35,6 +36,9 @@ type Server struct {
 
 // connections of the console, whatever how many people look.
 const connections = 4
+
+// clients is how many connections are accepted at a time. Further ones wait.
+const clients = 256
 
 // checkLimit is how long the start waits for the database. The console starts without it, and says so on its pages.
 const checkLimit = 3 * time.Second
@@ -85,7 +89,7 @@ func (s *Server) start(ctx context.Context, c config.Config) error {
 		return fmt.Errorf("console: %w", err)
 	}
 	pages, err := console.New(s.pool, console.Options{
-		Prefix: options.Prefix, ReadOnly: c.Console.ReadOnly, Logger: s.log,
+		Prefix: options.Prefix, ReadOnly: c.Console.ReadOnly, Logger: s.log, SignOut: signOut(options),
 		Identify: func(r *http.Request) (console.Person, bool) { return api.PersonOf(r.Context()) },
 	})
 	if err != nil {
@@ -94,6 +98,8 @@ func (s *Server) start(ctx context.Context, c config.Config) error {
 	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.Console.Listen); err != nil {
 		return listenError(c.Console.Listen, err)
 	}
+	// Beside the daemon, idle strangers could otherwise leave no file descriptor for deliveries and the database.
+	s.listener = admin.Limit(s.listener, clients)
 	s.http = &http.Server{
 		Handler: in.Handler(pages), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
@@ -143,6 +149,14 @@ func (s *Server) signIn(c config.Console) (o signin.Options, err error) {
 		o.Proxy = &signin.Proxy{Header: c.Proxy.Header, From: c.Proxy.From, Roles: roles(c.Proxy.Roles), Role: role(c.Proxy.Role)}
 	}
 	return o, nil
+}
+
+// signOut is where sessions end; empty: there are none.
+func signOut(o signin.Options) string {
+	if len(o.Users) == 0 && o.OIDC == nil {
+		return ""
+	}
+	return o.Prefix + "/sign-out"
 }
 
 // role reads a role of the configuration, which has checked it; empty: none.

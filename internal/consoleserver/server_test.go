@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -100,6 +103,30 @@ func TestWithoutADatabase(t *testing.T) {
 	status, text := get(t, at+"/")
 	if status != 503 || !strings.Contains(text, "the database cannot be reached") || !strings.Contains(text, "</html>") {
 		t.Errorf("%d %s", status, text)
+	}
+}
+
+// Idle strangers take a bounded number of connections, so that the daemon beside the console keeps file descriptors.
+func TestConnectionsAreLimited(t *testing.T) {
+	t.Parallel()
+	at := strings.TrimPrefix(serve(t, config.Console{}, "postgres://nobody@127.0.0.1:1/none"), "http://")
+	answered := func(conn net.Conn) bool {
+		_ = conn.SetDeadline(time.Now().Add(time.Second))
+		fmt.Fprint(conn, "GET /static/style.css HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		n, _ := conn.Read(make([]byte, 100))
+		return n > 0
+	}
+	var conns []net.Conn
+	for range clients + 1 {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conns = append(conns, conn)
+	}
+	if !answered(conns[0]) || answered(conns[clients]) {
+		t.Error("one connection too many is answered, or none")
 	}
 }
 

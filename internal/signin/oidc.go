@@ -98,7 +98,11 @@ func (s *SignIn) fromProvider(w http.ResponseWriter, r *http.Request) {
 	person, to, err := s.accept(r)
 	s.setCookie(w, attemptCookie, "", 0)
 	if err != nil {
-		s.note(r, person.Name, "refused", err.Error())
+		// Anyone can come here as often as he likes, which must not flood the audit; nor may it keep others from signing in.
+		if from := "to provider " + client(r); s.tries.allowed(s.now(), from, "") {
+			s.tries.failed(from, "")
+			s.note(r, person.Name, "refused", err.Error())
+		}
 		s.show(w, r, http.StatusForbidden, err.Error())
 		return
 	}

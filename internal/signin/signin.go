@@ -74,7 +74,8 @@ func (o Options) Open() bool {
 // SignIn tells who makes requests.
 type SignIn struct {
 	Options
-	tries tries
+	tries     tries
+	comparing sync.Mutex
 
 	discovery sync.Mutex
 	found     *provider // nil: not asked yet
@@ -216,26 +217,39 @@ var noHash = sync.OnceValue(func() []byte {
 
 // check tells whether the password is right.
 func (s *SignIn) check(r *http.Request, name, password string) (api.Person, error) {
-	if !s.tries.allowed(s.now(), client(r), name) {
-		return api.Person{}, errTooMany
+	right, err := s.compare(client(r), name, password)
+	switch {
+	case err != nil:
+		return api.Person{}, err
+	case !right:
+		return api.Person{}, s.refused(r, name, "wrong name or password")
+	}
+	return api.Person{Name: name, Role: s.Users[name].Role}, nil
+}
+
+// compare compares one password at a time: guesses that come together are counted like those that come one by one.
+func (s *SignIn) compare(client, name, password string) (right bool, err error) {
+	s.comparing.Lock()
+	defer s.comparing.Unlock()
+	if !s.tries.allowed(s.now(), client, name) {
+		return false, errTooMany
 	}
 	user, known := s.Users[name]
 	hash := []byte(user.PasswordHash)
 	if !known {
 		hash = noHash()
 	}
-	if bcrypt.CompareHashAndPassword(hash, []byte(password)) == nil && known {
-		s.tries.succeeded(client(r), name)
-		return api.Person{Name: name, Role: user.Role}, nil
+	if bcrypt.CompareHashAndPassword(hash, []byte(password)) != nil || !known {
+		s.tries.failed(client, name)
+		return false, nil
 	}
-	return api.Person{}, s.refused(r, name, "wrong name or password")
+	s.tries.succeeded(client, name)
+	return true, nil
 }
 
-// token tells whose token it is.
+// token tells whose token it is. A right one counts whatever others have tried from the same address, such as a proxy's: tokens
+// are too long to be guessed.
 func (s *SignIn) token(r *http.Request, token string) (api.Person, error) {
-	if !s.tries.allowed(s.now(), client(r), "") {
-		return api.Person{}, errTooMany
-	}
 	sum := sha256.Sum256([]byte(token))
 	var found api.Person
 	for name, t := range s.Tokens {
@@ -244,21 +258,30 @@ func (s *SignIn) token(r *http.Request, token string) (api.Person, error) {
 			found = api.Person{Name: name, Role: t.Role}
 		}
 	}
-	if found.Name == "" {
-		return found, s.refused(r, "", "unknown token")
+	switch {
+	case found.Name != "":
+		return found, nil
+	case !s.tries.allowed(s.now(), client(r), ""):
+		return found, errTooMany
 	}
-	return found, nil
+	s.tries.failed(client(r), "")
+	return found, s.refused(r, "", "unknown token")
 }
 
-// refused counts and records a refused sign-in.
+// refused records a refused sign-in.
 func (s *SignIn) refused(r *http.Request, name, why string) error {
-	s.tries.failed(client(r), name)
 	s.note(r, name, "refused", why)
 	return errUnknown
 }
 
+// noteLimit is how long a sign-in waits to be recorded.
+const noteLimit = 5 * time.Second
+
+// note records a sign-in, also of a client that has closed its side of the connection: it may still read the answer.
 func (s *SignIn) note(r *http.Request, name, outcome, detail string) {
-	if err := s.Note(r.Context(), name, outcome, detail+", from "+client(r)); err != nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), noteLimit)
+	defer cancel()
+	if err := s.Note(ctx, name, outcome, detail+", from "+client(r)); err != nil {
 		s.Log.WarnContext(r.Context(), "cannot record a sign-in", "outcome", outcome, "error", err)
 	}
 }

@@ -1,0 +1,51 @@
+package console
+
+import (
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// A payload's keys are any text: none breaks the page of an act, or reorders it.
+func TestAnyKeyHasALabel(t *testing.T) {
+	t.Parallel()
+	c := &console{}
+	pages := template.Must(template.New("").Funcs(c.functions()).ParseFS(files, "pages/*.html"))
+	var out strings.Builder
+	if err := pages.ExecuteTemplate(&out, "value", decode([]byte(`{"": 1, "\u202ekey": 2, "élan_vital": [{"": 3}]}`))); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); strings.Contains(got, "\u202e") || !strings.Contains(got, "Élan vital") {
+		t.Error(got)
+	}
+}
+
+// Characters that reorder or hide text are shown as their numbers.
+func TestHiddenCharacters(t *testing.T) {
+	t.Parallel()
+	for _, c := range []string{"\u061c", "\u202e", "\u2028", "\u00ad", "\u3164", "\u206a", "\U000e0041"} {
+		if got := visible("a" + c + "b"); strings.Contains(got, c) {
+			t.Errorf("%+q is shown as %+q", c, got)
+		}
+	}
+}
+
+// The link to the older part of a list leads there.
+func TestOlder(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.exec(`select tidemark.type_set('shop', 'order')`)
+	s.exec(`select tidemark.emit('shop', 'order', '{}', key => 'a&b') from generate_series(1, 60)`)
+	_, page := s.get("", "/events?key=a%26b")
+	_, link, _ := strings.Cut(page, `<p><a href="?`)
+	link, _, _ = strings.Cut(link, `"`)
+	status, page := s.get("", "/events?"+strings.ReplaceAll(link, "&amp;", "&"))
+	if older, err := url.ParseQuery(strings.ReplaceAll(link, "&amp;", "&")); err != nil || older.Get("before") != "11" || older.Get("key") != "a&b" {
+		t.Errorf("the link is ?%s", link)
+	}
+	if status != http.StatusOK || strings.Contains(page, `href="/events/11"`) || !strings.Contains(page, `href="/events/10"`) {
+		t.Errorf("%d %s", status, page)
+	}
+}
