@@ -33,7 +33,8 @@ begin
         perform tidemark.finding_close('emit_unregistered', 'emit');
     -- Count the finding only once for new emits.
     elsif not exists (select from tidemark.finding f where f.kind = 'emit_unregistered' and f.subject = 'emit'
-                      and f.closed_at is null and f.last_seen_at >= last and f.detail like '%' || types) then
+                      and f.closed_at is null and not f.derived and f.last_seen_at >= last
+                      and f.detail like '%' || types) then
         perform tidemark.finding_open('emit_unregistered', 'emit', 'warning',
             format('%s stored nothing, since the type is not registered or not enabled: %s',
                    case emits when 1 then '1 emit' else emits || ' emits' end, types));
