@@ -1,22 +1,26 @@
 #!/usr/bin/env bash
-# Makes the archives of a release in dist/, and their checksums. The archive of a platform holds the static binary, its man
-# pages, its bill of materials (CycloneDX) and the licences of all modules that are compiled into it.
+# Makes in .release/ what a release holds beside the binaries; .goreleaser.yaml calls it.
 #
-#   scripts/dist.sh VERSION [OS/ARCH ...]      default: Linux and macOS, amd64 and arm64
+#   scripts/dist.sh before VERSION TIME               man pages, dated TIME (seconds since 1970), and shell completions
+#   scripts/dist.sh binary VERSION OS ARCH BINARY     a binary's bill of materials (CycloneDX), and the licences of all
+#                                                     modules that are compiled into it
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-version=${1:?a version is needed}
-shift
-[ $# -gt 0 ] || set -- linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
-
-rm -rf dist
-mkdir -p dist
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-(cd scripts/sbom && go build -o "$work/sbom" .)
-mkdir "$work/man"
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) go run -tags man -ldflags "-X main.version=$version" ./cmd/tidemark man "$work/man"
+before() {
+	local version=$1 SOURCE_DATE_EPOCH=$2
+	export SOURCE_DATE_EPOCH
+	rm -rf .release
+	mkdir -p .release/man .release/completions
+	(cd scripts/sbom && go build -o ../../.release/sbom .)
+	go run -tags man -ldflags "-X main.version=$version" ./cmd/tidemark man .release/man
+	gzip -9 --no-name .release/man/*.1
+	go build -o .release/host ./cmd/tidemark
+	.release/host completion bash >.release/completions/tidemark.bash
+	.release/host completion zsh >.release/completions/_tidemark
+	.release/host completion fish >.release/completions/tidemark.fish
+	rm .release/host
+}
 
 # licenses BINARY FOLDER copies the licences and notices of the modules that are compiled into the binary. A module without
 # a licence is an error: it must not be distributed.
@@ -29,24 +33,20 @@ licenses() {
 		[ -n "$files" ] || { echo "dist.sh: $module has no licence" >&2; exit 1; }
 		for file in $files; do
 			mkdir -p "$2/$module/$(dirname "$file")"
-			cp "$dir/$file" "$2/$module/$file"
+			install -m 644 "$dir/$file" "$2/$module/$file"
 		done
 	done
 }
 
-for platform in "$@"; do
-	name=tidemark_${version#v}_${platform/\//_}
-	stage=$work/$name
-	mkdir "$stage"
-	export GOOS=${platform%/*} GOARCH=${platform#*/} CGO_ENABLED=0
-	go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$stage/tidemark" ./cmd/tidemark
-	"$work/sbom" "$stage/tidemark" "$version" >"$stage/tidemark.cdx.json"
-	licenses "$stage/tidemark" "$stage/licenses"
-	chmod -R u+w "$stage"
-	cp LICENSE README.md CHANGELOG.md "$stage/"
-	cp -r "$work/man" "$stage/man"
-	tar -C "$work" -czf "dist/$name.tar.gz" "$name"
-	echo "dist/$name.tar.gz"
-done
-cd dist
-if command -v sha256sum >/dev/null; then sha256sum -- *.tar.gz; else shasum -a 256 -- *.tar.gz; fi >SHA256SUMS
+binary() {
+	local version=$1 to=.release/$2_$3 path=$4
+	rm -rf "$to"
+	mkdir -p "$to"
+	.release/sbom "$path" "$version" >"$to/tidemark.cdx.json"
+	licenses "$path" "$to/licenses"
+}
+
+case ${1:-} in
+before | binary) "$@" ;;
+*) echo "usage: dist.sh before VERSION TIME | binary VERSION OS ARCH BINARY" >&2; exit 2 ;;
+esac

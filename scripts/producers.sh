@@ -1,34 +1,42 @@
 #!/usr/bin/env bash
-# Installs the client libraries of examples/producers for Python and TypeScript to .producers/, where their runtimes are at hand, and
-# prints that directory, for PRODUCERS. What cannot be installed is named, and the tests skip it.
+# Installs the client libraries of examples/producers and examples/clients to .producers/, for the languages whose runtimes are at
+# hand, and prints that directory, for PRODUCERS. What cannot be installed is named, and the tests skip it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 dir=$PWD/.producers
-examples=$PWD/examples/producers
 log=$dir/install.log
 mkdir -p "$dir"
 
-# installed says whether what a file asks for was installed, and marks it with done.
-installed() { cmp -s "$1" "$dir/$2.installed"; }
-
+# Each takes the directory to install to, and the file that says what.
 python() {
-	command -v python3 && python3 -m venv "$dir/python" &&
-		"$dir/python/bin/pip" install --quiet --only-binary :all: -r "$examples/python/requirements.txt"
+	command -v python3 && python3 -m venv "$1" && "$1/bin/pip" install --quiet --only-binary :all: -r "$2"
 }
 
-typescript() {
-	command -v npm && mkdir -p "$dir/typescript" && cp "$examples/typescript/package.json" "$dir/typescript" &&
-		(cd "$dir/typescript" && npm install --silent --no-audit --no-fund --no-package-lock --ignore-scripts)
+node() {
+	command -v npm && mkdir -p "$1" && cp "$2" "$1/package.json" &&
+		(cd "$1" && npm install --silent --no-audit --no-fund --no-package-lock --ignore-scripts)
 }
 
-for each in python:requirements.txt typescript:package.json; do
-	language=${each%%:*} wants=$examples/$language/${each#*:}
-	installed "$wants" "$language" && continue
-	if "$language" >"$log" 2>&1; then
-		cp "$wants" "$dir/$language.installed"
+java() {
+	# shellcheck disable=SC2086 # MAVEN_ARGS is a list
+	command -v mvn && mvn ${MAVEN_ARGS:-} -B -q -Dstyle.color=never --strict-checksums -f "$2" \
+		org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$1"
+}
+
+install() {
+	local with=$1 name=$2 wants=examples/$3
+	cmp -s "$wants" "$dir/$name.installed" && return
+	if "$with" "$dir/$name" "$wants" >"$log" 2>&1; then
+		cp "$wants" "$dir/$name.installed" # done
 	else
-		echo "producers.sh: no client libraries for $language, see $log: the tests skip it" >&2
+		echo "producers.sh: no client libraries for $name, see $log: the tests skip it" >&2
 	fi
-done
+}
+install python python producers/python/requirements.txt
+install node typescript producers/typescript/package.json
+install python clients-python clients/python/requirements.txt
+install node clients-node clients/node/package.json
+install node clients-api clients/api/package.json
+install java clients-java clients/java/pom.xml
 echo "$dir"

@@ -1,13 +1,13 @@
 #!/bin/sh
 # Installs the other tools of the tests if they are missing: make, a C compiler for the race detector, PgBouncer, which one
-# test uses, Prometheus with promtool for the alert rules, and Chromium for the pages of the console.
+# test uses, Prometheus with promtool for the alert rules, and Chromium and nginx for the console.
 set -eu
 . "$(dirname "$0")/as-root.sh"
 
 PATH=$PATH:/usr/sbin:/sbin # Debian's PgBouncer is in /usr/sbin, which not every user has in PATH
 
 missing() {
-	for tool in make cc pgbouncer promtool prometheus; do
+	for tool in make cc pgbouncer promtool prometheus nginx; do
 		command -v "$tool" >/dev/null || echo "$tool"
 	done
 	command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
@@ -23,10 +23,11 @@ if command -v apt-get >/dev/null; then
 		case $tool in
 		cc) packages="$packages gcc libc6-dev" ;;
 		promtool) packages="$packages prometheus" ;;
+		nginx) packages="$packages nginx-light" ;;
 		*) packages="$packages $tool" ;;
 		esac
 	done
-	# Debian would start PgBouncer and Prometheus at their installation. The tests start their own.
+	# Debian would start PgBouncer, Prometheus and nginx at their installation. The tests start their own.
 	policy=/usr/sbin/policy-rc.d
 	if [ ! -e $policy ]; then
 		as_root sh -c "printf '#!/bin/sh\nexit 101\n' >$policy && chmod +x $policy"
@@ -40,12 +41,13 @@ elif [ "$(uname)" = Darwin ] && command -v brew >/dev/null; then
 		exit 1
 		;;
 	esac
-	brew install pgbouncer prometheus
+	brew install pgbouncer prometheus nginx
 fi
 
 case $(missing) in
 *cc*) echo "no C compiler found: install gcc or clang for the race detector, or run make test-short without it" >&2 && exit 1 ;;
 *pgbouncer*) echo "PgBouncer is not installed: the tests skip TestThroughPgBouncer" ;;
 *chromium*) echo "Chromium is not installed: the tests of the console's pages are skipped" ;;
+*nginx*) echo "nginx is not installed: the tests skip TestBehindNginx" ;;
 *prom*) echo "Prometheus is not installed: the tests skip TestAlertRules and TestAlertsFire" ;;
 esac
