@@ -10,6 +10,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 # The tools are pinned here and not in go.mod, so that they do not change the versions of Tidemark's dependencies.
 LINT = $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GORELEASER = $(GO) run github.com/goreleaser/goreleaser/v2@v2.15.1
 VULN = $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 .DEFAULT_GOAL := help
@@ -42,6 +43,11 @@ bin/tidemark-demo:
 .PHONY: test
 test: tools postgres ## Run all tests with the race detector
 	PATH="$$PATH:/usr/sbin" KAFKA_JARS="$$(scripts/kafka.sh)" PRODUCERS="$$(scripts/producers.sh)" $(GO) test -race -timeout 30m ./sql/test ./... # the longest first
+	cd examples/drivers && $(GO) test -race ./...
+
+.PHONY: test-browser
+test-browser: tools postgres ## Mend each incident of the operator's night in the console, with Chromium
+	PATH="$$PATH:/usr/sbin" $(GO) test -count=1 -timeout 30m ./test/incidents -browser
 
 .PHONY: test-short
 test-short: postgres ## Run the tests without the long ones and without the race detector
@@ -63,6 +69,8 @@ lint: ## Check style and formatting; make fmt repairs the formatting
 	$(LINT) run ./...
 	$(GO) vet -tags man ./cmd/tidemark
 	cd bench && $(GO) vet ./...
+	cd examples/drivers && $(GO) vet ./...
+	cd deploy/image && $(GO) vet ./...
 
 .PHONY: fmt
 fmt: ## Format all Go files
@@ -93,6 +101,10 @@ chaos-long: postgres ## Run chaos for D (3m) on versions 15 and 18, with and wit
 	KAFKA_JARS=$$(scripts/kafka.sh) $(GO) run ./test/chaos -d $(D) -broker kafka || failed="$$failed kafka"; \
 	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
+.PHONY: test-kafka-nodes
+test-kafka-nodes: postgres ## Consume commands from three nodes of Apache Kafka, each of which is killed
+	LONG=1 KAFKA_JARS=$$(scripts/kafka.sh) $(GO) test -race -count=1 -run TestConsumerOnThreeNodes ./internal/command/consumer
+
 .PHONY: state-machine
 state-machine: postgres ## Run each state machine of the cursor and the lease for STEPS (1000000) steps, and all mutants
 	$(GO) test -count=1 -timeout 0 -run 'TestStateMachine$$' -v ./sql/test -steps $(STEPS)
@@ -117,8 +129,27 @@ vuln: ## Verify the modules, and look for known vulnerabilities in the code that
 	scripts/vuln.sh $(VULN) ./...
 
 .PHONY: dist
-dist: ## Make the archives of a release in dist/, each with its bill of materials and licences
-	scripts/dist.sh $(VERSION)
+dist: ## Make the archives and packages of a release in dist/, each with its bill of materials and licences
+	$(GORELEASER) check
+	$(GORELEASER) release --snapshot --clean
+
+# From the binaries of make dist. To publish it: crane push dist/image ghcr.io/tidemarkhq/tidemark:VERSION
+.PHONY: image
+image: ## Make the container image of a release in dist/image, an OCI layout, after make dist
+	cd deploy/image && $(GO) run . ../../dist/image $(VERSION) \
+		linux/amd64=$$(echo ../../dist/tidemark_linux_amd64*/tidemark) linux/arm64=$$(echo ../../dist/tidemark_linux_arm64*/tidemark)
+
+.PHONY: dist-check
+dist-check: ## Make a release twice and compare, then install its package in a bare Debian and follow the quickstart; needs root
+	scripts/dist-check.sh
+
+.PHONY: site
+site: ## Build the documentation site in site/, and check its links
+	scripts/site.sh
+
+.PHONY: chart
+chart: ## Check the Helm chart: lint, its manifests against Kubernetes' schemas, its configuration
+	scripts/chart.sh
 
 .PHONY: postgres
 postgres: # installs PostgreSQL's programs if they are missing
@@ -130,4 +161,4 @@ tools: # installs the other tools of the tests
 
 .PHONY: clean
 clean: ## Remove what the other targets built
-	rm -rf bin dist
+	rm -rf bin dist site .release

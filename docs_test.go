@@ -1,6 +1,7 @@
 package tidemark_test
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -46,10 +47,7 @@ func TestDocsNameWhatThereIs(t *testing.T) {
 		return err == nil
 	}
 
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatal("no docs", err)
-	}
+	pages := docs(t)
 	for _, page := range append(pages, "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -82,6 +80,51 @@ func TestDocsNameWhatThereIs(t *testing.T) {
 			t.Errorf("%d names are found in %s", n, page)
 		}
 	}
+}
+
+// The page on the command line has each key of the daemon's configuration.
+func TestDocsNameEachKey(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("internal/config/schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Properties map[string]struct{ Properties map[string]any }
+	}
+	if err := json.Unmarshal(text, &schema); err != nil || len(schema.Properties) < 10 {
+		t.Fatal(len(schema.Properties), err)
+	}
+	page, err := os.ReadFile("docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := []string{"commands", "console"} // pages of their own
+	for key, of := range schema.Properties {
+		if len(of.Properties) == 0 || slices.Contains(elsewhere, key) {
+			of.Properties = map[string]any{"": nil}
+		}
+		for below := range of.Properties {
+			if name := strings.TrimSuffix(key+"."+below, "."); !strings.Contains(string(page), "`"+name+"`") {
+				t.Errorf("docs/cli.md does not name %s", name)
+			}
+		}
+	}
+}
+
+// docs are the pages below docs.
+func docs(t *testing.T) (pages []string) {
+	t.Helper()
+	err := filepath.WalkDir("docs", func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".md") {
+			pages = append(pages, path)
+		}
+		return err
+	})
+	if err != nil || len(pages) == 0 {
+		t.Fatal("no docs", err)
+	}
+	return pages
 }
 
 var walked = regexp.MustCompile("`([\\w/.-]+\\.(?:go|sql))` ((?:`\\w+`(?:, )?)+)")

@@ -1,6 +1,7 @@
 package tidemark
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -13,6 +14,12 @@ import (
 // Querier is what Emit needs of a pgx.Tx, a *pgx.Conn or a *pgxpool.Pool.
 type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// SQLQuerier is what EmitSQL needs of a *sql.Tx, a *sql.Conn or a *sql.DB. Transactions of other libraries are one too, or hold
+// one: *sqlx.Tx, (*gorm.DB).Statement.ConnPool, bun.Tx.Tx, *ent.Tx with the feature sql/execquery.
+type SQLQuerier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
 // Emit emits an event in the transaction tx by tidemark.emit_strict, and returns its id: rolled back, there is no event. A
@@ -47,17 +54,17 @@ func EmitManyIfRegistered(ctx context.Context, tx Querier, events []Event) (ids 
 	return emitMany(ctx, rows(tx), sqlEmitMany, events)
 }
 
-// EmitSQL is Emit for database/sql, with the driver github.com/jackc/pgx/v5/stdlib.
-func EmitSQL(ctx context.Context, tx *sql.Tx, e Event) (id string, err error) {
+// EmitSQL is Emit for database/sql and what builds on it, with the driver github.com/jackc/pgx/v5/stdlib or github.com/lib/pq.
+func EmitSQL(ctx context.Context, tx SQLQuerier, e Event) (id string, err error) {
 	return emitOne(ctx, rowsSQL(tx), sqlEmitStrict, e)
 }
 
-// EmitManySQL is EmitMany for database/sql.
-func EmitManySQL(ctx context.Context, tx *sql.Tx, events []Event) (ids []string, err error) {
+// EmitManySQL is EmitMany for database/sql, as EmitSQL.
+func EmitManySQL(ctx context.Context, tx SQLQuerier, events []Event) (ids []string, err error) {
 	return emitMany(ctx, rowsSQL(tx), sqlEmitManyStrict, events)
 }
 
-// row is a pgx.Row or a *sql.Row.
+// row is a pgx.Row or a sqlRow.
 type row interface{ Scan(targets ...any) error }
 
 // query sends a statement that gives one row.
@@ -67,8 +74,28 @@ func rows(tx Querier) query {
 	return func(ctx context.Context, sql string, args ...any) row { return tx.QueryRow(ctx, sql, args...) }
 }
 
-func rowsSQL(tx *sql.Tx) query {
-	return func(ctx context.Context, sql string, args ...any) row { return tx.QueryRowContext(ctx, sql, args...) }
+func rowsSQL(tx SQLQuerier) query {
+	return func(ctx context.Context, sql string, args ...any) row {
+		rows, err := tx.QueryContext(ctx, sql, args...) //nolint:rowserrcheck // in Scan
+		return sqlRow{rows, err}
+	}
+}
+
+// sqlRow is the one row of a query, as a *sql.Row is.
+type sqlRow struct {
+	rows *sql.Rows
+	err  error
+}
+
+func (r sqlRow) Scan(targets ...any) error {
+	if r.err != nil {
+		return r.err
+	}
+	defer func() { _ = r.rows.Close() }()
+	if !r.rows.Next() {
+		return cmp.Or(r.rows.Err(), sql.ErrNoRows)
+	}
+	return cmp.Or(r.rows.Scan(targets...), r.rows.Close())
 }
 
 // emitOne emits an event by the statement. The id is empty where the function returns null.

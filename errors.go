@@ -77,7 +77,7 @@ type Error struct {
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
 // Unwrap gives the error of this package that belongs to the code, if this version
-// knows it, and the *pgconn.PgError that the refusal came as, if it came from the database.
+// knows it, and the error of the driver that the refusal came as, if it came from the database.
 func (e *Error) Unwrap() []error {
 	var errs []error
 	if sentinel := byCode[e.Code]; sentinel != nil {
@@ -90,7 +90,8 @@ func (e *Error) Unwrap() []error {
 }
 
 // AsError turns an error of the database that has a code of the class TM, and what Emit finds of a payload, into an
-// *Error. Every other error, nil too, is returned as it is.
+// *Error. Every other error, nil too, is returned as it is. An error of the database is one that has the method
+// SQLState() string, as those of pgx and lib/pq have.
 func AsError(err error) error {
 	var refused *Error
 	if errors.As(err, &refused) {
@@ -100,9 +101,24 @@ func AsError(err error) error {
 	if errors.As(err, &misfits) {
 		return &Error{Code: "TM002", Message: misfits.Error(), Hint: misfits.hint(), cause: err}
 	}
-	var pgErr *pgconn.PgError
-	if !errors.As(err, &pgErr) || len(pgErr.Code) != 5 || pgErr.Code[:2] != "TM" {
+	var coded interface {
+		error
+		SQLState() string
+	}
+	if !errors.As(err, &coded) || len(coded.SQLState()) != 5 || coded.SQLState()[:2] != "TM" {
 		return err
 	}
-	return &Error{Code: pgErr.Code, Message: pgErr.Message, Hint: pgErr.Hint, cause: err}
+	message, hint := fields(coded)
+	return &Error{Code: coded.SQLState(), Message: message, Hint: hint, cause: err}
+}
+
+// fields are message and hint of an error of the database. Of a driver with neither way to ask, the message is its text.
+func fields(err error) (message, hint string) {
+	switch e := err.(type) { //nolint:errorlint // it is unwrapped already
+	case *pgconn.PgError:
+		return e.Message, e.Hint
+	case interface{ Get(field byte) string }: // lib/pq
+		return e.Get('M'), e.Get('H')
+	}
+	return err.Error(), ""
 }

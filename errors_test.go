@@ -37,6 +37,32 @@ func TestAsError(t *testing.T) {
 	}
 }
 
+// coded is an error of a driver that is not pgx; asked one that tells message and hint as lib/pq does.
+type (
+	coded struct{ error }
+	asked struct{ coded }
+)
+
+func (coded) SQLState() string      { return "TM004" }
+func (asked) Get(field byte) string { return string(field) + " of the server" }
+
+func TestAsErrorOfOtherDrivers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		cause         error
+		message, hint string
+	}{
+		{coded{errors.New("no worker")}, "no worker", ""},
+		{asked{}, "M of the server", "H of the server"},
+	} {
+		var refused *tidemark.Error
+		err := tidemark.AsError(fmt.Errorf("run: %w", c.cause))
+		if !errors.As(err, &refused) || refused.Message != c.message || refused.Hint != c.hint || !errors.Is(err, tidemark.ErrNotFound) || !errors.Is(err, c.cause) {
+			t.Errorf("%v became %#v", c.cause, err)
+		}
+	}
+}
+
 func TestAsErrorLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{nil, errors.New("TM004"), &pgconn.PgError{Code: "42501"}, &pgconn.PgError{}} {

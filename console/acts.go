@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"net/http"
@@ -20,6 +21,7 @@ type act struct {
 	button string
 	role   Role
 	danger string // the parameter whose value must be typed; empty: none
+	typed  string // what must be typed, where it is no parameter
 	warn   string // what it means
 	fields []field
 
@@ -27,7 +29,9 @@ type act struct {
 	body         func(v url.Values) map[string]any
 	dryRun       bool   // the API tells what would happen for the same body with dry_run
 	preview      string // a resource of the API that shows what is at stake
+	shows        string // the heading of what is shown; empty: what it would do, or what is there now
 	back         string // the page to go to afterwards; empty: the result is shown
+	done         string // what that page says, of dones; empty: that it is done
 	again        bool   // the answer may have a next: the act goes on from there
 }
 
@@ -61,6 +65,11 @@ func constant(pairs ...any) func(url.Values) map[string]any {
 
 func nothing(url.Values) map[string]any { return map[string]any{} }
 
+// given passes a parameter of the link on.
+func given(name string) func(url.Values) map[string]any {
+	return func(v url.Values) map[string]any { return map[string]any{name: v.Get(name)} }
+}
+
 // columns sets what an editor's form has changed: its fields are JSON values by column.
 func columns(v url.Values) map[string]any {
 	changed := map[string]any{}
@@ -72,12 +81,20 @@ func columns(v url.Values) map[string]any {
 	return map[string]any{"set": changed}
 }
 
-var columnsField = field{Name: "columns", Label: "Columns to set, as a JSON object", Kind: "json", Value: "{}", Help: `Such as {"concurrency": 8, "timeout": "10s"}. The names are those of the page.`}
+const (
+	lastHour    = "What it would have done with the last hour"
+	keepsOthers = "The columns that you name are changed, the others stay."
+)
+
+// columnsField asks for columns of a configuration row.
+func columnsField(example string) []field {
+	return []field{{Name: "columns", Label: "Columns to set, as a JSON object", Kind: "json", Value: "{}", Help: "Such as " + example + ": the names above in small letters, with _ between words."}}
+}
 
 var acts = map[string]act{
 	"gate-open": {
 		title: "Open gate {gate}", button: "Open the gate", role: Operator, method: "PUT", path: "/gates/{gate}", body: constant("open", true),
-		preview: "/outlook", back: "/settings", warn: "Workers begin within a second. Below is what each would do next with what waits.",
+		preview: "/outlook?gate={gate}", shows: "What the workers would do with what waits", back: "/settings", warn: "The workers behind it begin within a second.",
 	},
 	"gate-close": {
 		title: "Close gate {gate}", button: "Close the gate", role: Operator, method: "PUT", path: "/gates/{gate}", body: constant("open", false),
@@ -85,15 +102,17 @@ var acts = map[string]act{
 	},
 	"stage-live": {
 		title: "Set the stage live", button: "Go live", role: Admin, method: "PUT", path: "/stage", body: constant("stage", "live"),
-		danger: "stage", preview: "/outlook", back: "/settings", warn: "Enabled routes that are not in dry run deliver from now on.",
+		typed: "live", preview: "/outlook", shows: "What the workers would do with what waits", back: "/settings",
+		warn: "Enabled routes that are not in dry run deliver from now on.",
 	},
 	"stage-dry-run": {
 		title: "Set the stage to dry_run", button: "Leave live", role: Admin, method: "PUT", path: "/stage", body: constant("stage", "dry_run"),
-		danger: "stage", back: "/settings", warn: "Workers with live routes stop; events wait until the stage is live again.",
+		typed: "dry_run", back: "/settings", warn: "Workers with live routes stop within a second; events wait until the stage is live again. Nothing is lost.",
 	},
 	"route-enable": {
 		title: "Enable route {route}", button: "Enable", role: Admin, method: "PATCH", path: "/routes/{route}", body: set("enabled", true),
-		preview: "/routes/{route}/backtest", back: "/routes/{route}", warn: "Events from now on go to it, and those that wait. Below is what it would have done with the last hour.",
+		preview: "/routes/{route}/backtest", shows: lastHour, back: "/routes/{route}",
+		warn: "It takes the events that it claims from now on, and those that wait for it. In dry run it records what it would deliver.",
 	},
 	"route-disable": {
 		title: "Disable route {route}", button: "Disable", role: Admin, method: "PATCH", path: "/routes/{route}", body: set("enabled", false),
@@ -101,15 +120,21 @@ var acts = map[string]act{
 	},
 	"route-live": {
 		title: "Take route {route} out of dry run", button: "Deliver from now on", role: Admin, method: "PATCH", path: "/routes/{route}", body: set("dry_run", false),
-		danger: "route", preview: "/routes/{route}/backtest", back: "/routes/{route}", warn: "It delivers from now on. Below is what it would have done with the last hour.",
+		danger: "route", preview: "/routes/{route}/backtest", shows: lastHour, back: "/routes/{route}",
+		warn: "If it is enabled, it delivers the events that it claims from now on. Those that it has only recorded are not sent, unless you replay them.",
 	},
 	"route-dry-run": {
 		title: "Put route {route} into dry run", button: "Only record", role: Admin, method: "PATCH", path: "/routes/{route}", body: set("dry_run", true),
 		danger: "route", back: "/routes/{route}", warn: "Events that pass are recorded as dry_run, and not sent later unless you replay them.",
 	},
 	"route-edit": {
-		title: "Edit route {route}", button: "Change", role: Admin, method: "PATCH", path: "/routes/{route}", body: columns, fields: []field{columnsField},
-		danger: "route", preview: "/routes/{route}", back: "/routes/{route}",
+		title: "Edit route {route}", button: "Change", role: Admin, method: "PATCH", path: "/routes/{route}", body: columns, fields: columnsField(`{"concurrency": 8, "timeout": "10s"}`),
+		danger: "route", preview: "/routes/{route}", back: "/routes/{route}", warn: keepsOthers + " The next events go by the new ones.",
+	},
+	"route-test": {
+		title: "Test the target of route {route}", button: "Send one test delivery", role: Operator, method: "POST", path: "/routes/{route}/test", body: nothing,
+		warn: "It is signed and marked as a test, and goes to the target now, even if the route is off or in dry run. A target inside the database " +
+			"is called, and its effects are undone. A closed gate or a stage that is not live refuses it.",
 	},
 	"route-replay": {
 		title: "Send events on route {route} again", button: "Send", role: Operator, method: "POST", path: "/routes/{route}/replay", danger: "route", dryRun: true,
@@ -123,14 +148,25 @@ var acts = map[string]act{
 		body: window, back: "/routes/{route}", warn: "The worker of the route sends them beside live events, in the order of numbers. It goes on whether this page is open or not.",
 	},
 	"replay-cancel": {
-		title: "Cancel replay {id}", button: "Cancel the replay", role: Operator, method: "POST", path: "/replays/{id}/cancel", body: nothing, back: "/routes/{route}",
+		title: "Cancel replay {id}", button: "Cancel the replay", role: Operator, method: "POST", path: "/replays/{id}/cancel", body: nothing, back: "/",
+		warn: "What was sent stays sent. Up to 1,000 events that its worker has taken already are still sent.",
 	},
 	"letter-replay": {
-		title: "Try dead letter {id} again", button: "Try again", role: Operator, method: "POST", path: "/dead-letters/replay", dryRun: true, body: letters,
+		title: "Try dead letter {id} again", button: "Try again", role: Operator, method: "POST", path: "/dead-letters/replay", dryRun: true, body: letter,
+		warn: "Its event or row is delivered once more: at once to a target inside the database, else by the daemon. If it fails again, it stays open.",
 	},
 	"letters-replay": {
-		title: "Try dead letters again", button: "Try again", role: Operator, method: "POST", path: "/dead-letters/replay", dryRun: true, body: letters, again: true,
-		warn: "Oldest events first, 500 at a time. Letters that fail again stay open.",
+		title: "Try dead letters again", button: "Try again", role: Operator, method: "POST", path: "/dead-letter-jobs", dryRun: true, body: job("replay"),
+		back: "/dead-letters", done: "job", warn: "Each is delivered once more, the oldest event first: the first 100 at once, the others by a daemon, whether this page is open or not. " +
+			"Those that fail again stay open.",
+	},
+	"letters-discard": {
+		title: "Discard dead letters", button: "Discard", role: Operator, method: "POST", path: "/dead-letter-jobs", dryRun: true, body: job("discard"),
+		typed: "discard", back: "/dead-letters", done: "job", warn: "They will never be delivered. They stay on record. The first 100 are discarded at once, the others by a daemon.",
+	},
+	"letter-job-cancel": {
+		title: "Cancel job {id}", button: "Cancel the job", role: Operator, method: "POST", path: "/dead-letter-jobs/{id}/cancel", body: nothing, back: "/dead-letters",
+		warn: "What it has done stays done.",
 	},
 	"letter-discard": {
 		title: "Discard dead letter {id}", button: "Discard", role: Operator, method: "POST", path: "/dead-letters/{id}/discard", body: nothing, danger: "id",
@@ -142,6 +178,7 @@ var acts = map[string]act{
 	},
 	"worker-resume": {
 		title: "Resume worker {worker}", button: "Resume", role: Operator, method: "POST", path: "/workers/{worker}/resume", body: nothing, back: "/workers/{worker}",
+		warn: "It goes on where it stopped, if its gates are open.",
 	},
 	"worker-rewind": {
 		title: "Rewind worker {worker}", button: "Rewind", role: Admin, method: "POST", path: "/workers/{worker}/rewind", danger: "worker", dryRun: true,
@@ -150,12 +187,12 @@ var acts = map[string]act{
 		back:   "/workers/{worker}", warn: "Events that a route has decided stay decided; to send those again, replay them on the route. Events without a record of a route are decided now, and delivered where it is live.",
 	},
 	"worker-edit": {
-		title: "Edit worker {worker}", button: "Change", role: Admin, method: "PATCH", path: "/workers/{worker}", body: columns, fields: []field{columnsField},
-		danger: "worker", preview: "/workers/{worker}", back: "/workers/{worker}",
+		title: "Edit worker {worker}", button: "Change", role: Admin, method: "PATCH", path: "/workers/{worker}", body: columns, fields: columnsField(`{"hole_limit": 20000, "description": "Nightly."}`),
+		danger: "worker", preview: "/workers/{worker}", back: "/workers/{worker}", warn: keepsOthers,
 	},
 	"source-edit": {
-		title: "Edit source {source}", button: "Change", role: Admin, method: "PATCH", path: "/sources/{source}", body: columns, fields: []field{columnsField},
-		danger: "source", preview: "/sources/{source}", back: "/sources/{source}",
+		title: "Edit source {source}", button: "Change", role: Admin, method: "PATCH", path: "/sources/{source}", body: columns, fields: columnsField(`{"timestamp_column": "updated_at", "safety": "clock"}`),
+		danger: "source", preview: "/sources/{source}", back: "/sources/{source}", warn: keepsOthers + " Its workers read by the new ones in their next pass.",
 	},
 	"gap-emit": {
 		title: "Emit the missing events of gap {id}", button: "Emit", role: Admin, method: "POST", path: "/capture-gaps/{id}/emit", body: nothing, danger: "id",
@@ -165,16 +202,49 @@ var acts = map[string]act{
 		title: "Accept gap {id}", button: "Accept", role: Admin, method: "POST", path: "/capture-gaps/{id}/accept", body: nothing, danger: "id",
 		back: "/sources", warn: "These rows never get an event.",
 	},
+	"capture-attach": {
+		title: "Attach capture to {table}", button: "Attach", role: Admin, method: "POST", path: "/captures/attach", dryRun: true, body: given("table"),
+		back: "/sources", warn: "The statements below put triggers on the table, or enable those that are off. Writers of the table wait for a moment.",
+	},
+	"capture-emit": {
+		title: "Emit the missing events of {table}", button: "Emit", role: Admin, method: "POST", path: "/captures/emit", danger: "table", body: given("table"),
+		back: "/sources", warn: "Each row of its gaps without an event gets one, with the row as it is now.",
+	},
+	"capture-route-edit": {
+		title: "Edit inbound route {route}", button: "Change", role: Admin, method: "PATCH", path: "/captures/routes/{route}", body: columns, fields: columnsField(`{"payload_columns": ["id", "total"]}`),
+		danger: "route", preview: "/captures", back: "/sources", warn: keepsOthers + " The table's next changes make events by the new ones.",
+	},
+	"type-enable": {
+		title: "Enable type {domain}/{type}", button: "Enable the type", role: Admin, method: "PUT", path: "/types/{domain}/{type}", body: set("enabled", true),
+		back: "/settings", warn: "Emits of it are stored from now on, and go to the routes that claim them. If the name is a misspelling, correct the emitter instead.",
+	},
+	"maintain": {
+		title: "Run upkeep now", button: "Run upkeep", role: Operator, method: "POST", path: "/maintain", body: nothing,
+		warn: "What a daemon does each minute: partitions ahead, retention, findings that are over, captured tables compared.",
+	},
 	"command-enable": {
 		title: "Enable command {command} version {version}", button: "Enable", role: Admin, method: "PATCH",
 		path: "/services/{service}/commands/{command}/{version}", body: set("enabled", true), back: "/commands/{service}",
+		warn: "Calls of it run from now on, and its records in Kafka that wait. In dry run each is rolled back.",
 	},
 	"command-disable": {
 		title: "Disable command {command} version {version}", button: "Disable", role: Admin, method: "PATCH", danger: "command",
 		path: "/services/{service}/commands/{command}/{version}", body: set("enabled", false), back: "/commands/{service}",
+		warn: "Its records in Kafka wait until it is enabled again; other calls are refused. Where its when_disabled is reject, all are rejected.",
+	},
+	"command-live": {
+		title: "Take command {command} version {version} out of dry run", button: "Run from now on", role: Admin, method: "PATCH", danger: "command",
+		path: "/services/{service}/commands/{command}/{version}", body: set("dry_run", false), back: "/commands/{service}",
+		warn: "Calls of it that come from now on take effect.",
+	},
+	"command-dry-run": {
+		title: "Put command {command} version {version} into dry run", button: "Only try", role: Admin, method: "PATCH", danger: "command",
+		path: "/services/{service}/commands/{command}/{version}", body: set("dry_run", true), back: "/commands/{service}",
+		warn: "Each call of it is run and rolled back: its result says dry_run, and nothing changes.",
 	},
 	"commands-replay": {
 		title: "Try parked commands of {service} again", button: "Try again", role: Operator, method: "POST", path: "/services/{service}/replay", dryRun: true, again: true,
+		warn: "Up to 500 at a time: those that are parked, and those that were only run dry. What was processed never runs again.",
 		body: func(v url.Values) map[string]any {
 			return map[string]any{"code": v.Get("code"), "after": number(v.Get("after"))}
 		},
@@ -187,18 +257,45 @@ var acts = map[string]act{
 		title: "Acknowledge finding {id}", button: "Acknowledge", role: Operator, method: "POST", path: "/findings/{id}/acknowledge", body: nothing, back: "/findings",
 		warn: "It stays open until its cause is gone; others see that someone knows.",
 	},
+	"heartbeat-register": {
+		title: "Expect heartbeats of an executor", button: "Register", role: Admin, method: "PUT", path: "/heartbeats/{executor}", body: registration, back: "/heartbeats",
+		warn: "If it is silent for longer than its threshold, a finding opens and an event system/queue_worker_silent is emitted. An executor that is " +
+			"registered already is changed. It sends heartbeats with tidemark beat or tidemark.heartbeat_write.",
+		fields: []field{
+			{Name: "executor", Label: "Executor", Kind: "text", Required: true, Help: "What runs and where, such as nightly_export or mailer/host-7."},
+			{Name: "cadence", Label: "A heartbeat every so many seconds", Kind: "number", Required: true},
+			{Name: "threshold", Label: "Silent after so many seconds", Kind: "number", Help: "Empty: three times as long."},
+			{Name: "kind", Label: "Kind", Kind: "text", Help: "Empty: external_worker, or as it is."},
+			{Name: "domains", Label: "Domains that it covers", Kind: "text", Help: "With commas between them. Empty: all."},
+		},
+	},
+	"pack-install": {
+		title: "Install pack {pack}", button: "Install", role: Admin, method: "POST", path: "/packs/{pack}/install", body: nothing, danger: "pack",
+		preview: "/packs/{pack}", warn: "It adds domains, event types, routes and workers. Switches that an operator has set stay as they are.",
+	},
 	"heartbeat-deregister": {
 		title: "Forget executor {executor}", button: "Forget", role: Admin, method: "POST", path: "/heartbeats/{executor}/deregister", body: nothing, danger: "executor",
 		back: "/heartbeats", warn: "Its silence raises no alarm any more. If it beats again, it is known again.",
 	},
 }
 
-// letters chooses dead letters: one by id, or by route, source and code.
-func letters(v url.Values) map[string]any {
-	if id := number(v.Get("id")); id > 0 {
-		return map[string]any{"ids": []int64{id}}
+// registration is what is expected of an executor.
+func registration(v url.Values) map[string]any {
+	body := map[string]any{"cadence_seconds": number(v.Get("cadence")), "threshold_seconds": number(v.Get("threshold")), "kind": v.Get("kind")}
+	if domains := strings.FieldsFunc(v.Get("domains"), func(r rune) bool { return r == ',' || r == ' ' }); len(domains) > 0 {
+		body["domains"] = domains
 	}
-	return map[string]any{"route": v.Get("route"), "source": v.Get("source"), "code": v.Get("code"), "after": number(v.Get("after"))}
+	return body
+}
+
+// letter chooses one dead letter.
+func letter(v url.Values) map[string]any { return map[string]any{"ids": []int64{number(v.Get("id"))}} }
+
+// job chooses dead letters by route, source and code.
+func job(action string) func(url.Values) map[string]any {
+	return func(v url.Values) map[string]any {
+		return map[string]any{"action": action, "route": v.Get("route"), "source": v.Get("source"), "code": v.Get("code")}
+	}
 }
 
 // window chooses events of the log.
@@ -218,8 +315,8 @@ func window(v url.Values) map[string]any {
 	return body
 }
 
-// done says what an act has done, on the page that follows it.
-var done = map[string]string{"1": "Done."}
+// dones says what an act has done, on the page that follows it.
+var dones = map[string]string{"": "", "1": "Done.", "job": "The job is made. Its progress is below."}
 
 var parameter = regexp.MustCompile(`\{(\w+)\}`)
 
@@ -240,6 +337,7 @@ type asked struct {
 	Given    []string // parameters of the link, in the form as hidden ones
 	Fields   []field
 	Danger   string // what has to be typed
+	Shows    string // heading of Preview
 	Preview  any
 	Problem  *api.Problem
 	Result   any
@@ -262,10 +360,6 @@ func unfit(a act, v url.Values) *api.Problem {
 			why = name[1] + " is missing"
 		}
 	}
-	// Without any of these it would be all there are.
-	if a.again && a.path == "/dead-letters/replay" && v.Get("route") == "" && v.Get("source") == "" && v.Get("code") == "" {
-		why = "no route, source or error is given"
-	}
 	whole := numbers
 	for _, f := range a.fields {
 		if f.Required && v.Get(f.Name) == "" {
@@ -277,7 +371,12 @@ func unfit(a act, v url.Values) *api.Problem {
 	}
 	for _, name := range whole {
 		if n, err := strconv.ParseInt(v.Get(name), 10, 64); v.Get(name) != "" && (err != nil || n < 0) {
-			why = name + " is not a whole number"
+			why = label(name) + ": this is no whole number"
+			for _, f := range a.fields {
+				if f.Name == name {
+					why = f.Label + ": this is no whole number"
+				}
+			}
 		}
 	}
 	if why == "" {
@@ -290,7 +389,7 @@ func unfit(a act, v url.Values) *api.Problem {
 func (c *console) ask(w http.ResponseWriter, r *http.Request) {
 	a, known := acts[r.PathValue("act")]
 	if !known {
-		c.problem(w, r, &api.Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "there is no such act"})
+		c.problem(w, r, &api.Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "unknown act " + r.PathValue("act")})
 		return
 	}
 	c.showAct(w, r, http.StatusOK, a, r.URL.Query(), nil)
@@ -369,14 +468,10 @@ func trimmed(a act, body map[string]any) map[string]any {
 func (c *console) askedOf(r *http.Request, a act, v url.Values) asked {
 	page := asked{
 		Act: r.PathValue("act"), Title: fill(a.title, v, plain), Button: a.button, Warn: a.warn, Values: v, Reason: v.Get("reason"), Fields: a.fields,
-		Once: rand.Text(), Back: fill(a.back, v, url.PathEscape), NoReason: a.path == "/dead-letters/replay",
-		Dry: a.dryRun && len(a.fields) > 0,
+		Shows: cmp.Or(a.shows, map[bool]string{true: "What it would do", false: "As it is now"}[a.dryRun]), Once: rand.Text(), Back: fill(a.back, v, url.PathEscape), NoReason: a.path == "/dead-letters/replay",
+		Dry: a.dryRun && len(a.fields) > 0, Danger: a.typed,
 	}
-	switch a.danger {
-	case "":
-	case "stage":
-		page.Danger, _ = strings.CutPrefix(r.PathValue("act"), "stage-")
-	default:
+	if a.danger != "" {
 		page.Danger = v.Get(a.danger)
 	}
 	own := map[string]bool{"reason": true, "typed": true, "done": true, "preview": true, "once": true}
@@ -395,7 +490,7 @@ func (c *console) askedOf(r *http.Request, a act, v url.Values) asked {
 func (c *console) do(w http.ResponseWriter, r *http.Request) {
 	a, known := acts[r.PathValue("act")]
 	if err := r.ParseForm(); err != nil || !known {
-		c.problem(w, r, &api.Problem{Status: http.StatusBadRequest, Title: "Bad request", Detail: "this form cannot be read, or there is no such act"})
+		c.problem(w, r, &api.Problem{Status: http.StatusBadRequest, Title: "Bad request", Detail: "the form cannot be read, or its act is unknown"})
 		return
 	}
 	v := r.PostForm
@@ -427,25 +522,16 @@ func (c *console) do(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if a.back != "" {
-		http.Redirect(w, r, c.Prefix+page.Back+"?done=1", http.StatusSeeOther)
+		http.Redirect(w, r, c.Prefix+page.Back+"?done="+cmp.Or(a.done, "1"), http.StatusSeeOther)
 		return
 	}
 	page.Result = decode(answer.body)
-	if more, ok := page.Result.(map[string]any); ok && a.again {
-		if next, ok := more["next"].(json.Number); ok {
-			v.Set("after", next.String())
-			page = c.askedOf(r, a, v)
-			page.Result, page.Next = more, next.String()
-		}
+	answered, _ := page.Result.(object)
+	if next, more := answered.get("next").(json.Number); more && a.again {
+		result := page.Result
+		v.Set("after", next.String())
+		page = c.askedOf(r, a, v)
+		page.Result, page.Next = result, next.String()
 	}
 	c.show(w, r, http.StatusOK, "result", shell{Title: page.Title, Data: page})
-}
-
-// decode reads JSON for showing.
-func decode(text []byte) any {
-	d := json.NewDecoder(strings.NewReader(string(text)))
-	d.UseNumber()
-	var v any
-	_ = d.Decode(&v) // the API has made it
-	return v
 }

@@ -148,10 +148,13 @@ func TestMendInABrowser(t *testing.T) {
 		if how == "keyboard" {
 			tabTo(ctx, t, link)
 			must(ctx, t, chromedp.KeyEvent(kb.Enter), chromedp.WaitReady(chromedp.CSS("form.act")))
+			tabTo(ctx, t, `input[name="reason"]`)
+			must(ctx, t, chromedp.KeyEvent("mended"))
 			tabTo(ctx, t, `button.do`)
 			must(ctx, t, chromedp.KeyEvent(kb.Enter))
 		} else {
-			must(ctx, t, chromedp.Click(chromedp.CSS(link)), chromedp.WaitReady(chromedp.CSS("form.act")), chromedp.Click(chromedp.CSS("button.do")))
+			must(ctx, t, chromedp.Click(chromedp.CSS(link)), chromedp.WaitReady(chromedp.CSS("form.act")),
+				chromedp.Click(chromedp.CSS(`input[name="reason"]`)), chromedp.KeyEvent("mended"), chromedp.Click(chromedp.CSS("button.do")))
 		}
 		must(ctx, t, chromedp.WaitReady(chromedp.CSS(".done")))
 		if n := value[int](s, open); n != 0 {
@@ -201,5 +204,44 @@ func TestResultsStayInABrowser(t *testing.T) {
 	must(ctx, t, chromedp.WaitReady(chromedp.CSS(".done")), chromedp.Sleep(8*time.Second))
 	if !run(ctx, t, chromedp.Evaluate[bool](`!!document.querySelector(".done") && !document.querySelector("form.act")`)) {
 		t.Errorf("the result became %s", run(ctx, t, chromedp.Evaluate[string](`document.querySelector("main").innerText`)))
+	}
+}
+
+// Tab leads to each link, button and field of every page, and shows where it is.
+func TestKeyboardReachesEverything(t *testing.T) {
+	t.Parallel()
+	ctx := browser(t)
+	s := newSite(t)
+	s.populate()
+	pages := s.pagesOf()
+	pages["form"] = "/act/heartbeat-register?"
+	for _, path := range pages {
+		must(ctx, t, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(s.url+path))
+		all := run(ctx, t, chromedp.Evaluate[int](`(() => {
+			const live = document.querySelector("#live");
+			if (live) live.checked = false; // the page stays as it is
+			window.left = new Set([...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")].filter(e => e.checkVisibility()));
+			window.hidden = [];
+			return left.size;
+		})()`))
+		const step = `(() => {
+			const at = document.activeElement;
+			left.delete(at);
+			const style = getComputedStyle(at);
+			if (at !== document.body && style.outlineStyle === "none") hidden.push(at.outerHTML);
+			return left.size;
+		})()`
+		for range all + 10 {
+			must(ctx, t, chromedp.KeyEvent(kb.Tab))
+			if run(ctx, t, chromedp.Evaluate[int](step)) == 0 {
+				break
+			}
+		}
+		if missed := run(ctx, t, chromedp.Evaluate[[]string](`[...left].map(e => e.outerHTML)`)); len(missed) > 0 || all < 12 {
+			t.Errorf("%s: Tab does not lead to %d of %d: %s", path, len(missed), all, strings.Join(missed, "\n"))
+		}
+		if hidden := run(ctx, t, chromedp.Evaluate[[]string](`hidden`)); len(hidden) > 0 {
+			t.Errorf("%s does not show that the focus is on %s", path, strings.Join(hidden, "\n"))
+		}
 	}
 }

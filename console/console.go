@@ -26,6 +26,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidemarkhq/tidemark/internal/api"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // Person is who makes a request.
@@ -33,6 +34,12 @@ type Person = api.Person
 
 // Role is what a person may do: each role may do all that the ones before it may.
 type Role = api.Role
+
+// RouteTest is a test of a route's target that was begun: the route and the event, as JSON.
+type RouteTest = store.RouteTest
+
+// RouteTested is what came of it. Its outcome is delivered, failed or unknown.
+type RouteTested = store.RouteTested
 
 // The roles.
 const (
@@ -43,8 +50,8 @@ const (
 
 // Options configure a console.
 type Options struct {
-	// Identify tells who makes a request, and false if nobody has signed in, who is refused. It is asked for each request.
-	// Required.
+	// Identify returns the person who makes a request, or false if the request has no sign-in: the console refuses it. The console
+	// calls it for each request. Required.
 	Identify func(*http.Request) (Person, bool)
 
 	// Prefix of all paths, such as /tidemark, without a slash at the end. Default: none.
@@ -55,6 +62,14 @@ type Options struct {
 
 	// ReadOnly refuses all acts. Default: false.
 	ReadOnly bool
+
+	// Probe sends a test delivery to the target of a route outside the database, and returns what came of it. Default: the console
+	// tests targets inside the database only.
+	Probe func(context.Context, RouteTest) RouteTested
+
+	// Observe is told of each answer to a person: the page or operation of the API, such as "GET /routes/{route}", the HTTP status, and
+	// how long it took. Several goroutines call it at once. Default: not called.
+	Observe func(page string, status int, took time.Duration)
 
 	// Logger gets what a client is not told. Default: slog.Default().
 	Logger *slog.Logger
@@ -82,8 +97,8 @@ func New(pool *pgxpool.Pool, o Options) (http.Handler, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	c := &console{Options: o, api: api.New(api.Options{Pool: pool, ReadOnly: o.ReadOnly, Log: o.Logger})}
-	c.cache.kept = map[string]kept{}
+	c := &console{Options: o, api: api.New(api.Options{Pool: pool, ReadOnly: o.ReadOnly, Probe: o.Probe, Log: o.Logger})}
+	c.cache.kept = map[string]*kept{}
 	var err error
 	if c.pages, err = template.New("").Funcs(c.functions()).ParseFS(files, "pages/*.html"); err != nil {
 		return nil, err
@@ -105,17 +120,42 @@ func (c *console) handler() (http.Handler, error) {
 	mux.HandleFunc("GET /act/{act}", c.ask)
 	mux.HandleFunc("POST /act/{act}", c.do)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		c.problem(w, r, &api.Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "there is no page " + r.URL.Path, Hint: "The pages are above."})
+		c.problem(w, r, &api.Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "unknown page " + r.URL.Path, Hint: "The navigation above lists the pages."})
 	})
 	var crossOrigin http.CrossOriginProtection
-	inner := crossOrigin.Handler(c.identified(mux))
+	inner := crossOrigin.Handler(c.identified(c.observed(mux)))
 	if c.Prefix == "" {
 		return inner, nil
 	}
 	return http.StripPrefix(c.Prefix, inner), nil
 }
 
-// identified lets in who is known, and sets the headers of all answers.
+// observed tells Observe of each answer.
+func (c *console) observed(next http.Handler) http.Handler {
+	if c.Observe == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began, answer := time.Now(), &noted{w, http.StatusOK}
+		next.ServeHTTP(answer, r)
+		c.Observe(strings.TrimSuffix(r.Pattern, "{$}"), answer.status, time.Since(began)) // the muxes have noted the pattern in r
+	})
+}
+
+// noted keeps the status of an answer.
+type noted struct {
+	http.ResponseWriter
+
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (n *noted) WriteHeader(status int) {
+	n.status = status
+	n.ResponseWriter.WriteHeader(status)
+}
+
+// identified passes on the requests of people who have signed in, and sets the headers of all answers.
 func (c *console) identified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -164,13 +204,15 @@ type shell struct {
 
 // page reads what a view shows, and shows it.
 func (c *console) page(w http.ResponseWriter, r *http.Request, v view) {
-	q := query{c: c, r: r}
-	data, err := v.read(q)
+	ctx := api.Share(r.Context())
+	defer api.EndShared(ctx)
+	r = r.WithContext(ctx)
+	data, err := v.read(query{c: c, r: r})
 	if err != nil {
 		c.problem(w, r, err)
 		return
 	}
-	c.show(w, r, http.StatusOK, v.template, shell{Title: v.title(r), Done: done[r.URL.Query().Get("done")], Data: data})
+	c.show(w, r, http.StatusOK, v.template, shell{Title: v.title(r), Done: dones[r.URL.Query().Get("done")], Data: data})
 }
 
 // problem is the page of what went wrong. A database that cannot be reached shows what was last known of it.
@@ -189,7 +231,8 @@ func (c *console) problem(w http.ResponseWriter, r *http.Request, p *api.Problem
 func (c *console) show(w http.ResponseWriter, r *http.Request, status int, name string, s shell) {
 	s.Person, _ = api.PersonOf(r.Context())
 	s.Role, s.ReadOnly, s.SignOut, s.Path, s.Now = s.Person.Role.String(), c.ReadOnly, c.SignOut, r.URL.Path, time.Now()
-	s.Status, s.Bad, s.Warn = c.health(r.Context(), s.Problem)
+	s.Status, s.Bad, s.Warn = c.health(r.Context(), s)
+	api.EndShared(r.Context()) // not for as long as a slow browser takes
 	var body bytes.Buffer
 	if err := c.pages.ExecuteTemplate(&body, name, s); err != nil {
 		c.Logger.ErrorContext(r.Context(), "cannot show a page", "page", name, "error", err)
@@ -201,26 +244,21 @@ func (c *console) show(w http.ResponseWriter, r *http.Request, status int, name 
 	_, _ = w.Write(body.Bytes()) // the client is gone: nothing can receive the error
 }
 
+// healthAge is how old the health in the head of a page may be: to find the causes takes longer than to read most pages.
+const healthAge = 10 * time.Second
+
 // health is the worst status and how many causes there are, for the head of each page.
-func (c *console) health(ctx context.Context, p *api.Problem) (status string, bad, warn int) {
-	if p != nil && p.Status == http.StatusServiceUnavailable {
+func (c *console) health(ctx context.Context, s shell) (status string, bad, warn int) {
+	if s.Problem != nil && s.Problem.Status == http.StatusServiceUnavailable {
 		return "unknown", 0, 0
 	}
+	if o, has := s.Data.(overview); has {
+		return o.Status, o.Bad, o.Warn
+	}
 	q := query{c: c, r: (&http.Request{}).WithContext(ctx)}
-	causes, err := get[[]cause](q, "/causes")
+	known, err := recent[api.Condition](q, "/health", healthAge)
 	if err != nil {
 		return "unknown", 0, 0
 	}
-	status = "ok"
-	for _, k := range causes {
-		if k.Status == "warn" {
-			warn++
-		} else {
-			bad++
-		}
-	}
-	if len(causes) > 0 {
-		status = causes[0].Status
-	}
-	return status, bad, warn
+	return known.Status, known.Bad, known.Warn
 }

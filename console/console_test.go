@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"html"
 	"io"
 	"log/slog"
 	"net/http"
@@ -12,9 +13,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -26,28 +29,23 @@ type site struct {
 	db   *tidemarktest.DB
 	pool *pgxpool.Pool
 	url  string
+
+	pages map[string]string // by name
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{t: t, db: tidemarktest.NewDB(t)}
-	login := s.db.Name + "_console"
-	s.exec(`create role ` + login + ` login in role tidemark_admin`)
-	t.Cleanup(func() {
-		s.pool.Close()
-		if _, err := s.db.Pool.Exec(context.WithoutCancel(t.Context()), `drop owned by `+login+`; drop role `+login); err != nil {
-			t.Error(err)
-		}
-	})
-	address, err := url.Parse(s.db.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address.User = url.User(login)
-	if s.pool, err = pgxpool.New(t.Context(), address.String()); err != nil {
-		t.Fatal(err)
-	}
-	h, err := New(s.pool, Options{
+	s.pool = testserver.Login(t, s.db.URL, s.db.Name+"_console", "tidemark_admin")
+	s.serve(s.pool, false)
+	return s
+}
+
+// serve serves a console of the pool.
+func (s *site) serve(pool *pgxpool.Pool, readOnly bool) {
+	s.t.Helper()
+	h, err := New(pool, Options{
+		ReadOnly: readOnly,
 		Identify: func(r *http.Request) (Person, bool) {
 			for _, role := range []Role{Viewer, Operator, Admin} {
 				if r.Header.Get("Test-Role") == role.String() {
@@ -56,15 +54,14 @@ func newSite(t *testing.T) *site {
 			}
 			return Person{Name: "ada", Role: Admin}, r.Header.Get("Test-Role") == ""
 		},
-		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Logger: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 	})
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	server := httptest.NewServer(h)
-	t.Cleanup(server.Close)
+	s.t.Cleanup(server.Close)
 	s.url = server.URL
-	return s
 }
 
 func (s *site) exec(sql string) {
@@ -142,6 +139,12 @@ func (s *site) populate() {
 	s.exec(`create table public.births (id bigint primary key, at timestamptz not null default clock_timestamp()); grant select on public.births to tidemark_executor`)
 	s.exec(`select tidemark.heartbeat_register('job', 'external_worker', '{}', '10 seconds')`)
 	s.exec(`select tidemark.finding_open('disk', 'this', 'high', 'it is full')`)
+	s.exec(`insert into tidemark.route_minute (route_id, at, sent, retried, failed, waiting)
+		select r.id, date_bin('1 minute', now(), 'epoch') - n * interval '1 minute', 40 + 30 * sin(n / 40.0), greatest(0, 9 * sin(n / 11.0)), (n % 97 = 5)::int, abs(50 * sin(n / 60.0))
+		from tidemark.outbound_route r, generate_series(1, 1500) n where r.route_code = 'hook'`)
+	s.exec(`insert into tidemark.log_minute select date_bin('1 minute', now(), 'epoch') - n * interval '1 minute', 90 * (1500 - n) from generate_series(1, 1500) n`)
+	s.exec(`insert into tidemark.letter_job (action, route_id, letters, done, outcomes, due_at, requested_by, reason)
+		select 'replay', id, 1200, 300, '{"sent": 298, "failed": 2}', clock_timestamp() + interval '1 hour', 'console', 'the target is mended' from tidemark.outbound_route where route_code = 'hook'`)
 	s.exec(`select tidemark.source_set('births', '{"table": "public.births", "id_column": "id", "timestamp_column": "at", "safety": "clock"}')`)
 }
 
@@ -178,39 +181,78 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Every act has a page that changes nothing, wants the reason and, where it is dangerous, the name typed; then it does what it says.
+// Every act is a button of a page, or of a cause. It has a page of its own that changes nothing, wants the reason and, where it is
+// dangerous, the name typed; then it does what it says.
 func TestActs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.populate()
+	s.exec(`select tidemark.inbound_route_set('births_in', '{"source_schema": "public", "source_table": "births", "sql_event": "insert", "domain": "shop",
+		"type": "order", "payload_columns": ["id", "at"], "enabled": true, "dry_run": false}')`)
+	s.exec(`alter table public.births owner to ` + s.db.Name + `_console; delete from tidemark.log_minute`)
+	service := s.populateCommands()
+	done := map[string]bool{"pack-install": true} // TestPackIsInstalled
 	for _, a := range []struct {
+		page       string // that has its button; empty: a cause has it
 		act, given string
 		form       string // beside what the link gives
 		typed      string
 		effect     string // true once it is done
 	}{
-		{"gate-close", "gate=routes.enabled", "", "routes.enabled", `select not tidemark.gate_open('routes.enabled')`},
-		{"gate-open", "gate=routes.enabled", "", "", `select tidemark.gate_open('routes.enabled')`},
-		{"route-disable", "route=hook", "", "hook", `select not enabled from tidemark.outbound_route where route_code = 'hook'`},
-		{"route-enable", "route=hook", "", "", `select enabled from tidemark.outbound_route where route_code = 'hook'`},
-		{"route-dry-run", "route=hook", "", "hook", `select dry_run from tidemark.outbound_route where route_code = 'hook'`},
-		{"route-live", "route=hook", "", "hook", `select not dry_run from tidemark.outbound_route where route_code = 'hook'`},
-		{"route-edit", "route=hook", `columns={"concurrency":7}`, "hook", `select concurrency = 7 from tidemark.outbound_route where route_code = 'hook'`},
-		{"worker-pause", "worker=default", "", "default", `select paused_at is not null from tidemark.worker_cursor where worker = 'default'`},
-		{"worker-resume", "worker=default", "", "", `select paused_at is null from tidemark.worker_cursor where worker = 'default'`},
-		{"letter-discard", "id=1", "", "1", `select resolution is not distinct from 'discarded' from tidemark.dead_letter where id = 1`},
-		{"letter-replay", "id=2", "", "", `select attempts = 2 from tidemark.dead_letter where id = 2`},
-		{"letters-replay", "route=sql&code=P0001", "", "", `select attempts = 2 from tidemark.dead_letter where id = 3`},
-		{"route-replay", "route=hook&from_seq=1&to_seq=6", "", "hook", `select exists (select from tidemark.replay_summary)`},
-		{"replay-cancel", "id=1&route=hook", "", "", `select state = 'cancelled' from tidemark.replay_summary`},
-		{"worker-rewind", "worker=default", "to_seq=0", "default", `select watermark_id = '0' from tidemark.worker_cursor where worker = 'default'`},
-		{"worker-edit", "worker=default", `columns={"hole_limit":7000}`, "default", `select hole_limit = 7000 from tidemark.worker where worker = 'default'`},
-		{"source-edit", "source=births", `columns={"description":"new"}`, "births", `select description = 'new' from tidemark.source where source = 'births'`},
-		{"finding-acknowledge", "id=1", "", "", `select acked_at is not null from tidemark.finding where id = 1`},
-		{"heartbeat-deregister", "executor=job", "", "job", `select not exists (select from tidemark.heartbeat_health where executor_id = 'job')`},
-		{"stage-dry-run", "", "", "dry-run", `select stage = 'dry_run' from tidemark.stage`},
-		{"stage-live", "", "", "live", `select stage = 'live' from tidemark.stage`},
+		{"/settings", "gate-close", "gate=routes.enabled", "", "routes.enabled", `select not tidemark.gate_open('routes.enabled')`},
+		{"/settings", "gate-open", "gate=routes.enabled", "", "", `select tidemark.gate_open('routes.enabled')`},
+		{"/routes/hook", "route-disable", "route=hook", "", "hook", `select not enabled from tidemark.outbound_route where route_code = 'hook'`},
+		{"/routes/hook", "route-enable", "route=hook", "", "", `select enabled from tidemark.outbound_route where route_code = 'hook'`},
+		{"/routes/hook", "route-dry-run", "route=hook", "", "hook", `select dry_run from tidemark.outbound_route where route_code = 'hook'`},
+		{"/routes/hook", "route-live", "route=hook", "", "hook", `select not dry_run from tidemark.outbound_route where route_code = 'hook'`},
+		{"/routes/hook", "route-edit", "route=hook", `columns={"concurrency":7}`, "hook", `select concurrency = 7 from tidemark.outbound_route where route_code = 'hook'`},
+		{"/routes/sql", "route-test", "route=sql", "", "", `select exists (select from tidemark.audit where action = 'route_test' and after ->> 'outcome' = 'failed' and after ->> 'error_code' = 'P0001')`},
+		{"/workers/default", "worker-pause", "worker=default", "", "default", `select paused_at is not null from tidemark.worker_cursor where worker = 'default'`},
+		{"/workers/default", "worker-resume", "worker=default", "", "", `select paused_at is null from tidemark.worker_cursor where worker = 'default'`},
+		{"/dead-letters/1", "letter-discard", "id=1", "", "1", `select resolution is not distinct from 'discarded' from tidemark.dead_letter where id = 1`},
+		{"/dead-letters/2", "letter-replay", "id=2", "", "", `select attempts = 2 from tidemark.dead_letter where id = 2`},
+		{"/dead-letters", "letters-replay", "route=sql&source=outbox&code=P0001", "", "", `select attempts = 2 from tidemark.dead_letter where id = 3`},
+		{"/dead-letters", "letters-discard", "route=sql&source=outbox&code=P0001", "", "discard", `select resolution is not distinct from 'discarded' from tidemark.dead_letter where id = 3`},
+		{"/dead-letters", "letter-job-cancel", "id=1", "", "", `select finished_at is not null from tidemark.letter_job where id = 1`},
+		{"", "route-replay", "route=hook&from_seq=1&to_seq=6", "", "hook", `select exists (select from tidemark.replay_summary)`},
+		{"/", "replay-cancel", "id=1", "", "", `select state = 'cancelled' from tidemark.replay_summary`},
+		{"/workers/default", "worker-rewind", "worker=default", "to_seq=0", "default", `select watermark_id = '0' from tidemark.worker_cursor where worker = 'default'`},
+		{"/workers/default", "worker-edit", "worker=default", `columns={"hole_limit":7000}`, "default", `select hole_limit = 7000 from tidemark.worker where worker = 'default'`},
+		{"/sources/births", "source-edit", "source=births", `columns={"description":"new"}`, "births", `select description = 'new' from tidemark.source where source = 'births'`},
+		{"", "type-enable", "domain=shop&type=unknown", "", "", `select exists (select from tidemark.event_type where type = 'unknown' and enabled)`},
+		{"", "capture-route-edit", "route=births_in", `columns={"payload_columns":["id"]}`, "births_in", `select payload_columns = '{id}' from tidemark.inbound_route`},
+		{"", "capture-attach", "table=public.births", "", "", `select exists (select from pg_trigger where tgrelid = 'public.births'::regclass)`},
+		{"/sources", "gap-accept", "id=1", "", "1", `select resolved_at is not null from tidemark.capture_gap where id = 1`},
+		{"/sources", "gap-emit", "id=2", "", "2", `select exists (select from tidemark.outbox where key = '2')`},
+		{"", "capture-emit", "table=public.births", "", "public.births", `select exists (select from tidemark.outbox where key = '3')`},
+		{"/commands/" + service, "command-disable", "command=charge&version=1&service=" + service, "", "charge", `select not enabled from tidemark.command where command = 'charge'`},
+		{"/commands/" + service, "command-enable", "command=charge&version=1&service=" + service, "", "", `select enabled from tidemark.command where command = 'charge'`},
+		{"/commands/" + service, "command-dry-run", "command=charge&version=1&service=" + service, "", "charge", `select dry_run from tidemark.command where command = 'charge'`},
+		{"/commands/" + service, "command-live", "command=charge&version=1&service=" + service, "", "charge", `select not dry_run from tidemark.command where command = 'charge'`},
+		{"/commands/" + service, "commands-replay", "service=" + service, "", "", `select exists (select from tidemark.audit where action = 'command_replay')`},
+		{"/commands/" + service, "key-revoke", "kid=k&service=" + service, "", "k", `select revoked_at is not null from tidemark.producer_key where kid = 'k'`},
+		{"/findings", "finding-acknowledge", "id=1", "", "", `select acked_at is not null from tidemark.finding where id = 1`},
+		{"", "heartbeat-register", "executor=night&cadence=60&domains=shop", "threshold=90", "", `select exists (select from tidemark.heartbeat
+			where executor_id = 'night' and stale_threshold_seconds = 90 and domain_scope = '{shop}' and kind = 'external_worker')`},
+		{"", "heartbeat-register", "executor=night&cadence=60&domains=shop", "cadence=30", "", `select expected_cadence_seconds = 30 from tidemark.heartbeat where executor_id = 'night'`},
+		{"/heartbeats", "heartbeat-deregister", "executor=job", "", "job", `select not exists (select from tidemark.heartbeat_health where executor_id = 'job')`},
+		{"/settings", "stage-dry-run", "", "", "dry_run", `select stage = 'dry_run' from tidemark.stage`},
+		{"/settings", "stage-live", "", "", "live", `select stage = 'live' from tidemark.stage`},
+		{"", "maintain", "", "", "", `select exists (select from tidemark.log_minute)`},
 	} {
+		done[a.act] = true
+		s.gap(a.act)
+		given, err := url.ParseQuery(a.given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.page != "" {
+			s.request("", "POST", "/act/letter-replay", url.Values{"id": {"999999"}}) // any act makes pages forget what others have asked
+			_, page := s.get("", a.page)
+			if link := `href="/act/` + a.act + `?` + given.Encode() + `"`; !strings.Contains(html.UnescapeString(page), link) {
+				t.Fatalf("%s has no %s: %s", a.page, link, page)
+			}
+		}
 		audited := `select count(*) from tidemark.audit where person = 'ada'`
 		before := value[int](s, audited)
 		status, page := s.get("", "/act/"+a.act+"?"+a.given)
@@ -219,10 +261,6 @@ func TestActs(t *testing.T) {
 		}
 		if value[bool](s, a.effect) {
 			t.Fatalf("%s is done before it is asked for", a.act)
-		}
-		given, err := url.ParseQuery(a.given)
-		if err != nil {
-			t.Fatal(err)
 		}
 		if name, v, ok := strings.Cut(a.form, "="); ok {
 			given.Set(name, v)
@@ -246,10 +284,52 @@ func TestActs(t *testing.T) {
 		if status != http.StatusOK || !value[bool](s, a.effect) {
 			t.Fatalf("%s: %d %s", a.act, status, page)
 		}
-		if value[int](s, audited) == before && a.act != "letter-replay" && a.act != "letters-replay" {
+		if value[int](s, audited) == before && a.act != "letter-replay" && a.act != "maintain" {
 			t.Errorf("%s is not in the audit under the person's name", a.act)
 		}
 	}
+	for name, a := range acts {
+		if a.warn == "" {
+			t.Errorf("%s does not say what it means", name)
+		}
+		if !done[name] {
+			t.Errorf("%s was not done", name)
+		}
+	}
+}
+
+// gap leaves rows of births without an event: one gap for each act on gaps.
+func (s *site) gap(act string) {
+	s.t.Helper()
+	id, known := map[string]int{"gap-accept": 1, "gap-emit": 2, "capture-emit": 3}[act]
+	if !known {
+		return
+	}
+	s.exec(`select tidemark.capture_reconcile()`)
+	s.exec(`alter table public.births disable trigger user`)
+	s.exec(fmt.Sprintf(`insert into public.births values (%d); select pg_stat_force_next_flush()`, id))
+	s.exec(`alter table public.births enable trigger user`)
+	s.exec(`select tidemark.capture_reconcile()`)
+}
+
+// populateCommands makes a service whose command runs, with a key, and returns its name.
+func (s *site) populateCommands() string {
+	s.t.Helper()
+	name := "s" + strings.ReplaceAll(strings.TrimPrefix(s.db.Name, "tidemark_test_"), "_", "-")
+	s.t.Cleanup(func() {
+		role := pgx.Identifier{"tidemark_service_" + name}.Sanitize()
+		_, _ = s.db.Pool.Exec(context.Background(), "drop owned by "+role+"; drop role "+role) // roles are of the cluster
+	})
+	s.exec(`create function public.charge(payload jsonb) returns jsonb language sql as 'select payload'`)
+	s.exec(fmt.Sprintf(`select tidemark.service_set('%s')`, name))
+	s.exec(fmt.Sprintf(`select tidemark.command_set('%s', 'charge', 1, '{"function": "public.charge", "enabled": true}')`, name))
+	s.exec(fmt.Sprintf(`select tidemark.route_set('results', '{"domain": "commands", "type": "result.%s", "target_kind": "notify", "target_ref": "results", "enabled": true, "dry_run": false}')`, name))
+	s.exec(fmt.Sprintf(`select tidemark.command_allow('%s', 'shop', tenants => '{*}'), tidemark.gate_set('commands.enabled', true), tidemark.gate_set('commands.%[1]s.enabled', true)`, name))
+	s.exec(fmt.Sprintf(`select tidemark.command_run('{"event_id": "00000000-0000-7000-8000-000000000001", "service": "%s", "command": "charge", "command_version": 1, "schema_version": 1, "payload": {},
+		"idempotency_key": "tried", "occurred_at": "2026-01-31T12:00:00Z", "trace_id": "0123456789abcdef0123456789abcdef", "metadata": {"producer": "shop"}}')`, name))
+	s.exec(fmt.Sprintf(`select tidemark.command_set('%s', 'charge', 1, '{"dry_run": false}', 'test')`, name))
+	s.exec(fmt.Sprintf(`select tidemark.producer_key_add('k', '%s', 'shop', jsonb_build_object('kty', 'OKP', 'crv', 'Ed25519', 'x', repeat('A', 43)))`, name))
+	return name
 }
 
 // With a thousand routes a page stays a page: its size and its statements are bounded.
@@ -270,17 +350,56 @@ func TestPagesStaySmall(t *testing.T) {
 	if _, text := s.get("", "/routes?q=r1999"); !strings.Contains(text, "/routes/r1999") || strings.Contains(text, "/routes/r1998") {
 		t.Errorf("the search finds %s", text)
 	}
-	seen := 0
-	for after := ""; ; {
-		_, text := s.get("", "/routes?q=r1&after="+after)
-		seen += strings.Count(text, `href="/routes/r1`)
-		_, rest, more := strings.Cut(text, "&amp;after=")
-		if !more {
-			break
-		}
-		after, _, _ = strings.Cut(rest, `"`)
-	}
-	if seen != 1000 {
+	if seen := s.walk("/routes?q=r1", `href="/routes/r1`); seen != 1000 {
 		t.Errorf("the pages show %d routes of 1000", seen)
+	}
+	// A route that the list of an event does not name can be asked for by its code.
+	s.exec(`select tidemark.emit('shop', 'paid', '{}')`)
+	event := fmt.Sprintf("/events/%d?why=r1500", value[int64](s, `select max(seq) from tidemark.outbox`))
+	if status, text := s.get("", event); status != http.StatusOK || !strings.Contains(text, `<input name="why" required value="r1500">`) || len(text) > 100<<10 {
+		t.Errorf("%d, %d bytes: %s", status, len(text), text)
+	}
+}
+
+// Long lists go on on another page.
+func TestListsGoOn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.exec(`create table public.births (id bigint generated always as identity primary key); grant select on public.births to tidemark_executor`)
+	s.exec(`create function public.greet(births[]) returns void language sql as 'select'`)
+	s.exec(`select tidemark.type_set('many', 't' || n) from generate_series(1, 230) n`)
+	s.exec(`select tidemark.heartbeat_register('job' || n, 'external_worker', '{}', '1 minute') from generate_series(1, 230) n`)
+	s.exec(`select tidemark.finding_open('disk', 'disk' || n, 'high', 'full') from generate_series(1, 130) n`)
+	s.exec(`select tidemark.source_set('s' || n, '{"schema_name": "public", "table_name": "births", "id_column": "id", "safety": "sequence"}') from generate_series(1, 130) n`)
+	s.exec(`select tidemark.worker_set('greeter', '{"source": "table", "handler": "sql", "handler_ref": "public.greet"}')`)
+	s.exec(`select tidemark.worker_source_add('greeter', 's' || n) from generate_series(1, 130) n`)
+	for path, list := range map[string]struct {
+		mark string
+		want int
+	}{
+		"/settings": {"<td>many/t", 230}, "/heartbeats": {"<td>job", 230}, "/findings": {"<td>disk", 130}, "/sources": {`href="/sources/s`, 130},
+		"/workers": {`<a href="/workers/greeter">`, 130},
+	} {
+		if seen := s.walk(path, list.mark); seen != list.want {
+			t.Errorf("%s shows %d of %d", path, seen, list.want)
+		}
+	}
+}
+
+// walk follows a list to its end, and counts what has the mark.
+func (s *site) walk(path, mark string) (seen int) {
+	s.t.Helper()
+	for next := path; ; {
+		status, text := s.get("", next)
+		if status != http.StatusOK || len(text) > 100<<10 {
+			s.t.Fatalf("%s: %d, %d bytes", next, status, len(text))
+		}
+		seen += strings.Count(text, mark)
+		before, _, more := strings.Cut(text, `">Next</a>`)
+		if !more {
+			return seen
+		}
+		address, _, _ := strings.Cut(path, "?")
+		next = address + "?" + html.UnescapeString(before[strings.LastIndex(before, `<a href="?`)+len(`<a href="?`):])
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -21,12 +20,12 @@ import (
 
 func (c *console) functions() template.FuncMap {
 	return template.FuncMap{
-		"age": age, "num": num, "text": text, "secs": seconds, "pretty": pretty, "dict": dict, "rows": rows, "facts": facts, "label": label,
+		"age": age, "due": due, "join": func(all []string) string { return strings.Join(all, ",") }, "num": num, "text": text, "secs": seconds, "pretty": pretty, "dict": dict, "rows": rows, "facts": facts, "label": label,
 		"escape": url.PathEscape, "prefix": func() string { return c.Prefix }, "static": func() string { return c.Prefix + "/static" },
 		"act": c.actLink, "mend": c.mend, "more": more, "has": func(m both, name string) bool { _, ok := m[name]; return ok },
 		"may": func(role Role, needs string) bool {
 			want, err := api.ParseRole(needs)
-			return err == nil && role >= want
+			return err == nil && role >= want && (!c.ReadOnly || want == Viewer)
 		},
 		"list": links, "more_than": func(all int64, shown int) bool { return all > int64(shown) }, "here": here,
 		"plural": func(n any, one, many string) string {
@@ -53,7 +52,7 @@ func here(page, link string) bool {
 	return page == link || link != "/" && strings.HasPrefix(page, link+"/")
 }
 
-// age is a time as people say it, with the moment itself for those who hover or whose browser knows their zone.
+// age shows how long ago a time was. The element has the time itself, which a browser shows on hover.
 func age(v any) template.HTML {
 	t, ok := moment(v)
 	if !ok {
@@ -61,6 +60,14 @@ func age(v any) template.HTML {
 	}
 	utc := t.UTC().Format("2006-01-02 15:04:05 UTC")
 	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, t.UTC().Format(time.RFC3339), utc, ago(time.Since(t)))) //nolint:gosec // it is made of a time alone
+}
+
+// due shows when the next attempt of what waits is.
+func due(v any) template.HTML {
+	if t, ok := moment(v); ok && t.Before(time.Now()) {
+		return "now"
+	}
+	return age(v)
 }
 
 func moment(v any) (time.Time, bool) {
@@ -159,6 +166,16 @@ func text(v any) string {
 		s = string(t)
 	case []string:
 		s = strings.Join(t, ", ")
+	case object:
+		for _, f := range facts(t) {
+			s += ", " + f.Name + " " + text(f.Value)
+		}
+		s = strings.TrimPrefix(s, ", ")
+	case []any:
+		for _, item := range t {
+			s += ", " + text(item)
+		}
+		s = strings.TrimPrefix(s, ", ")
 	case time.Time:
 		s = t.UTC().Format("2006-01-02 15:04:05 UTC")
 	default:
@@ -203,7 +220,7 @@ func dict(pairs ...any) map[string]any {
 	return m
 }
 
-// label is a column's name for people. It may be a key of a payload: any text.
+// label turns the name of a column into a heading. The name may be a key of a payload, which is any text.
 func label(name string) string {
 	first, size := utf8.DecodeRuneInString(name)
 	if size == 0 {
@@ -226,21 +243,23 @@ func rows(v any) *table {
 	}
 	var t table
 	for _, item := range list {
-		object, ok := item.(map[string]any)
+		o, ok := item.(object)
 		if !ok {
 			return nil
 		}
-		for name := range object {
-			if !slices.Contains(t.Head, name) {
-				t.Head = append(t.Head, name)
+		for _, f := range o {
+			if !slices.Contains(t.Head, f.Name) {
+				t.Head = append(t.Head, f.Name)
 			}
 		}
 	}
-	sort.Strings(t.Head)
+	t.Head = slices.DeleteFunc(t.Head, func(name string) bool {
+		return !slices.ContainsFunc(list, func(item any) bool { return !none(item.(object).get(name)) })
+	})
 	for _, item := range list[:min(len(list), 100)] {
 		var row []any
 		for _, name := range t.Head {
-			row = append(row, item.(map[string]any)[name])
+			row = append(row, item.(object).get(name))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -253,23 +272,70 @@ type fact struct {
 	Value any
 }
 
-// facts are the members of an object, by name.
+// object is a JSON object, in the order of its text.
+type object []fact
+
+func (o object) get(name string) any {
+	for _, f := range o {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return nil
+}
+
+// none: there is nothing to show.
+func none(v any) bool { return text(v) == "—" }
+
+// facts are the members of an object that say something.
 func facts(v any) (out []fact) {
-	object, ok := v.(map[string]any)
-	if !ok {
-		return nil
+	o, _ := v.(object)
+	for _, f := range o {
+		if !none(f.Value) {
+			out = append(out, f)
+		}
 	}
-	for name, value := range object {
-		out = append(out, fact{name, value})
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
 	return out
+}
+
+// decode reads JSON for showing: objects keep the order of their members.
+func decode(text []byte) any {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	v, _ := next(d) // the API has made it
+	return v
+}
+
+func next(d *json.Decoder) (any, error) {
+	token, err := d.Token()
+	switch token {
+	case json.Delim('{'):
+		o := object{}
+		for d.More() && err == nil {
+			name, _ := d.Token()
+			var value any
+			value, err = next(d)
+			o = append(o, fact{fmt.Sprint(name), value})
+		}
+		_, _ = d.Token()
+		return o, err
+	case json.Delim('['):
+		list := []any{}
+		for d.More() && err == nil {
+			var value any
+			value, err = next(d)
+			list = append(list, value)
+		}
+		_, _ = d.Token()
+		return list, err
+	}
+	return token, err
 }
 
 // actLink is the address of an act's page.
 func (c *console) actLink(name string, pairs ...any) (string, error) {
 	if _, known := acts[name]; !known {
-		return "", fmt.Errorf("there is no act %q", name)
+		return "", fmt.Errorf("unknown act %q", name)
 	}
 	v := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -284,58 +350,19 @@ func (c *console) actLink(name string, pairs ...any) (string, error) {
 	return c.Prefix + "/act/" + name + "?" + v.Encode(), nil
 }
 
-// more is the query of a list's next part.
-func more(filter url.Values, next *string) template.URL {
+// more is the query of a list's next part: before a number, or after a name.
+func more(filter url.Values, next any) template.URL {
 	v := url.Values{}
 	for name, values := range filter {
-		if name != "before" && name != "done" {
+		if name != "before" && name != "after" && name != "done" {
 			v[name] = values
 		}
 	}
-	if next != nil {
-		v.Set("before", *next)
+	switch n := next.(type) {
+	case *int64:
+		v.Set("before", strconv.FormatInt(*n, 10))
+	case *string:
+		v.Set("after", *n)
 	}
 	return template.URL(v.Encode()) //nolint:gosec // it is encoded, and the template escapes quotes
-}
-
-// button is an act that mends a cause.
-type button struct {
-	Label, Link string
-}
-
-// mends are the commands of causes that the console can do, and the act that does the same.
-var mends = []struct {
-	command *regexp.Regexp
-	act     string
-	names   []string
-}{
-	{regexp.MustCompile(`^tidemark gate open (\S+)`), "gate-open", []string{"gate"}},
-	{regexp.MustCompile(`^tidemark worker resume (\S+)`), "worker-resume", []string{"worker"}},
-	{regexp.MustCompile(`^tidemark route enable (\S+)`), "route-enable", []string{"route"}},
-	{regexp.MustCompile(`^tidemark route set (\S+) --dry-run=false`), "route-live", []string{"route"}},
-	{regexp.MustCompile(`^tidemark route disable (\S+)`), "route-disable", []string{"route"}},
-	{regexp.MustCompile(`^tidemark dead-letter replay --route (\S+)`), "letters-replay", []string{"route"}},
-	{regexp.MustCompile(`^tidemark dead-letter replay --source (\S+)`), "letters-replay", []string{"source"}},
-	{regexp.MustCompile(`^tidemark dead-letter replay (\d+)$`), "letter-replay", []string{"id"}},
-	{regexp.MustCompile(`^tidemark route replay (\S+) --from-seq (\d+) --to-seq (\d+)`), "route-replay", []string{"route", "from_seq", "to_seq"}},
-	{regexp.MustCompile(`^tidemark stage live`), "stage-live", nil},
-	{regexp.MustCompile(`^tidemark finding ack (\d+)`), "finding-acknowledge", []string{"id"}},
-	{regexp.MustCompile(`^tidemark heartbeat deregister (\S+)`), "heartbeat-deregister", []string{"executor"}},
-}
-
-// mend is the act that does the same as a command, or nil.
-func (c *console) mend(v any) *button {
-	command := text(v)
-	for _, m := range mends {
-		found := m.command.FindStringSubmatch(command)
-		if found == nil {
-			continue
-		}
-		v := url.Values{}
-		for i, name := range m.names {
-			v.Set(name, strings.Trim(found[i+1], `'`))
-		}
-		return &button{acts[m.act].button + "…", c.Prefix + "/act/" + m.act + "?" + v.Encode()}
-	}
-	return nil
 }

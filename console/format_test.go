@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -19,6 +20,26 @@ func TestAnyKeyHasALabel(t *testing.T) {
 	}
 	if got := out.String(); strings.Contains(got, "\u202e") || !strings.Contains(got, "Élan vital") {
 		t.Error(got)
+	}
+}
+
+// What an act would do is shown in the order of the API, without what says nothing.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"job": null, "letters": 30, "code": "", "of": []}`:                    "[{letters 30}]",
+		`{"outcomes": {"sent": 2, "failed": 1, "skipped": null}, "next": null}`: "[{outcomes [{sent 2} {failed 1} {skipped <nil>}]}]",
+	} {
+		if got := fmt.Sprint(facts(decode([]byte(text)))); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	got := rows(decode([]byte(`[{"id": 7, "at": null, "reason": null, "event_id": "e"}, {"id": 8, "at": 1, "reason": null, "also": {"b": 1, "a": [1, 2]}}]`)))
+	if head := strings.Join(got.Head, " "); head != "id at event_id also" || text(got.Rows[1][3]) != "b 1, a 1, 2" || text(got.Rows[0][3]) != "—" {
+		t.Errorf("%+v", got)
+	}
+	if rows(decode([]byte(`[1, 2]`))) != nil || text(decode([]byte(`[]`))) != "—" || facts(decode([]byte(`"x"`))) != nil {
+		t.Error("what is no object is not shown as itself")
 	}
 }
 

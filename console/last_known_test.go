@@ -26,3 +26,22 @@ func TestLastKnownIsOfTheRole(t *testing.T) {
 		t.Errorf("a viewer sees %d %s", status, page)
 	}
 }
+
+// While the log is locked, the first page tells who has locked it, and does not wait for it.
+func TestOverviewOfALockedLog(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	holder := s.db.Connect(t)
+	if _, err := holder.Exec(t.Context(), `begin; lock table tidemark.outbox in access exclusive mode`); err != nil {
+		t.Fatal(err)
+	}
+	code, text := s.get("", "/")
+	for _, want := range []string{"tables_locked", "Tables of Tidemark are locked", s.db.Name} {
+		if code != 200 || !strings.Contains(text, want) {
+			t.Errorf("%d, without %q:\n%s", code, want, text)
+		}
+	}
+	if strings.Contains(text, "There are no workers") {
+		t.Error("what was not read is shown as empty")
+	}
+}

@@ -35,8 +35,19 @@ func get[T any](q query, path string, params ...string) (v T, p *api.Problem) {
 	if len(values) > 0 {
 		path += "?" + values.Encode()
 	}
+	return recent[T](q, path, cacheFor)
+}
+
+// recent reads a resource of the API that may be as old as age. Where it is older than others may be, it is read again meanwhile.
+func recent[T any](q query, path string, age time.Duration) (v T, p *api.Problem) {
 	person, _ := api.PersonOf(q.r.Context())
-	answer := q.c.cache.get(person.Role.String()+" "+path, func() answer { return q.call(http.MethodGet, path, nil) })
+	answer := q.c.cache.get(person.Role.String()+" "+path, age, func() { api.EndShared(q.r.Context()) }, func(meanwhile bool) answer {
+		asker := q
+		if meanwhile {
+			asker.r = q.r.WithContext(api.Unshared(q.r.Context()))
+		}
+		return asker.call(http.MethodGet, path, nil)
+	})
 	if answer.problem != nil {
 		return v, answer.problem
 	}
@@ -79,27 +90,16 @@ func (q query) call(method, path string, body any) answer {
 	if q.once != "" {
 		r.Header.Set("Idempotency-Key", q.once)
 	}
-	got := &recorder{header: http.Header{}, status: http.StatusOK}
-	q.c.api.ServeHTTP(got, r)
-	if got.status == http.StatusOK {
-		return answer{body: got.body.Bytes()}
+	got := api.Ask(q.c.api, r)
+	if got.Status == http.StatusOK {
+		return answer{body: got.Body.Bytes()}
 	}
-	told := api.Problem{Status: got.status, Title: http.StatusText(got.status), Detail: strings.TrimSpace(got.body.String())}
-	if json.Unmarshal(got.body.Bytes(), &told) != nil {
-		told.Status = got.status
+	told := api.Problem{Status: got.Status, Title: http.StatusText(got.Status), Detail: strings.TrimSpace(got.Body.String())}
+	if json.Unmarshal(got.Body.Bytes(), &told) != nil {
+		told.Status = got.Status
 	}
 	return answer{problem: &told}
 }
-
-type recorder struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (r *recorder) Header() http.Header         { return r.header }
-func (r *recorder) WriteHeader(status int)      { r.status = status }
-func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
 
 // cacheFor is how old an answer may be that another browser has asked for: many open pages cost the database as much as one.
 const cacheFor = 2 * time.Second
@@ -107,42 +107,67 @@ const cacheFor = 2 * time.Second
 // cache keeps answers of the API for a moment.
 type cache struct {
 	mu   sync.Mutex
-	kept map[string]kept
+	kept map[string]*kept
 }
 
 type kept struct {
-	at    time.Time
-	ready chan struct{} // closed once answer is there
-	*answer
+	at       time.Time     // when it was asked for
+	until    time.Time     // when it is forgotten
+	ready    chan struct{} // closed once answer is there
+	answer   answer
+	renewing bool
 }
 
-// get returns the answer to a question, asked by one at a time.
-func (c *cache) get(key string, ask func() answer) answer {
+// get returns the answer to a question, asked by one at a time: the others wait, and call waits before. An answer that is older than
+// cacheFor, and not yet as old as age, is given as it is, and asked for meanwhile.
+func (c *cache) get(key string, age time.Duration, waits func(), ask func(meanwhile bool) answer) answer {
 	c.mu.Lock()
 	now := time.Now()
-	if k, known := c.kept[key]; known && now.Sub(k.at) < cacheFor {
+	if k, known := c.kept[key]; known && now.Sub(k.at) < age {
+		renew := now.Sub(k.at) >= cacheFor && !k.renewing
+		k.renewing = k.renewing || renew
 		c.mu.Unlock()
-		<-k.ready
-		return *k.answer
+		if renew {
+			go c.renew(key, k, func() answer { return ask(true) })
+		}
+		select {
+		case <-k.ready:
+		default:
+			waits()
+			<-k.ready
+		}
+		return k.answer
 	}
 	for old, k := range c.kept {
-		if now.Sub(k.at) >= cacheFor {
+		if now.After(k.until) {
 			delete(c.kept, old)
 		}
 	}
-	k := kept{at: now, ready: make(chan struct{}), answer: &answer{}}
+	k := &kept{at: now, until: now.Add(age), ready: make(chan struct{})}
 	c.kept[key] = k
 	c.mu.Unlock()
 	defer close(k.ready)
-	*k.answer = ask()
-	return *k.answer
+	k.answer = ask(false)
+	return k.answer
+}
+
+// renew asks again, unless an act clears what is known: then the answer may be from before it.
+func (c *cache) renew(key string, old *kept, ask func() answer) {
+	fresh := &kept{at: time.Now(), ready: old.ready}
+	fresh.until = fresh.at.Add(old.until.Sub(old.at))
+	fresh.answer = ask()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept[key] == old {
+		c.kept[key] = fresh
+	}
 }
 
 // clear forgets all answers: something was changed.
 func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kept = map[string]kept{}
+	c.kept = map[string]*kept{}
 }
 
 // lastKnown is the last overview that was read, by role: operators see messages there that viewers may not.
@@ -152,11 +177,11 @@ type lastKnown struct {
 }
 
 type seen struct {
-	overview api.Overview
+	overview overview
 	at       time.Time
 }
 
-func (l *lastKnown) set(role Role, o api.Overview) {
+func (l *lastKnown) set(role Role, o overview) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.read == nil {
@@ -165,7 +190,7 @@ func (l *lastKnown) set(role Role, o api.Overview) {
 	l.read[role] = seen{o, time.Now()}
 }
 
-func (l *lastKnown) get(role Role) (api.Overview, time.Time, bool) {
+func (l *lastKnown) get(role Role) (overview, time.Time, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, known := l.read[role]

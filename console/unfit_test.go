@@ -32,7 +32,7 @@ func TestUnfitForms(t *testing.T) {
 	}
 	// What an act would do can be seen before its name is typed.
 	form := url.Values{"worker": {"default"}, "to_seq": {"0"}, "preview": {"1"}}
-	if status, page := s.request("", "POST", "/act/worker-rewind", form); status != http.StatusOK || !strings.Contains(page, "at stake") {
+	if status, page := s.request("", "POST", "/act/worker-rewind", form); status != http.StatusOK || !strings.Contains(page, "What it would do") {
 		t.Errorf("%d %s", status, page)
 	}
 	if _, page := s.get("", "/act/worker-rewind?worker=default&preview=1"); !strings.Contains(page, `<button name="preview"`) || strings.Contains(page, `type="hidden" name="preview"`) {

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -9,10 +8,9 @@ import (
 	"strings"
 
 	"github.com/tidemarkhq/tidemark/internal/api"
+	"github.com/tidemarkhq/tidemark/internal/packlist"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
-
-type cause = store.Cause
 
 // view is a page: its template, and how it reads what it shows.
 type view struct {
@@ -65,29 +63,46 @@ func all(into both, readings ...func() *api.Problem) (any, *api.Problem) {
 // views are the pages by path.
 var views = map[string]view{
 	"/{$}": {"overview", titled("Overview"), func(q query) (any, *api.Problem) {
-		o, p := get[api.Overview](q, "/status")
-		if p == nil {
-			person, _ := api.PersonOf(q.r.Context())
-			q.c.last.set(person.Role, o)
-		}
-		return busiest(o), p
-	}},
-	"/routes": {"routes", titled("Routes"), func(q query) (any, *api.Problem) {
-		v := both{"Filter": q.r.URL.Query()}
-		routes, p := get[[]store.Route](q, "/routes")
+		o, p := get[api.Overview](q, "/status", "causes", strconv.Itoa(causesOfPage), "skip", q.param("skip"),
+			"routes", strconv.Itoa(routesOfOverview), "workers", strconv.Itoa(rowsOfPage))
 		if p != nil {
 			return nil, p
 		}
-		v["Routes"], v["Next"] = routePage(routes, q.param("q"), q.param("after"))
-		return v, readOverview(q, v)
+		shown := overview{Overview: o, Skipped: int(number(q.param("skip")))}
+		if !o.Partial {
+			if shown.History, p = readHistory(q, "", "1"); p != nil {
+				return nil, p
+			}
+		}
+		person, _ := api.PersonOf(q.r.Context())
+		q.c.last.set(person.Role, shown)
+		return shown, nil
+	}},
+	"/routes": {"routes", titled("Routes"), func(q query) (any, *api.Problem) {
+		v := both{"Filter": q.r.URL.Query()}
+		routes, p := get[api.Names[store.Route]](q, "/routes", "q", q.param("q"), "after", q.param("after"))
+		if p != nil {
+			return nil, p
+		}
+		page := routes.Items
+		v["Routes"], v["Next"] = page, routes.Next
+		if len(page) == 0 {
+			return v, nil
+		}
+		var codes []string
+		for _, r := range page {
+			codes = append(codes, r.RouteCode)
+		}
+		return v, readSummaries(q, v, codes...)
 	}},
 	"/routes/{route}": {"route", named("Route", "route"), func(q query) (any, *api.Problem) {
 		v, route := both{}, url.PathEscape(q.r.PathValue("route"))
 		return all(v,
 			func() *api.Problem { return read[store.Route](q, v, "Route", "/routes/"+route) },
-			func() *api.Problem { return readOverview(q, v) },
+			func() *api.Problem { return readSummaries(q, v, q.r.PathValue("route")) },
+			func() (p *api.Problem) { v["History"], p = readHistory(q, q.r.PathValue("route"), "24"); return p },
 			func() *api.Problem {
-				return read[[]store.RouteReplayed](q, v, "Replays", "/replays", "route", q.r.PathValue("route"))
+				return read[api.List[store.RouteReplayed]](q, v, "Replays", "/replays", "route", q.r.PathValue("route"), "limit", "10")
 			},
 			func() *api.Problem {
 				return read[[]store.PendingItem](q, v, "Pending", "/pending", "route", q.r.PathValue("route"), "limit", "10")
@@ -115,8 +130,8 @@ var views = map[string]view{
 	"/events/{event}": {"event", named("Event", "event"), func(q query) (any, *api.Problem) {
 		v, event := both{"Asked": q.param("why")}, url.PathEscape(q.r.PathValue("event"))
 		return all(v,
-			func() *api.Problem { return read[api.EventDetails](q, v, "Event", "/events/"+event) },
-			func() *api.Problem { return read[[]store.Route](q, v, "Routes", "/routes") },
+			func() *api.Problem { return read[store.EventDetails](q, v, "Event", "/events/"+event) },
+			func() *api.Problem { return read[api.Names[store.Route]](q, v, "Routes", "/routes") },
 			func() *api.Problem {
 				if q.param("why") == "" {
 					return nil
@@ -133,17 +148,24 @@ var views = map[string]view{
 	"/dead-letters": {"letters", titled("Dead letters"), func(q query) (any, *api.Problem) {
 		v := both{"Filter": q.r.URL.Query()}
 		return all(v,
-			func() *api.Problem { return read[[]store.LetterGroup](q, v, "Groups", "/dead-letter-groups") },
+			func() *api.Problem {
+				groups, p := get[[]store.LetterGroup](q, "/dead-letter-groups")
+				v["Groups"], v["MoreGroups"] = groups[:min(len(groups), rowsOfPage)], max(len(groups)-rowsOfPage, 0)
+				return p
+			},
+			func() *api.Problem {
+				return read[api.List[store.LetterJob]](q, v, "Jobs", "/dead-letter-jobs", "limit", "10")
+			},
 			func() *api.Problem {
 				return read[api.List[store.DeadLetter]](q, v, "Letters", "/dead-letters", "route", q.param("route"), "source", q.param("source"),
 					"code", q.param("code"), "before", q.param("before"), "resolved", q.param("resolved"))
 			})
 	}},
 	"/dead-letters/{id}": {"letter", named("Dead letter", "id"), func(q query) (any, *api.Problem) {
-		v, p := get[api.LetterDetails](q, "/dead-letters/"+url.PathEscape(q.r.PathValue("id")))
+		v, p := get[store.LetterDetails](q, "/dead-letters/"+url.PathEscape(q.r.PathValue("id")))
 		return v, p
 	}},
-	"/workers": {"workers", titled("Workers"), simple[[]store.WorkerSummary]("/workers")},
+	"/workers": {"workers", titled("Workers"), simple[api.Names[store.WorkerSummary]]("/workers", "after")},
 	"/workers/{worker}": {"worker", named("Worker", "worker"), func(q query) (any, *api.Problem) {
 		v, p := get[api.WorkerDetails](q, "/workers/"+url.PathEscape(q.r.PathValue("worker")))
 		return v, p
@@ -151,7 +173,9 @@ var views = map[string]view{
 	"/sources": {"sources", titled("Tables and capture"), func(q query) (any, *api.Problem) {
 		v := both{}
 		return all(v,
-			func() *api.Problem { return read[[]store.Source](q, v, "Sources", "/sources") },
+			func() *api.Problem {
+				return read[api.Names[store.Source]](q, v, "Sources", "/sources", "after", q.param("after"))
+			},
 			func() *api.Problem { return read[api.Captures](q, v, "Captures", "/captures") })
 	}},
 	"/sources/{source}": {"source", named("Source", "source"), func(q query) (any, *api.Problem) {
@@ -169,13 +193,15 @@ var views = map[string]view{
 				return read[[]store.CommandClaim](q, v, "Claims", "/command-claims", "service", service, "state", q.param("state"))
 			})
 	}},
-	"/heartbeats": {"heartbeats", titled("Heartbeats"), simple[[]store.Heartbeat]("/heartbeats")},
+	"/heartbeats": {"heartbeats", titled("Heartbeats"), simple[api.Names[store.Heartbeat]]("/heartbeats", "after")},
 	"/findings": {"findings", titled("Findings"), func(q query) (any, *api.Problem) {
 		v := both{}
 		return all(v,
-			func() *api.Problem { return read[[]store.Finding](q, v, "Open", "/findings") },
 			func() *api.Problem {
-				return read[[]store.Finding](q, v, "Closed", "/findings", "closed", "true", "limit", "20")
+				return read[api.List[store.Finding]](q, v, "Open", "/findings", "before", q.param("before"))
+			},
+			func() *api.Problem {
+				return read[api.List[store.Finding]](q, v, "Closed", "/findings", "closed", "true", "limit", "20")
 			})
 	}},
 	"/audit": {"audit", titled("Audit"), func(q query) (any, *api.Problem) {
@@ -189,71 +215,64 @@ var views = map[string]view{
 		return all(v,
 			func() *api.Problem { return read[store.Stage](q, v, "Stage", "/stage") },
 			func() *api.Problem { return read[[]store.Gate](q, v, "Gates", "/gates") },
-			func() *api.Problem { return read[[]store.Setting](q, v, "Settings", "/settings") },
+			func() *api.Problem {
+				settings, p := get[[]store.Setting](q, "/settings")
+				v["Settings"] = slices.DeleteFunc(settings, func(s store.Setting) bool { // gates are above
+					return slices.ContainsFunc(v["Gates"].([]store.Gate), func(g store.Gate) bool { return g.Gate == s.Key })
+				})
+				return p
+			},
 			func() *api.Problem { return read[[]store.Domain](q, v, "Domains", "/domains") },
-			func() *api.Problem { return read[[]store.EventType](q, v, "Types", "/types") },
-			func() *api.Problem { return read[[]store.Pack](q, v, "Packs", "/packs") })
+			func() *api.Problem {
+				return read[api.Names[store.EventType]](q, v, "Types", "/types", "after", q.param("after"))
+			},
+			func() *api.Problem { return read[[]packlist.State](q, v, "Packs", "/packs") })
 	}},
 }
 
-// readOverview adds how each route is doing, by its code.
-func readOverview(q query, into both) *api.Problem {
-	o, p := get[api.Overview](q, "/status")
+// overview is the first page.
+type overview struct {
+	api.Overview
+	History history
+	Skipped int // causes that are on the pages before
+}
+
+// More is how many causes are on the pages after this one, and Next how many they leave out.
+func (o overview) More() int { return o.Bad + o.Warn - o.Next() }
+
+func (o overview) Next() int { return o.Skipped + len(o.Causes) }
+
+// readHistory reads what the charts of a page show: hours back unless the reader has chosen others.
+func readHistory(q query, route, hours string) (history, *api.Problem) {
+	if chosen := q.param("hours"); slices.ContainsFunc(periods, func(p period) bool { return p.Hours == chosen }) {
+		hours = chosen
+	}
+	steps, p := get[[]store.HistoryStep](q, "/history", "route", route, "hours", hours)
+	return charts(steps, hours), p
+}
+
+// readSummaries adds how routes are doing, by their codes.
+func readSummaries(q query, into both, codes ...string) *api.Problem {
+	all, p := get[[]store.RouteSummary](q, "/route-summaries", "routes", strings.Join(codes, ","))
 	if p != nil {
 		return p
 	}
 	byCode := map[string]store.RouteSummary{}
-	for _, r := range o.Routes {
+	for _, r := range all {
 		byCode[r.RouteCode] = r
 	}
-	into["Summaries"], into["Stage"] = byCode, o.Stage
-	if code := q.r.PathValue("route"); code != "" {
-		into["Summary"] = byCode[code]
-	}
+	into["Summaries"], into["Summary"] = byCode, byCode[q.r.PathValue("route")]
 	return nil
 }
+
+// causesOfPage is how many causes a page shows: the worst are first.
+const causesOfPage = 30
 
 // rowsOfPage is how many rows a page shows of a list that the API gives whole.
 const rowsOfPage = 100
 
-// routePage is a page of routes: those whose code, domain or type has the text, after a code. next is empty at the end.
-func routePage(routes []store.Route, text, after string) (page []store.Route, next string) {
-	for _, r := range routes {
-		if r.RouteCode <= after && after != "" || !strings.Contains(r.RouteCode+" "+r.Domain+"/"+r.Type+" "+r.TargetKind+" "+r.TargetRef, text) {
-			continue
-		}
-		if len(page) == rowsOfPage {
-			return page, page[rowsOfPage-1].RouteCode
-		}
-		page = append(page, r)
-	}
-	return page, ""
-}
-
 // routesOfOverview is how many routes the overview shows: those with most dead letters, then those with most that waits.
 const routesOfOverview = 20
-
-// busiest leaves the routes that matter first, and the workers.
-func busiest(o api.Overview) api.Overview {
-	o.Routes = slices.Clone(o.Routes) // what others share stays as it is
-	slices.SortStableFunc(o.Routes, func(a, b store.RouteSummary) int {
-		return cmp.Or(cmp.Compare(b.OpenDeadLetters, a.OpenDeadLetters), cmp.Compare(b.Pending, a.Pending), cmp.Compare(rank(a.State), rank(b.State)))
-	})
-	o.Routes = o.Routes[:min(len(o.Routes), routesOfOverview)]
-	o.Workers = o.Workers[:min(len(o.Workers), rowsOfPage)]
-	return o
-}
-
-// rank puts routes that deliver before those that do not.
-func rank(state string) int {
-	switch state {
-	case "live":
-		return 0
-	case "dry run":
-		return 1
-	}
-	return 2
-}
 
 // number reads a number of a form; empty or malformed: 0.
 func number(text string) int64 {

@@ -42,6 +42,12 @@ type Config struct {
 	// handlers run twice when one fails.
 	Batch int
 
+	// Concurrency is how many events each handler works on at a time. Default: 1; up to 1000. Events of one key are handled
+	// one after the other, in order. 1 suits handlers that are quick: those of a batch run in one transaction. With more, each event
+	// has a transaction of its own, on a connection of its own, which suits handlers that wait for something else. A handler's
+	// promise is the same: its effects in the database happen exactly once.
+	Concurrency int
+
 	// PollMin and PollMax bound the wait before the next look for events when there were none: it doubles from one to the
 	// other. Default: 10 ms and 1 s; PollMax is raised to PollMin. Short waits find events sooner and cost queries on an
 	// idle database; with wake-up (see DirectURL) they matter little.
@@ -69,10 +75,14 @@ type Client struct {
 	running  bool
 	handlers []registration
 	rows     []rowsRegistration
+	around   []Middleware // outermost first
 }
 
-// New returns a client that works on the pool's database. It needs 3 of the pool's
-// connections, of a role that is a member of tidemark_executor.
+// mostConcurrency is the highest Config.Concurrency.
+const mostConcurrency = 1000
+
+// New returns a client that works on the pool's database. It needs 3 of the pool's connections, and with a Concurrency above 1
+// that many more for each handler. Their role is a member of tidemark_executor.
 func New(pool *pgxpool.Pool, c Config) (*Client, error) {
 	switch {
 	case pool == nil:
@@ -83,9 +93,12 @@ func New(pool *pgxpool.Pool, c Config) (*Client, error) {
 		return nil, fmt.Errorf("tidemark: Config.Lease is %s, and must be from 3 s to 1 h", c.Lease)
 	case c.Batch < 0 || c.Batch > 5000:
 		return nil, fmt.Errorf("tidemark: Config.Batch is %d, and must be from 1 to 5000", c.Batch)
+	case c.Concurrency < 0 || c.Concurrency > mostConcurrency:
+		return nil, fmt.Errorf("tidemark: Config.Concurrency is %d, and must be from 1 to %d", c.Concurrency, mostConcurrency)
 	case pool.Config().MaxConns < 3:
 		return nil, fmt.Errorf("tidemark: the pool has at most %d connections, and 3 are needed", pool.Config().MaxConns)
 	}
+	c.Concurrency = cmp.Or(c.Concurrency, 1)
 	c.Start = cmp.Or(c.Start, "now")
 	c.Lease = cmp.Or(c.Lease, 30*time.Second)
 	c.Batch = cmp.Or(c.Batch, 100)
@@ -109,57 +122,89 @@ func New(pool *pgxpool.Pool, c Config) (*Client, error) {
 // and behind closed gates, as everything in Tidemark is at first. A new worker begins where
 // Config.Start says. To switch a handler on:
 //
-//	tidemark stage live --reason '…'
-//	tidemark route set WORKER.DOMAIN.TYPE --enabled --dry-run=false
-//	tidemark activate WORKER
+//	tidemark route go-live WORKER.DOMAIN.TYPE --reason '…'
 func (c *Client) Run(ctx context.Context) error {
-	if !c.begin() {
-		return errors.New("tidemark: Run of a client that runs already")
-	}
-	defer c.end()
-	if len(c.handlers)+len(c.rows) == 0 {
-		return errors.New("tidemark: Run without a handler")
-	}
-	if err := store.CheckSchema(ctx, c.pool); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return fmt.Errorf("tidemark: %w", err)
-	}
-	host, _ := os.Hostname() // only a name
-	owner := host + "/" + rand.Text()[:8]
 	bridge := worker.NewBridge(c.connect, c.config.Logger)
 	besides := worker.Besides{}
 	if len(c.handlers) > 0 {
 		besides.Registry = bridge.Tell
 	}
+	owner := newOwner()
 	poll := worker.NewPoller(c.pool, owner, c.config.Lease, c.config.PollMax, c.config.Logger, besides)
-	run, err := c.prepare(ctx, owner, poll, bridge)
+	return c.run(ctx, worker.Options{Owner: owner, Poll: poll, Wake: bridge.Waker()}, poll.Run, bridge.Run)
+}
+
+// Drain handles all that is committed and due, and returns when nothing is left to do: for tests, and for programs that a timer
+// starts. What a handler fails at stays pending or becomes a dead letter, as with Run; that is no error of Drain, and a retry
+// that is due later is not waited for.
+//
+// It returns tidemark.ErrGateClosed if a gate is closed or another instance has the cursor, and the error of ctx if that ends
+// first.
+func (c *Client) Drain(ctx context.Context) error {
+	return cmp.Or(c.run(ctx, worker.Options{Owner: newOwner(), Drain: true}), ctx.Err())
+}
+
+// Register creates the worker, its cursor and a route for each handler, where they are missing: off, in dry run and behind closed
+// gates. Run and Drain do so too. It is for a deployment that registers before the program runs, and for tests
+// (tidemarktest.GoLive).
+func (c *Client) Register(ctx context.Context) error {
+	_, err := c.workers(ctx, worker.Options{})
+	return err
+}
+
+// newOwner names an instance.
+func newOwner() string {
+	host, _ := os.Hostname() // only a name
+	return host + "/" + rand.Text()[:8]
+}
+
+// run registers the handlers and runs a worker for each cursor until all have returned, and the others beside them.
+func (c *Client) run(ctx context.Context, o worker.Options, beside ...func(context.Context)) error {
+	if !c.begin() {
+		return errors.New("tidemark: the client runs already")
+	}
+	defer c.end()
+	needed := 3
+	if c.config.Concurrency > 1 {
+		needed += c.config.Concurrency * len(c.handlers)
+	}
+	switch most := c.pool.Config().MaxConns; {
+	case len(c.handlers)+len(c.rows) == 0:
+		return errors.New("tidemark: the client has no handler")
+	case int(most) < needed:
+		return fmt.Errorf("tidemark: the pool has at most %d connections, and %d are needed: 3, and Config.Concurrency (%d) for each "+
+			"of %d handlers; set pool_max_conns in its URL", most, needed, c.config.Concurrency, len(c.handlers))
+	}
+	workers, err := c.workers(ctx, o)
 	switch {
 	case ctx.Err() != nil:
 		return nil
 	case err != nil:
-		return tidemark.AsError(err)
+		return err
 	}
 
 	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var polling sync.WaitGroup
-	polling.Go(func() { poll.Run(aside) })
-	defer polling.Wait()
+	var besides sync.WaitGroup
+	for _, f := range beside {
+		besides.Go(func() { f(aside) })
+	}
+	defer besides.Wait()
 	defer cancel()
 
 	// Where one worker cannot go on, the others are stopped: the program is to know.
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	failures := make(chan error, len(run))
-	for _, f := range run {
+	failures := make(chan error, len(workers))
+	for _, w := range workers {
 		go func() {
-			err := f(ctx)
-			stop()
+			err := w.Run(ctx)
+			if err != nil {
+				stop()
+			}
 			failures <- err
 		}()
 	}
-	for range run {
+	for range workers {
 		err = errors.Join(err, <-failures)
 	}
 	return tidemark.AsError(err)
@@ -195,19 +240,14 @@ func (c *Client) register(call string, isNil bool, twice func() bool, add func()
 	add()
 }
 
-// prepare registers the handlers and returns what is to run at the same time.
-func (c *Client) prepare(
-	ctx context.Context, owner string, poll *worker.Poller, bridge *worker.Bridge,
-) (run []func(context.Context) error, err error) {
-	tables, err := c.tables(ctx, owner, poll)
-	if err != nil {
-		return nil, err
+// workers registers the handlers and returns a worker for each of their cursors.
+func (c *Client) workers(ctx context.Context, o worker.Options) ([]*worker.Worker, error) {
+	if err := store.CheckSchema(ctx, c.pool); err != nil {
+		return nil, fmt.Errorf("tidemark: %w", err)
 	}
-	for _, t := range tables {
-		run = append(run, t.Run)
-	}
-	if len(c.handlers) == 0 {
-		return run, nil
+	workers, err := c.tables(ctx, o)
+	if err != nil || len(c.handlers) == 0 {
+		return workers, tidemark.AsError(err)
 	}
 	patterns := make([]string, len(c.handlers))
 	for i, r := range c.handlers {
@@ -215,7 +255,7 @@ func (c *Client) prepare(
 	}
 	routes, err := store.Register(ctx, c.pool, c.config.Worker, patterns, c.config.Start)
 	if err != nil {
-		return nil, err
+		return nil, tidemark.AsError(err)
 	}
 	for _, r := range routes {
 		if !r.Enabled || r.DryRun {
@@ -223,23 +263,22 @@ func (c *Client) prepare(
 				"enabled", r.Enabled, "dry_run", r.DryRun)
 		}
 	}
-	return append(run, func(ctx context.Context) error { return c.events(ctx, owner, poll, bridge) }), nil
+	return append(workers, worker.New(c.pool, c.options(c.config.Worker, o), c.log())), nil
 }
 
-// events runs the worker of the events' handlers.
-func (c *Client) events(ctx context.Context, owner string, poll *worker.Poller, bridge *worker.Bridge) error {
-	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var bridging sync.WaitGroup
-	bridging.Go(func() { bridge.Run(aside) })
-	defer bridging.Wait()
-	defer cancel()
-
-	permit := &worker.Permit{}
-	h := &handling{client: c, permit: permit, routes: map[int32]store.Route{}}
-	o := c.options(c.config.Worker, owner, poll)
-	o.Wake = bridge.Waker()
-	w := worker.New(c.pool, o, worker.Log{MaxBatch: c.config.Batch, Handler: h, Permit: permit})
-	return w.Run(ctx)
+// log is the log as the source of the events' handlers.
+func (c *Client) log() worker.Log {
+	calls := calls{handlers: map[string]Handler{}}
+	for _, r := range c.handlers {
+		calls.handlers[r.pattern] = surrounded(r.handler, c.around)
+	}
+	log := worker.Log{MaxBatch: c.config.Batch, Permit: &worker.Permit{}}
+	if c.config.Concurrency == 1 {
+		log.Handler = &handling{calls: calls, permit: log.Permit, routes: map[int32]store.Route{}}
+	} else {
+		log.Targets = newTargets(c, calls, log.Permit)
+	}
+	return log
 }
 
 // connect opens a session for listening.
@@ -255,10 +294,9 @@ func (c *Client) connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// options are those of a worker of this program.
-func (c *Client) options(name, owner string, poll *worker.Poller) worker.Options {
-	return worker.Options{
-		Worker: name, Owner: owner, Lease: c.config.Lease, PollMin: c.config.PollMin, PollMax: c.config.PollMax,
-		StopTime: c.config.StopTimeout, Poll: poll, Log: c.config.Logger,
-	}
+// options completes those of a worker of this program.
+func (c *Client) options(name string, o worker.Options) worker.Options {
+	o.Worker, o.Lease, o.PollMin, o.PollMax = name, c.config.Lease, c.config.PollMin, c.config.PollMax
+	o.StopTime, o.Log = c.config.StopTimeout, c.config.Logger
+	return o
 }

@@ -6,14 +6,10 @@
 //	if err != nil {
 //		return err
 //	}
-//	client.Handle("shop/order.*", func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
-//		var order struct{ Cents int64 }
-//		if err := e.Decode(&order); err != nil {
-//			return consumer.Permanent(err) // a dead letter at once
-//		}
+//	client.Handle("shop/order.*", consumer.HandleFunc(func(ctx context.Context, tx pgx.Tx, e tidemark.Event, order Order) error {
 //		_, err := tx.Exec(ctx, `insert into entry (order_id, cents) values ($1, $2)`, e.Key, order.Cents)
 //		return err // on an error: tried again later
-//	})
+//	}))
 //	return client.Run(ctx) // until ctx is done
 //
 // # Switching a handler on
@@ -21,9 +17,7 @@
 // The first [Client.Run] registers the worker, and a route for each handler with the code WORKER.DOMAIN.TYPE, where a final *
 // is called all. They are switched off, as everything in Tidemark is at first. An operator switches them on:
 //
-//	tidemark stage live --reason 'the ledger goes live'
-//	tidemark route set ledger.shop.order.all --enabled --dry-run=false
-//	tidemark activate ledger
+//	tidemark route go-live ledger.shop.order.all --reason 'the ledger goes live'
 //
 // # Guarantees
 //
@@ -36,8 +30,13 @@
 //     takes over when the lease ends.
 //   - A closed gate stops handlers within a second.
 //
-// Events of one batch share a transaction. If one of them fails, the transaction is rolled back to before the batch and each
-// handler runs again, with a savepoint of its own.
+// Events of one key are handled in order, unless their route's ordering is none: while one fails, later ones of its key wait.
+//
+// # Concurrency
+//
+// By default events of one batch share a transaction, and are handled one after the other. If one of them fails, the transaction
+// is rolled back to before the batch and each handler runs again, with a savepoint of its own. With [Config].Concurrency each
+// event has a transaction of its own, and events of different keys are handled at the same time.
 //
 // # Rows of tables
 //

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/deliver"
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 )
@@ -71,11 +72,28 @@ func RetryAfter(err error, d time.Duration) error {
 	return retryError{err, d}
 }
 
+// wishes are what the handler says of another try: that there must be none, or after which time; nil: as the policy says.
+func wishes(failure error) (permanent bool, after *time.Duration) {
+	var retry retryError
+	switch {
+	case errors.As(failure, &permanentError{}):
+		return true, nil
+	case errors.As(failure, &retry):
+		return false, &retry.after
+	}
+	return false, nil
+}
+
 // handling is the worker's handler: nothing happens outside of the transaction.
 type handling struct {
-	client *Client
+	calls
 	permit *worker.Permit
 	routes map[int32]store.Route
+
+	// What targets have handled in an earlier lease, and not settled. Nothing adds to it in this lease; each settle removes
+	// some, so it is read again until nothing is left.
+	epoch   int64
+	handled map[store.EventOf]bool
 
 	// What came of handlers that took the connection with them (one that outlasts its
 	// timeout in a statement does): the next try of the page goes without them.
@@ -118,56 +136,57 @@ func (h *handling) Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *
 		}
 	}
 	slices.SortStableFunc(tasks, func(a, b task) int { return store.LiveFirst(a.item, b.item) })
-	behind, err := h.behind(ctx, tx, c, tasks)
+	if len(h.handled) > 0 || h.epoch != c.Epoch() {
+		handled, err := c.Handled(ctx, tx)
+		if err != nil {
+			return nil, err
+		}
+		h.epoch, h.handled = c.Epoch(), handled
+	}
+	routes, keys := ordered(tasks)
+	behind, deferred, err := c.Before(ctx, tx, routes, keys)
 	if err != nil {
 		return nil, err
 	}
 	if len(behind)+len(h.lost) == 0 {
-		if results, err := h.together(ctx, tx, tasks); results != nil || err != nil {
+		if results, err := h.together(ctx, tx, tasks, deferred); results != nil || err != nil {
 			return results, err
 		}
 	}
-	return h.apart(ctx, tx, tasks, behind)
+	return h.apart(ctx, tx, tasks, behind, deferred)
 }
 
-// behind are the keys of fresh events with an earlier one pending, where the order of keys
-// is kept.
-func (h *handling) behind(ctx context.Context, tx pgx.Tx, c *store.Cursor, tasks []task) (map[store.KeyOf]bool, error) {
-	var routes []int32
-	var keys []string
+// ordered are the keys of fresh events, with their routes, where the order of keys is kept.
+func ordered(tasks []task) (routes []int32, keys []string) {
 	for _, t := range tasks {
 		if t.route.Ordering == "key" && t.item.Fresh && t.item.Key != "" {
 			routes, keys = append(routes, t.route.ID), append(keys, t.item.Key)
 		}
 	}
-	if len(keys) == 0 {
-		return map[store.KeyOf]bool{}, nil
-	}
-	return c.Behind(ctx, tx, routes, keys)
+	return routes, keys
 }
 
 // together gives nil where a handler failed; then nothing has happened.
-func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task) (results []store.Result, err error) {
-	all, err := tx.Begin(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task, deferred string) (results []store.Result, err error) {
 	held := map[store.KeyOf]bool{}
 	for _, t := range tasks {
 		if waits, shut := h.waits(t, held); shut {
 			results = append(results, waits)
 			continue
 		}
-		if failure := h.handle(ctx, all, t); failure != nil {
+		failure := h.handle(ctx, tx, t)
+		if failure != nil && !errors.Is(failure, errDropped) {
 			h.lose(ctx, tx, t, failure)
-			return nil, all.Rollback(ctx)
+			return nil, store.HandlersAnew(ctx, tx)
 		}
-		results = append(results, store.Result{Route: t.route.ID, Seq: t.item.Seq, Fresh: t.item.Fresh, Outcome: store.Sent})
+		r := result(ctx, t, failure)
+		r.Route, r.Seq, r.Fresh = t.route.ID, t.item.Seq, t.item.Fresh
+		results = append(results, r)
 	}
-	if store.CheckDeferred(ctx, all) != nil {
-		return nil, all.Rollback(ctx)
+	if store.CheckDeferred(ctx, tx, deferred) != nil {
+		return nil, store.HandlersAnew(ctx, tx)
 	}
-	return results, all.Commit(ctx)
+	return results, nil
 }
 
 // waits is what comes of an event behind one of its key that waits, and of one whose domain's gate is closed. held are the
@@ -189,7 +208,9 @@ func (h *handling) waits(t task, held map[store.KeyOf]bool) (r store.Result, shu
 	return r, true
 }
 
-func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, behind map[store.KeyOf]bool) ([]store.Result, error) {
+func (h *handling) apart(
+	ctx context.Context, tx pgx.Tx, tasks []task, behind map[store.KeyOf]bool, deferred string,
+) ([]store.Result, error) {
 	results := make([]store.Result, 0, len(tasks))
 	held := map[store.KeyOf]bool{}
 	for _, t := range tasks {
@@ -200,7 +221,7 @@ func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, behind ma
 		} else if waits, shut := h.waits(t, held); shut {
 			r = waits
 		} else if !ordered || !behind[key] || !t.item.Fresh {
-			failure, err := attempt(ctx, tx, func(savepoint pgx.Tx) error { return h.handle(ctx, savepoint, t) })
+			failure, err := attempt(ctx, tx, deferred, func(savepoint pgx.Tx) error { return h.handle(ctx, savepoint, t) })
 			if failure != nil {
 				h.lose(ctx, tx, t, failure)
 			}
@@ -228,35 +249,39 @@ func (h *handling) lose(ctx context.Context, tx pgx.Tx, t task, failure error) {
 var errForbidden = errors.New("the route is switched off")
 
 func (h *handling) handle(ctx context.Context, tx pgx.Tx, t task) error {
-	if !h.permit.Allows(t.route.ID) {
+	switch {
+	case h.handled[store.EventOf{Route: t.route.ID, Seq: t.item.Seq}]:
+		return nil
+	case !h.permit.Allows(t.route.ID):
 		return errForbidden
 	}
-	i := slices.IndexFunc(h.client.handlers, func(r registration) bool { return r.pattern == t.route.TargetRef })
-	if i < 0 {
-		return errors.New("this program has no handler for " + t.route.TargetRef)
+	handler, err := h.handlerOf(t.route)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.route.TimeLimit())
 	defer cancel()
-	return guarded(tx, func(tx pgx.Tx) error {
-		return h.client.handlers[i].handler(t.item.Event.TraceContext(ctx), tx, t.item.Event)
-	})
+	event, err := transformed(ctx, tx, t.route, t.item.Event)
+	if err != nil {
+		return err
+	}
+	return called(ctx, tx, handler, Call{t.route.RouteCode, t.item.Attempt, t.item.Replay}, event)
 }
 
 // result is what a handler's error comes to.
 func result(ctx context.Context, t task, failure error) store.Result {
 	failed := t.item.Errors + 1
-	r := store.Result{Reason: "handler"}
-	var permanent permanentError
-	var retry retryError
+	r := store.Result{Reason: reasonOf(failure)}
+	permanent, after := wishes(failure)
 	switch {
 	case failure == nil:
 		return store.Result{Outcome: store.Sent}
+	case errors.Is(failure, errDropped):
+		return store.Result{Outcome: store.Skipped, Reason: deliver.ReasonDropped}
 	case errors.Is(failure, errForbidden), ctx.Err() != nil:
 		return store.Result{Outcome: store.Pending, Reason: "gate_closed"}
-	case errors.As(failure, &permanent):
+	case permanent:
 		r.Outcome = store.Failed
-	case errors.As(failure, &retry):
-		r.Outcome, r.Delay = store.Pending, retry.after
 	default:
 		r.Outcome = store.Pending
 	}
@@ -269,7 +294,9 @@ func result(ctx context.Context, t task, failure error) store.Result {
 		if policy.Exhausted(failed) {
 			r.Outcome = store.Failed
 			r.Detail = fmt.Sprintf("%s (given up after %d attempts)", r.Detail, failed)
-		} else if retry.error == nil {
+		} else if after != nil {
+			r.Delay = *after
+		} else {
 			r.Delay = policy.Delay(failed)
 		}
 	}

@@ -31,14 +31,21 @@ type program struct {
 // start runs a program with one handler for shop/*, switched on; change changes its route.
 func start(t *testing.T, change string, handler consumer.Handler) program {
 	t.Helper()
+	p := prepared(t, change)
+	p.stop = p.run(handler)
+	return p
+}
+
+// prepared is a program that does not run yet, with its route switched on.
+func prepared(t *testing.T, change string) program {
+	t.Helper()
 	db := tidemarktest.NewDB(t)
 	p := program{t: t, db: db}
-	p.exec(`select tidemark.type_set('shop', 'order.paid'), tidemark.stage_set('live', 'test')`)
+	p.exec(`select tidemark.type_set('shop', 'order.paid')`)
 	p.exec(`create table effect (n text)`)
 	p.exec(`select tidemark.handlers_register('billing', '{shop/*}')`)
-	p.exec(`select tidemark.route_set('billing.shop.all', '{"enabled": true, "dry_run": false}'::jsonb || $1::jsonb)`, "{"+change+"}")
-	p.exec(`select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.billing.enabled', true)`)
-	p.stop = p.run(handler)
+	p.exec(`select tidemark.route_set('billing.shop.all', $1::jsonb)`, "{"+change+"}")
+	tidemarktest.GoLive(t, db.Pool)
 	return p
 }
 
@@ -50,18 +57,39 @@ func (p program) run(handler consumer.Handler) (stop func()) {
 // runClient runs a program with the handlers that register gives it.
 func (p program) runClient(register func(*consumer.Client)) (stop func()) {
 	p.t.Helper()
-	pool, err := pgxpool.New(context.Background(), p.db.URL)
+	client, pool := p.client(1)
+	register(client)
+	return p.runs(client, pool)
+}
+
+// client returns a client with its own pool, and with a tracer if one is given.
+func (p program) client(concurrency int, tracer ...pgx.QueryTracer) (*consumer.Client, *pgxpool.Pool) {
+	p.t.Helper()
+	config, err := pgxpool.ParseConfig(p.db.URL)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	config.MaxConns = 20
+	for _, t := range tracer {
+		config.ConnConfig.Tracer = t
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	client, err := consumer.New(pool, consumer.Config{
 		Worker: "billing", Lease: 5 * time.Second, PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond,
-		Logger: slog.New(slog.NewTextHandler(p.t.Output(), nil)),
+		Concurrency: concurrency, Logger: slog.New(slog.NewTextHandler(p.t.Output(), nil)),
 	})
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	register(client)
+	return client, pool
+}
+
+// runs runs the client.
+func (p program) runs(client *consumer.Client, pool *pgxpool.Pool) (stop func()) {
+	p.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- client.Run(ctx) }()
@@ -175,8 +203,8 @@ func TestHandlerFails(t *testing.T) {
 	p.exec(`select count(*) from tidemark.emit_many((select jsonb_agg(jsonb_build_object('domain', 'shop', 'type', 'order.paid', 'payload', jsonb_build_object('n', n::text))) from generate_series(1, 7) n))`)
 	p.eventually(`select coalesce(string_agg(seq::text, ' ' order by seq), '') from tidemark.dead_letter`, "3 4 5")
 	p.eventually(effects, "1 2 6 7")
-	p.eventually(`select concat_ws(' ', seq, error_detail, attempts) from tidemark.dead_letter order by seq`, "3 never 1",
-		"4 ERROR: division by zero (SQLSTATE 22012) (given up after 3 attempts) 3", "5 panic: oops (given up after 3 attempts) 3")
+	p.eventually(`select concat_ws(' ', seq, regexp_replace(error_detail, 'go:\d+', 'go:N'), attempts) from tidemark.dead_letter order by seq`, "3 never 1",
+		"4 ERROR: division by zero (SQLSTATE 22012) (given up after 3 attempts) 3", "5 panic: oops (consumer_test.TestHandlerFails.func1, handler_test.go:N) (given up after 3 attempts) 3")
 }
 
 // A statement that outlasts the timeout takes the connection with it, not the page.
@@ -386,7 +414,7 @@ func TestSecondRun(t *testing.T) {
 		p.emit("", n)
 		<-handled
 
-		if err := client.Run(t.Context()); err == nil || err.Error() != "tidemark: Run of a client that runs already" {
+		if err := client.Run(t.Context()); err == nil || err.Error() != "tidemark: the client runs already" {
 			t.Errorf("got %v", err)
 		}
 		for want, register := range map[string]func(){

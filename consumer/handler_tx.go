@@ -3,7 +3,6 @@ package consumer
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,6 +11,7 @@ import (
 
 var (
 	errEnded   = errors.New("tidemark: the handler committed or rolled back its transaction: it returns nil or an error instead")
+	errUnread  = errors.New("tidemark: the handler left rows of a query unread: it closes them before it returns")
 	errIgnored = errors.New("tidemark: the handler returned nil in spite of an error of the database, which takes back what it wrote")
 )
 
@@ -27,16 +27,13 @@ func (t *handlerTx) Rollback(context.Context) error { t.ended = true; return err
 
 // guarded calls a handler in tx; a panic is an error. A nil error: what it wrote can be committed.
 func guarded(tx pgx.Tx, handler func(tx pgx.Tx) error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
+	defer given(tx, &err)
+	defer caught(&err)
 	t := &handlerTx{Tx: tx}
 	switch err := handler(t); {
 	case err != nil:
 		return err
-	case t.ended:
+	case t.ended, tx.Conn().PgConn().TxStatus() == 'I':
 		return errEnded
 	case tx.Conn().PgConn().TxStatus() == 'E':
 		return errIgnored
@@ -44,14 +41,36 @@ func guarded(tx pgx.Tx, handler func(tx pgx.Tx) error) (err error) {
 	return nil
 }
 
-// attempt runs a handler with a savepoint of its own. err: the transaction is lost.
-func attempt(ctx context.Context, tx pgx.Tx, handler func(tx pgx.Tx) error) (failure, err error) {
+// An unfitError is the error of a handler whose session had to be closed.
+type unfitError struct{ error }
+
+func (e unfitError) Unwrap() error { return e.error }
+
+// given, deferred, closes a session that the handler gives back unfit: nothing, not even a rollback, can follow rows that it left
+// unread; and outside of the transaction that it was called in, what comes next would be done by itself, at each try again.
+func given(tx pgx.Tx, err *error) {
+	conn := tx.Conn().PgConn()
+	unread := conn.IsBusy()
+	if conn.IsClosed() || !unread && conn.TxStatus() != 'I' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), rollbackTime)
+	defer cancel()
+	_ = tx.Conn().Close(ctx) // it is closed, whatever the server says
+	if unread && *err == nil {
+		*err = errUnread
+	}
+	*err = unfitError{*err}
+}
+
+// attempt runs a handler with a savepoint of its own, and checks the deferred constraints. err: the transaction is lost.
+func attempt(ctx context.Context, tx pgx.Tx, deferred string, handler func(tx pgx.Tx) error) (failure, err error) {
 	savepoint, err := tx.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if failure = handler(savepoint); failure == nil {
-		failure = store.CheckDeferred(ctx, savepoint)
+		failure = store.CheckDeferred(ctx, savepoint, deferred)
 	}
 	if failure == nil {
 		failure = savepoint.Commit(ctx)

@@ -51,7 +51,8 @@ type rowsRegistration struct {
 }
 
 // tables registers the handlers of rows and returns a worker for each of their shards.
-func (c *Client) tables(ctx context.Context, owner string, poll *worker.Poller) ([]*worker.Worker, error) {
+func (c *Client) tables(ctx context.Context, o worker.Options) ([]*worker.Worker, error) {
+	o.Wake = nil // writers of a table wake no worker
 	name := c.config.Worker + ".rows"
 	var tables []*worker.Worker
 	for _, r := range c.rows {
@@ -60,7 +61,7 @@ func (c *Client) tables(ctx context.Context, owner string, poll *worker.Poller) 
 			return nil, err
 		}
 		for _, s := range shards {
-			tables = append(tables, worker.New(c.pool, c.options(name, owner, poll), worker.Table{
+			tables = append(tables, worker.New(c.pool, c.options(name, o), worker.Table{
 				Source: r.source, Shard: s.Shard, PageSize: s.PageSize,
 				PageTimeout: time.Duration(s.PageTimeout * float64(time.Second)), Handle: r.handle,
 			}))
@@ -78,11 +79,15 @@ func (r rowsRegistration) handle(ctx context.Context, tx pgx.Tx, page []store.Ro
 			rows[i].Time = *p.Time
 		}
 	}
+	deferred, err := store.Deferred(ctx, tx)
+	if err != nil {
+		return nil, 0, err
+	}
 	stack := [][2]int{{0, len(rows)}}
 	for len(stack) > 0 {
 		part := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		failure, err := r.attempt(ctx, tx, rows[part[0]:part[1]])
+		failure, err := r.attempt(ctx, tx, deferred, rows[part[0]:part[1]])
 		switch {
 		case err != nil:
 			return nil, splits, err
@@ -101,10 +106,13 @@ func (r rowsRegistration) handle(ctx context.Context, tx pgx.Tx, page []store.Ro
 }
 
 // attempt hands a part of the page over. err: the transaction is lost.
-func (r rowsRegistration) attempt(ctx context.Context, tx pgx.Tx, rows []Row) (failure, err error) {
-	failure, err = attempt(ctx, tx, func(savepoint pgx.Tx) error {
+func (r rowsRegistration) attempt(ctx context.Context, tx pgx.Tx, deferred string, rows []Row) (failure, err error) {
+	failure, err = attempt(ctx, tx, deferred, func(savepoint pgx.Tx) error {
 		return guarded(savepoint, func(tx pgx.Tx) error { return r.handler(ctx, tx, rows) })
 	})
+	if unfit := (unfitError{}); ctx.Err() == nil && errors.As(failure, &unfit) {
+		return failure, worker.UnfitError{Cause: unfit.error}
+	}
 	if failure != nil && (ctx.Err() != nil || tx.Conn().IsClosed()) {
 		err = errors.Join(failure, ctx.Err())
 	}
@@ -112,14 +120,6 @@ func (r rowsRegistration) attempt(ctx context.Context, tx pgx.Tx, rows []Row) (f
 }
 
 func failedRow(row store.Row, failure error) store.FailedRow {
-	f := store.FailedRow{Row: row, Message: failure.Error()}
-	var permanent permanentError
-	var retry retryError
-	switch {
-	case errors.As(failure, &permanent):
-		f.Permanent = true
-	case errors.As(failure, &retry):
-		f.Delay = &retry.after
-	}
-	return f
+	permanent, after := wishes(failure)
+	return store.FailedRow{Row: row, Message: failure.Error(), Permanent: permanent, Delay: after}
 }

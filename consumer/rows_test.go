@@ -146,7 +146,7 @@ func TestRowsHandlerFails(t *testing.T) {
 	p.eventually(`select event_snapshot ->> 'name' from tidemark.dead_letter order by 1`, "close", "panic", "permanent", "sql", "swallow")
 	p.eventually(waiting, "later 1 handler: not now")
 	p.eventually(`select concat_ws(' ', attempts, error_code, error_detail) from tidemark.dead_letter where item_id = '2'`, "1 handler no such child")
-	p.eventually(`select concat_ws(' ', attempts, error_code, error_detail) from tidemark.dead_letter where item_id = '6'`, "3 handler panic: in the handler")
+	p.eventually(`select concat_ws(' ', attempts, error_code, regexp_replace(error_detail, 'go:\d+', 'go:N')) from tidemark.dead_letter where item_id = '6'`, "3 handler panic: in the handler (consumer_test.TestRowsHandlerFails.func1, rows_test.go:N)")
 	p.eventually(`select (next_attempt_at > now() + interval '50 minutes')::text from tidemark.pending_row`, "true")
 	p.eventually(`select kind || ' ' || subject from tidemark.finding where closed_at is null`, "cursor_dlq billing.rows/births/0")
 	p.born("h")

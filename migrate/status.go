@@ -200,16 +200,72 @@ func Print(w io.Writer, opts ...Option) error {
 		if m.version > 1 {
 			fmt.Fprintf(&out, "set local role %s;\n%s;\n%s;\n", ownerRole, lock, waitForTable)
 		}
-		fmt.Fprintf(&out, "%sinsert into tidemark.migration (version, name, checksum, breaking) values (%d, '%s', '%s', %t);\ncommit;\n",
-			m.text, m.version, m.name, m.checksum, m.breaking)
+		out.WriteString(m.text + m.record() + "commit;\n")
 	}
-	fmt.Fprintf(&out, "\nbegin;\n%s;\nset local role %s;\n%s;\n%s;\nset local check_function_bodies = off;\n", waitForInstaller, ownerRole, lock, waitForTable)
+	fmt.Fprintf(&out, "\nbegin;\n%s;\nset local role %s;\n%s;\n%s;\n", waitForInstaller, ownerRole, lock, waitForTable)
+	printCode(&out)
+	out.WriteString("commit;\n")
+	_, err = io.WriteString(w, NameRoles(out.String(), prefix))
+	return err
+}
+
+// record is the statement that records a migration.
+func (m migration) record() string {
+	return fmt.Sprintf("insert into tidemark.migration (version, name, checksum, breaking) values (%d, '%s', '%s', %t);\n", m.version, m.name, m.checksum, m.breaking)
+}
+
+// printCode writes what recreate runs.
+func printCode(out *strings.Builder) {
+	out.WriteString("set local check_function_bodies = off;\n")
 	for _, c := range embedded().code {
-		fmt.Fprintf(&out, "\n-- %s\n%s", c.Path, c.Text)
+		fmt.Fprintf(out, "\n-- %s\n%s", c.Path, c.Text)
 	}
 	names, checksums := recorded()
 	out.WriteString(strings.NewReplacer("$1", "'{"+strings.Join(names, ",")+"}'", "$2", "'{"+strings.Join(checksums, ",")+"}'").Replace(recordObjects))
-	out.WriteString(";\ncommit;\n")
+	out.WriteString(";\n")
+}
+
+// PrintUpgrade writes what Up would run on a database whose last migration is from (0: on an empty one whose roles exist), for
+// other tools: statements alone, which run in one transaction that the tool begins and commits. They fail on a database with
+// another last migration.
+func PrintUpgrade(w io.Writer, from int, opts ...Option) error {
+	o, err := collect(opts)
+	if err != nil {
+		return err
+	}
+	prefix, err := o.prefixFor("")
+	if err != nil {
+		return err
+	}
+	all := embedded().migrations
+	if from < 0 || from > len(all) {
+		return fmt.Errorf("there is no migration %d: this build has 1 to %d", from, len(all))
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "-- Tidemark: from migration %d to %d, with the functions of this release. Run it in one transaction.\n", from, len(all))
+	fmt.Fprintf(&out, `do $$
+declare
+    last integer := 0;
+begin
+    if to_regclass('tidemark.migration') is not null then
+        last := (select coalesce(max(m.version), 0) from tidemark.migration m);
+    end if;
+    if last <> %[1]d then
+        raise exception 'the last migration of this database is %%, and this script is for %[1]d', last;
+    end if;
+end
+$$;
+%[2]s;
+`, from, waitForInstaller)
+	if from > 0 {
+		fmt.Fprintf(&out, "set local role %s;\n%s;\n%s;\n%s;\n", ownerRole, lock, waitForTable, lockWriters)
+	}
+	for _, m := range all[from:] {
+		fmt.Fprintf(&out, "\n-- migrations/%s.sql\n%s%s", m.fileName(), m.text, m.record())
+	}
+	fmt.Fprintf(&out, "\nset local role %s;\n", ownerRole)
+	printCode(&out)
+	out.WriteString("select tidemark.capture_refresh();\n\nreset role;\nset local lock_timeout to default;\nset local check_function_bodies = on;\n")
 	_, err = io.WriteString(w, NameRoles(out.String(), prefix))
 	return err
 }

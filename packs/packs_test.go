@@ -50,7 +50,7 @@ func TestIUCore(t *testing.T) {
 	t.Parallel()
 	db := installIUCore(t, tidemarktest.NewDB(t))
 
-	types, err := db.EventTypes(t.Context(), "iu")
+	types, err := db.EventTypes(t.Context(), "iu", store.Part{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestIUCore(t *testing.T) {
 		t.Error(diff)
 	}
 
-	routes, err := db.Routes(t.Context(), "iu_outbound_default")
+	routes, err := db.Routes(t.Context(), store.RouteFilter{Worker: "iu_outbound_default"})
 	if err != nil || len(routes) != 15 {
 		t.Fatal(routes, err)
 	}
@@ -182,7 +182,7 @@ func TestIUCoreTakesIDsAndNoContent(t *testing.T) {
 		"comment_added":          `{"unit_id": "u", "comment_id": "c"}`,
 		"sql_link_changed":       `{"schema": "public", "table": "iu_sql_link", "operation": "insert", "primary_key": {"link_id": 7}}`,
 	}
-	types, err := db.EventTypes(t.Context(), "iu")
+	types, err := db.EventTypes(t.Context(), "iu", store.Part{})
 	if err != nil || len(types) != len(whole) {
 		t.Fatal(len(types), err)
 	}

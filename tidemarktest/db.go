@@ -1,6 +1,7 @@
 // Package tidemarktest helps to test programs that use Tidemark. [NewDB] gives
 // each test a database of its own, fast enough that no tests need share one.
-// [TestSink] tests an implementation of sink.Sink.
+// [GoLive] switches everything on in it, [RequireEmitted] and [RequireDelivered] look at what came of events, [Advance] lets time
+// pass for what waits, and [NewReceiver] is a webhook target. [TestSink] tests an implementation of sink.Sink.
 //
 // The databases are on the server of TIDEMARK_TEST_URL, a postgres:// URL of a
 // role that may create databases and Tidemark's roles. If the role is a

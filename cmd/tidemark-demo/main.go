@@ -46,7 +46,7 @@ and the receivers, and fails unless everything that is promised holds. Takes hal
 			return demo.Run(cmd.Context(), cmd.OutOrStdout(), options)
 		},
 	}
-	cmd.Flags().BoolVar(&options.Keep, "keep", false, "wait at the end for a look around, until Ctrl-C")
+	cmd.Flags().BoolVar(&options.Keep, "keep", false, "open the console at the end, and wait for a look around until Ctrl-C")
 	cmd.AddCommand(newGovernance(), newCommands(), newPlayground())
 	return cmd
 }

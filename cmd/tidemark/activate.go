@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/tidemarkhq/tidemark/internal/cli"
+	"github.com/tidemarkhq/tidemark/internal/packlist"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
@@ -42,7 +42,7 @@ func runbook(use, short, long string, do func(context.Context, *cli.Session, []s
 			if pack == "" {
 				return do(ctx, s, s.Args)
 			}
-			found, err := cli.Pack(pack)
+			found, err := packlist.Find(pack)
 			if err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ func activate(ctx context.Context, s *cli.Session, workers []string) error {
 			}
 		}
 		master := &done[len(done)-1]
-		if others := othersOpen(gates, workers); master.Changed && len(others) > 0 {
+		if others := store.OthersOpen(gates, workers); master.Changed && len(others) > 0 {
 			master.Result += "; it lets these run too, whose own gate is open: " + strings.Join(others, ", ")
 		}
 		return done, nil
@@ -141,7 +141,7 @@ func checkBefore(ctx context.Context, s *cli.Session) error {
 }
 
 func showRoutes(ctx context.Context, s *cli.Session, worker string) error {
-	routes, err := s.Routes(ctx, worker)
+	routes, err := s.Routes(ctx, store.RouteFilter{Worker: worker})
 	if err != nil {
 		return err
 	}
@@ -159,21 +159,9 @@ func showRoutes(ctx context.Context, s *cli.Session, worker string) error {
 
 func gatesOf(workers []string) (gates []string) {
 	for _, worker := range workers {
-		gates = append(gates, cli.WorkerGate(worker))
+		gates = append(gates, store.WorkerGate(worker))
 	}
 	return gates
-}
-
-// othersOpen names the workers, other than these, whose own gate is open.
-func othersOpen(gates []store.Gate, workers []string) (others []string) {
-	for _, g := range gates {
-		name, ok := strings.CutPrefix(g.Gate, "worker.")
-		name = strings.TrimSuffix(name, ".enabled")
-		if ok && g.Open && !slices.Contains(workers, name) {
-			others = append(others, name)
-		}
-	}
-	return others
 }
 
 // setGates sets gates. It returns a step for each, and all gates as they were before.

@@ -57,7 +57,8 @@ deliveries, not capture: events wait in the log. See docs/capture.md.`,
 				Long: `Create or change an inbound route. A new one needs --schema, --table, --operation, --domain and --type; it is
 off and in dry run unless you say otherwise. Columns whose flags you leave out keep their values.`,
 				Run: captureRouteSet,
-			}}},
+			}, cli.Delete("CODE", "Delete an inbound route without a trigger; its events stay",
+				func(ctx context.Context, s *cli.Session) error { return s.InboundRouteDelete(ctx, s.Arg(0), s.Reason) })}},
 			{Use: "list", Short: "List inbound routes and the triggers of capture", Role: "tidemark_reader", Run: captureList},
 			{
 				Use: "check", Short: "Check inbound routes and their triggers; changes nothing", Role: "tidemark_reader",
@@ -101,8 +102,8 @@ func captureAttach() cli.Command {
 	return cli.Command{
 		Use: "attach TABLE", Short: "Put capture triggers on a table, for the operations that have inbound routes", Role: "tidemark_admin",
 		Reason: cli.MayGiveReason,
-		Long: `Put capture triggers on a table, for the operations that have inbound routes. Run it as the table's owner. It
-shows the SQL before it runs it. It waits 3 seconds for a busy table, and tries 5 times.`,
+		Long: `Put capture triggers on a table, for the operations that have inbound routes, and enable those that do not fire. Run it
+as the table's owner. It shows the SQL before it runs it. It waits 3 seconds for a busy table, and tries 5 times.`,
 		Flags: func(flags *pflag.FlagSet) {
 			flags.BoolVar(&dryRun, "dry-run", false, "only show the SQL")
 			flags.BoolVar(&always, "always", false, "capture replicated changes too (ENABLE ALWAYS)")

@@ -24,7 +24,46 @@ func commandCommand() cli.Command {
 		Sub: []cli.Command{
 			commandInit(), commandLint(), commandDiff(), commandTest(registerForTest), commandApply(),
 			commandEnable(), commandDisable(),
-			commandSend(), commandList(), commandShow(), commandWatch(), commandDiscard(), commandReplay(), commandKey(), commandACL(),
+			cli.Delete("COMMAND", "Delete a version of a command that is off; claims stay", func(ctx context.Context, s *cli.Session) error {
+				c, err := s.Command(ctx, s.Arg(0))
+				if err != nil {
+					return err
+				}
+				return s.CommandDelete(ctx, c, s.Reason)
+			}),
+			commandService(),
+			commandSend(), commandList(), commandShow(), commandWatch(), commandDiscard(), commandReplay(), commandErase(), commandKey(), commandACL(),
+		},
+	}
+}
+
+func commandService() cli.Command {
+	return cli.Command{
+		Use: "service", Short: "Services that offer commands", Example: "  tidemark command service list",
+		Sub: []cli.Command{
+			{
+				Use: "list", Short: "List the services", Role: "tidemark_reader",
+				Run: func(ctx context.Context, s *cli.Session) error {
+					all, err := s.Services(ctx)
+					if err != nil {
+						return err
+					}
+					return cli.Table(s.Printer, "no services; register one: tidemark command apply DIR", all, "SERVICE|ROLE|DESCRIPTION",
+						func(v store.Service) cli.Row { return cli.Row{v.Service, v.Role, v.Description} })
+				},
+			},
+			cli.Delete("SERVICE", "Delete a service without commands, producers, keys and routes; claims and its role stay",
+				func(ctx context.Context, s *cli.Session) error {
+					service, err := s.Service(ctx, s.Arg(0))
+					if err != nil {
+						return err
+					}
+					if err := s.ServiceDelete(ctx, service.Service, s.Reason); err != nil {
+						return err
+					}
+					s.Note("its role %s stays: drop what it owns in each database (drop owned by), then the role", service.Role)
+					return nil
+				}),
 		},
 	}
 }

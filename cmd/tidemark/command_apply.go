@@ -110,9 +110,6 @@ func soundBundle(dir string) (*bundle.Bundle, error) {
 	return b, err
 }
 
-// errKeep rolls the transaction back: nothing changes, or nothing may.
-var errKeep = errors.New("nothing is to be kept")
-
 func apply(ctx context.Context, s *cli.Session, b *bundle.Bundle, c config.Commands, o applyOptions) error {
 	var a applying
 	_, err := cli.InTx(ctx, s, func(db *store.DB) (struct{}, error) {
@@ -121,11 +118,11 @@ func apply(ctx context.Context, s *cli.Session, b *bundle.Bundle, c config.Comma
 			return struct{}{}, err
 		}
 		if o.check || len(a.changes) == 0 {
-			return struct{}{}, errKeep
+			return struct{}{}, cli.ErrRollback
 		}
 		return struct{}{}, nil
 	})
-	if err != nil && !errors.Is(err, errKeep) {
+	if err != nil {
 		return err
 	}
 	for _, name := range a.left {
@@ -274,7 +271,7 @@ func (a *applying) service(ctx context.Context) error {
 
 // routes makes those that are missing by which results and dead letters leave.
 func (a *applying) routes(ctx context.Context) error {
-	all, err := a.db.Routes(ctx, "")
+	all, err := a.db.Routes(ctx, store.RouteFilter{})
 	if err != nil {
 		return err
 	}

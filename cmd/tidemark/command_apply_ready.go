@@ -25,7 +25,7 @@ func sayWhatIsMissing(ctx context.Context, s *cli.Session, c config.Config, serv
 	if err != nil {
 		return err
 	}
-	routes, err := s.Routes(ctx, "")
+	routes, err := s.Routes(ctx, store.RouteFilter{})
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func sayWhatIsMissing(ctx context.Context, s *cli.Session, c config.Config, serv
 		if !slices.Contains(own, r.RouteCode) {
 			continue
 		}
-		if gate := cli.WorkerGate(r.Worker); !slices.Contains(matter, gate) {
+		if gate := store.WorkerGate(r.Worker); !slices.Contains(matter, gate) {
 			matter = append(matter, gate)
 		}
 		if !r.Enabled || r.DryRun {

@@ -35,6 +35,8 @@ func commandKey() cli.Command {
 				},
 			},
 			commandKeyAdd(),
+			cli.Delete("KID", "Delete a key that was revoked or has expired",
+				func(ctx context.Context, s *cli.Session) error { return s.ProducerKeyDelete(ctx, s.Arg(0), s.Reason) }),
 			{
 				Use: "revoke KID", Short: "Revoke a key: nothing that it signed is taken any more, whenever that was", Role: "tidemark_admin",
 				Reason: cli.NeedsReason,

@@ -19,7 +19,7 @@ import (
 // commandTest takes how a bundle is registered in a database.
 func commandTest(register func(context.Context, *pgx.Conn, *bundle.Bundle) error) cli.Command {
 	var server string
-	var before []string
+	var before, brokers []string
 	return cli.Command{
 		Use: "test DIR", Short: "Run a service's bundle for real in scratch databases: its examples, and what breaks commands", Needs: cli.Nothing,
 		Long: `Run a service's bundle for real, for the CI of the service: lint it, run the files of its folder sql, register it, turn it on and
@@ -30,7 +30,9 @@ for another payload; two of one key at once; a failure after the effect. A resul
 It starts a private PostgreSQL from the programs that this machine has (PG_BIN, else where packages install them, else PATH),
 and stops it at the end. --server names a server to use instead: one for tests, where the user may create databases and roles.
 There it makes databases named tidemark_command_test_SERVICE_…, and drops them. It never uses --database-url or TIDEMARK_DATABASE_URL.
-Commands are asked for by tidemark.command_run: topics, their ACLs and signatures are not tested.
+Commands are asked for by tidemark.command_run. With --brokers, each is also sent to a daemon over Kafka, sent again, and sent as what
+must become a dead letter: no JSON, another service's, and one on a shared topic without a signature. The topics for that are named
+tidemark-command-test-…, and are deleted. ACLs are not tested: tidemark command acl check does so.
 
 What the functions need beyond the folder sql, such as the service's own migrations, is given by --before. With -o json the output is
 one object, the report, which also has the checksum of the bundle: tidemark command apply takes it (--tested).
@@ -39,6 +41,7 @@ Exit status: 0 all passed; 1 a check failed, or lint has problems; 3 no PostgreS
 		Example: "  tidemark command test billing\n  tidemark command test billing --before migrations/ -o json > billing.tested.json",
 		Flags: func(flags *pflag.FlagSet) {
 			flags.StringVar(&server, "server", "", "a PostgreSQL server for tests: a postgres:// `URL`; default: a private one")
+			flags.StringSliceVar(&brokers, "brokers", nil, "brokers of a Kafka for tests, as `HOST:PORT`, separated by commas; default: none, and commands are not sent over Kafka")
 			flags.StringArrayVar(&before, "before", nil, "run this SQL before: a file, or the *.sql of a folder in the order of their names; may be repeated")
 		},
 		Run: func(ctx context.Context, s *cli.Session) error {
@@ -56,6 +59,9 @@ Exit status: 0 all passed; 1 a check failed, or lint has problems; 3 no PostgreS
 			if len(problems) > 0 {
 				return printReport(s, lintReport(b, problems))
 			}
+			if err := pingBrokers(ctx, brokers); err != nil {
+				return err
+			}
 			address, stop, err := testServer(ctx, server)
 			if err != nil {
 				return err
@@ -63,6 +69,7 @@ Exit status: 0 all passed; 1 a check failed, or lint has problems; 3 no PostgreS
 			defer stop()
 			report, err := bundletest.Run(ctx, b, bundletest.Options{
 				Server: address, Before: scripts, Text: textAndHint,
+				Brokers: brokers, Serve: serveForTest(address, brokers, s.App.Build.Version),
 				Apply: func(ctx context.Context, conn *pgx.Conn) error { return register(ctx, conn, b) },
 			})
 			if err != nil {
@@ -155,6 +162,6 @@ func printChecks(s *cli.Session, r bundletest.Report) {
 	}
 	_ = cli.Table(s.Printer, "", all, "OUTCOME|WHAT|CHECK|PROBLEM", func(l line) cli.Row { return cli.Row{l.outcome, l.command, l.check, l.problem} })
 	if r.Passed {
-		s.Line("service %s, checksum %s: %s passed, on PostgreSQL %s by command_run", r.Service, r.Checksum[:12], cli.Count(len(r.Checks), "check"), r.PostgreSQL)
+		s.Line("service %s, checksum %s: %s passed, on PostgreSQL %s by %s", r.Service, r.Checksum[:12], cli.Count(len(r.Checks), "check"), r.PostgreSQL, r.Way)
 	}
 }

@@ -38,11 +38,11 @@ func writtenCommands(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
 	for pattern, find := range map[string]*regexp.Regexp{
-		"../../README.md":          commandInCode,
-		"../../docs/*.md":          commandInCode,
-		"../../docs/runbooks/*.md": commandInCode,
-		"../../packs/*/README.md":  commandInCode,
-		"../../packs/*/pack.yaml":  regexp.MustCompile(`(?m)^  - (tidemark [^:].*?)(?:, | one of |$)`),
+		"../../README.md":         commandInCode,
+		"../../docs/*.md":         commandInCode,
+		"../../docs/*/*.md":       commandInCode,
+		"../../packs/*/README.md": commandInCode,
+		"../../packs/*/pack.yaml": regexp.MustCompile(`(?m)^  - (tidemark [^:].*?)(?:, | one of |$)`),
 	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
@@ -150,7 +150,7 @@ func lookup(cmd *cobra.Command, word string) *pflag.Flag {
 // shellWords splits a line as a shell would, up to a comment or another command.
 func shellWords(line string) (words []string) {
 	for _, m := range regexp.MustCompile(`(?:"[^"]*"|'[^']*'|[^\s"'])+`).FindAllString(line, -1) {
-		if slices.Contains([]string{"#", "&&", "||", "|", ";", ">", "<", "2>"}, m) {
+		if slices.Contains([]string{"#", "&", "&&", "||", "|", ";", ">", "<", "2>"}, m) {
 			break
 		}
 		word := strings.TrimRight(m, ";,")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,6 +27,7 @@ func deadLetterCommand() cli.Command {
 				Use: "discard ID", Short: "Resolve a dead letter that will never be delivered; it stays on record", Role: "tidemark_admin",
 				Reason: cli.NeedsReason, Run: deadLetterDiscard,
 			},
+			letterJob(),
 		},
 	}
 }
@@ -87,22 +87,12 @@ func deadLetterList() cli.Command {
 	}
 }
 
-// letterDetails is the JSON of dead-letter show.
-type letterDetails struct {
-	store.DeadLetter
-	EventSnapshot json.RawMessage `json:"event_snapshot"` // null: hidden from this role
-}
-
 func deadLetterShow(ctx context.Context, s *cli.Session) error {
 	id, err := cli.ID("dead letter", s.Arg(0))
 	if err != nil {
 		return err
 	}
-	l, err := s.DeadLetter(ctx, id)
-	if err != nil {
-		return err
-	}
-	snapshot, err := s.DeadLetterSnapshot(ctx, id)
+	l, err := s.LetterDetails(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -110,11 +100,11 @@ func deadLetterShow(ctx context.Context, s *cli.Session) error {
 	if l.ResolvedAt != nil {
 		state = fmt.Sprintf("%s by %s, %s", cli.Cell(l.Resolution), cli.Cell(l.ResolvedBy), cli.Cell(l.ResolvedAt))
 	}
-	return s.Show(letterDetails{l, snapshot}, "dead letter", l.ID, "state", state,
+	return s.Show(l, "dead letter", l.ID, "state", state,
 		"reason", l.ResolutionReason, "route", l.RouteCode,
 		"source", l.Source, "worker", l.Worker, "error", l.ErrorCode, "detail", l.ErrorDetail, "attempts", l.Attempts,
 		"first failed", l.FirstFailedAt, "last failed", s.At(l.LastFailedAt), "idempotency key", l.IdempotencyKey, "event", l.EventID,
-		"number", l.Seq, "row", l.ItemID, "row's time", l.ItemTS, "snapshot", cli.Or(snapshot, cli.NoPayload))
+		"number", l.Seq, "row", l.ItemID, "row's time", l.ItemTS, "snapshot", cli.Or(l.EventSnapshot, cli.NoPayload))
 }
 
 func deadLetterDiscard(ctx context.Context, s *cli.Session) error {

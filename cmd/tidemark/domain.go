@@ -38,6 +38,8 @@ func domainCommand() cli.Command {
 					return domainShow(s, d, err)
 				},
 			},
+			cli.Delete("DOMAIN", "Delete a domain without types that nothing names",
+				func(ctx context.Context, s *cli.Session) error { return s.DomainDelete(ctx, s.Arg(0), s.Reason) }),
 			domainRights("grant", "to", "Let a role emit into a domain; roles without a grant no longer may",
 				func(ctx context.Context, s *cli.Session, role string) (store.Domain, error) {
 					return s.DomainGrant(ctx, s.Arg(0), role, s.Reason)

@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"regexp"
-	"strconv"
+	"errors"
 	"strings"
 
 	"github.com/spf13/pflag"
 
-	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
@@ -24,6 +21,42 @@ func eventCommand() cli.Command {
 				Use: "show EVENT", Short: "Show an event, by id or number, and what became of it",
 				Role: "tidemark_reader", Run: eventShow,
 			},
+			eventErase(),
+		},
+	}
+}
+
+func eventErase() cli.Command {
+	e := store.Erase{}
+	var before cli.Time
+	return cli.Command{
+		Use: "erase DOMAIN", Short: "Erase payloads of events, such as those of a person; the evidence stays", Role: "tidemark_admin", Reason: cli.NeedsReason,
+		Long: `Erase the payloads of events of a domain: those of a subject, of a key, those older than a time, or what fits all that is
+given. The payload becomes {"erased": TIME}; event, evidence and order stay. Dead letters lose payload and error text, and open
+ones are discarded. What is still to be delivered is left and counted: run the command again once it is. Reads the
+whole log. It reaches neither targets, nor backups, nor the columns key and subject_ref.`,
+		Flags: func(flags *pflag.FlagSet) {
+			flags.StringVar(&e.Subject, "subject", "", "only events whose subject_ref this is")
+			flags.StringVar(&e.Key, "key", "", "only events with this ordering key")
+			cli.TimeFlag(flags, &before, "before", "", "only events created before")
+			flags.BoolVar(&e.DryRun, "dry-run", false, "only count")
+		},
+		Run: func(ctx context.Context, s *cli.Session) (err error) {
+			if err := s.NotEmpty("subject", "key", "before"); err != nil {
+				return err
+			}
+			if e.Before, err = before.At(s.Now); err != nil {
+				return err
+			}
+			e.Domain, e.Reason = s.Arg(0), s.Reason
+			all, err := s.EventsErase(ctx, e)
+			if err != nil {
+				return err
+			}
+			if all.Waiting > 0 {
+				s.Note("%s left, still to be delivered: tidemark pending list; tidemark worker list", cli.Count(int(all.Waiting), "event"))
+			}
+			return s.Result(all, "%s and %s %serased", cli.Count(int(all.Events), "event"), cli.Count(int(all.DeadLetters), "dead letter"), cli.Choose(e.DryRun, "would be ", ""))
 		},
 	}
 }
@@ -68,26 +101,13 @@ func eventList() cli.Command {
 	}
 }
 
-// eventDetails is the JSON of event show.
-type eventDetails struct {
-	store.StoredEvent
-	Payload  json.RawMessage `json:"payload"` // null: hidden from this role
-	Evidence []store.Attempt `json:"evidence"`
-}
-
 func eventShow(ctx context.Context, s *cli.Session) error {
 	seq, err := eventNumber(ctx, s, s.Arg(0))
 	if err != nil {
 		return err
 	}
-	d := eventDetails{}
-	if d.StoredEvent, err = s.Event(ctx, seq); err != nil {
-		return err
-	}
-	if d.Payload, err = s.EventPayload(ctx, seq); err != nil {
-		return err
-	}
-	if d.Evidence, err = s.Evidence(ctx, seq); err != nil {
+	d, err := s.EventDetails(ctx, seq)
+	if err != nil {
 		return err
 	}
 	if s.JSON {
@@ -132,24 +152,10 @@ more or changes it.`,
 	}
 }
 
-var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$`)
-
-func eventNumber(ctx context.Context, s *cli.Session, id string) (int64, error) {
-	if seq, err := strconv.ParseInt(id, 10, 64); err == nil {
-		return seq, nil
+func eventNumber(ctx context.Context, s *cli.Session, name string) (int64, error) {
+	seq, err := s.EventNumber(ctx, name)
+	if errors.Is(err, store.ErrEventName) {
+		err = cli.Usagef("%q is %v", name, err)
 	}
-	if !uuid.MatchString(id) {
-		return 0, cli.Usagef("%q is neither the id of an event (a uuid) nor its number", id)
-	}
-	seq, err := s.EventSeq(ctx, id)
-	if err != nil {
-		return 0, err
-	}
-	if seq == nil {
-		return 0, &tidemark.Error{
-			Code: "TM004", Message: "there is no event " + id,
-			Hint: "It was never emitted, was rolled back, or has left the log by retention.",
-		}
-	}
-	return *seq, nil
+	return seq, err
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tidemarkhq/tidemark/internal/cli"
-	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func findingCommand() cli.Command {
@@ -33,11 +32,11 @@ func findingList() cli.Command {
 			if err := cli.CheckLimit(limit); err != nil {
 				return err
 			}
-			read := s.OpenFindings
+			read, most := s.OpenFindings, 0
 			if closed {
-				read = func(ctx context.Context) ([]store.Finding, error) { return s.ClosedFindings(ctx, limit) }
+				read, most = s.ClosedFindings, limit
 			}
-			all, err := read(ctx)
+			all, err := read(ctx, 0, most)
 			if err != nil {
 				return err
 			}

@@ -38,7 +38,7 @@ system/queue_worker_silent.`,
 }
 
 func heartbeatList(ctx context.Context, s *cli.Session) error {
-	all, err := s.Heartbeats(ctx)
+	all, err := s.Heartbeats(ctx, store.Part{})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tidemarkhq/tidemark/internal/cli"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/migrate"
 )
 
@@ -132,9 +133,34 @@ func printRoles(s *cli.Session, statements []migrate.RoleStatement) {
 
 func migratePrint() cli.Command {
 	var prefix rolePrefix
+	var from, to int
 	return cli.Command{
-		Use: "print", Short: "Print all SQL of an installation, for psql; needs no database", Needs: cli.Nothing, Flags: prefix.add,
-		Run: func(_ context.Context, s *cli.Session) error { return migrate.Print(s.Out, prefix.options(s)...) },
+		Use: "print", Short: "Print all SQL of an installation, for psql, or of an upgrade, for other tools; needs no database", Needs: cli.Nothing,
+		Long: `Print all SQL of an installation, for psql. With --from N it prints the upgrade of a database whose last migration is N
+(migrate status shows it), for tools such as Flyway, Atlas and goose: statements without commands of psql, which run in one
+transaction that the tool begins and commits. They fail on a database with another last migration. --from 0 is an
+installation; the roles must exist: migrate roles --print.
+
+Functions go with tables, and this build has the functions of its last migration alone: --to names that one, so that a
+script notices another release.`,
+		Example: "  tidemark migrate print > install.sql\n  tidemark migrate print --from 64 > V12__tidemark.sql",
+		Flags: func(flags *pflag.FlagSet) {
+			prefix.add(flags)
+			flags.IntVar(&from, "from", 0, "the last migration of the database: prints the upgrade from there")
+			flags.IntVar(&to, "to", store.Migrations, "the last migration of this build")
+		},
+		Run: func(_ context.Context, s *cli.Session) error {
+			switch {
+			case to != store.Migrations:
+				return cli.Hint(cli.Usagef("this build upgrades to migration %d, not to %d", store.Migrations, to),
+					"Take the release whose last migration it is: tidemark migrate print --from prints the number in its first line.")
+			case s.Given("from"):
+				return migrate.PrintUpgrade(s.Out, from, prefix.options(s)...)
+			case s.Given("to"):
+				return cli.Usagef("--to needs --from")
+			}
+			return migrate.Print(s.Out, prefix.options(s)...)
+		},
 	}
 }
 

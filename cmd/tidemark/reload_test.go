@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -82,7 +83,7 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const common = "name: a\nadmin: {listen: \"\"}\nlog: {format: json}\nsecrets: {app: [\"${file:%s}\"]}\n"
+	const common = "name: a\nadmin: {listen: \"127.0.0.1:0\"}\nlog: {format: json}\nconsole: {listen: \"127.0.0.1:0\"}\nsecrets: {app: [\"${file:%s}\"]}\n"
 	allowed := fmt.Sprintf("webhook: {allow: [127.0.0.0/8], ports: [%s]}\n", at.Port())
 	write(secret, keys["old"])
 	write(file, fmt.Sprintf(common, secret))
@@ -166,6 +167,47 @@ func TestReload(t *testing.T) {
 		}
 	}
 	arrived("old", "new", "new", "new")
+	// The console of the daemon tests the target with the secrets of now, once for each Idempotency-Key.
+	all, _ := os.ReadFile(log)
+	console := regexp.MustCompile(`"the console listens","url":"([^"]+)"`).FindSubmatch(all)
+	if console == nil {
+		t.Fatal("the console does not listen")
+	}
+	for range 2 {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, string(console[1])+"api/v1/routes/app/test", strings.NewReader(`{"reason": "new key"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Idempotency-Key", "one")
+		got, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(got.Body)
+		_ = got.Body.Close()
+		if err != nil || !strings.Contains(string(text), `"outcome":"delivered"`) {
+			t.Errorf("%v: %s", err, text)
+		}
+	}
+	arrived("old", "new", "new", "new", "new", "new") // the test, and one event more
+	admin := regexp.MustCompile(`"admin":"([^"]+)"`).FindSubmatch(all)
+	if admin == nil {
+		t.Fatal("the admin server does not listen")
+	}
+	scrape, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+string(admin[1])+"/metrics", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics, err := http.DefaultClient.Do(scrape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(metrics.Body)
+	_ = metrics.Body.Close()
+	if want := `tidemark_console_requests_total{page="POST /api/v1/routes/{route}/test",status="200"} 2`; err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("%v: the daemon's metrics are without %s", err, want)
+	}
 	if now := answer(t, db, lease); now != owner {
 		t.Errorf("the lease was of %s, and is of %s: it was given up", owner, now)
 	}

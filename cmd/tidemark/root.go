@@ -35,7 +35,7 @@ func newRoot() *cobra.Command {
 	app := &cli.App{Build: cli.ThisBuild(version)}
 	return app.Root("tidemark", "Reliable event delivery from PostgreSQL", about, []cli.Group{
 		{Title: "See what there is, and what is wrong", Example: "tidemark doctor", Commands: []cli.Command{
-			doctorCommand(), eventCommand(), findingCommand(), pendingCommand(), statusCommand(), verifyCommand(), whyCommand(),
+			doctorCommand(), eventCommand(), findingCommand(), historyCommand(), pendingCommand(), statusCommand(), verifyCommand(), whyCommand(),
 		}},
 		{
 			Title: "Emit events, and say which there may be", Example: "tidemark emit --domain shop --type order.paid",
@@ -46,14 +46,15 @@ func newRoot() *cobra.Command {
 		{
 			Title:   "Configure where events come from and go to",
 			Example: "tidemark route set mail --domain shop --target-kind sql --target-ref app.send_mail", Commands: []cli.Command{
-				captureCommand(), commandCommand(), configCommand(), packCommand(), routeCommand(), sourceCommand(), workerCommand(),
+				applyCommand(), captureCommand(), commandCommand(), configCommand(), exportCommand(), packCommand(), planCommand(), routeCommand(),
+				sourceCommand(), workerCommand(),
 			},
 		},
 		{Title: "Operate: run, switch, repair", Example: "tidemark run --config tidemark.yaml", Commands: []cli.Command{
 			activateCommand(), beatCommand(), consoleCommand(), deadLetterCommand(), disableCommand(), gateCommand(), healthcheckCommand(),
-			heartbeatCommand(), maintainCommand(), runCommand(), stageCommand(), staleCheckCommand(),
+			heartbeatCommand(), maintainCommand(), runCommand(), settingCommand(), stageCommand(), staleCheckCommand(),
 		}},
-		{Title: "Install", Example: "tidemark migrate up", Commands: []cli.Command{migrateCommand(), versionCommand()}},
+		{Title: "Install", Example: "tidemark migrate up", Commands: []cli.Command{migrateCommand(), uninstallCommand(), versionCommand()}},
 	})
 }
 

@@ -22,7 +22,7 @@ func routeCommand() cli.Command {
 	return cli.Command{
 		Use: "route", Short: "Where committed events go",
 		Example: "  tidemark route set mail --domain shop --type 'order.*' --target-kind sql --target-ref app.send_mail\n" +
-			"  tidemark route backtest mail --since 7d\n  tidemark route set mail --dry-run=false --enabled",
+			"  tidemark route backtest mail --since 7d\n  tidemark route go-live mail --reason 'release 12'",
 		Sub: []cli.Command{
 			routeList(),
 			{
@@ -38,7 +38,9 @@ func routeCommand() cli.Command {
 			routeSet(),
 			routeSwitch("enable", "Turn a route on; in dry run it still delivers nothing", true),
 			routeSwitch("disable", "Turn a route off; its events are recorded as disabled", false),
-			routeBacktest(), routeReplay(), routeTest(),
+			routeGoLive(), routeWhyNot(), routeBacktest(), routeReplay(), routeTest(),
+			cli.Delete("ROUTE", "Delete a route that is off and owes nothing; its evidence stays",
+				func(ctx context.Context, s *cli.Session) error { return s.RouteDelete(ctx, s.Arg(0), s.Reason) }),
 		},
 	}
 }
@@ -51,7 +53,7 @@ func routeList() cli.Command {
 			flags.StringVar(&worker, "worker", "", "only routes that this worker serves")
 		},
 		Run: func(ctx context.Context, s *cli.Session) error {
-			routes, err := s.Routes(ctx, worker)
+			routes, err := s.Routes(ctx, store.RouteFilter{Worker: worker})
 			if err != nil {
 				return err
 			}
@@ -71,7 +73,7 @@ func routeShow(s *cli.Session, r store.Route) error {
 		"fail closed", r.FailClosed,
 		"worker", r.Worker, "events", r.Domain+"/"+r.Type, "stream", r.Stream, "key filter", r.KeyFilter, "payload filter", r.PayloadFilter,
 		"target", r.TargetKind+" "+r.TargetRef, "takes", cli.Takes(r.TargetTakes), "options", strings.TrimSuffix(string(r.Options),
-			"{}"), "exclusive", r.Exclusive,
+			"{}"), "transform", r.Transform, "columns", r.Columns, "exclusive", r.Exclusive,
 		"ordering", r.Ordering, "retry policy", cli.Or(r.RetryPolicy,
 			"default"), "timeout", r.Timeout, "concurrency", r.Concurrency,
 		"description", r.Description)
@@ -100,6 +102,8 @@ var routeColumns = cli.Columns{
 	},
 	{Flag: "timeout", Default: "10s", Usage: "longest time for one delivery"},
 	{Flag: "concurrency", Kind: cli.Int, Default: "4", Usage: "deliveries in flight at once"},
+	{Flag: "transform", Kind: cli.Optional, Usage: "schema.function that makes the payload to deliver; null from it drops the event"},
+	{Flag: "columns", Kind: cli.Selection, Usage: "top-level keys of the payload to deliver, of what the transform made; empty: all"},
 	{Flag: "description", Usage: "free text that says what it is for"},
 }
 
@@ -144,7 +148,7 @@ Names of secrets and connections are those of the daemon's configuration. A secr
 
 func storeRoute(ctx context.Context, s *cli.Session, changes store.Changes, options map[string]json.RawMessage, past *store.ReplayAsk) error {
 	code := s.Arg(0)
-	var counts []store.ReplayCount
+	var counts *store.Counted // of the replay that the route begins with; nil: none
 	r, err := cli.InTx(ctx, s, func(db *store.DB) (r store.Route, err error) {
 		if len(options) > 0 {
 			all, err := db.RouteOptions(ctx, code)
@@ -161,7 +165,9 @@ func storeRoute(ctx context.Context, s *cli.Session, changes store.Changes, opti
 			}
 		}
 		if r, err = db.RouteSet(ctx, code, changes, s.Reason, true); err == nil && past != nil {
-			counts, err = db.RouteReplay(ctx, *past)
+			var all store.Counted
+			all, err = db.RouteReplay(ctx, *past)
+			counts = &all
 		}
 		if err != nil || !r.Enabled {
 			return r, err
@@ -171,9 +177,9 @@ func storeRoute(ctx context.Context, s *cli.Session, changes store.Changes, opti
 	if err != nil {
 		return err
 	}
-	if n := len(counts); n > 0 {
+	if counts != nil {
 		s.Note("route %s begins at event %d: %d earlier events are replayed once it is live; tidemark route replay %s --list shows the progress",
-			code, counts[n-1].FirstSeq, counts[n-1].Events, code)
+			code, counts.FirstSeq, counts.Events, code)
 	}
 	return routeShow(s, r)
 }

@@ -24,7 +24,7 @@ func routeBacktest() cli.Command {
 		Use: "backtest ROUTE", Short: "Show what a route would have done with past events", Role: "tidemark_reader",
 		Long: `Show what a route would have done with past events, had it been enabled and live and all gates open; the other
 routes count as they are. Nothing is written or delivered. For members of tidemark_admin it shows samples, as the target
-would get them: the newest events of each type.`,
+would get them: the newest events of each type. The route's transform is called with your rights, and cannot write.`,
 		Example: "  tidemark route backtest mail --since 7d --samples 1",
 		Flags: func(flags *pflag.FlagSet) {
 			window.Add(flags, "events emitted", "24h")
@@ -112,11 +112,11 @@ func (b *backtest) read(ctx context.Context, db *store.DB, code string) (err err
 		if g.Type != nil {
 			b.Claimed += g.Events
 		}
-		if *g.Outcome == "pending" {
+		if *g.Outcome == "pending" && g.Detail == nil {
 			delivered = append(delivered, g.Newest...)
 		}
 	}
-	events, err := db.FullEvents(ctx, delivered)
+	events, err := db.FullEvents(ctx, b.Route, delivered)
 	if err != nil || events == nil {
 		return err
 	}
@@ -217,6 +217,8 @@ func (b *backtest) remark(s *cli.Session) {
 	for _, g := range b.Groups {
 		switch {
 		case g.Outcome == nil || g.Type != nil:
+		case g.Detail != nil && *g.Outcome == "pending":
+			s.Note("%s", *g.Detail)
 		case g.Detail != nil:
 			s.Note("%s would have failed: %s", cli.Count(g.Events, "event"), *g.Detail)
 		case *g.Outcome == "pending" && b.Route.Ordering == "key" && *g.WithoutKey > 0:

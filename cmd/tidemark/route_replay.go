@@ -89,13 +89,8 @@ func perSecond(text string) (float64, error) {
 
 // requestedReplay is the JSON of a replay that was requested.
 type requestedReplay struct {
-	Route    string              `json:"route"`
-	Replay   *int64              `json:"replay"` // null: a dry run, or there are no events
-	FirstSeq int64               `json:"first_seq"`
-	LastSeq  int64               `json:"last_seq"`
-	Events   int64               `json:"events"`
-	Complete bool                `json:"complete"`
-	Counts   []store.ReplayCount `json:"counts"`
+	Route string `json:"route"`
+	store.Counted
 }
 
 func replayRoute(ctx context.Context, s *cli.Session, ask store.ReplayAsk) error {
@@ -103,8 +98,7 @@ func replayRoute(ctx context.Context, s *cli.Session, ask store.ReplayAsk) error
 	if err != nil {
 		return err
 	}
-	sum := counts[len(counts)-1]
-	all := requestedReplay{ask.Route, sum.ID, sum.FirstSeq, sum.LastSeq, sum.Events, sum.Complete, counts[:len(counts)-1]}
+	all := requestedReplay{ask.Route, counts}
 	if s.JSON {
 		s.Object(all)
 		return nil
@@ -134,7 +128,7 @@ func replayRoute(ctx context.Context, s *cli.Session, ask store.ReplayAsk) error
 	}
 	s.Line("route %s: replay %d of %d events, numbers %d to %d", all.Route, *all.Replay, all.Events,
 		all.FirstSeq, all.LastSeq)
-	replays, err := s.RouteReplays(ctx, ask.Route, true)
+	replays, err := s.RouteReplays(ctx, store.ReplayFilter{Route: ask.Route, Open: true})
 	if err != nil {
 		return err
 	}
@@ -155,7 +149,7 @@ var leftOut = map[string]string{
 }
 
 func listReplays(ctx context.Context, s *cli.Session, route string) error {
-	replays, err := s.RouteReplays(ctx, route, false)
+	replays, err := s.RouteReplays(ctx, store.ReplayFilter{Route: route})
 	if err != nil {
 		return err
 	}

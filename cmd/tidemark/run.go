@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/pflag"
@@ -15,6 +16,7 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/daemon"
+	"github.com/tidemarkhq/tidemark/internal/systemd"
 )
 
 func runCommand() cli.Command {
@@ -27,7 +29,10 @@ by.
 
 The first SIGTERM or SIGINT stops the daemon cleanly: deliveries in flight may finish within stop_timeout and are
 recorded, and the leases are released. A second signal ends the process at once. SIGHUP reads the configuration again:
-secrets, oauth2, webhook, connections and log.level apply without a restart.`,
+secrets, oauth2, webhook, connections and log.level apply without a restart.
+
+Where systemd runs the daemon (Type=notify), it is told when the daemon is ready, reloads and stops; with WatchdogSec, also
+that its supervisor loop runs.`,
 		Example: "  tidemark run --config /etc/tidemark.yaml",
 		Flags:   func(flags *pflag.FlagSet) { cli.ConfigFlag(flags, &file) },
 		Run: func(ctx context.Context, s *cli.Session) error {
@@ -38,19 +43,28 @@ secrets, oauth2, webhook, connections and log.level apply without a restart.`,
 				return err
 			}
 			log, level := newLogger(s.Err, cli.IsTerminal(os.Stderr), c.Log)
-			stopConsole, err := beside(ctx, c, log)
+			var now atomic.Pointer[config.Config]
+			now.Store(&c)
+			stopConsole, ofConsole, err := beside(ctx, &now, s.Err, log)
 			if err != nil {
 				return err
 			}
 			defer stopConsole()
-			d, err := daemon.New(ctx, c, daemon.Options{Log: log, Stdout: s.Out, Version: s.App.Build.Version, File: cli.ConfigFile(file)})
+			manager, err := systemd.Find(os.Getenv)
+			if err != nil {
+				return err
+			}
+			d, err := daemon.New(ctx, c, daemon.Options{
+				Log: log, Stdout: s.Out, Version: s.App.Build.Version, File: cli.ConfigFile(file), Systemd: manager,
+				Metrics: ofConsole,
+			})
 			if err != nil {
 				return err
 			}
 			go func() {
 				for range hangup.c {
 					c, err := s.App.ReadConfig(file)
-					reload(ctx, d, c, err, log, level)
+					reload(ctx, d, &now, c, err, log, level)
 				}
 			}()
 			if err := d.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
@@ -118,7 +132,7 @@ func hangups(ctx context.Context) (context.Context, hangup) {
 }
 
 // reload applies a configuration that was read again. An invalid one changes nothing.
-func reload(ctx context.Context, d *daemon.Daemon, c config.Config, err error, log *slog.Logger, level *slog.LevelVar) {
+func reload(ctx context.Context, d *daemon.Daemon, now *atomic.Pointer[config.Config], c config.Config, err error, log *slog.Logger, level *slog.LevelVar) {
 	if err != nil {
 		problems := strings.ReplaceAll(err.Error(), "\n", "; ")
 		log.ErrorContext(ctx, "not reloaded: the configuration is not valid, the old one stays", "problems", problems)
@@ -129,6 +143,7 @@ func reload(ctx context.Context, d *daemon.Daemon, c config.Config, err error, l
 	}
 	setLevel(level, c.Log)
 	restart, err := d.Reload(c)
+	now.Store(&c)
 	if err != nil {
 		log.WarnContext(ctx, "cannot close a connection", "error", err)
 	}

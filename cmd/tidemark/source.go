@@ -61,22 +61,14 @@ refused, with what to do; what cannot be proved is printed. The table stays as i
 				Use: "set SOURCE", Short: "Change a source; its table and columns only while no worker reads it",
 				Role: "tidemark_admin", Reason: cli.MayGiveReason, Columns: sourceColumns, Run: sourceSet,
 			},
-			{
-				Use: "remove SOURCE", Short: "Remove a source that no worker reads; its table stays as it is",
-				Role: "tidemark_admin", Reason: cli.NeedsReason,
-				Run: func(ctx context.Context, s *cli.Session) error {
-					if err := s.SourceRemove(ctx, s.Arg(0), s.Reason); err != nil {
-						return err
-					}
-					return s.Result(cli.Fields{"source", s.Arg(0), "removed", true}, "source %s: removed", s.Arg(0))
-				},
-			},
+			cli.Delete("SOURCE", "Delete a source that no worker reads; its table stays as it is",
+				func(ctx context.Context, s *cli.Session) error { return s.SourceDelete(ctx, s.Arg(0), s.Reason) }),
 		},
 	}
 }
 
 func sourceList(ctx context.Context, s *cli.Session) error {
-	all, err := s.Sources(ctx)
+	all, err := s.Sources(ctx, store.Part{})
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -100,31 +99,12 @@ func status(ctx context.Context, s *cli.Session) error {
 	return cli.Verdict(o.Causes)
 }
 
-func readOverview(ctx context.Context, db *store.DB) (o overview, err error) {
-	for _, read := range []func() error{
-		func() error { o.Server, err = db.Server(ctx); return err },
-		func() error { o.Causes, err = db.Causes(ctx); return err },
-		func() error { o.Stage, err = db.Stage(ctx); return err },
-		func() error { o.Counts, err = db.Counts(ctx); return err },
-		func() error { o.Gates, err = db.Gates(ctx); return err },
-		func() error { o.Workers, err = db.WorkerSummaries(ctx); return err },
-		func() error { o.Routes, err = db.RouteSummaries(ctx); return err },
-		func() error { o.Replays, err = db.RouteReplays(ctx, "", true); return err },
-		func() error { o.Unregistered, err = db.UnregisteredEmits(ctx); return err },
-	} {
-		if err := read(); err != nil {
-			return o, err
-		}
-		// The rest would wait for these tables.
-		if o.Partial = slices.ContainsFunc(o.Causes, func(c store.Cause) bool { return c.Cause == "tables_locked" }); o.Partial {
-			break
-		}
-	}
-	o.Status = "ok"
-	if len(o.Causes) > 0 {
-		o.Status = o.Causes[0].Status
-	}
-	return o, nil
+func readOverview(ctx context.Context, db *store.DB) (overview, error) {
+	o, err := db.Overview(ctx)
+	return overview{
+		Server: o.Server, Status: o.Status, Causes: o.Causes, Partial: o.Partial, Stage: o.Stage, Counts: o.Counts, Gates: o.Gates, Workers: o.Workers,
+		Routes: o.Routes, Replays: o.Replays, Unregistered: o.Unregistered,
+	}, err
 }
 
 func showOverview(s *cli.Session, o overview) {
@@ -158,15 +138,12 @@ func showOverview(s *cli.Session, o overview) {
 	s.Line("")
 	_ = cli.Table(s.Printer, "no workers", o.Workers,
 		"WORKER|STATUS|BEHIND|FOR|EVENTS/S|HOLES|PENDING|OLDEST|DEAD LETTERS|LAST RUN", func(w store.WorkerSummary) cli.Row {
-			name, rate := w.Worker, ""
-			if w.Source != "outbox" || w.Shard != 0 {
-				name = fmt.Sprintf("%s/%s/%d", w.Worker, w.Source, w.Shard)
-			}
+			rate := ""
 			if w.Rate != nil {
 				rate = fmt.Sprintf("%.1f", *w.Rate)
 			}
 			return cli.Row{
-				name, cli.WorkerState(w.Status, w.Gate), w.Events, cli.Seconds(w.Seconds), rate, w.Holes, w.Pending,
+				store.CursorName(w.Worker, w.Source, w.Shard), cli.WorkerState(w.Status, w.Gate), w.Events, cli.Seconds(w.Seconds), rate, w.Holes, w.Pending,
 				cli.Seconds(w.OldestPendingSeconds), w.OpenDeadLetters, s.AgeOr(w.LastRunAt, "never"),
 			}
 		})

@@ -33,6 +33,10 @@ func typeCommand() cli.Command {
 				},
 			},
 			typeSet(),
+			cli.Delete("DOMAIN TYPE", "Delete an event type that no route and no capture names; its events stay",
+				func(ctx context.Context, s *cli.Session) error {
+					return s.TypeDelete(ctx, s.Arg(0), s.Arg(1), s.Reason)
+				}),
 		},
 	}
 }
@@ -43,7 +47,7 @@ func typeList() cli.Command {
 		Use: "list", Short: "List event types", Role: "tidemark_reader",
 		Flags: func(flags *pflag.FlagSet) { flags.StringVar(&domain, "domain", "", "only this domain") },
 		Run: func(ctx context.Context, s *cli.Session) error {
-			types, err := s.EventTypes(ctx, domain)
+			types, err := s.EventTypes(ctx, domain, store.Part{})
 			if err != nil {
 				return err
 			}

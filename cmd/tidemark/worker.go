@@ -26,6 +26,8 @@ func workerCommand() cli.Command {
 			workerPause("pause", "Stop a worker where it stands; its gate stays as it is", true),
 			workerPause("resume", "Let a paused worker continue", false),
 			workerRun(), workerRewind(),
+			cli.Delete("WORKER", "Delete a worker that serves no route and reads no source; its evidence stays",
+				func(ctx context.Context, s *cli.Session) error { return s.WorkerDelete(ctx, s.Arg(0), s.Reason) }),
 		},
 	}
 }
@@ -49,25 +51,9 @@ func workerTable(s *cli.Session, all []store.Health) error {
 		})
 }
 
-// workerDetails is the JSON of worker show.
-type workerDetails struct {
-	store.Worker
-	Log     *store.Health        `json:"log"`     // null for a worker of tables
-	Cursors []store.SourceCursor `json:"cursors"` // of a worker of tables
-}
-
-func workerShow(ctx context.Context, s *cli.Session) (err error) {
-	var d workerDetails
-	if d.Worker, err = s.Worker(ctx, s.Arg(0)); err != nil {
-		return err
-	}
-	if d.Source == "outbox" {
-		health, err := s.WorkerHealthOf(ctx, s.Arg(0))
-		if err != nil {
-			return err
-		}
-		d.Log = &health
-	} else if d.Cursors, err = s.SourceCursors(ctx, s.Arg(0)); err != nil {
+func workerShow(ctx context.Context, s *cli.Session) error {
+	d, err := s.WorkerDetails(ctx, s.Arg(0))
+	if err != nil {
 		return err
 	}
 	if s.JSON {
@@ -77,7 +63,7 @@ func workerShow(ctx context.Context, s *cli.Session) (err error) {
 	workerFacts(s, d.Worker)
 	s.Line("")
 	if d.Log != nil {
-		return workerTable(s, []store.Health{*d.Log})
+		return workerTable(s, d.Logs)
 	}
 	return cli.Table(s.Printer, "it has no source yet: tidemark worker attach WORKER SOURCE", d.Cursors,
 		"SOURCE|SHARD|PHASE|WATERMARK|LAG|ROWS SEEN|PENDING|DEAD LETTERS|VERIFIED THROUGH|LAST RUN|RESULT", func(c store.SourceCursor) cli.Row {
@@ -109,7 +95,8 @@ func cursorResult(c store.SourceCursor) string {
 func workerFacts(s *cli.Session, w store.Worker) {
 	facts := []any{"worker", w.Worker, "handler", strings.TrimSpace(w.Handler + " " + cli.Cell(w.HandlerRef))}
 	if w.Source == "outbox" {
-		facts = append(facts, "domains", cli.Or(w.Domains, "all"), "read order", w.ReadOrder, "hole limit", w.HoleLimit)
+		facts = append(facts, "domains", cli.Or(w.Domains, "all"), "read order", w.ReadOrder, "hole limit", w.HoleLimit,
+			"shards", w.Shards)
 	} else {
 		facts = append(facts, "reads", "tables", "payload columns", w.PayloadColumns, "shards", w.Shards,
 			"page size", w.PageSize,
@@ -143,7 +130,7 @@ var workerColumns = cli.Columns{
 	{Flag: "hole-limit", Kind: cli.Int, Default: "10000", Usage: "ranges of missing numbers to keep at most"},
 	{
 		Flag: "shards", Kind: cli.Int, Default: "1",
-		Usage: "of a table: parts by a hash of the key columns, each with a cursor and a lease",
+		Usage: "parts, by the key of events or the key columns of rows, each with a cursor and a lease",
 	},
 	{Flag: "page-size", Kind: cli.Int, Default: "5000", Usage: "of a table: rows that a pass reads at most"},
 	{

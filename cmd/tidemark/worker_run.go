@@ -25,7 +25,7 @@ func workerRun() cli.Command {
 			flags.IntVar(&batch, "batch", 0,
 				"events or rows that a pass reads at most: 1 to 50000 (default 5000; of a table the worker's page size)")
 			flags.StringVar(&f.Source, "source", "", "of a worker of tables: only this source")
-			flags.IntVar(&shard, "shard", 0, "of a worker of tables: only this shard")
+			flags.IntVar(&shard, "shard", 0, "only this shard")
 			flags.BoolVar(&untilEmpty, "until-empty", false, "run passes until nothing is left to read")
 		},
 		Run: func(ctx context.Context, s *cli.Session) error {
@@ -57,7 +57,12 @@ func showPass(s *cli.Session, p store.Pass) {
 		s.Object(p.Summary)
 	case len(p.Runs) > 0:
 		for _, run := range p.Runs {
-			s.Line("%s", tablePassText(run))
+			if run.Source == "outbox" {
+				run.Worker += " " + cli.Shard(run.Source, run.Shard)
+				s.Line("%s", passText(run))
+			} else {
+				s.Line("%s", tablePassText(run))
+			}
 		}
 	case p.Source != "":
 		s.Line("%s", tablePassText(p))

@@ -23,6 +23,36 @@ function copying(root) {
   }
 }
 
+// charts draws what the server has drawn once more, with axes, and with the values under the pointer.
+function charts(root) {
+  if (typeof uPlot === "undefined") return;
+  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  for (const plot of root.querySelectorAll(".plot[data-chart]")) {
+    const chart = JSON.parse(plot.dataset.chart);
+    const at = plot.parentElement.querySelector(".at");
+    const times = chart.lines[0].values.map((_, i) => chart.from + i * chart.step);
+    const label = (t) => chart.step < 3600 ? new Date(t * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })
+      : new Date(t * 1000).toLocaleDateString([], { day: "numeric", month: "short" });
+    const axis = { stroke: color("quiet"), grid: { stroke: color("line"), width: 1 }, ticks: { show: false } };
+    const drawn = new uPlot({
+      width: plot.clientWidth, height: plot.clientHeight, legend: { show: false }, padding: [8, 0, 0, 0],
+      cursor: { y: false, drag: { x: false, y: false } },
+      scales: { y: { range: (_, low, high) => [0, Math.max(1, high)] } },
+      axes: [{ ...axis, size: 24, space: 70, values: (_, at) => at.map(label) }, { ...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6, 1e7] }],
+      series: [{}, ...chart.lines.map((l) => ({ label: l.name, stroke: color(l.class), width: 2, points: { show: false } }))],
+      hooks: {
+        setCursor: [(u) => {
+          const i = u.cursor.idx;
+          at.textContent = i == null ? "" : new Date(times[i] * 1000).toLocaleString() + " · " +
+            chart.lines.map((l) => l.name + " " + (l.values[i] ?? "not known")).join(" · ");
+        }],
+      },
+    }, [times, ...chart.lines.map((l) => l.values)]);
+    plot.replaceChildren(drawn.root);
+    new ResizeObserver(() => drawn.setSize({ width: plot.clientWidth, height: plot.clientHeight })).observe(plot);
+  }
+}
+
 // busy: nothing moves under a pointer, a selection, a form or an opened detail.
 function busy(main) {
   return document.hidden || main.matches(":hover") || main.contains(document.activeElement) || main.querySelector("details[open]") ||
@@ -47,10 +77,13 @@ async function refresh() {
   localize(next);
   main.replaceWith(next);
   copying(next);
+  charts(next);
 }
 
 localize(document);
 copying(document);
+document.addEventListener("DOMContentLoaded", () => charts(document)); // what it draws with is loaded by then
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts(document));
 const live = document.querySelector(".live");
 // The result of an act is not to be had again: what a refresh shows in its place is the act itself, for all there is.
 if (live && !document.querySelector("form.act, .result")) {

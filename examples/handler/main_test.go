@@ -41,16 +41,14 @@ func TestBook(t *testing.T) {
 		go func() { ended <- run(ctx, db.URL) }()
 	}
 	eventually(t, conn, `select count(*)::text from tidemark.outbound_route where worker = 'ledger'`, "1")
-	exec(t, conn, `select tidemark.stage_set('live', 'test')`)
-	exec(t, conn, `select tidemark.route_set('ledger.shop.order.created', '{"enabled": true, "dry_run": false}')`)
-	exec(t, conn, `select tidemark.gate_set('worker.ledger.enabled', true), tidemark.gate_set('routes.enabled', true)`)
+	tidemarktest.GoLive(t, conn)
 
 	eventually(t, conn, `select coalesce(string_agg(error_detail || ' ' || attempts, ', '), '') from tidemark.dead_letter`,
 		"not an order: id and customer are needed 1")
 	eventually(t, conn, `select count(*)::text from tidemark.pending
 		where last_error = 'handler: the books are closed' and next_attempt_at > now() + interval '50 minutes'`, "2")
 	exec(t, conn, `delete from closing`)
-	exec(t, conn, `update tidemark.pending set next_attempt_at = now()`)
+	tidemarktest.Advance(t, conn, time.Hour)
 	eventually(t, conn, `select coalesce(string_agg(customer || ' ' || cents, ', '), '') from balance`, "ada 1500")
 	eventually(t, conn, `select coalesce(string_agg(order_id, ' ' order by order_id), '') from entry`, "1 2")
 	stop()

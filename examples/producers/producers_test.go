@@ -9,8 +9,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,7 +22,7 @@ import (
 
 	"github.com/tidemarkhq/tidemark/internal/command"
 	"github.com/tidemarkhq/tidemark/internal/config"
-	"github.com/tidemarkhq/tidemark/internal/daemon"
+	"github.com/tidemarkhq/tidemark/internal/runtimes"
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/packs"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -39,16 +37,16 @@ const private = `{"kty": "OKP", "crv": "Ed25519", "kid": "shop-1", "x": "11qYAYK
 var programs = map[string]func(t *testing.T) []string{
 	"go": func(t *testing.T) []string {
 		binary := filepath.Join(t.TempDir(), "ask")
-		mustRun(t, ".", "go", "build", "-o", binary, "./go")
+		runtimes.Run(t, ".", "go", "build", "-o", binary, "./go")
 		return []string{binary}
 	},
 	"python": func(t *testing.T) []string {
-		python := filepath.Join(installed(t, "python"), "bin", "python")
+		python := filepath.Join(runtimes.Installed(t, "python"), "bin", "python")
 		return []string{python, "python/ask.py"}
 	},
 	"typescript": func(t *testing.T) []string {
-		modules := filepath.Join(installed(t, "typescript"), "node_modules")
-		need(t, "node")
+		modules := filepath.Join(runtimes.Installed(t, "typescript"), "node_modules")
+		runtimes.Need(t, "node")
 		dir := t.TempDir()
 		for _, file := range []string{"ask.ts", "tsconfig.json", "package.json"} {
 			text, err := os.ReadFile(filepath.Join("typescript", file))
@@ -62,7 +60,7 @@ var programs = map[string]func(t *testing.T) []string{
 		if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 			t.Fatal(err)
 		}
-		mustRun(t, dir, "node", filepath.Join(modules, "typescript/bin/tsc"))
+		runtimes.Run(t, dir, "node", filepath.Join(modules, "typescript/bin/tsc"))
 		return []string{"node", filepath.Join(dir, "dist/ask.js")}
 	},
 	"java": func(t *testing.T) []string {
@@ -70,40 +68,11 @@ var programs = map[string]func(t *testing.T) []string{
 		if jars == "" {
 			t.Skip("no client library for Java: set KAFKA_JARS to what scripts/kafka.sh prints, as make test does")
 		}
-		need(t, "javac")
+		runtimes.Need(t, "javac")
 		dir := t.TempDir()
-		mustRun(t, ".", "javac", "-Xlint:all,-path,-processing", "-Werror", "-d", dir, "-cp", filepath.Join(jars, "*"), "java/Ask.java")
+		runtimes.Run(t, ".", "javac", "-Xlint:all,-path,-processing", "-Werror", "-d", dir, "-cp", filepath.Join(jars, "*"), "java/Ask.java")
 		return []string{"java", "-XX:TieredStopAtLevel=1", "-cp", dir + string(os.PathListSeparator) + filepath.Join(jars, "*"), "Ask"}
 	},
-}
-
-// installed is the directory that scripts/producers.sh has made for the language.
-func installed(t *testing.T, language string) string {
-	t.Helper()
-	dir := os.Getenv("PRODUCERS")
-	if dir == "" {
-		t.Skip("no client libraries: set PRODUCERS to what scripts/producers.sh prints, as make test does")
-	}
-	if _, err := os.Stat(filepath.Join(dir, language+".installed")); err != nil {
-		t.Skipf("scripts/producers.sh could not install the client libraries: %v", err)
-	}
-	return filepath.Join(dir, language)
-}
-
-func need(t *testing.T, program string) {
-	t.Helper()
-	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("not installed: %v", err)
-	}
-}
-
-func mustRun(t *testing.T, dir string, args ...string) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, out)
-	}
 }
 
 // Each program asks, unsigned on the service's topic and signed on the shared one, hears the result, and hears of a failure.
@@ -203,25 +172,9 @@ func start(t *testing.T) world {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
-	c := config.Default()
-	c.Name = "test"
-	c.Database.URL = config.NewSecret(w.db.URL)
-	c.Admin.Listen = ""
-	c.Connections = map[string]config.Connection{"main": {Kind: "kafka", Brokers: []string{w.address}}}
-	c.Commands.Connection = "main"
-	c.Commands.Cluster = "test-é"
-	d, err := daemon.New(t.Context(), c, daemon.Options{Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), Stdout: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	running, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- d.Run(running) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+	runtimes.Daemon(t, w.db.URL, w.address, func(c *config.Config) {
+		c.Commands.Connection = "main"
+		c.Commands.Cluster = "test-é"
 	})
 	return w
 }

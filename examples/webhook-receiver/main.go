@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -33,7 +34,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	server := &http.Server{Addr: "127.0.0.1:8080", Handler: r, ReadTimeout: 10 * time.Second}
+	server := &http.Server{Addr: cmp.Or(os.Getenv("LISTEN"), "127.0.0.1:8080"), Handler: r, ReadTimeout: 10 * time.Second}
 	log.Fatal(server.ListenAndServe())
 }
 

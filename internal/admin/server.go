@@ -21,6 +21,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/tidemarkhq/tidemark/internal/loopback"
 )
 
 // Options configure a [Server].
@@ -165,7 +167,7 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 // the host of a request must be an address or localhost.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.Loopback() && !local(r.Host) {
+		if s.Loopback() && !loopback.IsSafeHost(r.Host) {
 			http.Error(w, "the host must be an address or localhost", http.StatusForbidden)
 			return
 		}
@@ -173,15 +175,6 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		next.ServeHTTP(w, r)
 	})
-}
-
-func local(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	_, err := netip.ParseAddr(host)
-	return err == nil || strings.EqualFold(host, "localhost")
 }
 
 // Serve answers requests until Shutdown is called, and then returns nil.

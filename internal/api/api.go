@@ -35,8 +35,12 @@ type Pool interface {
 type Options struct {
 	Pool     Pool
 	ReadOnly bool         // refuse all writes
+	Probe    Probe        // sends test deliveries; nil: targets outside the database are not tested
 	Log      *slog.Logger // gets what a client is not told
 }
+
+// Probe sends the test delivery that was begun, and returns what came of it.
+type Probe = func(ctx context.Context, begun store.RouteTest) store.RouteTested
 
 // statementLimit bounds what a request costs the database.
 const statementLimit = 10 * time.Second
@@ -81,7 +85,9 @@ func build(o Options) (*http.ServeMux, *server) {
 	s.log()
 	s.letters()
 	s.routes()
+	s.routeTest()
 	s.workers()
+	s.captures()
 	s.commands()
 	s.liveness()
 	s.settings()
@@ -102,6 +108,17 @@ var (
 
 // operation adds an operation: a function of the request that runs in one transaction.
 func operation[I, O any](s *server, method, path, summary string, may access, run func(ctx context.Context, db *store.DB, in *I) (O, error)) {
+	register(s, method, path, summary, may, func(ctx context.Context, in *I) (out O, err error) {
+		err = s.transact(ctx, may, func(db *store.DB) (err error) {
+			out, err = run(ctx, db, in)
+			return err
+		})
+		return out, err
+	})
+}
+
+// register adds an operation: a function of the request.
+func register[I, O any](s *server, method, path, summary string, may access, run func(ctx context.Context, in *I) (O, error)) {
 	tag, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	type output struct{ Body O }
 	huma.Register(s.huma, huma.Operation{
@@ -109,17 +126,13 @@ func operation[I, O any](s *server, method, path, summary string, may access, ru
 		Description: "For the role " + may.role.String() + ".", MaxBodyBytes: maxBody, Parameters: parameters(may),
 		Responses: map[string]*huma.Response{"default": s.refusals}, Middlewares: huma.Middlewares{s.guard(may)},
 	}, func(ctx context.Context, in *I) (*output, error) {
-		var out output
 		ctx, cancel := context.WithTimeout(ctx, requestLimit)
 		defer cancel()
-		err := s.transact(ctx, may, func(db *store.DB) (err error) {
-			out.Body, err = run(ctx, db, in)
-			return err
-		})
+		body, err := run(ctx, in)
 		if err != nil {
 			return nil, s.problem(ctx, err)
 		}
-		return &out, nil
+		return &output{body}, nil
 	})
 }
 
@@ -135,9 +148,25 @@ func parameters(may access) []*huma.Param {
 	}}
 }
 
+// operationID names an operation for the clients that are made from the document: get-route of GET /routes/{route}, pause-worker
+// of POST /workers/{worker}/pause.
 func operationID(method, path string) string {
-	words := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune("/{}", r) })
-	return strings.ToLower(method) + "-" + strings.Join(words, "-")
+	var words []string
+	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	for i, segment := range segments {
+		switch {
+		case strings.HasPrefix(segment, "{"):
+		case i+1 < len(segments) && strings.HasPrefix(segments[i+1], "{"):
+			words = append(words, strings.TrimSuffix(segment, "s")) // one of them
+		default:
+			words = append(words, segment)
+		}
+	}
+	verb := strings.ToLower(method)
+	if last := len(words) - 1; method == http.MethodPost && last > 0 {
+		verb, words = words[last], words[:last]
+	}
+	return verb + "-" + strings.Join(words, "-")
 }
 
 // transact runs work in a transaction of the person.
@@ -145,6 +174,9 @@ func (s *server) transact(ctx context.Context, may access, work func(*store.DB) 
 	person, _ := PersonOf(ctx)
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
 	if !may.write {
+		if shared, has := ctx.Value(sharedKey{}).(*shared); has {
+			return shared.read(ctx, s, work)
+		}
 		options.AccessMode = pgx.ReadOnly
 	}
 	return pgx.BeginTxFunc(ctx, s.Pool, options, func(tx pgx.Tx) error {
@@ -242,16 +274,17 @@ func prepared(next http.Handler) http.Handler {
 				}
 				hash := sha256.New()
 				fmt.Fprintf(hash, "%s %s\n%s", r.Method, r.URL.RequestURI(), body)
+				asked := r
 				r = r.WithContext(context.WithValue(r.Context(), requestKey{}, request{key, hash.Sum(nil)}))
 				r.Body = io.NopCloser(bytes.NewReader(body))
+				defer func() { asked.Pattern = r.Pattern }() // for metrics
 			}
 			next.ServeHTTP(w, r)
 			return
 		}
-		answer := &answer{header: w.Header(), status: http.StatusOK}
-		next.ServeHTTP(answer, r)
-		if answer.status == http.StatusOK {
-			sum := sha256.Sum256(answer.body.Bytes())
+		answer := record(next, r, w.Header())
+		if answer.Status == http.StatusOK {
+			sum := sha256.Sum256(answer.Body.Bytes())
 			tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 			w.Header().Set("ETag", tag)
 			if r.Header.Get("If-None-Match") == tag {
@@ -259,18 +292,33 @@ func prepared(next http.Handler) http.Handler {
 				return
 			}
 		}
-		w.WriteHeader(answer.status)
-		_, _ = w.Write(answer.body.Bytes()) // the client is gone: nothing can receive the error
+		w.WriteHeader(answer.Status)
+		_, _ = w.Write(answer.Body.Bytes()) // the client is gone: nothing can receive the error
 	})
 }
 
-// answer keeps what a handler writes.
-type answer struct {
+// Answer is what a handler has written.
+type Answer struct {
+	Status int
+	Body   bytes.Buffer
 	header http.Header
-	status int
-	body   bytes.Buffer
 }
 
-func (a *answer) Header() http.Header         { return a.header }
-func (a *answer) WriteHeader(status int)      { a.status = status }
-func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
+// Ask makes a request of the API within this process.
+func Ask(handler http.Handler, r *http.Request) *Answer { return record(handler, r, http.Header{}) }
+
+// record keeps what a handler writes, but for the header, which is this one.
+func record(handler http.Handler, r *http.Request, header http.Header) *Answer {
+	a := &Answer{Status: http.StatusOK, header: header}
+	handler.ServeHTTP(a, r)
+	return a
+}
+
+// Header implements http.ResponseWriter.
+func (a *Answer) Header() http.Header { return a.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *Answer) WriteHeader(status int) { a.Status = status }
+
+// Write implements http.ResponseWriter.
+func (a *Answer) Write(b []byte) (int, error) { return a.Body.Write(b) }

@@ -2,12 +2,11 @@ package api
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -16,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
+	"github.com/tidemarkhq/tidemark/internal/testserver"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -38,22 +38,7 @@ var (
 func newWorld(t *testing.T) world {
 	t.Helper()
 	w := world{t: t, db: tidemarktest.NewDB(t)}
-	login := w.db.Name + "_console"
-	w.exec(`create role ` + login + ` login in role tidemark_admin`)
-	t.Cleanup(func() {
-		w.pool.Close()
-		if _, err := w.db.Pool.Exec(context.WithoutCancel(t.Context()), `drop role `+login); err != nil {
-			t.Error(err)
-		}
-	})
-	address, err := url.Parse(w.db.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address.User = url.User(login)
-	if w.pool, err = pgxpool.New(t.Context(), address.String()); err != nil {
-		t.Fatal(err)
-	}
+	w.pool = testserver.Login(t, w.db.URL, w.db.Name+"_console", "tidemark_admin")
 	w.api = New(Options{Pool: w.pool, Log: slog.New(slog.DiscardHandler)})
 	w.exec(`select tidemark.type_set('shop', 'order'), tidemark.type_set('shop', 'paid')`)
 	w.exec(`select tidemark.route_set('hook', '{"domain": "shop", "type": "order", "target_kind": "webhook", "target_ref": "https://example.com/", "options": {"unsigned": true}}')`)
@@ -174,7 +159,7 @@ func TestReadings(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	for _, path := range []string{
-		"/causes", "/me", "/routes", "/routes/hook", "/routes/hook/backtest", "/replays", "/workers", "/workers/default", "/sources",
+		"/causes", "/me", "/history", "/history?route=hook&hours=168", "/routes", "/routes/hook", "/routes/hook/backtest", "/replays", "/workers", "/workers/default", "/sources",
 		"/captures", "/services", "/heartbeats", "/findings", "/findings?closed=true", "/audit", "/gates", "/outlook", "/stage", "/settings",
 		"/domains", "/types", "/packs", "/pending", "/dead-letters", "/dead-letter-groups", "/events",
 	} {
@@ -187,22 +172,44 @@ func TestReadings(t *testing.T) {
 	}
 
 	first := gets[List[store.StoredEvent]](w, vera, "GET", "/events?limit=2", "")
-	if len(first.Items) != 2 || first.Items[0].Seq != 3 || first.Next == nil || *first.Next != "2" {
+	if len(first.Items) != 2 || first.Items[0].Seq != 3 || first.Next == nil || *first.Next != 2 {
 		t.Fatalf("%+v", first)
 	}
-	if rest := gets[List[store.StoredEvent]](w, vera, "GET", "/events?limit=2&before="+*first.Next, ""); len(rest.Items) != 1 || rest.Next != nil {
+	if rest := gets[List[store.StoredEvent]](w, vera, "GET", fmt.Sprintf("/events?limit=2&before=%d", *first.Next), ""); len(rest.Items) != 1 || rest.Next != nil {
 		t.Errorf("%+v", rest)
 	}
-	if seen := gets[EventDetails](w, vera, "GET", "/events/1", ""); string(seen.Payload) != "null" {
+	if other := gets[List[store.StoredEvent]](w, vera, "GET", "/events?key=other", ""); len(other.Items) != 0 || other.Next != nil {
+		t.Errorf("%+v", other)
+	}
+	// A search looks at a part of a long log, and goes on where it ended.
+	w.exec(`alter sequence tidemark.outbox_seq_seq restart with 250000; select tidemark.emit('shop', 'order', '{}')`)
+	before, parts := "", 0
+	for found := 0; found < 3; parts++ {
+		one := gets[List[store.StoredEvent]](w, vera, "GET", "/events?key=%3Cb%3Ek%3C/b%3E"+before, "")
+		if found += len(one.Items); one.Next != nil {
+			before = fmt.Sprintf("&before=%d", *one.Next)
+		} else if found < 3 {
+			t.Fatal("the search ends before the log")
+		}
+	}
+	if parts != 3 {
+		t.Errorf("%d parts", parts)
+	}
+	if seen := gets[store.EventDetails](w, vera, "GET", "/events/1", ""); string(seen.Payload) != "null" {
 		t.Errorf("a viewer sees the payload %s", seen.Payload)
 	}
-	if seen := gets[EventDetails](w, oscar, "GET", "/events/"+first.Items[0].EventID, ""); !bytes.Contains(seen.Payload, []byte("tell no one")) {
+	if seen := gets[store.EventDetails](w, oscar, "GET", "/events/"+first.Items[0].EventID, ""); !bytes.Contains(seen.Payload, []byte("tell no one")) {
 		t.Errorf("an operator sees the payload %s", seen.Payload)
 	}
 	if x := gets[Explained](w, vera, "GET", "/events/1/why?route=hook", ""); x.State != "not read" || !strings.Contains(x.Sentence, "routes.enabled") {
 		t.Errorf("%+v", x)
 	}
 
+	for gate, want := range map[string]int{"": 1, "?gate=routes.enabled": 1, "?gate=worker.default.enabled": 1, "?gate=worker.other.enabled": 0} {
+		if got := gets[[]GateOutlook](w, vera, "GET", "/outlook"+gate, ""); len(got) != want {
+			t.Errorf("%s governs %+v", gate, got)
+		}
+	}
 	w.refuses(404, "TM004", vera, "GET", "/events/99", "")
 	w.refuses(404, "TM004", vera, "GET", "/events/"+strings.Repeat("0", 8)+"-0000-0000-0000-000000000000", "")
 	w.refuses(422, "", vera, "GET", "/events/x%27", "")
@@ -217,6 +224,20 @@ func TestReadings(t *testing.T) {
 }
 
 // A viewer's requests run as tidemark_reader, which may not read payloads, whatever the API forgets.
+// While the log is locked, the status tells who has locked it, and does not wait for it.
+func TestStatusOfALockedLog(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	holder := w.db.Connect(t)
+	if _, err := holder.Exec(t.Context(), `begin; lock table tidemark.outbox in access exclusive mode`); err != nil {
+		t.Fatal(err)
+	}
+	o := gets[Overview](w, vera, "GET", "/status", "")
+	if !o.Partial || len(o.Causes) == 0 || o.Causes[0].Cause != "tables_locked" || o.Server.Database != w.db.Name {
+		t.Errorf("%+v", o)
+	}
+}
+
 func TestViewersAreReadersInTheDatabase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -224,7 +245,7 @@ func TestViewersAreReadersInTheDatabase(t *testing.T) {
 	for p, want := range map[Person]bool{vera: false, oscar: true} {
 		err := s.transact(WithPerson(t.Context(), p), see, func(db *store.DB) error {
 			_, err := db.EventPayload(t.Context(), 1)
-			full, _ := db.FullEvents(t.Context(), []int64{})
+			full, _ := db.FullEvents(t.Context(), store.Route{}, []int64{})
 			if (full != nil) != want {
 				t.Errorf("%s may read payloads: %v", p.Name, full != nil)
 			}

@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
@@ -40,19 +42,8 @@ func (s *server) commands() {
 		func(ctx context.Context, db *store.DB, _ *none) ([]store.Service, error) { return db.Services(ctx) })
 	operation(s, "GET", "/services/{service}", "A service, its commands and its producers", see,
 		func(ctx context.Context, db *store.DB, in *ServicePath) (d ServiceDetails, err error) {
-			all, err := db.Services(ctx)
-			if err != nil {
-				return d, err
-			}
-			for _, service := range all {
-				if service.Service == in.Service {
-					d.Service = service
-				}
-			}
-			if d.Service.Service == "" {
-				return d, notFound("service", in.Service, "Services: tidemark command list")
-			}
-			err = collect(
+			err = store.InTurn(
+				func() error { d.Service, err = db.Service(ctx, in.Service); return err },
 				func() error { d.Commands, err = db.Commands(ctx, in.Service); return err },
 				func() error { d.Producers, err = db.Producers(ctx, in.Service); return err },
 				func() error { d.Keys, err = db.ProducerKeys(ctx, in.Service); return err },
@@ -113,6 +104,6 @@ func (s *server) commands() {
 					return db.ProducerKeyRevoke(ctx, in.KID, in.Body.Reason)
 				}
 			}
-			return key, notFound("key", in.KID, "Keys: tidemark command key list")
+			return key, &tidemark.Error{Code: "TM004", Message: fmt.Sprintf("service %s has no key %q", in.Service, in.KID), Hint: "Keys: tidemark command key list"}
 		})
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
@@ -26,12 +25,6 @@ type letterQuery struct {
 
 type LetterPath struct {
 	ID int64 `path:"id" minimum:"1"`
-}
-
-// LetterDetails is a dead letter and what it keeps.
-type LetterDetails struct {
-	store.DeadLetter
-	EventSnapshot json.RawMessage `json:"event_snapshot" doc:"null: hidden from this role."`
 }
 
 // Letters chooses dead letters for an act.
@@ -62,19 +55,15 @@ func (s *server) letters() {
 				Route: in.Route, Source: in.Source, Code: in.Code, Since: in.Since, Until: in.Until, Resolved: in.Resolved,
 				Before: in.Before, Limit: in.Limit + 1,
 			})
-			return part(all, in.Limit, func(l store.DeadLetter) string { return number(l.ID) }), err
+			return part(all, in.Limit, func(l store.DeadLetter) int64 { return l.ID }), err
 		})
 	operation(s, "GET", "/dead-letter-groups", "Open dead letters by route or source and error", see,
 		func(ctx context.Context, db *store.DB, _ *none) ([]store.LetterGroup, error) {
 			return db.LetterGroups(ctx)
 		})
 	operation(s, "GET", "/dead-letters/{id}", "A dead letter and the event or row that it keeps", see,
-		func(ctx context.Context, db *store.DB, in *LetterPath) (d LetterDetails, err error) {
-			err = collect(
-				func() error { d.DeadLetter, err = db.DeadLetter(ctx, in.ID); return err },
-				func() error { d.EventSnapshot, err = db.DeadLetterSnapshot(ctx, in.ID); return err },
-			)
-			return d, err
+		func(ctx context.Context, db *store.DB, in *LetterPath) (store.LetterDetails, error) {
+			return db.LetterDetails(ctx, in.ID)
 		})
 	act(s, "POST", "/dead-letters/{id}/discard", "Resolve a dead letter that will never be delivered", operate,
 		func(ctx context.Context, db *store.DB, in *struct {
@@ -86,6 +75,37 @@ func (s *server) letters() {
 				return store.DeadLetter{}, err
 			}
 			return db.DeadLetter(ctx, in.ID)
+		})
+	operation(s, "GET", "/dead-letter-jobs", "Jobs that replay or discard many dead letters, the latest first", see,
+		func(ctx context.Context, db *store.DB, in *struct {
+			Paging
+			Open   bool  `query:"open" doc:"Only those that are not over."`
+			Before int64 `query:"before" minimum:"0" doc:"Only numbers below this one."`
+		},
+		) (List[store.LetterJob], error) {
+			all, err := db.LetterJobs(ctx, in.Open, in.Before, in.Limit+1)
+			return part(all, in.Limit, func(j store.LetterJob) int64 { return j.ID }), err
+		})
+	act(s, "POST", "/dead-letter-jobs", "Replay or discard all dead letters of a route or source, as a job of the daemon", operate,
+		func(ctx context.Context, db *store.DB, in *struct{ Body store.LetterJobAsk }) (store.LetterJobAdded, error) {
+			b := in.Body
+			added, err := db.LetterJobAdd(ctx, b)
+			switch {
+			case err != nil:
+			case added.Job != nil: // A few letters are done at once, even where no daemon runs.
+				_, err = db.LetterJobStep(ctx, added.Job)
+			case b.DryRun && b.Action == "replay":
+				added.Sample, err = db.DeadLetterReplayMany(ctx, store.LetterFilter{Route: b.Route, Source: b.Source, Code: b.Code, Limit: 10}, true)
+			}
+			return added, err
+		})
+	act(s, "POST", "/dead-letter-jobs/{id}/cancel", "Cancel a job; what it has done stays done", operate,
+		func(ctx context.Context, db *store.DB, in *struct {
+			LetterPath
+			Body Act
+		},
+		) (out none, err error) {
+			return out, db.LetterJobCancel(ctx, in.ID, in.Body.Reason)
 		})
 	act(s, "POST", "/dead-letters/replay", "Try dead letters again, oldest events first, at most 500 at a time", operate,
 		func(ctx context.Context, db *store.DB, in *struct{ Body Letters }) (out Replays, err error) {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
@@ -10,9 +11,33 @@ type ExecutorPath struct {
 	Executor string `path:"executor"`
 }
 
+// Registration is what is expected of an executor.
+type Registration struct {
+	Kind             string   `json:"kind,omitempty" doc:"A kind of tidemark.heartbeat_kind; empty: unchanged, and external_worker for a new one."`
+	Domains          []string `json:"domains,omitempty" doc:"That it covers; none: all."`
+	CadenceSeconds   int      `json:"cadence_seconds" minimum:"1" maximum:"31536000" doc:"A heartbeat is expected every so many seconds."`
+	ThresholdSeconds int      `json:"threshold_seconds,omitempty" minimum:"0" maximum:"31536000" doc:"Silence that raises an alert; 0: three times the cadence."`
+	Reason           string   `json:"reason" minLength:"1" maxLength:"1024" doc:"Why, for the audit."`
+}
+
 func (s *server) liveness() {
 	operation(s, "GET", "/heartbeats", "Executors, and when each was last heard", see,
-		func(ctx context.Context, db *store.DB, _ *none) ([]store.Heartbeat, error) { return db.Heartbeats(ctx) })
+		func(ctx context.Context, db *store.DB, in *ByName) (Names[store.Heartbeat], error) {
+			all, err := db.Heartbeats(ctx, in.part())
+			return names(all, *in, func(h store.Heartbeat) string { return h.ExecutorID }), err
+		})
+	act(s, "PUT", "/heartbeats/{executor}", "Register an executor whose heartbeats are watched, or change what is expected of it", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			ExecutorPath
+			Body Registration
+		},
+		) (store.Heartbeat, error) {
+			b := in.Body
+			return db.HeartbeatRegister(ctx, store.Registration{
+				ExecutorID: in.Executor, Kind: b.Kind, DomainScope: b.Domains, Cadence: time.Duration(b.CadenceSeconds) * time.Second,
+				Threshold: time.Duration(b.ThresholdSeconds) * time.Second, Reason: b.Reason,
+			})
+		})
 	act(s, "POST", "/heartbeats/{executor}/deregister", "Forget an executor: its silence is no alarm any more", configure,
 		func(ctx context.Context, db *store.DB, in *struct {
 			ExecutorPath
@@ -24,13 +49,16 @@ func (s *server) liveness() {
 	operation(s, "GET", "/findings", "Findings that are open, worst first; or those that are over", see,
 		func(ctx context.Context, db *store.DB, in *struct {
 			Paging
-			Closed bool `query:"closed"`
+			Closed bool  `query:"closed"`
+			Before int64 `query:"before" minimum:"0" doc:"Those after this one in the list: next of the part before."`
 		},
-		) ([]store.Finding, error) {
+		) (List[store.Finding], error) {
+			findings := db.OpenFindings
 			if in.Closed {
-				return db.ClosedFindings(ctx, in.Limit)
+				findings = db.ClosedFindings
 			}
-			return db.OpenFindings(ctx)
+			all, err := findings(ctx, in.Before, in.Limit+1)
+			return part(all, in.Limit, func(f store.Finding) int64 { return f.ID }), err
 		})
 	act(s, "POST", "/findings/{id}/acknowledge", "Say that someone knows of a finding", operate,
 		func(ctx context.Context, db *store.DB, in *struct {
@@ -52,6 +80,6 @@ func (s *server) liveness() {
 			all, err := db.Audit(ctx, store.AuditFilter{
 				Who: in.Who, Object: in.Object, Since: in.Since, Until: in.Until, Before: in.Before, Limit: in.Limit + 1,
 			})
-			return part(all, in.Limit, func(a store.AuditEntry) string { return number(a.ID) }), err
+			return part(all, in.Limit, func(a store.AuditEntry) int64 { return a.ID }), err
 		})
 }

@@ -2,10 +2,8 @@ package api
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"net/http"
-	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
@@ -24,20 +22,45 @@ type Span struct {
 
 // List is a part of a list.
 type List[T any] struct {
-	Items []T     `json:"items"`
-	Next  *string `json:"next" doc:"Give it as before to get the next part; null: there is none."`
+	Items []T    `json:"items" nullable:"false"`
+	Next  *int64 `json:"next" doc:"Give it as before to get the next part; null: there is none."`
 }
 
 // part makes a list of what was read with one more than the limit.
-func part[T any](all []T, limit int, id func(T) string) List[T] {
-	if len(all) <= limit {
-		return List[T]{Items: all}
-	}
-	next := id(all[limit-1])
-	return List[T]{all[:limit], &next}
+func part[T any](all []T, limit int, id func(T) int64) List[T] {
+	items, next := split(all, limit, id)
+	return List[T]{items, next}
 }
 
-func number(id int64) string { return strconv.FormatInt(id, 10) }
+// ByName bounds a list by name.
+type ByName struct {
+	Limit int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"At most so many."`
+	After string `query:"after" doc:"Those after this one: next of the part before."`
+}
+
+// part has one more than the limit.
+func (b ByName) part() store.Part { return store.Part{After: b.After, Limit: b.Limit + 1} }
+
+// Names is a part of a list by name.
+type Names[T any] struct {
+	Items []T     `json:"items" nullable:"false"`
+	Next  *string `json:"next" doc:"Give it as after to get the next part; null: there is none."`
+}
+
+// names makes a list of what was read of a part.
+func names[T any](all []T, b ByName, name func(T) string) Names[T] {
+	items, next := split(all, b.Limit, name)
+	return Names[T]{items, next}
+}
+
+// split leaves out what is over the limit, and returns the last one before it; nil: that is all.
+func split[T, C any](all []T, limit int, cursor func(T) C) ([]T, *C) {
+	if len(all) <= limit {
+		return append([]T{}, all...), nil // not null
+	}
+	next := cursor(all[limit-1])
+	return all[:limit], &next
+}
 
 type eventQuery struct {
 	Paging
@@ -49,15 +72,35 @@ type eventQuery struct {
 	Before int64  `query:"before" minimum:"0" doc:"Only numbers below this one."`
 }
 
-type EventPath struct {
-	Event string `path:"event" doc:"Number or id of the event."`
+// searched is how many numbers of the log one search looks at: no index has domains, types, keys and streams.
+const searched = 100_000
+
+func (in eventQuery) search(ctx context.Context, db *store.DB) (found List[store.StoredEvent], err error) {
+	f := store.EventFilter{
+		Domain: in.Domain, Type: in.Type, Stream: in.Stream, Key: in.Key, Since: in.Since, Until: in.Until,
+		BeforeSeq: in.Before, Limit: in.Limit + 1,
+	}
+	var first int64
+	if in.Domain+in.Type+in.Stream+in.Key != "" {
+		var last int64
+		if first, last, err = db.LogSpan(ctx); err != nil {
+			return found, err
+		}
+		if f.BeforeSeq == 0 {
+			f.BeforeSeq = last + 1
+		}
+		f.FromSeq = min(f.BeforeSeq, last+1) - searched
+	}
+	all, err := db.Events(ctx, f)
+	found = part(all, in.Limit, func(e store.StoredEvent) int64 { return e.Seq })
+	if found.Next == nil && f.FromSeq > first {
+		found.Next = &f.FromSeq // what is before it was not looked at
+	}
+	return found, err
 }
 
-// EventDetails is an event and what became of it.
-type EventDetails struct {
-	store.StoredEvent
-	Payload  json.RawMessage `json:"payload" doc:"null: hidden from this role."`
-	Evidence []store.Attempt `json:"evidence"`
+type EventPath struct {
+	Event string `path:"event" doc:"Number or id of the event."`
 }
 
 type whyQuery struct {
@@ -72,31 +115,18 @@ type Explained struct {
 }
 
 func (s *server) log() {
-	operation(s, "GET", "/events", "Events of the log, newest first, without payloads", see,
+	operation(s, "GET", "/events", "Events of the log, newest first, without payloads. A search by more than time looks at "+
+		"100000 numbers at a time: it may find fewer than the limit and have a next", see,
 		func(ctx context.Context, db *store.DB, in *eventQuery) (List[store.StoredEvent], error) {
-			all, err := db.Events(ctx, store.EventFilter{
-				Domain: in.Domain, Type: in.Type, Stream: in.Stream, Key: in.Key, Since: in.Since, Until: in.Until,
-				BeforeSeq: in.Before, Limit: in.Limit + 1,
-			})
-			return part(all, in.Limit, func(e store.StoredEvent) string { return number(e.Seq) }), err
+			return in.search(ctx, db)
 		})
 	operation(s, "GET", "/events/{event}", "An event, its payload and its evidence", see,
-		func(ctx context.Context, db *store.DB, in *EventPath) (d EventDetails, err error) {
+		func(ctx context.Context, db *store.DB, in *EventPath) (d store.EventDetails, err error) {
 			seq, err := in.number(ctx, db)
 			if err != nil {
 				return d, err
 			}
-			err = collect(
-				func() error { d.StoredEvent, err = db.Event(ctx, seq); return err },
-				func() error { d.Payload, err = db.EventPayload(ctx, seq); return err },
-				func() error { d.Evidence, err = db.Evidence(ctx, seq); return err },
-			)
-			if person, _ := PersonOf(ctx); person.Role == Viewer {
-				for i := range d.Evidence {
-					d.Evidence[i].Detail = nil // an error's text may quote a payload
-				}
-			}
-			return d, err
+			return db.EventDetails(ctx, seq)
 		})
 	operation(s, "GET", "/events/{event}/why", "Why a route delivered the event or did not", see,
 		func(ctx context.Context, db *store.DB, in *whyQuery) (x Explained, err error) {
@@ -114,24 +144,11 @@ func (s *server) log() {
 		})
 }
 
-var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$`)
-
 // number finds the number of an event that is given by number or id.
 func (in EventPath) number(ctx context.Context, db *store.DB) (int64, error) {
-	if seq, err := strconv.ParseInt(in.Event, 10, 64); err == nil {
-		return seq, nil
+	seq, err := db.EventNumber(ctx, in.Event)
+	if errors.Is(err, store.ErrEventName) {
+		err = problem(http.StatusUnprocessableEntity, "an event is named by its number or its id, a UUID", "")
 	}
-	if !uuid.MatchString(in.Event) {
-		return 0, problem(http.StatusUnprocessableEntity, "an event is named by its number or its id, a UUID", "")
-	}
-	seq, err := db.EventSeq(ctx, in.Event)
-	if err == nil && seq == nil {
-		gone := problem(http.StatusNotFound, "there is no event "+in.Event, "It was never emitted, was rolled back, or has left the log by retention.")
-		gone.Code = "TM004"
-		err = gone
-	}
-	if err != nil {
-		return 0, err
-	}
-	return *seq, nil
+	return seq, err
 }

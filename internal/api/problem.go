@@ -1,15 +1,19 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // Problem is a refusal, by RFC 9457.
@@ -69,7 +73,7 @@ func (s *server) problem(ctx context.Context, err error) error {
 	var pgErr *pgconn.PgError
 	switch {
 	case errors.As(err, &pgErr) && pgErr.Code == "42501":
-		return s.refusal(pgErr.Code, pgErr.Message, "The database login of this server lacks a right: it has to be a member of tidemark_admin.")
+		return s.refusal(pgErr.Code, pgErr.Message, cmp.Or(pgErr.Hint, "The database login of this server lacks a right: it has to be a member of tidemark_admin."))
 	case errors.As(err, &pgErr) && pgErr.Code == "57014":
 		return s.refusal(pgErr.Code, "it took longer than "+statementLimit.String(), "Ask for less: a shorter time, a smaller limit.")
 	case errors.As(err, &pgErr) && pgErr.Code == "25006":
@@ -80,10 +84,25 @@ func (s *server) problem(ctx context.Context, err error) error {
 		return problem(http.StatusServiceUnavailable, "the request was given up", "")
 	}
 	s.Log.WarnContext(ctx, "request failed", "error", err)
+	if errors.As(err, &pgErr) || errors.Is(err, pgx.ErrNoRows) {
+		if unfit := s.unfit(ctx); unfit != nil {
+			return unfit
+		}
+	}
 	if errors.As(err, &pgErr) {
 		return s.refusal(pgErr.Code, pgErr.Message, "The log of this server has more.")
 	}
 	return problem(http.StatusServiceUnavailable, "the database cannot be reached", "The log of this server has more; what was shown before may be old.")
+}
+
+// unfit is why the schema does not fit this build, where it does not: it may have changed since the server started.
+func (s *server) unfit(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if err := store.CheckSchema(limited, s.Pool); errors.Is(err, tidemark.ErrSchema) {
+		return problem(http.StatusServiceUnavailable, err.Error(), "The schema and this server have to be of releases that fit each other: see docs/UPGRADING.md.")
+	}
+	return nil
 }
 
 func (s *server) refusal(code, message, hint string) *Problem {

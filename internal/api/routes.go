@@ -30,24 +30,22 @@ type Window struct {
 	Reason   string    `json:"reason,omitempty" maxLength:"1024" doc:"Needed unless dry_run."`
 }
 
-// Counted is what a replay of a window does.
-type Counted struct {
-	Replay   *int64              `json:"replay" doc:"Its number; null: a dry run, or there are no events."`
-	FirstSeq int64               `json:"first_seq"`
-	LastSeq  int64               `json:"last_seq"`
-	Events   int64               `json:"events" doc:"That go."`
-	Complete bool                `json:"complete" doc:"false: there are more than were counted."`
-	Counts   []store.ReplayCount `json:"counts"`
-}
-
 // Cancelled is a replay that was cancelled.
 type Cancelled struct {
 	Staged int64 `json:"staged" doc:"Events that were staged already, and are still sent."`
 }
 
 func (s *server) routes() {
-	operation(s, "GET", "/routes", "All routes, as they are configured", see,
-		func(ctx context.Context, db *store.DB, _ *none) ([]store.Route, error) { return db.Routes(ctx, "") })
+	operation(s, "GET", "/routes", "Routes, as they are configured, by code", see,
+		func(ctx context.Context, db *store.DB, in *struct {
+			ByName
+			Worker string `query:"worker" doc:"Only those that it serves."`
+			Text   string `query:"q" doc:"That the code, the event or the target has."`
+		},
+		) (Names[store.Route], error) {
+			all, err := db.Routes(ctx, store.RouteFilter{Part: in.part(), Worker: in.Worker, Text: in.Text})
+			return names(all, in.ByName, func(r store.Route) string { return r.RouteCode }), err
+		})
 	operation(s, "GET", "/routes/{route}", "A route", see,
 		func(ctx context.Context, db *store.DB, in *RoutePath) (store.Route, error) {
 			return db.Route(ctx, in.Route)
@@ -63,6 +61,13 @@ func (s *server) routes() {
 				since = time.Now().Add(-time.Hour)
 			}
 			return db.RouteBacktest(ctx, in.Route, since, in.Until, 3)
+		})
+	operation(s, "GET", "/route-summaries", "How routes are doing", see,
+		func(ctx context.Context, db *store.DB, in *struct {
+			Routes []string `query:"routes" maxItems:"500" doc:"Of these alone."`
+		},
+		) ([]store.RouteSummary, error) {
+			return db.RouteSummaries(ctx, in.Routes...)
 		})
 	act(s, "PATCH", "/routes/{route}", "Change a route", configure,
 		func(ctx context.Context, db *store.DB, in *struct {
@@ -82,28 +87,26 @@ func (s *server) routes() {
 		})
 	operation(s, "GET", "/replays", "Replays of routes and how far they have come, the latest first", see,
 		func(ctx context.Context, db *store.DB, in *struct {
-			Route string `query:"route"`
-			Open  bool   `query:"open" doc:"Only those that are not over."`
+			Paging
+			Route  string `query:"route"`
+			Open   bool   `query:"open" doc:"Only those that are not over."`
+			Before int64  `query:"before" minimum:"0" doc:"Only numbers below this one."`
 		},
-		) ([]store.RouteReplayed, error) {
-			return db.RouteReplays(ctx, in.Route, in.Open)
+		) (List[store.RouteReplayed], error) {
+			all, err := db.RouteReplays(ctx, store.ReplayFilter{Route: in.Route, Open: in.Open, Before: in.Before, Limit: in.Limit + 1})
+			return part(all, in.Limit, func(r store.RouteReplayed) int64 { return r.ID }), err
 		})
 	act(s, "POST", "/routes/{route}/replay", "Send events of the log on the route again, as a job of its worker", operate,
 		func(ctx context.Context, db *store.DB, in *struct {
 			RoutePath
 			Body Window
 		},
-		) (Counted, error) {
+		) (store.Counted, error) {
 			b := in.Body
-			counts, err := db.RouteReplay(ctx, store.ReplayAsk{
+			return db.RouteReplay(ctx, store.ReplayAsk{
 				Route: in.Route, Since: b.Since, Until: b.Until, FromSeq: b.FromSeq, ToSeq: b.ToSeq, Key: b.Key, Outcomes: b.Outcomes,
 				Rate: b.Rate, DryRun: b.DryRun, Reason: b.Reason,
 			})
-			if err != nil || len(counts) == 0 {
-				return Counted{}, err
-			}
-			sum := counts[len(counts)-1]
-			return Counted{sum.ID, sum.FirstSeq, sum.LastSeq, sum.Events, sum.Complete, counts[:len(counts)-1]}, nil
 		})
 	act(s, "POST", "/replays/{id}/cancel", "Cancel a replay", operate,
 		func(ctx context.Context, db *store.DB, in *struct {

@@ -2,17 +2,11 @@ package api
 
 import (
 	"context"
-	"fmt"
-	"net/http"
+	"strings"
 
+	"github.com/tidemarkhq/tidemark/internal/packlist"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
-
-func notFound(kind, name, hint string) *Problem {
-	p := problem(http.StatusNotFound, fmt.Sprintf("there is no %s %q", kind, name), hint)
-	p.Code = "TM004"
-	return p
-}
 
 // GateChange opens or closes a gate.
 type GateChange struct {
@@ -32,25 +26,66 @@ type GateOutlook struct {
 	Outlook []store.Outlook `json:"outlook"`
 }
 
+// Installed is a pack that was installed.
+type Installed struct {
+	store.Pack
+	Next []string `json:"next" doc:"What to do now."`
+}
+
+type PackPath struct {
+	Pack string `path:"pack"`
+}
+
+func (s *server) packs() {
+	operation(s, "GET", "/packs", "Packs of this build, and those that are installed", see,
+		func(ctx context.Context, db *store.DB, _ *none) ([]packlist.State, error) {
+			return packlist.All(ctx, db)
+		})
+	operation(s, "GET", "/packs/{pack}", "A pack of this build", see,
+		func(ctx context.Context, db *store.DB, in *PackPath) (packlist.Details, error) {
+			return packlist.Get(ctx, db, in.Pack)
+		})
+	act(s, "POST", "/packs/{pack}/install", "Install a pack, or upgrade it; switches that an operator has set stay as they are", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			PackPath
+			Body Act
+		},
+		) (out Installed, err error) {
+			pack, err := packlist.Find(in.Pack)
+			if err != nil {
+				return out, err
+			}
+			if err := db.GiveReason(ctx, in.Body.Reason); err != nil {
+				return out, err
+			}
+			out.Next = pack.Next
+			out.Pack, err = packlist.Install(ctx, db, pack)
+			return out, err
+		})
+}
+
 func (s *server) settings() {
 	operation(s, "GET", "/gates", "Gates: switches that workers obey within a second", see,
 		func(ctx context.Context, db *store.DB, _ *none) ([]store.Gate, error) { return db.Gates(ctx) })
 	operation(s, "GET", "/outlook", "What waits, and what the workers of the log do with it once their gates are open", see,
-		func(ctx context.Context, db *store.DB, _ *none) ([]GateOutlook, error) {
-			workers, err := db.Workers(ctx)
-			if err != nil {
-				return nil, err
-			}
-			var all []GateOutlook
-			for _, w := range workers {
-				if w.Source != "outbox" || len(all) == 20 {
+		func(ctx context.Context, db *store.DB, in *struct {
+			Gate string `query:"gate" doc:"Of the workers that it governs."`
+		},
+		) ([]GateOutlook, error) {
+			known, err := db.Outlooks(ctx, 20)
+			all := []GateOutlook{}
+			for _, o := range known {
+				if strings.HasPrefix(in.Gate, "worker.") && in.Gate != store.WorkerGate(o.Worker) {
 					continue
 				}
-				outlook, err := db.WorkerOutlook(ctx, w.Worker)
-				if err != nil {
-					return nil, err
+				if len(all) == 0 || all[len(all)-1].Worker != o.Worker {
+					all = append(all, GateOutlook{Worker: o.Worker})
 				}
-				all = append(all, GateOutlook{w.Worker, outlook})
+				of := &all[len(all)-1]
+				of.Outlook = append(of.Outlook, o.Outlook)
+			}
+			if err != nil {
+				return nil, err
 			}
 			return all, nil
 		})
@@ -86,10 +121,12 @@ func (s *server) settings() {
 		func(ctx context.Context, db *store.DB, _ *none) ([]store.Domain, error) { return db.Domains(ctx) })
 	operation(s, "GET", "/types", "Event types", see,
 		func(ctx context.Context, db *store.DB, in *struct {
+			ByName
 			Domain string `query:"domain"`
 		},
-		) ([]store.EventType, error) {
-			return db.EventTypes(ctx, in.Domain)
+		) (Names[store.EventType], error) {
+			all, err := db.EventTypes(ctx, in.Domain, in.part())
+			return names(all, in.ByName, func(t store.EventType) string { return t.Domain + "/" + t.Type }), err
 		})
 	act(s, "PUT", "/types/{domain}/{type}", "Create an event type, or change it", configure,
 		func(ctx context.Context, db *store.DB, in *struct {
@@ -100,8 +137,7 @@ func (s *server) settings() {
 		) (store.EventType, error) {
 			return db.TypeSet(ctx, in.Domain, in.Type, in.Body.Set, in.Body.Reason)
 		})
-	operation(s, "GET", "/packs", "Packs that were installed", see,
-		func(ctx context.Context, db *store.DB, _ *none) ([]store.Pack, error) { return db.Packs(ctx) })
+	s.packs()
 	operation(s, "GET", "/verify", "Checks of the installation", see,
 		func(ctx context.Context, db *store.DB, _ *none) ([]store.Check, error) { return db.Verify(ctx) })
 }

@@ -1,26 +1,81 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"time"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 type none struct{}
 
-// Overview is the state of the installation.
+// Overview is the state of the installation, as the person sees it.
 type Overview struct {
-	Status       string                    `json:"status" enum:"ok,warn,unknown,bad" doc:"The worst of the causes."`
-	Server       store.Server              `json:"server"`
-	Causes       []store.Cause             `json:"causes" doc:"What is wrong, worst first."`
-	Stage        store.Stage               `json:"stage"`
-	Counts       store.Counts              `json:"counts"`
-	Gates        []store.Gate              `json:"gates"`
-	Workers      []store.WorkerSummary     `json:"workers"`
-	Routes       []store.RouteSummary      `json:"routes"`
-	Replays      []store.RouteReplayed     `json:"replays" doc:"Those that are not over."`
-	Unregistered []store.UnregisteredEmits `json:"unregistered"`
-	You          You                       `json:"you"`
+	store.Overview
+	Tally
+	You You `json:"you"`
+}
+
+// Tally is how many causes there are.
+type Tally struct {
+	Bad  int `json:"bad" doc:"Causes that are not warnings."`
+	Warn int `json:"warn" doc:"Causes that are warnings."`
+}
+
+// Condition is how the installation is.
+type Condition struct {
+	Status string `json:"status" enum:"ok,warn,unknown,bad" doc:"The worst of the causes."`
+	Tally
+}
+
+func tally(causes []store.Cause) (t Tally) {
+	for _, c := range causes {
+		if c.Status == "warn" {
+			t.Warn++
+		} else {
+			t.Bad++
+		}
+	}
+	return t
+}
+
+// Most is how much of an overview is wanted; 0: all of it.
+type Most struct {
+	Causes  int `query:"causes" minimum:"0" doc:"At most so many causes, the worst; 0: all."`
+	Skip    int `query:"skip" minimum:"0" doc:"Leave out so many of the worst causes, to read on."`
+	Routes  int `query:"routes" minimum:"0" doc:"At most so many routes, those with most dead letters, then those with most that waits; 0: all."`
+	Workers int `query:"workers" minimum:"0" doc:"At most so many workers; 0: all."`
+}
+
+// of cuts what is wanted out of an overview.
+func (m Most) of(o *Overview) {
+	o.Causes = cut(o.Causes[min(m.Skip, len(o.Causes)):], m.Causes)
+	if m.Routes > 0 {
+		slices.SortStableFunc(o.Routes, func(a, b store.RouteSummary) int {
+			return cmp.Or(cmp.Compare(b.OpenDeadLetters, a.OpenDeadLetters), cmp.Compare(b.Pending, a.Pending), cmp.Compare(rank(a.State), rank(b.State)))
+		})
+	}
+	o.Routes, o.Workers = cut(o.Routes, m.Routes), cut(o.Workers, m.Workers)
+}
+
+func cut[T any](all []T, most int) []T {
+	if most == 0 {
+		return all
+	}
+	return all[:min(len(all), most)]
+}
+
+// rank puts routes that deliver before those that do not.
+func rank(state string) int {
+	switch state {
+	case "live":
+		return 0
+	case "dry run":
+		return 1
+	}
+	return 2
 }
 
 // You is who asks, and what he may do.
@@ -35,38 +90,34 @@ func (s *server) you(ctx context.Context) You {
 	return You{p.Name, p.Role.String(), s.ReadOnly}
 }
 
-// collect runs readings until one fails.
-func collect(readings ...func() error) error {
-	for _, read := range readings {
-		if err := read(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (s *server) status() {
 	operation(s, "GET", "/status", "The installation at a glance, and what is wrong with it", see,
-		func(ctx context.Context, db *store.DB, _ *none) (o Overview, err error) {
-			o.Status, o.You = "ok", s.you(ctx)
-			err = collect(
-				func() error { o.Server, err = db.Server(ctx); return err },
-				func() error { o.Causes, err = db.Causes(ctx); return err },
-				func() error { o.Stage, err = db.Stage(ctx); return err },
-				func() error { o.Counts, err = db.Counts(ctx); return err },
-				func() error { o.Gates, err = db.Gates(ctx); return err },
-				func() error { o.Workers, err = db.WorkerSummaries(ctx); return err },
-				func() error { o.Routes, err = db.RouteSummaries(ctx); return err },
-				func() error { o.Replays, err = db.RouteReplays(ctx, "", true); return err },
-				func() error { o.Unregistered, err = db.UnregisteredEmits(ctx); return err },
-			)
-			if err == nil && len(o.Causes) > 0 {
-				o.Status = o.Causes[0].Status
-			}
+		func(ctx context.Context, db *store.DB, in *Most) (o Overview, err error) {
+			o.You = s.you(ctx)
+			o.Overview, err = db.Overview(ctx)
+			o.Tally = tally(o.Causes)
+			in.of(&o)
 			return o, err
+		})
+	operation(s, "GET", "/health", "How many things are wrong", see,
+		func(ctx context.Context, db *store.DB, _ *none) (c Condition, err error) {
+			causes, err := db.Causes(ctx)
+			c.Status, c.Tally = "ok", tally(causes)
+			if len(causes) > 0 {
+				c.Status = causes[0].Status
+			}
+			return c, err
 		})
 	operation(s, "GET", "/causes", "What is wrong, worst first", see,
 		func(ctx context.Context, db *store.DB, _ *none) ([]store.Cause, error) { return db.Causes(ctx) })
+	operation(s, "GET", "/history", "What a route, or all of them, did over time, in steps of a minute, 5 minutes or an hour", see,
+		func(ctx context.Context, db *store.DB, in *struct {
+			Route string `query:"route" doc:"Empty: all."`
+			Hours int    `query:"hours" minimum:"1" maximum:"168" default:"1" doc:"How far back."`
+		},
+		) ([]store.HistoryStep, error) {
+			return db.History(ctx, in.Route, time.Duration(in.Hours)*time.Hour)
+		})
 	operation(s, "GET", "/me", "Who asks, and what he may do", see,
 		func(ctx context.Context, _ *store.DB, _ *none) (You, error) { return s.you(ctx), nil })
 }

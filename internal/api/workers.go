@@ -15,12 +15,10 @@ type SourcePath struct {
 	Source string `path:"source"`
 }
 
-// WorkerDetails is a worker, and how far each of its cursors is.
+// WorkerDetails is a worker, how far each of its cursors is, and what it does next.
 type WorkerDetails struct {
-	store.Worker
-	Log     *store.Health        `json:"log" doc:"null for a worker of tables."`
-	Cursors []store.SourceCursor `json:"cursors" doc:"Of a worker of tables."`
-	Outlook []store.Outlook      `json:"outlook" doc:"What it does next; of a worker of the log."`
+	store.WorkerDetails
+	Outlook []store.Outlook `json:"outlook" doc:"What it does next; of a worker of the log."`
 }
 
 // SourceDetails is a source and what its check finds.
@@ -68,24 +66,15 @@ type Emitted struct {
 
 func (s *server) workers() {
 	operation(s, "GET", "/workers", "Workers, and how their cursors are doing", see,
-		func(ctx context.Context, db *store.DB, _ *none) ([]store.WorkerSummary, error) {
-			return db.WorkerSummaries(ctx)
+		func(ctx context.Context, db *store.DB, in *ByName) (Names[store.WorkerSummary], error) {
+			all, err := db.WorkerSummaries(ctx, in.part())
+			return names(all, *in, func(w store.WorkerSummary) string { return store.ExecutorID(w.Worker, w.Source, w.Shard) }), err
 		})
 	operation(s, "GET", "/workers/{worker}", "A worker's settings, and how far each of its cursors is", see,
 		func(ctx context.Context, db *store.DB, in *WorkerPath) (d WorkerDetails, err error) {
-			if d.Worker, err = db.Worker(ctx, in.Worker); err != nil {
-				return d, err
+			if d.WorkerDetails, err = db.WorkerDetails(ctx, in.Worker); err == nil && d.Log != nil {
+				d.Outlook, err = db.WorkerOutlook(ctx, in.Worker)
 			}
-			if d.Source != "outbox" {
-				d.Cursors, err = db.SourceCursors(ctx, in.Worker)
-				return d, err
-			}
-			health, err := db.WorkerHealthOf(ctx, in.Worker)
-			if err != nil {
-				return d, err
-			}
-			d.Log = &health
-			d.Outlook, err = db.WorkerOutlook(ctx, in.Worker)
 			return d, err
 		})
 	for _, pause := range []bool{true, false} {
@@ -131,10 +120,13 @@ func (s *server) workers() {
 			return out, err
 		})
 	operation(s, "GET", "/sources", "Tables that workers read", see,
-		func(ctx context.Context, db *store.DB, _ *none) ([]store.Source, error) { return db.Sources(ctx) })
+		func(ctx context.Context, db *store.DB, in *ByName) (Names[store.Source], error) {
+			all, err := db.Sources(ctx, in.part())
+			return names(all, *in, func(s store.Source) string { return s.Source }), err
+		})
 	operation(s, "GET", "/sources/{source}", "A source, and what its check finds", see,
 		func(ctx context.Context, db *store.DB, in *SourcePath) (d SourceDetails, err error) {
-			err = collect(
+			err = store.InTurn(
 				func() error { d.Source, err = db.Source(ctx, in.Source); return err },
 				func() error { d.Checks, err = db.SourceChecks(ctx, in.Source); return err },
 			)
@@ -150,31 +142,5 @@ func (s *server) workers() {
 				return store.Source{}, err
 			}
 			return db.Source(ctx, in.Source)
-		})
-	operation(s, "GET", "/captures", "Captured tables, and what the check of their triggers finds", see,
-		func(ctx context.Context, db *store.DB, _ *none) (out Captures, err error) {
-			err = collect(
-				func() error { out.Tables, err = db.CaptureList(ctx); return err },
-				func() error { out.Checks, err = db.CaptureCheck(ctx); return err },
-				func() error { out.Gaps, err = db.OpenGaps(ctx, ""); return err },
-			)
-			return out, err
-		})
-	act(s, "POST", "/capture-gaps/{id}/emit", "Emit the events that a gap lacks", configure,
-		func(ctx context.Context, db *store.DB, in *struct {
-			ID   int64 `path:"id"`
-			Body Act
-		},
-		) (out Emitted, err error) {
-			out.Emitted, err = db.CaptureGapEmit(ctx, in.ID, in.Body.Reason)
-			return out, err
-		})
-	act(s, "POST", "/capture-gaps/{id}/accept", "Accept that a gap stays without events", configure,
-		func(ctx context.Context, db *store.DB, in *struct {
-			ID   int64 `path:"id"`
-			Body Act
-		},
-		) (none, error) {
-			return none{}, db.CaptureGapAccept(ctx, in.ID, in.Body.Reason)
 		})
 }

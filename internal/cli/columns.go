@@ -21,7 +21,8 @@ const (
 	Object        // a JSON object; an empty text is null
 	Bool
 	Int
-	List // of texts; an empty one is empty, not null
+	List      // of texts; an empty one is empty, not null
+	Selection // List, but an empty one is null
 )
 
 // Column is a column of a configuration row and the flag that sets it.
@@ -45,7 +46,7 @@ func (all Columns) add(flags *pflag.FlagSet) {
 		case Int:
 			initial, _ := strconv.Atoi(c.Default)
 			flags.Int(c.Flag, initial, c.Usage)
-		case List:
+		case List, Selection:
 			flags.StringSlice(c.Flag, nil, c.Usage)
 		default:
 			flags.String(c.Flag, c.Default, c.Usage)
@@ -92,6 +93,11 @@ func (c Column) value(flags *pflag.FlagSet) (any, error) {
 	case List:
 		list, err := flags.GetStringSlice(c.Flag)
 		return append([]string{}, list...), err
+	case Selection:
+		if list, err := flags.GetStringSlice(c.Flag); len(list) > 0 || err != nil {
+			return list, err
+		}
+		return nil, nil
 	}
 	text, err := flags.GetString(c.Flag)
 	switch {

@@ -26,22 +26,25 @@ var named = map[string]func(context.Context, *store.DB) ([]string, error){
 		return names(func(d store.Domain) string { return d.Domain })(db.Domains(ctx))
 	},
 	"EXECUTOR": func(ctx context.Context, db *store.DB) ([]string, error) {
-		return names(func(h store.Heartbeat) string { return h.ExecutorID })(db.Heartbeats(ctx))
+		return names(func(h store.Heartbeat) string { return h.ExecutorID })(db.Heartbeats(ctx, store.Part{}))
 	},
 	"GATE": func(ctx context.Context, db *store.DB) ([]string, error) {
 		return names(func(g store.Gate) string { return g.Gate })(db.Gates(ctx))
 	},
 	"ROUTE": func(ctx context.Context, db *store.DB) ([]string, error) {
-		return names(func(r store.Route) string { return r.RouteCode })(db.Routes(ctx, ""))
+		return names(func(r store.Route) string { return r.RouteCode })(db.Routes(ctx, store.RouteFilter{}))
 	},
 	"SERVICE": func(ctx context.Context, db *store.DB) ([]string, error) {
 		return names(func(s store.Service) string { return s.Service })(db.Services(ctx))
 	},
+	"SETTING": func(ctx context.Context, db *store.DB) ([]string, error) {
+		return names(func(s store.Setting) string { return s.Key })(db.Settings(ctx))
+	},
 	"SOURCE": func(ctx context.Context, db *store.DB) ([]string, error) {
-		return names(func(s store.Source) string { return s.Source })(db.Sources(ctx))
+		return names(func(s store.Source) string { return s.Source })(db.Sources(ctx, store.Part{}))
 	},
 	"TYPE": func(ctx context.Context, db *store.DB) ([]string, error) {
-		return names(func(t store.EventType) string { return t.Type })(db.EventTypes(ctx, ""))
+		return names(func(t store.EventType) string { return t.Type })(db.EventTypes(ctx, "", store.Part{}))
 	},
 	"WORKER": func(ctx context.Context, db *store.DB) ([]string, error) {
 		return names(func(w store.Worker) string { return w.Worker })(db.Workers(ctx))

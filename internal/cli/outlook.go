@@ -68,7 +68,7 @@ func TellOutlooks(ctx context.Context, s *Session, db *store.DB, gate string) er
 		return err
 	}
 	for _, w := range workers {
-		if w.Source != "outbox" || gate != "routes.enabled" && gate != WorkerGate(w.Worker) {
+		if w.Source != "outbox" || gate != "routes.enabled" && gate != store.WorkerGate(w.Worker) {
 			continue
 		}
 		if err := TellOutlook(ctx, s, db, w.Worker, ""); err != nil {

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -52,6 +53,17 @@ func (s *Session) NumGiven(flags ...string) (n int) {
 	return n
 }
 
+// NotEmpty refuses a flag that was given without a text, such as by a variable of a shell that is not set: to leave the filter out
+// would choose more.
+func (s *Session) NotEmpty(flags ...string) error {
+	for _, flag := range flags {
+		if f := s.Flags.Lookup(flag); f.Changed && f.Value.String() == "" {
+			return Usagef("--%s is empty: leave it out if it is not to choose", flag)
+		}
+	}
+	return nil
+}
+
 // NeedReason is for commands that need a reason in some cases.
 func (s *Session) NeedReason() error {
 	if strings.TrimSpace(s.Reason) == "" {
@@ -60,12 +72,18 @@ func (s *Session) NeedReason() error {
 	return nil
 }
 
+// ErrRollback ends the work of InTx without an error and without keeping anything.
+var ErrRollback = errors.New("nothing is to be kept")
+
 // InTx runs work in a transaction, READ COMMITTED whatever the database's default is.
 func InTx[T any](ctx context.Context, s *Session, work func(*store.DB) (T, error)) (result T, err error) {
 	err = pgx.BeginTxFunc(ctx, s.Conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
 		result, err = work(store.New(tx))
 		return err
 	})
+	if errors.Is(err, ErrRollback) {
+		err = nil
+	}
 	return result, err
 }
 

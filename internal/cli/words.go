@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/store"
-	"github.com/tidemarkhq/tidemark/packs"
 )
 
 // RouteState is what the switches of a route amount to.
@@ -26,9 +23,6 @@ func WorkerState(status string, gate *string) string {
 	}
 	return status + " by " + *gate
 }
-
-// WorkerGate is the gate of a worker.
-func WorkerGate(worker string) string { return "worker." + worker + ".enabled" }
 
 // StageText is the stage for people.
 func StageText(stage store.Stage) string {
@@ -143,24 +137,6 @@ func Verdict(all []store.Cause) error {
 		return ExitWith(StatusUnknown, Hint(fmt.Errorf("%s could not be evaluated", Count(n, "check")), hint))
 	}
 	return nil
-}
-
-// Pack finds a pack of this build.
-func Pack(name string) (packs.Pack, error) {
-	pack, found, err := packs.Find(name)
-	if found || err != nil {
-		return pack, err
-	}
-	all, err := packs.All()
-	var names []string
-	for _, p := range all {
-		names = append(names, p.Name)
-	}
-	refused := &tidemark.Error{
-		Code: "TM004", Message: `there is no pack "` + name + `"`,
-		Hint: "Packs: " + strings.Join(names, ", "),
-	}
-	return pack, cmp.Or[error](err, refused)
 }
 
 // Takes says what an SQL target is called with. form is target_takes as SQL has it; nil: the target is no such function.

@@ -39,6 +39,7 @@ const (
 	RuntimeRetriesExhausted Reason = "runtime.retries_exhausted"
 	RuntimeTimeout          Reason = "runtime.timeout"
 	RuntimeResultTooLarge   Reason = "runtime.result_too_large"
+	RuntimeResultInvalid    Reason = "runtime.result_invalid"
 	RuntimeInternal         Reason = "runtime.internal"
 )
 
@@ -52,7 +53,7 @@ func Reasons() []Reason {
 		IdentityProducerNotAllowed, IdentityTenantNotAllowed,
 		IdempotencyKeyReused, IdempotencyExpired,
 		SQLConstraint, SQLData, SQLBusinessRule, SQLPermission, SQLUndefined,
-		RuntimeRetriesExhausted, RuntimeTimeout, RuntimeResultTooLarge, RuntimeInternal,
+		RuntimeRetriesExhausted, RuntimeTimeout, RuntimeResultTooLarge, RuntimeResultInvalid, RuntimeInternal,
 	}
 }
 

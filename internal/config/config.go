@@ -275,7 +275,7 @@ type Console struct {
 	// An OpenID Connect provider that people sign in at.
 	OIDC ConsoleOIDC `yaml:"oidc"`
 
-	// A reverse proxy that says in a header who has signed in there.
+	// A reverse proxy in front, which may say in a header who has signed in there.
 	Proxy ConsoleProxy `yaml:"proxy"`
 }
 
@@ -317,6 +317,11 @@ type ConsoleOIDC struct {
 	// Scopes to ask for beside openid, profile and email. Default: none.
 	Scopes []string `yaml:"scopes,omitempty"`
 
+	// The claim that names a person, such as preferred_username. Only one that people cannot choose, and that no two have, tells them
+	// apart in the audit. Default, also if empty: the e-mail address if the provider has verified it, else sub and the
+	// provider's host.
+	Name string `yaml:"name,omitempty"`
+
 	// The claim of the token that has a person's groups. Default, also if empty: groups.
 	Claim string `yaml:"claim,omitempty"`
 
@@ -327,13 +332,14 @@ type ConsoleOIDC struct {
 	Role string `yaml:"role,omitempty" enum:"viewer,operator,admin"`
 }
 
-// ConsoleProxy is a reverse proxy that people sign in at, such as oauth2-proxy.
+// ConsoleProxy is a reverse proxy in front of the console. People may sign in there, as with oauth2-proxy.
 type ConsoleProxy struct {
 	// The header with the person's name, such as X-Forwarded-User. The proxy must remove it from what clients send.
 	// Default, also if empty: none.
 	Header string `yaml:"header,omitempty"`
 
-	// The addresses of the proxy. The header is ignored in requests from others. Needed with header.
+	// The addresses of the proxy. The header is ignored in requests from others. Its X-Forwarded-For tells the addresses of
+	// clients, by which refused sign-ins are counted. Needed with header. Default: none, so that a proxy is one client.
 	From []netip.Prefix `yaml:"from,omitempty"`
 
 	// The roles of people by name. Default: none.

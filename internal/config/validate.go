@@ -88,21 +88,12 @@ func (v *validation) console(c Console) {
 	v.require("console.oidc.issuer", c.OIDC.Issuer == "" && c.OIDC.ClientID != "", "is required with client_id")
 	v.require("console.url", c.OIDC.Issuer != "" && c.URL == "", "is required with oidc: the provider sends browsers back to it")
 	v.require("console.proxy.from", c.Proxy.Header != "" && len(c.Proxy.From) == 0, "is required with header: the networks of the proxy")
-	if at, err := url.Parse(c.URL); err == nil && c.URL != "" && c.Open() && !isLoopback(at.Hostname()) {
+	if at, err := url.Parse(c.URL); err == nil && c.URL != "" && c.Open() && !isThisHost(at.Hostname()) {
 		v.problem("console.url", "is an address that other hosts can reach, and anyone could do everything there: add users, tokens, oidc or proxy")
 	}
-	if host, _, err := net.SplitHostPort(c.Listen); err == nil && c.Open() && !isLoopback(host) {
+	if host, _, err := net.SplitHostPort(c.Listen); err == nil && c.Open() && !isThisHost(host) {
 		v.problem("console.listen", "is an address that other hosts can reach, and anyone could do everything there: add users, tokens, oidc or proxy")
 	}
-}
-
-// isLoopback tells whether only this host reaches the address.
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
 }
 
 func (v *validation) connection(path string, c Connection) {

@@ -16,6 +16,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/tidemarkhq/tidemark/console"
 	"github.com/tidemarkhq/tidemark/internal/admin"
@@ -32,6 +34,7 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	log      *slog.Logger
+	metrics  metrics
 }
 
 // connections of the console, whatever how many people look.
@@ -43,14 +46,14 @@ const clients = 256
 // checkLimit is how long the start waits for the database. The console starts without it, and says so on its pages.
 const checkLimit = 3 * time.Second
 
-// New connects and begins to listen. Serve answers the requests.
-func New(ctx context.Context, c config.Config, log *slog.Logger) (*Server, error) {
+// New connects and begins to listen. Run answers the requests; probe sends test deliveries.
+func New(ctx context.Context, c config.Config, probe api.Probe, log *slog.Logger) (*Server, error) {
 	pool, err := open(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{pool: pool, log: log}
-	if err := s.start(ctx, c); err != nil {
+	s := &Server{pool: pool, log: log, metrics: newMetrics()}
+	if err := s.start(ctx, c, probe); err != nil {
 		pool.Close()
 		return nil, err
 	}
@@ -76,7 +79,7 @@ func open(ctx context.Context, c config.Config) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(ctx, pc)
 }
 
-func (s *Server) start(ctx context.Context, c config.Config) error {
+func (s *Server) start(ctx context.Context, c config.Config, probe api.Probe) error {
 	if err := s.check(ctx); err != nil {
 		return err
 	}
@@ -89,7 +92,8 @@ func (s *Server) start(ctx context.Context, c config.Config) error {
 		return fmt.Errorf("console: %w", err)
 	}
 	pages, err := console.New(s.pool, console.Options{
-		Prefix: options.Prefix, ReadOnly: c.Console.ReadOnly, Logger: s.log, SignOut: signOut(options),
+		Prefix: options.Prefix, ReadOnly: c.Console.ReadOnly, Probe: probe, Logger: s.log, SignOut: signOut(options),
+		Observe:  s.metrics.observe,
 		Identify: func(r *http.Request) (console.Person, bool) { return api.PersonOf(r.Context()) },
 	})
 	if err != nil {
@@ -101,11 +105,24 @@ func (s *Server) start(ctx context.Context, c config.Config) error {
 	// Beside the daemon, idle strangers could otherwise leave no file descriptor for deliveries and the database.
 	s.listener = admin.Limit(s.listener, clients)
 	s.http = &http.Server{
-		Handler: in.Handler(pages), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
+		Handler: in.Handler(s.beside(options.Prefix, pages)), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	return nil
 }
+
+// beside adds /metrics to the pages. It is for those who have signed in, as the pages are: a scraper has a token.
+func (s *Server) beside(prefix string, pages http.Handler) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(s.metrics)
+	mux := http.NewServeMux()
+	mux.Handle("GET "+prefix+"/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("/", pages)
+	return mux
+}
+
+// Metrics are those of the console, for the daemon's /metrics.
+func (s *Server) Metrics() prometheus.Collector { return s.metrics }
 
 // check fails where the schema does not fit this program. A database that cannot be reached may come back.
 func (s *Server) check(ctx context.Context) error {
@@ -125,7 +142,7 @@ func (s *Server) check(ctx context.Context) error {
 func (s *Server) signIn(c config.Console) (o signin.Options, err error) {
 	o = signin.Options{
 		Users: map[string]signin.User{}, Tokens: map[string]signin.Token{}, Key: []byte(c.SessionKey.Reveal()),
-		Note: store.New(s.pool).SignInNote, Log: s.log,
+		Behind: c.Proxy.From, Note: s.metrics.counting(store.New(s.pool).SignInNote), Log: s.log,
 	}
 	if c.URL != "" {
 		if o.URL, err = url.Parse(c.URL); err != nil {
@@ -142,7 +159,7 @@ func (s *Server) signIn(c config.Console) (o signin.Options, err error) {
 	if c.OIDC.Issuer != "" {
 		o.OIDC = &signin.OIDC{
 			Issuer: c.OIDC.Issuer, ClientID: c.OIDC.ClientID, ClientSecret: c.OIDC.ClientSecret.Reveal(), Scopes: c.OIDC.Scopes,
-			Claim: c.OIDC.Claim, Roles: roles(c.OIDC.Roles), Role: role(c.OIDC.Role), Client: &http.Client{Timeout: 10 * time.Second},
+			Name: c.OIDC.Name, Claim: c.OIDC.Claim, Roles: roles(c.OIDC.Roles), Role: role(c.OIDC.Role), Client: &http.Client{Timeout: 10 * time.Second},
 		}
 	}
 	if c.Proxy.Header != "" {

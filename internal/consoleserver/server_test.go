@@ -27,7 +27,7 @@ func serve(t *testing.T, c config.Console, database string) string {
 	all := config.Default()
 	all.Database.URL, all.Console = config.NewSecret(database), c
 	all.Console.Listen = "127.0.0.1:0"
-	s, err := New(t.Context(), all, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	s, err := New(t.Context(), all, nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestTakenAddress(t *testing.T) {
 	at := serve(t, config.Console{}, "postgres://nobody@127.0.0.1:1/none")
 	c := config.Default()
 	c.Database.URL, c.Console.Listen = config.NewSecret("postgres://nobody@127.0.0.1:1/none"), strings.TrimPrefix(at, "http://")
-	if _, err := New(t.Context(), c, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "console.listen: "+c.Console.Listen+" is taken") {
+	if _, err := New(t.Context(), c, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "console.listen: "+c.Console.Listen+" is taken") {
 		t.Error(err)
 	}
 }

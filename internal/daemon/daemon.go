@@ -5,6 +5,7 @@ package daemon
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,11 +19,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/admin"
 	"github.com/tidemarkhq/tidemark/internal/command/consumer"
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/deliver"
 	"github.com/tidemarkhq/tidemark/internal/store"
+	"github.com/tidemarkhq/tidemark/internal/systemd"
 	"github.com/tidemarkhq/tidemark/internal/worker"
 	"github.com/tidemarkhq/tidemark/migrate"
 	"github.com/tidemarkhq/tidemark/sink/webhook"
@@ -30,28 +33,33 @@ import (
 
 // Options configure a daemon in addition to its configuration file.
 type Options struct {
-	Log     *slog.Logger // required
-	Stdout  io.Writer    // target of routes of the kind stdout
-	Version string       // of the program
-	File    string       // with the configuration, told to the operator who starts it again; empty: none
+	Log     *slog.Logger           // required
+	Stdout  io.Writer              // target of routes of the kind stdout
+	Version string                 // of the program
+	Metrics []prometheus.Collector // of what runs beside the daemon, for its /metrics
+
+	File string // with the configuration, told to the operator who starts it again; empty: none
+
+	Systemd systemd.Manager // is told when the daemon is ready, reloads, stops and is alive; the zero value: none
 }
 
 // Daemon runs the workers of a database.
 type Daemon struct {
-	config  config.Config
-	options Options
-	pool    *pgxpool.Pool
-	db      *store.DB
-	watch   *pgxpool.Pool // for polls: one connection, after a failure one for each part; and one for scrapes
-	targets *targets
-	metrics *metrics
-	poll    *worker.Poller
-	bridge  *worker.Bridge
-	watched *watched
-	ping    *webhook.Ping // nil: none
-	admin   *admin.Server
-	owner   string
-	made    time.Time
+	config     config.Config
+	options    Options
+	pool       *pgxpool.Pool
+	db         *store.DB
+	watch      *pgxpool.Pool // for polls: one connection, after a failure one for each part; and one for scrapes
+	transforms *pgxpool.Pool // for the transforms of routes
+	targets    *targets
+	metrics    *metrics
+	poll       *worker.Poller
+	bridge     *worker.Bridge
+	watched    *watched
+	ping       *webhook.Ping // nil: none
+	admin      *admin.Server
+	owner      string
+	made       time.Time
 
 	consumer *consumer.Consumer // of commands; nil: none
 	ingress  *server            // for commands; nil: none
@@ -75,8 +83,15 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		pool.Close()
 		return nil, err
 	}
+	// A transform that hangs must not hold a connection that a lease depends on.
+	transforms, err := openPool(ctx, c, 4)
+	if err != nil {
+		pool.Close()
+		watch.Close()
+		return nil, err
+	}
 	d := &Daemon{
-		config: c, options: o, pool: pool, db: store.New(pool), watch: watch, targets: newTargets(c, o.Stdout, store.New(pool), o.Version),
+		config: c, options: o, pool: pool, db: store.New(pool), watch: watch, transforms: transforms, targets: newTargets(c, o.Stdout, store.New(pool), o.Version),
 		// A new name for each start: a restarted daemon must not take the leases of its
 		// predecessor for its own.
 		owner:   c.Name + "/" + rand.Text()[:8],
@@ -98,6 +113,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		d.closePools()
 		return nil, fmt.Errorf("traces (OTEL_*): %w", err)
 	}
+	registry.MustRegister(o.Metrics...)
 	registry.MustRegister(newHealth(store.New(watch), d.watched))
 	registerPool(registry, pool)
 	if d.consumer = d.newConsumer(); d.consumer != nil {
@@ -219,6 +235,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	rest.Go(func() { d.poll.Run(aside) })
 	rest.Go(func() { d.bridge.Run(aside) })
 	rest.Go(func() { d.upkeep(aside) })
+	rest.Go(func() { d.letterJobs(ctx) })
 	if d.ping != nil {
 		defer func() { _ = d.ping.Close() }()
 		rest.Go(func() { d.pings(ctx) })
@@ -241,7 +258,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 		})
 	}
 
+	if d.options.Systemd.Watchdog > 0 {
+		rest.Go(func() { d.watchdog(aside) })
+	}
+	d.tell(ctx, systemd.Ready)
+
 	<-ctx.Done()
+	d.tell(ctx, systemd.Stopping)
 	var err error
 	if d.ingress != nil {
 		shut, done := context.WithTimeout(context.WithoutCancel(ctx), d.config.StopTimeout)
@@ -274,7 +297,7 @@ func (d *Daemon) warnOfSuperuser(ctx context.Context) {
 	}
 	defer conn.Release()
 	if pg := conn.Conn().PgConn(); pg.ParameterStatus("is_superuser") == "on" {
-		d.options.Log.WarnContext(ctx, "the daemon runs as a superuser, and so do SQL targets and handlers: give it a role of its own",
+		d.options.Log.WarnContext(ctx, "the daemon runs as a superuser, and so do SQL targets, transforms and handlers: give it a role of its own",
 			"role", conn.Conn().Config().User, "see", "docs/roles.md")
 	}
 }
@@ -285,6 +308,7 @@ func (d *Daemon) closePools() {
 	go func() {
 		d.pool.Close()
 		d.watch.Close()
+		d.transforms.Close()
 		if d.ingress != nil {
 			d.ingress.pool.Close()
 		}
@@ -303,19 +327,30 @@ func (d *Daemon) supervise(ctx context.Context, all store.Registry) {
 	ours := func(name, running string) bool {
 		return !d.stopping && d.running[running] == nil && (len(d.config.Workers) == 0 || slices.Contains(d.config.Workers, name))
 	}
-	for _, name := range all.Workers {
-		if !ours(name, name) {
+	shards := map[string]int{}
+	for _, c := range all.Logs {
+		shards[c.Worker]++
+	}
+	for _, c := range all.Logs {
+		name := store.CursorName(c.Worker, "outbox", c.Shard)
+		if !ours(c.Worker, name) {
 			continue
 		}
 		permit := &worker.Permit{}
 		handler := deliver.New(d.targets, permit, d.metrics)
+		handler.Shared = shards[c.Worker] > 1
+		handler.Transform = func(ctx context.Context, route store.Route, payloads []json.RawMessage) ([]json.RawMessage, error) {
+			return store.TransformAlone(ctx, d.transforms, route, payloads)
+		}
 		d.deliverers[name] = handler
-		o := d.workerOptions(name, d.metrics.of(name, "outbox", 0))
+		o := d.workerOptions(c.Worker, d.metrics.of(c.Worker, "outbox", c.Shard))
 		o.Wake = d.bridge.Waker()
-		d.start(ctx, name, worker.New(d.pool, o, worker.Log{MaxBatch: d.config.Batch.Max, Targets: handler, Permit: permit}))
+		d.start(ctx, name, worker.New(d.pool, o, worker.Log{
+			Shard: c.Shard, MaxBatch: d.config.Batch.Max, Targets: handler, Permit: permit,
+		}))
 	}
 	for _, c := range all.Tables {
-		name := fmt.Sprintf("%s/%s/%d", c.Worker, c.Source, c.Shard)
+		name := store.CursorName(c.Worker, c.Source, c.Shard)
 		if !ours(c.Worker, name) {
 			continue
 		}
@@ -330,7 +365,10 @@ func (d *Daemon) start(ctx context.Context, name string, w *worker.Worker) {
 	handler := d.deliverers[name]
 	d.running[name] = w
 	d.workers.Go(func() {
-		if err := w.Run(ctx); err != nil {
+		switch err := w.Run(ctx); {
+		case store.Is(err, tidemark.ErrNotFound): // it was deleted, or has fewer shards now
+			d.options.Log.InfoContext(ctx, "the worker ended", "worker", name, "error", err)
+		case err != nil:
 			d.options.Log.ErrorContext(ctx, "the worker ended", "worker", name, "error", err)
 		}
 		if handler != nil {
@@ -376,6 +414,34 @@ func (d *Daemon) upkeep(ctx context.Context) {
 	}
 }
 
+const (
+	letterJobsEvery = 10 * time.Second
+	// A connection that the network has forgotten is given up after this; the server ends a part long before.
+	letterJobLimit = 10 * time.Minute
+)
+
+// letterJobs does what operators have asked for with many dead letters, part by part.
+func (d *Daemon) letterJobs(ctx context.Context) {
+	tick := time.NewTicker(letterJobsEvery)
+	defer tick.Stop()
+	for {
+		limited, cancel := context.WithTimeout(ctx, letterJobLimit)
+		worked, err := d.db.LetterJobStep(limited, nil)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			d.options.Log.WarnContext(ctx, "a job of dead letters failed", "error", err)
+		}
+		if worked && err == nil {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 func (d *Daemon) newAdmin(ctx context.Context, registry *prometheus.Registry) (*admin.Server, error) {
 	s, err := admin.New(ctx, admin.Options{
 		Listen: d.config.Admin.Listen, Pprof: d.config.Admin.Pprof, Version: d.options.Version,
@@ -384,12 +450,7 @@ func (d *Daemon) newAdmin(ctx context.Context, registry *prometheus.Registry) (*
 	if err != nil {
 		return nil, err
 	}
-	s.Live(admin.Check{Name: "supervisor", Run: func(context.Context) error {
-		if stuck := d.poll.Stuck(); stuck > 0 {
-			return fmt.Errorf("its loop has not run for %s", stuck.Round(time.Second))
-		}
-		return nil
-	}})
+	s.Live(admin.Check{Name: "supervisor", Run: d.alive})
 	s.Ready(admin.Check{Name: "database", Run: d.pool.Ping})
 	s.Ready(admin.Check{Name: "workers", Advisory: true, Run: d.closedWorkers})
 	s.Ready(admin.Check{Name: "passes", Run: d.failingWorkers})

@@ -31,7 +31,7 @@ type metrics struct {
 }
 
 // ofCursor are the labels of a cursor's metrics. A cursor of the log has source outbox and
-// shard 0; a worker of tables has a cursor for each source and shard.
+// shard 0, where it has no others; a worker of tables has a cursor for each source and shard.
 var ofCursor = []string{"worker", "source", "shard"}
 
 func newMetrics(r *prometheus.Registry) *metrics {
@@ -45,7 +45,7 @@ func newMetrics(r *prometheus.Registry) *metrics {
 			Name: "tidemark_worker_claims_total", Help: "Times that this process claimed the cursor.",
 		}, ofCursor),
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tidemark_events_read_total", Help: "Events of the log, or rows of a table, that were read; of a table each shard reads all.",
+			Name: "tidemark_events_read_total", Help: "Events of the log, or rows of a table, that were read; each shard reads all.",
 		}, ofCursor),
 		reading: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "tidemark_read_seconds", Help: "Time of a read from the log, with the flush before anything leaves; of a table the whole pass.", Buckets: buckets,

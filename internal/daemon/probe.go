@@ -14,27 +14,36 @@ import (
 	"github.com/tidemarkhq/tidemark/sink"
 )
 
-// A Probe is one test delivery to the target of a route: what tidemark.route_test returns, as JSON.
-type Probe struct {
-	Route json.RawMessage
-	Event json.RawMessage
-	Out   io.Writer // target of a route to stdout
+// Probe sends one test delivery to the target of a route, which it opens with the configuration, as a daemon does. The target of a
+// route to stdout is out. What it returns has no secrets.
+func Probe(ctx context.Context, c config.Config, begun store.RouteTest, out io.Writer) store.RouteTested {
+	result, took, err := probe(ctx, c, begun, out)
+	if err != nil {
+		result = sink.Result{Status: sink.Permanent, Code: "misconfigured", Detail: err.Error()}
+	}
+	tested := store.RouteTested{EventID: begun.EventID, Outcome: "failed", ErrorCode: result.Code, Detail: result.Detail, Seconds: took.Seconds()}
+	switch result.Status {
+	case sink.Delivered:
+		tested.Outcome = "delivered"
+	case sink.Unknown:
+		tested.Outcome = "unknown"
+	}
+	return tested
 }
 
-// Send opens the target with the configuration, as a daemon does, and delivers once. Its error says why the target cannot be
-// opened, without secrets.
-func (p Probe) Send(ctx context.Context, c config.Config) (result sink.Result, took time.Duration, err error) {
+// probe delivers once. Its error says why the target cannot be opened, without secrets.
+func probe(ctx context.Context, c config.Config, begun store.RouteTest, out io.Writer) (result sink.Result, took time.Duration, err error) {
 	var route store.Route
 	var event struct {
 		tidemark.Event
 		EventID string    `json:"event_id"`
 		Created time.Time `json:"created_at"`
 	}
-	if err := errors.Join(json.Unmarshal(p.Route, &route), json.Unmarshal(p.Event, &event)); err != nil {
+	if err := errors.Join(json.Unmarshal(begun.Route, &route), json.Unmarshal(begun.Event, &event)); err != nil {
 		return result, 0, fmt.Errorf("the test cannot be read: %w", err)
 	}
 	event.ID, event.CreatedAt = event.EventID, event.Created
-	targets := newTargets(c, p.Out, nil, "") // a test is no dead letter
+	targets := newTargets(c, out, nil, "") // a test is no dead letter
 	defer func() { _ = targets.Close() }()
 	if route.Options, err = withoutRate(route.Options); err != nil {
 		return result, 0, err

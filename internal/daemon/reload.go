@@ -1,16 +1,21 @@
 package daemon
 
 import (
+	"context"
 	"reflect"
 	"strings"
 
 	"github.com/tidemarkhq/tidemark/internal/config"
+	"github.com/tidemarkhq/tidemark/internal/systemd"
 )
 
 // Reload applies the parts of c that need no restart: the secrets, the networks that webhooks may call, the connections,
 // and the files that these name. Each route opens its target again with its next event. Reload returns the changed keys
 // that only a restart applies.
 func (d *Daemon) Reload(c config.Config) (restart []string, err error) {
+	ctx := context.Background() // a reload is not broken off
+	d.tell(ctx, systemd.Reloading)
+	defer d.tell(ctx, systemd.Ready)
 	err = d.targets.reload(c)
 	d.mu.Lock()
 	defer d.mu.Unlock()

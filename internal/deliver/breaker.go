@@ -43,6 +43,9 @@ func newBreaker(name string, paused func(name string, paused bool)) *breaker {
 // state is the state of the circuit for live events.
 func (b *breaker) state() gobreaker.State { return b.live.State() }
 
+// delivered reports whether a live event has been delivered since the circuit closed last.
+func (b *breaker) delivered() bool { return b.live.Counts().TotalSuccesses > 0 }
+
 // holdsReplays reports whether replays are put off, or all but one.
 func (b *breaker) holdsReplays() bool { return b.replays.State() != gobreaker.StateClosed }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -57,6 +58,17 @@ type Deliverer struct {
 	opener  Opener
 	permit  Permit
 	observe Observer
+
+	// InProcess, set before the first Act: the targets are functions of this process, and fail by event. So no breaker
+	// pauses a route, and sink.Result.After replaces the delay of the retry policy.
+	InProcess bool
+
+	// Shared, set before the first Act: other shards of the worker deliver on the same routes.
+	Shared bool
+
+	// Transform, set before the first Act, makes the payloads that a route delivers which has a transform or columns
+	// (store.TransformAlone). Nil: the targets do it, and answer Dropped.
+	Transform func(ctx context.Context, route store.Route, payloads []json.RawMessage) ([]json.RawMessage, error)
 
 	mostKeys int // waiting keys of a route that are counted one by one
 
@@ -226,12 +238,18 @@ func (d *Deliverer) assign(page *store.Page) (results []store.Result, runs map[*
 func same(a, b store.Route) bool {
 	return a.RouteCode == b.RouteCode && a.TargetKind == b.TargetKind && a.TargetRef == b.TargetRef && a.Ordering == b.Ordering &&
 		a.Seconds == b.Seconds && a.Concurrency == b.Concurrency &&
-		string(a.RetryPolicy) == string(b.RetryPolicy) && string(a.Options) == string(b.Options)
+		string(a.RetryPolicy) == string(b.RetryPolicy) && string(a.Options) == string(b.Options) &&
+		reflect.DeepEqual(a.Transform, b.Transform) && slices.Equal(a.Columns, b.Columns)
 }
 
-// open returns a queue for the route's current row, or nil if its target cannot be opened.
+// open returns a queue for the route's current row, or nil if its target cannot be opened. While the queue of an older row is not
+// quiet, it returns that one, which delivers nothing more.
 func (d *Deliverer) open(r *route) *queue {
-	if r.queue != nil && (!r.stale || !r.queue.quiet()) {
+	if r.queue != nil && !r.stale {
+		return r.queue
+	}
+	if r.queue != nil && !r.queue.quiet() {
+		r.queue.retire()
 		return r.queue
 	}
 	if !r.stale && time.Since(r.broken.at) < reopenAfter {
@@ -272,7 +290,7 @@ func (d *Deliverer) openQueue(r *route) (*queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := newQueue(row, s, perSecond, d.permit, d.observe)
+	q, err := newQueue(row, s, perSecond, d)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -347,7 +365,7 @@ func (d *Deliverer) Collect() []store.Result {
 	defer d.mu.Unlock()
 	var results []store.Result
 	for _, r := range d.routes {
-		d.notices.note(r)
+		d.notices.note(r, d.Shared)
 		if r.queue == nil {
 			continue
 		}

@@ -2,12 +2,15 @@ package deliver
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/tidemarkhq/tidemark"
@@ -440,4 +443,108 @@ func TestBreakerCountsNoCutOff(t *testing.T) {
 	if !slices.Equal(paused, []bool{false, true}) {
 		t.Errorf("the observer was told %v, want that it is closed, then open", paused)
 	}
+}
+
+// doubtful forbids the first deliveries that it is asked for, as a lease does whose beat was late.
+type doubtful struct {
+	always
+	asked *atomic.Int32
+}
+
+func (d doubtful) Allows(int32) bool { return d.asked.Add(1) > 1 }
+
+// bare opens targets that record the payloads that arrive.
+type bare struct {
+	always
+	arrived *[]string
+}
+
+func (b bare) Open(store.Route) (sink.Sink, error) { return b, nil }
+func (bare) Limits() sink.Limits                   { return sink.Limits{Batch: 1} }
+func (bare) Close() error                          { return nil }
+
+func (b bare) Deliver(_ context.Context, batch []sink.Delivery) []sink.Result {
+	*b.arrived = append(*b.arrived, string(batch[0].Event.Payload))
+	return []sink.Result{{Status: sink.Delivered}}
+}
+
+// What the lease forbids when it is asked first, and allows a moment later, is not delivered as it is in the log.
+func TestNothingLeavesUntransformed(t *testing.T) {
+	t.Parallel()
+	var arrived []string
+	d := New(bare{arrived: &arrived}, doubtful{asked: new(atomic.Int32)}, always{})
+	d.Transform = func(_ context.Context, _ store.Route, payloads []json.RawMessage) ([]json.RawMessage, error) {
+		return slices.Repeat([]json.RawMessage{json.RawMessage(`{}`)}, len(payloads)), nil
+	}
+	d.Begin(nil)
+	route := routeOfTest(1, "none")
+	route.Columns = []string{"n"}
+	first, second := freshItem(1, "", 1), freshItem(2, "", 1)
+	first.Payload, second.Payload = json.RawMessage(`{"secret": 1}`), json.RawMessage(`{"secret": 2}`)
+	results := d.Act(t.Context(), &store.Page{Routes: []store.Route{route}, Items: []store.Item{first, second}})
+	if !slices.Equal(arrived, []string{`{}`}) || len(results) != 2 || results[0].Reason != GateClosed {
+		t.Errorf("arrived %s; %+v", arrived, results)
+	}
+}
+
+// several opens targets that take three events at a time.
+type several struct{ bare }
+
+func (s several) Open(store.Route) (sink.Sink, error) { return s, nil }
+func (several) Limits() sink.Limits                   { return sink.Limits{Batch: 3} }
+
+// revoked permits deliveries until off is set.
+type revoked struct {
+	always
+	off *atomic.Bool
+}
+
+func (r revoked) Allows(int32) bool { return !r.off.Load() }
+
+// A transform hangs, and the route is switched off meanwhile: it is not called for each of the other events of the batch.
+func TestHangingTransformEndsWithTheRoute(t *testing.T) {
+	t.Parallel()
+	var arrived []string
+	var off atomic.Bool
+	calls := 0
+	d := New(several{bare{arrived: &arrived}}, revoked{off: &off}, always{})
+	d.Transform = func(context.Context, store.Route, []json.RawMessage) ([]json.RawMessage, error) {
+		calls++
+		off.Store(calls == 2)
+		return nil, &pgconn.PgError{Code: store.Timeout}
+	}
+	d.Begin(nil)
+	route := routeOfTest(1, "none")
+	route.Columns = []string{"n"}
+	results := d.Act(t.Context(), &store.Page{Routes: []store.Route{route}, Items: []store.Item{freshItem(1, "", 1), freshItem(2, "", 1), freshItem(3, "", 1)}})
+	if calls != 2 || len(results) != 3 || results[0].Reason != ReasonTransformFailed || results[1].Reason != GateClosed || len(arrived) > 0 {
+		t.Errorf("%d calls, arrived %v; %+v", calls, arrived, results)
+	}
+}
+
+// A page that was decided by a route as it is now waits until its target can be opened anew: it does not go to the one before.
+func TestNothingGoesToTheTargetBefore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var arrived []int64
+		d := New(slow{&arrived}, always{}, always{})
+		d.Begin(nil)
+		route := routeOfTest(1, "none")
+		act := func(items ...store.Item) []store.Result {
+			return d.Act(t.Context(), &store.Page{Routes: []store.Route{route, routeOfTest(2, "none")}, Items: items})
+		}
+		act(freshItem(1, "", 1)) // is pending after pageWait
+		d.Quiesce()              // has ended, and is not collected
+		route.TargetRef = "another"
+		old := freshItem(2, "", 1)
+		old.Fresh = false
+		if results := act(old, freshItem(3, "", 1)); !slices.Equal(arrived, []int64{1}) || len(results) != 2 || results[1].Outcome != store.Pending {
+			t.Errorf("arrived %v; %+v", arrived, results)
+		}
+		act(old, freshItem(4, "", 1))
+		d.Quiesce()
+		if !slices.Equal(arrived, []int64{1, 2, 4}) {
+			t.Errorf("arrived %v", arrived)
+		}
+	})
 }

@@ -31,15 +31,16 @@ type Gone struct {
 
 // notices are what has changed since the last Report.
 type notices struct {
-	known map[Notice]bool // true: open; keyed without detail and message
-	fresh []Notice        // in the order in which they happened
+	known  map[Notice]bool // true: open; keyed without detail and message
+	probed map[Notice]bool // to be told again if it goes on: another shard may have closed it
+	fresh  []Notice        // in the order in which they happened
 }
 
-func newNotices() notices { return notices{known: map[Notice]bool{}} }
+func newNotices() notices { return notices{known: map[Notice]bool{}, probed: map[Notice]bool{}} }
 
 func (n *notices) open(kind, subject, detail, message string) {
-	if at := (Notice{Kind: kind, Subject: subject}); !n.known[at] {
-		n.known[at] = true
+	if at := (Notice{Kind: kind, Subject: subject}); !n.known[at] || n.probed[at] {
+		n.known[at], n.probed[at] = true, false
 		n.fresh = append(n.fresh, Notice{kind, subject, detail, message})
 	}
 }
@@ -57,20 +58,19 @@ func (n *notices) close(kind, subject string) {
 // breakerKinds are the reasons for which the breaker of a route is open: one at a time.
 var breakerKinds = [...]string{"target_down", "credentials_refused", "two_copies"}
 
-// openOne closes the findings of the other breakerKinds, and opens that of this kind, unless it is empty.
+// openOne closes the findings of the other breakerKinds, and opens that of this kind.
 func (n *notices) openOne(kind, subject, detail, message string) {
 	for _, k := range breakerKinds {
 		if k != kind {
 			n.close(k, subject)
 		}
 	}
-	if kind != "" {
-		n.open(kind, subject, detail, message)
-	}
+	n.open(kind, subject, detail, message)
 }
 
-// note compares the state of a route with the findings that are open.
-func (n *notices) note(r *route) {
+// note compares the state of a route with the findings that are open. Of a shared route, other shards find things too: what this one
+// has not found it closes only after a delivery of its own.
+func (n *notices) note(r *route, shared bool) {
 	code := r.row.RouteCode
 	switch {
 	case r.queue != nil:
@@ -86,26 +86,40 @@ func (n *notices) note(r *route) {
 				n.openOne("two_copies", code, "its target gets events of another copy of this database too, and refuses ours", said)
 			case refused:
 				n.openOne("credentials_refused", code, fmt.Sprintf("its target refuses the credentials: %s; %s, in use by this daemon since %s",
-					reason, credentials(r.row.Options), r.queue.opened.UTC().Format(time.DateTime+" UTC")), said)
+					reason, credentials(r.row), r.queue.opened.UTC().Format(time.DateTime+" UTC")), said)
 			default:
 				n.openOne("target_down", code, "its target fails, and is left alone for a while: "+reason, said)
 			}
 		case gobreaker.StateClosed:
-			n.openOne("", code, "", "")
+			for _, k := range breakerKinds {
+				if !shared || n.known[Notice{Kind: k, Subject: code}] || r.queue.breaker.delivered() {
+					n.close(k, code)
+				}
+			}
 		case gobreaker.StateHalfOpen: // the next delivery decides
+			for at, open := range n.known {
+				n.probed[at] = n.probed[at] || shared && open && at.Subject == code
+			}
 		}
 	case r.broken.err != nil:
 		n.open("route_misconfigured", code, r.broken.err.Error(), "")
 	}
 }
 
-// credentials names the secrets of a route: never their values, which options do not have.
-func credentials(options json.RawMessage) string {
+// credentials names what a route signs in with: never a value, which options do not have.
+func credentials(r store.Route) string {
 	var o struct {
-		Secret  string                     `json:"secret"`
-		Headers map[string]json.RawMessage `json:"headers"`
+		Secret     string                     `json:"secret"`
+		Headers    map[string]json.RawMessage `json:"headers"`
+		Connection string                     `json:"connection"`
 	}
-	_ = json.Unmarshal(options, &o) // what cannot be read names none
+	_ = json.Unmarshal(r.Options, &o) // what cannot be read names none
+	switch {
+	case o.Connection != "":
+		return fmt.Sprintf("the connection %q signs in", o.Connection)
+	case r.TargetKind == "kafka" || r.TargetKind == "nats":
+		return fmt.Sprintf("the connection of kind %s signs in", r.TargetKind)
+	}
 	var named []string
 	if o.Secret != "" {
 		named = append(named, fmt.Sprintf("the secret %q signs", o.Secret))

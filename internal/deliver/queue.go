@@ -2,8 +2,8 @@ package deliver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"sync"
 	"time"
@@ -22,7 +22,7 @@ const (
 	busy          = "busy"          // events come faster than the target takes them
 	breakerOpen   = "breaker_open"  // the target failed so often that deliveries pause
 	domainClosed  = "domain_closed" // the gate of the event's domain is closed; SQL sets the event aside until it opens
-	gateClosed    = "gate_closed"   // a gate or a switch is closed, or the lease has ended
+	GateClosed    = "gate_closed"   // a gate or a switch is closed, or the lease has ended; a handler answers so that finds it at its commit
 	misconfigured = "misconfigured" // the route's target cannot be opened
 )
 
@@ -40,9 +40,14 @@ type queue struct {
 	limiter *rate.Limiter
 	observe Observer
 	permit  Permit
+	inside  bool // Deliverer.InProcess
+
+	transform    func(ctx context.Context, payloads []json.RawMessage) ([]json.RawMessage, error) // nil: the route has none
+	transforming chan struct{}                                                                    // holds one while transform runs
 
 	mu      sync.Mutex
 	running int           // slots at work
+	retired bool          // its route has changed: it starts no run any more
 	over    chan struct{} // closed when the run is over
 	jobs    []*job        // of the run
 	began   time.Time
@@ -57,9 +62,10 @@ type queue struct {
 
 // A job is one event to deliver.
 type job struct {
-	item   *store.Item
-	staged bool // its page has gone on without it: it is pending in the database
-	result *store.Result
+	item    *store.Item
+	payload json.RawMessage // that the route's transform made; nil: the item's
+	staged  bool            // its page has gone on without it: it is pending in the database
+	result  *store.Result
 }
 
 // key returns the event's key as the order of keys sees it: empty for a replay, which has no place in that order.
@@ -70,7 +76,7 @@ func (j *job) key() string {
 	return j.item.Key
 }
 
-func newQueue(route store.Route, s sink.Sink, perSecond float64, permit Permit, observe Observer) (*queue, error) {
+func newQueue(route store.Route, s sink.Sink, perSecond float64, d *Deliverer) (*queue, error) {
 	policy, err := route.Retries()
 	if err != nil {
 		return nil, fmt.Errorf("retry_policy: %w", err)
@@ -78,10 +84,16 @@ func newQueue(route store.Route, s sink.Sink, perSecond float64, permit Permit, 
 	q := &queue{
 		route: route, ordered: route.Ordering == "key" && !failpoint.Bug("noparking"), sink: s, limits: s.Limits(), policy: policy,
 		timeout: route.TimeLimit(),
-		permit:  permit, observe: observe,
-		limiter: rate.NewLimiter(rate.Inf, 0),
-		breaker: newBreaker(route.RouteCode, observe.Paused),
-		opened:  time.Now(),
+		permit:  d.permit, observe: d.observe, inside: d.InProcess,
+		limiter:      rate.NewLimiter(rate.Inf, 0),
+		transforming: make(chan struct{}, 1),
+		breaker:      newBreaker(route.RouteCode, d.observe.Paused),
+		opened:       time.Now(),
+	}
+	if route.Transforms() && d.Transform != nil {
+		q.transform = func(ctx context.Context, payloads []json.RawMessage) ([]json.RawMessage, error) {
+			return d.Transform(ctx, route, payloads)
+		}
 	}
 	if perSecond > 0 {
 		q.limiter = rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond)))
@@ -141,8 +153,12 @@ func (q *queue) latestFailure() (reason, said string, refused bool) {
 	return q.failure.Reason, q.failure.Detail, q.refused
 }
 
-// failed notes the latest failure. The caller holds mu.
-func (q *queue) failed(r store.Result, refused bool) { q.failure, q.refused = r, refused }
+// failed notes the latest failure of the target. The caller holds mu.
+func (q *queue) failed(r store.Result, refused bool) {
+	if r.Reason != ReasonTransformFailed {
+		q.failure, q.refused = r, refused
+	}
+}
 
 // capacity is how many pending events the queue takes at a time.
 func (q *queue) capacity() int {
@@ -174,13 +190,20 @@ func (q *queue) keysWait() bool {
 	return q.ordered && q.waiting.any() && q.breaker.state() == gobreaker.StateClosed
 }
 
-// begin starts a run with the jobs. The channel is closed when the run is over. A queue that is already running starts
+// retire makes begin start no run any more.
+func (q *queue) retire() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.retired = true
+}
+
+// begin starts a run with the jobs. The channel is closed when the run is over. A queue that is already running, or retired, starts
 // none: it stages the fresh jobs and returns a closed channel.
 func (q *queue) begin(ctx context.Context, jobs []*job) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	over := make(chan struct{})
-	if q.running > 0 {
+	if q.running > 0 || q.retired {
 		for _, j := range jobs {
 			if j.item.Fresh {
 				q.stage(j, busy, 0)
@@ -192,25 +215,18 @@ func (q *queue) begin(ctx context.Context, jobs []*job) <-chan struct{} {
 	}
 
 	q.jobs = q.jobs[:0]
-	slots := make([][]*job, max(1, q.route.Concurrency))
-	next := 0
+	slots := newSlots(q.route.Concurrency)
 	for _, j := range jobs {
-		switch key := j.item.Key; {
-		case j.item.Fresh && q.ordered && q.waiting.has(j.key()):
+		if j.item.Fresh && q.ordered && q.waiting.has(j.key()) {
 			q.stage(j, behindKey, 0)
 			q.ended = append(q.ended, *j.result)
 			continue
-		case key == "":
-			next = (next + 1) % len(slots)
-			slots[next] = append(slots[next], j)
-		default:
-			slot := int(maphash.String(keySeed, key) % uint64(len(slots))) //nolint:gosec // fits
-			slots[slot] = append(slots[slot], j)
 		}
+		slots.add(j)
 		q.jobs = append(q.jobs, j)
 	}
 	q.over, q.began = over, time.Now()
-	for _, jobs := range slots {
+	for _, jobs := range slots.jobs {
 		if len(jobs) > 0 {
 			q.running++
 			go q.slot(ctx, jobs)
@@ -222,7 +238,32 @@ func (q *queue) begin(ctx context.Context, jobs []*job) <-chan struct{} {
 	return over
 }
 
-var keySeed = maphash.MakeSeed()
+// slots are the jobs of a run, by the goroutine that sends them. The jobs of a key are in one slot, in their order, and all
+// slots have about as many: the page waits for the longest.
+type slots struct {
+	jobs [][]*job
+	of   map[string]int // the slot of a key
+}
+
+func newSlots(concurrency int) slots {
+	return slots{jobs: make([][]*job, max(1, concurrency)), of: map[string]int{}}
+}
+
+// add puts the job into the slot of its key, or else into the shortest.
+func (s slots) add(j *job) {
+	slot, taken := s.of[j.item.Key]
+	if !taken {
+		for i := range s.jobs {
+			if len(s.jobs[i]) < len(s.jobs[slot]) {
+				slot = i
+			}
+		}
+		if j.item.Key != "" {
+			s.of[j.item.Key] = slot
+		}
+	}
+	s.jobs[slot] = append(s.jobs[slot], j)
+}
 
 // slot delivers the jobs in order.
 func (q *queue) slot(ctx context.Context, jobs []*job) {
@@ -271,15 +312,16 @@ func (q *queue) cut(jobs []*job, blocked map[string]bool) []*job {
 
 // send delivers a batch, unless something forbids it, and concludes its jobs.
 func (q *queue) send(ctx context.Context, batch []*job, blocked map[string]bool) {
-	sending := q.open(batch, blocked)
+	sending, aside := q.transformed(ctx, q.open(batch, blocked))
+	defer func() { q.concludeAside(ctx, aside, blocked) }()
 	if len(sending) == 0 {
 		return
 	}
 	if err := q.limiter.WaitN(ctx, len(sending)); err != nil || !q.permit.Allows(q.route.ID) {
-		q.untriedAll(sending, gateClosed, 0, blocked)
+		q.untriedAll(sending, GateClosed, 0, blocked)
 		return
 	}
-	// Once more: a gate may have closed while it waited its turn.
+	// Once more: a gate may have closed while it waited its turn, or for its transform.
 	if sending = q.open(sending, blocked); len(sending) == 0 {
 		return
 	}
@@ -291,7 +333,7 @@ func (q *queue) send(ctx context.Context, batch []*job, blocked map[string]bool)
 
 	deliveries := make([]sink.Delivery, len(sending))
 	for i, j := range sending {
-		deliveries[i] = q.delivery(j.item)
+		deliveries[i] = q.delivery(j)
 	}
 	// A closed gate cancels ours, and the delivery counts as cut off. The timeout cancels limited only, and counts against
 	// the target.
@@ -302,7 +344,11 @@ func (q *queue) send(ctx context.Context, batch []*job, blocked map[string]bool)
 	began := time.Now()
 	results := q.deliver(limited, deliveries)
 	cancel()
-	done(verdict(ours, results))
+	if q.inside {
+		done(nil) // a handler that fails says nothing of the next event
+	} else {
+		done(verdict(ours, results))
+	}
 	q.observe.Delivered(q.route.RouteCode, deliveries, results, time.Since(began))
 	for i, j := range sending {
 		q.conclude(ours, j, results[i], blocked)
@@ -355,9 +401,13 @@ func (q *queue) deliver(ctx context.Context, deliveries []sink.Delivery) (result
 	return q.sink.Deliver(ctx, deliveries)
 }
 
-func (q *queue) delivery(item *store.Item) sink.Delivery {
+func (q *queue) delivery(j *job) sink.Delivery {
+	event := j.item.Event
+	if j.payload != nil {
+		event.Payload = j.payload
+	}
 	return sink.Delivery{
-		Event: item.Event, Route: q.route.RouteCode, Attempt: item.Attempt, Epoch: q.permit.Epoch(), Replay: item.Replay,
+		Event: event, Route: q.route.RouteCode, Attempt: j.item.Attempt, Epoch: q.permit.Epoch(), Replay: j.item.Replay,
 	}
 }
 
@@ -374,8 +424,10 @@ func (q *queue) conclude(ctx context.Context, j *job, answer sink.Result, blocke
 	switch {
 	case answer.Status == sink.Delivered:
 		r = store.Result{Outcome: store.Sent}
-	case answer.Status == sink.Retry && ctx.Err() != nil:
-		q.untried(j, gateClosed, 0, blocked)
+	case answer.Status == Dropped:
+		r = store.Result{Outcome: store.Skipped, Reason: ReasonDropped}
+	case answer.Status == sink.Retry && (ctx.Err() != nil || answer.Code == GateClosed):
+		q.untried(j, GateClosed, 0, blocked)
 		return
 	case answer.Status == sink.Retry && answer.Local:
 		// This host failed, not the target: it counts as no attempt. The breaker counts it all the same, so deliveries pause.
@@ -402,6 +454,9 @@ func (q *queue) conclude(ctx context.Context, j *job, answer sink.Result, blocke
 	default:
 		r.Outcome = store.Pending
 		r.Delay = max(answer.After, q.policy.Delay(failed))
+		if q.inside && answer.After > 0 {
+			r.Delay = answer.After
+		}
 	}
 	if answer.Status == sink.Unknown && r.Outcome != store.Sent {
 		r.Detail = "outcome unknown: " + r.Detail
@@ -414,7 +469,7 @@ func (q *queue) conclude(ctx context.Context, j *job, answer sink.Result, blocke
 	if answer.Gone {
 		q.gone = r.Detail
 	}
-	if r.Outcome != store.Sent {
+	if r.Outcome != store.Sent && r.Outcome != store.Skipped {
 		q.failed(r, answer.Refused)
 	}
 	q.end(j, r)

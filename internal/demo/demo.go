@@ -9,12 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tidemarkhq/tidemark/internal/consoleserver"
+	"github.com/tidemarkhq/tidemark/internal/daemon"
 	"github.com/tidemarkhq/tidemark/internal/devpg"
 	"github.com/tidemarkhq/tidemark/internal/devpg/download"
 	"github.com/tidemarkhq/tidemark/internal/store"
@@ -33,7 +36,7 @@ type Options struct {
 	Load   time.Duration // how long the application writes; start and end take a few seconds more
 	Rate   int           // events a second, roughly, at most
 	Events int           // the application writes on, for up to twice the load time, until so many are committed
-	Keep   bool          // at the end, wait until the context is cancelled, then clean up
+	Keep   bool          // at the end, open the console and wait until the context is cancelled, then clean up
 }
 
 // Run shows the demo on out and returns an error unless the result is perfect.
@@ -48,8 +51,7 @@ func Run(ctx context.Context, out io.Writer, o Options) (err error) {
 	}
 	s.say("Done in %.0f s.", time.Since(began).Seconds())
 	if o.Keep {
-		s.lookAround()
-		<-ctx.Done()
+		return s.lookAround(ctx)
 	}
 	return nil
 }
@@ -191,7 +193,18 @@ func (s *show) mend(ctx context.Context) error {
 	return nil
 }
 
-func (s *show) lookAround() {
+// lookAround keeps all of it, with a console, until ctx is done.
+func (s *show) lookAround(ctx context.Context) error {
+	c := s.configuration("console")
+	c.Console.Listen = "127.0.0.1:0"
+	probe := func(ctx context.Context, begun store.RouteTest) store.RouteTested {
+		return daemon.Probe(ctx, c, begun, &s.log)
+	}
+	pages, err := consoleserver.New(ctx, c, probe, slog.New(slog.NewTextHandler(&s.log, nil)))
+	if err != nil {
+		return err
+	}
+	s.say("\nThe console: %s (no sign-in: every user of this host can do everything there)", pages.URL(c.Console))
 	s.say("\nKept until you press Ctrl-C. In another terminal:\n   export TIDEMARK_DATABASE_URL='%s'", s.url)
 	s.say(`   tidemark status
    tidemark emit --domain iu --type version_applied --payload '{"unit_id": "unit-1", "version_id": "1000"}' --key unit-1
@@ -203,4 +216,5 @@ func (s *show) lookAround() {
 	}
 	s.say("   nats --server %s stream view units", s.nats.url)
 	s.say("   kcat -b %s -t %s -C -e", s.kafka.addresses[0], topic)
+	return pages.Run(ctx)
 }

@@ -1,8 +1,13 @@
 package demo_test
 
 import (
+	"bufio"
 	"bytes"
-	"regexp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +18,46 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// With Keep the demo opens the console at the end, and prints its address.
+func TestDemoKeepsTheConsole(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	read, write := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := demo.Run(ctx, write, demo.Options{Load: 2 * time.Second, Rate: 100, Keep: true})
+		ended <- errors.Join(err, write.Close())
+	}()
+	lines := bufio.NewScanner(read)
+	looked := false
+	for lines.Scan() {
+		address, is := strings.CutPrefix(lines.Text(), "The console: ")
+		if !is {
+			continue
+		}
+		go func() { _, _ = io.Copy(io.Discard, read) }()
+		address, _, _ = strings.Cut(address, " ")
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"routes/demo_webhook", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if looked = answer.StatusCode == http.StatusOK; !looked {
+			t.Errorf("%s: %s", request.URL, answer.Status)
+		}
+		break
+	}
+	cancel()
+	if err := <-ended; err != nil || !looked {
+		t.Errorf("looked %v: %v", looked, err)
+	}
+}
+
 // The demo checks itself and fails unless its result is perfect.
 func TestDemo(t *testing.T) {
 	t.Parallel()
@@ -20,7 +65,7 @@ func TestDemo(t *testing.T) {
 	if err := demo.Run(t.Context(), &out, demo.Options{Load: 5 * time.Second, Rate: 150}); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
-	for _, want := range []string{
+	shows(t, &out,
 		`events committed +\d{3,}`, `lost +0\n`, `doubled +0\n`, `out of order per unit +0\n`,
 		`rolled back +\d{2,}`, `rolled back, but received +0 `, `received after a later number +[1-9]`,
 		`the last arrival anywhere`, `evidence: dry_run +\d{3,}`, `evidence: failed +1 `, `attempt [2-9]: sent`,
@@ -32,9 +77,5 @@ func TestDemo(t *testing.T) {
 		`Kafka +\d{3,} +\d+ +\d+ +0 +0 +\d`,
 		`webhook, dead +0 +[1-9]\d* +\d{3,} wait`,
 		`wrong ones: 0\n`, `a finding says why:\n.*connection refused`,
-	} {
-		if !regexp.MustCompile(want).Match(out.Bytes()) {
-			t.Errorf("the output does not match %q:\n%s", want, &out)
-		}
-	}
+	)
 }

@@ -33,14 +33,11 @@ func OpenSQL() (db *sql.DB, closeDB func()) {
 	}
 }
 
-// SwitchOn does what an operator does who sets the stage to live, enables the route of the handler and
-// activates its worker.
+// SwitchOn does what an operator does who lets the route of the handler go live.
 func SwitchOn(pool *pgxpool.Pool, worker string) {
 	t := &exampleTB{}
-	t.exec(pool, `select tidemark.stage_set('live', 'example')`)
 	t.exec(pool, `select tidemark.handlers_register($1, '{shop/order.created}', 'start')`, worker)
-	t.exec(pool, `update tidemark.outbound_route set enabled = true, dry_run = false where worker = $1`, worker)
-	t.exec(pool, `select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.' || $1 || '.enabled', true)`, worker)
+	t.exec(pool, `select tidemark.route_go_live($1 || '.shop.order.created', 'example')`, worker)
 }
 
 // OrderSource does what an operator does who makes the orders a source, and opens the gates of the worker that

@@ -1,4 +1,4 @@
-// Package loopback keeps unencrypted passwords on this host.
+// Package loopback keeps unencrypted passwords on this host, and other sites' pages away from its servers.
 package loopback
 
 import (

@@ -133,3 +133,25 @@ func (s *Schema) Misfit(payload json.RawMessage) string {
 	}
 	return strings.Join(all, "; ")
 }
+
+// Checked is a compiled schema of which SQL checks a part only, with the digest by which the database names it.
+type Checked struct {
+	Digest string
+	*Schema
+}
+
+// Violated is what a payload violates of a schema. The database takes it if the command's schema is still the one with this digest.
+type Violated struct {
+	Schema  string `json:"schema"` // digest
+	Message string `json:"message"`
+}
+
+// Violated checks a payload by the whole of the schema. nil: it fits, or is no JSON.
+func (c Checked) Violated(document json.RawMessage) *Violated {
+	message := c.Misfit(document)
+	if message == "" {
+		return nil
+	}
+	// As PostgreSQL can store it.
+	return &Violated{c.Digest, strings.ReplaceAll(strings.ToValidUTF8(message, "\uFFFD"), "\x00", "\uFFFD")}
+}

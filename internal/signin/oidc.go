@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -21,6 +22,7 @@ type OIDC struct {
 	ClientID     string
 	ClientSecret string
 	Scopes       []string            // beside openid, profile and email
+	Name         string              // the claim that names a person; empty: the verified e-mail address, else sub and the issuer's host
 	Claim        string              // that has a person's groups, a text or a list; empty: groups
 	Roles        map[string]api.Role // by group
 	Role         api.Role            // of those without such a group; 0: they are refused
@@ -86,7 +88,7 @@ func (s *SignIn) toProvider(w http.ResponseWriter, r *http.Request) {
 	p, err := s.discover(r.Context())
 	if err != nil {
 		s.Log.WarnContext(r.Context(), "cannot reach the OpenID Connect provider", "error", err)
-		s.show(w, r, http.StatusBadGateway, "The identity provider cannot be reached. Try again later; the log of this server says more.")
+		s.show(w, http.StatusBadGateway, "The identity provider cannot be reached. Try again later; the log of this server says more.", r.FormValue("to"))
 		return
 	}
 	s.setCookie(w, attemptCookie, s.sign("attempt", a), attemptLimit)
@@ -99,11 +101,11 @@ func (s *SignIn) fromProvider(w http.ResponseWriter, r *http.Request) {
 	s.setCookie(w, attemptCookie, "", 0)
 	if err != nil {
 		// Anyone can come here as often as he likes, which must not flood the audit; nor may it keep others from signing in.
-		if from := "to provider " + client(r); s.tries.allowed(s.now(), from, "") {
-			s.tries.failed(from, "")
+		if from := "to provider " + s.client(r); s.tries.allowed(s.now(), from) {
+			s.tries.failed(from)
 			s.note(r, person.Name, "refused", err.Error())
 		}
-		s.show(w, r, http.StatusForbidden, err.Error())
+		s.show(w, http.StatusForbidden, err.Error(), r.FormValue("to"))
 		return
 	}
 	s.begin(w, r, person, "provider")
@@ -149,24 +151,23 @@ func (s *SignIn) accept(r *http.Request) (p api.Person, to string, err error) {
 			return p, "", errors.New("the identity provider tells nothing of you: try again")
 		}
 	}
-	p = s.OIDC.person(id.Subject, claims)
+	p, err = s.OIDC.person(id.Subject, claims)
+	if err != nil {
+		return p, "", err
+	}
 	if p.Role < api.Viewer {
 		return p, "", fmt.Errorf("%s has no role here: ask an administrator of the console", p.Name)
 	}
 	return p, a.To, nil
 }
 
-// person is who the claims describe. The e-mail address names him only if the provider has verified it.
-func (o OIDC) person(subject string, claims map[string]any) api.Person {
-	p := api.Person{Name: subject, Role: o.Role}
-	if name, ok := claims["preferred_username"].(string); ok && name != "" {
-		p.Name = name
+// person is who the claims describe.
+func (o OIDC) person(subject string, claims map[string]any) (api.Person, error) {
+	name, err := o.name(subject, claims)
+	if err != nil {
+		return api.Person{}, err
 	}
-	if verified, _ := claims["email_verified"].(bool); verified {
-		if address, ok := claims["email"].(string); ok && address != "" {
-			p.Name = address
-		}
-	}
+	p := api.Person{Name: name, Role: o.Role}
 	claim := o.Claim
 	if claim == "" {
 		claim = "groups"
@@ -180,5 +181,35 @@ func (o OIDC) person(subject string, claims map[string]any) api.Person {
 			p.Role = max(p.Role, o.Roles[name])
 		}
 	}
-	return p
+	return p, nil
+}
+
+// name is what the audit calls a person. Providers let people choose preferred_username, and the addresses that they have not verified:
+// one could take another's.
+func (o OIDC) name(subject string, claims map[string]any) (string, error) {
+	address, _ := claims["email"].(string)
+	if verified, _ := claims["email_verified"].(bool); !verified {
+		address = ""
+	}
+	switch o.Name {
+	case "":
+		if address != "" {
+			return address, nil
+		}
+		issuer, err := url.Parse(o.Issuer)
+		if err != nil {
+			return "", errors.New("the address of the provider cannot be read")
+		}
+		return subject + " at " + issuer.Host, nil
+	case "email":
+		if address == "" {
+			return "", errors.New("the provider has not verified your e-mail address, which names you here")
+		}
+		return address, nil
+	}
+	name, _ := claims[o.Name].(string)
+	if name == "" {
+		return "", fmt.Errorf("the provider does not tell %q of you, which names you here: ask an administrator of the console", o.Name)
+	}
+	return name, nil
 }

@@ -33,14 +33,17 @@ var pageTemplate = template.Must(template.New("").Parse(`<!doctype html>
 </html>
 `))
 
-func (s *SignIn) page(w http.ResponseWriter, r *http.Request) { s.show(w, r, http.StatusOK, "") }
+func (s *SignIn) page(w http.ResponseWriter, r *http.Request) {
+	s.show(w, http.StatusOK, "", r.FormValue("to"))
+}
 
-func (s *SignIn) show(w http.ResponseWriter, r *http.Request, status int, problem string) {
+// show shows the page, which leads to a path of this server.
+func (s *SignIn) show(w http.ResponseWriter, status int, problem, to string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_ = pageTemplate.Execute(w, map[string]any{ // the client is gone: nothing can receive the error
 		"Prefix": s.Prefix, "Problem": problem, "Password": len(s.Users) > 0, "Provider": s.OIDC != nil, "Proxy": s.Proxy != nil,
-		"To": s.local(r.FormValue("to")),
+		"To": s.local(to),
 	})
 }
 
@@ -55,9 +58,9 @@ func (s *SignIn) password(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, s.local(r.PostFormValue("to")), http.StatusSeeOther) //nolint:gosec // local leads nowhere else
 	case errors.Is(err, errTooMany):
 		w.Header().Set("Retry-After", "60")
-		s.show(w, r, http.StatusTooManyRequests, "Too many refused sign-ins. Try again in a minute.")
+		s.show(w, http.StatusTooManyRequests, "Too many refused sign-ins. Try again in a minute.", r.PostFormValue("to"))
 	default:
-		s.show(w, r, http.StatusUnauthorized, "The name or the password is wrong.")
+		s.show(w, http.StatusUnauthorized, "The name or the password is wrong.", r.PostFormValue("to"))
 	}
 }
 

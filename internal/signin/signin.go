@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -27,6 +26,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/tidemarkhq/tidemark/internal/api"
+	"github.com/tidemarkhq/tidemark/internal/loopback"
 )
 
 // User signs in with a password.
@@ -55,6 +55,8 @@ type Options struct {
 	Tokens map[string]Token
 	OIDC   *OIDC
 	Proxy  *Proxy
+	// Behind are the addresses of the proxies that this server is behind. Their X-Forwarded-For tells a client's address.
+	Behind []netip.Prefix
 	// Key signs sessions. Servers that share sessions have the same. Default: random, so a restart signs everyone out.
 	Key []byte
 	// URL is how browsers reach the server; empty: by its address or localhost.
@@ -129,7 +131,11 @@ func (s *SignIn) Handler(next http.Handler) http.Handler {
 			}
 			next.ServeHTTP(w, r) // the API refuses who is not known, with a problem
 		case r.Method != http.MethodGet:
-			http.Error(w, "sign in again: the session is over; nothing was changed", http.StatusUnauthorized)
+			to := ""
+			if from, err := url.Parse(r.Referer()); err == nil {
+				to = from.RequestURI() // the page whose form it is
+			}
+			s.show(w, http.StatusUnauthorized, "The session is over, and nothing was changed. Sign in, and send the form again.", to)
 		default:
 			http.Redirect(w, r, s.Prefix+"/sign-in?to="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
 		}
@@ -159,12 +165,7 @@ func (s *SignIn) known(host string) bool {
 	if s.URL != nil && strings.EqualFold(host, s.URL.Host) {
 		return true
 	}
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	_, err := netip.ParseAddr(host)
-	return err == nil || strings.EqualFold(host, "localhost")
+	return loopback.IsSafeHost(host)
 }
 
 var (
@@ -199,7 +200,7 @@ func (p *Proxy) person(r *http.Request) (api.Person, bool) {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	name := r.Header.Get(p.Header)
 	if err != nil || name == "" || len(r.Header.Values(p.Header)) != 1 ||
-		!slices.ContainsFunc(p.From, func(n netip.Prefix) bool { return n.Contains(from.Addr().Unmap()) }) {
+		!within(p.From, from.Addr().Unmap()) {
 		return api.Person{}, false
 	}
 	role, known := p.Roles[name]
@@ -217,7 +218,7 @@ var noHash = sync.OnceValue(func() []byte {
 
 // check tells whether the password is right.
 func (s *SignIn) check(r *http.Request, name, password string) (api.Person, error) {
-	right, err := s.compare(client(r), name, password)
+	right, err := s.compare(s.counters(r, name), name, password)
 	switch {
 	case err != nil:
 		return api.Person{}, err
@@ -228,10 +229,10 @@ func (s *SignIn) check(r *http.Request, name, password string) (api.Person, erro
 }
 
 // compare compares one password at a time: guesses that come together are counted like those that come one by one.
-func (s *SignIn) compare(client, name, password string) (right bool, err error) {
+func (s *SignIn) compare(counters []string, name, password string) (right bool, err error) {
 	s.comparing.Lock()
 	defer s.comparing.Unlock()
-	if !s.tries.allowed(s.now(), client, name) {
+	if !s.tries.allowed(s.now(), counters...) {
 		return false, errTooMany
 	}
 	user, known := s.Users[name]
@@ -240,10 +241,10 @@ func (s *SignIn) compare(client, name, password string) (right bool, err error) 
 		hash = noHash()
 	}
 	if bcrypt.CompareHashAndPassword(hash, []byte(password)) != nil || !known {
-		s.tries.failed(client, name)
+		s.tries.failed(counters...)
 		return false, nil
 	}
-	s.tries.succeeded(client, name)
+	s.tries.succeeded(counters...)
 	return true, nil
 }
 
@@ -261,10 +262,10 @@ func (s *SignIn) token(r *http.Request, token string) (api.Person, error) {
 	switch {
 	case found.Name != "":
 		return found, nil
-	case !s.tries.allowed(s.now(), client(r), ""):
+	case !s.tries.allowed(s.now(), s.clientOf(r)):
 		return found, errTooMany
 	}
-	s.tries.failed(client(r), "")
+	s.tries.failed(s.clientOf(r))
 	return found, s.refused(r, "", "unknown token")
 }
 
@@ -281,18 +282,32 @@ const noteLimit = 5 * time.Second
 func (s *SignIn) note(r *http.Request, name, outcome, detail string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), noteLimit)
 	defer cancel()
-	if err := s.Note(ctx, name, outcome, detail+", from "+client(r)); err != nil {
+	if err := s.Note(ctx, name, outcome, detail+", from "+s.client(r)); err != nil {
 		s.Log.WarnContext(r.Context(), "cannot record a sign-in", "outcome", outcome, "error", err)
 	}
 }
 
-// client is the address of the other side.
-func client(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
+// client is the address of the other side. A proxy says whose request it passes on: each appends to X-Forwarded-For the address that
+// it sees, so what stands before the first that is no proxy of ours is made up.
+func (s *SignIn) client(r *http.Request) string {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr
 	}
-	return host
+	at := from.Addr().Unmap()
+	passed := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, text := range slices.Backward(passed) {
+		before, err := netip.ParseAddr(strings.TrimSpace(text))
+		if err != nil || !within(s.Behind, at) {
+			break
+		}
+		at = before.Unmap()
+	}
+	return at.String()
+}
+
+func within(networks []netip.Prefix, at netip.Addr) bool {
+	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(at) })
 }
 
 const cookieName = "tidemark_session"
@@ -353,6 +368,9 @@ func (s *SignIn) session(cookie string) (api.Person, error) {
 func (s *SignIn) begin(w http.ResponseWriter, r *http.Request, p api.Person, via string) {
 	s.note(r, p.Name, "signed in", via)
 	s.setCookie(w, cookieName, s.sign("session", ticket{p.Name, p.Role.String(), via, s.now().Add(session).Unix()}), session)
+	if via == "user" {
+		s.setCookie(w, deviceCookie, s.sign("device", device{p.Name, rand.Text()}), deviceKept)
+	}
 }
 
 // setCookie sets or, with an empty value, removes a cookie.

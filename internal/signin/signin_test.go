@@ -1,11 +1,13 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"log/slog"
 	"net/http"
@@ -146,7 +148,12 @@ func TestPasswords(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, Options{Prefix: "/tm", Users: map[string]User{"ada": {hash(t, "right horse"), api.Admin}, "vera": {hash(t, "battery"), api.Viewer}}})
 	d.wants(200, "<h1>Tidemark</h1>", "GET", "/routes") // the sign-in page
-	d.wants(401, "sign in again", "POST", "/act/x")
+	// A form of a session that is over changes nothing, and leads back to its page.
+	d.wants(401, `name="to" value="/tm/act/x?route=a&amp;b=1"`, "POST", "/act/x", "Referer: "+d.url+"/act/x?route=a&b=1")
+	for _, from := range []string{"", "Referer: https://evil.example.com//evil", "Referer: https://evil.example.com/other", "Referer: %"} {
+		d.wants(401, "The session is over, and nothing was changed", "POST", "/act/x", "X-Test: 1", cmp.Or(from, "X-Test: 2"))
+		d.wants(401, `name="to" value="/tm/"`, "POST", "/act/x", "X-Test: 1", cmp.Or(from, "X-Test: 2"))
+	}
 	d.wants(401, "unknown", "GET", "/api/v1/status")
 
 	status, body, _ := d.do("POST", "/sign-in", url.Values{"name": {"ada"}, "password": {"wrong"}})
@@ -158,9 +165,15 @@ func TestPasswords(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 	made := answer.set
-	if len(made) != 1 || !made[0].HttpOnly || made[0].SameSite != http.SameSiteLaxMode || made[0].Path != "/tm/" || strings.Contains(made[0].Value, "right") {
-		t.Errorf("%+v", made)
+	if len(made) != 2 || made[0].Name != cookieName || made[1].Name != deviceCookie {
+		t.Fatalf("%+v", made)
 	}
+	for _, c := range made {
+		if !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/tm/" || strings.Contains(c.Value, "right") {
+			t.Errorf("%+v", c)
+		}
+	}
+	d.wants(200, "in: ada", "GET", "/routes") // with both
 	if !strings.Contains(d.noted(), "ada refused: wrong name or password, from 127.0.0.1") || !strings.Contains(d.noted(), "ada signed in: user, from 127.0.0.1") {
 		t.Error(d.noted())
 	}
@@ -217,6 +230,87 @@ func TestBruteForce(t *testing.T) {
 	if status := try("right horse"); status != 200 {
 		t.Errorf("a minute later: %d", status)
 	}
+}
+
+// Strangers who guess at a name, from her address or others, lock no one out of a browser in which she has signed in before. The
+// guesses in that browser are limited too, and it opens no other name.
+func TestStrangersLockNoOneOut(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, Options{Users: map[string]User{"ada": {hash(t, "right horse"), api.Admin}, "eve": {hash(t, "red pear"), api.Viewer}}})
+	browser := func() *http.Client {
+		jar, _ := cookiejar.New(nil)
+		return &http.Client{Jar: jar}
+	}
+	try := func(in *http.Client, name, password string) int {
+		d.client = in
+		status, _, _ := d.do("POST", "/sign-in", url.Values{"name": {name}, "password": {password}})
+		return status
+	}
+	adas, eves, stranger := browser(), browser(), browser()
+	for _, in := range []struct {
+		client         *http.Client
+		name, password string
+	}{{adas, "ada", "right horse"}, {eves, "eve", "red pear"}} {
+		if status := try(in.client, in.name, in.password); status != 200 {
+			t.Fatalf("%s: %d", in.name, status)
+		}
+		if status, _, _ := d.do("POST", "/sign-out", url.Values{}); status != 200 {
+			t.Fatalf("%s signs out: %d", in.name, status)
+		}
+	}
+	for range tryLimit {
+		try(stranger, "ada", "guess")
+	}
+	for name, in := range map[string]*http.Client{"a new browser": browser(), "a stranger": stranger, "another person's browser": eves} {
+		if status := try(in, "ada", "right horse"); status != 429 {
+			t.Errorf("%s: %d", name, status)
+		}
+	}
+	if status := try(adas, "ada", "right horse"); status != 200 {
+		t.Errorf("her own browser: %d", status)
+	}
+	for range tryLimit {
+		try(adas, "ada", "guess")
+	}
+	if status := try(adas, "ada", "right horse"); status != 429 {
+		t.Errorf("her own browser after guesses in it: %d", status)
+	}
+}
+
+// Behind a proxy a client is who the proxy says; what the client says of itself, and what others than the proxy say, does not count.
+func TestClientBehindProxies(t *testing.T) {
+	t.Parallel()
+	users := map[string]User{"ada": {hash(t, "right horse"), api.Admin}}
+	behind := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.0/8")}
+	for _, c := range []struct {
+		behind   []netip.Prefix
+		passed   []string // X-Forwarded-For
+		from     string
+		remarked string
+	}{
+		{nil, []string{"1.2.3.4"}, "127.0.0.1", "of no proxy"},
+		{behind, nil, "127.0.0.1", "says nothing"},
+		{behind, []string{"1.2.3.4"}, "1.2.3.4", "one proxy"},
+		{behind, []string{"6.6.6.6, 1.2.3.4", "10.1.1.1"}, "1.2.3.4", "two proxies, and what the client made up"},
+		{behind, []string{"nonsense, 10.1.1.1"}, "10.1.1.1", "malformed"},
+		{behind, []string{"::ffff:1.2.3.4"}, "1.2.3.4", "mapped"},
+	} {
+		d := newDoor(t, Options{Users: users, Behind: c.behind})
+		var headers []string
+		for _, p := range c.passed {
+			headers = append(headers, "X-Forwarded-For: "+p)
+		}
+		d.do("POST", "/sign-in", url.Values{"name": {"x"}, "password": {"guess"}}, headers...)
+		if got := d.noted(); !strings.HasSuffix(got, ", from "+c.from) {
+			t.Errorf("%s: noted %q, want from %s", c.remarked, got, c.from)
+		}
+	}
+	d := newDoor(t, Options{Users: users, Behind: behind})
+	for i := range tryLimit {
+		d.do("POST", "/sign-in", url.Values{"name": {fmt.Sprint("n", i)}, "password": {"guess"}}, "X-Forwarded-For: 1.2.3.4")
+	}
+	d.wants(429, "a minute", "GET", "/", "X-Forwarded-For: 1.2.3.4", "Authorization: Basic YWRhOnJpZ2h0IGhvcnNl")
+	d.wants(200, "in: ada", "GET", "/", "X-Forwarded-For: 1.2.3.5", "Authorization: Basic YWRhOnJpZ2h0IGhvcnNl")
 }
 
 // Guesses that come at once are limited like those that come one by one.
@@ -312,7 +406,7 @@ func TestProvider(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(nil)
 	issuer := "http://" + server.Listener.Addr().String() + "/"
-	client := storage.WebClient("web", "secret", "http://placeholder/")
+	client := &storage.Client{} // known once the console has an address
 	users := storage.NewUserStore(issuer)
 	provider := exampleop.SetupServer(issuer, storage.NewStorageWithClients(users, map[string]*storage.Client{"web": client}), nil, false)
 	server.Config.Handler = provider
@@ -329,23 +423,46 @@ func TestProvider(t *testing.T) {
 	*client = *storage.WebClient("web", "secret", d.url+"/sign-in/callback")
 
 	d.wants(200, "identity provider", "GET", "/routes")
-	_, page, _ := d.do("GET", "/sign-in/provider?to=/routes", nil)
-	id := regexp.MustCompile(`name="id" value="([^"]+)"`).FindStringSubmatch(page)
-	if id == nil {
-		t.Fatalf("the provider shows %s", page)
+	user := users.GetUserByUsername(name)
+	signIn := func() (status int, text, query string) {
+		t.Helper()
+		d.client.Jar, _ = cookiejar.New(nil)
+		_, page, _ := d.do("GET", "/sign-in/provider?to=/routes", nil)
+		id := regexp.MustCompile(`name="id" value="([^"]+)"`).FindStringSubmatch(page)
+		if id == nil {
+			t.Fatalf("the provider shows %s", page)
+		}
+		answer, err := d.client.PostForm(issuer+"login/username", url.Values{"id": {id[1]}, "username": {name}, "password": {"verysecure"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		all, _ := io.ReadAll(answer.Body)
+		return answer.StatusCode, html.UnescapeString(string(all)), answer.Request.Response.Request.URL.RawQuery
 	}
-	answer, err := d.client.PostForm(issuer+"login/username", url.Values{"id": {id[1]}, "username": {name}, "password": {"verysecure"}})
-	if err != nil {
-		t.Fatal(err)
+	// People may choose their preferred_username: it names them only where the operator says so.
+	for _, c := range []struct {
+		claim    string
+		verified bool
+		want     string
+	}{
+		{"", false, "in: id1 at " + strings.Trim(strings.TrimPrefix(issuer, "http:"), "/") + ", operator, /routes"},
+		{"sub", true, "in: id1, operator"},
+		{"preferred_username", true, "in: " + name + ", operator"},
+		{"email", true, "in: " + user.Email + ", operator"},
+		{"email", false, "has not verified your e-mail address"},
+		{"nickname", true, `does not tell "nickname" of you`},
+		{"", true, "in: " + user.Email + ", operator, /routes"},
+	} {
+		o.OIDC.Name, user.EmailVerified = c.claim, c.verified
+		if status, text, _ := signIn(); !strings.Contains(text, c.want) {
+			t.Errorf("named by %q: %d %s, want %q", c.claim, status, text, c.want)
+		}
 	}
-	defer answer.Body.Close()
-	text, _ := io.ReadAll(answer.Body)
-	if !strings.Contains(string(text), "in: ") || !strings.Contains(string(text), "operator, /routes") {
-		t.Fatalf("%d %s\n%s", answer.StatusCode, text, d.noted())
-	}
+	_, _, query := signIn()
 
 	// What was not begun here is refused: a forged answer of the provider, and one that is used twice.
-	d.wants(403, "not begun here", "GET", "/sign-in/callback?"+answer.Request.Response.Request.URL.RawQuery)
+	d.wants(403, "not begun here", "GET", "/sign-in/callback?"+query)
 	d.client.Jar, _ = cookiejar.New(nil)
 	d.wants(403, "not begun here", "GET", "/sign-in/callback?code=x&state=y")
 	d.do("GET", "/sign-in/provider", nil)
@@ -368,7 +485,7 @@ func TestProvider(t *testing.T) {
 // Who has no role does not come in.
 func TestRolesOfGroups(t *testing.T) {
 	t.Parallel()
-	o := OIDC{Roles: map[string]api.Role{"ops": api.Operator, "root": api.Admin}}
+	o := OIDC{Name: "sub", Roles: map[string]api.Role{"ops": api.Operator, "root": api.Admin}}
 	for claims, want := range map[string]api.Person{
 		"":          {Name: "s1"},
 		"ops":       {Name: "s1", Role: api.Operator},
@@ -379,11 +496,11 @@ func TestRolesOfGroups(t *testing.T) {
 		for _, g := range strings.Split(claims, ",") {
 			groups = append(groups, g)
 		}
-		if got := o.person("s1", map[string]any{"groups": groups, "email": "a@b", "email_verified": false}); got != want {
-			t.Errorf("%s: %+v", claims, got)
+		if got, err := o.person("s1", map[string]any{"sub": "s1", "groups": groups}); got != want || err != nil {
+			t.Errorf("%s: %+v, %v", claims, got, err)
 		}
 	}
-	if p := o.person("s1", map[string]any{"email": "a@b", "email_verified": true, "groups": "ops"}); p != (api.Person{Name: "a@b", Role: api.Operator}) {
-		t.Errorf("%+v", p)
+	if p, err := o.person("s1", map[string]any{"sub": "s1", "groups": "ops"}); err != nil || p != (api.Person{Name: "s1", Role: api.Operator}) {
+		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -84,7 +84,7 @@ func TestFullEvents(t *testing.T) {
 	for i := len(want) - 1; i >= 0; i-- {
 		emit(t, test, want[i])
 	}
-	events, err := db.FullEvents(t.Context(), []int64{1, 2, 3})
+	events, err := db.FullEvents(t.Context(), store.Route{}, []int64{1, 2, 3})
 	if err != nil || len(events) != 2 {
 		t.Fatalf("got %v, %v", events, err)
 	}
@@ -103,7 +103,7 @@ func TestFullEvents(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `set role tidemark_reader`); err != nil {
 		t.Fatal(err)
 	}
-	if none, err := store.New(conn).FullEvents(t.Context(), []int64{1}); err != nil || none != nil {
+	if none, err := store.New(conn).FullEvents(t.Context(), store.Route{}, []int64{1}); err != nil || none != nil {
 		t.Errorf("got %v, %v", none, err)
 	}
 }

@@ -32,6 +32,12 @@ func (db *DB) InboundRouteSet(ctx context.Context, code string, changes Changes,
 		from tidemark.inbound_route_set($1, coalesce($2::jsonb, '{}'), nullif($3, '')) r`, code, changes, reason)
 }
 
+// InboundRouteDelete calls tidemark.inbound_route_delete.
+func (db *DB) InboundRouteDelete(ctx context.Context, code, reason string) error {
+	_, err := db.querier.Exec(ctx, `select tidemark.inbound_route_delete($1, $2)`, code, reason)
+	return tidemark.AsError(err)
+}
+
 // CaptureStatement is a statement of CaptureAttach or CaptureDetach.
 type CaptureStatement struct {
 	Operation string `db:"operation" json:"operation"`

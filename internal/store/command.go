@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/tidemarkhq/tidemark"
 )
 
 // Service offers commands.
@@ -22,6 +24,12 @@ const service = `select s.service, s.role::text, s.unknown_command, s.descriptio
 // Services returns all services.
 func (db *DB) Services(ctx context.Context) ([]Service, error) {
 	return list[Service](ctx, db, service+`tidemark.service s order by s.service`)
+}
+
+// Service returns one service, or tidemark.ErrNotFound.
+func (db *DB) Service(ctx context.Context, name string) (Service, error) {
+	s, err := one[Service](ctx, db, service+`tidemark.service s where s.service = $1`, name)
+	return known(s, err, `service "`+name+`"`, "Services: tidemark command service list")
 }
 
 // ServiceSet calls tidemark.service_set.
@@ -79,6 +87,53 @@ func (db *DB) CommandSet(ctx context.Context, service, name string, version int,
 // CommandTargetProblem tells why a function cannot be that of a command; empty: it can.
 func (db *DB) CommandTargetProblem(ctx context.Context, function string) (string, error) {
 	return value[string](ctx, db, `select coalesce(t.problem, '') from tidemark.command_target($1) t`, function)
+}
+
+// CommandsErase says which commands of a service are erased. Zero: not asked for.
+type CommandsErase struct {
+	Service, Reason, Tenant, Key string
+	Before                       time.Time
+	DryRun                       bool
+}
+
+// ErasedCommands is how many rows were erased. Waiting are those that are parked.
+type ErasedCommands struct {
+	Claims      int64 `db:"claims" json:"claims"`
+	Records     int64 `db:"records" json:"records"`
+	DeadLetters int64 `db:"dead_letters" json:"dead_letters"`
+	Waiting     int64 `db:"waiting" json:"waiting"`
+	Complete    bool  `db:"complete" json:"-"`
+}
+
+// CommandsErase calls tidemark.commands_erase until it is complete, each call a transaction of its own.
+func (db *DB) CommandsErase(ctx context.Context, e CommandsErase) (all ErasedCommands, err error) {
+	for !all.Complete {
+		part, err := one[ErasedCommands](ctx, db, `select e.claims, e.records, e.dead_letters, e.waiting, e.complete
+			from tidemark.commands_erase($1, $2, nullif($3, ''), nullif($4, ''), $5, $6) e`, e.Service, e.Reason, e.Tenant, e.Key, instant(e.Before), e.DryRun)
+		if err != nil {
+			return all, err
+		}
+		all = ErasedCommands{all.Claims + part.Claims, all.Records + part.Records, all.DeadLetters + part.DeadLetters, part.Waiting, part.Complete}
+	}
+	return all, nil
+}
+
+// CommandDelete calls tidemark.command_delete.
+func (db *DB) CommandDelete(ctx context.Context, c Command, reason string) error {
+	_, err := db.querier.Exec(ctx, `select tidemark.command_delete($1, $2, $3, $4)`, c.Service, c.Command, c.Version, reason)
+	return tidemark.AsError(err)
+}
+
+// ServiceDelete calls tidemark.service_delete.
+func (db *DB) ServiceDelete(ctx context.Context, name, reason string) error {
+	_, err := db.querier.Exec(ctx, `select tidemark.service_delete($1, $2)`, name, reason)
+	return tidemark.AsError(err)
+}
+
+// ProducerKeyDelete calls tidemark.producer_key_delete.
+func (db *DB) ProducerKeyDelete(ctx context.Context, kid, reason string) error {
+	_, err := db.querier.Exec(ctx, `select tidemark.producer_key_delete($1, $2)`, kid, reason)
+	return tidemark.AsError(err)
 }
 
 // Producer is a row of the allowlist.
@@ -178,14 +233,15 @@ func (db *DB) CommandClaims(ctx context.Context, service, state string, limit in
 }
 
 // CommandClaimsOf returns the claims with an idempotency key, one of each service that has it. If there are none, it looks for the
-// event id, which has no index: that reads all claims.
+// event id: that reads the claims that came since the last vacuum, and few others.
 func (db *DB) CommandClaimsOf(ctx context.Context, name string) ([]CommandClaim, error) {
 	all, err := list[CommandClaim](ctx, db, commandClaim+`where c.service = any (array(select s.service from tidemark.service s)) and c.idempotency_key = $1
 		order by c.service`, name)
 	if err != nil || len(all) > 0 {
 		return all, err
 	}
-	return list[CommandClaim](ctx, db, commandClaim+`where c.event_id = case when $1 ~ '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' then $1::uuid end
+	return list[CommandClaim](ctx, db, commandClaim+`join tidemark.command_claims_of(
+			case when $1 ~ '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' then $1::uuid end) o using (service, idempotency_key)
 		order by c.service`, name)
 }
 
@@ -348,8 +404,8 @@ func (db *DB) CommandContract(ctx context.Context, name CommandName) (CommandCon
 }
 
 // CommandIngress calls tidemark.command_ingress, and returns the result document. The server ends a call that takes longer than the
-// timeout.
-func (db *DB) CommandIngress(ctx context.Context, timeout time.Duration, envelope []byte, misfit any) (json.RawMessage, error) {
+// timeout. overdue: it did not come to an end before, and is parked without being run.
+func (db *DB) CommandIngress(ctx context.Context, timeout time.Duration, envelope []byte, misfit any, overdue bool) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+networkTime)
 	defer cancel()
 	text, err := json.Marshal(misfit)
@@ -357,7 +413,7 @@ func (db *DB) CommandIngress(ctx context.Context, timeout time.Duration, envelop
 		return nil, err
 	}
 	var document string
-	err = within(ctx, db.querier, timeout, &document, `select tidemark.command_ingress($1, nullif($2::text::jsonb, 'null'))::text`, string(envelope), string(text))
+	err = within(ctx, db.querier, timeout, &document, `select tidemark.command_ingress($1, nullif($2::text::jsonb, 'null'), $3)::text`, string(envelope), string(text), overdue)
 	return json.RawMessage(document), err
 }
 

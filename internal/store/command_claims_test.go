@@ -8,7 +8,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// Of many claims the newest, those of a key, and those that have failed or wait are found without reading all.
+// Of many claims the newest, those of a key or an event id, and those that have failed or wait are found without reading all.
 func TestOldClaimsAreNotRead(t *testing.T) {
 	t.Parallel()
 	test := tidemarktest.NewDB(t)
@@ -25,7 +25,7 @@ func TestOldClaimsAreNotRead(t *testing.T) {
 			select 'claims', 'k' || i, '', case i when 7 then 'failed_terminal' when 8 then 'failed_retryable' else 'processed' end, gen_random_uuid(), 'make', 1, 'shop', 'acl',
 				case i when 7 then 'sql.data' end, now() - i * interval '1 second', now() from generate_series(1, 50000) i`,
 		`insert into tidemark.command_parked (service, idempotency_key, key, call, next_attempt_at) values ('claims', 'k8', 'k8', '{}', now())`,
-		`analyze tidemark.command_claim, tidemark.command_parked`,
+		`vacuum analyze tidemark.command_claim, tidemark.command_parked`,
 	} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
@@ -41,14 +41,19 @@ func TestOldClaimsAreNotRead(t *testing.T) {
 		}
 		return n
 	}
+	var eventID string
+	if err := conn.QueryRow(t.Context(), `select event_id from tidemark.command_claim where idempotency_key = 'k10'`).Scan(&eventID); err != nil {
+		t.Fatal(err)
+	}
 	db := store.New(conn)
 	for name, ask := range map[string]func() ([]store.CommandClaim, error){
 		"k1": func() ([]store.CommandClaim, error) { return db.CommandClaims(t.Context(), "", "", 20) },
 		"k7": func() ([]store.CommandClaim, error) {
 			return db.CommandClaims(t.Context(), "claims", "failed_terminal", 20)
 		},
-		"k8": func() ([]store.CommandClaim, error) { return db.CommandClaims(t.Context(), "", "failed_retryable", 20) },
-		"k9": func() ([]store.CommandClaim, error) { return db.CommandClaimsOf(t.Context(), "k9") },
+		"k8":  func() ([]store.CommandClaim, error) { return db.CommandClaims(t.Context(), "", "failed_retryable", 20) },
+		"k9":  func() ([]store.CommandClaim, error) { return db.CommandClaimsOf(t.Context(), "k9") },
+		"k10": func() ([]store.CommandClaim, error) { return db.CommandClaimsOf(t.Context(), eventID) },
 	} {
 		before := scans()
 		all, err := ask()
@@ -104,8 +109,8 @@ func TestCommandsBehindAreNotRead(t *testing.T) {
 	const turns = 5
 	before := read()
 	for range turns {
-		r, err := store.New(conn).CommandRetry(t.Context())
-		if err != nil || r == nil || r.Status != "processed" {
+		r, err := store.New(conn).CommandRetry(t.Context(), 1)
+		if err != nil || len(r) != 1 || r[0].Status != "processed" {
 			t.Fatalf("%+v, %v", r, err)
 		}
 	}

@@ -30,10 +30,10 @@ func TestTypesAndDomains(t *testing.T) {
 	if diff := cmp.Diff(want, shown); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
-	if all, err := db.EventTypes(t.Context(), ""); err != nil || len(all) != 4 { // and three of the domain system
+	if all, err := db.EventTypes(t.Context(), "", store.Part{}); err != nil || len(all) != 4 { // and three of the domain system
 		t.Errorf("got %v, %v", all, err)
 	}
-	if none, err := db.EventTypes(t.Context(), "other"); err != nil || len(none) != 0 {
+	if none, err := db.EventTypes(t.Context(), "other", store.Part{}); err != nil || len(none) != 0 {
 		t.Errorf("got %v, %v", none, err)
 	}
 	_, err = db.EventType(t.Context(), "shop", "never")
@@ -74,7 +74,7 @@ func TestRoutes(t *testing.T) {
 		t.Error(err, diff)
 	}
 	for worker, n := range map[string]int{"": 1, "default": 1, "other": 0} {
-		if routes, err := db.Routes(t.Context(), worker); err != nil || len(routes) != n {
+		if routes, err := db.Routes(t.Context(), store.RouteFilter{Worker: worker}); err != nil || len(routes) != n {
 			t.Errorf("worker %q: got %v, %v", worker, routes, err)
 		}
 	}

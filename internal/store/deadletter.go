@@ -37,8 +37,8 @@ const deadLetter = `select l.id, r.route_code, w.worker, l.seq, l.event_id::text
 	l.item_ts, l.error_code, s.error_detail, l.attempts,
 	l.first_failed_at, l.last_failed_at, l.resolved_at, l.resolution, l.resolved_by, l.resolution_reason, l.idempotency_key
 from tidemark.dead_letter l
-left join tidemark.outbound_route r on r.id = l.route_id
-join tidemark.worker w on w.id = l.worker_id
+left join tidemark.route_name r on r.id = l.route_id
+join tidemark.worker_name w on w.id = l.worker_id
 join tidemark.letter_detail s on s.id = l.id `
 
 // LetterFilter chooses dead letters. The zero value of a field chooses all.
@@ -113,4 +113,42 @@ func (db *DB) DeadLetterReplayMany(ctx context.Context, f LetterFilter, dryRun b
 func (db *DB) DeadLetterDiscard(ctx context.Context, id int64, reason string) error {
 	_, err := db.querier.Exec(ctx, `select tidemark.dead_letter_discard($1, $2)`, id, reason)
 	return tidemark.AsError(err)
+}
+
+// LetterGroup is a number of open dead letters with the same route or source and the same error.
+type LetterGroup struct {
+	Route     *string   `db:"route_code" json:"route_code"` // null: rows of Source
+	Source    string    `db:"source" json:"source"`
+	ErrorCode string    `db:"error_code" json:"error_code"`
+	Letters   int64     `db:"letters" json:"letters"`
+	First     time.Time `db:"first_failed_at" json:"first_failed_at"`
+	Last      time.Time `db:"last_failed_at" json:"last_failed_at"`
+	Newest    int64     `db:"newest" json:"newest"` // the id of one of them
+	Complete  bool      `db:"complete" json:"complete"`
+}
+
+// LetterGroups groups the newest 10000 open dead letters; Complete tells whether these are all.
+func (db *DB) LetterGroups(ctx context.Context) ([]LetterGroup, error) {
+	return list[LetterGroup](ctx, db, `with open as materialized (
+			select l.id, l.route_id, l.source, l.error_code, l.first_failed_at, l.last_failed_at
+			from tidemark.dead_letter l where l.resolved_at is null order by l.id desc limit 10001)
+		select r.route_code, l.source, l.error_code, count(*) as letters, min(l.first_failed_at) as first_failed_at,
+			max(l.last_failed_at) as last_failed_at, max(l.id) as newest, (select count(*) <= 10000 from open) as complete
+		from open l left join tidemark.outbound_route r on r.id = l.route_id
+		group by 1, 2, 3 order by letters desc, 1, 2, 3`)
+}
+
+// LetterDetails is a dead letter and what it keeps.
+type LetterDetails struct {
+	DeadLetter
+	EventSnapshot json.RawMessage `json:"event_snapshot" doc:"null: hidden from this role."`
+}
+
+// LetterDetails returns one dead letter with the event or row that it keeps, or tidemark.ErrNotFound.
+func (db *DB) LetterDetails(ctx context.Context, id int64) (d LetterDetails, err error) {
+	err = InTurn(
+		func() error { d.DeadLetter, err = db.DeadLetter(ctx, id); return err },
+		func() error { d.EventSnapshot, err = db.DeadLetterSnapshot(ctx, id); return err },
+	)
+	return d, err
 }

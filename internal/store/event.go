@@ -5,11 +5,15 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark"
 )
@@ -84,6 +88,7 @@ type EventFilter struct {
 	Domain, Type, Stream, Key string
 	Since, Until              time.Time // created_at in [Since, Until)
 	BeforeSeq                 int64     // numbers below this one
+	FromSeq                   int64     // numbers from this one on
 	Limit                     int       // at most so many; 0: all
 }
 
@@ -92,9 +97,18 @@ func (db *DB) Events(ctx context.Context, f EventFilter) ([]StoredEvent, error) 
 	return list[StoredEvent](ctx, db, storedEvent+`
 		where ($1 = '' or o.domain = $1) and ($2 = '' or o.type = $2) and ($3 = '' or o.stream = $3) and ($4 = '' or o.key = $4)
 		  and ($5::timestamptz is null or o.created_at >= $5) and ($6::timestamptz is null or o.created_at < $6)
-		  and ($7::bigint = 0 or o.seq < $7)
+		  and ($7::bigint = 0 or o.seq < $7) and o.seq >= $9
 		order by o.seq desc limit nullif($8::integer, 0)`,
-		f.Domain, f.Type, f.Stream, f.Key, instant(f.Since), instant(f.Until), f.BeforeSeq, f.Limit)
+		f.Domain, f.Type, f.Stream, f.Key, instant(f.Since), instant(f.Until), f.BeforeSeq, f.Limit, f.FromSeq)
+}
+
+// LogSpan returns the first number and the last one that the log has; 0 and 0: it is empty.
+func (db *DB) LogSpan(ctx context.Context) (first, last int64, err error) {
+	span, err := value[[]int64](ctx, db, `select array[coalesce(min(o.seq), 0), coalesce(max(o.seq), 0)] from tidemark.outbox o`)
+	if err != nil {
+		return 0, 0, err
+	}
+	return span[0], span[1], nil
 }
 
 // instant is null for the zero time.
@@ -105,11 +119,12 @@ func instant(t time.Time) *time.Time {
 	return &t
 }
 
+const eventGone = "It was never emitted, was rolled back, or has left the log by retention."
+
 // Event returns the event with the number, or tidemark.ErrNotFound.
 func (db *DB) Event(ctx context.Context, seq int64) (StoredEvent, error) {
 	e, err := one[StoredEvent](ctx, db, storedEvent+`where o.seq = $1`, seq)
-	return known(e, err, "event "+strconv.FormatInt(seq, 10),
-		"It was never emitted, was rolled back, or has left the log by retention.")
+	return known(e, err, "event "+strconv.FormatInt(seq, 10), eventGone)
 }
 
 // EventSeq calls tidemark.event_seq. Null: the event is not in the log.
@@ -133,9 +148,9 @@ type FullEvent struct {
 	Document json.RawMessage
 }
 
-// FullEvents returns the events with the numbers. Null: the role that logged in may not
+// FullEvents returns the events with the numbers as the route delivers them. Null: the role that logged in may not
 // read payloads.
-func (db *DB) FullEvents(ctx context.Context, seqs []int64) ([]FullEvent, error) {
+func (db *DB) FullEvents(ctx context.Context, route Route, seqs []int64) ([]FullEvent, error) {
 	may, err := value[bool](ctx, db, `select has_column_privilege('tidemark.outbox', 'payload', 'select')`)
 	if err != nil || !may {
 		return nil, err
@@ -143,8 +158,10 @@ func (db *DB) FullEvents(ctx context.Context, seqs []int64) ([]FullEvent, error)
 	return list[FullEvent](ctx, db, `select o.seq, o.event_id::text as id, o.created_at, o.occurred_at, o.lane::text, o.severity::text,
 		o.domain, o.type, coalesce(o.stream, '') as stream, coalesce(o.key, '') as key, coalesce(o.subject_table, '') as subject_table,
 		coalesce(o.subject_ref, '') as subject_ref, coalesce(o.idempotency_key, '') as idempotency_key, coalesce(o.trace, '') as trace,
-		o.actor, o.payload, tidemark.event_json(o) as document
-		from tidemark.outbox o where o.seq = any ($1) order by o.seq desc`, seqs)
+		o.actor, d.payload, tidemark.event_json(o) || jsonb_build_object('payload', d.payload) as document
+		from tidemark.outbox o cross join lateral (select case when $2::text is null and $3::text[] is null then o.payload
+			else (tidemark.transformed($2, $3, array[o.payload], tidemark.default_search_path()))[1] end) d (payload)
+		where o.seq = any ($1) order by o.seq desc`, seqs, route.Transform, route.Columns)
 }
 
 // Attempt is a piece of evidence: what a worker decided for an event on a route, and
@@ -164,4 +181,87 @@ type Attempt struct {
 func (db *DB) Evidence(ctx context.Context, seq int64) ([]Attempt, error) {
 	return list[Attempt](ctx, db, `select e.worker, e.route_code, e.attempt_no, e.outcome::text, e.reason, e.detail, e.decided_at,
 		e.idempotency_key from tidemark.event_evidence($1) e`, seq)
+}
+
+// Why is why a route delivered an event or did not.
+type Why struct {
+	State    string  `db:"state" json:"state"` // of tidemark.why
+	Sentence string  `db:"sentence" json:"sentence"`
+	Command  *string `db:"command" json:"command"` // null: nothing has to be done
+}
+
+// Why calls tidemark.why.
+func (db *DB) Why(ctx context.Context, eventID, route string) (Why, error) {
+	return one[Why](ctx, db, `select * from tidemark.why($1::text::uuid, $2)`, eventID, route)
+}
+
+// EventDetails is an event and what became of it.
+type EventDetails struct {
+	StoredEvent
+	Payload  json.RawMessage `json:"payload" doc:"null: hidden from this role."`
+	Evidence []Attempt       `json:"evidence"`
+}
+
+// EventDetails returns the event with the number, its payload and its evidence, or tidemark.ErrNotFound.
+func (db *DB) EventDetails(ctx context.Context, seq int64) (d EventDetails, err error) {
+	err = InTurn(
+		func() error { d.StoredEvent, err = db.Event(ctx, seq); return err },
+		func() error { d.Payload, err = db.EventPayload(ctx, seq); return err },
+		func() error { d.Evidence, err = db.Evidence(ctx, seq); return err },
+	)
+	return d, err
+}
+
+var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$`)
+
+// ErrEventName: an event is named by its number or its id, a UUID.
+var ErrEventName = errors.New("neither the id of an event (a uuid) nor its number")
+
+// EventNumber returns the number of an event that is named by its number or id. The error is ErrEventName or tidemark.ErrNotFound.
+func (db *DB) EventNumber(ctx context.Context, name string) (int64, error) {
+	if seq, err := strconv.ParseInt(name, 10, 64); err == nil {
+		return seq, nil
+	}
+	if !uuidForm.MatchString(name) {
+		return 0, ErrEventName
+	}
+	seq, err := db.EventSeq(ctx, name)
+	if err == nil && seq == nil {
+		_, err = known(seq, pgx.ErrNoRows, "event "+name, eventGone)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return *seq, nil
+}
+
+// Erase chooses events whose payloads are erased. The zero value of a field chooses all.
+type Erase struct {
+	Domain, Subject, Key string
+	Before               time.Time
+	Reason               string
+	DryRun               bool
+}
+
+// Erased is what an erasure came to.
+type Erased struct {
+	Events      int64 `db:"events" json:"events"`
+	Waiting     int64 `db:"waiting" json:"waiting"` // still to be delivered, and not erased
+	DeadLetters int64 `db:"dead_letters" json:"dead_letters"`
+	LastSeq     int64 `db:"last_seq" json:"-"`
+	Complete    bool  `db:"complete" json:"-"`
+}
+
+// EventsErase calls tidemark.events_erase until it is complete, each call a transaction of its own.
+func (db *DB) EventsErase(ctx context.Context, e Erase) (all Erased, err error) {
+	for !all.Complete {
+		part, err := one[Erased](ctx, db, `select e.events, e.waiting, e.dead_letters, e.last_seq, e.complete
+			from tidemark.events_erase($1, $2, nullif($3, ''), nullif($4, ''), $5, $6, $7) e`,
+			e.Domain, e.Reason, e.Subject, e.Key, instant(e.Before), e.DryRun, all.LastSeq)
+		if err != nil {
+			return all, err
+		}
+		all = Erased{all.Events + part.Events, all.Waiting + part.Waiting, all.DeadLetters + part.DeadLetters, part.LastSeq, part.Complete}
+	}
+	return all, nil
 }

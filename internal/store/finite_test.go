@@ -31,16 +31,16 @@ func TestTimesThatGoCannotWrite(t *testing.T) {
 		for name, read := range map[string]func() (any, error){
 			"events":          func() (any, error) { return db.Events(ctx, store.EventFilter{}) },
 			"event":           func() (any, error) { return db.Event(ctx, 1) },
-			"full events":     func() (any, error) { return db.FullEvents(ctx, []int64{1}) },
-			"closed findings": func() (any, error) { return db.ClosedFindings(ctx, 10) },
+			"full events":     func() (any, error) { return db.FullEvents(ctx, store.Route{}, []int64{1}) },
+			"closed findings": func() (any, error) { return db.ClosedFindings(ctx, 0, 10) },
 			"finding":         func() (any, error) { return db.Finding(ctx, 1) },
 			"dead letters":    func() (any, error) { return db.DeadLetters(ctx, store.LetterFilter{}) },
 			"dead letter":     func() (any, error) { return db.DeadLetter(ctx, 1) },
-			"sources":         func() (any, error) { return db.Sources(ctx) },
+			"sources":         func() (any, error) { return db.Sources(ctx, store.Part{}) },
 			"source cursors":  func() (any, error) { return db.SourceCursors(ctx, "w") },
 			"worker health":   func() (any, error) { return db.WorkerHealth(ctx) },
 			"stage":           func() (any, error) { return db.Stage(ctx) },
-			"summaries":       func() (any, error) { return db.WorkerSummaries(ctx) },
+			"summaries":       func() (any, error) { return db.WorkerSummaries(ctx, store.Part{}) },
 		} {
 			got, err := read()
 			if err != nil {

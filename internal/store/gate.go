@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -12,6 +14,18 @@ type Gate struct {
 	ChangedAt *time.Time `db:"changed_at" json:"changed_at"` // null: never
 	ChangedBy *string    `db:"changed_by" json:"changed_by"`
 	Reason    *string    `db:"reason" json:"reason"`
+}
+
+// OthersOpen names the workers, other than these, whose own gate is open.
+func OthersOpen(gates []Gate, workers []string) (others []string) {
+	for _, g := range gates {
+		name, ok := strings.CutPrefix(g.Gate, "worker.")
+		name = strings.TrimSuffix(name, ".enabled")
+		if ok && g.Open && !slices.Contains(workers, name) {
+			others = append(others, name)
+		}
+	}
+	return others
 }
 
 // Gates returns the master gate, the gates of domains that have one, and the gate of each worker and service.
@@ -59,3 +73,6 @@ func (db *DB) StageSet(ctx context.Context, stage, reason string) error {
 	_, err := value[string](ctx, db, `select tidemark.stage_set($1, $2)`, stage, reason)
 	return err
 }
+
+// WorkerGate is the gate of a worker.
+func WorkerGate(worker string) string { return "worker." + worker + ".enabled" }

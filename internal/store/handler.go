@@ -26,28 +26,89 @@ type KeyOf struct {
 	Key   string
 }
 
-// Behind returns which of the keys have events pending on their route, as the transaction sees it. Ask under the lease: no
-// other session changes them then.
-func (c *Cursor) Behind(ctx context.Context, tx Querier, routes []int32, keys []string) (map[KeyOf]bool, error) {
-	rows, _ := tx.Query(ctx, `select distinct p.route_id, p.key from tidemark.pending p
-		where p.route_id = any ($1) and p.key = any ($2) and not p.replay`, routes, keys)
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[KeyOf])
-	behind := make(map[KeyOf]bool, len(found))
-	for _, k := range found {
-		behind[k] = true
-	}
-	return behind, err
+// EventOf is an event on a route.
+type EventOf struct {
+	Route int32
+	Seq   int64
 }
 
-// Closed calls tidemark.closed_switch: what forbids by now to deliver on the routes, of other
-// domains than those that were shut. Empty: nothing.
-func (c *Cursor) Closed(ctx context.Context, tx Querier, routes []int32, shut []string) (string, error) {
-	var closed *string
-	err := tx.QueryRow(ctx, `select tidemark.closed_switch($1, $2, coalesce($3::text[], '{}'))`, c.worker, routes, shut).Scan(&closed)
-	if closed == nil {
+// Handled returns what handlers of the worker have handled and is not settled. Ask under the lease.
+func (c *Cursor) Handled(ctx context.Context, tx Querier) (map[EventOf]bool, error) {
+	rows, _ := tx.Query(ctx, `select h.route_id, h.seq from tidemark.handled h join tidemark.outbound_route r on r.id = h.route_id
+		where r.worker = $1`, c.worker)
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[EventOf])
+	handled := make(map[EventOf]bool, len(found))
+	for _, e := range found {
+		handled[e] = true
+	}
+	return handled, err
+}
+
+// HandledAdd calls tidemark.handled_add in the transaction of a handler, and returns the constraints for CheckDeferred. added is
+// false: the event was handled before.
+func HandledAdd(ctx context.Context, tx Querier, worker string, e EventOf) (added bool, deferred string, err error) {
+	err = tx.QueryRow(ctx, `select tidemark.handled_add($1, $2, $3), coalesce(tidemark.deferred_constraints(), '')`,
+		worker, e.Route, e.Seq).Scan(&added, &deferred)
+	return added, deferred, err
+}
+
+// LeaseHold calls tidemark.lease_hold in the transaction of a handler, before its commit. gate is what forbids by now to deliver
+// events of the domain on the route: the caller rolls back then.
+func LeaseHold(ctx context.Context, tx Querier, worker string, epoch int64, route int32, domain string) (gate string, err error) {
+	err = tx.QueryRow(ctx, `select tidemark.lease_hold($1, $2)::text,
+		coalesce(tidemark.closed_switch($1, array[$3::integer], array(select unnest(tidemark.closed_domains()) except select $4)), '')`,
+		worker, epoch, route, domain).Scan(nil, &gate)
+	return gate, err
+}
+
+// HandlerTx begins a transaction for handlers, with the savepoint that HandlersAnew goes back to.
+var HandlerTx = pgx.TxOptions{BeginQuery: "begin isolation level read committed; savepoint tidemark_handlers"}
+
+// HandlersAnew takes back all that happened in a transaction of HandlerTx.
+func HandlersAnew(ctx context.Context, tx Querier) error {
+	_, err := tx.Exec(ctx, "rollback to savepoint tidemark_handlers")
+	return err
+}
+
+// Before returns what handlers have to know before they act on events of these keys, as the transaction sees it: which keys have
+// events pending on their route, and the constraints for CheckDeferred. Ask under the lease: no other session changes what is
+// pending then.
+func (c *Cursor) Before(ctx context.Context, tx Querier, routes []int32, keys []string) (behind map[KeyOf]bool, deferred string, err error) {
+	behind = map[KeyOf]bool{}
+	batch := &pgx.Batch{}
+	batch.Queue(deferredConstraints).QueryRow(func(row pgx.Row) error { return row.Scan(&deferred) })
+	if len(keys) > 0 {
+		batch.Queue(`select distinct p.route_id, p.key from tidemark.pending p
+			where p.route_id = any ($1) and p.key = any ($2) and not p.replay`, routes, keys).Query(func(rows pgx.Rows) error {
+			found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[KeyOf])
+			for _, k := range found {
+				behind[k] = true
+			}
+			return err
+		})
+	}
+	return behind, deferred, tx.SendBatch(ctx, batch).Close()
+}
+
+// SettleHandled asks for the gates once more, after the last effect of handlers, and settles the page in their transaction. gate
+// is what forbids by now to deliver on the routes, of other domains than those that were shut: the caller rolls back then, as
+// after an error.
+func (c *Cursor) SettleHandled(ctx context.Context, tx Querier, page *Page, routes []int32, results []Result) (gate string, err error) {
+	const closed = `select coalesce(tidemark.closed_switch($1, $2, coalesce($3::text[], '{}')), '')`
+	if page.Inside > 0 { // the settle delivers too, in a bounded time
+		if err := tx.QueryRow(ctx, closed, c.worker, routes, page.Shut).Scan(&gate); err != nil || gate != "" {
+			return gate, err
+		}
+		return "", c.Settle(ctx, tx, page, results)
+	}
+	var status string
+	batch := &pgx.Batch{}
+	batch.Queue(closed, c.worker, routes, page.Shut).QueryRow(func(row pgx.Row) error { return row.Scan(&gate) })
+	batch.Queue(settleStatement, c.settleArguments(page, results)...).QueryRow(func(row pgx.Row) error { return row.Scan(&status) })
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 		return "", err
 	}
-	return *closed, err
+	return gate, settleRefusal(status)
 }
 
 // Shard is one of the cursors of a worker for a source.
@@ -71,16 +132,23 @@ func RegisterRows(ctx context.Context, db Querier, worker, source string) ([]Sha
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Shard])
 }
 
+const deferredConstraints = `select coalesce(tidemark.deferred_constraints(), '')`
+
+// Deferred returns the constraints that wait for the commit, for CheckDeferred.
+func Deferred(ctx context.Context, tx Querier) (constraints string, err error) {
+	err = tx.QueryRow(ctx, deferredConstraints).Scan(&constraints)
+	return constraints, err
+}
+
 // CheckDeferred checks the constraints that wait for the commit: there they would fail for the whole page, and nothing would
 // tell for which event or row.
-func CheckDeferred(ctx context.Context, tx Querier) error {
-	var deferred *string
-	if err := tx.QueryRow(ctx, `select tidemark.deferred_constraints()`).Scan(&deferred); err != nil || deferred == nil {
+func CheckDeferred(ctx context.Context, tx Querier, constraints string) error {
+	if constraints == "" {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, "set constraints "+constraints+" immediate"); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, "set constraints "+*deferred+" immediate"); err != nil {
-		return err
-	}
-	_, err := tx.Exec(ctx, "set constraints "+*deferred+" deferred")
+	_, err := tx.Exec(ctx, "set constraints "+constraints+" deferred")
 	return err
 }

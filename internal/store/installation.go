@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 )
 
@@ -87,4 +88,58 @@ type UnregisteredEmits struct {
 func (db *DB) UnregisteredEmits(ctx context.Context) ([]UnregisteredEmits, error) {
 	return list[UnregisteredEmits](ctx, db, `select u.domain, u.type, u.role, u.emits, u.first_at, u.last_at
 		from tidemark.unregistered_emits u order by u.last_at desc, u.domain, u.type, u.role`)
+}
+
+// AuditEntry is a change that someone made.
+type AuditEntry struct {
+	ID     int64           `db:"id" json:"id"`
+	At     time.Time       `db:"at" json:"at"`
+	Actor  string          `db:"actor" json:"actor"`   // the role that logged in
+	Person *string         `db:"person" json:"person"` // for whom it acted, as the console claims
+	Action string          `db:"action" json:"action"`
+	Object string          `db:"object" json:"object"`
+	Reason *string         `db:"reason" json:"reason"`
+	Before json.RawMessage `db:"before" json:"before"`
+	After  json.RawMessage `db:"after" json:"after"`
+}
+
+// AuditFilter chooses entries. The zero value of a field chooses all.
+type AuditFilter struct {
+	Who          string // actor or person
+	Object       string // table, or table and key
+	Since, Until time.Time
+	Before       int64 // ids below this one
+	Limit        int
+}
+
+// Audit returns what was changed, the latest first.
+func (db *DB) Audit(ctx context.Context, f AuditFilter) ([]AuditEntry, error) {
+	by := func(who string) string {
+		return `(select a.id, a.at, a.actor, a.person, a.action, a.object, a.reason, a.before, a.after from tidemark.audit a
+		where ` + who + ` and ($2 = '' or a.object = $2 or starts_with(a.object, $2 || ' '))
+		  and ($3::timestamptz is null or a.at >= $3) and ($4::timestamptz is null or a.at < $4) and ($5::bigint = 0 or a.id < $5)
+		order by a.id desc limit nullif($6::integer, 0))`
+	}
+	sql := by("$1 = ''")
+	if f.Who != "" { // a part for each index
+		sql = by("a.actor = $1") + " union " + by("a.person = $1") + " order by id desc limit nullif($6::integer, 0)"
+	}
+	return list[AuditEntry](ctx, db, sql, f.Who, f.Object, instant(f.Since), instant(f.Until), f.Before, f.Limit)
+}
+
+// Setting is a setting of the installation, gates included.
+type Setting struct {
+	Key         string `db:"key" json:"key"`
+	Value       string `db:"value" json:"value"`
+	Description string `db:"description" json:"description"`
+}
+
+// SettingSet calls tidemark.setting_set.
+func (db *DB) SettingSet(ctx context.Context, key, to, reason string) (Setting, error) {
+	return one[Setting](ctx, db, `select s.key, s.value, s.description from tidemark.setting_set($1, $2, nullif($3, '')) s`, key, to, reason)
+}
+
+// Settings returns all settings.
+func (db *DB) Settings(ctx context.Context) ([]Setting, error) {
+	return list[Setting](ctx, db, `select s.key, s.value, s.description from tidemark.setting s order by s.key`)
 }

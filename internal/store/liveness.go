@@ -31,9 +31,9 @@ const heartbeat = `select h.executor_id, h.kind, h.domain_scope, h.state, h.excu
 	h.stale_threshold_seconds, h.last_status, h.last_beat_at, h.ticks_total, h.registered_at, h.registered_by, h.payload, h.worker, h.current_job_id
 from tidemark.heartbeat_health h `
 
-// Heartbeats returns how all executors are.
-func (db *DB) Heartbeats(ctx context.Context) ([]Heartbeat, error) {
-	return list[Heartbeat](ctx, db, heartbeat+`order by h.executor_id`)
+// Heartbeats returns how a part of the executors are.
+func (db *DB) Heartbeats(ctx context.Context, p Part) ([]Heartbeat, error) {
+	return list[Heartbeat](ctx, db, heartbeat+`where $1 = '' or h.executor_id > $1 order by h.executor_id limit nullif($2::integer, 0)`, p.After, p.Limit)
 }
 
 // Registration is what tidemark.heartbeat_register takes.
@@ -145,7 +145,7 @@ type Explanation struct {
 // Explain explains a finding.
 func (db *DB) Explain(ctx context.Context, kind, subject string) (e Explanation, err error) {
 	all, err := list[Explanation](ctx, db, `select k.means, k.todo, tidemark.cause_commands(k.cli, $2, true) as cli
-		from tidemark.cause_kind k where k.cause = case $1 when 'cursor_lag' then 'worker_behind' else $1 end`, kind, subject)
+		from tidemark.cause_kind k where k.cause = tidemark.finding_cause($1)`, kind, subject)
 	if len(all) > 0 {
 		e = all[0]
 	}
@@ -170,9 +170,11 @@ type WorkerSummary struct {
 }
 
 // WorkerSummaries returns how all cursors are doing.
-func (db *DB) WorkerSummaries(ctx context.Context) ([]WorkerSummary, error) {
+func (db *DB) WorkerSummaries(ctx context.Context, p Part) ([]WorkerSummary, error) {
 	return list[WorkerSummary](ctx, db, `select w.worker, w.source, w.shard, w.status, w.gate, w.events, w.seconds, w.rate, w.holes, w.pending,
-		w.oldest_pending_seconds, w.open_dead_letters, w.last_run_at from tidemark.worker_summary w order by w.worker, w.source, w.shard`)
+		w.oldest_pending_seconds, w.open_dead_letters, w.last_run_at from tidemark.worker_summary w
+		where $1 = '' or (w.worker, w.source, w.shard) > (split_part($1, '/', 1), split_part($1, '/', 2), nullif(split_part($1, '/', 3), '')::integer)
+		order by w.worker, w.source, w.shard limit nullif($2::integer, 0)`, p.After, p.Limit)
 }
 
 // RouteSummary is how a route is doing, from tidemark.route_summary.
@@ -181,7 +183,7 @@ type RouteSummary struct {
 	Worker               string  `db:"worker" json:"worker"`
 	TargetKind           string  `db:"target_kind" json:"target_kind"`
 	State                string  `db:"state" json:"state"` // off, dry run or live
-	Sent                 int64   `db:"sent" json:"sent"`   // of its newest evidence, as the next two
+	Sent                 int64   `db:"sent" json:"sent"`   // in the last hour, as the next two
 	Retried              int64   `db:"retried" json:"retried"`
 	Dead                 int64   `db:"dead" json:"dead"`
 	Pending              int64   `db:"pending" json:"pending"`
@@ -192,9 +194,10 @@ type RouteSummary struct {
 }
 
 // RouteSummaries returns how all routes are doing.
-func (db *DB) RouteSummaries(ctx context.Context) ([]RouteSummary, error) {
+func (db *DB) RouteSummaries(ctx context.Context, codes ...string) ([]RouteSummary, error) {
 	return list[RouteSummary](ctx, db, `select r.route_code, r.worker, r.target_kind, r.state, r.sent, r.retried, r.dead, r.pending, r.retrying,
-		r.oldest_pending_seconds, r.open_dead_letters, r.breaker from tidemark.route_summary r order by r.route_code`)
+		r.oldest_pending_seconds, r.open_dead_letters, r.breaker from tidemark.route_summary r
+		where $1::text[] is null or r.route_code = any ($1) order by r.route_code`, codes)
 }
 
 // Finding is something that needs an operator.
@@ -216,14 +219,19 @@ type Finding struct {
 const finding = `select f.id, f.kind, f.subject, f.severity::text, d.detail, f.opened_at, f.last_seen_at, f.closed_at, f.count,
 	f.acked_at, f.acked_by, f.ack_note from tidemark.finding_detail d join `
 
-// OpenFindings returns the findings that are not over, worst first.
-func (db *DB) OpenFindings(ctx context.Context) ([]Finding, error) {
-	return list[Finding](ctx, db, finding+`tidemark.finding f using (id) where f.closed_at is null order by f.severity desc, f.opened_at`)
+// OpenFindings returns the findings that are not over, worst first: those after the finding before in the list; 0: from the beginning.
+// limit 0: all.
+func (db *DB) OpenFindings(ctx context.Context, before int64, limit int) ([]Finding, error) {
+	return list[Finding](ctx, db, finding+`tidemark.finding f using (id) left join tidemark.finding b on b.id = $1
+		where f.closed_at is null and ($1 = 0 or f.severity < b.severity or f.severity = b.severity and (f.opened_at, f.id) > (b.opened_at, b.id))
+		order by f.severity desc, f.opened_at, f.id limit nullif($2::integer, 0)`, before, limit)
 }
 
-// ClosedFindings returns those that are over, newest first; limit 0: all.
-func (db *DB) ClosedFindings(ctx context.Context, limit int) ([]Finding, error) {
-	return list[Finding](ctx, db, finding+`tidemark.finding f using (id) where f.closed_at is not null order by f.closed_at desc limit nullif($1, 0)`, limit)
+// ClosedFindings returns those that are over, newest first, as OpenFindings does.
+func (db *DB) ClosedFindings(ctx context.Context, before int64, limit int) ([]Finding, error) {
+	return list[Finding](ctx, db, finding+`tidemark.finding f using (id) left join tidemark.finding b on b.id = $1
+		where f.closed_at is not null and ($1 = 0 or (f.closed_at, f.id) < (b.closed_at, b.id))
+		order by f.closed_at desc, f.id desc limit nullif($2::integer, 0)`, before, limit)
 }
 
 // Finding returns one finding, or tidemark.ErrNotFound.

@@ -21,6 +21,12 @@ func (db *DB) Packs(ctx context.Context) ([]Pack, error) {
 	return list[Pack](ctx, db, `select p.pack, p.version, p.checksum, p.installed_at, p.installed_by from tidemark.pack p order by p.pack`)
 }
 
+// RolePrefix is the prefix of the names of Tidemark's roles in this database.
+func (db *DB) RolePrefix(ctx context.Context) (string, error) {
+	return value[string](ctx, db, `select regexp_replace(pg_get_userbyid(n.nspowner)::text, 'tidemark_owner$', '') from pg_namespace n
+		where n.nspname = 'tidemark'`)
+}
+
 // InstallPack runs the SQL of a pack and records it. It wants a transaction.
 func (db *DB) InstallPack(ctx context.Context, name, version, checksum, sql string) (Pack, error) {
 	// Recorded first: the row is what a second installer waits for, who would else insert what neither sees yet. Not an

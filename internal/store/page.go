@@ -8,10 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark"
 )
@@ -40,6 +43,9 @@ func LiveFirst(a, b *Item) int {
 	return cmp.Compare(a.Seq, b.Seq)
 }
 
+// GateShare is the gate of a page where the shard is to be given to another instance, as tidemark.log_gate says it.
+const GateShare = "its share of the shards"
+
 // Page is what was read at once.
 type Page struct {
 	Gate   string // the gate that is closed; then there is nothing else
@@ -61,6 +67,8 @@ type Page struct {
 	place    string // of the cursor, once this is settled
 	batch    string
 	evidence string
+	leaving  []departures
+	lowest   int64 // no page behind this one has an event below
 }
 
 // Bytes is how much payload it holds.
@@ -91,8 +99,23 @@ type Ask struct {
 }
 
 const readPage = `select gate, events, open, place, batch, evidence, routes, routes_version, missing, inside, array_to_string(closed, ','), settled,
-	route_ids, attempt_no, error_count, fresh, replay, withheld, ` + rawEvent + `
-from tidemark.pass_read($1, $2, $3, $4::text::tidemark.batch, $5, $6, $7, nullif($8::bigint, 0), not $9::boolean, $10)`
+	route_ids, attempt_no, error_count, fresh, replay, withheld, ` + rawEvent + `, starts, ends, lowest
+from tidemark.pass_read($1, $2, $3, $4::text::tidemark.batch, $5, $6, $7, nullif($8::bigint, 0), not $9::boolean, $10, $11, $12)`
+
+// readLog reads the fresh events that tidemark.pass_read has left out, in the same transaction. None is below $1: that spares
+// the planner the partitions below.
+const readLog = `with page as materialized (select nullif(current_setting('tidemark.page', true), '')::int8multirange as numbers)
+select ` + rawEvent + ` from tidemark.outbox
+where seq >= $1 and seq >= (select lower(numbers) from page) and seq < (select upper(numbers) from page) and (select numbers from page) @> seq
+order by seq`
+
+// byIndex lets readLog be planned as one scan of an index, whatever the statistics of a log that grows by the second say.
+const byIndex = `select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
+	set_config('max_parallel_workers_per_gather', '0', true)`
+
+// apartFrom is how many events a page may have for its rows to come by a statement of their own: to plan it costs what it saves
+// for some hundreds.
+const apartFrom = 1000
 
 // Read calls tidemark.pass_read. Where it returns items, all of them are durable.
 func (c *Cursor) Read(ctx context.Context, ask Ask) (*Page, error) {
@@ -112,30 +135,22 @@ func (c *Cursor) Read(ctx context.Context, ask Ask) (*Page, error) {
 		no := c.settles + 1
 		settle = &no
 	}
-	rows, err := c.db.Query(ctx, readPage, pgx.QueryResultFormats{pgx.BinaryFormatCode},
-		c.worker, c.epoch, ask.Limit, after, ask.KnownRoutes, routes, capacity, ask.Bytes, ask.Withhold, settle)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	if !rows.Next() {
-		return nil, rows.Err()
-	}
-	page, err := head(rows.RawValues())
-	if err != nil {
-		return nil, err
-	}
-	for rows.Next() {
-		if page.Items == nil {
-			page.Items = make([]Item, 0, max(page.Events, 1))
+	apart := ask.Limit >= apartFrom && !ask.Withhold
+	args := []any{c.worker, c.epoch, ask.Limit, after, ask.KnownRoutes, routes, capacity, ask.Bytes, ask.Withhold, settle, apart, c.shard}
+	var page *Page
+	var err error
+	if apart {
+		var lowest int64
+		if ask.After != nil { // its settle may be under way, and changes the cursor
+			lowest = ask.After.lowest
+		} else {
+			lowest = c.lowest
 		}
-		item, err := item(rows.RawValues())
-		if err != nil {
-			return nil, err
-		}
-		page.Items = append(page.Items, item)
+		page, err = c.readApart(ctx, args, lowest)
+	} else {
+		page, err = c.readWhole(ctx, args)
 	}
-	if err := rows.Err(); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if page.Settled {
@@ -144,31 +159,137 @@ func (c *Cursor) Read(ctx context.Context, ask Ask) (*Page, error) {
 	return page, nil
 }
 
+// readWhole reads a page by one statement.
+func (c *Cursor) readWhole(ctx context.Context, args []any) (*Page, error) {
+	rows, err := c.db.Query(ctx, readPage, append([]any{pgx.QueryResultFormats{pgx.BinaryFormatCode}}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	page := &Page{}
+	for first := true; rows.Next(); first = false {
+		if err := page.row(rows.RawValues(), first); err != nil {
+			return nil, err
+		}
+	}
+	return page, rows.Err()
+}
+
+// readApart reads a page by two statements, of one transaction and one round trip: what is decided, then the rows straight from
+// the log. pgx's batches do not let the formats be chosen.
+func (c *Cursor) readApart(ctx context.Context, args []any, lowest int64) (*Page, error) {
+	conn, err := c.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	var build pgx.ExtendedQueryBuilder
+	if err := build.Build(conn.Conn().TypeMap(), nil, args); err != nil {
+		return nil, err
+	}
+	binary := []int16{pgx.BinaryFormatCode}
+	pipeline := conn.Conn().PgConn().StartPipeline(ctx)
+	pipeline.SendQueryParams(byIndex, nil, nil, nil, binary)
+	pipeline.SendQueryParams(readPage, build.ParamValues, nil, build.ParamFormats, binary)
+	pipeline.SendQueryParams(readLog, [][]byte{strconv.AppendInt(nil, lowest, 10)}, nil, nil, binary)
+	page := &Page{}
+	if err = pipeline.Sync(); err == nil {
+		err = page.results(pipeline)
+	}
+	return page, cmp.Or(err, pipeline.Close())
+}
+
+// results takes in what readApart has asked for, up to the commit.
+func (p *Page) results(pipeline *pgconn.Pipeline) error {
+	if err := eachRow(pipeline, func([][]byte, bool) error { return nil }); err != nil {
+		return err
+	}
+	if err := eachRow(pipeline, p.row); err != nil {
+		return err
+	}
+	pending := p.Items
+	p.Items = nil
+	if len(p.leaving) > 0 {
+		p.Items = make([]Item, 0, p.Events+len(pending))
+	}
+	if err := eachRow(pipeline, func(raw [][]byte, _ bool) error {
+		event, err := readEvent(raw, true)
+		p.Items = append(p.Items, Item{Event: event, Attempt: 1, Fresh: true})
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := leave(p.Items, p.leaving); err != nil {
+		return err
+	}
+	p.Items = append(p.Items, pending...)
+	_, err := pipeline.GetResults()
+	return err
+}
+
+// eachRow calls take for each row of the next result.
+func eachRow(pipeline *pgconn.Pipeline, take func(raw [][]byte, first bool) error) error {
+	got, err := pipeline.GetResults()
+	if err != nil {
+		return err
+	}
+	rows, is := got.(*pgconn.ResultReader)
+	if !is {
+		return fmt.Errorf("%T in place of rows", got)
+	}
+	for first := true; rows.NextRow(); first = false {
+		if err := take(rows.Values(), first); err != nil {
+			return err
+		}
+	}
+	_, err = rows.Close()
+	return err
+}
+
+// row reads a row of tidemark.pass_read.
+func (p *Page) row(raw [][]byte, first bool) error {
+	if first {
+		return p.head(raw)
+	}
+	if p.Items == nil {
+		p.Items = make([]Item, 0, max(p.Events, 1))
+	}
+	item, err := item(raw)
+	p.Items = append(p.Items, item)
+	return err
+}
+
 // head reads the columns that only the first row has.
-func head(raw [][]byte) (*Page, error) {
-	page := &Page{
-		Gate: string(raw[0]), Open: isTrue(raw[2]), RoutesVersion: string(raw[7]),
+func (p *Page) head(raw [][]byte) error {
+	*p = Page{
+		Gate: string(raw[0]), Open: isTrue(raw[2]), RoutesVersion: string(raw[7]), Settled: isTrue(raw[11]),
 		place: string(raw[3]), batch: string(raw[4]), evidence: string(raw[5]),
 	}
 	if raw[1] != nil {
-		page.Events = int(binary.BigEndian.Uint32(raw[1]))
+		p.Events = int(binary.BigEndian.Uint32(raw[1]))
 	}
 	if raw[6] != nil {
-		if err := json.Unmarshal(raw[6][1:], &page.Routes); err != nil {
-			return nil, fmt.Errorf("routes: %w", err)
+		if err := json.Unmarshal(raw[6][1:], &p.Routes); err != nil {
+			return fmt.Errorf("routes: %w", err)
 		}
 	}
 	if missing := raw[8]; missing != nil {
-		page.Missing = int64(binary.BigEndian.Uint64(missing)) //nolint:gosec // it was signed
+		p.Missing = int64(binary.BigEndian.Uint64(missing)) //nolint:gosec // it was signed
 	}
 	if seconds := raw[9]; seconds != nil {
-		page.Inside = time.Duration(math.Float64frombits(binary.BigEndian.Uint64(seconds)) * float64(time.Second))
+		p.Inside = time.Duration(math.Float64frombits(binary.BigEndian.Uint64(seconds)) * float64(time.Second))
 	}
 	if names := raw[10]; len(names) > 0 {
-		page.Shut = strings.Split(string(names), ",") // no name of a domain has a comma
+		p.Shut = strings.Split(string(names), ",") // no name of a domain has a comma
 	}
-	page.Settled = isTrue(raw[11])
-	return page, nil
+	if lowest := raw[36]; lowest != nil {
+		p.lowest = int64(binary.BigEndian.Uint64(lowest)) //nolint:gosec // it was signed
+	}
+	starts, ends := int8s(raw[34]), int8s(raw[35])
+	for n, route := range int4s(raw[12]) {
+		p.leaving = append(p.leaving, departures{route, starts[n], ends[n]})
+	}
+	return nil
 }
 
 func isTrue(raw []byte) bool { return len(raw) == 1 && raw[0] == 1 }
@@ -204,7 +325,8 @@ func (c *Cursor) Payload(ctx context.Context, item *Item) error {
 		replayOn = &item.Routes[0]
 	}
 	var payload []byte
-	err := c.db.QueryRow(ctx, `select tidemark.pass_payload($1, $2, $3, $4::text::uuid, $5)`, c.worker, c.epoch, item.Seq, item.ID, replayOn).Scan(&payload)
+	err := c.db.QueryRow(ctx, `select tidemark.pass_payload($1, $2, $3, $4::text::uuid, $5, $6)`,
+		c.worker, c.epoch, item.Seq, item.ID, replayOn, c.shard).Scan(&payload)
 	if err != nil {
 		return err
 	}
@@ -213,6 +335,14 @@ func (c *Cursor) Payload(ctx context.Context, item *Item) error {
 	}
 	item.Payload, item.Withheld = payload, 0
 	return nil
+}
+
+// int8s reads an array of one dimension without nulls.
+func int8s(raw []byte) (numbers []int64) {
+	for at := 20; at+12 <= len(raw); at += 12 {
+		numbers = append(numbers, int64(binary.BigEndian.Uint64(raw[at+4:]))) //nolint:gosec // it was signed
+	}
+	return numbers
 }
 
 // int4s reads an array of one dimension without nulls.
@@ -225,4 +355,30 @@ func int4s(raw []byte) []int32 {
 		numbers = append(numbers, int32(binary.BigEndian.Uint32(raw[at+4:]))) //nolint:gosec // it was signed
 	}
 	return numbers
+}
+
+// departures are fresh events that leave by a route: those with numbers from start on, before end.
+type departures struct {
+	route      int32
+	start, end int64
+}
+
+// leave gives the items, fresh events in the order of their numbers, the routes that they leave by. An event that the decision
+// has and the log has not must not pass for delivered.
+func leave(items []Item, all []departures) error {
+	one := make([]int32, len(items)) // what most items need
+	for i := range items {
+		items[i].Routes = one[i : i : i+1]
+	}
+	for _, d := range all {
+		first, _ := slices.BinarySearchFunc(items, d.start, func(it Item, seq int64) int { return cmp.Compare(it.Seq, seq) })
+		last := first
+		for ; last < len(items) && items[last].Seq < d.end; last++ {
+			items[last].Routes = append(items[last].Routes, d.route)
+		}
+		if missing := d.end - d.start - int64(last-first); missing != 0 {
+			return fmt.Errorf("of the events from %d on, %d are not in the log any more", d.start, missing)
+		}
+	}
+	return nil
 }

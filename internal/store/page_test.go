@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/tidemarkhq/tidemark"
 )
 
 // A stored time that no receiver could read is delivered as the nearest one that it can.
@@ -21,6 +23,26 @@ func TestTimestamp(t *testing.T) {
 		got := timestamp(binary.BigEndian.AppendUint64(nil, uint64(micros)))
 		if text := got.Format(time.RFC3339Nano); text != want {
 			t.Errorf("%d: got %s, want %s", micros, text, want)
+		}
+	}
+}
+
+// An event that was decided and whose row is missing must not pass for delivered: the settle would go past it.
+func TestRowsThatAreMissing(t *testing.T) {
+	t.Parallel()
+	items := func(seqs ...int64) (items []Item) {
+		for _, seq := range seqs {
+			items = append(items, Item{Event: tidemark.Event{Seq: seq}})
+		}
+		return items
+	}
+	all := []departures{{1, 3, 5}, {1, 7, 8}, {2, 4, 5}}
+	if err := leave(items(3, 4, 7), all); err != nil {
+		t.Error(err)
+	}
+	for _, some := range [][]Item{nil, items(3, 4), items(3, 7), items(4, 7)} {
+		if err := leave(some, all); err == nil {
+			t.Errorf("%d rows of 3 pass", len(some))
 		}
 	}
 }

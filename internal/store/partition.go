@@ -182,30 +182,44 @@ type Retried struct {
 	Code    string `json:"error_code"`
 }
 
-// CommandRetry tries the parked command that is due first, and returns what became of it; nil: there was none. One that the server had to end, or
-// that ended the session, waits on: it does not keep the others from their turn.
-func (db *DB) CommandRetry(ctx context.Context) (*Retried, error) {
-	var service, key *string
+// CommandRetry tries parked commands that are due, and those behind them, at most so many, and returns what became of them; none: none is
+// due. With most 1, a command that the server had to end, or that ended the session, waits on: it does not keep the others from their
+// turn. With more, that is the error, and nothing took effect.
+func (db *DB) CommandRetry(ctx context.Context, most int) (tried []Retried, err error) {
+	var services, keys []string
 	var ms *int64
-	err := db.querier.QueryRow(ctx, `select service, idempotency_key, patience from tidemark.command_retry_next()`).Scan(&service, &key, &ms)
-	if err != nil || service == nil {
+	err = db.querier.QueryRow(ctx, `select services, idempotency_keys, patience from tidemark.command_retry_next($1)`, most).Scan(&services, &keys, &ms)
+	if err != nil || services == nil {
 		return nil, err
 	}
-	var answer *string
-	try := func(overdue bool) error {
+	var answer []byte
+	try := func(statement string, args ...any) error {
 		timeout := time.Duration(*ms) * time.Millisecond
 		limited, cancel := context.WithTimeout(ctx, timeout+networkTime)
 		defer cancel()
-		return within(limited, db.querier, timeout, &answer, `select tidemark.command_retry_one($1, $2, $3)::text`, *service, *key, overdue)
+		return within(limited, db.querier, timeout, &answer, statement, args...)
 	}
-	if err = try(false); TimedOut(err) || ctx.Err() == nil && SessionEnded(err) {
-		err = try(true)
+	if most > 1 {
+		err = try(`select tidemark.command_retry_batch($1, $2, $3)`, services, keys, most)
+	} else {
+		const alone = `select json_build_array(tidemark.command_retry_one($1, $2, $3))`
+		if err = try(alone, services[0], keys[0], false); TimedOut(err) || ctx.Err() == nil && SessionEnded(err) {
+			err = try(alone, services[0], keys[0], true)
+		}
 	}
-	if err != nil || answer == nil {
+	if err != nil {
 		return nil, err
 	}
-	var r Retried
-	return &r, json.Unmarshal([]byte(*answer), &r)
+	var answers []*Retried // null: not due any more
+	if err := json.Unmarshal(answer, &answers); err != nil {
+		return nil, err
+	}
+	for _, a := range answers {
+		if a != nil {
+			tried = append(tried, *a)
+		}
+	}
+	return tried, nil
 }
 
 // networkTime is how much longer than the server's own timeout a statement is waited for: its connection may be forgotten by the

@@ -14,7 +14,8 @@ import (
 type Sleeper struct {
 	Worker, Source string
 	Shard          int
-	Epoch          int64 // of its lease; 0: it waits for the lease
+	Epoch          int64  // of its lease; 0: it waits for the lease
+	Counted        *int64 // of a table, what Seen.Counted had: the poll reads it only where the server has counted more; nil: it reads it
 }
 
 // Due is what one poll asks and does. A part that is not asked for is no part of the statement, so that neither its tables' locks
@@ -33,10 +34,16 @@ type Due struct {
 
 // Registry is what there is to run, and to listen to.
 type Registry struct {
-	Workers []string // that deliver by routes
+	Logs    []LogCursor // of workers that deliver by routes
 	Tables  []TableCursor
 	Bridge  bool // the gate notify.bridge_enabled is open
 	Domains []string
+}
+
+// LogCursor is a cursor of the log.
+type LogCursor struct {
+	Worker string
+	Shard  int
 }
 
 // TableCursor is a cursor of a table whose handler is in the database.
@@ -51,14 +58,17 @@ type TableCursor struct {
 // Seen is what a poll has found.
 type Seen struct {
 	Wake     map[int]string // sleepers by their index, and why
+	Counted  map[int]int64  // by its index: what the server had counted of a table that was read and has no work
 	Registry Registry       // where it was asked for
 	Watch    Watch          // where it was asked for
 }
 
 const (
-	askSleepers = `select l.n, l.why, null::jsonb from tidemark.poll(?, ?::float8 * interval '1 second', ?, ?, ?, ?) l`
+	askSleepers = `select l.n, coalesce(l.why, ''), to_jsonb(l.counted) from tidemark.poll(?, ?::float8 * interval '1 second', ?, ?, ?, ?, ?) l`
 	askRegistry = `select 0, 'registry', jsonb_build_object(
-	'workers', (select jsonb_agg(w.worker order by w.worker) from tidemark.worker w where w.handler = 'route'),
+	'logs', (select jsonb_agg(jsonb_build_object('worker', c.worker, 'shard', c.shard) order by c.worker, c.shard)
+		from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker
+		where c.source = 'outbox' and w.handler = 'route'),
 	'tables', (select jsonb_agg(jsonb_build_object('worker', c.worker, 'source', c.source, 'shard', c.shard, 'page_size', w.page_size,
 			'page_timeout', extract(epoch from w.page_timeout)) order by c.worker, c.source, c.shard)
 		from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker
@@ -113,14 +123,17 @@ func Poll(ctx context.Context, db Querier, due Due) (seen Seen, err error) {
 	if err != nil {
 		return seen, err
 	}
-	seen.Wake = map[int]string{}
+	seen.Wake, seen.Counted = map[int]string{}, map[int]int64{}
 	var n int
 	var why string
 	var told []byte
 	_, err = pgx.ForEachRow(rows, []any{&n, &why, &told}, func() error {
 		switch {
-		case n > 0:
+		case n > 0 && why != "":
 			seen.Wake[n-1] = why
+		case n > 0:
+			seen.Counted[n-1], err = strconv.ParseInt(string(told), 10, 64)
+			return err
 		case why == "registry":
 			return json.Unmarshal(told, &seen.Registry)
 		case why == "watch":
@@ -136,15 +149,15 @@ func (d Due) statement() (sql string, args []any, err error) {
 	var parts []string
 	if len(d.Sleepers) > 0 {
 		workers, sources := make([]string, len(d.Sleepers)), make([]string, len(d.Sleepers))
-		shards, epochs := make([]int, len(d.Sleepers)), make([]*int64, len(d.Sleepers))
+		shards, epochs, counted := make([]int, len(d.Sleepers)), make([]*int64, len(d.Sleepers)), make([]*int64, len(d.Sleepers))
 		for i, s := range d.Sleepers {
-			workers[i], sources[i], shards[i] = s.Worker, s.Source, s.Shard
+			workers[i], sources[i], shards[i], counted[i] = s.Worker, s.Source, s.Shard, s.Counted
 			if s.Epoch > 0 {
 				epochs[i] = &s.Epoch
 			}
 		}
 		parts = append(parts, askSleepers)
-		args = append(args, d.Owner, d.Lease.Seconds(), workers, sources, shards, epochs)
+		args = append(args, d.Owner, d.Lease.Seconds(), workers, sources, shards, epochs, counted)
 	}
 	if d.Registry {
 		parts = append(parts, askRegistry)

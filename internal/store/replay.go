@@ -21,21 +21,43 @@ type ReplayAsk struct {
 
 // ReplayCount is what a replay does with the events that came to the same.
 type ReplayCount struct {
-	ID       *int64  `db:"id" json:"-"` // null: nothing was asked for
-	FirstSeq int64   `db:"first_seq" json:"-"`
-	LastSeq  int64   `db:"last_seq" json:"-"`
-	Former   *string `db:"former" json:"former"`     // their latest outcome on the route; null: the sum of those that go
-	LeftOut  *string `db:"left_out" json:"left_out"` // why they do not go; null: they go
-	Events   int64   `db:"events" json:"events"`
-	Complete bool    `db:"complete" json:"-"`
+	Former  *string `db:"former" json:"former"`     // their latest outcome on the route
+	LeftOut *string `db:"left_out" json:"left_out"` // why they do not go; null: they go
+	Events  int64   `db:"events" json:"events"`
+}
+
+// Counted is what a replay does in all.
+type Counted struct {
+	Replay   *int64        `json:"replay" doc:"Its number; null: a dry run, or there are no events."`
+	FirstSeq int64         `json:"first_seq"`
+	LastSeq  int64         `json:"last_seq"`
+	Events   int64         `json:"events" doc:"That go."`
+	Complete bool          `json:"complete" doc:"false: there are more than were counted."`
+	Counts   []ReplayCount `json:"counts"`
 }
 
 // RouteReplay calls tidemark.route_replay.
-func (db *DB) RouteReplay(ctx context.Context, a ReplayAsk) ([]ReplayCount, error) {
-	return list[ReplayCount](ctx, db, `select id, first_seq, last_seq, former, left_out, events, complete from tidemark.route_replay(
+func (db *DB) RouteReplay(ctx context.Context, a ReplayAsk) (c Counted, err error) {
+	type row struct {
+		ReplayCount
+		ID       *int64 `db:"id"`
+		FirstSeq int64  `db:"first_seq"`
+		LastSeq  int64  `db:"last_seq"`
+		Complete bool   `db:"complete"`
+	}
+	rows, err := list[row](ctx, db, `select id, first_seq, last_seq, former, left_out, events, complete from tidemark.route_replay(
 			$1, nullif($2, ''), since => $3, until => $4, from_seq => $5, to_seq => $6, key => nullif($7, ''),
 			outcomes => $8, rate => nullif($9::float8, 0), dry_run => $10)`,
 		a.Route, a.Reason, instant(a.Since), instant(a.Until), a.FromSeq, a.ToSeq, a.Key, a.Outcomes, a.Rate, a.DryRun)
+	if err != nil {
+		return c, err
+	}
+	sum := rows[len(rows)-1] // of those that go
+	c = Counted{sum.ID, sum.FirstSeq, sum.LastSeq, sum.Events, sum.Complete, []ReplayCount{}}
+	for _, r := range rows[:len(rows)-1] {
+		c.Counts = append(c.Counts, r.ReplayCount)
+	}
+	return c, nil
 }
 
 // RouteReplayed is a replay on a route, and how far it has come.
@@ -62,11 +84,19 @@ type RouteReplayed struct {
 	FinishedAt  *time.Time      `db:"finished_at" json:"finished_at"`
 }
 
-// RouteReplays returns the replays on a route, or on all, the latest first; openOnly those
-// that are not over.
-func (db *DB) RouteReplays(ctx context.Context, route string, openOnly bool) ([]RouteReplayed, error) {
+// ReplayFilter chooses replays. Zero values: all.
+type ReplayFilter struct {
+	Route  string
+	Open   bool  // those that are not over
+	Before int64 // below this number
+	Limit  int
+}
+
+// RouteReplays returns the replays of a filter, the latest first.
+func (db *DB) RouteReplays(ctx context.Context, f ReplayFilter) ([]RouteReplayed, error) {
 	return list[RouteReplayed](ctx, db, `select * from tidemark.replay_summary s
-		where ($1 = '' or s.route_code = $1) and (not $2 or s.finished_at is null) order by s.id desc`, route, openOnly)
+		where ($1 = '' or s.route_code = $1) and (not $2 or s.finished_at is null) and ($3::bigint = 0 or s.id < $3)
+		order by s.id desc limit nullif($4::integer, 0)`, f.Route, f.Open, f.Before, f.Limit)
 }
 
 // ReplayCancel calls tidemark.replay_cancel, and returns how many events are staged already.

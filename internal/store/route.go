@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark"
 )
 
 // Route is where events go. The columns of tidemark.outbound_route say what each
@@ -33,6 +35,8 @@ type Route struct {
 	Seconds       float64         `db:"-" json:"timeout_seconds,omitempty"` // the timeout; workers alone get it
 	Concurrency   int             `db:"concurrency" json:"concurrency"`
 	Options       json.RawMessage `db:"options" json:"options"`
+	Transform     *string         `db:"transform" json:"transform"`
+	Columns       []string        `db:"columns" json:"columns"` // null: all
 	Description   string          `db:"description" json:"description"`
 }
 
@@ -41,12 +45,28 @@ func (r Route) TimeLimit() time.Duration { return time.Duration(r.Seconds * floa
 
 const route = `select r.route_code, r.worker, r.domain, r.type, r.stream, r.key_filter, r.payload_filter, r.target_kind, r.target_ref,
 	case when r.target_kind = 'sql' then (tidemark.sql_target(r.target_ref)).takes end as target_takes,
-	r.exclusive, r.enabled, r.dry_run, r.fail_closed, r.ordering, r.retry_policy, r.timeout::text, r.concurrency, r.options, r.description
+	r.exclusive, r.enabled, r.dry_run, r.fail_closed, r.ordering, r.retry_policy, r.timeout::text, r.concurrency, r.options,
+	r.transform, r.columns, r.description
 from `
 
-// Routes returns all routes, or those that the worker serves.
-func (db *DB) Routes(ctx context.Context, worker string) ([]Route, error) {
-	return list[Route](ctx, db, route+`tidemark.outbound_route r where $1 = '' or r.worker = $1 order by r.route_code`, worker)
+// RouteFilter chooses routes. Zero values: all.
+type RouteFilter struct {
+	Part
+	Worker string
+	Text   string // that the code, the event or the target has
+}
+
+// Part is a part of a list by name: at most Limit after a name. Zero: all.
+type Part struct {
+	After string
+	Limit int
+}
+
+// Routes returns the routes of a filter.
+func (db *DB) Routes(ctx context.Context, f RouteFilter) ([]Route, error) {
+	return list[Route](ctx, db, route+`tidemark.outbound_route r where ($1 = '' or r.worker = $1)
+		and ($2 = '' or strpos(concat_ws(' ', r.route_code, r.domain || '/' || r.type, r.target_kind, r.target_ref), $2) > 0)
+		and ($3 = '' or r.route_code > $3) order by r.route_code limit nullif($4::integer, 0)`, f.Worker, f.Text, f.After, f.Limit)
 }
 
 // Route returns one route, or tidemark.ErrNotFound.
@@ -61,6 +81,12 @@ func (db *DB) RouteSet(ctx context.Context, code string, changes Changes, reason
 	return one[Route](ctx, db, route+`tidemark.route_set($1, coalesce($2::jsonb, '{}'), nullif($3, ''), $4) r`, code, changes, reason, mayCreate)
 }
 
+// RouteDelete calls tidemark.route_delete.
+func (db *DB) RouteDelete(ctx context.Context, code, reason string) error {
+	_, err := db.querier.Exec(ctx, `select tidemark.route_delete($1, $2)`, code, reason)
+	return tidemark.AsError(err)
+}
+
 // RouteOptions returns the options of a route and locks the route until the end of the transaction. An unknown route has
 // none.
 func (db *DB) RouteOptions(ctx context.Context, code string) (map[string]json.RawMessage, error) {
@@ -69,6 +95,43 @@ func (db *DB) RouteOptions(ctx context.Context, code string) (map[string]json.Ra
 		return map[string]json.RawMessage{}, nil
 	}
 	return options, err
+}
+
+// Switch is a thing that must be open before a route delivers.
+type Switch struct {
+	Switch string `db:"switch" json:"switch"`
+	Open   bool   `db:"is_open" json:"open"`
+	State  string `db:"state" json:"state"`
+	SQL    string `db:"sql" json:"sql"` // what opens it, as is the command
+	CLI    string `db:"cli" json:"cli"`
+}
+
+// RouteSwitches calls tidemark.route_switches.
+func (db *DB) RouteSwitches(ctx context.Context, code, reason string) ([]Switch, error) {
+	return list[Switch](ctx, db, `select * from tidemark.route_switches($1, $2)`, code, reason)
+}
+
+// RouteGoLive calls tidemark.route_go_live.
+func (db *DB) RouteGoLive(ctx context.Context, code, reason string) error {
+	_, err := value[int64](ctx, db, `select count(*) from tidemark.route_go_live($1, $2)`, code, reason)
+	return err
+}
+
+// WhyNot is why a route delivers nothing, or what became of the latest event that it claims.
+type WhyNot struct {
+	Reason   string  `db:"reason" json:"reason"`
+	Sentence string  `db:"sentence" json:"sentence"`
+	Command  *string `db:"command" json:"command"`
+}
+
+// RouteWhyNot calls tidemark.route_why_not.
+func (db *DB) RouteWhyNot(ctx context.Context, code string) ([]WhyNot, error) {
+	return list[WhyNot](ctx, db, `select * from tidemark.route_why_not($1)`, code)
+}
+
+// TargetIsInside calls tidemark.target_is_inside: whether the database itself delivers to targets of the kind.
+func (db *DB) TargetIsInside(ctx context.Context, kind string) (bool, error) {
+	return value[bool](ctx, db, `select tidemark.target_is_inside($1)`, kind)
 }
 
 // RouteTest is the beginning of a test of a route's target.
@@ -81,14 +144,35 @@ type RouteTest struct {
 	Detail    *string         `db:"detail"`
 }
 
+// RouteTested is what came of a test of a route's target.
+type RouteTested struct {
+	EventID   string  `json:"event_id"`
+	Outcome   string  `json:"outcome" enum:"delivered,accepted,failed,unknown" doc:"accepted: by a target inside the database, and undone."`
+	ErrorCode string  `json:"error_code"`
+	Detail    string  `json:"detail"`
+	Seconds   float64 `json:"seconds"`
+}
+
+// Done is the end of the test of a target inside the database.
+func (t RouteTest) Done(took time.Duration) RouteTested {
+	done := RouteTested{EventID: t.EventID, Outcome: *t.Outcome, Seconds: took.Seconds()}
+	if t.ErrorCode != nil {
+		done.ErrorCode = *t.ErrorCode
+	}
+	if t.Detail != nil {
+		done.Detail = *t.Detail
+	}
+	return done
+}
+
 // RouteTest calls tidemark.route_test.
 func (db *DB) RouteTest(ctx context.Context, code, reason string) (RouteTest, error) {
 	return one[RouteTest](ctx, db, `select t.event_id::text, t.event, t.route, t.outcome, t.error_code, t.detail from tidemark.route_test($1, nullif($2, '')) t`, code, reason)
 }
 
 // RouteTestNote calls tidemark.route_test_note.
-func (db *DB) RouteTestNote(ctx context.Context, code, event, outcome, errorCode, detail string, seconds float64, reason string) error {
+func (db *DB) RouteTestNote(ctx context.Context, code string, t RouteTested, reason string) error {
 	_, err := value[any](ctx, db, `select tidemark.route_test_note($1, $2::uuid, $3, nullif($4, ''), nullif($5, ''), $6, $7)::text`,
-		code, event, outcome, errorCode, detail, seconds, reason)
+		code, t.EventID, t.Outcome, t.ErrorCode, t.Detail, t.Seconds, reason)
 	return err
 }

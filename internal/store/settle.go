@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -16,6 +17,7 @@ const (
 	Sent    Outcome = "sent"
 	Failed  Outcome = "failed"
 	Pending Outcome = "pending"
+	Skipped Outcome = "skipped"
 )
 
 // Result is what a delivery outside the database came to.
@@ -34,7 +36,7 @@ type Result struct {
 const settleStatement = `select coalesce(tidemark.pass_settle($1, $2, $3::text::tidemark.batch, $4::text::tidemark.evidence[], array(
 	select row(r.route_id, r.fresh, r.outcome::tidemark.outcome, nullif(r.reason, ''), nullif(r.detail, ''), r.seqs::int8multirange, r.delay)::tidemark.result
 	from unnest($5::integer[], $6::boolean[], $7::text[], $8::text[], $9::text[], $10::text[], $11::float8[])
-	     r (route_id, fresh, outcome, reason, detail, seqs, delay)), $12) ->> 'status', '')`
+	     r (route_id, fresh, outcome, reason, detail, seqs, delay)), $12, $13) ->> 'status', '')`
 
 // ErrSettled says that the settle had been recorded before: its answer was lost.
 var ErrSettled = errors.New("settled already")
@@ -49,28 +51,35 @@ func (c *Cursor) Settle(ctx context.Context, db Querier, page *Page, results []R
 	if db == nil {
 		db = c.db
 	}
-	var batch, evidence *string
-	if page != nil {
-		batch, evidence = &page.batch, &page.evidence
-	}
-	g := group(results)
-	arguments := []any{
-		c.worker, c.epoch, batch, evidence,
-		g.routes, g.fresh, g.outcomes, g.reasons, g.details, g.seqs, g.delays, c.settles + 1,
-	}
 	var status string
 	var err error
+	arguments := c.settleArguments(page, results)
 	if page != nil && page.Inside > 0 {
 		err = within(ctx, db, page.Inside, &status, settleStatement, arguments...)
 	} else {
 		err = db.QueryRow(ctx, settleStatement, arguments...).Scan(&status)
 	}
-	switch {
-	case err != nil:
-		return err
-	case status == "settled already":
+	return cmp.Or(err, settleRefusal(status))
+}
+
+func (c *Cursor) settleArguments(page *Page, results []Result) []any {
+	var batch, evidence *string
+	if page != nil {
+		batch, evidence = &page.batch, &page.evidence
+	}
+	g := group(results)
+	return []any{
+		c.worker, c.epoch, batch, evidence,
+		g.routes, g.fresh, g.outcomes, g.reasons, g.details, g.seqs, g.delays, c.settles + 1, c.shard,
+	}
+}
+
+// settleRefusal is why nothing was recorded, by the status of a settle; nil: it was.
+func settleRefusal(status string) error {
+	switch status {
+	case "settled already":
 		return ErrSettled
-	case status == "held":
+	case "held":
 		return ErrHeld
 	}
 	return nil
@@ -80,7 +89,7 @@ func (c *Cursor) Settle(ctx context.Context, db Querier, page *Page, results []R
 func (c *Cursor) Settled(page *Page) {
 	c.settles++
 	if page != nil {
-		c.settled = page.place
+		c.settled, c.lowest = page.place, page.lowest
 	}
 }
 

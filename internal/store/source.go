@@ -27,9 +27,9 @@ type Source struct {
 const source = `select s.source, s."table", s.id_column, s.timestamp_column, s.safety, s.sweep_window::text, s.workers,
 	date_trunc('second', s.lag)::text as lag, s.verified_through, s.pending, s.open_dead_letters, s.description from tidemark.sources s `
 
-// Sources returns all sources.
-func (db *DB) Sources(ctx context.Context) ([]Source, error) {
-	return list[Source](ctx, db, source+`order by s.source`)
+// Sources returns a part of the sources.
+func (db *DB) Sources(ctx context.Context, p Part) ([]Source, error) {
+	return list[Source](ctx, db, source+`where $1 = '' or s.source > $1 order by s.source limit nullif($2::integer, 0)`, p.After, p.Limit)
 }
 
 // Source returns one source, or tidemark.ErrNotFound.
@@ -44,9 +44,9 @@ func (db *DB) SourceSet(ctx context.Context, source string, changes Changes, rea
 	return tidemark.AsError(err)
 }
 
-// SourceRemove calls tidemark.source_remove.
-func (db *DB) SourceRemove(ctx context.Context, source, reason string) error {
-	_, err := db.querier.Exec(ctx, `select tidemark.source_remove($1, $2)`, source, reason)
+// SourceDelete calls tidemark.source_delete.
+func (db *DB) SourceDelete(ctx context.Context, source, reason string) error {
+	_, err := db.querier.Exec(ctx, `select tidemark.source_delete($1, $2)`, source, reason)
 	return tidemark.AsError(err)
 }
 

@@ -47,7 +47,7 @@ func TestSources(t *testing.T) {
 	if made, err := db.WorkerSourceAdd(t.Context(), "w", "births", "test"); made != 1 || err != nil {
 		t.Errorf("got %d, %v", made, err)
 	}
-	wantError(t, db.SourceRemove(t.Context(), "births", "test"), tidemark.ErrArgument)
+	wantError(t, db.SourceDelete(t.Context(), "births", "test"), tidemark.ErrArgument)
 	open(t, db, "w")
 	pass, err := db.WorkerRun(t.Context(), "w", store.RunFilter{Source: "births"})
 	if err != nil || pass.Source != "births" || pass.Rows != 2 || pass.Taken != 1 || pass.Failed != 1 || *pass.WatermarkID != "2" || pass.Step != "forward" {

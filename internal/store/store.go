@@ -68,3 +68,13 @@ func known[T any](row T, err error, what, hint string) (T, error) {
 func (db *DB) Clock(ctx context.Context) (time.Time, error) {
 	return value[time.Time](ctx, db, `select clock_timestamp()`)
 }
+
+// InTurn reads until one reading fails.
+func InTurn(readings ...func() error) error {
+	for _, read := range readings {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Timeout is PostgreSQL's answer to a statement that took longer than it may.
@@ -16,6 +17,7 @@ const Timeout = "57014"
 type Pool interface {
 	Querier
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
+	Acquire(ctx context.Context) (*pgxpool.Conn, error)
 }
 
 // Table is a worker's cursor of one shard of a source that is a table, under a lease from
@@ -45,9 +47,11 @@ func (t *Table) Pass(ctx context.Context, timeout time.Duration) (Pass, error) {
 
 // within is a statement with a result of one value that the server ends when it takes longer than timeout.
 func within(ctx context.Context, db Querier, timeout time.Duration, into any, sql string, args ...any) error {
-	// What is sent at once is one transaction, so the setting ends with it.
+	// What is sent at once is one transaction, so the settings end with it. A function that catches the timeout and goes on ends soon
+	// after ctx, when the connection is closed; servers on Windows cannot look whether it is.
 	var batch pgx.Batch
-	batch.Queue(`select set_config('statement_timeout', $1, true)`, milliseconds(timeout))
+	batch.Queue(`select set_config('statement_timeout', $1, true),
+		case when version() ~* 'linux|darwin|bsd' then set_config('client_connection_check_interval', '1s', true) end`, milliseconds(timeout))
 	batch.Queue(sql, args...)
 	results := db.SendBatch(ctx, &batch)
 	if _, err := results.Exec(); err != nil {

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/tidemarkhq/tidemark"
 )
 
 // EventType is a registered event type.
@@ -20,8 +22,10 @@ const eventType = `select t.domain, t.type, t.version, t.enabled, t.schema, tide
 	t.description from `
 
 // EventTypes returns the registry of event types, or the part of one domain.
-func (db *DB) EventTypes(ctx context.Context, domain string) ([]EventType, error) {
-	return list[EventType](ctx, db, eventType+`tidemark.event_type t where $1 = '' or t.domain = $1 order by t.domain, t.type`, domain)
+func (db *DB) EventTypes(ctx context.Context, domain string, p Part) ([]EventType, error) {
+	return list[EventType](ctx, db, eventType+`tidemark.event_type t where ($1 = '' or t.domain = $1)
+		and ($2 = '' or (t.domain, t.type) > (split_part($2, '/', 1), split_part($2, '/', 2)))
+		order by t.domain, t.type limit nullif($3::integer, 0)`, domain, p.After, p.Limit)
 }
 
 // EventType returns one event type, or tidemark.ErrNotFound.
@@ -36,6 +40,12 @@ type Changes map[string]any
 // TypeSet calls tidemark.type_set.
 func (db *DB) TypeSet(ctx context.Context, domain, name string, changes Changes, reason string) (EventType, error) {
 	return one[EventType](ctx, db, eventType+`tidemark.type_set($1, $2, coalesce($3::jsonb, '{}'), nullif($4, '')) t`, domain, name, changes, reason)
+}
+
+// TypeDelete calls tidemark.type_delete.
+func (db *DB) TypeDelete(ctx context.Context, domain, name, reason string) error {
+	_, err := db.querier.Exec(ctx, `select tidemark.type_delete($1, $2, $3)`, domain, name, reason)
+	return tidemark.AsError(err)
 }
 
 // Domain is a namespace of event types.
@@ -60,6 +70,12 @@ func (db *DB) Domains(ctx context.Context) ([]Domain, error) {
 // DomainSet calls tidemark.domain_set.
 func (db *DB) DomainSet(ctx context.Context, name string, changes Changes, reason string) (Domain, error) {
 	return one[Domain](ctx, db, domain+`tidemark.domain_set($1, coalesce($2::jsonb, '{}'), nullif($3, '')) d`, name, changes, reason)
+}
+
+// DomainDelete calls tidemark.domain_delete.
+func (db *DB) DomainDelete(ctx context.Context, name, reason string) error {
+	_, err := db.querier.Exec(ctx, `select tidemark.domain_delete($1, $2)`, name, reason)
+	return tidemark.AsError(err)
 }
 
 // DomainGrant calls tidemark.domain_grant.

@@ -170,6 +170,12 @@ func (db *DB) Workers(ctx context.Context) ([]Worker, error) {
 	return list[Worker](ctx, db, worker+`tidemark.worker w order by w.worker`)
 }
 
+// WorkerDelete calls tidemark.worker_delete.
+func (db *DB) WorkerDelete(ctx context.Context, name, reason string) error {
+	_, err := db.querier.Exec(ctx, `select tidemark.worker_delete($1, $2)`, name, reason)
+	return tidemark.AsError(err)
+}
+
 // WorkerSourceAdd calls tidemark.worker_source_add, and returns how many cursors it made.
 func (db *DB) WorkerSourceAdd(ctx context.Context, worker, source, reason string) (made int, err error) {
 	return value[int](ctx, db, `select tidemark.worker_source_add($1, $2, nullif($3, ''))`, worker, source, reason)
@@ -214,6 +220,19 @@ func (db *DB) WorkerOutlook(ctx context.Context, worker string) ([]Outlook, erro
 		from tidemark.worker_outlook($1)`, worker)
 }
 
+// OutlookOf is an Outlook of a worker.
+type OutlookOf struct {
+	Worker string `db:"worker"`
+	Outlook
+}
+
+// Outlooks calls tidemark.worker_outlook of at most so many workers of the log.
+func (db *DB) Outlooks(ctx context.Context, workers int) ([]OutlookOf, error) {
+	return list[OutlookOf](ctx, db, `select w.worker, o.route_code, o.becomes::text, o.events, o.waiting, o.first_seq, o.last_seq, o.complete
+		from (select w.worker from tidemark.worker w where w.source = 'outbox' order by w.worker limit $1) w
+		cross join lateral tidemark.worker_outlook(w.worker) o order by w.worker`, workers)
+}
+
 // SourceRewind calls tidemark.source_rewind, and returns how many cursors it moved. A zero
 // time and an empty id accept the place where they are.
 func (db *DB) SourceRewind(ctx context.Context, worker, source, reason string, toTime time.Time, toID string) (cursors int, err error) {
@@ -223,4 +242,27 @@ func (db *DB) SourceRewind(ctx context.Context, worker, source, reason string, t
 // WorkerPause calls tidemark.worker_pause, and reports whether that changed anything.
 func (db *DB) WorkerPause(ctx context.Context, worker string, pause bool, reason string) (changed bool, err error) {
 	return value[bool](ctx, db, `select tidemark.worker_pause($1, $2, nullif($3, ''))`, worker, pause, reason)
+}
+
+// WorkerDetails is a worker, and how far each of its cursors is.
+type WorkerDetails struct {
+	Worker
+	Log     *Health        `json:"log" doc:"Of the first shard, often the only one; null for a worker of tables."`
+	Logs    []Health       `json:"logs" doc:"Of a worker of the log, by shard."`
+	Cursors []SourceCursor `json:"cursors" doc:"Of a worker of tables."`
+}
+
+// WorkerDetails returns the configuration of a worker and its cursors, or tidemark.ErrNotFound.
+func (db *DB) WorkerDetails(ctx context.Context, name string) (d WorkerDetails, err error) {
+	if d.Worker, err = db.Worker(ctx, name); err != nil {
+		return d, err
+	}
+	if d.Source != "outbox" {
+		d.Cursors, err = db.SourceCursors(ctx, name)
+		return d, err
+	}
+	if d.Logs, err = list[Health](ctx, db, health+`where h.worker = $1 order by h.shard`, name); err == nil && len(d.Logs) > 0 {
+		d.Log = &d.Logs[0]
+	}
+	return d, err
 }

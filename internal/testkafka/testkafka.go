@@ -1,4 +1,4 @@
-// Package testkafka runs Apache Kafka for tests and benchmarks: one node, broker and controller, on loopback.
+// Package testkafka runs Apache Kafka for tests and benchmarks: nodes that are broker and controller, on loopback.
 package testkafka
 
 import (
@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,12 +28,15 @@ const (
 
 // Node is a node of Kafka with a data directory of its own.
 type Node struct {
-	jars  string
-	flags []string // of the Java virtual machine
-	dir   string
-	port  int // of the broker
-	users []string
-	jvm   *JVM
+	ID     int32 // from 1
+	jars   string
+	flags  []string // of the Java virtual machine
+	dir    string
+	ports  [2]int // of the broker and the controller
+	users  []string
+	voters string // the controllers of a cluster; empty: the node is alone
+	size   int16  // nodes of the cluster
+	jvm    *JVM
 }
 
 // New starts a node that ends with the test. Without Kafka's jars it skips the test.
@@ -42,20 +46,63 @@ func New(t testing.TB) *Node { return NewSecure(t) }
 // everything; the others what ACLs allow.
 func NewSecure(t testing.TB, users ...string) *Node {
 	t.Helper()
+	n := &Node{ID: 1, size: 1, jars: jarsFor(t), flags: quickStart, users: users}
+	if err := n.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n.stopWith(t)
+	return n
+}
+
+func jarsFor(t testing.TB) string {
+	t.Helper()
 	jars := os.Getenv(JarsVariable)
 	if jars == "" {
 		t.Skipf("no real Kafka: set %s to what scripts/kafka.sh prints, as make test does", JarsVariable)
 	}
-	n := &Node{jars: jars, flags: quickStart, users: users}
-	if err := n.start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	return jars
+}
+
+func (n *Node) stopWith(t testing.TB) {
 	t.Cleanup(func() {
 		if err := n.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	return n
+}
+
+// NewCluster starts so many nodes that end with the test, whose topics have a copy on each node, and take a record when most copies
+// have it. Without Kafka's jars it skips the test.
+func NewCluster(t testing.TB, size int16) []*Node {
+	t.Helper()
+	jars := jarsFor(t)
+	ports, err := freePorts(2 * int(size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nodes []*Node
+	var voters []string
+	for i := range size {
+		nodes = append(nodes, &Node{ID: int32(i) + 1, size: size, jars: jars, flags: quickStart, dir: t.TempDir(), ports: [2]int(ports[2*i : 2*i+2])})
+		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%d", i+1, ports[2*i+1]))
+	}
+	started := make(chan error, size)
+	for _, n := range nodes {
+		n.voters = strings.Join(voters, ",")
+		if err := n.format(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, n := range nodes {
+		n.stopWith(t)
+		go func() { started <- n.Restart(t.Context()) }()
+	}
+	for range nodes {
+		if err := <-started; err != nil {
+			t.Fatal(err)
+		}
+	}
+	return nodes
 }
 
 // quickStart spares the compiler whose code is fast later: a test does not last that long.
@@ -63,7 +110,7 @@ var quickStart = []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
 
 // Start returns when the node answers. The flags are those of the Java virtual machine.
 func Start(ctx context.Context, jars string, flags ...string) (*Node, error) {
-	n := &Node{jars: jars, flags: flags}
+	n := &Node{ID: 1, size: 1, jars: jars, flags: flags}
 	if err := n.start(ctx); err != nil {
 		return nil, err
 	}
@@ -74,6 +121,11 @@ func (n *Node) start(ctx context.Context) (err error) {
 	if n.dir, err = os.MkdirTemp("", "tidemark-kafka-"); err != nil {
 		return err
 	}
+	ports, err := freePorts(2)
+	if err != nil {
+		return err
+	}
+	n.ports = [2]int(ports)
 	if err := errors.Join(n.format(ctx), n.Restart(ctx)); err != nil {
 		return errors.Join(err, n.Stop())
 	}
@@ -111,39 +163,39 @@ super.users=User:%[1]s;User:ANONYMOUS
 
 // format writes the settings and an empty data directory.
 func (n *Node) format(ctx context.Context) error {
-	ports, err := freePorts(2)
-	if err != nil {
-		return err
+	listener, security, how := "PLAINTEXT", "", []string{"--standalone"}
+	quorum := fmt.Sprintf("controller.quorum.bootstrap.servers=127.0.0.1:%d", n.ports[1])
+	if n.voters != "" {
+		quorum, how = "controller.quorum.voters="+n.voters, nil
 	}
-	n.port = ports[0]
-	listener, security, logins := "PLAINTEXT", "", []string(nil)
 	if len(n.users) > 0 {
 		listener, security = "SASL_PLAINTEXT", fmt.Sprintf(secure, n.users[0])
 		for _, user := range n.users {
-			logins = append(logins, "--add-scram", fmt.Sprintf("SCRAM-SHA-256=[name=%s,password=%[1]s]", user))
+			how = append(how, "--add-scram", fmt.Sprintf("SCRAM-SHA-256=[name=%s,password=%[1]s]", user))
 		}
 	}
 	if err := os.WriteFile(n.settings(), fmt.Appendf(nil, `
 process.roles=broker,controller
-node.id=1
-controller.quorum.bootstrap.servers=127.0.0.1:%[2]d
+node.id=%[6]d
+%[7]s
 controller.listener.names=CONTROLLER
 listeners=%[4]s://127.0.0.1:%[1]d,CONTROLLER://127.0.0.1:%[2]d
 log.dirs=%[3]s
 auto.create.topics.enable=false
-offsets.topic.replication.factor=1
+offsets.topic.replication.factor=%[8]d
 offsets.topic.num.partitions=1
-transaction.state.log.replication.factor=1
+transaction.state.log.replication.factor=%[8]d
 transaction.state.log.num.partitions=1
-transaction.state.log.min.isr=1
+transaction.state.log.min.isr=%[9]d
+min.insync.replicas=%[9]d
 group.initial.rebalance.delay.ms=0
-%[5]s`, ports[0], ports[1], filepath.Join(n.dir, "data"), listener, security), 0o600); err != nil {
+%[5]s`, n.ports[0], n.ports[1], filepath.Join(n.dir, "data"), listener, security, n.ID, quorum, n.size, n.size/2+1), 0o600); err != nil {
 		return err
 	}
 	const cluster = "dGlkZW1hcmstdGVzdC0wMQ" // 16 bytes in base64
 	jvm, err := Run(n.jars, n.log(), slices.Concat(quickStart, []string{
-		"kafka.tools.StorageTool", "format", "--standalone", "--cluster-id", cluster, "--config", n.settings(),
-	}, logins)...)
+		"kafka.tools.StorageTool", "format", "--cluster-id", cluster, "--config", n.settings(),
+	}, how)...)
 	if err != nil {
 		return err
 	}
@@ -196,11 +248,11 @@ func (n *Node) answers(ctx context.Context, admin *kadm.Client) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	brokers, err := admin.ListBrokers(ctx)
-	return err == nil && len(brokers) == 1
+	return err == nil && slices.Contains(brokers.NodeIDs(), n.ID)
 }
 
 // Address is the broker's host and port.
-func (n *Node) Address() string { return fmt.Sprintf("127.0.0.1:%d", n.port) }
+func (n *Node) Address() string { return fmt.Sprintf("127.0.0.1:%d", n.ports[0]) }
 
 // client may do everything.
 func (n *Node) client() (*kgo.Client, error) {
@@ -214,14 +266,14 @@ func (n *Node) client() (*kgo.Client, error) {
 // Pid is that of the node's process.
 func (n *Node) Pid() int { return n.jvm.Pid }
 
-// CreateTopic makes a topic with one copy of each partition.
+// CreateTopic makes a topic with a copy of each partition on each node.
 func (n *Node) CreateTopic(ctx context.Context, name string, partitions int32) error {
 	client, err := n.client()
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	_, err = kadm.NewClient(client).CreateTopic(ctx, partitions, 1, nil, name)
+	_, err = kadm.NewClient(client).CreateTopic(ctx, partitions, n.size, nil, name)
 	return err
 }
 

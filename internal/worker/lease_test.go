@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
@@ -17,19 +16,11 @@ import (
 // far is a database behind a network: a question takes a while to arrive, and its answer to come
 // back. From some question on nothing comes back any more.
 type far struct {
+	store.Pool
 	there, back time.Duration
 	answers     int // then there are none
 	lease       time.Duration
 	until       time.Time // the lease, as the database has it
-}
-
-func (*far) Query(context.Context, string, ...any) (pgx.Rows, error) {
-	return nil, errors.ErrUnsupported
-}
-func (*far) SendBatch(context.Context, *pgx.Batch) pgx.BatchResults { return nil }
-
-func (*far) Exec(context.Context, string, ...any) (pgconn.CommandTag, error) {
-	return pgconn.CommandTag{}, errors.ErrUnsupported
 }
 
 func (f *far) QueryRow(ctx context.Context, _ string, _ ...any) pgx.Row {
@@ -78,7 +69,7 @@ func TestLeaseEndsBeforeItsEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				f.until = began.Add(f.lease) // of the claim
-				c := busyCursor{store.NewCursor(&f, "w", "o", f.lease)}
+				c := busyCursor{store.NewCursor(&f, "w", 0, "o", f.lease)}
 				l := hold(t.Context(), t.Context(), c, began, c)
 				<-l.ctx.Done()
 				if left := time.Until(f.until); left < margin/2 || left > margin+2*beatTime {

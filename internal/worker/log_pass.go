@@ -20,6 +20,7 @@ import (
 // Log is the log as a source. Its events go to Targets, outside of any transaction, and then to Handler, in the transaction that
 // settles them; either may be nil.
 type Log struct {
+	Shard    int // 0: the first, often the only one
 	MaxBatch int
 	Targets  Targets
 	Handler  Handler
@@ -53,8 +54,8 @@ type Targets interface {
 
 // Handler acts on events in the transaction that settles them.
 type Handler interface {
-	// Apply does something with the page's items in tx and returns a result for each item and route. It gets every page that
-	// has items or routes. An error takes the page back; it is applied again, or read again.
+	// Apply does something with the page's items in tx, one of store.HandlerTx, and returns a result for each item and route. It
+	// gets every page that has items or routes. An error takes the page back; it is applied again, or read again.
 	Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *store.Page) ([]store.Result, error)
 }
 
@@ -79,8 +80,11 @@ type logPass struct {
 
 func (s Log) open(db store.Pool, o *Options, r *reporter) source {
 	r.log = o.Log.With("worker", o.Worker)
+	if s.Shard > 0 {
+		r.log = r.log.With("shard", s.Shard)
+	}
 	return &logPass{
-		Log: s, Cursor: store.NewCursor(db, o.Worker, o.Owner, o.Lease), reporter: r, db: db,
+		Log: s, Cursor: store.NewCursor(db, o.Worker, s.Shard, o.Owner, o.Lease), reporter: r, db: db,
 		budget: newBudget(s.MaxBatch), unread: unreads{},
 	}
 }
@@ -151,7 +155,7 @@ const settleTime = 5 * time.Second
 // worker is told to stop or its lease has run out: as long as no other instance has taken the
 // cursor the record is right, and without it everything would be delivered again.
 func (p *logPass) settle(ctx context.Context, l *lease, page *store.Page, results []store.Result) error {
-	if page != nil && len(results) == 0 && page.Inside == 0 && !p.Moves(page) && p.Handler == nil {
+	if page != nil && len(results) == 0 && page.Inside == 0 && !p.Moves(page) && !p.applies(page) {
 		return nil
 	}
 	unhurried := context.WithoutCancel(ctx)
@@ -182,7 +186,7 @@ func (p *logPass) settle(ctx context.Context, l *lease, page *store.Page, result
 }
 
 func (p *logPass) settleOnce(ctx context.Context, l *lease, page *store.Page, results []store.Result) error {
-	if p.Handler == nil || page == nil || len(page.Items)+len(page.Routes) == 0 {
+	if !p.applies(page) {
 		patience := max(settleTime, p.Lease())
 		if page != nil {
 			// The server ends it first, and tells what of it was to blame.
@@ -195,17 +199,22 @@ func (p *logPass) settleOnce(ctx context.Context, l *lease, page *store.Page, re
 	}
 	p.applying.Store(true)
 	defer p.applying.Store(false)
-	return pgx.BeginTxFunc(ctx, p.db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+	return pgx.BeginTxFunc(ctx, p.db, store.HandlerTx, func(tx pgx.Tx) error {
 		done, err := p.Handler.Apply(l.ctx, tx, p.Cursor, page)
 		if err != nil {
 			return err
 		}
-		// The gates are asked for once more after the last effect.
-		if gate, err := p.Closed(ctx, tx, routes(page), page.Shut); err != nil || gate != "" {
-			return errors.Join(err, gateError{gate})
+		gate, err := p.SettleHandled(ctx, tx, page, routes(page), slices.Concat(results, done))
+		if err == nil && gate != "" {
+			err = gateError{gate}
 		}
-		return p.Settle(ctx, tx, page, append(results, done...))
+		return err
 	})
+}
+
+// applies: the page has something for the handler.
+func (p *logPass) applies(page *store.Page) bool {
+	return p.Handler != nil && page != nil && len(page.Items)+len(page.Routes) > 0
 }
 
 // settled draws the conclusions for the next pass.

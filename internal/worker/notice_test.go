@@ -39,7 +39,7 @@ func TestReportThatFails(t *testing.T) {
 	emit(t, db, "a1")
 	exec(t, db, `select tidemark.worker_finding('default', 'target_down', code, 'x') from unnest('{app,other}'::text[]) code`)
 
-	c := store.NewCursor(db.Pool, "default", "test", time.Minute)
+	c := store.NewCursor(db.Pool, "default", 0, "test", time.Minute)
 	if claim, err := c.Claim(t.Context()); err != nil || claim.Status != "claimed" {
 		t.Fatal(claim, err)
 	}
@@ -71,7 +71,7 @@ func TestReportThatFails(t *testing.T) {
 func TestReportOfAFencedInstance(t *testing.T) {
 	t.Parallel()
 	db, _ := setup(t, "")
-	old := store.NewCursor(db.Pool, "default", "old", time.Minute)
+	old := store.NewCursor(db.Pool, "default", 0, "old", time.Minute)
 	if _, err := old.Claim(t.Context()); err != nil {
 		t.Fatal(err)
 	}

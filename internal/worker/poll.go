@@ -31,6 +31,7 @@ type Poller struct {
 
 	mu     sync.Mutex
 	asleep map[*sleeper]struct{}
+	turn   int // of the last one that fell asleep
 }
 
 // Besides is what the polls of a process do besides its workers' work. No function is called twice at the same time, and none
@@ -60,6 +61,29 @@ type sleeper struct {
 	store.Sleeper
 	woken  chan struct{}
 	rested func(began time.Time) // called when a poll sent at began has renewed the lease; may be nil
+
+	polls   int    // since the server last counted something new of its table
+	turn    int    // at which of several polls a quiet table is read
+	counted *int64 // what the server had counted when the table was last read; nil: not known
+}
+
+// asked is what the next poll asks for a sleeper. A table that is quiet is read with each fifth poll, or when the server counts rows
+// that were written. What it counts comes late, is lost in a crash, and can be switched off: it only brings a look forward.
+func (s *sleeper) asked() store.Sleeper {
+	ask := s.Sleeper
+	if s.polls > quietAfter && s.polls%quietEvery != s.turn {
+		ask.Counted = s.counted
+	}
+	s.polls++
+	return ask
+}
+
+// looked takes what the server had counted of its table when a poll read it.
+func (s *sleeper) looked(counted int64) {
+	if s.counted == nil || *s.counted != counted {
+		s.polls = 0 // rows that are not complete yet are read soon
+	}
+	s.counted = &counted
 }
 
 const (
@@ -71,6 +95,8 @@ const (
 	beatEvery     = 10 * time.Second // as tidemark.heartbeat_daemon registers it
 	silenceEvery  = 10 * time.Second
 	watchEvery    = 10 * time.Second
+	quietAfter    = 10 // polls without a new row: the table is quiet
+	quietEvery    = 5  // polls: how often a quiet table is read
 )
 
 // NewPoller returns a Poller for the workers of owner, whose leases last that long. pause is how long each of them would wait
@@ -247,7 +273,7 @@ func (p *Poller) sleepers() *part {
 		polled := slices.Collect(maps.Keys(p.asleep))
 		p.mu.Unlock()
 		for _, s := range polled {
-			a.Sleepers = append(a.Sleepers, s.Sleeper)
+			a.Sleepers = append(a.Sleepers, s.asked())
 		}
 		began := time.Now()
 		return func(seen store.Seen, err error) {
@@ -256,7 +282,12 @@ func (p *Poller) sleepers() *part {
 					// Where one poll for all fails, each worker polls for itself.
 					s.woken <- struct{}{}
 					p.leave(s)
-				} else if s.rested != nil {
+					continue
+				}
+				if counted, looked := seen.Counted[i]; looked {
+					s.looked(counted)
+				}
+				if s.rested != nil {
 					s.rested(began)
 				}
 			}
@@ -271,6 +302,8 @@ func (p *Poller) sleep(c store.Sleeper, rested func(began time.Time)) *sleeper {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asleep[s] = struct{}{}
+	p.turn = (p.turn + 1) % quietEvery // spread over the polls
+	s.turn = p.turn
 	return s
 }
 

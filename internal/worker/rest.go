@@ -98,8 +98,12 @@ func (u *wakeUp) awake() {
 }
 
 // rest waits until there may be something to do: for a while, until a writer wakes the worker, or asleep, while the process
-// polls for all its sleepers and renews their leases. It returns an error when the lease is over or ctx is done.
+// polls for all its sleepers and renews their leases. It returns an error when the lease is over, when ctx is done, and when
+// a worker that drains has nothing to do.
 func (w *Worker) rest(ctx context.Context, l *lease, n next) error {
+	if w.drain && !n.again && !n.found && (w.outside == nil || !w.outside.busy()) {
+		return errDrained
+	}
 	d := w.wakeUp.before(ctx, n.again, w.backoff.wait(n))
 	if w.poll != nil && d >= w.backoff.max && !n.pollSelf && (w.outside == nil || !w.outside.busy()) {
 		s := w.poll.sleep(w.source.Sleeper(w.source.Epoch()), l.renewed)

@@ -75,27 +75,36 @@ func (t *tablePass) pass(ctx context.Context, l *lease) (next, error) {
 	}
 }
 
-// narrowed runs a pass, again with fewer rows while Handle takes too long, down to the one that is at fault: each try takes as
-// long as a page may. In the end that row has failed without Handle.
+// An UnfitError is that of a Handle which has left its transaction so that nothing can follow in it.
+type UnfitError struct{ Cause error }
+
+func (e UnfitError) Error() string { return e.Cause.Error() }
+
+// narrowed runs a pass, again with fewer rows while Handle takes too long or is unfit, down to the one that is at fault: each try
+// takes as long as a page may. In the end that row has failed without Handle.
 func (t *tablePass) narrowed(ctx context.Context, l *lease) (store.Pass, error) {
-	for tooLong := ""; ; {
-		pass, err := t.run(l.hard, tooLong)
+	for fault := ""; ; {
+		pass, err := t.run(l.hard, fault)
+		var unfit UnfitError
+		is := errors.As(err, &unfit)
 		switch {
-		case err == nil || !t.timedOut(err) || ctx.Err() != nil:
+		case err == nil || !is && !t.timedOut(err) || ctx.Err() != nil:
 			return pass, err
 		case t.page != 1:
 			t.page = max(1, cmp.Or(t.page, t.o.PageSize)/8)
-		case tooLong == "":
-			tooLong = "it took longer than " + t.o.PageTimeout.String()
-		default:
+		case fault != "":
 			return pass, err
+		case is:
+			fault = unfit.Error()
+		default:
+			fault = "it took longer than " + t.o.PageTimeout.String()
 		}
 	}
 }
 
-// run runs one pass to its end, also when the worker is told to stop meanwhile. tooLong is why the rows fail without Handle;
+// run runs one pass to its end, also when the worker is told to stop meanwhile. fault is why the rows fail without Handle;
 // empty: Handle takes them.
-func (t *tablePass) run(ctx context.Context, tooLong string) (store.Pass, error) {
+func (t *tablePass) run(ctx context.Context, fault string) (store.Pass, error) {
 	failpoint.Pause("read")
 	if t.o.Handle == nil {
 		// The server ends what takes too long, and narrows it down; the deadline is for connections that the network
@@ -107,10 +116,10 @@ func (t *tablePass) run(ctx context.Context, tooLong string) (store.Pass, error)
 	ctx, cancel := context.WithTimeout(ctx, t.o.PageTimeout)
 	defer cancel()
 	handle := t.o.Handle
-	if tooLong != "" {
+	if fault != "" {
 		handle = func(_ context.Context, _ pgx.Tx, rows []store.Row) (failed []store.FailedRow, splits int, err error) {
 			for _, r := range rows {
-				failed = append(failed, store.FailedRow{Row: r, Message: tooLong})
+				failed = append(failed, store.FailedRow{Row: r, Message: fault})
 			}
 			return failed, 0, nil
 		}

@@ -226,3 +226,29 @@ func TestTableForgetsTheSlowRowWithTheLease(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A table that is quiet is read less often, and never not at all: also a row that the server does not count is taken.
+func TestQuietTable(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	exec(t, db, births)
+	runTable(t, db)
+	exec(t, db, `insert into births default values`)
+	eventually(t, db, exact, "0 0")
+	eventually(t, db, `select count(*) from taken`, "1")
+	conn := db.Connect(t)
+	for _, counts := range []string{"on", "off"} {
+		// It is quiet after ten polls, each of which beats.
+		exec(t, db, `create table beats as select ticks_total as at from tidemark.heartbeat where executor_id = 'w/births/0'`)
+		eventually(t, db, `select (h.ticks_total > b.at + 30)::text from tidemark.heartbeat h, beats b where h.executor_id = 'w/births/0'`, "true")
+		exec(t, db, `drop table beats`)
+		if _, err := conn.Exec(t.Context(), `set track_counts = `+counts); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(t.Context(), `insert into births default values`); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, db, exact, "0 0")
+	}
+	eventually(t, db, `select concat_ws(' ', count(*), count(distinct id)) from taken`, "3 3")
+}

@@ -6,6 +6,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-// Options are what every worker needs. All are required but Wake, Poll and Observe.
+// Options are what every worker needs. All are required but Wake, Poll, Drain and Observe.
 type Options struct {
 	Worker   string
 	Owner    string // names this instance of this process, and no other ever
@@ -21,6 +22,7 @@ type Options struct {
 	PollMin  time.Duration
 	PollMax  time.Duration
 	StopTime time.Duration // for what is under way when the worker is told to stop
+	Drain    bool          // Run returns when there is nothing to do, and does not wait for the lease or for a gate
 
 	Wake    Waker   // nil: the worker finds out by polling alone
 	Poll    *Poller // nil: the worker polls for itself, also asleep
@@ -83,6 +85,7 @@ type Worker struct {
 	wakeUp  wakeUp
 	poll    *Poller
 	stop    time.Duration
+	drain   bool
 	hard    context.Context //nolint:containedctx // done when even settling has to end
 }
 
@@ -91,7 +94,7 @@ func New(db store.Pool, o Options, s Source) *Worker {
 	r := &reporter{observe: o.Observe}
 	w := &Worker{
 		reporter: r, source: s.open(db, &o, r), backoff: newBackoff(o.PollMin, o.PollMax), wakeUp: wakeUp{waker: o.Wake},
-		poll: o.Poll, stop: o.StopTime,
+		poll: o.Poll, stop: o.StopTime, drain: o.Drain,
 	}
 	w.outside, _ = w.source.(outside)
 	w.failing.report = w.source.Failing
@@ -101,8 +104,11 @@ func New(db store.Pool, o Options, s Source) *Worker {
 // Failing is what fails again and again; nil: nothing does.
 func (w *Worker) Failing() error { return w.failing.Why() }
 
-// Run works until ctx is done, then ends what is under way, settles and gives the lease
-// back. It returns an error only where going on makes no sense.
+// errDrained is why a worker that drains ends its lease: there is nothing to do.
+var errDrained = errors.New("drained")
+
+// Run works until ctx is done, or with Options.Drain until there is nothing to do. Then it ends what is under way, settles and
+// gives the lease back. It returns an error only where going on makes no sense.
 func (w *Worker) Run(ctx context.Context) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -115,12 +121,16 @@ func (w *Worker) Run(ctx context.Context) error {
 		switch {
 		case err == nil && got.Status == "claimed":
 			try = 0
-			w.tenure(ctx, began)
+			if w.tenure(ctx, began) && w.drain {
+				return nil
+			}
 			continue
 		case ctx.Err() != nil:
 			return nil
-		case store.Is(err, tidemark.ErrNotFound):
+		case store.Is(err, tidemark.ErrNotFound), w.drain && err != nil && !store.Transient(err):
 			return err
+		case err == nil && w.drain:
+			return notDrained(got)
 		case err != nil:
 			w.failed(ctx, "claim", err)
 			try++
@@ -146,8 +156,16 @@ func claim(ctx context.Context, c claimer) (store.Claim, error) {
 	return c.Claim(asked)
 }
 
-// tenure is the time from a claim to its release.
-func (w *Worker) tenure(ctx context.Context, began time.Time) {
+// notDrained is why a worker that drains could not take the cursor.
+func notDrained(got store.Claim) error {
+	return &tidemark.Error{
+		Code: "TM009", Message: fmt.Sprintf("nothing was handled: %s: %s", got.Status, got.Detail),
+		Hint: "What is closed: tidemark status; a route's switches: tidemark route go-live ROUTE.",
+	}
+}
+
+// tenure is the time from a claim to its release. It reports whether it ended because there was nothing to do.
+func (w *Worker) tenure(ctx context.Context, began time.Time) (drained bool) {
 	l := hold(ctx, w.hard, w.source, began, w.outside)
 	w.failing.begun()
 	w.observe.claimed(w.source.Epoch())
@@ -158,6 +176,8 @@ func (w *Worker) tenure(ctx context.Context, began time.Time) {
 	switch {
 	case ctx.Err() != nil:
 		w.log.InfoContext(ctx, "stopped")
+	case errors.Is(err, errDrained):
+		return true
 	case errors.Is(err, errFenced):
 		w.once(ctx, slog.LevelWarn, "lost the lease", "error", err)
 	case errors.As(err, &gateError{}):
@@ -168,6 +188,7 @@ func (w *Worker) tenure(ctx context.Context, began time.Time) {
 		w.once(ctx, slog.LevelWarn, "lost the lease", "error", err)
 		sleep(ctx, longestPause)
 	}
+	return false
 }
 
 // passes makes pass after pass until ctx is done or the lease is over, and returns why it stopped.
@@ -202,10 +223,16 @@ func (w *Worker) passes(ctx context.Context, l *lease) error {
 // release ends what is under way, settles it and gives the lease back. What had not begun is pending, or was not read.
 func (w *Worker) release(ctx context.Context, l *lease, why error) error {
 	l.stop()
-	if ctx.Err() == nil {
+	first := why // end may find a better reason at the same time
+	switch {
+	case ctx.Err() != nil:
+		defer context.AfterFunc(w.hard, func() { l.cancel(first) })()
+	case errors.Is(why, gateError{store.GateShare}):
+		// Another instance waits for the shard: what is under way is not sent twice for that.
+		defer context.AfterFunc(w.hard, func() { l.cancel(first) })()
+		defer time.AfterFunc(w.stop, func() { l.cancel(first) }).Stop()
+	default:
 		l.cancel(why) // a gate closed, or the lease is lost: at once
-	} else {
-		defer context.AfterFunc(w.hard, func() { l.cancel(why) })()
 	}
 	w.wakeUp.awake()
 	if w.outside != nil {

@@ -3,7 +3,9 @@ package yamldoc
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strconv"
@@ -61,4 +63,108 @@ func syntax(text []byte, err error) *Problem {
 	}
 	p.Text += ": " + m[2]
 	return p
+}
+
+// JSON is a document as JSON, and where it is none: what JSON does not have, a key twice, an alias.
+func JSON(n *yaml.Node) (json.RawMessage, []Problem) {
+	var c converter
+	c.value(n)
+	return c.out.Bytes(), c.problems
+}
+
+type converter struct {
+	out      bytes.Buffer
+	problems []Problem
+}
+
+func (c *converter) problem(n *yaml.Node, format string, args ...any) {
+	c.problems = append(c.problems, Problem{n.Line, fmt.Sprintf(format, args...)})
+}
+
+func (c *converter) value(n *yaml.Node) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		c.mapping(n)
+	case yaml.SequenceNode:
+		c.out.WriteByte('[')
+		for i, item := range n.Content {
+			if i > 0 {
+				c.out.WriteByte(',')
+			}
+			c.value(item)
+		}
+		c.out.WriteByte(']')
+	case yaml.AliasNode:
+		c.problem(n, "has an alias: write the value out")
+	default:
+		c.scalar(n)
+	}
+}
+
+func (c *converter) mapping(n *yaml.Node) {
+	lines := map[string]int{}
+	c.out.WriteByte('{')
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		switch {
+		case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge":
+			c.problem(key, "has a key that is not text")
+		case lines[key.Value] > 0:
+			c.problem(key, "%q is a duplicate: first in line %d", key.Value, lines[key.Value])
+		}
+		lines[key.Value] = key.Line
+		if i > 0 {
+			c.out.WriteByte(',')
+		}
+		c.write(key.Value)
+		c.out.WriteByte(':')
+		c.value(n.Content[i+1])
+	}
+	c.out.WriteByte('}')
+}
+
+func (c *converter) scalar(n *yaml.Node) {
+	switch tag := n.ShortTag(); {
+	case tag == "!!null":
+		c.out.WriteString("null")
+	case (tag == "!!int" || tag == "!!float") && json.Valid([]byte(n.Value)):
+		c.out.WriteString(n.Value) // every digit of it
+	case tag == "!!bool" || tag == "!!int" || tag == "!!float":
+		var value any
+		if err := n.Decode(&value); err != nil {
+			c.problem(n, "is not %s", tag[2:])
+		}
+		c.write(value)
+	default:
+		c.write(n.Value)
+	}
+}
+
+func (c *converter) write(value any) {
+	text, err := json.Marshal(value)
+	if err != nil { // infinity
+		c.problems = append(c.problems, Problem{Text: "has a number that JSON does not have"})
+	}
+	c.out.Write(text)
+}
+
+// Line is the line of what a JSON pointer points at.
+func Line(n *yaml.Node, pointer string) int {
+	line := n.Line
+	for _, name := range strings.Split(pointer, "/")[1:] {
+		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+		index, _ := strconv.Atoi(name)
+		switch {
+		case n.Kind == yaml.SequenceNode && index < len(n.Content):
+			n, line = n.Content[index], n.Content[index].Line
+		case n.Kind == yaml.MappingNode:
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				if n.Content[i].Value == name {
+					n, line = n.Content[i+1], n.Content[i].Line
+					break
+				}
+			}
+		}
+	}
+	return line
 }

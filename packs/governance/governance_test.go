@@ -23,7 +23,7 @@ func TestInstall(t *testing.T) {
 		`select string_agg(worker, ' ' order by worker) from tidemark.worker where worker like 'gov%' and tidemark.closed_gate(worker) is not null`)
 	g.want(true, `select metadata_only from tidemark.domain where domain = 'governance'`)
 
-	types, err := store.New(test.Pool).EventTypes(t.Context(), "governance")
+	types, err := store.New(test.Pool).EventTypes(t.Context(), "governance", store.Part{})
 	if err != nil || len(types) != 20 {
 		t.Fatal(len(types), err)
 	}

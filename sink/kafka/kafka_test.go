@@ -172,11 +172,11 @@ func TestBrokerAnswers(t *testing.T) {
 		"not leader once":           {kfake.Fault{Err: kerr.NotLeaderForPartition}, "delivered", 1},
 		"written, and timed out":    {kfake.Fault{Err: kerr.RequestTimedOut}, "delivered", 1},
 		"written, and not copied":   {kfake.Fault{Err: kerr.NotEnoughReplicasAfterAppend}, "delivered", 1},
-		"not authorized":            {kfake.Fault{Err: kerr.TopicAuthorizationFailed}, "retry not_authorized", 0},
-		"not authorized to cluster": {kfake.Fault{Err: kerr.ClusterAuthorizationFailed}, "retry not_authorized", 0},
+		"not authorized":            {kfake.Fault{Err: kerr.TopicAuthorizationFailed}, "retry not_authorized refused", 0},
+		"not authorized to cluster": {kfake.Fault{Err: kerr.ClusterAuthorizationFailed}, "retry not_authorized refused", 0},
 		"not authorized to be idempotent": {kfake.Fault{
 			Keys: []kmsg.Key{kmsg.InitProducerID}, TopLevel: true, Err: kerr.ClusterAuthorizationFailed,
-		}, "retry not_authorized", 0},
+		}, "retry not_authorized refused", 0},
 		"disk full": {kfake.Fault{Err: kerr.UnknownServerError}, "retry broker", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestPartitionsFailAlone(t *testing.T) {
 	list := batch(1000, func(n int) string { return fmt.Sprint(n % 97) })
 	results := s.Deliver(t.Context(), list)
 	got := outcomes(results)
-	if got["delivered"]+got["retry not_authorized"] != 1000 || got["delivered"] < 500 || got["retry not_authorized"] == 0 {
+	if got["delivered"]+got["retry not_authorized refused"] != 1000 || got["delivered"] < 500 || got["retry not_authorized refused"] == 0 {
 		t.Fatal(got)
 	}
 	if n := len(stored(t, cluster.ListenAddrs())); n != got["delivered"] {

@@ -231,7 +231,7 @@ func TestSASL(t *testing.T) {
 			refused := target(t, kafka.Options{
 				Brokers: cluster.ListenAddrs(), SASL: &kafka.SASL{Mechanism: mechanism, User: "clerk", Password: "wrong"},
 			})
-			if got := outcomes(refused.Deliver(t.Context(), batch(1, oneKey))); got["retry not_authorized"] != 1 {
+			if got := outcomes(refused.Deliver(t.Context(), batch(1, oneKey))); got["retry not_authorized refused"] != 1 {
 				t.Errorf("got %v", got)
 			}
 			// Without a login.
@@ -254,7 +254,7 @@ func TestACL(t *testing.T) {
 		Brokers: cluster.ListenAddrs(), SASL: &kafka.SASL{Mechanism: "plain", User: "reader", Password: "r"},
 	})
 	results := s.Deliver(t.Context(), batch(10, keys))
-	if got := outcomes(results); got["retry not_authorized"] != 10 {
+	if got := outcomes(results); got["retry not_authorized refused"] != 10 {
 		t.Errorf("got %v %+v", got, results[0])
 	}
 }

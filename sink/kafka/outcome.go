@@ -33,7 +33,7 @@ func failed(err error) sink.Result {
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed),
 		errors.Is(err, kerr.SaslAuthenticationFailed), errors.Is(err, kerr.UnsupportedSaslMechanism),
 		errors.Is(err, kerr.IllegalSaslState):
-		r.Code = NotAuthorized
+		r.Code, r.Refused = NotAuthorized, true
 	case errors.As(err, &answer):
 	case errors.Is(err, io.EOF):
 		r.Code, r.Detail = Connect, "the broker closed the connection, perhaps because the login or the TLS settings are wrong: "+r.Detail

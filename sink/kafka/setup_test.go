@@ -93,6 +93,9 @@ func outcomes(results []sink.Result) map[string]int {
 		if r.Code != "" {
 			name += " " + r.Code
 		}
+		if r.Refused {
+			name += " refused"
+		}
 		got[name]++
 	}
 	return got

@@ -99,7 +99,7 @@ func TestLogin(t *testing.T) {
 				t.Errorf("right: got %v", got)
 			}
 			results := target(t, test.wrong).Deliver(t.Context(), batch(3, 2))
-			if got := outcomes(results); got["retry not_authorized"] != 2 {
+			if got := outcomes(results); got["retry not_authorized refused"] != 2 {
 				t.Errorf("wrong: got %v %+v", got, results[0])
 			}
 			if strings.Contains(results[0].Detail, "wr0ng") || strings.Contains(results[0].Detail, "\n") {
@@ -113,8 +113,8 @@ func TestLogin(t *testing.T) {
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	for want, permissions := range map[string]*server.Permissions{
-		"retry not_authorized":   {Publish: &server.SubjectPermission{Deny: []string{subject}}},
-		"unknown not_authorized": {Subscribe: &server.SubjectPermission{Deny: []string{"_INBOX.>"}}},
+		"retry not_authorized refused": {Publish: &server.SubjectPermission{Deny: []string{subject}}},
+		"unknown not_authorized":       {Subscribe: &server.SubjectPermission{Deny: []string{"_INBOX.>"}}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()

@@ -71,7 +71,7 @@ func notSent(ctx context.Context, err error) sink.Result {
 	}
 	r := sink.Result{Status: sink.Retry, Code: Connect, Detail: oneLine(err)}
 	if isLogin(err) {
-		r.Code = NotAuthorized
+		r.Code, r.Refused = NotAuthorized, true
 	}
 	return r
 }

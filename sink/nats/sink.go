@@ -141,7 +141,7 @@ func (k *call) collect(ctx context.Context, answers <-chan *nats.Msg, status <-c
 		case <-status:
 			why = sink.Result{Status: sink.Unknown, Code: Connect, Detail: "the connection broke before the stream answered"}
 		case err := <-k.publish:
-			why = sink.Result{Status: sink.Retry, Code: NotAuthorized, Detail: oneLine(err)}
+			why = sink.Result{Status: sink.Retry, Code: NotAuthorized, Refused: true, Detail: oneLine(err)}
 		case err := <-k.answers:
 			why = sink.Result{Status: sink.Unknown, Code: NotAuthorized, Detail: oneLine(err)}
 		case <-ctx.Done():

@@ -54,6 +54,23 @@ func TestCaptureAttach(t *testing.T) {
 	s.wantRows(`select operation from tidemark.capture_attach('"A b"."T"', 'again')`, "update", "update")
 }
 
+// A trigger that is there and does not fire, or not for all that is asked for, is enabled; those that do are left alone.
+func TestCaptureAttachEnables(t *testing.T) {
+	t.Parallel()
+	s := captured(t, "orders", `create table orders (id int primary key)`)
+	s.exec(`alter table orders disable trigger tidemark_capture_insert; alter table orders enable replica trigger tidemark_capture_update;
+		drop trigger tidemark_capture_truncate on orders`)
+	s.wantRows(`select statement from tidemark.capture_attach('orders', 'was off') where operation <> 'truncate'`,
+		`alter table public.orders enable trigger tidemark_capture_insert`, `alter table public.orders enable trigger tidemark_capture_update`)
+	s.wantRows(`select distinct trigger from tidemark.capture_list`, "attached")
+	s.refused("TM005", "orders is attached already", `select tidemark.capture_attach('orders', 'was off')`)
+
+	s.exec(`alter table orders enable always trigger tidemark_capture_insert`)
+	s.wantRows(`select statement from tidemark.capture_attach('orders', 'a tool replicates', always => true) where operation <> 'truncate'`,
+		`alter table public.orders enable always trigger tidemark_capture_update`, `alter table public.orders enable always trigger tidemark_capture_delete`)
+	s.wantRows(`select distinct trigger from tidemark.capture_list`, "always")
+}
+
 func TestCaptureAttachRefuses(t *testing.T) {
 	t.Parallel()
 	s := open(t, tidemarktest.NewDB(t), "owner")

@@ -391,10 +391,7 @@ func TestCaptureWakesASleeper(t *testing.T) {
 	sleeper.exec(`listen tidemark_wake_app`)
 	sleeper.exec(`select pg_advisory_lock_shared(1953064301, 1)`)
 	s.exec(`insert into orders values (1)`)
-	n, err := sleeper.conn.WaitForNotification(t.Context())
-	if err != nil || n.Channel != "tidemark_wake_app" {
-		t.Error(n, err)
-	}
+	equal(t, "channel", sleeper.notification().Channel, "tidemark_wake_app")
 }
 
 // When a MERGE into a partitioned table has inserted a row, PostgreSQL (15.18 at least) puts that row into the new

@@ -29,6 +29,7 @@ var subjects = []struct{ folder, title string }{
 	{"liveness", "Heartbeats, findings and health"},
 	{"cause", "Causes of trouble"},
 	{"watch", "The watch"},
+	{"configuration", "Configuration as code"},
 }
 
 // docs/sql.md is made of the comments of what is marked "-- public": go test ./sql/test -run TestReference -update.

@@ -406,9 +406,15 @@ func TestCommandRetention(t *testing.T) {
 // CM6: a command that parks behind one that is just released is not forgotten: it waits until that is decided.
 func TestCommandParksBehindARelease(t *testing.T) {
 	t.Parallel()
-	for _, released := range []bool{true, false} {
-		t.Run(fmt.Sprint(released), func(t *testing.T) {
+	type variant struct {
+		released bool
+		retry    string
+	}
+	const alone = `select document ->> 'status' from tidemark.command_retry()`
+	for _, v := range []variant{{true, alone}, {false, alone}, {true, retryBatch}, {false, retryBatch}} {
+		t.Run(fmt.Sprint(v.released), func(t *testing.T) {
 			t.Parallel()
+			released := v.released
 			db := tidemarktest.NewDB(t)
 			s := serve(t, db)
 			s.command("charge", `{"retry_policy": {"base_seconds": 0.000001, "max_seconds": 0.000001, "jitter": 0}}`)
@@ -417,7 +423,9 @@ func TestCommandParksBehindARelease(t *testing.T) {
 			s.exec(`insert into app.flag values ('healed')`)
 			other := open(t, db, "other")
 			other.begin()
-			equal(t, "tried", one[string](other, `select document ->> 'status' from tidemark.command_retry()`), "processed")
+			if tried := one[string](other, v.retry); !strings.Contains(tried, "processed") {
+				t.Fatal(tried)
+			}
 			behind := later[string](s.session, run, s.envelope("b", `{"id": 2}`, ""))
 			other.waitsFor(s.session)
 			due := "b false"

@@ -174,6 +174,20 @@ func TestCommandPassTimeout(t *testing.T) {
 	equal(t, "patience", one[int64](p.session, `select tidemark.command_patience(jsonb_build_array($1::jsonb))`, loop), int64(17000))
 }
 
+// A command that did not come to an end waits behind those of its ordering key, however soon its own next attempt would be.
+func TestCommandPassOverdueKeepsOrder(t *testing.T) {
+	t.Parallel()
+	p := serve(t, tidemarktest.NewDB(t)).partition()
+	for n, key := range []string{"a", "b", "c"} {
+		p.wantPass(fmt.Sprintf(`ran %d {"failed_retryable": 1}`, n+1), "overdue", p.record(int64(n), key, fmt.Sprintf(`{"id": %d}`, n+1), `{"key": "k"}`))
+	}
+	const now = `update tidemark.command_parked set next_attempt_at = clock_timestamp() where next_attempt_at < 'infinity'`
+	p.wantRows(`select idempotency_key from tidemark.command_parked where next_attempt_at < 'infinity'`, "a")
+	p.exec(now)
+	p.wantRows(`select idempotency_key || ' ' || (document ->> 'status') from tidemark.command_retry()`, "a processed", "b processed", "c processed")
+	p.wantInvoices("1", "2", "3")
+}
+
 // CM7: a topic that was made again, or that has lost records, is held until an operator has named an offset.
 func TestCommandPartition(t *testing.T) {
 	t.Parallel()

@@ -395,6 +395,36 @@ func TestCommandFailures(t *testing.T) {
 	equal(t, "big", s.run(s.envelope("big", `{}`, `{"command": "big"}`)).String(), "failed_terminal runtime.result_too_large")
 }
 
+// CM2: a result that does not fit its schema takes the effect back, alone and among others; once the function is mended, its dead letter is
+// replayed.
+func TestCommandResultFitsItsSchema(t *testing.T) {
+	t.Parallel()
+	p := serve(t, tidemarktest.NewDB(t)).partition()
+	p.command("charge", `{"result_schema": {"type": "object", "additionalProperties": false, "required": ["id", "tenant"],
+		"properties": {"id": {"type": "integer", "maximum": 1}, "tenant": {"const": ""}}}}`)
+	page := []string{p.record(0, "a", `{"id": 1}`, `{}`), p.record(1, "b", `{"id": 2}`, `{}`)}
+	got := p.run(p.envelope("c", `{"id": 3}`, ""))
+	equal(t, "answer", got.String(), "failed_terminal runtime.result_invalid")
+	equal(t, "message", got.Message, "the result does not fit its schema: /id: maximum: wanted 1; /key: additionalProperties: the schema names no such member")
+	refused := p.wantCode("22000", "batch", page...)
+	equal(t, "refusal", refused.ColumnName+" "+refused.DataTypeName+" "+refused.ConstraintName, "1 terminal runtime.result_invalid")
+	p.wantPass(`ran 1 {"failed_terminal": 1}`, "alone", page[0])
+	p.wantPass(`ran 2 {"failed_terminal": 1}`, "alone", page[1])
+	p.wantInvoices()
+	p.wantRows(`select error_code || ' ' || count(*) from tidemark.dead_letter where resolved_at is null group by error_code`, "runtime.result_invalid 3")
+
+	p.exec(`create function app.nothing(payload jsonb) returns void language sql as ''`)
+	p.command("nothing", `{"function": "app.nothing", "enabled": true, "dry_run": false, "result_schema": {"type": "object"}}`)
+	equal(t, "no result", p.run(p.envelope("n", `{}`, `{"command": "nothing"}`)).String(), "failed_terminal runtime.result_invalid")
+	p.command("nothing", `{"result_schema": {"type": "null"}}`)
+	equal(t, "null", p.run(p.envelope("m", `{}`, `{"command": "nothing"}`)).String(), "processed")
+
+	p.command("charge", `{"result_schema": null}`)
+	p.exec(`select tidemark.command_replay($1, code => 'runtime.result_invalid', failed => true, reason => 'mended')`, p.name)
+	p.exec(`select * from tidemark.command_retry()`)
+	p.wantInvoices("1", "2", "3")
+}
+
 // Go and SQL write the same canonical form: internal/command/testdata has what both are held to.
 func TestCanonicalJSON(t *testing.T) {
 	t.Parallel()
@@ -435,4 +465,16 @@ func TestCommandEnvelopeIsCheap(t *testing.T) {
 		'{"additionalProperties": {"items": {"type": "string"}}}') e`, "237 2000")
 	// Too many items: they are not looked at.
 	s.wantRows(`select e from tidemark.contract_errors('[1, 2, 3]', '{"maxItems": 2, "items": {"type": "string"}}') e`, "/: maxItems: wanted 2, found 3")
+}
+
+// The plan of a session that began when all claims had expired reads no more of them when they are many.
+func TestCommandReadsNoOtherClaims(t *testing.T) {
+	t.Parallel()
+	s := serve(t, tidemarktest.NewDB(t))
+	s.exec(`vacuum tidemark.command_claim`)
+	s.wantRun("processed", "a", `{"id": 1}`)
+	s.begin()
+	s.wantRun("processed", "b", `{"id": 2}`)
+	s.wantRows(`select seq_scan::text from pg_stat_xact_user_tables where relid = 'tidemark.command_claim'::regclass`, "0")
+	s.commit()
 }

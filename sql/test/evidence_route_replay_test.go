@@ -291,7 +291,7 @@ func TestRouteReplayIsNoQueue(t *testing.T) {
 	w.exec(`select tidemark.route_replay('app', 'why', from_seq => 1)`)
 	w.pass()
 	w.wantRows(`select concat_ws(' ', key, events) from tidemark.pending_keys('default', 10)`, "k 1")
-	w.wantRows(`select concat_ws(' ', (p).seq, (p).replay_id) from unnest(tidemark.pending_due('default', 1, '{}', '{}')) p order by (p).seq`,
+	w.wantRows(`select concat_ws(' ', (p).seq, (p).replay_id) from unnest(tidemark.pending_due('default', 1, '{}', '{}', 0)) p order by (p).seq`,
 		"1 1", "2 1", "3 1", "4 1", "5 1", "6 1", "7 1", "8 1", "9")
 	w.exec(`create table claimed as select epoch from tidemark.claim('default')`)
 	w.wantRows(`select concat_ws(' ', seq, attempt_no, replay) from tidemark.pass_read('default', (table claimed), 10, null, '', '{}', '{}')

@@ -54,6 +54,10 @@ func TestWhy(t *testing.T) {
 	s.exec(`update tidemark.pending set next_attempt_at = 'infinity' where seq = 4`)
 	why(3, "hook", "pending", "It has failed 2 times: 503, the message is for operators, and is tried again at T.", "-")
 	why(4, "hook", "pending", "It waits behind event 3 of its key, which has failed 2 times: 503, the message is for operators.", "-")
+	s.exec(`select tidemark.finding_open('credentials_refused', 'hook', 'high', 'tell no one')`)
+	why(3, "hook", "pending", "It has failed 2 times: 503, the message is for operators, and waits, since the target of the route refuses the credentials: "+
+		"the daemon tries one event now and then, and sends the others once that succeeds.", "tidemark route show hook")
+	s.exec(`select tidemark.finding_close('credentials_refused', 'hook')`)
 	s.exec(`select tidemark.worker_pause('default', true, 'test')`)
 	why(3, "hook", "pending", "It waits for a closed gate: paused.", "tidemark worker resume default --reason 'tidemark why'")
 	s.exec(`select tidemark.worker_pause('default', false, 'test'), tidemark.route_set('hook', '{"enabled": false}')`)
@@ -70,4 +74,18 @@ func TestWhy(t *testing.T) {
 
 	s.refused("TM004", `there is no route "nope"`, `select tidemark.why(event_id, 'nope') from tidemark.outbox limit 1`)
 	s.refused("TM004", "there is no event 00000000-0000-0000-0000-000000000000", `select tidemark.why('00000000-0000-0000-0000-000000000000', 'hook')`)
+}
+
+// The event is looked for once, however many partitions the log has.
+func TestWhyFindsTheEventOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "operator")
+	s.exec(`select tidemark.type_set('shop', 'order'), tidemark.route_set('hook', '{"domain": "shop", "target_kind": "webhook",
+		"target_ref": "https://example.com/", "options": {"unsigned": true}}')`)
+	s.exec(`select tidemark.emit('shop', 'order', '{}')`)
+	s.exec(`begin`)
+	s.exec(`set local track_functions = 'all'`)
+	s.exec(`select w.* from (select o.event_id from tidemark.outbox o where o.seq = 1 offset 0) o, tidemark.why(o.event_id, 'hook') w`)
+	s.wantRows(`select pg_stat_get_xact_function_calls('tidemark.event_seq(uuid)'::regprocedure)::text`, "1")
+	s.exec(`rollback`)
 }

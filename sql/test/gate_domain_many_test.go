@@ -22,7 +22,7 @@ func TestDomainGateHoldsManyInParts(t *testing.T) {
 		from (select max(seq)::text as w from tidemark.outbox) o where worker = 'default'`)
 	s.exec(`select tidemark.gate_set('domain.a.enabled', false)`)
 
-	s.wantRows(`select concat_ws(' ', o.domain, count(*)) from tidemark.outbound_route r cross join lateral unnest((tidemark.left_over(r)).numbers) n
+	s.wantRows(`select concat_ws(' ', o.domain, count(*)) from tidemark.outbound_route r cross join lateral unnest((tidemark.left_over(r, 0)).numbers) n
 		join tidemark.outbox o on o.seq = n group by o.domain`, "b 3") // what is not put aside yet goes nowhere
 	for n := 1; n <= 2; n++ {
 		s.exec(`select tidemark.pending_hold('default', '{a}')`)
@@ -56,7 +56,7 @@ func TestDomainGatePassesOverWhatIsNotHeld(t *testing.T) {
 	t.Parallel()
 	s := gated(t)
 	s.exec(`update tidemark.outbound_route set target_kind = 'webhook', target_ref = 'https://example.com/hook', options = '{"unsigned": true}'`)
-	const due = `select concat_ws(' ', r.route_code, d.seq) from unnest(tidemark.pending_due('default', 1, null, null)) d
+	const due = `select concat_ws(' ', r.route_code, d.seq) from unnest(tidemark.pending_due('default', 1, null, null, 0)) d
 		join tidemark.outbound_route r on r.id = d.route_id order by r.route_code collate "C", d.seq`
 	pend := func(from, to int, columns string) {
 		t.Helper()

@@ -344,3 +344,15 @@ func TestBadChanges(t *testing.T) {
 	s.refused("23514", "", `select tidemark.route_set('has blank', '{"domain": "d", "target_kind": "notify", "target_ref": "a.b"}')`)
 	s.wantRows(`select route_code from tidemark.outbound_route`, "r")
 }
+
+// A session reads the server's control file once, and not in each pass: what identifies the cluster is a constant of a plan.
+func TestSystemIdentifierIsPlanned(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "operator")
+	s.wantRows(`select (tidemark.system_identifier() = c.system_identifier)::text from pg_control_system() c`, "true")
+	for _, line := range column[string](s, `explain (verbose, costs off) select tidemark.system_identifier()`) {
+		if strings.Contains(line, "system_identifier") {
+			t.Errorf("it is called: %s", line)
+		}
+	}
+}

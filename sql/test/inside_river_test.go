@@ -166,12 +166,7 @@ func TestRiverJobIsRivers(t *testing.T) {
 			listener := open(t, db, "listener")
 			listener.exec(`listen "public.river_insert"`)
 			heard := func() string {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				defer cancel()
-				n, err := listener.conn.WaitForNotification(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
+				n := listener.notification()
 				var payload any
 				if err := json.Unmarshal([]byte(n.Payload), &payload); err != nil {
 					t.Fatal(err)

@@ -19,15 +19,10 @@ import (
 func (s session) heard(channel string, by session) []string {
 	s.t.Helper()
 	by.exec(`select pg_notify($1, 'end')`, channel)
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
-	defer cancel()
 	var all []string
 	for {
-		n, err := s.conn.WaitForNotification(ctx)
-		switch {
-		case err != nil:
-			s.t.Fatal(err)
-		case n.Payload == "end":
+		n := s.notification()
+		if n.Payload == "end" {
 			return all
 		}
 		all = append(all, n.Payload)

@@ -130,6 +130,50 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+// AD3: the upgrade as a script for another tool, which runs it in its own transaction and goes on in it as itself.
+func TestUpgradeByAnotherTool(t *testing.T) {
+	t.Parallel()
+	u := beforeUpgrade(t)
+	u.load("testdata/upgrade/0021.sql")
+	script := func(from int) string {
+		var out bytes.Buffer
+		if err := migrate.PrintUpgrade(&out, from); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	u.exec(`create table public.versions (login text default current_user)`)
+	u.refused("P0001", "the last migration of this database is 21, and this script is for 20", script(20))
+	u.begin()
+	u.exec(script(21))
+	u.exec(`insert into public.versions default values`)
+	u.commit()
+	u.wantRows(`select login || ' ' || current_setting('lock_timeout') from public.versions`, "ada 0")
+	if report, err := migrate.Up(t.Context(), u.conn); err != nil || len(report.Applied) > 0 || report.Recreated > 0 {
+		t.Errorf("%+v %v", report, err)
+	}
+	if problems, err := migrate.Verify(t.Context(), u.conn); err != nil || len(problems) > 0 {
+		t.Error(problems, err)
+	}
+	u.schemaIsGolden()
+	u.refused("P0001", fmt.Sprintf("the last migration of this database is %d, and this script is for 21", store.Migrations), script(21))
+}
+
+// AD3: and an installation.
+func TestInstallByAnotherTool(t *testing.T) {
+	t.Parallel()
+	u := beforeUpgrade(t)
+	var script bytes.Buffer
+	if err := migrate.PrintUpgrade(&script, 0); err != nil {
+		t.Fatal(err)
+	}
+	u.exec(script.String())
+	if report, err := migrate.Up(t.Context(), u.conn); err != nil || len(report.Applied) > 0 || report.Recreated > 0 {
+		t.Errorf("%+v %v", report, err)
+	}
+	u.schemaIsGolden()
+}
+
 // load loads the installation.
 func (u upgrade) load(file string) {
 	u.t.Helper()

@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -106,6 +107,22 @@ func TestQueueHealthReadsNoGrowingTable(t *testing.T) {
 			if _, err := fmt.Sscanf(strings.TrimSpace(line), "Rows Removed by Filter: %d", &removed); err == nil && removed > 1000 {
 				t.Errorf("%s: %s\n%s", view, line, plan)
 			}
+		}
+	}
+}
+
+// Who asks for some columns of the summary of routes, as that of workers does, pays for no others.
+func TestRouteSummaryReadsWhatIsAsked(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "reader")
+	for table, columns := range map[string]string{"route_minute": "pending, open_dead_letters", "dead_letter": "sent, pending"} {
+		asked := `explain (costs off) select ` + columns + ` from tidemark.route_summary`
+		reads := regexp.MustCompile(` on (?:tidemark\.)?` + table + `\b`)
+		if plan := strings.Join(column[string](s, asked), "\n"); reads.MatchString(plan) {
+			t.Errorf("%s reads %s:\n%s", asked, table, plan)
+		}
+		if plan := strings.Join(column[string](s, `explain (costs off) select * from tidemark.route_summary`), "\n"); !reads.MatchString(plan) {
+			t.Errorf("route_summary does not read %s", table)
 		}
 	}
 }

@@ -434,7 +434,8 @@ func TestLogIsAppendOnly(t *testing.T) {
 	_, s := emitter(t)
 	s.exec(`select tidemark.emit('shop', 'order')`)
 	for _, change := range []string{
-		`update tidemark.outbox set actor = 'x'`, `update tidemark.outbox_p0 set payload = '{}'`, `delete from tidemark.outbox`,
+		`update tidemark.outbox set actor = 'x'`, `update tidemark.outbox_p0 set payload = '{}'`, `update tidemark.outbox set payload = '{"erased": 1, "a": 2}'`,
+		`update tidemark.outbox set payload = '{"erased": 1}', actor = 'x'`, `delete from tidemark.outbox`,
 		`delete from tidemark.outbox_p0`, `truncate tidemark.outbox`, `truncate tidemark.outbox cascade`,
 	} {
 		s.refused("TM010", "append-only", change)

@@ -1,11 +1,9 @@
 package test
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -19,12 +17,8 @@ func TestListenersAreWoken(t *testing.T) {
 	s.exec(`listen tidemark_wake_app`)
 	next := func() (got map[string]any) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-		defer cancel()
-		n, err := s.conn.WaitForNotification(ctx)
-		if err != nil || n.Channel != "tidemark_wake_app" {
-			t.Fatal(n, err)
-		}
+		n := s.notification()
+		equal(t, "channel", n.Channel, "tidemark_wake_app")
 		if err := json.Unmarshal([]byte(n.Payload), &got); err != nil {
 			t.Fatal(err)
 		}
@@ -94,14 +88,9 @@ func TestListenersLearnNothingOfRestricted(t *testing.T) {
 func (s session) wantSignals(domain string, want ...string) {
 	s.t.Helper()
 	s.exec(`select pg_notify('tidemark_wake_' || $1, 'end')`, domain)
-	ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Minute)
-	defer cancel()
 	var got []string
 	for {
-		n, err := s.conn.WaitForNotification(ctx)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		n := s.notification()
 		if n.Payload == "end" {
 			break
 		}

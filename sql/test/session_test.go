@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -40,6 +41,18 @@ func (s session) exec(sql string, args ...any) {
 func (s session) allowAnyTarget() {
 	s.t.Helper()
 	s.exec(`alter table tidemark.outbound_route disable trigger outbound_route_target`)
+}
+
+// notification is the next that comes on the channels it listens to.
+func (s session) notification() *pgconn.Notification {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	n, err := s.conn.WaitForNotification(ctx)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
 }
 
 func (s session) begin()             { s.t.Helper(); s.exec("begin") }

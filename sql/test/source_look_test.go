@@ -169,7 +169,7 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-func TestSourceRemove(t *testing.T) {
+func TestSourceDelete(t *testing.T) {
 	t.Parallel()
 	s := open(t, tidemarktest.NewDB(t), "admin")
 	s.exec(doctored + `
@@ -179,15 +179,15 @@ func TestSourceRemove(t *testing.T) {
 		select tidemark.worker_set('v', '{"source": "table", "handler": "sql", "handler_ref": "public.take", "shards": 2}');
 		select tidemark.worker_source_add('w', 'n', 'why'), tidemark.worker_source_add('v', 'n', 'why');`)
 	for statement, want := range map[string]string{
-		`select tidemark.source_remove('n', ' ')`:    "TM005 removing a source needs a reason",
-		`select tidemark.source_remove('nn', 'why')`: `TM004 there is no source "nn"`,
-		`select tidemark.source_remove('n', 'why')`:  "TM005 source n cannot be removed: it is read by v, w",
+		`select tidemark.source_delete('n', ' ')`:    "TM005 deleting a source needs a reason",
+		`select tidemark.source_delete('nn', 'why')`: `TM004 there is no source "nn"`,
+		`select tidemark.source_delete('n', 'why')`:  "TM005 source n cannot be deleted: it is read by v, w",
 	} {
 		if err := s.try(statement); err == nil || err.Code+" "+err.Message != want {
 			t.Errorf("%s: got %v, want %s", statement, err, want)
 		}
 	}
-	s.exec(`delete from tidemark.worker_cursor where source = 'n'; select tidemark.source_remove('n', 'done with it')`)
+	s.exec(`delete from tidemark.worker_cursor where source = 'n'; select tidemark.source_delete('n', 'done with it')`)
 	s.wantRows(`select concat_ws(' ', action, reason) from tidemark.audit where object = 'source n' order by id desc limit 1`, "delete done with it")
 	s.wantRows(`select relname::text from pg_class where relname = 'numbered'`, "numbered")
 }

@@ -2,10 +2,6 @@ package test
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,41 +13,6 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// standby starts one of the server, from a copy that is made while the server is down: that needs none of the programs
-// that some packages lack.
-func standby(t *testing.T, primary *devpg.Server) session {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // for the server's user
-		t.Fatal(err)
-	}
-	data := filepath.Join(dir, "data")
-	if err := primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), "cp", "-a", primary.DataDir(), data).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if err := primary.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(data, "postmaster.pid")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(data, "standby.signal"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	server := testserver.New(t, devpg.Options{Dir: dir, Settings: map[string]string{
-		"primary_conninfo": fmt.Sprintf("host=127.0.0.1 port=%d user=postgres", primary.Port()),
-	}})
-	conn, err := pgx.Connect(t.Context(), server.URL("postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return session{t, "standby", conn}
-}
-
 // CU11: a worker rests while a standby is further behind than it may be, and no longer.
 func TestSourceWaitsForAStandby(t *testing.T) {
 	if testing.Short() {
@@ -60,7 +21,12 @@ func TestSourceWaitsForAStandby(t *testing.T) {
 	t.Parallel()
 	primary := testserver.New(t, devpg.Options{})
 	db := tidemarktest.NewDBAt(t, primary.URL("postgres"))
-	follower := standby(t, primary)
+	conn, err := pgx.Connect(t.Context(), testserver.Standby(t, primary, "standby", nil).URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	follower := session{t, "standby", conn}
 	follower.wantRows(`select pg_is_in_recovery()::text`, "true")
 	s := tail(t, db, "sequence", "")
 	limit := func(interval any) {

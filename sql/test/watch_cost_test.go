@@ -63,8 +63,8 @@ func TestWatchCost(t *testing.T) {
 		select w.id, r.id, n, 1, now() from tidemark.outbound_route r join tidemark.worker w on w.worker = r.worker cross join generate_series(1, 20) n`)
 	s.exec(`insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot, error_code)
 		select r.id || '/' || n, w.id, r.id, n, gen_random_uuid(), '{}', 'http_400'
-		from tidemark.outbound_route r join tidemark.worker w on w.worker = r.worker cross join generate_series(1, 5) n`)
-	s.exec(`analyze`)
+		from tidemark.outbound_route r join tidemark.worker w on w.worker = r.worker cross join generate_series(1, 100) n`)
+	s.exec(`vacuum analyze`)
 	outage, took := s.cost(watch)
 	t.Logf("1,000 routes with trouble: %d pages, %.1f ms", outage, took)
 	s.wantRows(`select count(*)::text from tidemark.cause where cause = 'dead_letters'`, "1000")

@@ -85,7 +85,7 @@ func pauseAt(w session, before string) {
 
 const (
 	theFenceCheck = "closed := tidemark.fence_closed(c.fence);"
-	theRead       = "if isempty(below) and cardinality(filtered) = 0 then"
+	theRead       = "if isempty(below) and not c.filters and c.shards = 1 then"
 	theFence      = "if isempty(b.fenced) then"
 )
 

@@ -18,7 +18,7 @@ func TestDueIsFoundAmongMany(t *testing.T) {
 	w.exec(`select tidemark.route_set('keyed', '{"domain": "test", "target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true},
 		"ordering": "key", "enabled": true, "dry_run": false}'), tidemark.route_set('plain', '{"domain": "test", "target_kind": "webhook",
 		"target_ref": "https://example.com/hook", "options": {"unsigned": true}, "enabled": true, "dry_run": false}')`)
-	const due = `select cardinality(tidemark.pending_due('default', (select id from tidemark.worker where worker = 'default'), null, null))`
+	const due = `select cardinality(tidemark.pending_due('default', (select id from tidemark.worker where worker = 'default'), null, null, 0))`
 	w.exec(`insert into tidemark.pending (worker_id, route_id, seq, next_attempt_at) select w.id, r.id, n, 'infinity'
 		from tidemark.worker w, tidemark.outbound_route r, generate_series(1, 3) n where w.worker = 'default'`)
 	w.exec(`analyze tidemark.pending; delete from tidemark.pending`)

@@ -104,7 +104,7 @@ func TestPollTells(t *testing.T) {
 			}
 			s.exec(`insert into births (born_at) select now() - interval '1 day' from generate_series(1, 3)`)
 			d := asleep(s)
-			s.rewrite("poll", "extract(epoch from clock_timestamp())", "0") // nobody's turn
+			s.rewrite("poll", "extract(epoch from clock_timestamp())", "0") // the poll checks no table as a whole
 			d.wantPoll("")
 			if c.worker != "" {
 				s.worker("w", c.worker)
@@ -310,7 +310,7 @@ func TestPollOfManyTables(t *testing.T) {
 	}
 	s.exec(`create function public.any(rows anyarray) returns void language sql as 'select'`)
 	d := asleep(s)
-	s.rewrite("poll", "extract(epoch from clock_timestamp())", "0") // nobody's turn
+	s.rewrite("poll", "extract(epoch from clock_timestamp())", "0") // the poll checks no table as a whole
 	epochs := []int64{d.epoch}
 	for _, name := range []string{"broken", "locked"} {
 		e := one[int64](s.session, `select epoch from tidemark.claim($1, 'me', '30 seconds', $1, 0)`, name)

@@ -169,7 +169,7 @@ var mutants = func() map[string]mutant {
 		},
 		{
 			name: "noclaim", by: "I4", tells: "commands: a key that was claimed before runs again", commands: true,
-			sql:    []edit{{"command_batch", "when i.place > 1 or (i.service", "when false and (i.service"}},
+			sql:    []edit{{"command_claims_begin", "when i.place > 1 or (i.service", "when false and (i.service"}},
 			scenes: []string{"daemon-kill"},
 		},
 		{
@@ -189,7 +189,7 @@ var mutants = func() map[string]mutant {
 		},
 		{
 			name: "cmdkeyfence", by: "I5", tells: "commands: later commands of a key do not wait behind a parked one", commands: true,
-			sql: []edit{{"command_batch", "exists (select from tidemark.command_parked p", "false and exists (select from tidemark.command_parked p"}}, scenes: []string{"command-key-fails"},
+			sql: []edit{{"command_claims_begin", "exists (select from tidemark.command_parked p", "false and exists (select from tidemark.command_parked p"}}, scenes: []string{"command-key-fails"},
 		},
 		{
 			name: "cmdgate", by: "I6", tells: "commands: gates are not looked at", commands: true,

@@ -32,7 +32,10 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	tidemarktest.Main(m, func() error { return os.RemoveAll(bin) })
+	tidemarktest.Main(m, func() error {
+		chromium.stop()
+		return os.RemoveAll(bin)
+	})
 }
 
 // program builds the command, once for all tests.
@@ -135,7 +138,8 @@ func (n *night) emit(from, to int) {
 
 func (n *night) command(line string) *exec.Cmd {
 	c := exec.Command("sh", "-c", "exec "+line)
-	c.Env = append(os.Environ(), "TIDEMARK_DATABASE_URL="+n.url, "PATH="+bin+":"+os.Getenv("PATH"))
+	own := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, calmVariable+"=") }) // the daemon would warn of it
+	c.Env = append(own, "TIDEMARK_DATABASE_URL="+n.url, "PATH="+bin+":"+os.Getenv("PATH"))
 	return c
 }
 
@@ -264,7 +268,7 @@ func (n *night) sees(status, title string, facts ...string) shown {
 	}
 }
 
-// mend runs the commands on the screen as they are.
+// mend runs the commands on the screen as they are; with -browser it does what they do in the console.
 func (n *night) mend(c shown) {
 	n.t.Helper()
 	if len(c.next) == 0 {
@@ -272,6 +276,7 @@ func (n *night) mend(c shown) {
 	}
 	for _, line := range c.next {
 		switch {
+		case *inBrowser && n.press(c, line):
 		case strings.HasPrefix(line, "tidemark run"):
 			n.start(line)
 		case strings.HasPrefix(line, "tidemark "):

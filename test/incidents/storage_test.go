@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
@@ -99,6 +100,43 @@ func TestForgottenReplicationSlot(t *testing.T) {
 	c := n.sees("warn", "replication_slot standby_7", `physical replication slot standby_7 is used by no one, and keeps \d+ MB of WAL`)
 	n.mend(c)
 	n.gone("replication_slot")
+}
+
+// Incident 16: a forgotten transaction on a standby.
+func TestStandbyKeepsRows(t *testing.T) {
+	t.Parallel()
+	primary := testserver.New(t, devpg.Options{Settings: map[string]string{"wal_level": "replica", "max_wal_senders": "2"}})
+	n := begin(t, tidemarktest.NewDBAt(t, primary.URL("postgres")))
+	standby := testserver.Standby(t, primary, "reports", map[string]string{"hot_standby_feedback": "on", "wal_receiver_status_interval": "1s"})
+	n.Pool.Reset() // the primary was restarted
+	n.happens()
+	reports, err := pgx.Connect(t.Context(), standby.URL(n.Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = reports.Close(context.Background()) })
+	if _, err := reports.Exec(t.Context(), `begin isolation level repeatable read; select count(*) from public.got`); err != nil {
+		t.Fatal(err)
+	}
+	n.until("the standby has told its horizon", func() bool {
+		return n.value(`select (count(backend_xmin) > 0)::text from pg_stat_replication`) == "true"
+	})
+	// Each row is written by a transaction within the transaction, which uses up a number.
+	n.exec(`create temp table used (); do $$ begin for i in 1 .. 1000100 loop begin insert into used default values; exception when division_by_zero then end; end loop; end $$`)
+	n.happens()
+	c := n.sees("warn", "standby_transaction reports", `standby reports at 127.0.0.1 keeps the row versions of the last \d{7} transactions`)
+	if len(c.next) != 1 || !strings.HasSuffix(c.next[0], "-- on the standby") {
+		t.Fatalf("%q", c.next)
+	}
+	other, err := pgx.Connect(t.Context(), standby.URL(n.Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close(context.Background()) }()
+	if _, err := other.Exec(t.Context(), c.next[0], pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	n.gone("standby_transaction")
 }
 
 // Incident 15.

@@ -19,12 +19,16 @@ import (
 	"github.com/tidemarkhq/tidemark/migrate"
 )
 
-// Options say where a bundle is tested. All but Before are required.
+// Options say where a bundle is tested. All but Before and Brokers are required.
 type Options struct {
 	Server *pgx.ConnConfig                        // a database of the server on which the scratch databases are made
 	Before []bundle.Script                        // run before the bundle's own scripts
 	Apply  func(context.Context, *pgx.Conn) error // registers the bundle
 	Text   func(error) string                     // of an error, with what to do about it
+
+	Brokers []string // of a Kafka for tests; none: commands are not sent over Kafka
+	// Serve starts a daemon between the brokers and a database of the server.
+	Serve func(ctx context.Context, database string, topics Topics) (stop func() error, err error)
 }
 
 // Report is what came of a test.
@@ -33,7 +37,7 @@ type Report struct {
 	Service    string  `json:"service"`
 	Checksum   string  `json:"checksum"` // of the bundle
 	PostgreSQL string  `json:"postgresql"`
-	Way        string  `json:"way"` // how the commands were asked for: command_run
+	Way        string  `json:"way"` // how the commands were asked for: command_run, or command_run and kafka
 	Checks     []Check `json:"checks"`
 }
 
@@ -76,6 +80,9 @@ type tester struct {
 // Run tests a bundle that lint has passed. The error is of the server; what is wrong with the bundle is in the report.
 func Run(ctx context.Context, b *bundle.Bundle, o Options) (_ Report, err error) {
 	t := &tester{Options: o, bundle: b, report: Report{Service: b.Service, Checksum: b.Checksum, Way: "command_run"}, timeout: patience(b)}
+	if len(o.Brokers) > 0 {
+		t.report.Way = "command_run and kafka"
+	}
 	if t.admin, err = pgx.ConnectConfig(ctx, o.Server.Copy()); err != nil {
 		return t.report, err
 	}

@@ -18,7 +18,7 @@ import (
 
 // traps are what a hostile, broken or hasty producer does, and a function that fails late. base is an example of a success.
 func (t *tester) traps(ctx context.Context, c bundle.Command, base bundle.Example) error {
-	for _, part := range []func(context.Context, scratch, bundle.Command, bundle.Example) error{t.refusals, t.repeats, t.atOnce, t.failing} {
+	for _, part := range []func(context.Context, scratch, bundle.Command, bundle.Example) error{t.refusals, t.repeats, t.atOnce, t.failing, t.overKafka} {
 		err := t.within(ctx, func(s scratch) error {
 			problem, err := t.before(ctx, s, base)
 			if err == nil && problem != "" {

@@ -59,6 +59,7 @@ const (
 	askSoonest   = 50 * time.Millisecond // whatever forgers send
 	freshFor     = time.Second           // a revoked key is refused within this time
 	askTime      = 5 * time.Second
+	mostRetries  = 50
 	againAfter   = 5 * time.Second // a session that cannot go on is followed by another
 	commitEvery  = 5 * time.Second
 	metadataAge  = 10 * time.Second
@@ -173,23 +174,31 @@ func (c *Consumer) open() bool {
 	return !p.at.IsZero() && p.Gate == ""
 }
 
-// retry tries what is parked.
+// retry tries what is parked: many at a time, unless one of them may not come to an end, or one waits for a row of a command that waits
+// for another's.
 func (c *Consumer) retry(ctx context.Context) {
+	most := mostRetries
 	for last := ""; ctx.Err() == nil; {
-		tried := false
+		var tried []store.Retried
 		if c.open() {
-			r, err := store.New(c.db).CommandRetry(ctx)
-			if err == nil {
+			var err error
+			tried, err = store.New(c.db).CommandRetry(ctx, most)
+			switch {
+			case err == nil:
 				last = ""
-				if tried = r != nil; tried {
-					c.retried(ctx, *r)
+				most = min(2*most, mostRetries)
+				for _, r := range tried {
+					c.retried(ctx, r)
 				}
-			} else if ctx.Err() == nil && err.Error() != last {
+			case most > 1 && (store.TimedOut(err) || store.HasCode(err, "40P01") || ctx.Err() == nil && store.SessionEnded(err)):
+				most = 1
+				continue
+			case ctx.Err() == nil && err.Error() != last:
 				last = err.Error()
 				c.o.Log.WarnContext(ctx, "cannot try parked commands", "error", err)
 			}
 		}
-		if !tried {
+		if len(tried) == 0 {
 			sleep(ctx, 2*askEvery)
 		}
 	}

@@ -18,7 +18,7 @@ type policy struct {
 func readPolicy(ctx context.Context, db *store.DB, before schemas) (p policy, err error) {
 	var known []string
 	for _, s := range before {
-		known = append(known, s.digest)
+		known = append(known, s.Digest)
 	}
 	p.CommandPolicy, err = db.CommandPolicy(ctx, known)
 	p.schemas = before.next(p.Schemas)
@@ -26,18 +26,13 @@ func readPolicy(ctx context.Context, db *store.DB, before schemas) (p policy, er
 }
 
 // schemas are those of payloads that SQL checks in part only.
-type schemas map[store.CommandName]schema
-
-type schema struct {
-	digest string
-	*payload.Schema
-}
+type schemas map[store.CommandName]payload.Checked
 
 // next compiles those of a newer policy. One without a text is known here.
 func (s schemas) next(all []store.CommandSchema) schemas {
-	known := map[string]schema{}
+	known := map[string]payload.Checked{}
 	for _, one := range s {
-		known[one.digest] = one
+		known[one.Digest] = one
 	}
 	is := schemas{}
 	for _, one := range all {
@@ -46,28 +41,18 @@ func (s schemas) next(all []store.CommandSchema) schemas {
 			if err != nil {
 				continue // command_set takes no such schema
 			}
-			known[one.Digest] = schema{one.Digest, compiled}
+			known[one.Digest] = payload.Checked{Digest: one.Digest, Schema: compiled}
 		}
 		is[one.Name()] = known[one.Digest]
 	}
 	return is
 }
 
-// misfit is what a payload violates of a schema of which SQL checks a part only. The database takes it if the schema is still this one.
-type misfit struct {
-	Schema  string `json:"schema"` // digest
-	Message string `json:"message"`
-}
-
 // misfit checks the payload of a command by the whole of its schema, if SQL does not. nil: it fits, as far as is known here.
-func (s schemas) misfit(name store.CommandName, document json.RawMessage) *misfit {
+func (s schemas) misfit(name store.CommandName, document json.RawMessage) *payload.Violated {
 	schema, found := s[name]
 	if !found {
 		return nil
 	}
-	message := schema.Misfit(document) // no JSON it cannot be: the envelope was read more strictly
-	if message == "" {
-		return nil
-	}
-	return &misfit{schema.digest, storable(message)}
+	return schema.Violated(document) // no JSON it cannot be: the envelope was read more strictly
 }

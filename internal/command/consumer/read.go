@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tidemarkhq/tidemark/internal/command"
+	"github.com/tidemarkhq/tidemark/internal/payload"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
@@ -36,14 +37,14 @@ type call struct {
 	Fingerprint string          `json:"fingerprint,omitempty"`
 	Lane        string          `json:"key,omitempty"` // the ordering key
 
-	Topic     string    `json:"topic"`
-	TopicID   string    `json:"topic_id"`
-	Partition int32     `json:"partition"`
-	Offset    int64     `json:"offset"`
-	RecordAt  time.Time `json:"record_at"`
-	Raw       raw       `json:"raw"`
-	Refused   *refused  `json:"refused,omitempty"`
-	Misfit    *misfit   `json:"misfit,omitempty"`
+	Topic     string            `json:"topic"`
+	TopicID   string            `json:"topic_id"`
+	Partition int32             `json:"partition"`
+	Offset    int64             `json:"offset"`
+	RecordAt  time.Time         `json:"record_at"`
+	Raw       raw               `json:"raw"`
+	Refused   *refused          `json:"refused,omitempty"`
+	Misfit    *payload.Violated `json:"misfit,omitempty"`
 }
 
 type raw struct {

@@ -1,6 +1,7 @@
 package consumer_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -28,5 +29,43 @@ func TestConsumerOnKafka(t *testing.T) {
 	}
 	stop()
 	w.sendKeyed(each, 8, each)
+	w.once(each)
+}
+
+// On three nodes, each is killed in turn: the leaders of partitions, the group's coordinator and the controller move, while
+// instances come and go.
+func TestConsumerOnThreeNodes(t *testing.T) {
+	if os.Getenv("LONG") == "" {
+		t.Skip("starts three nodes of Kafka: LONG=1")
+	}
+	t.Parallel()
+	nodes := testkafka.NewCluster(t, 3)
+	w := newService(t)
+	var seeds []string
+	for _, n := range nodes {
+		seeds = append(seeds, n.Address())
+	}
+	w.connect(seeds)
+	if err := nodes[0].CreateTopic(t.Context(), w.topic, 4); err != nil {
+		t.Fatal(err)
+	}
+	const each = 24
+	stop, kill := w.run()
+	for i, n := range nodes {
+		w.sendKeyed(each, 8*i, 8*i+3)
+		n.Kill()
+		w.sendKeyed(each, 8*i+3, 8*i+6)
+		stopNext, killNext := w.run()
+		w.sendKeyed(each, 8*i+6, 8*i+8)
+		if i == 1 {
+			kill()
+		} else {
+			stop()
+		}
+		stop, kill = stopNext, killNext
+		if err := n.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w.once(each)
 }

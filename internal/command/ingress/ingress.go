@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tidemarkhq/tidemark"
@@ -36,20 +37,23 @@ type Ingress struct {
 	o     Options
 	db    *store.DB
 	http  *http.Server
-	slots chan struct{} // a command under way has one
+	slots *slots
+
+	compiling sync.Mutex
+	schemas   map[store.CommandName]payload.Checked
 }
 
 const (
-	mostRunning  = 4 // commands at a time; each has a connection to the database
 	waitForSlot  = 5 * time.Second
-	askTime      = 5 * time.Second // for the contract
-	retryAfter   = 5               // seconds, for a producer that is told to come again
-	writeTimeout = 2 * time.Minute // longer than a command may take
+	closingTime  = 20 * time.Second // longer than the driver takes to close a connection that does not answer (15 s), and the server to see it
+	askTime      = 5 * time.Second  // for the contract
+	retryAfter   = 5                // seconds, for a producer that is told to come again
+	writeTimeout = 2 * time.Minute  // longer than a command may take
 )
 
 // New returns a server that does not answer yet. The pool has Connections at the least.
 func New(db store.Pool, o Options) *Ingress {
-	i := &Ingress{o: o, db: store.New(db), slots: make(chan struct{}, mostRunning)}
+	i := &Ingress{o: o, db: store.New(db), slots: newSlots(), schemas: map[store.CommandName]payload.Checked{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v1/commands/{service}/{command}/{version}", i.serve)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -129,12 +133,11 @@ func (i *Ingress) answer(ctx context.Context, w http.ResponseWriter, a asking) e
 	}
 	slot, cancel := context.WithTimeout(ctx, waitForSlot)
 	defer cancel()
-	select {
-	case i.slots <- struct{}{}:
-		defer func() { <-i.slots }()
-	case <-slot.Done():
+	release, ok := i.slots.take(slot, a.name)
+	if !ok {
 		return &failure{status: http.StatusServiceUnavailable, message: "too many commands are under way: send it again, with the same key"}
 	}
+	defer release()
 	limited, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	contract, found, err := i.db.CommandContract(limited, a.name)
@@ -149,8 +152,7 @@ func (i *Ingress) answer(ctx context.Context, w http.ResponseWriter, a asking) e
 	}
 	began := time.Now()
 	// A producer that hangs up does not undo what it asked for.
-	document, err := i.db.CommandIngress(context.WithoutCancel(ctx), time.Duration(max(contract.Patience, 7000))*time.Millisecond,
-		envelope, misfit(contract, e.Payload))
+	document, err := i.ask(context.WithoutCancel(ctx), contract, envelope, i.misfit(a.name, contract, e.Payload))
 	if err != nil {
 		i.o.Log.InfoContext(ctx, "command", "event_id", e.EventID, "service", e.Service, "command", e.Command, "trace_id", e.TraceID,
 			"status", "not answered", "error", err)
@@ -166,6 +168,20 @@ func (i *Ingress) answer(ctx context.Context, w http.ResponseWriter, a asking) e
 	}
 	i.write(w, result.httpStatus(), document)
 	return nil
+}
+
+// ask runs a command. One that ends its session twice, or does not end in time, is parked without being run, as from Kafka: else it
+// would do so each time that its producer asks.
+func (i *Ingress) ask(ctx context.Context, c store.CommandContract, envelope []byte, misfit any) (json.RawMessage, error) {
+	timeout := time.Duration(max(c.Patience, 7000)) * time.Millisecond
+	document, err := i.db.CommandIngress(ctx, timeout, envelope, misfit, false)
+	if store.SessionEnded(err) && !errors.Is(err, context.DeadlineExceeded) {
+		document, err = i.db.CommandIngress(ctx, timeout, envelope, misfit, false)
+	}
+	if store.SessionEnded(err) {
+		return i.db.CommandIngress(ctx, closingTime, envelope, misfit, true)
+	}
+	return document, err
 }
 
 // result is what the server reads of a result document.
@@ -206,19 +222,25 @@ func away(err error) *failure {
 	return &failure{status: http.StatusInternalServerError, message: "the command could not be run: its operator finds why in the log of the daemon", cause: err}
 }
 
-// misfit is what a payload violates of a schema of which SQL checks a part only; nil: nothing.
-func misfit(c store.CommandContract, document json.RawMessage) any {
+// misfit is what a payload violates of a schema of which SQL checks a part only; nil: nothing. The schema of a registered command is
+// compiled when it changes.
+func (i *Ingress) misfit(name store.CommandName, c store.CommandContract, document json.RawMessage) *payload.Violated {
 	if c.Schema == nil {
 		return nil
 	}
-	schema, err := payload.Compile(c.Schema)
-	if err != nil {
-		return nil // command_set takes no such schema
+	i.compiling.Lock()
+	known := i.schemas[name]
+	if known.Digest != c.Digest {
+		compiled, err := payload.Compile(c.Schema)
+		if err != nil {
+			i.compiling.Unlock()
+			return nil // command_set takes no such schema
+		}
+		known = payload.Checked{Digest: c.Digest, Schema: compiled}
+		i.schemas[name] = known
 	}
-	if message := schema.Misfit(document); message != "" {
-		return map[string]string{"schema": c.Digest, "message": message}
-	}
-	return nil
+	i.compiling.Unlock()
+	return known.Violated(document)
 }
 
 func (i *Ingress) tell(ctx context.Context, e command.Envelope, r result, took time.Duration) {

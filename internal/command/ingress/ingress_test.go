@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,13 @@ begin
 	if payload ? 'fatal' then
 		set exit_on_error = on;
 		raise 'the end';
+	elsif payload ? 'deaf' then
+		loop
+			begin
+				perform pg_sleep(60);
+			exception when query_canceled then
+			end;
+		end loop;
 	elsif payload ? 'missing' then
 		perform 1 from nowhere;
 	elsif payload ? 'sleep' then
@@ -42,7 +50,7 @@ begin
 end $$;`
 
 const payloadSchema = `{"type": "object", "additionalProperties": false, "required": ["id"], "properties": {
-	"id": {"type": "integer"}, "name": {"type": "string", "pattern": "^[a-z]+$"}, "missing": {"type": "boolean"}, "fatal": {"type": "boolean"}, "sleep": {"type": "number"}}}`
+	"id": {"type": "integer"}, "name": {"type": "string", "pattern": "^[a-z]+$"}, "missing": {"type": "boolean"}, "fatal": {"type": "boolean"}, "deaf": {"type": "boolean"}, "sleep": {"type": "number"}}}`
 
 const (
 	shopToken = "0123456789abcdef0123456789abcdef"
@@ -363,8 +371,6 @@ func TestIngressPaused(t *testing.T) {
 	w.exec(`select tidemark.gate_set('commands.enabled', true), tidemark.command_set($1, 'make', 1, '{"enabled": false}')`, w.service)
 	wait("off", w.send(w.post("k", `{"id": 1}`)))
 	w.exec(`select tidemark.command_set($1, 'make', 1, '{"enabled": true}')`, w.service)
-	wait("the command ends its session", w.send(w.post("fatal", `{"id": 2, "fatal": true}`)))
-
 	away, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none")
 	if err != nil {
 		t.Fatal(err)
@@ -385,6 +391,77 @@ func TestIngressPaused(t *testing.T) {
 	}
 	if got := w.text(`select string_agg(id::text, ' ') from app.effect`); got != "1" {
 		t.Error("effects", got)
+	}
+}
+
+// A command that ends its session, or does not end at all, is parked: a producer that asks again, as it is told to, does not run it again,
+// and no session of the server stays with it.
+func TestIngressParksWhatDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"fatal", "deaf"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			request := w.post("k", `{"id": 1, "`+how+`": true}`)
+			for _, status := range []string{"failed_retryable", "duplicate"} {
+				if got := w.send(request); got.status != http.StatusAccepted || got.Status != status || got.Code != "runtime.timeout" {
+					t.Errorf("%+v", got)
+				}
+			}
+			if got := w.text(`select count(*)::text from pg_stat_activity where datname = current_database() and state = 'active' and pid <> pg_backend_pid()`); got != "0" {
+				t.Error(got, "sessions are still at it")
+			}
+			if got := w.text(`select count(*)::text from tidemark.command_parked`); got != "1" {
+				t.Error(got, "are parked")
+			}
+			if got := w.send(w.post("next", `{"id": 1}`)); got.status != http.StatusOK {
+				t.Errorf("the next: %+v", got)
+			}
+			// Behind a closed gate it is not recorded either.
+			w.exec(`select tidemark.gate_set('commands.enabled', false)`)
+			if got := w.send(request); got.status != http.StatusServiceUnavailable {
+				t.Errorf("closed: %+v", got)
+			}
+		})
+	}
+}
+
+// A command whose function waits has its share of the slots: more of it are told to come again, and others are answered.
+func TestIngressSlots(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exec(`select tidemark.command_set($1, 'make', 1, '{"timeout": "1 minute"}'), tidemark.command_set($1, 'other', 1, '{"function": "app.make", "payload_schema": {"type": "object"}}')`, w.service)
+	w.exec(`select tidemark.command_set($1, 'other', 1, '{"enabled": true, "dry_run": false}')`, w.service)
+	blocker := w.db.Connect(t)
+	if _, err := blocker.Exec(t.Context(), `begin; insert into app.effect (id) values (1), (2), (3), (4)`); err != nil {
+		t.Fatal(err)
+	}
+	var waiting sync.WaitGroup
+	for _, id := range []string{"1", "2", "3", "4"} {
+		waiting.Go(func() {
+			if got := w.send(w.post(id, `{"id": `+id+`}`)); got.status != http.StatusOK {
+				t.Errorf("%s: %+v", id, got)
+			}
+		})
+	}
+	for w.text(`select count(*)::text from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) != "4" {
+		runtime.Gosched()
+	}
+	other := w.post("other", `{"id": 6}`)
+	other.path = "/v1/commands/" + w.service + "/other/v1"
+	if got := w.send(other); got.status != http.StatusOK {
+		t.Errorf("another command: %+v", got)
+	}
+	if got := w.send(w.post("5", `{"id": 5}`)); got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "5" ||
+		got.Message != "too many commands are under way: send it again, with the same key" {
+		t.Errorf("a fifth: %+v", got)
+	}
+	if _, err := blocker.Exec(t.Context(), `rollback`); err != nil {
+		t.Fatal(err)
+	}
+	waiting.Wait()
+	if got := w.send(w.post("5", `{"id": 5}`)); got.status != http.StatusOK {
+		t.Errorf("a fifth, later: %+v", got)
 	}
 }
 

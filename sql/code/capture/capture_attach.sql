@@ -18,6 +18,8 @@ declare
     code text := 'TM005';
     route integer;
     route_code text;
+    trigger_name text;
+    missing boolean;
     mine record;
     statements text[] := '{}';
     line text;
@@ -77,27 +79,34 @@ begin
         raise exception using errcode = code, message = problem, hint = advice;
     end if;
 
-    for operation, route, route_code in
-        select r.sql_event, r.id, r.route_code from tidemark.inbound_route r
+    for operation, route, route_code, trigger_name in
+        select r.sql_event, r.id, r.route_code, t.trigger_name from tidemark.inbound_route r
+        left join lateral (
+            select a.trigger_name, a.enabled from tidemark.capture_attached a
+            where a.relation = capture_attach.relation and a.operation = r.sql_event and a.as_attached
+            order by array_position(array['A', 'O'], a.enabled) limit 1) t on true
         where r.source_object_kind = 'table' and r.source_schema = mine.nspname and r.source_table = mine.relname
-          and not exists (select from tidemark.capture_attached t
-                          where t.relation = capture_attach.relation and t.operation = r.sql_event and t.as_attached)
+          and (t.enabled = 'A' or t.enabled = 'O' and not always) is not true
         order by array_position(array['insert', 'update', 'delete', 'truncate'], r.sql_event)
     loop
-        statement := format('select tidemark.capture_make(%L)', route_code);
-        return next;
-        statements := statements || statement;
-        statement :=
-            format('create trigger tidemark_capture_%1$s after %1$s on %2$s%3$s for each statement execute function '
-                   'tidemark.capture_%4$s()',
-            operation, name, case operation
-                when 'insert' then ' referencing new table as tidemark_new'
-                when 'update' then ' referencing old table as tidemark_old new table as tidemark_new'
-                when 'delete' then ' referencing old table as tidemark_old' else '' end, route);
-        return next;
-        statements := statements || statement;
-        if always then
-            statement := format('alter table %s enable always trigger tidemark_capture_%s', name, operation);
+        missing := trigger_name is null;
+        if missing then
+            trigger_name := format('tidemark_capture_%s', operation);
+            statement := format('select tidemark.capture_make(%L)', route_code);
+            return next;
+            statements := statements || statement;
+            statement :=
+                format('create trigger %s after %s on %s%s for each statement execute function tidemark.capture_%s()',
+                       trigger_name, operation, name, case operation
+                           when 'insert' then ' referencing new table as tidemark_new'
+                           when 'update' then ' referencing old table as tidemark_old new table as tidemark_new'
+                           when 'delete' then ' referencing old table as tidemark_old' else '' end, route);
+            return next;
+            statements := statements || statement;
+        end if;
+        if always or not missing then
+            statement := format('alter table %s enable%s trigger %I', name, case when always then ' always' else '' end,
+                                trigger_name);
             return next;
             statements := statements || statement;
         end if;
@@ -116,8 +125,8 @@ end
 $$;
 comment on function tidemark.capture_attach(regclass, text, boolean, boolean) is
     'Puts triggers on a table of the caller''s, one for each operation that has an inbound route, each with a function '
-    'made for the table (tidemark.capture_make). Returns the SQL, one row for each statement. dry_run (default false): '
-    'only returns the SQL. always (default false): the triggers also fire for replicated changes. Gives up after '
-    'waiting 3 s for the table (55P03): call it again. Raises TM005 where the table cannot be attached or is attached '
-    'already, 42501 for another owner''s table.';
+    'made for the table (tidemark.capture_make), and enables those that do not fire. Returns the SQL, one row for '
+    'each statement. dry_run (default false): only returns the SQL. always (default false): the triggers also fire for '
+    'replicated changes. Gives up after waiting 3 s for the table (55P03): call it again. Raises TM005 where the table '
+    'cannot be attached or is attached already, 42501 for another owner''s table.';
 grant execute on function tidemark.capture_attach(regclass, text, boolean, boolean) to tidemark_admin;

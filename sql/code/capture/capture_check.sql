@@ -98,8 +98,8 @@ as $$
                case when not a.as_attached then 'it differs from what attach makes: while its route is on, writers fail'
                     when a.enabled = 'D' then 'it is disabled: changes make no events'
                     else 'it fires for replicated changes only: other changes make no events' end,
-               case when a.as_attached
-                         then format('alter table %I.%I enable trigger %I', a.schema_name, a.table_name, a.trigger_name)
+               case when a.as_attached then format('As its owner: tidemark capture attach %I.%I --reason …',
+                                                   a.schema_name, a.table_name)
                     else format('tidemark capture detach %I.%I, and attach it again', a.schema_name, a.table_name) end
         from tidemark.capture_attached a where not a.as_attached or a.enabled not in ('O', 'A')
         union all

@@ -20,8 +20,7 @@ begin
         raise exception using errcode = 'TM005',
             message = format('%s is not captured for %s at the moment: rows would be missed while others are emitted',
                              name, route.sql_event),
-            hint = format('As its owner: tidemark capture attach %s --reason …, or alter table … enable trigger ….',
-                          name);
+            hint = format('As its owner: tidemark capture attach %s --reason …', name);
     end if;
     return route;
 end

@@ -1,8 +1,11 @@
 create or replace function tidemark.cause_clock()
 returns setof tidemark.trouble
-language sql volatile security definer
+language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_column
+begin
+    return query
     select 'clock_step', 'server',
            case when h.held > 0 or h.leases > 0 then 'bad' else 'warn' end, s.at,
            format('the clock of the server stepped %s by %s, as %s saw%s',
@@ -33,7 +36,8 @@ as $$
                    else 0 end as held,
                (select count(*) from tidemark.heartbeat b
                 where b.last_beat_at > t.clock and b.lease_until > t.clock) as leases) h
-    where s.settled_at is null and s.step <> interval '0'
+    where s.settled_at is null and s.step <> interval '0';
+end
 $$;
 comment on function tidemark.cause_clock() is
     'The part of tidemark.cause about steps of the server''s clock: clock_step, with what waits for a time of the old '

@@ -40,7 +40,8 @@ begin
                    coalesce('in its place: ' || alive, 'no other daemon runs')),
             case when alive is null then
                 coalesce((select sum(tidemark.cursor_waiting(c)) from tidemark.worker_cursor c
-                          where c.source = 'outbox' and tidemark.closed_gate(c.worker) is null), 0)
+                          where c.source = 'outbox' and tidemark.closed_gate(c.worker) is null
+                            and tidemark.cursor_is_last(c)), 0)
                 + (select count(*) from (select from tidemark.pending p where p.dead_letter_id is null limit 10000) p)
             end,
             array['heartbeat ' || d.executor_id, 'finding heartbeat_silent ' || d.executor_id]

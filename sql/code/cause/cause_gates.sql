@@ -1,15 +1,23 @@
 create or replace function tidemark.cause_gates()
 returns setof tidemark.trouble
-language sql volatile
+language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_column
+begin
+    return query
     with closed as materialized (
         -- Of a gate that closes several workers each has its own events waiting.
         select g.gate, l.worker, sum(n.waiting) as waiting, max(l.seconds) as seconds
-        from (select distinct l.worker, l.gate from tidemark.cursor_lag l where l.gate is not null) g
-        join tidemark.cursor_lag l on l.worker = g.worker and l.seconds > 3600
+        from (select w.worker, tidemark.closed_gate(w.worker) as gate
+              from (select distinct c.worker from tidemark.worker_cursor c) w offset 0) g
+        -- Look only into the tables of workers that are closed.
+        cross join lateral (
+            select l.* from tidemark.cursor_lag l where g.gate is not null and l.worker = g.worker offset 0) l
         join tidemark.worker_cursor c on c.worker = l.worker and c.source = l.source and c.shard = l.shard
+            and tidemark.cursor_is_last(c)
         cross join lateral (select tidemark.cursor_waiting(c) as waiting) n
+        where l.seconds > 3600
         group by 1, 2
     ), held as (
         -- The gate of a domain holds events of a worker that goes on with others.
@@ -45,7 +53,8 @@ as $$
          order by t.id desc limit 1)) a on true
     -- A copy that is not armed is told of by tidemark.cause_daemons.
     where (g.gate <> 'stage' or (select s.stage from tidemark.stage s) = 'dry_run')
-      and coalesce(a.at < clock_timestamp() - interval '1 hour', true)
+      and coalesce(a.at < clock_timestamp() - interval '1 hour', true);
+end
 $$;
 comment on function tidemark.cause_gates() is
     'The part of tidemark.cause about gates that were closed, and workers that were paused, more than an hour ago, '

@@ -63,8 +63,8 @@ from (values
      '{}',
      '{}'),
     ('credentials_refused',
-     'The target refuses the credentials of this route (HTTP 401 or 403) for everything. The breaker is open: its '
-     'events wait, and no attempt is used up.',
+     'The target refuses the credentials of this route for everything (HTTP 401 or 403; not_authorized of Kafka or '
+     'NATS). The breaker is open: its events wait, and no attempt is used up.',
      'Correct the secret in the configuration of the daemon, then send it SIGHUP or restart it. The next delivery '
      'closes this.',
      '{}',
@@ -133,6 +133,12 @@ from (values
      'A replication slot is used by no one. The server keeps all WAL since, and may keep dead rows, until the disk '
      'is full.',
      'If its standby or consumer will not come back, drop it.',
+     '{}',
+     '{}'),
+    ('standby_transaction',
+     'A transaction on a standby with hot_standby_feedback is open for long. The primary keeps the dead rows since '
+     'then for it: tables grow, and reading what waits takes longer.',
+     'End it on the standby, or set hot_standby_feedback = off there.',
      '{}',
      '{}'),
     ('connections',

@@ -1,8 +1,11 @@
-create or replace function tidemark.cause_lag(name text, out found text, out waiting bigint)
+create or replace function tidemark.cause_lag(names text[])
+returns table (name text, found text, waiting bigint)
 language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
-    select format('%s unread, the oldest for %s; %s%s',
+    with log as materialized (select tidemark.log_inflow() as rate, tidemark.log_event_bytes() as bytes)
+    select tidemark.executor_id(l.worker, l.source, l.shard),
+           format('%s unread, the oldest for %s; %s%s',
                   case when n.waiting is null then 'events or rows are'
                        else case when n.waiting = 10000 then 'at least ' else '' end || n.waiting
                             || case when l.source = 'outbox' then ' events' else ' rows' end || ' are' end,
@@ -22,12 +25,11 @@ as $$
     from tidemark.cursor_lag l
     join tidemark.worker_cursor c on c.worker = l.worker and c.source = l.source and c.shard = l.shard
     cross join lateral (select tidemark.cursor_waiting(c) as waiting) n
-    left join lateral (
-        select tidemark.log_inflow() as rate, tidemark.log_event_bytes() as bytes
-    ) i on l.source = 'outbox'
-    where tidemark.executor_id(l.worker, l.source, l.shard) = cause_lag.name and l.seconds is not null
+    left join log i on l.source = 'outbox'
+    where tidemark.executor_id(l.worker, l.source, l.shard) = any (cause_lag.names) and l.seconds is not null
 $$;
-comment on function tidemark.cause_lag(text) is
-    'How far a cursor, worker/source/shard, is behind, in a sentence: how much is unread, since when, at which rate it '
-    'is read, and when it will have caught up; of the log also at which rate events come, if that is more.';
-grant execute on function tidemark.cause_lag(text) to tidemark_reader, tidemark_executor;
+comment on function tidemark.cause_lag(text[]) is
+    'How far each of these cursors, worker/source/shard, is behind, in a sentence: how much is unread, since when, at '
+    'which rate it is read, and when it will have caught up; of the log also at which rate events come, if that is '
+    'more.';
+grant execute on function tidemark.cause_lag(text[]) to tidemark_reader, tidemark_executor;

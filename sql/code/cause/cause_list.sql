@@ -33,12 +33,7 @@ declare
         order by h.last_beat_at desc limit 1);
 begin
     return query
-    with row_ as materialized (
-        select h.kind, h.name, h.status, h.age_seconds, h.count, h.note, h.kind || ' ' || h.name as symptom,
-               case when h.kind = 'finding' then h.kind || ' ' || split_part(h.name, ' ', 1) else h.kind end
-                   || ' *' as any_of_kind
-        from tidemark.queue_health h where h.status <> 'ok'
-    ), known as materialized (
+    with known as materialized (
         select t.* from tidemark.cause_locks() t
         union all
         select t.* from tidemark.cause_transactions() t
@@ -57,6 +52,16 @@ begin
         select t.* from tidemark.cause_disk() t
         union all
         select t.* from tidemark.cause_clock() t
+    ), row_ as materialized (
+        select h.kind, h.name, h.status, h.age_seconds, h.count, h.note, h.kind || ' ' || h.name as symptom,
+               case when h.kind = 'finding' then h.kind || ' ' || split_part(h.name, ' ', 1) else h.kind end
+                   || ' *' as any_of_kind
+        from tidemark.queue_health h where h.status <> 'ok' and h.kind <> 'dead_letter_event'
+        union all
+        -- Read the dead letters of routes once: each route that has any is a cause already.
+        select text 'dead_letter_event', k.subject, 'warn', null, k.waiting, '', 'dead_letter_event ' || k.subject,
+               'dead_letter_event *'
+        from known k where k.cause = 'dead_letters'
     ), explained as materialized (
         select k.cause, k.subject, r.symptom, r.status
         from known k cross join lateral unnest(k.folds) f (symptom) join row_ r on r.symptom = f.symptom
@@ -67,14 +72,13 @@ begin
         select distinct e.symptom from explained e
     ), found_ as materialized (
         -- Findings whose cause is none of these are causes of their own.
-        select r.*, f.id, case f.kind when 'cursor_lag' then 'worker_behind' else f.kind end as cause,
+        select r.*, f.id, tidemark.finding_cause(f.kind) as cause,
                f.subject, f.opened_at, f.acked_by, f.ack_note, f.count as sightings,
                case f.kind when 'cursor_silent_gap' then array['cursor ' || f.subject, 'heartbeat ' || f.subject,
                                                                'backlog ' || f.subject, 'pending_row ' || f.subject,
                                                                'finding cursor_lag ' || f.subject]
-                           when 'cursor_holes' then array['cursor ' || f.subject || '/outbox/0',
-                                                          'backlog ' || f.subject || '/outbox/0',
-                                                          'finding cursor_lag ' || f.subject || '/outbox/0']
+                           when 'cursor_holes' then array['cursor ' || n.name, 'backlog ' || n.name,
+                                                          'finding cursor_lag ' || n.name]
                            when 'heartbeat_silent' then array['heartbeat ' || f.subject]
                            when 'cursor_lag' then array['backlog ' || f.subject]
                            when 'target_down' then array['pending ' || f.subject]
@@ -85,6 +89,9 @@ begin
                            else '{}' end as folds
         from row_ r
         join tidemark.finding f on f.closed_at is null and r.name = f.kind || ' ' || f.subject
+        -- The subject is the worker, or one of its shards.
+        cross join lateral (select case when f.subject like '%/outbox/%' then f.subject
+                                        else f.subject || '/outbox/0' end as name) n
         where r.kind = 'finding' and not exists (select from folded d where d.symptom = r.symptom)
     ), reported as materialized (
         -- The symptoms of findings.
@@ -136,12 +143,12 @@ begin
         where r.kind = 'pending' and daemon is null and not exists (select from told d where d.symptom = r.symptom)
         having count(*) > 0
     ), symptoms as materialized (
+        -- Of what is known these are told already; the others have no "*".
         select x.cause, x.subject, array_agg(distinct x.symptom order by x.symptom) as symptoms
-        from (select t.cause, t.subject, r.symptom
-              from trouble t cross join lateral unnest(t.folds) f (symptom) join row_ r on r.symptom = f.symptom
+        from (select e.cause, e.subject, e.symptom from explained e
               union all
               select t.cause, t.subject, r.symptom
-              from trouble t cross join lateral unnest(t.folds) f (symptom) join row_ r on r.any_of_kind = f.symptom) x
+              from trouble t cross join lateral unnest(t.folds) f (symptom) join row_ r on r.symptom = f.symptom) x
         group by 1, 2
     )
     select t.status, t.cause, t.subject, date_trunc('second', t.since),
@@ -157,7 +164,8 @@ begin
     left join tidemark.finding f on t.id is null and f.closed_at is null
         and f.kind = tidemark.finding_kind(t.cause) and f.subject = t.subject
     left join symptoms y on y.cause = t.cause and y.subject = t.subject
-    left join lateral tidemark.cause_lag(t.subject) l on t.cause = 'worker_behind'
+    left join tidemark.cause_lag(array(select b.subject from trouble b where b.cause = 'worker_behind')) l
+        on l.name = t.subject and t.cause = 'worker_behind'
     order by array_position('{bad,unknown,warn}'::text[], t.status), date_trunc('second', t.since) nulls last,
              t.cause, t.subject;
 end

@@ -1,9 +1,12 @@
 -- Reads no table of Tidemark: it must see who has locked them.
 create or replace function tidemark.cause_locks()
 returns setof tidemark.trouble
-language sql volatile security definer
+language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_column
+begin
+    return query
     with held as materialized (
         select l.pid, l.virtualtransaction, string_agg(distinct c.relname, ', ') as tables
         from pg_locks l
@@ -34,7 +37,8 @@ as $$
            null::bigint, '{}'::text[], array[o.sql], '{}'::text[]
     from holder o
     -- Upkeep and upgrades lock tables for a moment.
-    where o.since < clock_timestamp() - interval '5 seconds'
+    where o.since < clock_timestamp() - interval '5 seconds';
+end
 $$;
 comment on function tidemark.cause_locks() is
     'The part of tidemark.cause about transactions that have locked tables of Tidemark against writers or readers for '

@@ -1,13 +1,18 @@
 create or replace function tidemark.cause_routes()
 returns setof tidemark.trouble
-language sql volatile
+language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_column
+begin
+    return query
     with letter as materialized (
-        select r.id, r.route_code, r.worker, l.error_code, count(*) as n, min(l.first_failed_at) as since,
-               max(l.last_failed_at) as latest, (array_agg(l.id order by l.last_failed_at desc))[1] as example
-        from tidemark.outbound_route r join tidemark.open_letter l on l.route_id = r.id
-        group by 1, 2, 3, 4
+        select r.id, r.route_code, r.worker, l.*
+        from tidemark.outbound_route r
+        cross join lateral (
+            select l.error_code, count(*) as n, min(l.first_failed_at) as since, max(l.last_failed_at) as latest,
+                   max(l.id) as example
+            from tidemark.open_letter l where l.route_id = r.id group by 1) l
     ), route as (
         select l.id, l.route_code, l.worker, sum(l.n)::bigint as n, min(l.since) as since, max(l.latest) as latest,
                string_agg(format('%s × %s%s', l.n, l.error_code, ' (' || d.error_detail || ')'), '; '
@@ -66,7 +71,8 @@ as $$
                         and f.subject = s.route_code and f.closed_at is null)
     union all
     select 'emit_unregistered', 'emit', 'warn', min(u.first_at),
-           format('%s emits stored nothing, since the type is not registered or not enabled: %s', sum(u.emits),
+           format('%s emit%s stored nothing, since the type is not registered or not enabled: %s', sum(u.emits),
+                  case when sum(u.emits) <> 1 then 's' end,
                   string_agg(format('%s/%s by %s (%s)', u.domain, u.type, u.role, u.emits), ', '
                              order by u.last_at desc, u.domain, u.type) filter (where u.place <= 5)
                   || case when count(*) > 5 then format(', and %s more', count(*) - 5) else '' end),
@@ -78,7 +84,8 @@ as $$
                filter (where u.place <= 5 and u.domain <> '*')
     from (select u.*, row_number() over (order by u.last_at desc, u.domain, u.type, u.role) as place
           from tidemark.unregistered_emits u) u
-    having count(*) > 0
+    having count(*) > 0;
+end
 $$;
 comment on function tidemark.cause_routes() is
     'The part of tidemark.cause about events and targets: dead_letters (of a route, by reason), slow_target (as a '

@@ -18,6 +18,7 @@ declare
     gate text;
     opening record;
     slots integer;
+    many_xids constant integer := 1000000;
     taken record;
     r record;
 begin
@@ -104,6 +105,24 @@ begin
             null, '{}', array[format('select pg_drop_replication_slot(%L);', r.slot_name)], '{}')::tidemark.trouble;
     end loop;
 
+    for r in
+        select coalesce(nullif(w.application_name, ''), 'pid ' || w.pid) as standby,
+               coalesce(host(w.client_addr), 'the local socket') as address, x.xids
+        from pg_stat_replication w
+        left join pg_replication_slots s on s.active_pid = w.pid
+        cross join lateral (select greatest(age(w.backend_xmin), age(s.xmin)) as xids) x
+        where x.xids >= many_xids
+    loop
+        return next row(
+            'standby_transaction', r.standby, 'warn', null,
+            format('standby %s at %s keeps the row versions of the last %s transactions: one on it is open that long',
+                   r.standby, r.address, r.xids),
+            null, '{}',
+            array['select pg_terminate_backend(a.pid) from pg_stat_activity a where a.backend_xmin is not null and '
+                  'a.pid <> pg_backend_pid() order by age(a.backend_xmin) desc limit 1; -- on the standby'],
+            '{}')::tidemark.trouble;
+    end loop;
+
     slots := current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
         - coalesce(current_setting('reserved_connections', true)::integer, 0);
     select sum(x.n)::integer as n, (array_agg(x.application_name order by x.n desc))[1] as application,
@@ -126,6 +145,6 @@ end
 $$;
 comment on function tidemark.cause_storage() is
     'The part of tidemark.cause about the log and the server: retention_held (past its retention, and still needed), '
-    'partition_missing (dropped by hand), replication_slot (inactive, with 64 MB of WAL or more), connections (nine of '
-    'ten are taken).';
+    'partition_missing (dropped by hand), replication_slot (inactive, with 64 MB of WAL or more), standby_transaction '
+    '(one on a standby with hot_standby_feedback, a million transactions old), connections (nine of ten are taken).';
 grant execute on function tidemark.cause_storage() to tidemark_reader, tidemark_executor;

@@ -1,8 +1,11 @@
 create or replace function tidemark.cause_tables()
 returns setof tidemark.trouble
-language sql volatile
+language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_column
+begin
+    return query
     with missed as materialized (
         select m.name, m.since, m.inserts, m.deletes,
                format('at least %s inserts and %s deletes since %s have no event', m.inserts, m.deletes,
@@ -10,7 +13,7 @@ as $$
         from tidemark.capture_missed() m
     )
     select 'capture_disabled', d.name, 'bad', coalesce(g.since, m.since, c.at),
-           format('%s of %s make no events: its trigger %s; %s', d.operations, d.name,
+           format('no %s of %s becomes an event: its trigger %s; %s', replace(d.operations, ', ', ' or '), d.name,
                   coalesce(array_to_string(d.triggers, ', ') || ' is disabled', 'is missing or altered'),
                   case when g.counted + g.others > 0
                             then format('at least %s inserts and %s deletes since %s have no event', g.counted,
@@ -18,21 +21,14 @@ as $$
                        else coalesce(m.found, 'how many rows have no event is known when they are emitted') end),
            null::bigint, array['finding capture_gap ' || d.name],
            case when g.id is null then array['select tidemark.maintain();'] else '{}' end
-               || case when d.triggers is null
-                            then array[format('select tidemark.capture_attach(%L, ''its trigger was missing'');',
-                                              d.name)]
-                       else array(select format('alter table %s enable trigger %I;', d.name, t.name)
-                                  from unnest(d.triggers) t (name)) end
+               || format('select tidemark.capture_attach(%L, ''its trigger was off'');', d.name)
                || format('select g.name, e.* from tidemark.capture_gap g cross join lateral '
                          'tidemark.capture_gap_emit(g.id, ''its trigger was off'') e '
                          'where g.name = %L and g.resolved_at is null;', d.name),
-           case when d.triggers is null then
-               case when g.id is null then '{tidemark maintain}'::text[] else '{}' end
-               || array[format('tidemark capture attach %s --reason ''its trigger was missing''',
-                               tidemark.shell_word(d.name)),
-                        format('tidemark capture reconcile --table %s --emit --reason ''its trigger was missing''',
-                               tidemark.shell_word(d.name))]
-               else '{}' end
+           case when g.id is null then array['tidemark maintain'] else '{}' end
+               || format('tidemark capture attach %s --reason ''its trigger was off''', tidemark.shell_word(d.name))
+               || format('tidemark capture reconcile --table %s --emit --reason ''its trigger was off''',
+                         tidemark.shell_word(d.name))
     from tidemark.capture_deaf d
     left join tidemark.capture_gap g on g.name = d.name and g.resolved_at is null
     left join tidemark.capture_checkpoint c on c.name = d.name and c.relation = d.relation
@@ -69,7 +65,8 @@ as $$
                                    where a.attrelid = c.oid and a.attname = w.name and a.attnum > 0
                                      and not a.attisdropped and a.attgenerated <> 'v')
                      order by w.ord) as left_) y
-    where r.source_object_kind = 'table' and r.enabled and not r.dry_run and x.missing is not null
+    where r.source_object_kind = 'table' and r.enabled and not r.dry_run and x.missing is not null;
+end
 $$;
 comment on function tidemark.cause_tables() is
     'The part of tidemark.cause about captured tables: capture_disabled (a trigger does not fire: changes make no '

@@ -8,6 +8,7 @@ declare
     t record;
     held record;
     writes_log boolean;
+    parks boolean;
     found_ tidemark.trouble;
 begin
     for t in select o.* from tidemark.open_transactions() o order by o.since loop
@@ -19,18 +20,21 @@ begin
             continue;
         end if;
         writes_log := 'tidemark.outbox'::regclass::oid = any (t.relations);
+        -- While it lasts, no parked command is released (tidemark.command_release).
+        parks := 'tidemark.command_parked'::regclass::oid = any (t.relations);
         select count(*) filter (where c.stops) as stopped, sum(c.numbers) as numbers,
                coalesce(bool_or(c.horizon), false) as horizon,
-               sum(tidemark.cursor_waiting(c.cursor)) filter (where c.stops) as waiting,
+               sum(tidemark.cursor_waiting(c.cursor)) filter (where c.stops and c.last_) as waiting,
                string_agg(c.name, ', ' order by c.name) filter (where c.stops) as names,
                array_agg('backlog ' || c.name) filter (where c.stops)
                    || array_agg('finding cursor_lag ' || c.name) filter (where c.stops)
                    || array_agg('cursor ' || c.name) filter (where c.stops)
-                   || array_agg('finding cursor_holes ' || c.worker) filter (where c.stops) as folds
+                   || array_agg('finding cursor_holes ' || tidemark.cursor_name(c.worker, c.shard))
+                       filter (where c.stops) as folds
         into held
         from (
-            select c as cursor, c.worker, tidemark.executor_id(c.worker, c.source, c.shard) as name,
-                   s.safety = 'clock' as horizon,
+            select c as cursor, c.worker, c.shard, tidemark.executor_id(c.worker, c.source, c.shard) as name,
+                   tidemark.cursor_is_last(c) as last_, s.safety = 'clock' as horizon,
                    s.safety = 'clock' or c.last_run_summary ? 'blocked_by' or w.read_order = 'strict' as stops,
                    case when c.source = 'outbox'
                              then (select sum(upper(h) - lower(h)) from unnest(c.holes + c.fenced) h) end as numbers
@@ -44,7 +48,7 @@ begin
                        when s.source is null then false -- of commands, which come from Kafka
                        else t.relations && coalesce(tidemark.relation_tree(
                                 to_regclass(format('%I.%I', s.schema_name, s.table_name))), '{}') end) c;
-        continue when not (t.gid is not null or t.idle and (writes_log or held.horizon)
+        continue when not (t.gid is not null or t.idle and (writes_log or parks or held.horizon)
                            or coalesce(held.waiting, 0) > 0);
         found_.cause := case when t.gid is null then 'open_transaction' else 'prepared_transaction' end;
         found_.subject := coalesce(t.gid, 'pid ' || t.pid);
@@ -59,6 +63,7 @@ begin
                    date_trunc('second', clock_timestamp() - t.since)),
             case when writes_log then format('it has written events, and %s numbers of the log are open',
                                              coalesce(held.numbers, 0)) end,
+            case when parks then 'it has parked commands or released some, and no other is retried' end,
             case when held.horizon then 'rows that were written since are not read: '
                                         || coalesce(held.names, '') end,
             case when t.waiters > 0 then format('%s sessions wait for its locks', t.waiters) end);

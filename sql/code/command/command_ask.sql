@@ -1,5 +1,6 @@
 -- Granted to no role: it believes what via says of how the producer was verified.
-create or replace function tidemark.command_ask(given text, key text, via text, misfit jsonb, dry_run boolean)
+create or replace function tidemark.command_ask(
+    given text, key text, via text, misfit jsonb, dry_run boolean, overdue boolean)
 returns json
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -38,12 +39,19 @@ begin
                                                            call -> 'payload'), 'hex'),
         'raw', jsonb_build_object('value', encode(convert_to(given, 'UTF8'), 'base64')));
     if not (dry_run or c.dry_run) then
-        return tidemark.command_try(call);
+        if overdue then
+            perform tidemark.command_gate_check(jsonb_build_array(call));
+            document := tidemark.command_fail(call, 'outage', 'runtime.timeout', 'the command did not come to an end',
+                                              '57014', 1);
+        end if;
+        -- Where the key was claimed before, this tells what became of that.
+        return coalesce(document, tidemark.command_try(call));
     end if;
-    document := tidemark.command_dry_run(call, false);
+    document := tidemark.command_dry_run(call, overdue);
     return (left(document::text, -1) || ', "dry_run" : true}')::json;
 end
 $$;
-comment on function tidemark.command_ask(text, text, text, jsonb, boolean) is
+comment on function tidemark.command_ask(text, text, text, jsonb, boolean, boolean) is
     'A command that is asked for in this session, from its envelope to its result document, for tidemark.command_run '
-    'and tidemark.command_ingress. misfit: what the daemon found wrong with the payload, and of which schema.';
+    'and tidemark.command_ingress. misfit: what the daemon found wrong with the payload, and of which schema. '
+    'overdue: it did not come to an end before, and is parked without being run.';

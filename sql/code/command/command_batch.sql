@@ -22,8 +22,6 @@ declare
     session constant text[] := tidemark.command_session();
     items jsonb[];
     n integer;
-    parked bigint;
-    retries bigint;
     call jsonb;
     c tidemark.command;
     fate text[];       -- of each position: claimed, behind (an earlier command of its key), or asked (before)
@@ -53,54 +51,7 @@ begin
     perform tidemark.command_gate_check(calls);
     items := array(select e from jsonb_array_elements(calls) e);
 
-    -- Sorted, so that two batches cannot wait for each other in a circle. Of equal keys in one batch the first claims.
-    with input as (
-        select e.n, e.call, e.call ->> 'service' as service, e.call ->> 'idempotency_key' as idempotency_key,
-               k.retention, e.call ? 'parked' as parked,
-               row_number() over (partition by e.call ->> 'service', e.call ->> 'idempotency_key'
-                                  order by e.n) as place,
-               exists (select from tidemark.command_parked p
-                       where p.service = e.call ->> 'service'
-                         and p.key = coalesce(e.call ->> 'key', e.call ->> 'idempotency_key')) as behind
-        from unnest(items) with ordinality e (call, n)
-        join tidemark.command k on k.service = e.call ->> 'service' and k.command = e.call ->> 'command'
-                               and k.version = (e.call ->> 'command_version')::integer
-    ), claimed as (
-        insert into tidemark.command_claim as m (
-            service, idempotency_key, fingerprint, state, event_id, command, version, tenant, producer, via, login,
-            topic_id, partition, "offset", processed_at, attempts, expires_at)
-        select i.service, i.idempotency_key, decode(i.call ->> 'fingerprint', 'hex'),
-               case when i.behind then 'failed_retryable' else 'processed' end, (i.call ->> 'event_id')::uuid,
-               i.call ->> 'command', (i.call ->> 'command_version')::integer, i.call ->> 'tenant',
-               i.call ->> 'producer', i.call ->> 'via', (i.call ->> 'login')::name, i.call ->> 'topic_id',
-               (i.call ->> 'partition')::integer, (i.call ->> 'offset')::bigint, at,
-               case when i.behind then 0 else 1 + coalesce((i.call ->> 'failed')::integer, 0) end, at + i.retention
-        from input i where i.place = 1 and not i.parked
-        order by i.service collate "C", i.idempotency_key collate "C"
-        on conflict do nothing
-        returning m.service, m.idempotency_key
-    )
-    -- By a hashed subplan: a join of what is estimated as few rows would compare each with each.
-    select array_agg(case
-        when i.parked then 'claimed'
-        when i.place > 1 or (i.service, i.idempotency_key) not in (
-            select m.service, m.idempotency_key from claimed m) then 'asked'
-        when i.behind then 'behind' else 'claimed' end order by i.n),
-        count(*) filter (where i.parked)
-    into fate, parked
-    from input i;
-    if parked > 0 then
-        -- A retry: the claim is there, and no other session may take it up.
-        perform from tidemark.command_claim m
-        join unnest(items) e on m.service = e ->> 'service' and m.idempotency_key = e ->> 'idempotency_key'
-        join tidemark.command_parked p on p.service = m.service and p.idempotency_key = m.idempotency_key
-        where e ? 'parked' and m.state = 'failed_retryable' for no key update of m, p;
-        get diagnostics retries = row_count;
-        if retries <> parked then
-            raise exception using errcode = 'TM005', message = 'a command that is to be tried again is not parked',
-                hint = 'Only tidemark.command_retry tries a command again.';
-        end if;
-    end if;
+    fate := tidemark.command_claims_begin(items, at);
 
     -- One subtransaction for all of them: it tells which failed, and nothing of it stays.
     begin
@@ -171,12 +122,7 @@ begin
         perform tidemark.command_gate_check(calls);
     end if;
 
-    update tidemark.command_claim m
-    set state = 'processed', result = results[d.n], processed_at = ended[d.n], error_code = null, error_message = null,
-        attempts = 1 + coalesce((d.call ->> 'failed')::integer, 0)
-    from unnest(items, fate) with ordinality d (call, fate, n)
-    where d.fate = 'claimed'
-      and m.service = d.call ->> 'service' and m.idempotency_key = d.call ->> 'idempotency_key';
+    perform tidemark.command_claims_end(items, fate, results, ended);
 
     for i in 1..cardinality(items) loop
         continue when fate[i] = 'claimed';

@@ -14,10 +14,22 @@ begin
     if coalesce(btrim(command_discard.reason), '') = '' then
         raise exception using errcode = 'TM005', message = 'a command is not given up without a reason';
     end if;
-    -- Waits for a session that is trying it.
-    select p.* into parked from tidemark.command_parked p
-    where p.service = command_discard.service and p.idempotency_key = command_discard.key for update;
-    if not found then
+    -- As a retry does: the first command of the ordering key, those behind it, their claims. It waits for a session
+    -- that is trying the first one, and looks again if that one was released.
+    loop
+        select p.* into parked from tidemark.command_parked p
+        where p.service = command_discard.service and p.idempotency_key = command_discard.key;
+        exit when not found;
+        perform from tidemark.command_parked p
+        where p.service = parked.service and p.position = (
+            select min(q.position) from tidemark.command_parked q
+            where q.service = parked.service and q.key = parked.key) for no key update;
+        continue when not found;
+        select p.* into parked from tidemark.command_parked p
+        where p.service = command_discard.service and p.idempotency_key = command_discard.key for no key update;
+        exit;
+    end loop;
+    if parked.service is null then
         raise exception using errcode = 'TM004',
             message = format('no command of %s is parked under the key "%s"', command_discard.service,
                              command_discard.key),
@@ -30,7 +42,7 @@ begin
     returning m.* into claim;
     document := tidemark.command_document(parked.call, claim.state, claim.error_code, message, claim.processed_at, null,
                                           claim.attempts);
-    perform tidemark.command_release(parked.service, parked.idempotency_key);
+    perform tidemark.command_release(array[parked.service], array[parked.idempotency_key]);
     perform tidemark.command_letter(
         parked.call || jsonb_build_object('first_failed_at', parked.first_failed_at), claim.error_code, message,
         parked.sqlstate, claim.attempts, null);

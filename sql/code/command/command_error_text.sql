@@ -6,7 +6,8 @@ set search_path = pg_catalog, pg_temp
 as $$
     -- The message of a function is meant for people. PostgreSQL's own may quote the payload.
     select case
-        when code in ('sql.business_rule', 'runtime.timeout', 'runtime.result_too_large') then left(message, 1000)
+        when code in ('sql.business_rule', 'runtime.timeout', 'runtime.result_too_large', 'runtime.result_invalid')
+            then left(message, 1000)
         when code = 'sql.constraint' then format('%s (%s)', tidemark.error_means(state),
             coalesce(nullif("constraint", ''), nullif("table" || '.' || "column", '.'), state))
         else format('%s (%s)', tidemark.error_means(state), state) end

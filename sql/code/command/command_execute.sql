@@ -14,6 +14,7 @@ declare
     path constant text := format('pg_catalog, pg_temp, "%s"', gen_random_uuid());
     settings text[];
     changed text;
+    violated text;
     result jsonb;
     bytes integer;
 begin
@@ -71,6 +72,13 @@ begin
         result, format('strict $.**{%s} ? (@.type() == "object" || @.type() == "array")', deepest)::jsonpath) then
         raise exception using errcode = 'program_limit_exceeded', constraint = 'runtime.result_too_large',
             message = format('the result nests deeper than %s levels', deepest);
+    elsif command.result_schema is not null then
+        select string_agg(e, '; ' order by e) into violated
+        from (select e from tidemark.contract_errors(coalesce(result, 'null'), command.result_schema) e limit 20) e;
+        if violated is not null then
+            raise exception using errcode = 'data_exception', constraint = 'runtime.result_invalid',
+                message = left('the result does not fit its schema: ' || violated, 1000);
+        end if;
     end if;
     return result::json;
 end
@@ -79,4 +87,4 @@ comment on function tidemark.command_execute(jsonb, tidemark.command, boolean, b
     'Runs a command with the rights of its service, and returns its result. again: a command before it in this '
     'transaction has set deferred constraints immediate. settle: there are triggers of teams that can be deferred. '
     'Raises what the function raises; 57014 with the constraint runtime.timeout, 54000 with runtime.result_too_large, '
-    '42501 for a changed search path or setting.';
+    '22000 with runtime.result_invalid, 42501 for a changed search path or setting.';

@@ -8,6 +8,7 @@ as $$
 #variable_conflict use_column
 declare
     at constant timestamptz := clock_timestamp();
+    lane constant text := coalesce(call ->> 'key', call ->> 'idempotency_key');
     parked tidemark.command_parked;
     c tidemark.command;
     closed text;
@@ -17,6 +18,7 @@ declare
     outcome text;
     document json;
 begin
+    perform tidemark.command_kept(call);
     c := tidemark.command_of(call);
     closed := tidemark.closed_command(c.service);
     if closed is not null then
@@ -63,13 +65,17 @@ begin
     if outcome = 'failed_retryable' then
         insert into tidemark.command_parked as p (service, idempotency_key, key, call, error_count, next_attempt_at,
                                                   sqlstate)
-        values (c.service, call ->> 'idempotency_key', coalesce(call ->> 'key', call ->> 'idempotency_key'), call,
-                errors, at + delay, sqlstate_)
+        values (c.service, call ->> 'idempotency_key', lane, call, errors,
+                -- A pass that did not come to an end has not asked what is parked before this one.
+                case when not call ? 'parked' and tidemark.command_behind(c.service, lane) then 'infinity'
+                     else at + delay end, sqlstate_)
         on conflict (service, idempotency_key) do update
         set error_count = excluded.error_count, next_attempt_at = excluded.next_attempt_at,
             sqlstate = excluded.sqlstate;
     else
-        perform tidemark.command_release(c.service, call ->> 'idempotency_key');
+        if call ? 'parked' then
+            perform tidemark.command_release(array[c.service], array[call ->> 'idempotency_key']);
+        end if;
         perform tidemark.command_letter(
             call || jsonb_strip_nulls(jsonb_build_object('first_failed_at', parked.first_failed_at)), code, message,
             sqlstate_, failed, null);

@@ -4,7 +4,7 @@ language sql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
     select f[1], f[2] from (select case
-        when "constraint" in ('runtime.timeout', 'runtime.result_too_large')
+        when "constraint" in ('runtime.timeout', 'runtime.result_too_large', 'runtime.result_invalid')
             then array[case "constraint" when 'runtime.timeout' then 'retryable' else 'terminal' end, "constraint"]
         when state = '57014' then array['canceled', null]
         when left(state, 2) in ('08', '53', '58') or state in ('57P01', '57P02', '57P03', 'TM009')

@@ -1,4 +1,4 @@
-create or replace function tidemark.command_ingress(envelope text, misfit jsonb)
+create or replace function tidemark.command_ingress(envelope text, misfit jsonb, overdue boolean default false)
 returns json
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -6,12 +6,14 @@ as $$
 declare
     document json;
 begin
-    document := tidemark.command_ask(command_ingress.envelope, null, 'ingress', command_ingress.misfit, false);
+    document := tidemark.command_ask(command_ingress.envelope, null, 'ingress', command_ingress.misfit, false,
+                                     command_ingress.overdue);
     perform tidemark.command_reset(), tidemark.flush_on_commit();
     return document;
 end
 $$;
-comment on function tidemark.command_ingress(text, jsonb) is
+comment on function tidemark.command_ingress(text, jsonb, boolean) is
     'tidemark.command_run for the daemon''s HTTP ingress, which has verified metadata.producer; misfit: what it found '
-    'wrong with the payload, and of which schema. It also resets the settings of the session.';
-grant execute on function tidemark.command_ingress(text, jsonb) to tidemark_executor;
+    'wrong with the payload, and of which schema; overdue: it did not come to an end before, and is parked without '
+    'being run. It also resets the settings of the session.';
+grant execute on function tidemark.command_ingress(text, jsonb, boolean) to tidemark_executor;

@@ -7,6 +7,7 @@ as $$
 declare
     lane constant text := coalesce(call ->> 'key', call ->> 'idempotency_key');
 begin
+    perform tidemark.command_kept(call);
     insert into tidemark.command_parked (service, idempotency_key, key, call, next_attempt_at)
     select call ->> 'service', call ->> 'idempotency_key', lane, call,
            case when tidemark.command_behind(call ->> 'service', lane) then 'infinity' else at end;

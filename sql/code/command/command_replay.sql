@@ -33,6 +33,11 @@ begin
             hint = 'Count them first: dry_run => true.';
     end if;
     perform set_config('tidemark.reason', coalesce(command_replay.reason, ''), true);
+    if not dry_run then
+        -- What replays and what erases commands take turns: each takes many rows, and would wait for the other's, or
+        -- park a payload that was erased meanwhile.
+        perform from tidemark.service s where s.service = command_replay.service for no key update;
+    end if;
     outcomes := '{}';
     if after = 0 then
         with due as (
@@ -41,7 +46,7 @@ begin
             where p.service = command_replay.service and p.next_attempt_at < 'infinity'
               and (command_replay.since is null or m.processed_at >= command_replay.since)
               and (command_replay.code is null or m.error_code = command_replay.code)
-            for update of p skip locked
+            for no key update of p skip locked
         ), made as (
             update tidemark.command_parked p set next_attempt_at = least(p.next_attempt_at, clock_timestamp())
             from due d

@@ -6,17 +6,12 @@ as $$
 #variable_conflict use_column
 declare
     at constant timestamptz := clock_timestamp();
-    parked tidemark.command_parked;
     claim tidemark.command_claim;
     c tidemark.command;
     code text;
     taken boolean;
     kept tidemark.command_record;
 begin
-    -- As in a retry, first the parked command, then its claim. One that a session is trying is left to it.
-    select p.* into parked from tidemark.command_parked p
-    where p.service = wanted ->> 'service' and p.idempotency_key = wanted ->> 'idempotency_key'
-    for no key update skip locked;
     select m.* into claim from tidemark.command_claim m
     where m.service = wanted ->> 'service' and m.idempotency_key = wanted ->> 'idempotency_key';
     if claim.service is not null then
@@ -26,10 +21,13 @@ begin
         elsif claim.state = 'processed' or claim.state = 'failed_terminal' and not failed then
             return claim.state;
         elsif claim.state = 'failed_retryable' then
-            if parked.next_attempt_at > at and parked.next_attempt_at < 'infinity' and not count_only then
-                update tidemark.command_parked p set next_attempt_at = at
-                where p.service = parked.service and p.idempotency_key = parked.idempotency_key;
-            end if;
+            -- One that a session is trying is left to it, and one that waits behind others has no lock: a session that
+            -- releases those makes it due.
+            update tidemark.command_parked p set next_attempt_at = at
+            where not count_only and (p.service, p.idempotency_key) in (
+                select q.service, q.idempotency_key from tidemark.command_parked q
+                where q.service = claim.service and q.idempotency_key = claim.idempotency_key
+                  and q.next_attempt_at > at and q.next_attempt_at < 'infinity' for no key update skip locked);
             return 'parked';
         end if;
     end if;

@@ -15,6 +15,10 @@ begin
         raise exception using errcode = 'TM005', message = 'commands are not replayed without a reason';
     end if;
     perform set_config('tidemark.reason', coalesce(command_replay_topic.reason, ''), true);
+    if not dry_run then
+        -- In turns, as tidemark.command_replay.
+        perform from tidemark.service s where s.service = command_replay_topic.service for no key update;
+    end if;
     for call in select e from jsonb_array_elements(calls) with ordinality a (e, n) order by a.n loop
         continue when call ->> 'service' is distinct from command_replay_topic.service;
         outcome := case when call ? 'refused' then call -> 'refused' ->> 'code'

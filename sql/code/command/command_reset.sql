@@ -5,12 +5,14 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     ran constant text := coalesce(current_setting('tidemark.ran', true), '');
+    -- By which the server ends a function that catches its timeout and goes on.
+    watch constant text := current_setting('client_connection_check_interval');
 begin
     -- Also what a SET LOCAL hides until the commit, and settings of which Tidemark has never heard.
     reset all;
     -- Before anything else, since names would be looked up in that of the session.
     perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-    perform set_config('tidemark.ran', ran, true);
+    perform set_config('tidemark.ran', ran, true), set_config('client_connection_check_interval', watch, true);
 end
 $$;
 comment on function tidemark.command_reset() is

@@ -6,11 +6,14 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    due record;
+    next_ record;
+    due tidemark.command_parked;
 begin
     perform tidemark.session_check('a command', 'otherwise a command would not see the claim of the one before it.');
     for i in 1..most loop
-        due := tidemark.command_retry_next();
+        next_ := tidemark.command_retry_next(1);
+        due.service := next_.services[1];
+        due.idempotency_key := next_.idempotency_keys[1];
         exit when due.service is null;
         begin
             return query select due.service, due.idempotency_key,

@@ -31,7 +31,7 @@ begin
         select m.attempts from tidemark.command_claim m
         where m.service = parked.service and m.idempotency_key = parked.idempotency_key)));
     if answer ->> 'status' = 'processed' then
-        perform tidemark.command_release(parked.service, parked.idempotency_key);
+        perform tidemark.command_release(array[parked.service], array[parked.idempotency_key]);
         perform tidemark.finding_close('command_circuit', format('%s.%s/v%s', parked.service, call ->> 'command',
                                                                  call ->> 'command_version'));
     end if;

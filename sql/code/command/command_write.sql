@@ -132,6 +132,11 @@ begin
         raise notice 'of the payload schema of % SQL does not check: %', label, array_to_string(row_.unchecked, ', ')
             using hint = 'The daemon checks it in commands from Kafka; tidemark.command_run does not.';
     end if;
+    if changes ? 'result_schema' and cardinality(tidemark.contract_unchecked(row_.result_schema)) > 0 then
+        raise notice 'of the result schema of % Tidemark does not check: %', label,
+            array_to_string(tidemark.contract_unchecked(row_.result_schema), ', ')
+            using hint = 'tidemark command test checks it.';
+    end if;
     return query select c.* from tidemark.command c where c.id = row_.id;
 end
 $$;

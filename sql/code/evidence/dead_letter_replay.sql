@@ -16,6 +16,8 @@ declare
     outcome tidemark.outcome;
     reason text;
     detail text;
+    dropped int8multirange;
+    tried record;
     attempt_no integer := letter.attempts + 1;
 begin
     if letter.source = 'commands' then
@@ -54,6 +56,17 @@ begin
         detail := 'the route no longer claims this event';
     end if;
 
+    if dead_letter_replay.dry_run and outcome = 'pending' and route.transform is not null then
+        tried := tidemark.transform_try(route, array[event.seq], array[event.payload], tidemark.default_search_path());
+        if not isempty(tried.dropped) then
+            outcome := 'skipped';
+            reason := 'transform';
+        elsif not isempty(tried.failed) then
+            outcome := 'failed';
+            reason := 'transform_failed';
+            detail := tried.failure;
+        end if;
+    end if;
     if dead_letter_replay.dry_run then
         return row(letter.id, route.route_code, letter.event_id, attempt_no, outcome, reason, detail)::tidemark.replay;
     end if;
@@ -66,16 +79,18 @@ begin
         end if;
         begin
             statement := tidemark.delivery_statement(route, true);
-            select c.* into reason, detail
+            select c.code, c.message, c.dropped into reason, detail, dropped
             from tidemark.target_call(
                 statement, null,
                 case when letter.payload_in_log then tidemark.event_json(event) else letter.event_snapshot end,
-                tidemark.default_search_path(), route.timeout) c;
+                route, tidemark.default_search_path()) c;
         exception when undefined_function or undefined_table or invalid_parameter_value or feature_not_supported then
             get stacked diagnostics reason = returned_sqlstate, detail = message_text;
         end;
-        outcome := case when reason is null then 'sent' else 'failed' end;
-        if reason is null and route.target_kind = 'river' then
+        outcome := case when reason is not null then 'failed' when isempty(dropped) then 'sent' else 'skipped' end;
+        if outcome = 'skipped' then
+            reason := 'transform';
+        elsif outcome = 'sent' and route.target_kind = 'river' then
             perform tidemark.river_wake(route.options);
         end if;
         if outcome = 'sent' and tidemark.closed_switch(route.worker, array[route.id], closed) is not null then
@@ -90,10 +105,11 @@ begin
 end
 $$;
 comment on function tidemark.dead_letter_replay(bigint, boolean) is
-    'Tries one dead letter again, as a fresh attempt, from its snapshot (its payload from the log, where that is left '
-    'there) and with the route as it is now; it is resolved when the outcome is sent or dry_run (the route is in dry '
-    'run). With dry_run nothing is written or delivered, and the answer is what would happen: pending where it would '
-    'be delivered. A row of a source is left to its worker, which tries it once more: pending. Raises TM004 (no such '
-    'letter, or its event is gone from the log, which it needs), TM009 (a gate is closed), TM013 (resolved already, '
-    'or its delivery is pending). Source: S0 fn_iu_route_dead_letter_replay.';
+    'Tries one dead letter again, as a fresh attempt, from its snapshot (its payload from the log, where that is '
+    'left there) and with the route as it is now; it is resolved when the outcome is sent, dry_run (the route is in '
+    'dry run) or skipped by the route''s transform. With dry_run nothing is written or delivered, and the answer is '
+    'what would happen: pending where it would be delivered, after the route''s transform. A row of a source is left '
+    'to its worker, which tries it once more: pending. Raises TM004 (no such letter, or its event is gone from the '
+    'log, which it needs), TM009 (a gate is closed), TM013 (resolved already, or its delivery is pending). Source: '
+    'S0 fn_iu_route_dead_letter_replay.';
 grant execute on function tidemark.dead_letter_replay(bigint, boolean) to tidemark_executor;

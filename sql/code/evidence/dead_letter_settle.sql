@@ -6,15 +6,17 @@ as $$
 #variable_conflict use_column
 declare
     letter tidemark.dead_letter;
+    resolves constant boolean := outcome in ('sent', 'dry_run')
+        or outcome = 'skipped' and dead_letter_settle.reason = 'transform';
 begin
     update tidemark.dead_letter l
     set attempts = attempts + 1,
         last_failed_at = case outcome when 'failed' then clock_timestamp() else last_failed_at end,
         error_code = case outcome when 'failed' then dead_letter_settle.reason else error_code end,
         error_detail = case outcome when 'failed' then dead_letter_settle.detail else error_detail end,
-        resolved_at = case when outcome in ('sent', 'dry_run') then clock_timestamp() end,
-        resolution = case when outcome in ('sent', 'dry_run') then outcome::text end,
-        resolved_by = case when outcome in ('sent', 'dry_run') then tidemark.login() end
+        resolved_at = case when resolves then clock_timestamp() end,
+        resolution = case when resolves then outcome::text end,
+        resolved_by = case when resolves then tidemark.login() end
     where l.id = dead_letter_settle.id
     returning l.* into strict letter;
 
@@ -30,6 +32,6 @@ begin
 end
 $$;
 comment on function tidemark.dead_letter_settle(bigint, tidemark.outcome, text, text) is
-    'Records a replay: makes a new attempt, whose number it returns, and resolves the dead letter (sent or dry_run), '
-    'marks it failed again, or leaves it pending.';
+    'Records a replay: makes a new attempt, whose number it returns, and resolves the dead letter (sent, dry_run, or '
+    'skipped by the route''s transform), marks it failed again, or leaves it pending.';
 grant execute on function tidemark.dead_letter_settle(bigint, tidemark.outcome, text, text) to tidemark_executor;

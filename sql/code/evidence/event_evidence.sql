@@ -7,7 +7,8 @@ set search_path = pg_catalog, pg_temp
 as $$
     select w.worker, r.route_code, e.attempt_no, e.outcome, e.reason, tidemark.error_shown(e.reason, e.detail, l.login),
            e.decided_at, tidemark.attempt_key(w.worker, r.route_code, o.event_id)
-    from (select tidemark.login() as login offset 0) l
+    -- The role that the caller has taken, as the console takes tidemark_reader for viewers: this runs as its owner.
+    from (select coalesce(nullif(current_setting('role'), 'none'), tidemark.login())::name as login offset 0) l
     cross join (
         select d.worker_id, d.route_id, 1 as attempt_no, d.outcome, d.reason, null as detail, d.decided_at
         from tidemark.decision d
@@ -16,8 +17,8 @@ as $$
         select a.worker_id, a.route_id, a.attempt_no, a.outcome, a.reason, a.detail, a.decided_at
         from tidemark.attempt a
         where a.seq = event_evidence.seq) e
-    join tidemark.worker w on w.id = e.worker_id
-    left join tidemark.outbound_route r on r.id = e.route_id
+    join tidemark.worker_name w on w.id = e.worker_id
+    left join tidemark.route_name r on r.id = e.route_id
     left join tidemark.outbox o on o.seq = event_evidence.seq
     order by w.worker, r.route_code, e.attempt_no
 $$;

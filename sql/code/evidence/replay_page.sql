@@ -14,8 +14,8 @@ as $$
 declare
     w constant tidemark.worker := (select w from tidemark.worker w where w.worker = (replay_page.route).worker);
     open constant int8multirange := (
-        select c.holes + c.fenced from tidemark.worker_cursor c
-        where c.worker = w.worker and c.source = 'outbox' and c.shard = 0);
+        select coalesce(range_agg(c.holes), '{}') + coalesce(range_agg(c.fenced), '{}') from tidemark.worker_cursor c
+        where c.worker = w.worker and c.source = 'outbox');
 begin
     return query
     with event as materialized (

@@ -1,5 +1,6 @@
 -- One step of the replays of a worker, in its pass. The position of a replay moves in the transaction that stages, so
--- that a crash neither loses nor repeats a step; evidence of what is staged is written with it.
+-- that a crash neither loses nor repeats a step; evidence of what is staged is written with it. Replays are outside the
+-- order of keys; the first shard of a worker stages and delivers them, up to where all shards have come.
 create or replace function tidemark.replay_stage(worker text)
 returns integer
 language plpgsql volatile security definer
@@ -36,8 +37,9 @@ begin
     loop
         route := (select r from tidemark.outbound_route r where r.id = job.route_id);
         -- A rewind waits: what is staged here is on record before the log is read again.
-        select c.watermark_id::bigint into mark from tidemark.worker_cursor c
-        where c.worker = replay_stage.worker and c.source = 'outbox' and c.shard = 0 for key share;
+        select min(c.mark) into mark from (
+            select k.watermark_id::bigint as mark from tidemark.worker_cursor k
+            where k.worker = replay_stage.worker and k.source = 'outbox' order by k.shard for key share) c;
         room := page - (select count(*) from (select from tidemark.pending p where p.replay_id = job.id limit page) p);
         loop
             now_ := clock_timestamp();

@@ -1,14 +1,15 @@
 -- public
 create or replace view tidemark.replay_summary as
-select j.id, r.route_code, w.worker,
+select j.id, n.route_code, w.worker,
        case when j.cancelled_at is not null then 'cancelled' when j.finished_at is not null then 'finished'
             when s.waits_for is not null then 'waiting' else 'running' end as state,
        case when j.finished_at is null then s.waits_for end as waits_for,
        j.first_seq, j.last_seq, j.passed_seq, j.key, j.outcomes, j.rate, j.events, j.staged, j.sent, j.failed,
        j.left_out, j.requested_at, j.requested_by, j.reason, j.finished_at
 from tidemark.replay_job j
-join tidemark.outbound_route r on r.id = j.route_id
-join tidemark.worker w on w.id = j.worker_id
+join tidemark.route_name n on n.id = j.route_id
+join tidemark.worker_name w on w.id = j.worker_id
+left join tidemark.outbound_route r on r.id = j.route_id
 cross join lateral (select case
     when r.worker <> w.worker then 'the route is of worker ' || r.worker || ' now'
     when not r.enabled then 'the route is off'

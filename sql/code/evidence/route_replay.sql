@@ -52,8 +52,8 @@ begin
                              outcomes);
     end if;
     -- What lies above the watermark comes anyway.
-    mark := (select c.watermark_id::bigint from tidemark.worker_cursor c
-             where c.worker = route_.worker and c.source = 'outbox' and c.shard = 0);
+    mark := (select min(c.watermark_id::bigint) from tidemark.worker_cursor c
+             where c.worker = route_.worker and c.source = 'outbox');
     first_number := (select min(p.first_seq) from tidemark.partitions('tidemark.outbox') p);
     -- Numbers and times do not rise together exactly: from the lowest to the highest number of that time.
     low := coalesce(from_seq, (select min(o.seq) from tidemark.outbox o where o.created_at >= since), mark + 1);

@@ -10,11 +10,12 @@ begin
         last_failed_at = case settle_replay.outcome when 'failed' then clock_timestamp() else l.last_failed_at end,
         error_code = case settle_replay.outcome when 'failed' then settle_replay.reason else l.error_code end,
         error_detail = case settle_replay.outcome when 'failed' then settle_replay.detail else l.error_detail end,
-        resolved_at = case settle_replay.outcome when 'sent' then clock_timestamp() end,
-        resolution = case settle_replay.outcome when 'sent' then 'sent' end,
-        resolved_by = case settle_replay.outcome when 'sent' then tidemark.login() end
+        resolved_at = case when settle_replay.outcome in ('sent', 'skipped') then clock_timestamp() end,
+        resolution = case when settle_replay.outcome in ('sent', 'skipped') then settle_replay.outcome::text end,
+        resolved_by = case when settle_replay.outcome in ('sent', 'skipped') then tidemark.login() end
     where l.id = settle_replay.id;
 end
 $$;
 comment on function tidemark.settle_replay(bigint, integer, tidemark.outcome, text, text) is
-    'Records the end of a replay outside the database: the dead letter is resolved (sent), or has failed again.';
+    'Records the end of a replay outside the database: the dead letter is resolved (sent, or skipped '
+    'by the route''s transform), or has failed again.';

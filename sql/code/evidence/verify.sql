@@ -9,8 +9,12 @@ as $$
                coalesce((select min(o.seq) from tidemark.outbox o), q.last_value + 1) as first
         from tidemark.outbox_seq_seq q
     ), cursor as (
-        select c.*, w.id, w.domains, c.watermark_id::bigint as mark
-        from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker where c.source = 'outbox'
+        -- Of shards up to the lowest place, which all have passed.
+        select w.worker, w.id, w.domains, min(c.watermark_id::bigint) as mark, max(c.watermark_id::bigint) as far,
+               min(c.begins_after) as begins_after, coalesce(range_agg(c.holes), '{}') as holes,
+               coalesce(range_agg(c.fenced), '{}') as fenced
+        from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker
+        where c.source = 'outbox' group by w.worker, w.id, w.domains
     ), decided as (
         select d.worker_id, d.route_id, range_agg(d.seqs) as seqs, sum(d.events) as events
         from (
@@ -25,7 +29,8 @@ as $$
         select o.domain, range_agg(int8range(o.seq, o.seq + 1)) as seqs from tidemark.outbox o group by 1
     ), target as (
         select r.*, case when r.target_kind = 'sql' then (tidemark.sql_target(r.target_ref)).problem end as unfit,
-               (tidemark.target_problem(r.target_kind, r.target_ref, r.options)).problem
+               coalesce((tidemark.target_problem(r.target_kind, r.target_ref, r.options)).problem,
+                        (tidemark.transform_problem(r)).problem) as problem
         from tidemark.outbound_route r
     ), capture as materialized (
         -- A warning about a route concerns a route that is off.
@@ -99,16 +104,16 @@ as $$
         select 'W3 workers', 'fail',
                (select string_agg(w.worker, ', ') from tidemark.worker w
                 where w.source = 'outbox' and (
-                    not exists (select from tidemark.worker_cursor c where c.worker = w.worker)
-                    or not exists (select from tidemark.heartbeat h
-                                   where h.executor_id = tidemark.executor_id(w.worker, 'outbox', 0))))
+                    select count(*) from tidemark.worker_cursor c
+                    join tidemark.heartbeat h on h.executor_id = tidemark.executor_id(c.worker, 'outbox', c.shard)
+                    where c.worker = w.worker and c.source = 'outbox') <> w.shards)
                || ' without cursor or heartbeat',
                'tidemark worker set NAME'
         union all
         select 'W4 cursor within the log', 'fail',
-               (select string_agg(format('%s at %s, last number %s', c.worker, c.mark, n.last), '; ')
+               (select string_agg(format('%s at %s, last number %s', c.worker, c.far, n.last), '; ')
                 from cursor c, number n
-                where c.mark > n.last),
+                where c.far > n.last),
                'The log was restored from an older state than the cursor: rewind the worker.'
         union all
         select 'W5 evidence without event', 'fail',

@@ -6,6 +6,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    -- Found first: in the condition on the log it would be asked for again of each partition.
+    number constant bigint := tidemark.event_seq(event_id);
     event tidemark.outbox;
     route tidemark.outbound_route;
     waits tidemark.pending;
@@ -13,6 +15,7 @@ declare
     gate text;
     code text;
     again text;
+    breaker text;
     newest record;
     place record;
 begin
@@ -21,7 +24,7 @@ begin
         raise exception using errcode = 'TM004', message = format('there is no route "%s"', why.route_code),
             hint = 'Routes: tidemark route list';
     end if;
-    select * into event from tidemark.outbox o where o.seq = tidemark.event_seq(why.event_id);
+    select * into event from tidemark.outbox o where o.seq = number;
     if event.seq is null then
         raise exception using errcode = 'TM004', message = format('there is no event %s', why.event_id),
             hint = 'It was never emitted, was rolled back, or has left the log by retention.';
@@ -34,6 +37,12 @@ begin
     select * into waits from tidemark.pending p where p.route_id = route.id and p.seq = event.seq;
     if waits.seq is not null then
         state := 'pending';
+        select case f.kind when 'target_down' then 'fails' when 'credentials_refused' then 'refuses the credentials'
+                    else 'gets its events from another copy too' end into breaker
+        from tidemark.finding f
+        where f.kind in ('target_down', 'credentials_refused', 'two_copies') and f.subject = route.route_code
+          and f.closed_at is null
+        limit 1;
         if gate is not null then
             sentence := format('It waits for a closed gate: %s.', gate);
             command := (tidemark.gate_opening(gate, route.worker, 'tidemark why')).cli;
@@ -50,6 +59,11 @@ begin
             where p.route_id = route.id and p.key = waits.key and p.seq < event.seq
             order by p.seq limit 1;
             sentence := coalesce(sentence, 'It waits behind an earlier event of its key.');
+        elsif breaker is not null then
+            sentence := format('It %swaits, since the target of the route %s: the daemon tries one event now and then, '
+                               'and sends the others once that succeeds.',
+                               tidemark.why_failed(waits) || ', and ', breaker);
+            command := format('tidemark route show %s', code);
         elsif waits.error_count > 0 then
             sentence := format('It %s, and is tried again at %s.', tidemark.why_failed(waits),
                                date_trunc('second', waits.next_attempt_at));
@@ -70,6 +84,10 @@ begin
     case
         when newest.outcome = 'sent' then
             sentence := format('It was delivered at %s, in attempt %s.', newest.at, newest.attempt_no);
+        when newest.outcome = 'skipped' and newest.reason = 'transform' then
+            sentence := format('The route''s transform dropped it at %s, in attempt %s.', newest.at,
+                               newest.attempt_no);
+            command := again;
         when letter.id is not null and letter.resolved_at is null then
             state := 'dead letter';
             sentence := format('It failed for good after %s: %s, %s.',
@@ -101,7 +119,9 @@ begin
             command := format('tidemark worker show %s', tidemark.shell_word(route.worker));
         else
             select c.watermark_id::bigint as seq, c.holes @> event.seq as hole, c.last_run_at into place
-            from tidemark.worker_cursor c where c.worker = route.worker and c.source = 'outbox';
+            from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker
+            where c.worker = route.worker and c.source = 'outbox'
+              and c.shard = tidemark.shard_of(event.key, event.seq, w.shards);
             if coalesce(place.seq, 0) < event.seq or place.hole then
                 state := 'not read';
                 sentence := case

@@ -8,7 +8,7 @@ begin
     return exists (
         select from tidemark.stage s
         where s.stage = 'live' and s.database = current_database()
-          and s.system_identifier = (select c.system_identifier from pg_control_system() c));
+          and s.system_identifier = tidemark.system_identifier());
 end
 $$;
 comment on function tidemark.armed() is

@@ -90,9 +90,14 @@ begin
             last := stack[cardinality(stack)];
             stack := stack[: cardinality(stack) - 2];
             began := clock_timestamp();
-            called := tidemark.target_call(statement, numbers[first : last], null, path, deliver.route.timeout);
+            called := tidemark.target_call(statement, numbers[first : last], null, deliver.route, path);
             took := clock_timestamp() - began;
             if called.code is null then
+                if not isempty(called.dropped) then
+                    odd := odd + called.dropped;
+                    results := results || row(deliver.route.id, first > old, 'skipped', 'transform', null,
+                                              called.dropped, 0)::tidemark.result;
+                end if;
                 done := last;
                 size := greatest(1, least(most, size * 4, (last - first + 1)
                     * extract(epoch from aim) / greatest(extract(epoch from took), 0.001)));
@@ -165,12 +170,13 @@ comment on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[
                                      text, text[], timestamptz) is
     'Delivers events to a target inside the database, in this transaction, with search_path path: left_over, which '
     'were pending, with their suspects and failed attempts, then fresh, each in rising order (small: the payloads of '
-    'fresh fit into memory together). An event that makes its '
-    'target raise is failed, the others are sent; fallbacks counts the statements that failed on the way. Begins '
-    'nothing more after until, when one is done. A statement that takes too long ends the pass for this route: its '
-    'events are suspects, which are tried with fewer next time, down to the one that is failed, or waits, by the '
-    'route''s retry policy, where it was a lock; what comes behind is pending (busy). Raises TM009 where a gate or '
-    'the route was closed meanwhile; an error that is not the event''s fault (tidemark.is_transient) is raised on.';
+    'fresh fit into memory together). An event that makes its target or the route''s transform raise is failed, one '
+    'that the transform drops is skipped, the others are sent; fallbacks counts the statements that failed on the '
+    'way. Begins nothing more after until, when one is done. A statement that takes too long ends the pass for this '
+    'route: its events are suspects, which are tried with fewer next time, down to the one that is failed, or waits, '
+    'by the route''s retry policy, where it was a lock; what comes behind is pending (busy). Raises TM009 where a '
+    'gate or the route was closed meanwhile; an error that is not the event''s fault (tidemark.is_transient) is '
+    'raised on.';
 grant execute on function tidemark.deliver(tidemark.outbound_route, bigint[], integer[], integer[], int8multirange,
                                            boolean, text, text[], timestamptz)
     to tidemark_executor;

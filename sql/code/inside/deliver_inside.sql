@@ -3,6 +3,7 @@ create or replace function tidemark.deliver_inside(
     evidence tidemark.evidence[],
     share interval,
     closed text[],
+    shard integer,
     out settled tidemark.evidence[],
     out results tidemark.result[],
     out fallbacks integer)
@@ -16,7 +17,8 @@ declare
     until constant timestamptz := clock_timestamp() + least(share, tidemark.time_left() / 2);
     -- What may hang comes last: then nothing can be tried any more.
     live constant integer[] := array(
-        select l from unnest(tidemark.live_inside(deliver_inside.worker, deliver_inside.evidence)) l
+        select l from unnest(tidemark.live_inside(deliver_inside.worker, deliver_inside.evidence,
+                                                   deliver_inside.shard)) l
         order by exists (select from tidemark.pending p where p.route_id = l and p.suspects is not null), l);
     route tidemark.outbound_route;
     left_over record;
@@ -43,11 +45,11 @@ begin
     for i in 1 .. cardinality(live) loop
         select r.* into route from tidemark.outbound_route r where r.id = live[i];
         -- First what earlier passes have left over: the order of a key holds.
-        left_over := tidemark.left_over(route);
+        left_over := tidemark.left_over(route, shard);
         if left_over.gone then
             -- The delivery statement would find no event, and the numbers would be on record as sent.
-            perform tidemark.settle_missing(deliver_inside.worker);
-            left_over := tidemark.left_over(route);
+            perform tidemark.settle_missing(deliver_inside.worker, shard);
+            left_over := tidemark.left_over(route, shard);
         end if;
         pieces := array(
             select e from unnest(settled) e
@@ -94,9 +96,10 @@ begin
     end loop;
 end
 $$;
-comment on function tidemark.deliver_inside(text, tidemark.evidence[], interval, text[]) is
+comment on function tidemark.deliver_inside(text, tidemark.evidence[], interval, text[], integer) is
     'Delivers what is pending on the worker''s routes to targets inside the database, in this transaction; begins '
     'nothing more when share is over, which the routes have in equal parts. Nothing of the domains closed is '
     'delivered. settled is the evidence without what was, results what came of it and of events that were left over. '
     'Raises what tidemark.deliver raises.';
-grant execute on function tidemark.deliver_inside(text, tidemark.evidence[], interval, text[]) to tidemark_executor;
+grant execute on function tidemark.deliver_inside(text, tidemark.evidence[], interval, text[], integer)
+    to tidemark_executor;

@@ -6,6 +6,8 @@ as $$
 declare
     -- tidemark.events returns the events in order.
     source constant text := case when snapshot then 'select $2'
+        when route.transform is not null or route.columns is not null
+            then 'select tidemark.event_json(o) from pg_catalog.unnest($3) o'
         else 'select tidemark.event_json(o) from tidemark.events($1) o' end;
     target record;
     schema constant text := coalesce(route.options ->> 'schema', 'public');
@@ -24,7 +26,8 @@ begin
         from pg_proc p join pg_namespace n on n.oid = p.pronamespace where p.oid = target.function;
         if target.takes = 'batch' then
             return format('select %s(%s)', call, case when snapshot
-                then 'array[pg_catalog.jsonb_populate_record(null::tidemark.outbox, $2)]' else 'tidemark.wave($1)' end);
+                then 'array[pg_catalog.jsonb_populate_record(null::tidemark.outbox, $2)]'
+                when source like '%$3%' then '$3' else 'tidemark.wave($1)' end);
         end if;
         call := call || '(e.event)';
     when 'notify' then
@@ -61,7 +64,8 @@ end
 $$;
 comment on function tidemark.delivery_statement(tidemark.outbound_route, boolean) is
     'The statement that delivers events to the route''s target inside the database: those of the numbers $1, in rising '
-    'order; with snapshot the one of the snapshot $2. Raises undefined_function where an SQL target does not exist, '
+    'order, or the events $3 where the route has a transform or columns; with snapshot the one of the snapshot $2. '
+    'Raises undefined_function where an SQL target does not exist, '
     'undefined_table where River''s does not, invalid_parameter_value for options that river does not take, '
     'feature_not_supported for any other kind.';
 grant execute on function tidemark.delivery_statement(tidemark.outbound_route, boolean) to tidemark_executor;

@@ -1,5 +1,6 @@
 create or replace function tidemark.left_over(
     route tidemark.outbound_route,
+    shard integer,
     out numbers bigint[],
     out suspects integer[],
     out errors integer[],
@@ -23,7 +24,7 @@ begin
     into numbers, suspects, errors
     from (
         select p.seq, p.suspects, p.error_count from tidemark.pending p
-        where p.worker_id = worker_ and p.route_id = (left_over.route).id
+        where p.worker_id = worker_ and p.route_id = (left_over.route).id and p.shard = left_over.shard
           and not p.held and (p.domain = any (closed)) is not true
           and (p.next_attempt_at <= at or p.next_attempt_at = 'infinity' and (left_over.route).ordering = 'key')
           -- In order: with the first of a key goes what waits behind it.
@@ -38,8 +39,8 @@ begin
         select from unnest(numbers) n where not exists (select from tidemark.outbox o where o.seq = n));
 end
 $$;
-comment on function tidemark.left_over(tidemark.outbound_route) is
+comment on function tidemark.left_over(tidemark.outbound_route, integer) is
     'What earlier passes have left over of a route to a target inside the database, and is due, but for domains whose '
     'gate is closed: numbers, the first 5,000 (more: that many), with their suspects and failed attempts; gone: some '
     'have no event in the log any more.';
-grant execute on function tidemark.left_over(tidemark.outbound_route) to tidemark_executor;
+grant execute on function tidemark.left_over(tidemark.outbound_route, integer) to tidemark_executor;

@@ -19,6 +19,7 @@ begin
             hint = 'Executors: select executor_id from tidemark.heartbeat;';
     end if;
     delete from tidemark.silence s where s.executor_id = heartbeat_deregister.executor_id;
+    perform tidemark.configuration_disown('heartbeat', heartbeat_deregister.executor_id);
     perform tidemark.finding_close('heartbeat_silent', heartbeat_deregister.executor_id);
     insert into tidemark.audit (action, object, reason, before)
     values ('heartbeat_deregister', 'heartbeat ' || gone.executor_id, heartbeat_deregister.reason, to_jsonb(gone));

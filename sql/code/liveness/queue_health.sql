@@ -21,9 +21,12 @@ with bound as (
 ), closed as materialized (
     select w.worker, tidemark.closed_gate(w.worker) as gate from (select distinct p.worker from waiting p) w
 ), dead as materialized (
-    select r.route_code, r.domain, count(*) as n, max(l.last_failed_at) as last_failed_at
-    from tidemark.outbound_route r join tidemark.open_letter l on l.route_id = r.id
-    group by 1, 2
+    select r.route_code, r.domain, l.n, l.last_failed_at
+    from tidemark.outbound_route r
+    cross join lateral (
+        select count(*) as n, max(l.last_failed_at) as last_failed_at
+        from tidemark.open_letter l where l.route_id = r.id) l
+    where l.n > 0
 ), row_ as materialized (
     -- Rows of tables that failed.
     select c.name, c.gate, c.last_run_at, p.waiting, p.since, p.overdue, d.dead, d.last_failed_at

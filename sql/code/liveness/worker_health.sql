@@ -19,7 +19,8 @@ select c.worker, c.source, c.shard,
        (select count(*) from tidemark.dead_letter l
         where l.worker_id = w.id and l.source = c.source and l.shard = c.shard
           and l.resolved_at is null) as open_dead_letters,
-       case when m.number is not null then (select count(*) from tidemark.pending p where p.worker_id = w.id)
+       case when m.number is not null then (select count(*) from tidemark.pending p
+                                           where p.worker_id = w.id and p.shard = c.shard)
             else (select count(*) from tidemark.pending_row p
                   where p.worker_id = w.id and p.source = c.source and p.shard = c.shard) end as pending,
        l.seconds as behind_seconds

@@ -10,7 +10,8 @@ from tidemark.cursor_lag l
 cross join lateral (
     select coalesce(sum(r.pending), 0)::bigint as pending, max(r.oldest_pending_seconds) as oldest_pending_seconds,
            coalesce(sum(r.open_dead_letters), 0)::bigint as open_dead_letters
-    from tidemark.route_summary r where r.worker = l.worker
+    -- Routes are of all shards: they count once.
+    from tidemark.route_summary r where r.worker = l.worker and l.shard = 0
     having l.source = 'outbox'
     union all
     -- Rows of a table that failed.
@@ -30,5 +31,5 @@ comment on view tidemark.worker_summary is
     'The state of each cursor: status closed (gate names the gate), never ran, blocked, behind, idle or unknown (this '
     'role may not read the table, and tidemark.maintain has not looked lately); how far it is behind in events (of the '
     'log only) and seconds, events a second, holes, and pending and dead items: for the log by the worker''s routes, '
-    'as in tidemark.route_summary, for a table the rows that failed, counted up to 10000.';
+    'with its first shard, as in tidemark.route_summary, for a table the rows that failed, counted up to 10000.';
 grant select on tidemark.worker_summary to tidemark_reader, tidemark_executor;

@@ -214,6 +214,11 @@ begin
     update tidemark.clock_step s set settled_at = clock_timestamp()
     where s.settled_at is null and clock_timestamp() > s.at + greatest(-s.step, interval '1 day');
     delete from tidemark.clock_step s where s.settled_at < clock_timestamp() - interval '90 days';
+
+    n := tidemark.history_note();
+    if n > 0 then
+        return query select 'summed up', 'route_minute', format('%s minutes, by hour', n);
+    end if;
 end
 $$;
 comment on function tidemark.maintain_all() is

@@ -15,3 +15,4 @@ $$;
 comment on function tidemark.payload_limit() is
     'The maximum size of a payload''s JSON text in bytes: the setting emit.payload_limit, at least 1000; 1000000 where '
     'the setting is missing or unreadable. Null: no limit (0).';
+grant execute on function tidemark.payload_limit() to tidemark_executor;

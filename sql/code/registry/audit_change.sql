@@ -88,3 +88,15 @@ create or replace trigger service_audit
 after insert or update or delete on tidemark.service
 for each row execute function tidemark.audit_change('service');
 comment on trigger service_audit on tidemark.service is 'Every change goes to tidemark.audit.';
+
+create or replace trigger pack_audit
+after insert or delete on tidemark.pack
+for each row execute function tidemark.audit_change('pack');
+comment on trigger pack_audit on tidemark.pack is 'Every pack that comes or goes is in tidemark.audit.';
+
+create or replace trigger pack_change_audit
+after update on tidemark.pack
+for each row when (old.version <> new.version or old.checksum <> new.checksum)
+execute function tidemark.audit_change('pack');
+comment on trigger pack_change_audit on tidemark.pack is
+    'Every other version of a pack is in tidemark.audit. To install the same again is no change.';

@@ -16,11 +16,12 @@ as $$
         when code = '42883' then 'a function or an operator is missing'
         when code = '0A000' then 'the server does not support it'
         when code like '42%' then 'an object, a right or the statement is wrong'
+        when code = 'transform_failed' then 'the route''s transform raised an error'
         when code like 'P0%' then 'the function raised an error'
         else 'the message is for operators'
     end
 $$;
 comment on function tidemark.error_means(text) is
-    'What an SQLSTATE means, in Tidemark''s own words, for roles that may not see the error''s message: the message '
-    'may quote a payload.';
+    'What an SQLSTATE or a reason of Tidemark means, in Tidemark''s own words, for roles that may not see the '
+    'error''s message: the message may quote a payload.';
 grant execute on function tidemark.error_means(text) to tidemark_reader, tidemark_executor;

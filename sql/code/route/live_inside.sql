@@ -1,4 +1,4 @@
-create or replace function tidemark.live_inside(worker text, evidence tidemark.evidence[])
+create or replace function tidemark.live_inside(worker text, evidence tidemark.evidence[], shard integer default 0)
 returns integer[]
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -13,11 +13,11 @@ begin
           and (exists (select from unnest(evidence) e where e.route_id = r.id and e.outcome = 'pending'
                        and e.reason is distinct from 'domain_closed')
                or exists (select from tidemark.pending p where p.route_id = r.id and p.replay in (false, true)
-                          and p.next_attempt_at <= clock_timestamp()))
+                          and p.shard = live_inside.shard and p.next_attempt_at <= clock_timestamp()))
         order by r.id);
 end
 $$;
-comment on function tidemark.live_inside(text, tidemark.evidence[]) is
+comment on function tidemark.live_inside(text, tidemark.evidence[], integer) is
     'The worker''s routes that have something to deliver inside the database: from this evidence, or left over from '
     'earlier passes.';
-grant execute on function tidemark.live_inside(text, tidemark.evidence[]) to tidemark_executor;
+grant execute on function tidemark.live_inside(text, tidemark.evidence[], integer) to tidemark_executor;

@@ -1,6 +1,5 @@
 -- public
--- A definer: it reads payloads for the filters, and gives none back. What an event looks like is for those to see
--- who may read it by its number.
+-- Not a definer: the transform runs with the rights of the caller, who must be one that may read payloads.
 create or replace function tidemark.route_backtest(
     route_code text,
     since timestamptz,
@@ -24,9 +23,8 @@ returns table (
     busiest_minute timestamptz,
     busiest_events bigint,
     newest bigint[])
-language plpgsql stable security definer
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
--- The window is a range of the BRIN index, whatever the planner knows of a log that grows by the second.
 set enable_seqscan = off
 set jit = off
 as $$
@@ -35,10 +33,16 @@ declare
     route tidemark.outbound_route := (
         select r from tidemark.outbound_route r where r.route_code = route_backtest.route_code);
     domains text[];
-    rivals tidemark.outbound_route[];
-    filtered tidemark.outbound_route[];
-    no_target text;
-    no_target_detail text;
+    path text;
+    event record;
+    seqs bigint[] := '{}';
+    payloads jsonb[] := '{}';
+    bytes bigint := 0;
+    tried record;
+    dropped int8multirange := '{}';
+    failed int8multirange := '{}';
+    failure text;
+    remark text;
 begin
     if route is null then
         raise exception using errcode = 'TM004', message = format('there is no route "%s"', route_backtest.route_code),
@@ -57,99 +61,49 @@ begin
             message = format('samples is %s, must be 0 to 100', coalesce(samples::text, 'null'));
     end if;
 
-    domains := (select w.domains from tidemark.worker w where w.worker = route.worker);
-    rivals := array(
-        select r from tidemark.outbound_route r
-        where r.id <> route.id and r.enabled and r.target_kind = route.target_kind and r.target_ref = route.target_ref
-          and (r.exclusive or route.exclusive)
-        order by r.id);
-    filtered := array(select r from unnest(rivals) r where r.key_filter is not null or r.payload_filter is not null);
-    if tidemark.target_is_inside(route.target_kind) then
-        begin
-            perform tidemark.delivery_statement(route, false);
-        exception when undefined_function or undefined_table or invalid_parameter_value or feature_not_supported then
-            get stacked diagnostics no_target = returned_sqlstate, no_target_detail = message_text;
-        end;
+    if route.transform is not null and not (
+        has_function_privilege('tidemark.transformed(text, text[], jsonb[], text)', 'execute')
+        and coalesce(has_function_privilege((tidemark.transform_target(route.transform)).function, 'execute'), true))
+    then
+        remark := format('the transform %s was not called: it takes tidemark_executor and the right to execute it',
+                         route.transform);
+    elsif route.transform is not null then
+        path := tidemark.default_search_path();
+        domains := (select w.domains from tidemark.worker w where w.worker = route.worker);
+        for event in
+            select o.seq, o.payload from tidemark.outbox o
+            where o.created_at >= since and o.created_at < coalesce(until, 'infinity')
+              and (domains is null or o.domain = any (domains)) and tidemark.route_matches(route, o)
+        loop
+            seqs := seqs || event.seq;
+            payloads := payloads || event.payload;
+            bytes := bytes + tidemark.payload_bytes(event.payload);
+            continue when cardinality(seqs) < 500 and bytes < 1000000;
+            tried := tidemark.transform_try(route, seqs, payloads, path);
+            dropped := dropped + tried.dropped;
+            failed := failed + tried.failed;
+            failure := coalesce(failure, tried.failure);
+            seqs := '{}';
+            payloads := '{}';
+            bytes := 0;
+        end loop;
+        tried := tidemark.transform_try(route, seqs, payloads, path);
+        dropped := dropped + tried.dropped;
+        failed := failed + tried.failed;
+        failure := coalesce(failure, tried.failure);
     end if;
-
-    return query
-    with claimed as materialized (
-        select o.seq, o.created_at, date_trunc('minute', o.created_at) as minute, o.domain, o.type, o.stream, o.key,
-               octet_length(o.payload::text) as bytes,
-               case when cardinality(filtered) = 0 then '{}' else array(
-                   select r.id from unnest(filtered) r where tidemark.route_matches(r, o) order by r.id) end as matched
-        from tidemark.outbox o
-        where o.created_at >= since and o.created_at < coalesce(until, 'infinity')
-          and (domains is null or o.domain = any (domains)) and tidemark.route_matches(route, o)
-    ), ruled as (
-        -- As in tidemark.decide_batch: one decision serves a whole group, and the filters are answered already.
-        select g.domain, g.type, g.stream, g.matched, r.outcome, r.reason, r.detail,
-               dense_rank() over (order by r.outcome, r.reason) as ruling
-        from (select distinct c.domain, c.type, c.stream, c.matched from claimed c) g
-        cross join lateral tidemark.decide(
-            route.worker,
-            jsonb_populate_record(null::tidemark.outbox,
-                                  jsonb_build_object('domain', g.domain, 'type', g.type, 'stream', g.stream)),
-            array(select jsonb_populate_record(r, '{"key_filter": null, "payload_filter": null}') from unnest(rivals) r
-                  where r.key_filter is null and r.payload_filter is null or r.id = any (g.matched))
-            || jsonb_populate_record(route,
-                                     '{"enabled": true, "dry_run": false, "key_filter": null, "payload_filter": null}'),
-            row(true, true, true, null)::tidemark.gates) d
-        cross join lateral (
-            select d.outcome, d.reason, null::text as detail where d.outcome <> 'pending' or no_target is null
-            union all
-            select 'failed', no_target, no_target_detail where d.outcome = 'pending' and no_target is not null) r
-        where d.route_id = route.id
-    ), judged as materialized (
-        select c.*, r.ruling, r.outcome, r.reason, r.detail
-        from claimed c
-        join ruled r on r.domain = c.domain and r.type = c.type and r.matched = c.matched
-            and r.stream is not distinct from c.stream
-    ), summed as (
-        select j.ruling, j.outcome, j.reason, j.detail, j.domain, j.type, count(*) as events,
-               min(j.created_at) as first_at, max(j.created_at) as last_at, count(distinct j.key) as keys,
-               count(*) - count(j.key) as without_key, sum(j.bytes) as payload_bytes, max(j.bytes) as largest_payload
-        from judged j
-        group by grouping sets ((j.ruling, j.outcome, j.reason, j.detail),
-                                (j.ruling, j.outcome, j.reason, j.detail, j.domain, j.type))
-    ), peak as (
-        select m.ruling, m.domain, m.type, max(m.events) as events,
-               (array_agg(m.minute order by m.events desc, m.minute))[1] as minute
-        from (
-            select j.ruling, j.domain, j.type, j.minute, count(*) as events from judged j
-            group by grouping sets ((j.ruling, j.minute), (j.ruling, j.domain, j.type, j.minute))) m
-        group by m.ruling, m.domain, m.type
-    ), sample as (
-        select n.ruling, n.domain, n.type, array_agg(n.seq order by n.seq desc) as newest
-        from (
-            select j.ruling, j.domain, j.type, j.seq,
-                   row_number() over (partition by j.ruling, j.domain, j.type order by j.seq desc) as place
-            from judged j) n
-        where n.place <= samples
-        group by n.ruling, n.domain, n.type
-    )
-    select s.outcome, s.reason, s.detail, route.target_kind, route.target_ref, s.domain, s.type, s.events, s.first_at,
-           s.last_at, s.keys, s.without_key, s.payload_bytes, s.largest_payload, p.minute, p.events,
-           coalesce(n.newest, '{}')
-    from summed s
-    join peak p on p.ruling = s.ruling and p.domain is not distinct from s.domain and p.type is not distinct from s.type
-    left join sample n on n.ruling = s.ruling and n.domain = s.domain and n.type = s.type
-    union all
-    select null, null, null, route.target_kind, route.target_ref, o.domain, o.type, count(*), min(o.created_at),
-           max(o.created_at), null, null, null, null, null, null, '{}'
-    from tidemark.outbox o
-    where o.created_at >= since and o.created_at < coalesce(until, 'infinity')
-      and (domains is null or o.domain = any (domains)) and not tidemark.route_matches(route, o)
-    group by o.domain, o.type
-    order by 1 desc nulls last, 2, 6 nulls first, 7;
+    return query select * from tidemark.backtest_ruled(
+        route_backtest.route_code, since, until, samples, dropped, failed, failure, remark);
 end
 $$;
 comment on function tidemark.route_backtest(text, timestamptz, timestamptz, integer) is
     'What the route would have done with the events created from since to until (null: now), had it been enabled and '
     'live, with all gates open, beside the other routes as they are. Of a worker with domains, only events of these '
-    'are looked at. Writes nothing. Returns for each outcome a row for all types together (domain and type null) and '
-    'a row for each type, with the numbers of the newest samples events; outcome null stands for events that the '
-    'route does not claim. pending is what would be delivered: the backtest knows whether the target exists, and not '
-    'what it would answer. keys are distinct ordering keys; payload_bytes and largest_payload count the payloads as '
-    'JSON text; busiest_minute had busiest_events. Raises TM004, TM005.';
+    'are looked at. The route''s transform is called with the caller''s rights: outcome skipped with reason '
+    'transform, or failed with transform_failed; for a caller without tidemark_executor, or without the right to '
+    'execute it, it is not, as detail says. Writes nothing. Returns for each outcome a row for all types together '
+    '(domain and type null) and a row for each type, with the numbers of the newest samples events; outcome null '
+    'stands for events that the route does not claim. pending is what would be delivered: the backtest knows whether '
+    'the target exists, and not what it would answer. keys are distinct ordering keys; payload_bytes and '
+    'largest_payload count the payloads as JSON text; busiest_minute had busiest_events. Raises TM004, TM005.';
 grant execute on function tidemark.route_backtest(text, timestamptz, timestamptz, integer) to tidemark_reader;

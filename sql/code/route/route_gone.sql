@@ -1,4 +1,5 @@
-create or replace function tidemark.route_gone(worker text, epoch bigint, route_id integer, detail text)
+create or replace function tidemark.route_gone(worker text, epoch bigint, route_id integer, detail text,
+    shard integer default 0)
 returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -7,7 +8,7 @@ as $$
 declare
     code text;
 begin
-    perform tidemark.lease_check(route_gone.worker, route_gone.epoch);
+    perform tidemark.lease_check(route_gone.worker, route_gone.epoch, 'outbox', route_gone.shard);
     perform set_config('tidemark.reason', 'the target is gone', true);
     update tidemark.outbound_route r set enabled = false
     where r.id = route_gone.route_id and r.worker = route_gone.worker and r.enabled
@@ -18,7 +19,7 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.route_gone(text, bigint, integer, text) is
+comment on function tidemark.route_gone(text, bigint, integer, text, integer) is
     'Switches off a route whose target answered that it is gone for good (HTTP 410), and opens the finding '
     'route_gone. Its pending deliveries stay. Raises TM011.';
-grant execute on function tidemark.route_gone(text, bigint, integer, text) to tidemark_executor;
+grant execute on function tidemark.route_gone(text, bigint, integer, text, integer) to tidemark_executor;

@@ -18,7 +18,7 @@ begin
     perform set_config('tidemark.reason', coalesce(route_set.reason, ''), true);
     perform tidemark.changes_check('route', route_set.changes, 'tidemark.outbound_route', array['id', 'route_code']);
 
-    select r.* into route from tidemark.outbound_route r where r.route_code = route_set.route_code for update;
+    select r.* into route from tidemark.outbound_route r where r.route_code = route_set.route_code for no key update;
     if not found then
         if not may_create then
             raise exception using errcode = 'TM004', message = format('there is no route "%s"', route_set.route_code),
@@ -66,10 +66,11 @@ begin
     return query
     update tidemark.outbound_route r
     set (worker, domain, type, stream, key_filter, payload_filter, target_kind, target_ref, exclusive, enabled, dry_run,
-         fail_closed, ordering, retry_policy, timeout, concurrency, options, description)
+         fail_closed, ordering, retry_policy, timeout, concurrency, options, transform, columns, description)
       = row(route.worker, route.domain, route.type, route.stream, route.key_filter, route.payload_filter,
             route.target_kind, route.target_ref, route.exclusive, route.enabled, route.dry_run, route.fail_closed,
-            route.ordering, route.retry_policy, route.timeout, route.concurrency, route.options, route.description)
+            route.ordering, route.retry_policy, route.timeout, route.concurrency, route.options, route.transform,
+            route.columns, route.description)
     where r.id = route.id
     returning r.*;
 end
@@ -78,6 +79,7 @@ comment on function tidemark.route_set(text, jsonb, text, boolean) is
     'Creates a route, or changes the named columns of one: tidemark.route_set(''orders'', ''{"domain": "shop", '
     '"type": "order.*", "target_kind": "sql", "target_ref": "app.on_order"}''). Returns the row. With may_create '
     'false an unknown route raises TM004. Raises TM005 for an unknown column, an unreadable retry policy, a kind, a '
-    'reference or options that tidemark.target_rules does not know, or an SQL target with two functions '
-    '(tidemark.sql_target), and TM008 for a route that would be enabled and live in an installation that is not live.';
+    'reference or options that tidemark.target_rules does not know, an SQL target with two functions '
+    '(tidemark.sql_target), or a transform that is not there (tidemark.transform_problem), and TM008 for a route '
+    'that would be enabled and live in an installation that is not live.';
 grant execute on function tidemark.route_set(text, jsonb, text, boolean) to tidemark_admin;

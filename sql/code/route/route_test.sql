@@ -48,14 +48,22 @@ begin
         || case when tested.target_kind = 'sql'
                 then jsonb_build_object('target_takes', (tidemark.sql_target(tested.target_ref)).takes) else '{}' end;
     perform tidemark.route_test_note(tested.route_code, event_id, 'begun', null, null, null, route_test.reason);
-    if not tidemark.target_is_inside(tested.target_kind) then
+    -- The test event is sent as it is: what a transform makes of it says nothing of the application's events.
+    detail := (tidemark.transform_problem(tested)).problem;
+    if detail is not null then
+        outcome := 'failed';
+        error_code := 'transform_failed';
+        perform tidemark.route_test_note(tested.route_code, event_id, outcome, error_code, detail, null,
+                                         route_test.reason);
+        return;
+    elsif not tidemark.target_is_inside(tested.target_kind) then
         return;
     end if;
 
     begin
         select c.code, c.message into failed from tidemark.target_call(
-            tidemark.delivery_statement(tested, true), null, event, tidemark.default_search_path(),
-            tested.timeout) c;
+            tidemark.delivery_statement(tested, true), null, event,
+            jsonb_populate_record(tested, '{"transform": null, "columns": null}'), tidemark.default_search_path()) c;
         if failed.code is null then
             raise exception using errcode = 'UNDO0';
         end if;
@@ -73,9 +81,10 @@ end
 $$;
 comment on function tidemark.route_test(text, text) is
     'Begins a test of a route''s target. The event is marked as a test (type tidemark.test, payload {"test": true}) '
-    'and is not in the log; the route may be off or in dry run. A target inside the database is called at once, with '
-    'the caller''s rights, and all its effects are undone: outcome accepted or failed. For a target outside the '
-    'outcome is null: the caller sends the event after the commit (tidemark route test) and calls '
-    'tidemark.route_test_note. tidemark.audit records the test. Raises TM004, TM005 (a target of a Go program), TM009 '
-    '(a gate is closed, the worker is paused, or the installation is not live).';
+    'and is not in the log; the route may be off or in dry run, and its transform and columns are only looked for. A '
+    'target inside the database is called at once, with the caller''s rights, and all its effects are undone: '
+    'outcome accepted or failed. For a target outside the outcome is null: the caller sends the event after the '
+    'commit (tidemark route test) and calls tidemark.route_test_note. tidemark.audit records the test. Raises TM004, '
+    'TM005 (a target of a Go program), TM009 (a gate is closed, the worker is paused, or the installation is not '
+    'live).';
 grant execute on function tidemark.route_test(text, text) to tidemark_admin;

@@ -1,9 +1,11 @@
 create or replace function tidemark.source_home(relation regclass)
 returns text
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-    select c.system_identifier || '/' || source_home.relation::oid from pg_control_system() c
+begin
+    return tidemark.system_identifier() || '/' || relation::oid;
+end
 $$;
 comment on function tidemark.source_home(regclass) is
     'Identifies the table and its cluster. The value changes when the table is dropped and created again, or the '

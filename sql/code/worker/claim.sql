@@ -17,6 +17,7 @@ declare
     executor constant text := tidemark.executor_id(claim.worker, claim.source, claim.shard);
     beat tidemark.heartbeat;
     at_ tidemark.worker_cursor;
+    got record;
 begin
     perform tidemark.session_check('a worker', 'each of its statements must see what was committed before it.');
     if claim.lease not between interval '3 seconds' and interval '1 hour' then
@@ -42,7 +43,27 @@ begin
                 else format('there is no worker "%s"', claim.worker) end,
             hint = case when claim.source = 'outbox' then 'Workers: select worker from tidemark.worker;'
                 else 'Sources of workers: select worker, source, shard from tidemark.worker_cursor;' end;
-    elsif status = 'busy' then
+    end if;
+    if claim.source = 'outbox' and claim.owner is not null
+        and (select w.shards from tidemark.worker w where w.worker = claim.worker) > 1
+    then
+        -- The row is locked until the end, so that an instance claims one shard after the other.
+        insert into tidemark.worker_instance as i (worker, owner, seen_until)
+        values (claim.worker, claim.owner, clock_timestamp() + claim.lease)
+        on conflict (worker, owner) do update set seen_until = excluded.seen_until;
+        -- Of instances that were killed.
+        delete from tidemark.worker_instance i
+        where i.ctid = any (array(
+            select j.ctid from tidemark.worker_instance j
+            where j.worker = claim.worker and j.seen_until < clock_timestamp() - interval '1 hour'
+            for update skip locked));
+        got := tidemark.shard_share(claim.worker, claim.owner);
+        if status is null and cardinality(array_remove(got.held, claim.shard)) >= got.share then
+            status := 'busy';
+            detail := format('this instance has its share of the shards, %s', got.share);
+        end if;
+    end if;
+    if status = 'busy' then
         return;
     end if;
     settles := at_.settles;
@@ -54,9 +75,11 @@ begin
         status := 'held';
         detail := format('the watermark is %s, and events were decided through %s: it was edited by hand, or restored. '
             'Accept a place with tidemark.worker_rewind', at_.watermark_id, at_.decided_through);
-        perform tidemark.finding_open('cursor_watermark_regression', claim.worker, 'high', detail);
+        perform tidemark.finding_open('cursor_watermark_regression',
+                                      tidemark.cursor_name(claim.worker, claim.shard), 'high', detail);
     elsif status = 'claimed' and beat.last_status = 'held' then
-        perform tidemark.finding_close('cursor_watermark_regression', claim.worker);
+        perform tidemark.finding_close('cursor_watermark_regression',
+                                       tidemark.cursor_name(claim.worker, claim.shard));
     end if;
     if status = 'claimed' then
         -- The epoch rises with every acquisition, also by the same owner: an earlier holder of the lease that was only
@@ -78,6 +101,7 @@ comment on function tidemark.claim(text, text, interval, text, integer) is
     'ends. owner must name exactly one instance of one process. status claimed: go on; epoch fences every older owner. '
     'closed: detail names the gate; the cursor was not taken. held: the watermark of the log was edited by hand, as '
     'detail says; the cursor was not taken, and the finding cursor_watermark_regression stays open until an operator '
-    'accepts the place (tidemark.worker_rewind). busy: detail names the owner. Beats unless it is busy. Raises TM004 '
+    'accepts the place (tidemark.worker_rewind). busy: detail names the owner, or owner has '
+    'its share of the shards (tidemark.shard_share). Beats unless it is busy. Raises TM004 '
     '(unknown worker), TM005, TM006 (isolation level), TM007 (standby).';
 grant execute on function tidemark.claim(text, text, interval, text, integer) to tidemark_executor;

@@ -12,6 +12,7 @@ declare
     groups constant tidemark.event_group[] := batch.groups;
     evidence tidemark.evidence[];
     worker_id integer;
+    dealt bigint;
 begin
     if batch.events = 0 then
         return '{}';
@@ -35,12 +36,20 @@ begin
 
     if batch.rewound then
         worker_id := (select w.id from tidemark.worker w where w.worker = decide_batch.worker);
+        -- When the number of shards was changed, all went back to the lowest place. Below the highest, what another
+        -- shard had passed has evidence, and is not decided for routes that are newer (tidemark.worker_shards).
+        dealt := (select max(c.dealt_through) from tidemark.worker_cursor c
+                  where c.worker = decide_batch.worker and c.source = 'outbox');
         select array_agg(row(e.route_id, e.outcome, e.reason, null,
                              (select sum(upper(r) - lower(r)) from unnest(e.seqs) r), e.seqs)::tidemark.evidence)
         into evidence
         from (
             select e.route_id, e.outcome, e.reason,
-                   e.seqs - tidemark.decided(worker_id, e.route_id, lower(e.seqs), upper(e.seqs)) as seqs
+                   e.seqs - tidemark.decided(worker_id, e.route_id, lower(e.seqs), upper(e.seqs))
+                       - case when lower(e.seqs) <= dealt
+                              then tidemark.decided(worker_id, 0, lower(e.seqs), dealt)
+                                   * int8multirange(int8range(null, dealt + 1))
+                              else '{}' end as seqs
             from unnest(evidence) e) e
         where not isempty(e.seqs);
     end if;

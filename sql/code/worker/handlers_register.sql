@@ -25,10 +25,11 @@ begin
         end if;
         code := handlers_register.worker || '.'
             || regexp_replace(replace(replace(p, '*', 'all'), '/', '.'), '[^A-Za-z0-9_.-]', '-', 'g');
-        insert into tidemark.outbound_route (route_code, worker, domain, type, target_kind, target_ref, description)
+        insert into tidemark.outbound_route (route_code, worker, domain, type, target_kind, target_ref, ordering,
+                                             description)
         select case when length(code) <= 63 then code else left(code, 54) || '-' || left(md5(p), 8) end,
                handlers_register.worker, split_part(p, '/', 1), substr(p, strpos(p, '/') + 1), 'go', p,
-               'Function of a Go program.'
+               'key', 'Function of a Go program.'
         where not exists (select from tidemark.outbound_route r
                           where r.worker = handlers_register.worker and r.target_kind = 'go' and r.target_ref = p);
     end loop;
@@ -40,7 +41,7 @@ end
 $$;
 comment on function tidemark.handlers_register(text, text[], text) is
     'Creates the worker of a Go program, its cursor at starts (as in tidemark.worker_set; a worker that has begun '
-    'stays where it is), and a route for each of its patterns (DOMAIN/TYPE), off and in dry run as every new one. '
-    'Leaves existing ones as they are. Returns the routes. Raises TM005 for an invalid pattern, and for a worker that '
-    'delivers by routes.';
+    'stays where it is), and a route for each of its patterns (DOMAIN/TYPE), off and in dry run as every new one, with '
+    'ordering by key. Leaves existing ones as they are. Returns the routes. Raises TM005 for an invalid pattern, and '
+    'for a worker that delivers by routes.';
 grant execute on function tidemark.handlers_register(text, text[], text) to tidemark_executor;

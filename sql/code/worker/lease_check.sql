@@ -7,10 +7,11 @@ set plan_cache_mode = force_generic_plan
 as $$
 begin
     -- The fence against an owner that was paused or replaced: compare the epoch, and keep the row locked to the end of
-    -- this transaction, so that no other owner can take over between this check and the commit.
+    -- this transaction, so that no other owner can take over between this check and the commit. A statement that its
+    -- client no longer waits for may come here after the release: it must not renew a lease that has been given back.
     perform from tidemark.heartbeat h
     where h.executor_id = tidemark.executor_id(lease_check.worker, lease_check.source, lease_check.shard)
-      and h.lease_epoch = lease_check.epoch
+      and h.lease_epoch = lease_check.epoch and h.last_status is distinct from 'released'
     for update;
     if not found then
         raise exception using errcode = 'TM011',
@@ -21,5 +22,6 @@ begin
 end
 $$;
 comment on function tidemark.lease_check(text, bigint, text, integer) is
-    'Locks the worker''s lease for this transaction. Raises TM011 where the lease has another epoch by now.';
+    'Locks the worker''s lease for this transaction. Raises TM011 where the lease has another epoch by now, or was '
+    'given back.';
 grant execute on function tidemark.lease_check(text, bigint, text, integer) to tidemark_executor;

@@ -1,7 +1,7 @@
 -- Whether a worker of the log has work, checked in the order of a pass (tidemark.pass_read, tidemark.read_outbox). A
 -- pass reads at once instead of calling this: the extra check would cost each pass more than it saves.
 -- TestPollAgreesWithPassesOfTheLog compares the two.
-create or replace function tidemark.log_next(worker text)
+create or replace function tidemark.log_next(worker text, shard integer default 0)
 returns text
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -11,27 +11,28 @@ declare
     me constant integer := (select w.id from tidemark.worker w where w.worker = log_next.worker);
     c constant tidemark.worker_cursor := (
         select c from tidemark.worker_cursor c
-        where c.worker = log_next.worker and c.source = 'outbox' and c.shard = 0);
+        where c.worker = log_next.worker and c.source = 'outbox' and c.shard = log_next.shard);
     open constant int8multirange := c.holes + c.fenced;
 begin
     return case
-        when tidemark.closed_gate(log_next.worker) is not null then 'closed'
+        when tidemark.log_gate(log_next.worker, log_next.shard) is not null then 'closed'
         -- The same rule as in tidemark.claim.
         when c.watermark_id::bigint > c.decided_through::bigint then 'edited'
         when exists (
             select from tidemark.outbound_route r
             cross join lateral (
                 select from tidemark.pending p
-                where p.route_id = r.id and p.worker_id = me and p.replay in (false, true)
-                  and p.next_attempt_at <= clock_timestamp() limit 1) p
+                where p.route_id = r.id and p.worker_id = me and p.shard = log_next.shard
+                  and p.replay in (false, true) and p.next_attempt_at <= clock_timestamp() limit 1) p
             where r.worker = log_next.worker and r.enabled and not r.dry_run) then 'retry'
         -- Events that were held while a domain's gate was closed.
-        when exists (select from tidemark.pending p where p.worker_id = me and p.held) and exists (
+        when exists (select from tidemark.pending p
+                     where p.worker_id = me and p.shard = log_next.shard and p.held) and exists (
             select from tidemark.domain d cross join lateral (
                 select from tidemark.pending p
-                where p.worker_id = me and p.held and p.domain = d.domain limit 1) p
+                where p.worker_id = me and p.shard = log_next.shard and p.held and p.domain = d.domain limit 1) p
             where d.domain <> all ((select tidemark.closed_domains())::text[])) then 'retry'
-        when exists (
+        when log_next.shard = 0 and exists (
             select from tidemark.replay_job j join tidemark.outbound_route r on r.id = j.route_id
             where j.worker_id = me and j.finished_at is null and j.due_at <= clock_timestamp()
               and r.worker = log_next.worker and r.enabled and not r.dry_run
@@ -44,8 +45,8 @@ begin
         when not isempty(open) and (isempty(c.fenced) or tidemark.fence_closed(c.fence)) then 'holes' end;
 end
 $$;
-comment on function tidemark.log_next(text) is
-    'Why a pass of a worker of the log has work: closed (the worker must give its lease back), edited (likewise), '
-    'retry, replay (a replay has more events to stage), events, holes (numbers below the watermark have appeared, or '
-    'were rolled back). Null: it has none.';
-grant execute on function tidemark.log_next(text) to tidemark_executor;
+comment on function tidemark.log_next(text, integer) is
+    'Why a pass over a shard of a worker of the log has work: closed (the worker must give its lease back), edited '
+    '(likewise), retry, replay (a replay has more events to stage), events, holes (numbers below the watermark have '
+    'appeared, or were rolled back). Null: it has none.';
+grant execute on function tidemark.log_next(text, integer) to tidemark_executor;

@@ -1,5 +1,6 @@
 create or replace function tidemark.pass_payload(
-    worker text, epoch bigint, seq bigint, event_id uuid, replay_on integer)
+    worker text, epoch bigint, seq bigint, event_id uuid, replay_on integer,
+    shard integer default 0)
 returns jsonb
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -9,9 +10,9 @@ as $$
 #variable_conflict use_column
 begin
     if not exists (select from tidemark.heartbeat h
-                   where h.executor_id = tidemark.executor_id(pass_payload.worker, 'outbox', 0)
+                   where h.executor_id = tidemark.executor_id(pass_payload.worker, 'outbox', pass_payload.shard)
                      and h.lease_epoch = pass_payload.epoch) then
-        perform tidemark.lease_check(pass_payload.worker, pass_payload.epoch); -- raises
+        perform tidemark.lease_check(pass_payload.worker, pass_payload.epoch, 'outbox', pass_payload.shard); -- raises
     end if;
     return coalesce((
         select l.event_snapshot -> 'payload' from tidemark.pending p
@@ -22,8 +23,8 @@ begin
         select o.payload from tidemark.outbox o where o.seq = pass_payload.seq and o.event_id = pass_payload.event_id));
 end
 $$;
-comment on function tidemark.pass_payload(text, bigint, bigint, uuid, integer) is
+comment on function tidemark.pass_payload(text, bigint, bigint, uuid, integer, integer) is
     'For the owner of the lease epoch: the payload of an event that tidemark.pass_read returned without it; for a '
     'replay on the route replay_on, the payload of its dead letter. Null: the event is gone from the log. Raises '
     'TM011.';
-grant execute on function tidemark.pass_payload(text, bigint, bigint, uuid, integer) to tidemark_executor;
+grant execute on function tidemark.pass_payload(text, bigint, bigint, uuid, integer, integer) to tidemark_executor;

@@ -8,14 +8,17 @@ create or replace function tidemark.pass_read(
     room_of integer[],
     most_bytes bigint default null,
     payloads boolean default true,
-    settle_no bigint default null)
+    settle_no bigint default null,
+    apart boolean default false,
+    shard integer default 0)
 returns table (
     gate text, events integer, open boolean, place text, batch text, evidence text, routes jsonb, routes_version text,
     route_ids integer[], attempt_no integer, error_count integer, fresh boolean, replay boolean,
     seq bigint, event_id uuid, created_at timestamptz, occurred_at timestamptz, lane tidemark.lane,
     severity tidemark.severity, domain text, type text, stream text, key text, subject_table text, subject_ref text,
     idempotency_key text, trace text, actor text, emitted_by text, payload jsonb, missing bigint,
-    inside double precision, withheld bigint, closed text[], settled boolean)
+    inside double precision, withheld bigint, closed text[], settled boolean, starts bigint[], ends bigint[],
+    lowest bigint)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 -- The rows of a page stay in memory: with the default work_mem, most pages would go through a temporary file.
@@ -34,6 +37,7 @@ declare
     needed integer[];
     live integer[];
     numbers int8multirange;
+    dense boolean;
     seen_to pg_lsn;
     max_bytes bigint;
     last bigint;
@@ -41,24 +45,27 @@ declare
 begin
     perform tidemark.flush_on_commit();
     if not exists (select from tidemark.heartbeat h
-                   where h.executor_id = pass_read.worker || '/outbox/0' and h.lease_epoch = pass_read.epoch) then
-        perform tidemark.lease_check(pass_read.worker, pass_read.epoch); -- raises
+                   where h.executor_id = pass_read.worker || '/outbox/' || pass_read.shard
+                     and h.lease_epoch = pass_read.epoch) then
+        perform tidemark.lease_check(pass_read.worker, pass_read.epoch, 'outbox', pass_read.shard); -- raises
     end if;
-    gate := tidemark.closed_gate(pass_read.worker);
+    gate := tidemark.log_gate(pass_read.worker, pass_read.shard);
     if gate is null then
         if rooms is not null and tidemark.unfinished(pass_read.worker) then
             worker_id := (select w.id from tidemark.worker w where w.worker = pass_read.worker);
-            perform tidemark.replay_stage(pass_read.worker);
-            perform tidemark.pending_hold(pass_read.worker, tidemark.closed_domains());
-            due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of);
+            if pass_read.shard = 0 then
+                perform tidemark.replay_stage(pass_read.worker);
+            end if;
+            perform tidemark.pending_hold(pass_read.worker, tidemark.closed_domains(), pass_read.shard);
+            due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of, pass_read.shard);
             if exists (select from unnest(due) d left join tidemark.dead_letter l on l.id = d.dead_letter_id
                        where coalesce(l.payload_in_log, true)
                          and not exists (select from tidemark.outbox o
                                          where o.seq = d.seq and o.event_id = coalesce(l.event_id, o.event_id))) then
                 -- Its row would stay due forever, and block rows that can be delivered.
-                perform tidemark.lease_check(pass_read.worker, pass_read.epoch);
-                missing := tidemark.settle_missing(pass_read.worker);
-                due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of);
+                perform tidemark.lease_check(pass_read.worker, pass_read.epoch, 'outbox', pass_read.shard);
+                missing := tidemark.settle_missing(pass_read.worker, pass_read.shard);
+                due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of, pass_read.shard);
             end if;
         end if;
         if cardinality(due) > 0 then
@@ -66,7 +73,7 @@ begin
             due := tidemark.pending_within(due, max_bytes);
         end if;
         loop
-            read := tidemark.read_outbox(pass_read.worker, batch_limit, after);
+            read := tidemark.read_outbox(pass_read.worker, batch_limit, after, pass_read.shard);
             exit when read.events = 0;
             decided := tidemark.decide_batch(pass_read.worker, read);
             -- Not as a join: where nothing is pending, the routes are not looked at.
@@ -74,10 +81,12 @@ begin
                 select e from unnest(decided) e
                 where case when e.outcome = 'pending' then e.route_id in (
                     select r.id from unnest(read.routes) r where not tidemark.target_is_inside(r.target_kind)) end);
-            exit when cardinality(outside) = 0 or batch_limit = 1 or tries = 3;
+            exit when cardinality(outside) = 0;
+            numbers := (select range_agg(e.seqs) from unnest(outside) e);
+            exit when batch_limit = 1 or tries = 3;
             -- If the batch is too large for a page, read it again, only as far as it fits.
             max_bytes := coalesce(max_bytes, least(most_bytes, tidemark.page_bytes()));
-            last := tidemark.last_within((select range_agg(e.seqs) from unnest(outside) e), max_bytes);
+            last := tidemark.last_within(numbers, max_bytes);
             exit when last is null;
             batch_limit := (
                 select sum(upper(s) - lower(s)) from unnest(read.seqs * int8multirange(int8range(null, last + 1))) s);
@@ -88,7 +97,7 @@ begin
         open := not isempty(read.holes) or not isempty(read.fenced)
             or read.watermark < (select q.last_value from tidemark.outbox_seq_seq q where q.is_called);
         -- Add two seconds for other deliveries and for the settle itself.
-        live := tidemark.live_inside(pass_read.worker, coalesce(decided, '{}'));
+        live := tidemark.live_inside(pass_read.worker, coalesce(decided, '{}'), pass_read.shard);
         if cardinality(live) > 0 then
             inside := (
                 select extract(epoch from max(r.timeout)) + 2 from tidemark.outbound_route r where r.id = any (live));
@@ -108,12 +117,14 @@ begin
         end if;
         -- A page that leaves nothing to deliver is settled at once: nothing can come between.
         if settle_no is not null and events > 0 and seen_to is null and inside is null and missing is null then
-            perform tidemark.lease_check(pass_read.worker, pass_read.epoch);
-            settled := tidemark.settle_refusal(pass_read.worker, read.watermark, pass_read.settle_no) is null;
+            perform tidemark.lease_check(pass_read.worker, pass_read.epoch, 'outbox', pass_read.shard);
+            settled := tidemark.settle_refusal(pass_read.worker, read.watermark, pass_read.settle_no,
+                                               pass_read.shard) is null;
             if settled then
                 perform tidemark.settle(
                     pass_read.worker, pass_read.epoch, read, decided, '{}',
-                    tidemark.pass_summary(pass_read.worker, read, decided, '{}', 0), pass_read.settle_no);
+                    tidemark.pass_summary(pass_read.worker, read, decided, '{}', 0), pass_read.settle_no,
+                    pass_read.shard);
             end if;
         end if;
         evidence := case
@@ -121,10 +132,20 @@ begin
             when settled then null
             when cardinality(outside) = 0 then decided::text
             else (array(select e from unnest(decided) e where not e = any (outside)))::text end;
+        lowest := least(read.watermark + 1, lower(read.holes), lower(read.fenced));
         -- Drop the largest parts of the batch, which no later step uses.
         read.groups := null; read.seqs := null; read.routes := null;
         batch := read::text;
         place := concat_ws(' ', read.watermark, read.holes, read.fenced, read.fence, read.blocked_by);
+        if numbers is not null then
+            dense := upper(numbers) - lower(numbers) <= 4 * (select sum(upper(n) - lower(n)) from unnest(numbers) n);
+        end if;
+        apart := apart and payloads and dense;
+        if apart then
+            select array_agg(e.route_id), array_agg(lower(s)), array_agg(upper(s)) into route_ids, starts, ends
+            from (select o.route_id, o.seqs from unnest(outside) o order by o.route_id) e, unnest(e.seqs) s;
+            perform set_config('tidemark.page', numbers::text, true);
+        end if;
     end if;
 
     return next;
@@ -143,9 +164,11 @@ begin
     -- Return the head row's columns only once.
     gate := null; events := null; open := null; place := null; batch := null; evidence := null; routes := null;
     missing := null;
-    inside := null; closed := null; settled := null;
-    numbers := (select range_agg(e.seqs) from unnest(outside) e);
-    if not payloads then
+    inside := null; closed := null; settled := null; route_ids := null; starts := null; ends := null;
+    lowest := null;
+    if apart then
+        null; -- The statement that follows returns the fresh events.
+    elsif not payloads then
         return query
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                i.routes, i.attempt_no, i.errors, i.fresh, i.replay,
@@ -162,24 +185,24 @@ begin
         -- Take only the heads: a whole row would fetch the payload.
         cross join lateral (
             select h.*, null::jsonb, null::bigint, null::double precision, tidemark.payload_bytes(o.payload),
-                   null::text[], null::boolean
+                   null::text[], null::boolean, null::bigint[], null::bigint[], null::bigint
             from tidemark.outbox o cross join lateral tidemark.event_head(o) h
             where coalesce(l.payload_in_log, true) and o.seq = i.seq and o.event_id = coalesce(l.event_id, o.event_id)
             union all
-            select h.*, null, null, null, tidemark.payload_bytes(l.event_snapshot), null, null
+            select h.*, null, null, null, tidemark.payload_bytes(l.event_snapshot), null, null, null, null, null
             from jsonb_populate_record(null::tidemark.outbox, l.event_snapshot) s
             cross join lateral tidemark.event_head(s) h
             where not l.payload_in_log) e
         order by i.fresh desc, i.seq;
         return;
-    elsif upper(numbers) - lower(numbers) <= 4 * (select sum(upper(n) - lower(n)) from unnest(numbers) n) then
+    elsif dense then
         -- The usual case: read the range of the log, and pass over the few events that stay.
         return query
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                case when cardinality(outside) = 1 then array[outside[1].route_id] else array(
                    select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id) end,
                1, 0, true, false, h.*, o.payload, null::bigint, null::double precision, null::bigint, null::text[],
-               null::boolean
+               null::boolean, null::bigint[], null::bigint[], null::bigint
         from tidemark.outbox o cross join lateral tidemark.event_head(o) h
         where o.seq >= lower(numbers) and o.seq < upper(numbers) and numbers @> o.seq order by o.seq;
     elsif numbers is not null then
@@ -187,7 +210,7 @@ begin
         select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
                array(select e.route_id from unnest(outside) e where e.seqs @> o.seq order by e.route_id),
                1, 0, true, false, h.*, o.payload, null::bigint, null::double precision, null::bigint, null::text[],
-               null::boolean
+               null::boolean, null::bigint[], null::bigint[], null::bigint
         from tidemark.events(tidemark.multirange_numbers(numbers)) o
         cross join lateral tidemark.event_head(o) h; -- in order
     end if;
@@ -197,7 +220,8 @@ begin
     return query
     select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
            array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, h.*, o.payload, null::bigint,
-           null::double precision, null::bigint, null::text[], null::boolean
+           null::double precision, null::bigint, null::text[], null::boolean, null::bigint[], null::bigint[],
+           null::bigint
     from unnest(due) p
     join tidemark.events(array(
         select distinct d.seq from unnest(due) d where d.dead_letter_id is null order by 1)) o on o.seq = p.seq
@@ -207,7 +231,8 @@ begin
     return query
     select null::text, null::integer, null::boolean, null::text, null::text, null::text, null::jsonb, null::text,
            array[p.route_id], p.attempt_no + 1, p.error_count, false, p.replay, h.*, o.payload, null::bigint,
-           null::double precision, null::bigint, null::text[], null::boolean
+           null::double precision, null::bigint, null::text[], null::boolean, null::bigint[], null::bigint[],
+           null::bigint
     from unnest(due) p
     join tidemark.dead_letter l on l.id = p.dead_letter_id
     cross join lateral tidemark.letter_event(l) o cross join lateral tidemark.event_head(o) h
@@ -215,7 +240,7 @@ begin
 end
 $$;
 comment on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint,
-                                       boolean, bigint) is
+                                       boolean, bigint, boolean, integer) is
     'Begins a pass by the owner of the lease epoch: reads at most batch_limit events after the cursor, or after the '
     'batch after, decides them, and adds the pending events that are due. The payloads fit into the setting '
     'batch.max_bytes, half of it for each kind where both exist (at least one event each). First row: gate, the gate '
@@ -230,7 +255,10 @@ comment on function tidemark.pass_read(text, bigint, integer, tidemark.batch, te
     'the page where it is less than the setting (null: it does not). With payloads false it leaves out the payloads, '
     'and withheld is the size of each in bytes: tidemark.pass_payload returns them one by one. With settle_no, the '
     'number of the next settle, a page without any delivery is settled at once, as tidemark.pass_settle does it: '
-    'settled is true then, and evidence null. Commit before a delivery leaves. Raises TM011, and TM012 where the '
-    'watermark was edited by hand.';
+    'settled is true then, and evidence null. With apart, the fresh events may be left out: then the first row tells '
+    'which leave by which route (those from starts on, before ends, by route_ids), and the next statement of the same '
+    'transaction reads them from the log by the setting tidemark.page, a multirange. No page behind this one has '
+    'events below lowest. Commit before a delivery leaves. Raises TM011, and TM012 where the watermark was edited by '
+    'hand.';
 grant execute on function tidemark.pass_read(text, bigint, integer, tidemark.batch, text, integer[], integer[], bigint,
-                                             boolean, bigint) to tidemark_executor;
+                                             boolean, bigint, boolean, integer) to tidemark_executor;

@@ -5,7 +5,8 @@ create or replace function tidemark.pass_settle(
     batch tidemark.batch,
     evidence tidemark.evidence[],
     results tidemark.result[],
-    settle_no bigint)
+    settle_no bigint,
+    shard integer default 0)
 returns jsonb
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -19,20 +20,21 @@ declare
     gate text;
     summary jsonb;
 begin
-    perform tidemark.lease_check(pass_settle.worker, pass_settle.epoch);
-    refusal := tidemark.settle_refusal(pass_settle.worker, batch.watermark, settle_no);
+    perform tidemark.lease_check(pass_settle.worker, pass_settle.epoch, 'outbox', pass_settle.shard);
+    refusal := tidemark.settle_refusal(pass_settle.worker, batch.watermark, settle_no, pass_settle.shard);
     if refusal is not null then
         return jsonb_build_object('status', refusal);
     end if;
     evidence := coalesce(pass_settle.evidence, '{}');
     results := coalesce(pass_settle.results, '{}');
-    live := tidemark.live_inside(pass_settle.worker, evidence);
+    live := tidemark.live_inside(pass_settle.worker, evidence, pass_settle.shard);
     -- A worker that stops settles without a batch, to record deliveries that ended meanwhile: it must begin no new
     -- one.
     if cardinality(live) > 0 and not (batch is null) then
         begin
             delivered :=
-                tidemark.deliver_inside(pass_settle.worker, evidence, interval '800 milliseconds', batch.closed);
+                tidemark.deliver_inside(pass_settle.worker, evidence, interval '800 milliseconds', batch.closed,
+                                        pass_settle.shard);
             gate := tidemark.closed_switch(pass_settle.worker, live, batch.closed);
             if gate is not null then
                 raise exception using errcode = 'TM009', message = gate;
@@ -55,16 +57,16 @@ begin
             tidemark.pass_summary(pass_settle.worker, batch, pass_settle.evidence, pass_settle.results, fallbacks);
     end if;
     perform tidemark.settle(pass_settle.worker, pass_settle.epoch, batch, pass_settle.evidence, pass_settle.results,
-                            summary, settle_no);
+                            summary, settle_no, pass_settle.shard);
     return summary;
 end
 $$;
 comment on function tidemark.pass_settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[],
-                                         bigint) is
+                                         bigint, integer) is
     'Ends a pass whose deliveries went outside the database: delivers to targets inside, in this transaction, and '
     'records the outcome of every delivery (tidemark.settle). If a gate closed meanwhile, deliveries inside stay '
     'pending. settle_no is that of the settle before plus one: a repeated one changes nothing (status settled '
     'already). Returns the summary of the pass; null without a batch. Raises TM011 where the lease has another epoch '
     'by now.';
 grant execute on function tidemark.pass_settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[],
-                                               bigint) to tidemark_executor;
+                                               bigint, integer) to tidemark_executor;

@@ -1,4 +1,5 @@
-create or replace function tidemark.pending_due(worker text, worker_id integer, rooms integer[], room_of integer[])
+create or replace function tidemark.pending_due(
+    worker text, worker_id integer, rooms integer[], room_of integer[], shard integer)
 returns tidemark.pending[]
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -25,7 +26,7 @@ begin
                     select o.p from (
                         select p, p.next_attempt_at as at from tidemark.pending p
                         where p.route_id = r.id and p.next_attempt_at <= clock_timestamp()
-                          and p.worker_id = pending_due.worker_id
+                          and p.worker_id = pending_due.worker_id and p.shard = pending_due.shard
                           and not p.replay
                           -- Where order is kept, take only the first event of a key, even if later ones are due.
                           and not (r.ordering = 'key' and p.key is not null and exists (
@@ -63,7 +64,7 @@ begin
                 select o.p from (
                     select a as p, a.next_attempt_at as at from tidemark.pending a
                     where a.route_id = r.id and a.next_attempt_at <= clock_timestamp()
-                      and a.worker_id = pending_due.worker_id
+                      and a.worker_id = pending_due.worker_id and a.shard = pending_due.shard
                       and a.replay
                     order by a.next_attempt_at limit room.n + past) o
                 where ((o.p).domain = any (closed)) is not true
@@ -72,7 +73,7 @@ begin
           and not tidemark.target_is_inside(r.target_kind));
 end
 $$;
-comment on function tidemark.pending_due(text, integer, integer[], integer[]) is
+comment on function tidemark.pending_due(text, integer, integer[], integer[], integer) is
     'The pending events that are due on the worker''s live routes, of domains whose gate is open, live events first: '
     'at most 100 a route, or room_of for those in rooms. They include up to 50 events that wait behind an event of a '
     'key. Replays get the room that is left, and at least a tenth.';

@@ -1,5 +1,5 @@
 -- Events that are due but must not be delivered would block others. The pass that meets them holds them.
-create or replace function tidemark.pending_hold(worker text, closed text[])
+create or replace function tidemark.pending_hold(worker text, closed text[], shard integer default 0)
 returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -16,30 +16,33 @@ declare
     hold constant boolean := exists (
         select from unnest(closed) c (domain) cross join lateral (
             (select from tidemark.pending p
-             where p.worker_id = worker_ and p.domain = c.domain and not p.held and p.next_attempt_at <= at limit 1)
+             where p.worker_id = worker_ and p.shard = pending_hold.shard and p.domain = c.domain and not p.held
+               and p.next_attempt_at <= at limit 1)
             union all
             (select from tidemark.pending p
-             where p.worker_id = worker_ and p.domain = c.domain and not p.held and p.next_attempt_at = 'infinity'
-             limit 1)) p);
+             where p.worker_id = worker_ and p.shard = pending_hold.shard and p.domain = c.domain and not p.held
+               and p.next_attempt_at = 'infinity' limit 1)) p);
     ordered constant integer[] := array(
         select r.id from tidemark.outbound_route r where r.worker = pending_hold.worker and r.ordering = 'key');
     free text[];
     routes integer[];
     keys text[];
 begin
-    if exists (select from tidemark.pending p where p.worker_id = worker_ and p.held) then
+    if exists (select from tidemark.pending p
+               where p.worker_id = worker_ and p.shard = pending_hold.shard and p.held) then
         free := array(
             select d.domain from tidemark.domain d
             where d.domain <> all (closed)
               and exists (select from tidemark.pending p
-                          where p.worker_id = worker_ and p.held and p.domain = d.domain));
+                          where p.worker_id = worker_ and p.shard = pending_hold.shard and p.held
+                            and p.domain = d.domain));
     end if;
     if not hold and coalesce(cardinality(free), 0) = 0 then
         return;
     end if;
     -- Lock the lease's row: settling is serial (tidemark.release_keys), and this is a part of it.
     perform from tidemark.heartbeat h
-    where h.executor_id = tidemark.executor_id(pending_hold.worker, 'outbox', 0) for update;
+    where h.executor_id = tidemark.executor_id(pending_hold.worker, 'outbox', pending_hold.shard) for update;
     if hold then
         -- Hold the events that are due first, since they block others. Later passes hold the rest; until then
         -- tidemark.pending_due and tidemark.left_over skip it.
@@ -49,12 +52,14 @@ begin
             select h.ctid from unnest(closed) c (domain)
             cross join lateral (
                 (select q.ctid, q.next_attempt_at from tidemark.pending q
-                 where q.worker_id = worker_ and q.domain = c.domain and not q.held and q.next_attempt_at <= at
+                 where q.worker_id = worker_ and q.shard = pending_hold.shard and q.domain = c.domain and not q.held
+                   and q.next_attempt_at <= at
                  order by q.next_attempt_at limit most)
                 union all
                 -- Also the events that wait behind the first event of a key.
                 (select q.ctid, q.next_attempt_at from tidemark.pending q
-                 where q.worker_id = worker_ and q.domain = c.domain and not q.held and q.next_attempt_at = 'infinity'
+                 where q.worker_id = worker_ and q.shard = pending_hold.shard and q.domain = c.domain and not q.held
+                   and q.next_attempt_at = 'infinity'
                  limit most)) h
             order by h.next_attempt_at limit most));
     end if;
@@ -68,7 +73,8 @@ begin
             select f.ctid from unnest(free) d (domain)
             cross join lateral (
                 select q.ctid, q.seq from tidemark.pending q
-                where q.worker_id = worker_ and q.held and q.domain = d.domain order by q.seq limit most) f
+                where q.worker_id = worker_ and q.shard = pending_hold.shard and q.held and q.domain = d.domain
+                order by q.seq limit most) f
             order by f.seq limit most))
         returning p.route_id, p.key, p.next_attempt_at)
     select array_agg(f.route_id), array_agg(f.key) into routes, keys
@@ -78,7 +84,7 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.pending_hold(text, text[]) is
+comment on function tidemark.pending_hold(text, text[], integer) is
     'Holds (held), at most 5,000 a call, the due events of the worker''s routes in domains whose gate is closed, and '
     'makes held events due again, at most 5,000 a call, in domains whose gate is open.';
-grant execute on function tidemark.pending_hold(text, text[]) to tidemark_executor;
+grant execute on function tidemark.pending_hold(text, text[], integer) to tidemark_executor;

@@ -1,4 +1,4 @@
-create or replace function tidemark.pending_keys(worker text, max_keys integer)
+create or replace function tidemark.pending_keys(worker text, max_keys integer, shard integer default 0)
 returns table (route_id integer, key text, events bigint)
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -19,7 +19,8 @@ begin
         cross join lateral (
             select p.key, count(*) as events
             from (select p.key from tidemark.pending p
-                  where p.worker_id = of_worker and p.route_id = r.id and p.key is not null and not p.replay
+                  where p.worker_id = of_worker and p.route_id = r.id and p.shard = pending_keys.shard
+                    and p.key is not null and not p.replay
                   limit most + 1) p
             group by p.key) k
     ), sized as (
@@ -31,9 +32,9 @@ begin
     from sized s left join counted c on c.id = s.id and s.events <= most and s.keys_so_far <= max_keys;
 end
 $$;
-comment on function tidemark.pending_keys(text, integer) is
+comment on function tidemark.pending_keys(text, integer, integer) is
     'Ordering keys with events pending on a route, and the number of events, at most max_keys keys in all: an owner of '
     'the cursor needs them before it delivers in order. A route with too many keys, or with more than ten times as '
     'many events, has one row with key null and a number of events that is a lower bound. Replays do not count: they '
     'are outside the order of keys.';
-grant execute on function tidemark.pending_keys(text, integer) to tidemark_executor;
+grant execute on function tidemark.pending_keys(text, integer, integer) to tidemark_executor;

@@ -19,6 +19,7 @@ declare
     now_ constant timestamptz := clock_timestamp();
     r record;
     beaten integer[] := '{}';
+    wants text[]; -- workers of which owner waits for a shard
     swept integer[] := array(select r.n from unnest(rests, sweeps) r (n, xmin) where r.xmin is not null);
 begin
     for r in
@@ -41,6 +42,24 @@ begin
         perform tidemark.executor_beat(r.executors, r.status, case when r.leased then poll_beat.lease else '0' end);
         beaten := beaten || r.ns;
     end loop;
+
+    -- An instance that waits for a shard says so, so that the others give up what is more than their share.
+    if array_position(epochs, null) is not null then
+        wants := array(
+            select distinct w.worker from unnest(workers, epochs) a (worker, epoch)
+            join tidemark.worker w on w.worker = a.worker
+            where a.epoch is null and w.source = 'outbox' and w.shards > 1);
+    end if;
+    if cardinality(wants) > 0 then
+        update tidemark.worker_instance i set seen_until = now_ + poll_beat.lease
+        where i.ctid = any (array(
+            select j.ctid from tidemark.worker_instance j
+            where j.owner = poll_beat.owner and j.seen_until < now_ + poll_beat.lease * 0.75
+              and j.worker = any (wants) for update skip locked));
+        insert into tidemark.worker_instance (worker, owner, seen_until)
+        select w, poll_beat.owner, now_ + poll_beat.lease from unnest(wants) w
+        on conflict do nothing;
+    end if;
 
     -- Write now and then that no work was due: the lag of a source depends on it.
     update tidemark.worker_cursor c

@@ -27,7 +27,13 @@
 --    which gather meanwhile and get their fence when fenced is empty. One fence renewed with every batch
 --    would never close under steady writing. At hole_limit ranges the cursor reads no further, and says who
 --    keeps them open.
-create or replace function tidemark.read_outbox(worker text, batch_limit integer, after tidemark.batch default null)
+-- 9. The statement that reads the events reads the routes, too. Routes read before it would miss a change that was
+--    committed before one of the events was emitted, and decide that event as if the route were still as it was.
+create or replace function tidemark.read_outbox(
+    worker text,
+    batch_limit integer,
+    after tidemark.batch default null,
+    shard integer default 0)
 returns tidemark.batch
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -43,7 +49,8 @@ as $$
 #variable_conflict use_column
 declare
     c record;
-    filtered tidemark.outbound_route[] := '{}';
+    -- The routes with a filter; null until they are read.
+    filtered tidemark.outbound_route[];
     mark bigint;
     in_order boolean;
     open int8multirange;
@@ -53,28 +60,17 @@ declare
     ahead integer := batch_limit;
     b tidemark.batch;
     missing int8multirange := '{}';
+    -- With shards, all that was read; the groups are the events of this shard.
+    seen int8multirange;
 begin
-    -- Read the routes once a pass: a filter that is set between reading and deciding would have no answers.
-    -- Of the other workers' routes only those that could make one of ours ambiguous: none, if none is exclusive.
-    select w.read_order, w.hole_limit, w.domains, k.watermark_id, k.decided_through, k.holes, k.fenced, k.fence,
-           r.routes, r.filters
+    select w.read_order, w.hole_limit, w.domains, w.shards, k.watermark_id, k.decided_through, k.holes, k.fenced,
+           k.fence,
+           exists (select from tidemark.outbound_route r
+                   where r.worker = w.worker and (r.key_filter is not null or r.payload_filter is not null)) as filters
     into c
     from tidemark.worker w
-    join tidemark.worker_cursor k on k.worker = w.worker and k.source = 'outbox' and k.shard = 0
-    cross join (
-        select coalesce(array_agg(r order by r.id), '{}') as routes,
-               bool_or(r.key_filter is not null or r.payload_filter is not null) as filters
-        from tidemark.outbound_route r
-        where r.worker = read_outbox.worker
-           or r.enabled and exists (select from tidemark.outbound_route x where x.exclusive) and exists (
-                select from tidemark.outbound_route o
-                where o.worker = read_outbox.worker and o.target_kind = r.target_kind and o.target_ref = r.target_ref
-                  and (o.exclusive or r.exclusive))) r
+    join tidemark.worker_cursor k on k.worker = w.worker and k.source = 'outbox' and k.shard = read_outbox.shard
     where w.worker = read_outbox.worker;
-    if c.filters then
-        filtered := array(
-            select r from unnest(c.routes) r where r.key_filter is not null or r.payload_filter is not null);
-    end if;
     mark := c.watermark_id::bigint;
     in_order := c.read_order = 'strict';
     if mark > c.decided_through::bigint then
@@ -93,7 +89,7 @@ begin
     end if;
     open := c.holes + c.fenced;
     below := case when in_order then '{}' else open end;
-    b := row(mark, 0, 0, mark < c.decided_through::bigint, c.holes, c.fenced, c.fence, '{}', '{}', c.routes, null,
+    b := row(mark, 0, 0, mark < c.decided_through::bigint, c.holes, c.fenced, c.fence, '{}', '{}', '{}', null,
              tidemark.closed_domains());
 
     if not isempty(c.fenced) then
@@ -104,49 +100,64 @@ begin
         end if;
     end if;
 
-    if isempty(below) and cardinality(filtered) = 0 then
+    if isempty(below) and not c.filters and c.shards = 1 then
         -- The same without holes and filters, at half the cost: what most batches are.
-        select array_agg(row(g.domain, g.type, g.stream, null, g.events, g.seqs)::tidemark.event_group),
-               coalesce(sum(g.events), 0), 0, greatest(mark, max(g.last))
-        into b.groups, b.events, b.late, b.watermark
+        select a.groups, a.events, 0, greatest(mark, a.last), r.routes, r.filtered
+        into b.groups, b.events, b.late, b.watermark, b.routes, filtered
         from (
-            select o.domain, o.type, o.stream, count(*)::integer as events, max(o.seq) as last,
-                   range_agg(int8range(o.seq, o.seq + 1)) as seqs
+            select array_agg(row(g.domain, g.type, g.stream, null, g.events, g.seqs)::tidemark.event_group) as groups,
+                   coalesce(sum(g.events), 0) as events, max(g.last) as last
             from (
-                select o.seq, o.domain, o.type, o.stream from tidemark.outbox o
-                where o.seq > mark order by o.seq limit ahead) o
-            group by o.domain, o.type, o.stream) g;
-    else
-        with late as materialized (
+                select o.domain, o.type, o.stream, count(*)::integer as events, max(o.seq) as last,
+                       range_agg(int8range(o.seq, o.seq + 1)) as seqs
+                from (
+                    select o.seq, o.domain, o.type, o.stream from tidemark.outbox o
+                    where o.seq > mark order by o.seq limit ahead) o
+                group by o.domain, o.type, o.stream) g) a
+        cross join tidemark.worker_routes(read_outbox.worker) r;
+    end if;
+    -- A filter may have been set just now.
+    if filtered is null or cardinality(filtered) > 0 then
+        with now_ as materialized (
+            select r.routes, r.filtered from tidemark.worker_routes(read_outbox.worker) r
+        ), late as materialized (
             select o.* from unnest(below) hole (span)
             cross join lateral (
-                select o.seq, o.domain, o.type, o.stream,
-                       case when cardinality(filtered) > 0 then array(
-                           select r.id from unnest(filtered) r where tidemark.route_matches(r, o)
-                           order by r.id) end as matched
+                select o.seq, o.domain, o.type, o.stream, part.ours,
+                       array(select r.id from unnest((select n.filtered from now_ n)) r
+                             where part.ours and tidemark.route_matches(r, o) order by r.id) as matched
                 from tidemark.outbox o
+                cross join lateral (
+                    select c.shards = 1 or tidemark.shard_of(o.key, o.seq, c.shards) = read_outbox.shard as ours) part
                 where o.seq >= lower(hole.span) and o.seq < upper(hole.span)
                 order by o.seq limit batch_limit) o
             order by o.seq limit batch_limit
         ), forward as (
-            select o.seq, o.domain, o.type, o.stream,
-                   case when cardinality(filtered) > 0 then array(
-                       select r.id from unnest(filtered) r where tidemark.route_matches(r, o)
-                       order by r.id) end as matched
+            select o.seq, o.domain, o.type, o.stream, part.ours,
+                   array(select r.id from unnest((select n.filtered from now_ n)) r
+                         where part.ours and tidemark.route_matches(r, o) order by r.id) as matched
             from tidemark.outbox o
+            cross join lateral (
+                select c.shards = 1 or tidemark.shard_of(o.key, o.seq, c.shards) = read_outbox.shard as ours) part
             where o.seq > mark
             -- Lower numbers first: what a full batch of late events leaves no room for is read next time.
             order by o.seq limit least(ahead, batch_limit - (select count(*) from late))
         ), grouped as materialized (
-            select e.domain, e.type, e.stream, e.matched, count(*)::integer as events,
+            select e.domain, e.type, e.stream, e.matched, e.ours, count(*)::integer as events,
                    range_agg(int8range(e.seq, e.seq + 1)) as seqs
             from (select * from late union all select * from forward) e
-            group by e.domain, e.type, e.stream, e.matched
+            group by e.domain, e.type, e.stream, e.matched, e.ours
         )
-        select array_agg(row(g.domain, g.type, g.stream, g.matched, g.events, g.seqs)::tidemark.event_group),
-               coalesce(sum(g.events), 0), (select count(*) from late), greatest(mark, max(upper(g.seqs)) - 1)
-        into b.groups, b.events, b.late, b.watermark
-        from grouped g;
+        select a.groups, a.events, (select count(*) from late), greatest(mark, a.last), n.routes, a.seen
+        into b.groups, b.events, b.late, b.watermark, b.routes, seen
+        from (
+            select array_agg(
+                       row(g.domain, g.type, g.stream, g.matched, g.events, g.seqs)::tidemark.event_group)
+                       filter (where g.ours) as groups,
+                   coalesce(sum(g.events), 0) as events, max(upper(g.seqs)) - 1 as last,
+                   case when c.shards > 1 then range_agg(g.seqs) end as seen
+            from grouped g) a
+        cross join now_ n;
     end if;
 
     b.seqs := int8multirange(int8range(mark + 1, b.watermark + 1));
@@ -154,7 +165,7 @@ begin
     -- a sort, for when it is not.
     if b.watermark - mark > b.events - b.late or b.late > 0 then
         missing := b.seqs;
-        select coalesce(range_agg(g.seqs), '{}') into b.seqs from unnest(b.groups) g;
+        b.seqs := coalesce(seen, (select range_agg(g.seqs) from unnest(b.groups) g), '{}');
         missing := missing - b.seqs;
     end if;
 
@@ -195,12 +206,15 @@ begin
     if c.domains is not null and exists (select from unnest(b.groups) g where g.domain <> all (c.domains)) then
         b.groups := array(select g from unnest(b.groups) g where g.domain = any (c.domains));
         select coalesce(range_agg(g.seqs), '{}') into b.seqs from unnest(b.groups) g;
+    elsif c.shards > 1 then
+        select coalesce(range_agg(g.seqs), '{}') into b.seqs from unnest(b.groups) g;
     end if;
     return b;
 end
 $$;
-comment on function tidemark.read_outbox(text, integer, tidemark.batch) is
+comment on function tidemark.read_outbox(text, integer, tidemark.batch, integer) is
     'Reads the next batch of the log after the worker''s cursor, at most batch_limit events: those that have appeared '
-    'in its holes, then those above its watermark. With after, from where that batch will leave the cursor. Writes '
+    'in its holes, then those above its watermark. With shards, each reads the whole log, and its groups have only its '
+    'own events (tidemark.shard_of). With after, from where that batch will leave the cursor. Writes '
     'nothing; tidemark.settle moves the cursor. Raises TM012 where the watermark was edited by hand.';
-grant execute on function tidemark.read_outbox(text, integer, tidemark.batch) to tidemark_executor;
+grant execute on function tidemark.read_outbox(text, integer, tidemark.batch, integer) to tidemark_executor;

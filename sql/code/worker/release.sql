@@ -5,10 +5,16 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    owner_ text;
     executor constant text := tidemark.executor_id(release.worker, release.source, release.shard);
 begin
-    perform from tidemark.heartbeat h where h.executor_id = executor and h.lease_epoch = release.epoch for update;
-    return found and tidemark.executor_beat(array[executor], 'released', '0') is not null;
+    select h.lease_owner into owner_ from tidemark.heartbeat h
+    where h.executor_id = executor and h.lease_epoch = release.epoch for update;
+    if owner_ is not null then
+        -- An instance that goes on has other shards, or says again that it waits for one.
+        delete from tidemark.worker_instance i where i.worker = release.worker and i.owner = owner_;
+    end if;
+    return owner_ is not null and tidemark.executor_beat(array[executor], 'released', '0') is not null;
 end
 $$;
 comment on function tidemark.release(text, bigint, text, integer) is

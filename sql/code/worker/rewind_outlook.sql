@@ -10,8 +10,8 @@ declare
     most constant integer := 1000000;
     w constant tidemark.worker := (select w from tidemark.worker w where w.worker = rewind_outlook.worker);
     at_ constant bigint := (
-        select c.watermark_id::bigint from tidemark.worker_cursor c
-        where c.worker = rewind_outlook.worker and c.source = 'outbox' and c.shard = 0);
+        select max(c.watermark_id::bigint) from tidemark.worker_cursor c
+        where c.worker = rewind_outlook.worker and c.source = 'outbox');
     span constant int8multirange := int8multirange(int8range(to_seq + 1, at_ + 1));
 begin
     -- An event with attempts of its own counts with its latest attempt, not with its original range.
@@ -32,7 +32,7 @@ begin
         select t.route_id, t.outcome, 1 from tried t
     )
     select at_, r.route_code, d.outcome, sum(d.events)::bigint, true, true
-    from on_record d left join tidemark.outbound_route r on r.id = d.route_id
+    from on_record d left join tidemark.route_name r on r.id = d.route_id
     group by r.route_code, d.outcome
     order by r.route_code nulls last, d.outcome;
 

@@ -2,7 +2,8 @@ create or replace function tidemark.settle_fresh(
     worker text,
     worker_id integer,
     evidence tidemark.evidence[],
-    fresh tidemark.result[])
+    fresh tidemark.result[],
+    shard integer)
 returns bigint
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -28,9 +29,10 @@ begin
     where r.outcome = 'failed' or r.detail is not null;
 
     with staged as (
-        insert into tidemark.pending (worker_id, route_id, seq, domain, key, held, next_attempt_at, error_count,
+        insert into tidemark.pending (worker_id, route_id, seq, shard, domain, key, held, next_attempt_at, error_count,
                                       last_error, suspects)
-        select worker_id, r.route_id, o.seq, o.domain, o.key, r.reason is not distinct from 'domain_closed',
+        select worker_id, r.route_id, o.seq, settle_fresh.shard, o.domain, o.key,
+               r.reason is not distinct from 'domain_closed',
                -- Where order is kept, an untried event waits until it is the first of its key. If it were due,
                -- tidemark.pending_due would have to skip it each time.
                case when r.delay is null or r.reason = 'domain_closed'
@@ -63,6 +65,6 @@ begin
     return dead;
 end
 $$;
-comment on function tidemark.settle_fresh(text, integer, tidemark.evidence[], tidemark.result[]) is
+comment on function tidemark.settle_fresh(text, integer, tidemark.evidence[], tidemark.result[], integer) is
     'The part of tidemark.settle for events that wait, or whose first attempt failed. Returns how many it '
     'dead-lettered.';

@@ -1,4 +1,4 @@
-create or replace function tidemark.settle_missing(worker text)
+create or replace function tidemark.settle_missing(worker text, shard integer default 0)
 returns bigint
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -16,14 +16,14 @@ declare
 begin
     -- Lock the lease's row: it makes settling serial (tidemark.release_keys).
     perform from tidemark.heartbeat h
-    where h.executor_id = tidemark.executor_id(settle_missing.worker, 'outbox', 0) for update;
+    where h.executor_id = tidemark.executor_id(settle_missing.worker, 'outbox', settle_missing.shard) for update;
 
     with left_ as (
         delete from tidemark.pending p
         where p.ctid = any (array(
             select q.ctid from tidemark.pending q join tidemark.outbound_route r on r.id = q.route_id
             left join tidemark.dead_letter l on l.id = q.dead_letter_id
-            where q.worker_id = worker_
+            where q.worker_id = worker_ and q.shard = settle_missing.shard
               -- A replay has its letter's snapshot, unless the snapshot lacks the payload; a target inside the database
               -- needs the log.
               and (q.dead_letter_id is null or l.payload_in_log or tidemark.target_is_inside(r.target_kind))
@@ -52,6 +52,11 @@ begin
                                    'the event is no longer in the log')
     from unnest(gone) g where g.dead_letter_id is not null;
 
+    perform tidemark.history_add('{}', array(
+        select row(g.route_id, false, 'failed', 'event_missing', null, range_agg(int8range(g.seq, g.seq + 1)),
+                   0)::tidemark.result
+        from unnest(gone) g group by g.route_id));
+
     insert into tidemark.dead_letter as l (idempotency_key, worker_id, route_id, seq, event_snapshot, error_code,
                                            error_detail, attempts, first_failed_at, last_failed_at)
     select format('tm:%s:%s:seq-%s', settle_missing.worker, r.route_code, g.seq), worker_, g.route_id, g.seq,
@@ -75,13 +80,13 @@ begin
     if dead > 0 then
         perform tidemark.dead_letter_findings(settle_missing.worker, worker_, settle_missing.worker, dead);
         update tidemark.worker_cursor c set dead_lettered = dead_lettered + dead
-        where c.worker = settle_missing.worker and c.source = 'outbox' and c.shard = 0;
+        where c.worker = settle_missing.worker and c.source = 'outbox' and c.shard = settle_missing.shard;
     end if;
     return cardinality(gone);
 end
 $$;
-comment on function tidemark.settle_missing(text) is
+comment on function tidemark.settle_missing(text, integer) is
     'Dead-letters, as event_missing, pending events of the worker''s routes that are gone from the log because a '
     'partition was dropped by hand, at most 10,000 a call. Events that waited behind them go on. Returns how many it '
     'dead-lettered.';
-grant execute on function tidemark.settle_missing(text) to tidemark_executor;
+grant execute on function tidemark.settle_missing(text, integer) to tidemark_executor;

@@ -1,4 +1,4 @@
-create or replace function tidemark.settle_refusal(worker text, watermark bigint, settle_no bigint)
+create or replace function tidemark.settle_refusal(worker text, watermark bigint, settle_no bigint, shard integer)
 returns text
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -9,14 +9,16 @@ declare
     at_ tidemark.worker_cursor;
 begin
     select c.* into at_ from tidemark.worker_cursor c
-    where c.worker = settle_refusal.worker and c.source = 'outbox' and c.shard = 0;
+    where c.worker = settle_refusal.worker and c.source = 'outbox' and c.shard = settle_refusal.shard;
     if at_.settles >= settle_no then
         -- The caller repeated this settle, since its answer was lost or late. The network may delay a repetition for
         -- any time, so check before any delivery.
         return 'settled already';
     elsif settle_refusal.watermark < at_.watermark_id::bigint then
         -- Only a rewind moves a cursor back, and a rewind ends the epoch.
-        perform tidemark.worker_finding(settle_refusal.worker, 'cursor_watermark_regression', settle_refusal.worker,
+        perform tidemark.worker_finding(
+            settle_refusal.worker, 'cursor_watermark_regression',
+            tidemark.cursor_name(settle_refusal.worker, settle_refusal.shard),
             format('a batch that ends at %s cannot be settled behind the watermark %s: the cursor was held, and '
                    'nothing was recorded',
                    settle_refusal.watermark, at_.watermark_id));
@@ -25,8 +27,8 @@ begin
     return null;
 end
 $$;
-comment on function tidemark.settle_refusal(text, bigint, bigint) is
+comment on function tidemark.settle_refusal(text, bigint, bigint, integer) is
     'Why a batch that ends at the watermark must not be settled with this number: settled already (it was, or its '
     'number was given up), or held (the cursor is further, and a finding tells). Null: it may be settled. The caller '
     'holds the lock on the lease. watermark is null for a settle without a batch.';
-grant execute on function tidemark.settle_refusal(text, bigint, bigint) to tidemark_executor;
+grant execute on function tidemark.settle_refusal(text, bigint, bigint, integer) to tidemark_executor;

@@ -62,6 +62,9 @@ begin
         update tidemark.replay_job j
         set sent = j.sent + case r.outcome when 'sent' then k.n else 0 end,
             failed = j.failed + case r.outcome when 'failed' then k.n else 0 end,
+            left_out = case r.outcome
+                when 'skipped' then tidemark.jsonb_add(j.left_out, jsonb_build_object(r.reason, k.n))
+                else j.left_out end,
             finished_at = coalesce(j.finished_at, case when j.passed_seq >= j.last_seq
                 and not exists (select from tidemark.pending p where p.replay_id = j.id) then at end)
         from (select d.replay_id, count(*) as n from unnest(done) d where d.replay_id is not null group by 1) k

@@ -1,6 +1,6 @@
 -- public
 create or replace view tidemark.waiting as
-select w.worker, 'outbox' as source, r.route_code, 0 as shard, p.seq::text as item, p.error_count,
+select w.worker, 'outbox' as source, r.route_code, p.shard, p.seq::text as item, p.error_count,
        case when strpos(p.last_error, ': ') = 0 then p.last_error
             else split_part(p.last_error, ': ', 1) || ': '
                  || tidemark.error_shown(split_part(p.last_error, ': ', 1),

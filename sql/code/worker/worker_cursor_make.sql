@@ -13,6 +13,8 @@ begin
         return false;
     end if;
     c := tidemark.worker_start(coalesce(worker_cursor_make.starts, 'now'));
+    -- A worker of this name may have been deleted: what it decided stays decided.
+    c.decided_through := greatest(c.decided_through::bigint, tidemark.decided_last(worker_cursor_make.worker))::text;
     insert into tidemark.worker_cursor (worker, source, watermark_id, decided_through, begins_after, fenced, fence)
     values (worker_cursor_make.worker, 'outbox', c.watermark_id, c.decided_through, c.begins_after, c.fenced, c.fence)
     on conflict do nothing;

@@ -9,8 +9,9 @@ declare
     c tidemark.worker_cursor;
 begin
     perform tidemark.lease_end(worker_cursor_place.worker, 'outbox');
-    select k.last_run_at is not null into ran from tidemark.worker_cursor k
-    where k.worker = worker_cursor_place.worker and k.source = 'outbox' for update;
+    select bool_or(k.last_run_at is not null) into ran from (
+        select c.last_run_at from tidemark.worker_cursor c
+        where c.worker = worker_cursor_place.worker and c.source = 'outbox' order by c.shard for update) k;
     if ran then
         raise exception using errcode = 'TM005',
             message = format('worker %s has begun: only a new worker can be given a start', worker_cursor_place.worker),
@@ -18,8 +19,10 @@ begin
     end if;
     c := tidemark.worker_start(worker_cursor_place.starts);
     update tidemark.worker_cursor k
-    set watermark_id = c.watermark_id, decided_through = c.decided_through, begins_after = c.begins_after,
-        holes = c.holes, fenced = c.fenced, fence = c.fence, updated_at = clock_timestamp()
+    set watermark_id = c.watermark_id,
+        decided_through = greatest(c.decided_through::bigint, tidemark.decided_last(k.worker))::text,
+        begins_after = c.begins_after, holes = c.holes, fenced = c.fenced, fence = c.fence,
+        updated_at = clock_timestamp()
     where k.worker = worker_cursor_place.worker and k.source = 'outbox';
 end
 $$;

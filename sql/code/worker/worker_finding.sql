@@ -4,7 +4,8 @@ create or replace function tidemark.worker_finding(
     subject text,
     detail text,
     epoch bigint default null,
-    message text default null)
+    message text default null,
+    shard integer default 0)
 returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -39,7 +40,7 @@ begin
     end if;
     -- An instance that was paused may report after another one took over.
     if epoch is not null then
-        perform tidemark.lease_check(worker_finding.worker, epoch);
+        perform tidemark.lease_check(worker_finding.worker, epoch, 'outbox', worker_finding.shard);
     end if;
     if worker_finding.detail is null then
         perform tidemark.finding_close(worker_finding.kind, worker_finding.subject);
@@ -60,10 +61,10 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.worker_finding(text, text, text, text, bigint, text) is
+comment on function tidemark.worker_finding(text, text, text, text, bigint, text, integer) is
     'Opens or closes a worker''s finding about itself or a route: cursor_lease_conflict, cursor_watermark_regression, '
     'route_misconfigured, target_down, credentials_refused, two_copies or worker_failing. detail null: the problem '
     'is over. epoch: report only while the lease has that epoch (TM011: it has another by now); null: at any time. '
     'For a lease conflict it adds the reporting session, and the owner of the lease. message: the text of an error, '
     'which may quote a payload (tidemark.finding_detail).';
-grant execute on function tidemark.worker_finding(text, text, text, text, bigint, text) to tidemark_executor;
+grant execute on function tidemark.worker_finding(text, text, text, text, bigint, text, integer) to tidemark_executor;

@@ -17,8 +17,8 @@ as $$
 #variable_conflict use_column
 declare
     mark constant bigint := (
-        select c.watermark_id::bigint from tidemark.worker_cursor c
-        where c.worker = worker_outlook.worker and c.source = 'outbox' and c.shard = 0);
+        select min(c.watermark_id::bigint) from tidemark.worker_cursor c
+        where c.worker = worker_outlook.worker and c.source = 'outbox');
 begin
     if not exists (select from tidemark.worker w where w.worker = worker_outlook.worker) then
         raise exception using errcode = 'TM004', message = format('there is no worker "%s"', worker_outlook.worker),
@@ -56,7 +56,8 @@ begin
 end
 $$;
 comment on function tidemark.worker_outlook(text, integer) is
-    'A preview for a worker of the log: the effects on the events above its watermark if its gates were open. First '
+    'A preview for a worker of the log: the effects on the events above its watermark (of shards the lowest) if its '
+    'gates were open. First '
     '(route_code null) the number of events, then for each route how many events it claims, with their outcome: '
     'pending (delivered), disabled or dry_run (recorded, and not delivered later unless tidemark.route_replay sends '
     'them). waiting: deliveries of the route that already wait. Looks at the first most events (1 to 1000000, default '

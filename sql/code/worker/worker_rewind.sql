@@ -13,11 +13,12 @@ begin
     if not coalesce(worker_rewind.dry_run, false) then
         perform tidemark.lease_end(worker_rewind.worker, 'outbox');
         perform from tidemark.worker_cursor c
-        where c.worker = worker_rewind.worker and c.source = 'outbox' and c.shard = 0 for update;
+        where c.worker = worker_rewind.worker and c.source = 'outbox' order by c.shard for update;
     end if;
-    select c.watermark_id::bigint into was from tidemark.worker_cursor c
-    where c.worker = worker_rewind.worker and c.source = 'outbox' and c.shard = 0;
-    if not found then
+    -- Shards that have not come as far stay where they are.
+    select max(c.watermark_id::bigint) into was from tidemark.worker_cursor c
+    where c.worker = worker_rewind.worker and c.source = 'outbox';
+    if was is null then
         raise exception using errcode = 'TM004', message = format('there is no worker "%s"', worker_rewind.worker),
             hint = 'Workers: select worker from tidemark.worker;';
     end if;
@@ -35,13 +36,14 @@ begin
 
     -- The worker meets the open numbers above the new watermark again as it reads on.
     update tidemark.worker_cursor c
-    set watermark_id = to_seq::text,
-        decided_through = greatest(c.decided_through::bigint, to_seq)::text, -- lower: the watermark was edited by hand
+    set watermark_id = least(c.watermark_id::bigint, to_seq)::text,
+        -- lower: the watermark was edited by hand
+        decided_through = greatest(c.decided_through::bigint, least(c.watermark_id::bigint, to_seq))::text,
         holes = c.holes * int8multirange(int8range(null, to_seq + 1)),
         fenced = c.fenced * int8multirange(int8range(null, to_seq + 1)),
-        begins_after = least(c.begins_after, to_seq),
+        begins_after = least(c.begins_after, to_seq), dealt_through = null,
         updated_at = clock_timestamp()
-    where c.worker = worker_rewind.worker and c.source = 'outbox' and c.shard = 0;
+    where c.worker = worker_rewind.worker and c.source = 'outbox';
     insert into tidemark.audit (action, object, reason, before, after)
     values ('worker_rewind', 'worker_cursor ' || worker_rewind.worker, worker_rewind.reason,
             jsonb_build_object('watermark', was), jsonb_build_object('watermark', to_seq));
@@ -52,7 +54,8 @@ comment on function tidemark.worker_rewind(text, bigint, text, boolean) is
     'with dry_run it only counts. Decided events stay decided: rows with decided true (of each route and latest '
     'outcome; route_code null: no route claimed them) are not delivered again; for that use tidemark.route_replay. '
     'Rows with decided false are events that a route has no evidence for, with their outcome to come (pending: '
-    'delivered). The row with decided null counts the events of the log in between. was is the watermark before. '
+    'delivered). The row with decided null counts the events of the log in between. was is the watermark before, '
+    'of shards the highest: those that are not past to_seq stay. '
     'complete false: only the first million of these events were checked for undecided ones. Waits for a pass under '
     'way. Raises TM004, TM005.';
 grant execute on function tidemark.worker_rewind(text, bigint, text, boolean) to tidemark_admin;

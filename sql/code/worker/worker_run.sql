@@ -11,18 +11,46 @@ as $$
 #variable_conflict use_column
 declare
     kind constant text := (select w.source from tidemark.worker w where w.worker = worker_run.worker);
+    shards constant integer := (select w.shards from tidemark.worker w where w.worker = worker_run.worker);
     c record;
     claimed record;
     summary jsonb;
     runs jsonb[] := '{}';
     more boolean := false;
+    live integer[];
+    shut text[];
+    gate text;
 begin
     if worker_run.page not between 1 and 50000 then
         raise exception using errcode = 'TM005',
             message = format('page is %s, and must be from 1 to 50000', worker_run.page);
     end if;
-    if kind = 'outbox' then
-        return tidemark.route_worker_run(worker_run.worker, coalesce(worker_run.page, 5000));
+    if kind = 'outbox' and (shards = 1 or worker_run.shard is not null) then
+        return tidemark.route_worker_run(worker_run.worker, coalesce(worker_run.page, 5000),
+                                         coalesce(worker_run.shard, 0));
+    elsif kind = 'outbox' then
+        live := array(
+            select r.id from tidemark.outbound_route r
+            where r.worker = worker_run.worker and r.enabled and not r.dry_run
+              and tidemark.target_is_inside(r.target_kind));
+        shut := tidemark.closed_domains();
+        begin
+            for n in 0 .. shards - 1 loop
+                summary := tidemark.route_worker_run(worker_run.worker, coalesce(worker_run.page, 5000), n);
+                runs := runs || (summary || jsonb_build_object('source', 'outbox', 'shard', n));
+            end loop;
+            -- As in the pass of one: what an earlier shard has delivered is taken back if a gate closed meanwhile.
+            gate := tidemark.closed_switch(worker_run.worker, live, shut);
+            if gate is not null then
+                raise exception using errcode = 'TM009', message = gate;
+            end if;
+        exception when sqlstate 'TM009' then
+            get stacked diagnostics gate = message_text;
+            return jsonb_build_object('worker', worker_run.worker, 'status', 'closed', 'gate', gate, 'events', 0);
+        end;
+        return jsonb_build_object('worker', worker_run.worker, 'status', 'ran', 'runs', to_jsonb(runs),
+            'events', (select max((r ->> 'events')::bigint) from unnest(runs) r),
+            'staged', (select sum((r ->> 'staged')::bigint) from unnest(runs) r));
     end if;
     if kind = 'kafka' then
         raise exception using errcode = 'TM005', message = format('worker %s reads Kafka', worker_run.worker),
@@ -64,11 +92,12 @@ begin
 end
 $$;
 comment on function tidemark.worker_run(text, text, integer, integer) is
-    'One pass of a worker of any kind, in the caller''s transaction: for the outbox tidemark.route_worker_run; for '
-    'tables a page (at most page rows, default the worker''s page_size) of each of its cursors, or of those of one '
-    'source or shard. Call it as a transaction of its own, again while more is true. A page that the caller''s '
-    'statement_timeout ends is rolled back (cut), and the next has fewer rows, down to the one that hangs: that row '
-    'has failed (57014). Without a statement_timeout a handler that hangs is never ended. Returns {"worker", "source", '
-    '"shard", "status": "ran"|"cut"|"closed"|"held"|"throttled"|"waiting"|"busy", "detail", "step", "rows", "taken", '
-    '"failed", …}; for several cursors their runs. Raises TM004, TM005, TM006, TM007.';
+    'One pass of a worker of any kind, in the caller''s transaction: for the outbox tidemark.route_worker_run, of each '
+    'shard (all of them are taken back if a gate closes meanwhile) or of one; for tables a page (at most page rows, '
+    'default the worker''s page_size) of each of its cursors, or of those of one source or shard. Call it as a '
+    'transaction of its own, again while more is true. A page that the caller''s statement_timeout ends is rolled back '
+    '(cut), and the next has fewer rows, down to the one that hangs: that row has failed (57014). Without a '
+    'statement_timeout a handler that hangs is never ended. Returns {"worker", "source", "shard", "status": '
+    '"ran"|"cut"|"closed"|"held"|"throttled"|"waiting"|"busy", "detail", "step", "rows", "taken", "failed", …}; for '
+    'several cursors their runs. Raises TM004, TM005, TM006, TM007.';
 grant execute on function tidemark.worker_run(text, text, integer, integer) to tidemark_executor;

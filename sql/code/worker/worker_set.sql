@@ -11,6 +11,7 @@ as $$
 #variable_conflict use_column
 declare
     row_ tidemark.worker;
+    was integer;
 begin
     perform set_config('tidemark.reason', coalesce(worker_set.reason, ''), true);
     perform tidemark.changes_check('worker', worker_set.changes, 'tidemark.worker', array['id', 'worker']);
@@ -20,6 +21,14 @@ begin
            changes ->> 'handler_ref'
     where not exists (select from tidemark.worker w where w.worker = worker_set.worker)
     on conflict do nothing;
+    if worker_set.changes ? 'shards' then
+        -- Wait for a pass under way, and lock rows in its order.
+        perform from tidemark.heartbeat h
+        where h.executor_id in (
+            select tidemark.executor_id(c.worker, c.source, c.shard) from tidemark.worker_cursor c
+            where c.worker = worker_set.worker and c.source = 'outbox')
+        order by h.executor_id for update;
+    end if;
     select w.* into row_ from tidemark.worker w where w.worker = worker_set.worker for update;
     if (changes ? 'source' and changes ->> 'source' is distinct from row_.source)
         or (changes ? 'handler' and changes ->> 'handler' is distinct from row_.handler) then
@@ -27,7 +36,7 @@ begin
             message = format('worker %s reads %s for %s, and cannot become another kind', row_.worker, row_.source,
                              row_.handler),
             hint = 'Make another worker.';
-    elsif (changes ->> 'shards')::integer <> row_.shards and exists (
+    elsif row_.source <> 'outbox' and (changes ->> 'shards')::integer <> row_.shards and exists (
         select from tidemark.worker_cursor c where c.worker = row_.worker and c.source <> 'outbox')
     then
         raise exception using errcode = 'TM005',
@@ -39,6 +48,7 @@ begin
             hint = 'An object with any of max_attempts (1 to 100), base_seconds, max_seconds, jitter (0 to 1); or '
                 'null.';
     end if;
+    was := row_.shards;
     row_ := jsonb_populate_record(row_, changes - 'source' - 'handler');
     if row_.off_peak is not null
         and not exists (select from pg_timezone_names z where z.name = split_part(row_.off_peak, ' ', 2)) then
@@ -51,12 +61,21 @@ begin
         if not tidemark.worker_cursor_make(row_.worker, worker_set.starts) and worker_set.starts is not null then
             perform tidemark.worker_cursor_place(row_.worker, worker_set.starts);
         end if;
+        if row_.shards > 1 and row_.read_order = 'strict' then
+            raise exception using errcode = 'TM005',
+                message = format('worker %s: read_order strict is the order of the whole log, and shards read it '
+                                 'beside each other', row_.worker),
+                hint = 'Use one shard, or read_order eager, which keeps the order of each key.';
+        elsif row_.shards <> was then
+            perform tidemark.worker_shards(row_.worker, row_.shards, worker_set.reason);
+        end if;
     elsif worker_set.starts is not null then
         raise exception using errcode = 'TM005',
             message = format('worker %s reads tables, each from its beginning', row_.worker);
     end if;
     update tidemark.heartbeat h set domain_scope = coalesce(row_.domains, '{}')
-    where h.executor_id = tidemark.executor_id(row_.worker, 'outbox', 0);
+    where h.executor_id = any (array(
+        select tidemark.executor_id(row_.worker, 'outbox', n) from generate_series(0, row_.shards - 1) n));
     return query
     update tidemark.worker w
     set (handler_ref, payload_columns, domains, read_order, hole_limit, shards, page_size, page_timeout, retry_policy,
@@ -71,7 +90,8 @@ comment on function tidemark.worker_set(text, jsonb, text, text) is
     'Creates a worker, with its heartbeat and its cursor, or changes the named columns of one. starts is where the '
     'cursor begins, for a new worker or one that has made no pass yet: now (the default: with the next event), start '
     '(of the log as retention has left it), the number of the first event, or a time. With {"source": "table", '
-    '"handler": …} it creates a worker of tables, which gets its cursors by tidemark.worker_source_add. Its gate stays '
-    'as it is: closed for a new worker. Returns the row. Raises TM005 for an unknown column, a changed source or '
+    '"handler": …} it creates a worker of tables, which gets its cursors by tidemark.worker_source_add. shards of a '
+    'worker of the log change while no instance runs it (tidemark.worker_shards). Its gate stays as it is: closed for '
+    'a new worker. Returns the row. Raises TM005 for an unknown column, a changed source or '
     'handler, an unreadable retry policy, a start of a worker that has begun.';
 grant execute on function tidemark.worker_set(text, jsonb, text, text) to tidemark_admin;

@@ -14,7 +14,6 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/daemon"
 	"github.com/tidemarkhq/tidemark/internal/store"
-	"github.com/tidemarkhq/tidemark/sink"
 )
 
 // tested is the result of a test delivery.
@@ -22,11 +21,7 @@ type tested struct {
 	RouteCode string  `json:"route_code"`
 	Target    string  `json:"target_kind"`
 	Takes     *string `json:"target_takes,omitempty"`
-	EventID   string  `json:"event_id"`
-	Outcome   string  `json:"outcome"`
-	ErrorCode string  `json:"error_code"`
-	Detail    string  `json:"detail"`
-	Seconds   float64 `json:"seconds"`
+	store.RouteTested
 }
 
 func routeTest() cli.Command {
@@ -70,44 +65,46 @@ func testRoute(ctx context.Context, s *cli.Session, c config.Config, code string
 	if err != nil {
 		return tested{}, err
 	}
+	got, err := sendTest(ctx, s, c, begun, began)
+	if err != nil || begun.Outcome != nil {
+		return got, err
+	}
+	return got, noteTest(ctx, s, got)
+}
+
+// sendTest sends a test that has begun, unless its target is inside the database, which has been called.
+func sendTest(ctx context.Context, s *cli.Session, c config.Config, begun store.RouteTest, began time.Time) (tested, error) {
 	var route struct {
+		Code  string  `json:"route_code"`
 		Kind  string  `json:"target_kind"`
 		Takes *string `json:"target_takes"`
 	}
 	if err := json.Unmarshal(begun.Route, &route); err != nil {
 		return tested{}, err
 	}
-	got := tested{RouteCode: code, Target: route.Kind, Takes: route.Takes, EventID: begun.EventID}
+	got := tested{RouteCode: route.Code, Target: route.Kind, Takes: route.Takes}
 	if begun.Outcome != nil {
-		got.Outcome, got.ErrorCode, got.Detail = *begun.Outcome, cli.Cell(begun.ErrorCode), cli.Cell(begun.Detail)
-		got.Seconds = time.Since(began).Seconds()
-		return got, nil
+		got.RouteTested = begun.Done(time.Since(began))
+	} else {
+		got.RouteTested = daemon.Probe(ctx, c, begun, s.Err)
 	}
+	return got, nil
+}
 
-	result, took, err := daemon.Probe{Route: begun.Route, Event: begun.Event, Out: s.Err}.Send(ctx, c)
-	if err != nil {
-		result = sink.Result{Status: sink.Permanent, Code: "misconfigured", Detail: err.Error()}
-	}
-	got.ErrorCode, got.Detail, got.Seconds = result.Code, result.Detail, took.Seconds()
-	switch result.Status {
-	case sink.Delivered:
-		got.Outcome = "delivered"
-	case sink.Unknown:
-		got.Outcome = "unknown"
-	default:
-		got.Outcome = "failed"
-	}
-	// An interrupted test is recorded too: it may have arrived.
+// noteTest records the outcome of a test, also of an interrupted one: it may have arrived.
+func noteTest(ctx context.Context, s *cli.Session, got tested) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	err = s.RouteTestNote(last, code, got.EventID, got.Outcome, got.ErrorCode, got.Detail, got.Seconds, s.Reason)
-	return got, errors.Join(err, ctx.Err())
+	return errors.Join(s.RouteTestNote(last, got.RouteCode, got.RouteTested, s.Reason), ctx.Err())
 }
+
+// accepted reports whether the target took the test.
+func (t tested) accepted() bool { return t.Outcome == "delivered" || t.Outcome == "accepted" }
 
 func showTested(s *cli.Session, got tested) error {
 	err := s.Show(got, "route", got.RouteCode, "target", got.Target, "takes", cli.Takes(got.Takes), "event", got.EventID, "outcome", got.Outcome,
 		"time", fmt.Sprintf("%.3f s", got.Seconds), "error", got.ErrorCode, "detail", got.Detail)
-	if err == nil && got.Outcome != "delivered" && got.Outcome != "accepted" {
+	if err == nil && !got.accepted() {
 		return cli.ExitWith(cli.StatusFailed, nil)
 	}
 	return err

@@ -1,0 +1,77 @@
+package consumer_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemarkhq/tidemark"
+)
+
+// trips records what is sent to the server from the begin of a transaction to its commit, one entry a round trip.
+type trips struct {
+	mu   sync.Mutex
+	of   map[*pgx.Conn][]string
+	last []string
+}
+
+func (r *trips) sent(conn *pgx.Conn, what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case strings.HasPrefix(what, "begin"):
+		r.of[conn] = []string{"begin"}
+	case r.of[conn] == nil:
+	case what == "commit":
+		r.last = append(r.of[conn], what)
+		delete(r.of, conn)
+	default:
+		r.of[conn] = append(r.of[conn], what)
+	}
+}
+
+func (r *trips) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	r.sent(conn, data.SQL)
+	return ctx
+}
+
+func (r *trips) TraceBatchStart(ctx context.Context, conn *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	r.sent(conn, "batch")
+	return ctx
+}
+
+func (*trips) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData)     {}
+func (*trips) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (*trips) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
+
+// A pass of events with keys costs four round trips beside its read, however many events it has: a server may be far away.
+func TestRoundTripsOfAPass(t *testing.T) {
+	t.Parallel()
+	p := prepared(t, "")
+	seen := &trips{of: map[*pgx.Conn][]string{}}
+	client, pool := p.client(1, seen)
+	defer pool.Close()
+	client.Handle("shop/*", func(_ context.Context, tx pgx.Tx, e tidemark.Event) error {
+		seen.sent(tx.Conn(), e.Key)
+		return nil
+	})
+	p.emit("a", "1", "2")
+	p.emit("b", "3")
+	if err := client.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	got := strings.Join(seen.last, ", ")
+	handled := "select h.route_id, h.seq from tidemark.handled" // once in a lease
+	if i := strings.Index(got, handled); i >= 0 {
+		j := strings.Index(got[i:], ", batch")
+		got = got[:i] + "handled" + got[i+j:]
+	}
+	if want := "begin, handled, batch, a, a, b, batch, commit"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,35 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Thing is a part of the configuration: a domain, a type, a route.
+type Thing struct {
+	Kind       string          `db:"kind" json:"kind"`
+	Name       string          `db:"name" json:"name"`
+	Definition json.RawMessage `db:"definition" json:"definition"`
+	File       *string         `db:"file" json:"file,omitempty"` // whose it is; null: no file's
+}
+
+// Configuration calls tidemark.configuration, in the order in which things are made.
+func (db *DB) Configuration(ctx context.Context) ([]Thing, error) {
+	return list[Thing](ctx, db, `select c.kind, c.name, c.definition, c.file from tidemark.configuration() c order by c.place, c.name`)
+}
+
+// Applied is a change that a file made.
+type Applied struct {
+	Change  string          `db:"change" json:"change"` // create, set, adopt, take, delete, release; left: none, but --delete would
+	Kind    string          `db:"kind" json:"kind"`
+	Name    string          `db:"name" json:"name"`
+	Field   *string         `db:"field" json:"field"` // of set
+	Was     json.RawMessage `db:"was" json:"was"`
+	Becomes json.RawMessage `db:"becomes" json:"becomes"`
+}
+
+// ConfigurationApply calls tidemark.configuration_apply.
+func (db *DB) ConfigurationApply(ctx context.Context, file string, things []Thing, reason string, prune, take bool) ([]Applied, error) {
+	return list[Applied](ctx, db, `select a.change, a.kind, a.name, a.field, a.was, a.becomes
+		from tidemark.configuration_apply($1, coalesce(nullif($2::jsonb, 'null'), '[]'), $3, $4, $5) a`, file, things, reason, prune, take)
+}

@@ -1,0 +1,89 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Uninstalling is what [Uninstall] drops.
+type Uninstalling struct {
+	Database string `json:"database"`
+	// Bytes is the size of Tidemark's tables on disk.
+	Bytes  int64 `json:"bytes"`
+	Events int64 `json:"events"`
+	// Pending and DeadLetters were neither delivered nor given up.
+	Pending     int64 `json:"pending"`
+	DeadLetters int64 `json:"open_dead_letters"`
+	// Others are objects outside the schema tidemark that go with it: capture triggers of tables, views on Tidemark's tables.
+	Others []string `json:"others"`
+	// Daemons beat within the last 30 seconds; Uninstall refuses while there are any.
+	Daemons []string `json:"daemons"`
+}
+
+// others selects objects that depend on one of the schema and are not in it. A function that only calls Tidemark is none:
+// PostgreSQL does not know it.
+const others = `select array(select distinct pg_describe_object(d.classid, d.objid, 0) collate "C"
+	from pg_depend d cross join lateral pg_identify_object_as_address(d.classid, d.objid, 0) o
+	where d.deptype in ('n', 'a') and not (o.object_names[1] = 'tidemark' or starts_with(o.object_names[1], 'tidemark.')) and (
+		d.refclassid = 'pg_class'::regclass and exists (select from pg_class c where c.oid = d.refobjid and c.relnamespace = 'tidemark'::regnamespace)
+		or d.refclassid = 'pg_proc'::regclass and exists (select from pg_proc p where p.oid = d.refobjid and p.pronamespace = 'tidemark'::regnamespace)
+		or d.refclassid = 'pg_type'::regclass and exists (select from pg_type t where t.oid = d.refobjid and t.typnamespace = 'tidemark'::regnamespace))
+	order by 1)`
+
+// WouldUninstall returns what Uninstall would drop. It changes nothing. The role of conn needs SET on tidemark_owner.
+func WouldUninstall(ctx context.Context, conn *pgx.Conn) (u Uninstalling, err error) {
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return u, err
+	}
+	u, err = uninstalling(ctx, tx)
+	return u, errors.Join(err, tx.Rollback(ctx))
+}
+
+// uninstalling reads as the owner of the schema, which it stays for the rest of the transaction.
+func uninstalling(ctx context.Context, tx pgx.Tx) (u Uninstalling, err error) {
+	owner, err := schemaOwner(ctx, tx)
+	if err != nil {
+		return u, err
+	}
+	if owner == "" {
+		return u, errors.New("nothing is installed in this database")
+	}
+	if _, err := prefixOf(owner); err != nil {
+		return u, err
+	}
+	if _, err := tx.Exec(ctx, "set local role "+owner); err != nil {
+		return u, err
+	}
+	err = tx.QueryRow(ctx, `select current_database(),
+		(select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint from pg_class c where c.relnamespace = 'tidemark'::regnamespace and c.relkind = 'r'),
+		(select count(*) from tidemark.outbox), (select count(*) from tidemark.pending),
+		(select count(*) from tidemark.dead_letter l where l.resolved_at is null),
+		array(select h.executor_id from tidemark.heartbeat h where h.executor_id like 'daemon/%' and h.last_status <> 'stopped'
+			and h.last_beat_at > clock_timestamp() - interval '30 seconds' order by 1), (`+others+`)`).
+		Scan(&u.Database, &u.Bytes, &u.Events, &u.Pending, &u.DeadLetters, &u.Daemons, &u.Others)
+	return u, err
+}
+
+// Uninstall drops the schema tidemark with all events, evidence and configuration, and what depends on it: see [WouldUninstall].
+// Roles stay, since other databases may use them. It refuses while a daemon runs.
+func Uninstall(ctx context.Context, conn *pgx.Conn) error {
+	return waited(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		u, err := uninstalling(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if len(u.Daemons) > 0 {
+			return fmt.Errorf("%s runs: stop it first", u.Daemons[0])
+		}
+		for _, statement := range []string{lock, waitForTable, "drop schema tidemark cascade"} {
+			if _, err := tx.Exec(ctx, statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}

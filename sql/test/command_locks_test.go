@@ -1,0 +1,145 @@
+package test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// lanes parks the first command of each of these ordering keys, due now and about to succeed.
+func (s *service) lanes(keys ...string) {
+	s.t.Helper()
+	s.command("charge", `{"retry_policy": {"base_seconds": 0.000001, "max_seconds": 0.000001, "jitter": 0}}`)
+	for _, key := range keys {
+		equal(s.t, key, one[string](s.session, `select tidemark.command_run($1, key => $2) ->> 'status'`,
+			s.envelope(key+"1", `{"id": 1`+key[1:]+`, "sql": "do 'begin raise sqlstate ''40001''; end'"}`, ""), key), "failed_retryable")
+	}
+	s.exec(`insert into app.flag values ('healed')`)
+	s.exec(`update tidemark.command_parked set sqlstate = null`) // as if they had been off
+}
+
+// behind parks a command behind those of its ordering key.
+func (s *service) behind(key, id string) {
+	s.t.Helper()
+	equal(s.t, key+id, one[string](s.session, `select tidemark.command_run($1, key => $2) ->> 'status'`,
+		s.envelope(key+id, `{"id": `+id+key[1:]+`}`, ""), key), "failed_retryable")
+}
+
+// CM6: a transaction parks commands behind several keys, in whichever order; a batch that retries these keys waits for it, and does not
+// wait in a circle.
+func TestCommandsParkBesideRetries(t *testing.T) {
+	t.Parallel()
+	for _, keys := range [][]string{{"k1", "k2"}, {"k2", "k1"}} {
+		db := tidemarktest.NewDB(t)
+		s := serve(t, db)
+		s.lanes("k1", "k2")
+		other := open(t, db, "retries")
+		s.begin()
+		s.behind(keys[0], "2")
+		tried := later[string](other, `select string_agg(r, ', ') from (`+retryBatch+`) r (r)`)
+		s.waitsFor(other)
+		s.behind(keys[1], "2")
+		s.commit()
+		if got, err := tried(); err != nil || got != "k11 processed, k21 processed" {
+			t.Errorf("%v: %q, %v", keys, got, err)
+		}
+		s.exec(`select * from tidemark.command_retry()`)
+		s.wantRows(`select idempotency_key from tidemark.command_parked`)
+		s.wantInvoices("11", "12", "21", "22")
+	}
+}
+
+// A command is given up while a batch retries it: one comes after the other.
+func TestCommandDiscardBesideRetries(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := serve(t, db)
+	s.lanes("k1")
+	s.behind("k1", "2")
+	reads, retries, discards := open(t, db, "reads"), open(t, db, "retries"), open(t, db, "discards")
+	reads.begin()
+	reads.exec(`select from tidemark.command_claim where idempotency_key = 'k12' for update`)
+	tried := later[string](retries, `select string_agg(r, ', ') from (`+retryBatch+`) r (r)`)
+	s.waitsFor(retries)
+	discarded := later[string](discards, `select tidemark.command_discard($1, 'k12', 'asks for too much')::text`, s.name)
+	s.waitsFor(discards)
+	reads.commit()
+	if got, err := tried(); err != nil || got != "k11 processed, k12 processed" {
+		t.Errorf("%q, %v", got, err)
+	}
+	var refused *pgconn.PgError
+	if _, err := discarded(); !errors.As(err, &refused) || refused.Code != "TM004" {
+		t.Error(err)
+	}
+	s.wantInvoices("11", "21")
+}
+
+// The command behind the first one is given up while the first is due: what is behind both is due when that is released.
+func TestCommandDiscardForgetsNone(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := serve(t, db)
+	s.lanes("k1")
+	s.behind("k1", "2")
+	s.behind("k1", "3")
+	discards := open(t, db, "discards")
+	discards.begin()
+	discards.exec(`select tidemark.command_discard($1, 'k12', 'asks for too much')`, s.name)
+	s.exec(`set statement_timeout = '30s'`)
+	equal(t, "tried while the key is another's", one[int](s.session, `select count(*)::int from tidemark.command_retry(1)`), 0)
+	discards.commit()
+	s.wantRows(`select idempotency_key from tidemark.command_parked where next_attempt_at < 'infinity'`, "k11")
+	s.exec(`select * from tidemark.command_retry()`)
+	s.wantInvoices("11", "31")
+}
+
+// A session that has parked a command behind another and stays open keeps a retry from its end for two seconds, not for ever: the
+// retry is given up with the name of that session, and others park meanwhile.
+func TestCommandReleaseIsGivenUp(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := serve(t, db)
+	s.lanes("k1", "k2")
+	other := open(t, db, "retries")
+	s.begin()
+	s.behind("k1", "2")
+	other.refused("55P03", fmt.Sprintf("is still open (pid %d)", one[int](s.session, `select pg_backend_pid()`)), retryBatch)
+	equal(t, "the setting stays", one[string](other, `show lock_timeout`), "0")
+	s.behind("k2", "2")
+	s.commit()
+	other.wantRows(`select string_agg(r, ', ') from (`+retryBatch+`) r (r)`, "k11 processed, k12 processed, k21 processed, k22 processed")
+	s.wantInvoices("11", "12", "21", "22")
+}
+
+// After twenty seconds that session is a cause, with the statement that ends it.
+func TestCommandReleaseIsHeldUp(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := serve(t, db)
+	s.lanes("k1")
+	operator := open(t, db, "operator")
+	s.begin()
+	s.behind("k1", "2")
+	pid := one[int](s.session, `select pg_backend_pid()`)
+	poll := time.NewTicker(100 * time.Millisecond)
+	defer poll.Stop()
+	for deadline := time.Now().Add(patience); ; <-poll.C {
+		got := one[string](operator, `select coalesce(string_agg(concat_ws(' ', c.subject, c.sql[1], c.found), ''), '') from tidemark.cause c where c.cause = 'open_transaction'`)
+		if strings.Contains(got, "it has parked commands") {
+			if !strings.HasPrefix(got, fmt.Sprintf("pid %d select pg_terminate_backend(%d);", pid, pid)) {
+				t.Error(got)
+			}
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(got)
+		}
+	}
+	s.commit()
+}

@@ -1,0 +1,120 @@
+package test
+
+import (
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+const letterJobs = `select concat_ws(' ', id, action, state, waits_for, done || '/' || letters, outcomes) from tidemark.letter_job_summary order by id`
+
+// manyLetters has 250 dead letters of the route app, with the errors P0001 (200) and P0002 (50).
+func manyLetters(t *testing.T, db *tidemarktest.DB) session {
+	t.Helper()
+	w := poisoned(t, db)
+	w.exec(`insert into poison select n, case when n <= 200 then 'P0001' else 'P0002' end from generate_series(1, 250) n`)
+	w.emitMany(250)
+	w.pass()
+	w.wantRows(`select count(*)::text from tidemark.dead_letter where resolved_at is null`, "250")
+	return w
+}
+
+// A job does its letters part by part, each in a transaction of its own; what fails again stays open and is not tried twice.
+func TestLetterJobReplays(t *testing.T) {
+	t.Parallel()
+	w := manyLetters(t, tidemarktest.NewDB(t))
+	w.exec(`truncate received; alter sequence calls restart`)
+	w.exec(`delete from poison where n not in (7, 150)`)
+	w.wantRows(`select concat_ws(' ', id, letters) from tidemark.letter_job_add('replay', route => 'app', dry_run => true)`, "250")
+	w.exec(`select tidemark.route_set('idle', '{"domain": "none", "target_kind": "sql", "target_ref": "public.receive"}')`)
+	w.wantRows(`select concat_ws(' ', id, letters) from tidemark.letter_job_add('replay', route => 'idle', dry_run => true)`, "0")
+	w.wantRows(letterJobs)
+	w.wantRows(`select concat_ws(' ', id, letters) from tidemark.letter_job_add('replay', 'mended', 'app', error_code => 'P0001')`, "1 200")
+	w.exec(`insert into poison values (251, 'P0001')`)
+	w.emit(251) // it fails after the job was asked for
+	w.pass()
+	w.wantRows(letterJobs, "1 replay waiting no daemon runs 0/200 {}")
+	for _, want := range []string{
+		`1 replay waiting no daemon runs 100/200 {"sent": 99, "failed": 1}`, `1 replay waiting no daemon runs 200/200 {"sent": 198, "failed": 2}`,
+		`1 replay finished 200/200 {"sent": 198, "failed": 2}`,
+	} {
+		w.exec(`select tidemark.letter_job_step()`)
+		w.wantRows(letterJobs, want)
+	}
+	w.wantRows(`select coalesce(tidemark.letter_job_step()::text, 'nothing is due')`, "nothing is due")
+	w.wantRows(`select concat_ws(' ', error_code, count(*)) from tidemark.dead_letter where resolved_at is null group by error_code order by 1`, "P0001 3", "P0002 50")
+	w.wantRows(`select count(*)::text from received`, "198")
+	w.wantRows(`select concat_ws(' ', object, reason, after ->> 'route', after ->> 'letters') from tidemark.audit where action = 'letter_job_replay'`, "letter_job 1 mended app 200")
+}
+
+// A discard takes all of a group but those whose replay is under way, in the name of the role that asked for it.
+func TestLetterJobDiscards(t *testing.T) {
+	t.Parallel()
+	w := manyLetters(t, tidemarktest.NewDB(t))
+	w.exec(`update tidemark.outbound_route set target_kind = 'webhook', target_ref = 'https://example.com/hook', options = '{"unsigned": true}'`)
+	w.exec(`select tidemark.dead_letter_replay(1)`) // it waits for the worker
+	w.exec(`select tidemark.letter_job_add('discard', 'not wanted', source => 'outbox', error_code => 'P0001')`)
+	for range 3 {
+		w.exec(`select tidemark.letter_job_step()`)
+	}
+	w.wantRows(letterJobs, `1 discard finished 199/200 {"discarded": 199}`)
+	w.wantRows(`select concat_ws(' ', error_code, resolution, resolved_by = session_user, resolution_reason, count(*)) from tidemark.dead_letter
+		group by error_code, resolution, resolved_by, resolution_reason order by 1`, "P0001 1", "P0001 discarded t not wanted 199", "P0002 50")
+}
+
+// Of a target outside the database at most 1,000 letters wait for the worker at a time.
+func TestLetterJobWaitsForTheWorker(t *testing.T) {
+	t.Parallel()
+	w := manyLetters(t, tidemarktest.NewDB(t))
+	w.exec(`update tidemark.outbound_route set target_kind = 'webhook', target_ref = 'https://example.com/hook', options = '{"unsigned": true}'`)
+	w.exec(`insert into tidemark.pending (worker_id, route_id, seq, attempt_no, replay) select 1, 1, 1000 + n, 1, true from generate_series(1, 1000) n`)
+	w.exec(`select tidemark.letter_job_add('replay', 'mended', 'app')`)
+	const step = `select coalesce(tidemark.letter_job_step()::text, 'nothing is due')`
+	w.wantRows(step, "nothing is due")
+	w.exec(`delete from tidemark.pending where seq = 2000`)
+	w.wantRows(step, "100")
+	w.wantRows(step, "nothing is due")
+	w.wantRows(letterJobs, `1 replay waiting no daemon runs 100/250 {"pending": 100}`)
+}
+
+// What stops a part is on record; the part is tried again after 10 seconds. Two sessions never do one job at once.
+func TestLetterJobStops(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w, other := manyLetters(t, db), open(t, db, "other")
+	w.exec(`select tidemark.letter_job_add('replay', 'mended', 'app')`)
+	w.exec(`select tidemark.gate_set('routes.enabled', false)`)
+	w.exec(`select tidemark.letter_job_step()`)
+	w.wantRows(letterJobs, "1 replay waiting dead letter 1 is not replayed: closed by routes.enabled 0/250 {}")
+	w.begin()
+	w.exec(`update tidemark.outbound_route set enabled = false where route_code = 'app'`)
+	w.exec(`update tidemark.dead_letter set resolved_at = now(), resolution = 'discarded', resolved_by = 'me', resolution_reason = 'why'`)
+	w.refused("TM005", "route app cannot be deleted: job 1 of its dead letters is not over", `select tidemark.route_delete('app', 'why')`)
+	w.rollback()
+	w.exec(`select tidemark.gate_set('routes.enabled', true)`)
+	w.wantRows(`select coalesce(tidemark.letter_job_step()::text, 'nothing is due')`, "nothing is due")
+	w.exec(`update tidemark.letter_job set due_at = clock_timestamp()`)
+	w.begin()
+	w.wantRows(`select tidemark.letter_job_step()::text`, "100")
+	other.wantRows(`select coalesce(tidemark.letter_job_step()::text, 'nothing is due')`, "nothing is due")
+	w.rollback() // the daemon is killed: nothing of the part is left
+	w.wantRows(letterJobs, "1 replay waiting dead letter 1 is not replayed: closed by routes.enabled 0/250 {}")
+	w.wantRows(`select tidemark.letter_job_step()::text`, "100")
+	w.exec(`select tidemark.letter_job_cancel(1, 'enough')`)
+	w.wantRows(`select coalesce(tidemark.letter_job_step(1)::text, 'nothing is due')`, "nothing is due")
+	w.wantRows(letterJobs, `1 replay cancelled 100/250 {"failed": 100}`)
+	w.refused("TM013", "job 1 is over since", `select tidemark.letter_job_cancel(1, 'again')`)
+	w.refused("TM004", "there is no job 9", `select tidemark.letter_job_cancel(9, 'again')`)
+	w.refused("TM005", "cancelling a job needs a reason", `select tidemark.letter_job_cancel(1, '')`)
+}
+
+func TestLetterJobArguments(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.refused("TM005", `a job has no action "burn"`, `select tidemark.letter_job_add('burn', 'x', 'app')`)
+	w.refused("TM005", "a job needs a route or a source", `select tidemark.letter_job_add('replay', 'x', error_code => 'P0001')`)
+	w.refused("TM005", "a job needs a reason", `select tidemark.letter_job_add('replay', null, 'app')`)
+	w.refused("TM005", "dead letters of commands are not replayed by a job", `select tidemark.letter_job_add('replay', 'x', source => 'commands')`)
+	w.refused("TM004", `there is no route "nope"`, `select tidemark.letter_job_add('replay', 'x', 'nope')`)
+	w.wantRows(`select concat_ws(' ', coalesce(id::text, 'none'), letters) from tidemark.letter_job_add('discard', 'x', 'app')`, "none 0")
+}

@@ -1,0 +1,57 @@
+package test
+
+import (
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// What stands between a new route and its target is shown, opened in one transaction with a reason, and audited.
+func TestRouteGoLive(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "operator")
+	s.exec(`select tidemark.type_set('shop', 'order')`)
+	s.exec(`create table got (n int); create function public.target(e jsonb) returns void language sql as 'insert into public.got values (1)'`)
+	s.exec(`select tidemark.route_set('mail', '{"domain": "shop", "type": "*", "target_kind": "sql", "target_ref": "public.target"}')`)
+	s.exec(`select tidemark.gate_set('domain.shop.enabled', false), tidemark.worker_pause('default', true, 'test')`)
+	s.exec(`select tidemark.emit('shop', 'order')`)
+	const switches = `select concat_ws(' ', switch, is_open, state) from tidemark.route_switches('mail')`
+	s.wantRows(switches, "stage f dry_run", "gate routes.enabled f closed", "gate worker.default.enabled f closed",
+		"gate domain.shop.enabled f closed", "worker default f paused", "route f off", "dry run f on")
+	s.wantRows(`select distinct (w.command = any (select g.cli from tidemark.route_switches('mail', 'route why-not') g))::text
+		from tidemark.route_why_not('mail') w where w.reason = 'closed'`, "true")
+	s.wantRows(`select reason from tidemark.route_why_not('mail') where reason <> 'closed'`, "not read")
+
+	s.refused("TM005", "", `select * from tidemark.route_go_live('mail', ' ')`)
+	s.refused("TM004", "", `select * from tidemark.route_go_live('nope', 'test')`)
+	s.refused("TM004", "", `select * from tidemark.route_why_not('nope')`)
+	s.wantRows(`select concat_ws(' ', switch, changed, was) from tidemark.route_go_live('mail', 'it''s time')`, "stage t dry_run",
+		"gate routes.enabled t closed", "gate worker.default.enabled t closed", "gate domain.shop.enabled t closed",
+		"worker default t paused", "route t off", "dry run t on")
+	s.wantRows(switches, "stage t live", "gate routes.enabled t open", "gate worker.default.enabled t open", "route t on", "dry run t off")
+	s.wantRows(`select distinct reason from tidemark.audit where at >= (select max(changed_at) from tidemark.stage)`, "it's time")
+	s.exec(`select tidemark.route_worker_run('default')`)
+	s.wantRows(`select n from got`, "1")
+	s.wantRows(`select distinct changed::text from tidemark.route_go_live('mail', 'again')`, "false")
+	s.wantRows(`select reason || ': ' || regexp_replace(sentence, ' at [^,]*', '') from tidemark.route_why_not('mail')`,
+		"sent: Event 1, the latest that it claims: It was delivered, in attempt 1.")
+	s.exec(`select tidemark.route_set('mail', '{"key_filter": "x"}')`)
+	s.wantRows(`select reason || ': ' || sentence from tidemark.route_why_not('mail')`,
+		"no event: None of the latest 1000 events is one of shop/* that its filters let pass.")
+
+	// A route of all domains delivers those whose gate is open: going live opens none of the others, and why-not names them.
+	s.exec(`select tidemark.route_set('all', '{"domain": "*", "type": "*", "target_kind": "sql", "target_ref": "public.target"}')`)
+	s.exec(`select tidemark.gate_set('domain.shop.enabled', false)`)
+	s.wantRows(`select switch from tidemark.route_go_live('all', 'test') where changed`, "route", "dry run")
+	s.wantRows(`select sentence || ' ' || command from tidemark.route_why_not('all') where reason = 'closed'`,
+		"gate domain.shop.enabled: closed. The route delivers no event of that domain. "+
+			"tidemark gate open domain.shop.enabled --reason 'route why-not'")
+	s.exec(`select tidemark.gate_set('domain.shop.enabled', true)`)
+
+	// All or nothing: where the last step fails, the gates stay closed.
+	s.exec(`select tidemark.gate_set('routes.enabled', false), tidemark.route_set('mail', '{"enabled": false}')`)
+	s.exec(`create function public.no() returns trigger language plpgsql as 'begin raise exception using errcode = ''XX001''; end'`)
+	s.exec(`create trigger no before update on tidemark.outbound_route for each row when (new.enabled) execute function public.no()`)
+	s.refused("XX001", "", `select * from tidemark.route_go_live('mail', 'test')`)
+	s.wantRows(`select is_open::text from tidemark.route_switches('mail') where switch in ('gate routes.enabled', 'route')`, "false", "false")
+}
