@@ -46,15 +46,11 @@ var wKafka = workload{
 		return all
 	},
 	reach: func(rs results) (goals []goal) {
-		of := func(what, name string) figure {
-			v, ok := rs.of(name, figureOf(what))
-			return figure{what + ", " + name, v, ok}
-		}
 		goals = []goal{
 			atLeast(0.85, rs.quotient(tidemarkMover+drainSuffix, relayMover+drainSuffix)),
 			atLeast(3, rs.quotient(tidemarkMover+drainSuffix, debeziumMover+drainSuffix)),
-			atMost(3, of(p50Figure, tidemarkMover+liveSuffix)),
-			atMost(10, of(p99Figure, tidemarkMover+liveSuffix)),
+			atMost(3, rs.figure(p50Figure, tidemarkMover+liveSuffix)),
+			atMost(10, rs.figure(p99Figure, tidemarkMover+liveSuffix)),
 		}
 		for _, what := range []string{moverFigure, serverFigure, brokerFigure, memoryFigure} {
 			v, ok := rs.between(tidemarkMover+drainSuffix, debeziumMover+drainSuffix, func(s, base sample) float64 {

@@ -195,6 +195,7 @@ func (m *mover) consume(ctx context.Context, handle func([]byte)) (stop func(), 
 // process is a mover that runs.
 type process struct {
 	pid     int
+	kill    func() // as a crash ends it
 	stop    func()
 	because func(error) error // adds what the program said last
 }
@@ -217,6 +218,7 @@ func startSelf(args ...string) (*process, error) {
 	}
 	return &process{
 		pid:     cmd.Process.Pid,
+		kill:    func() { _ = cmd.Process.Kill() },
 		stop:    func() { _ = cmd.Process.Signal(syscall.SIGCONT); _ = input.Close(); _ = cmd.Wait() },
 		because: func(err error) error { return fmt.Errorf("%w %s", err, said.String()) },
 	}, nil
@@ -237,8 +239,11 @@ func runMover(args []string) {
 }
 
 func move(ctx context.Context, kind, dsn, broker, topic string) error {
-	if kind == relayMover {
+	switch kind {
+	case relayMover:
 		return relay(ctx, dsn, broker, topic)
+	case shardMover:
+		return runShards(ctx, dsn, broker)
 	}
 	r, err := startRouting(ctx, &env{dsn: dsn}, func(o *config.Config) {
 		o.Connections = map[string]config.Connection{"bench": {Kind: "kafka", Brokers: []string{broker}}}

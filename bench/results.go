@@ -100,3 +100,9 @@ func (g goal) String() string {
 	}
 	return fmt.Sprintf("%s: %s = %.2f (asked: %s)", verdict, g.what, g.value, g.asks)
 }
+
+// figure is one of the figures that a contestant gives.
+func (rs results) figure(what, name string) figure {
+	v, ok := rs.of(name, figureOf(what))
+	return figure{what + ", " + name, v, ok}
+}

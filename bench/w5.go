@@ -10,6 +10,11 @@ const (
 	nineName     = "9 webhooks"
 	refusedName  = "9 webhooks beside one that refuses"
 	hangingName  = "9 webhooks beside one that hangs"
+	oneDaemon    = "tidemark, webhook, 20 ms away, 1 daemon"
+	oneWideName  = "tidemark, webhook, 20 ms away, 1 daemon, 16 at a time"
+	twoDaemons   = "tidemark, webhook, 20 ms away, 2 daemons with a shard each"
+	fourDaemons  = "tidemark, webhook, 20 ms away, 4 daemons with a shard each"
+	oneIsKilled  = "tidemark, webhook, 20 ms away, 4 daemons, one is killed"
 	bareKafka    = "Kafka client alone"
 	kafkaName    = "tidemark, Kafka"
 )
@@ -19,14 +24,15 @@ var w5 = workload{
 	title:     "deliver a backlog outside the database, with evidence",
 	unit:      "event",
 	baselines: []string{bareHTTPName, bareAwayName, nineName, bareKafka},
-	columns:   []string{stagedFigure},
+	columns:   []string{stagedFigure, onceBegunFigure, takeoverFigure, doubleFigure},
 	contestants: func(e *env) []contestant {
 		const (
 			concurrency = 16
 			each        = 4 // the default of a route
 			away        = 5 * time.Millisecond
+			distant     = 20 * time.Millisecond
 		)
-		items, few, records := e.scaled(100_000), e.scaled(20_000), e.scaled(400_000)
+		items, few, fewer, records := e.scaled(100_000), e.scaled(20_000), e.scaled(6_000), e.scaled(400_000)
 		return []contestant{
 			bareWebhook(e, bareHTTPName, items, concurrency, 0),
 			&webhooks{env: e, name: hookName, items: items, concurrency: concurrency},
@@ -35,6 +41,11 @@ var w5 = workload{
 			&webhooks{env: e, name: nineName, items: items, concurrency: each, separate: true, last: noRoute},
 			&webhooks{env: e, name: refusedName, items: items, concurrency: each, separate: true, last: refusingTo},
 			&webhooks{env: e, name: hangingName, items: items, concurrency: each, separate: true, last: hangingRoute},
+			&daemons{webhooks: webhooks{env: e, name: oneDaemon, items: fewer, concurrency: each, away: distant}, n: 1},
+			&daemons{webhooks: webhooks{env: e, name: oneWideName, items: fewer, concurrency: 4 * each, away: distant}, n: 1},
+			&daemons{webhooks: webhooks{env: e, name: twoDaemons, items: fewer, concurrency: each, away: distant}, n: 2},
+			&daemons{webhooks: webhooks{env: e, name: fourDaemons, items: fewer, concurrency: each, away: distant}, n: 4},
+			&daemons{webhooks: webhooks{env: e, name: oneIsKilled, items: fewer, concurrency: each, away: distant}, n: 4, kill: true},
 			bareTopic(e, bareKafka, records, each),
 			&topic{env: e, name: kafkaName, items: records, concurrency: each},
 			&webhooks{env: e.far, name: hookName + awaySuffix, items: items, concurrency: concurrency},
@@ -49,6 +60,8 @@ var w5 = workload{
 			atLeast(250_000, figure{"events a second, " + kafkaName, speed, ok}),
 			atLeast(0.95, rs.quotient(refusedName, nineName)),
 			atLeast(0.95, rs.quotient(hangingName, nineName)),
+			atLeast(1.8, onceBegun(rs, twoDaemons, oneDaemon)),
+			atLeast(3.4, onceBegun(rs, fourDaemons, oneDaemon)),
 			note(rs.quotient(kafkaName, bareKafka)),
 			note(rs.quotient(hookName+awaySuffix, hookName)),
 			note(rs.quotient(kafkaName+awaySuffix, kafkaName)),

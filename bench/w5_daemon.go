@@ -110,6 +110,18 @@ func closedPort() string {
 	return l.Addr().String()
 }
 
+// arrived waits until the receiver has all events.
+func (c *webhooks) arrived(ctx context.Context) error {
+	select {
+	case <-c.receiver.journal.Done():
+		return nil
+	case <-time.After(5 * time.Minute):
+		return fmt.Errorf("%d events have not arrived after five minutes", c.receiver.journal.Balance().Lost)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Run is from the start of the daemon until everything that can be delivered is, with its
 // evidence, and the cursor has passed the log.
 func (c *webhooks) Run(ctx context.Context) (int, error) {
@@ -117,12 +129,8 @@ func (c *webhooks) Run(ctx context.Context) (int, error) {
 	if c.routing, err = startRouting(ctx, c.env, nil); err != nil {
 		return 0, err
 	}
-	select {
-	case <-c.receiver.journal.Done():
-	case <-time.After(5 * time.Minute):
-		return 0, fmt.Errorf("%d events have not arrived after five minutes", c.receiver.journal.Balance().Lost)
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	if err := c.arrived(ctx); err != nil {
+		return 0, err
 	}
 	return c.live(), c.routing.settled(ctx, c.items, `not exists (
 		select from tidemark.pending p join tidemark.outbound_route r on r.id = p.route_id

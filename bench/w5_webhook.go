@@ -21,6 +21,7 @@ type receiver struct {
 
 	journal  *trial.Numbers
 	unsigned atomic.Int64
+	first    atomic.Int64  // when the first request came, in nanoseconds
 	away     time.Duration // between a request and its answer
 }
 
@@ -39,6 +40,7 @@ func (r *receiver) take(q trial.Request) trial.Answer {
 	if !strings.HasPrefix(q.Header.Get("Webhook-Signature"), "v1,") {
 		r.unsigned.Add(1)
 	}
+	r.first.CompareAndSwap(0, time.Now().UnixNano())
 	r.journal.Saw(number(q.Body) - 1)
 	time.Sleep(r.away)
 	return trial.Answer{}

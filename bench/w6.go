@@ -25,6 +25,7 @@ var commandsSQL string
 const (
 	setCommands  = "limit: set-based, 50 a transaction"
 	handCommands = "by hand, one a transaction"
+	sinkCommands = "upsert as a JDBC sink, 500 a transaction"
 	ourCommands  = "tidemark, 50 a transaction"
 	fewCommands  = "tidemark, 8 a transaction"
 	oneCommands  = "tidemark, one a transaction"
@@ -43,6 +44,7 @@ var w6 = workload{
 	title:     "commands from Kafka: effect, claim, result and offset in one transaction",
 	unit:      "command",
 	baselines: []string{across(setCommands, 8), across(handCommands, 8)},
+	columns:   []string{p50Figure, p95Figure, p99Figure, maxFigure, dueFigure, lostFigure, twiceFigure, disorderFigure},
 	contestants: func(e *env) []contestant {
 		b := &commandBroker{env: e}
 		e.atEnd = append(e.atEnd, b.stop)
@@ -53,9 +55,11 @@ var w6 = workload{
 		return []contestant{
 			one(setCommands, 1, many, 50, (*commandRun).byHand), one(setCommands, 8, many, 50, (*commandRun).byHand),
 			one(handCommands, 1, few, 1, (*commandRun).byHand), one(handCommands, 8, few, 1, (*commandRun).byHand),
+			one(sinkCommands, 8, many, 500, (*commandRun).byHand),
 			one(ourCommands, 1, many, 50, (*commandRun).byDaemon), one(ourCommands, 8, many, 50, (*commandRun).byDaemon),
 			one(fewCommands, 8, many, 8, (*commandRun).byDaemon),
 			one(oneCommands, 1, few, 1, (*commandRun).byDaemon), one(oneCommands, 8, few, 1, (*commandRun).byDaemon),
+			&latency{env: e, name: at(answered, answerRate), rate: answerRate, strict: true, stream: &commandStream{env: e, broker: b}},
 		}
 	},
 	reach: func(rs results) []goal {
@@ -68,6 +72,9 @@ var w6 = workload{
 			note(rs.quotient(across(ourCommands, 1), across(setCommands, 1))),
 			note(rs.quotient(ours, across(ourCommands, 1))),
 			note(rs.quotient(across(oneCommands, 8), across(handCommands, 8))),
+			note(rs.quotient(ours, across(sinkCommands, 8))),
+			atMost(10, rs.figure(p50Figure, at(answered, answerRate))),
+			atMost(40, rs.figure(p99Figure, at(answered, answerRate))),
 		}
 	},
 }
@@ -112,33 +119,60 @@ func (b *commandBroker) start(ctx context.Context) (err error) {
 	return b.exec(ctx, commandsSQL)
 }
 
-// fill makes a topic of the service bench with so many commands, of 1,000 keys. The keys' commands are in the order of their
-// numbers.
-func (b *commandBroker) fill(ctx context.Context, partitions, items int) (topic string, err error) {
+// topic makes a topic of the service bench, and a client that produces to it.
+func (b *commandBroker) topic(ctx context.Context, partitions int) (topic string, client *kgo.Client, err error) {
 	b.topics++
 	topic = fmt.Sprintf("w6-%d.bench", b.topics)
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.address()), kgo.DefaultProduceTopic(topic), kgo.MaxBufferedRecords(items))
+	client, err = kgo.NewClient(kgo.SeedBrokers(b.address()), kgo.DefaultProduceTopic(topic))
+	if err != nil {
+		return "", nil, err
+	}
+	if _, err := kadm.NewClient(client).CreateTopic(ctx, int32(partitions), 1, nil, topic); err != nil {
+		client.Close()
+		return "", nil, err
+	}
+	return topic, client, nil
+}
+
+// command is the record of a command.
+func command(n int, orderingKey, idempotencyKey string, payload json.RawMessage) (*kgo.Record, error) {
+	value, err := json.Marshal(map[string]any{
+		"event_id": fmt.Sprintf("00000000-0000-7000-8000-%012d", n), "service": "bench", "command": "take", "command_version": 1, "schema_version": 1,
+		"payload": payload, "idempotency_key": idempotencyKey,
+		"occurred_at": "2026-01-31T12:00:00Z", "trace_id": fmt.Sprintf("%032x", n+1), "metadata": map[string]any{"producer": "bench"},
+	})
+	return &kgo.Record{Key: []byte(orderingKey), Value: value}, err
+}
+
+// fill makes a topic with so many commands, of 1,000 keys. The keys' commands are in the order of their numbers.
+func (b *commandBroker) fill(ctx context.Context, partitions, items int) (string, error) {
+	topic, client, err := b.topic(ctx, partitions)
 	if err != nil {
 		return "", err
 	}
 	defer client.Close()
-	if _, err := kadm.NewClient(client).CreateTopic(ctx, int32(partitions), 1, nil, topic); err != nil {
-		return "", err
-	}
-	records := make([]*kgo.Record, items)
 	run := rand.Text()
-	for n := range records {
-		value, err := json.Marshal(map[string]any{
-			"event_id": fmt.Sprintf("00000000-0000-7000-8000-%012d", n), "service": "bench", "command": "take", "command_version": 1, "schema_version": 1,
-			"payload": map[string]any{"n": n, "pad": fmt.Sprintf("%0180d", n)}, "idempotency_key": fmt.Sprintf("%s-%d", run, n),
-			"occurred_at": "2026-01-31T12:00:00Z", "trace_id": fmt.Sprintf("%032x", n+1), "metadata": map[string]any{"producer": "bench"},
-		})
+	for n := range items {
+		payload := fmt.Appendf(nil, `{"n": %d, "pad": "%0180d"}`, n, n)
+		r, err := command(n, fmt.Sprint("key.", n%keysInBacklog), fmt.Sprint(run, "-", n), payload)
 		if err != nil {
 			return "", err
 		}
-		records[n] = &kgo.Record{Key: fmt.Appendf(nil, "key.%d", n%keysInBacklog), Value: value}
+		client.Produce(ctx, r, nil)
 	}
-	return topic, client.ProduceSync(ctx, records...).FirstErr()
+	if err := client.Flush(ctx); err != nil {
+		return "", err
+	}
+	end, err := kadm.NewClient(client).ListEndOffsets(ctx, topic)
+	if err != nil {
+		return "", err
+	}
+	var held int64
+	end.Each(func(o kadm.ListedOffset) { held += o.Offset })
+	if held != int64(items) {
+		return "", fmt.Errorf("the topic has %d commands of %d", held, items)
+	}
+	return topic, nil
 }
 
 // commandRun works a topic off.
@@ -167,28 +201,32 @@ func (c *commandRun) Setup(ctx context.Context) (err error) {
 	if c.topic, err = c.broker.fill(ctx, c.partitions, c.items); err != nil {
 		return err
 	}
-	return c.vacuum(ctx, "bench.commanded", "bench.inbox", "bench.reply", "bench.place", "tidemark.command_claim", "tidemark.worker_cursor", "tidemark.outbox")
+	return c.vacuum(ctx, "bench.commanded", "bench.inbox", "bench.reply", "bench.place", "bench.upserted", "tidemark.command_claim", "tidemark.worker_cursor", "tidemark.outbox")
 }
 
 // empty leaves nothing of the runs before.
 func (c *commandRun) empty(ctx context.Context) error {
 	return errors.Join(c.emptyLog(ctx), c.exec(ctx, `
-		truncate bench.commanded, bench.inbox, bench.reply restart identity;
+		truncate bench.commanded, bench.inbox, bench.reply, bench.upserted restart identity;
 		truncate tidemark.command_claim, tidemark.command_parked, tidemark.command_record;
 		delete from tidemark.worker_cursor where worker = 'commands'`))
 }
 
 func (c *commandRun) Run(ctx context.Context) (int, error) { return c.items, c.passes(c, ctx) }
 
+// daemon runs the commands of the topic.
+func (b *commandBroker) daemon(ctx context.Context, topic string, batch, partitions int) (*routing, error) {
+	return startRouting(ctx, b.env, func(o *config.Config) {
+		o.Connections = map[string]config.Connection{"main": {Kind: "kafka", Brokers: []string{b.address()}}}
+		o.Commands.Connection, o.Commands.Batch, o.Commands.Group = "main", batch, topic
+		o.Commands.Topics = []string{topic[:len(topic)-len("bench")] + "*"}
+		o.Database.MaxConnections = partitions + 4
+	})
+}
+
 // byDaemon includes the daemon's start, and its entry into the group.
 func (c *commandRun) byDaemon(ctx context.Context) (err error) {
-	c.routing, err = startRouting(ctx, c.env, func(o *config.Config) {
-		o.Connections = map[string]config.Connection{"main": {Kind: "kafka", Brokers: []string{c.broker.address()}}}
-		o.Commands.Connection, o.Commands.Batch, o.Commands.Group = "main", c.batch, c.topic
-		o.Commands.Topics = []string{c.topic[:len(c.topic)-len("bench")] + "*"}
-		o.Database.MaxConnections = c.partitions + 4
-	})
-	if err != nil {
+	if c.routing, err = c.broker.daemon(ctx, c.topic, c.batch, c.partitions); err != nil {
 		return err
 	}
 	for began := time.Now(); ; time.Sleep(2 * time.Millisecond) {
@@ -263,9 +301,12 @@ func (c *commandRun) session(ctx context.Context, partition int32, queue <-chan 
 				keys, payloads = append(keys, e.Key), append(payloads, e.Payload)
 			}
 			next := records[len(records)-1].Offset + 1
-			if c.batch == 1 {
+			switch c.name {
+			case across(handCommands, c.partitions):
 				_, err = conn.Exec(ctx, "select bench.command_one($1, $2, $3, $4)", partition, next, keys[0], payloads[0])
-			} else {
+			case across(sinkCommands, c.partitions):
+				_, err = conn.Exec(ctx, "select bench.command_upsert($1, $2, $3, $4)", partition, next, keys, payloads)
+			default:
 				_, err = conn.Exec(ctx, "select bench.command_set($1, $2, $3, $4)", partition, next, keys, payloads)
 			}
 			if err != nil {
@@ -277,6 +318,11 @@ func (c *commandRun) session(ctx context.Context, partition int32, queue <-chan 
 }
 
 func (c *commandRun) Check(ctx context.Context) error {
+	if c.name == across(sinkCommands, c.partitions) {
+		return errors.Join(
+			c.expect(ctx, "rows", c.items, "select count(*) from bench.upserted"),
+			c.expect(ctx, "offsets", c.items, "select sum(next)::int from bench.place"))
+	}
 	claims, results, offset := "select count(*) from bench.inbox", "select count(*) from bench.reply where document ->> 'status' = 'processed'", "select sum(next)::int from bench.place"
 	if c.routing != nil {
 		claims = "select count(*) from tidemark.command_claim where state = 'processed'"

@@ -78,6 +78,19 @@ begin
 end
 $$;
 
+-- What a JDBC sink does: rows by their key, without a claim or a result. The same command again writes the row again.
+create table bench.upserted (
+  n int8 primary key,
+  pad text not null
+);
+
+create function bench.command_upsert(part int4, upto int8, keys text[], payloads jsonb[]) returns void
+language sql as $$
+  insert into bench.upserted (n, pad) select (p ->> 'n')::int8, p ->> 'pad' from unnest(payloads) p
+  on conflict (n) do update set pad = excluded.pad;
+  update bench.place set next = upto where partition = part;
+$$;
+
 do $$
 begin
   perform tidemark.service_set('bench');
