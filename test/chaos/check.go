@@ -213,15 +213,18 @@ func (c *checker) effectsOnce() {
 	}
 }
 
-// I7: watermark and epoch never go back, but for the watermark where an operator moves it.
+// I7: watermark and epoch of a shard never go back, but for the watermark where an operator moves it or changes the
+// number of shards.
 func (c *checker) neverBack() {
-	for i := 1; i < len(c.Samples); i++ {
-		before, now := c.Samples[i-1], c.Samples[i]
-		if now.Watermark < before.Watermark && !c.rewound(before.At, now.At) {
-			c.report("I7", "the watermark went from %d to %d at %s", before.Watermark, now.Watermark, clock(now.At))
+	last := map[int]Sample{}
+	for _, now := range c.Samples {
+		before, seen := last[now.Shard]
+		last[now.Shard] = now
+		if seen && now.Watermark < before.Watermark && !c.rewound(before.At, now.At) {
+			c.report("I7", "shard %d: the watermark went from %d to %d at %s", now.Shard, before.Watermark, now.Watermark, clock(now.At))
 		}
 		if now.Epoch < before.Epoch {
-			c.report("I7", "the epoch went from %d to %d at %s", before.Epoch, now.Epoch, clock(now.At))
+			c.report("I7", "shard %d: the epoch went from %d to %d at %s", now.Shard, before.Epoch, now.Epoch, clock(now.At))
 		}
 	}
 }

@@ -45,7 +45,7 @@ func sound() *evidence {
 	again := arrivalOf(e.Stored[1], flaky, 5)
 	again.Replay = true
 	e.Arrivals = append(e.Arrivals, again)
-	e.Samples = []Sample{{at(0), 1, 1}, {at(1), 2, 1}, {at(2), 3, 2}}
+	e.Samples = []Sample{{at(0), 0, 1, 1}, {at(0), 1, 7, 4}, {at(1), 0, 2, 1}, {at(1), 1, 7, 4}, {at(2), 0, 3, 2}}
 	e.Closings = []closing{{What: masterGate, Sent: at(5.5), From: at(6), To: at(9), Over: at(9.1)}}
 	e.Rows = []Row{
 		{"ledger", "1", 1, false, false}, {"receipt", "1", 1, false, false}, {"ledger", "2", 2, true, false}, // and deleted were
@@ -126,8 +126,9 @@ func TestEachViolation(t *testing.T) {
 			e.Arrivals = append(e.Arrivals, arrivalOf(e.Stored[2], plain, 7.5))
 		}, []string{"I6"}},
 		"effect through a closed gate": {func(e *evidence) { e.Effects[2].At = at(8) }, []string{"I6"}},
-		"watermark back":               {func(e *evidence) { e.Samples[2].Watermark = 1 }, []string{"I7"}},
-		"epoch back":                   {func(e *evidence) { e.Samples[1].Epoch = 9 }, []string{"I7"}},
+		"watermark back":               {func(e *evidence) { e.Samples[4].Watermark = 1 }, []string{"I7"}},
+		"epoch back":                   {func(e *evidence) { e.Samples[2].Epoch = 9 }, []string{"I7"}},
+		"watermark of a shard back":    {func(e *evidence) { e.Samples[3].Watermark = 6 }, []string{"I7"}},
 		"replay that nobody asked for": {func(e *evidence) { e.Replays = nil }, []string{"I9"}},
 		"replay without the mark": {func(e *evidence) {
 			e.Arrivals[len(e.Arrivals)-1].Replay = false
@@ -212,7 +213,7 @@ func TestAllowed(t *testing.T) {
 			e.Notes = append(e.Notes, Note{at(1), "ledger", "1", 7})
 		},
 		"a rewind of the log": func(e *evidence) {
-			e.Samples = append(e.Samples, Sample{at(20.5), 1, 2})
+			e.Samples = append(e.Samples, Sample{at(20.5), 0, 1, 2})
 		},
 		"a backlog of the dead target": func(e *evidence) {
 			e.Stored[2].Kind = "alarm"

@@ -66,6 +66,7 @@ var faults = []fault{
 	{"table-swap", 2, tableSwap},
 	{"table-detach", 2, tableDetach},
 	{"log-rewind", 3, logRewind},
+	{"log-shards", 6, shardsChange},
 	{"low-thresholds", 2, lowThresholds},
 	{"message-alone", 2, messageAlone},
 	{"replay", 6, replayLetters},

@@ -35,6 +35,7 @@ type options struct {
 	path     string
 	tables   string
 	commands string
+	shards   string
 	broker   string
 	out      io.Writer
 }
@@ -97,6 +98,9 @@ func run(ctx context.Context, o options) (r *result, err error) {
 	}
 	if !h.withCommands() {
 		h.list = slices.DeleteFunc(slices.Clone(h.list), func(f fault) bool { return strings.HasPrefix(f.name, "command-") })
+	}
+	if !h.withShards() {
+		h.list = slices.DeleteFunc(slices.Clone(h.list), func(f fault) bool { return f.name == "log-shards" })
 	}
 	name := fmt.Sprintf("tidemark-chaos-%d-", os.Getpid())
 	if h.keep {

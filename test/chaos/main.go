@@ -63,6 +63,7 @@ func judge(ctx context.Context, args []string) (ok bool, err error) {
 	flags.StringVar(&o.path, "path", byDaemon, "who runs the workers, and how: "+strings.Join(paths, ", "))
 	flags.StringVar(&o.tables, "tables", "", "tables that workers read: on, off; default: on in the runs whose seed is even")
 	flags.StringVar(&o.commands, "commands", "", "commands from Kafka: on, off; default: on, but in mutants of something else")
+	flags.StringVar(&o.shards, "shards", "", "shards of the worker of the log, whose number changes: on, off; default: on in the runs whose seed 3 divides")
 	flags.StringVar(&o.broker, "broker", fakeKafka, "where commands come from: fake, or kafka, which needs KAFKA_JARS")
 	flags.StringVar(&o.binary, "binary", "", "daemon to run instead of one that is built; with -tags failpoints")
 	if err := flags.Parse(args); err != nil {
@@ -72,9 +73,9 @@ func judge(ctx context.Context, args []string) (ok bool, err error) {
 		o.seed = rand.Uint64N(1_000_000)
 	}
 	switches := []string{"", "on", "off"}
-	if !slices.Contains(paths, o.path) || !slices.Contains(switches, o.tables) || !slices.Contains(switches, o.commands) ||
+	if !slices.Contains(paths, o.path) || !slices.Contains(switches, o.tables) || !slices.Contains(switches, o.commands) || !slices.Contains(switches, o.shards) ||
 		!slices.Contains([]string{fakeKafka, realKafka}, o.broker) {
-		return false, fmt.Errorf("-path is one of %s, -tables and -commands are on or off, -broker is fake or kafka", strings.Join(paths, ", "))
+		return false, fmt.Errorf("-path is one of %s, -tables, -commands and -shards are on or off, -broker is fake or kafka", strings.Join(paths, ", "))
 	}
 	if o.list, err = chosenFaults(only, without); err != nil {
 		return false, err

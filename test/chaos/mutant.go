@@ -22,6 +22,7 @@ type mutant struct {
 	pause  float64  // share of a daemon's steps; 0: as the run
 
 	commands bool // the run has commands
+	shards   bool // the worker of the log has shards
 }
 
 // patience is how long a run waits for quiet. A mutant may never be.
@@ -153,6 +154,16 @@ var mutants = func() map[string]mutant {
 				{"source_restarted", "elsif s.safety = 'sequence'", "elsif false and s.safety = 'sequence'"},
 			},
 			scenes: []string{"table-truncate"},
+		},
+		{
+			name: "shardofseq", by: "I5", tells: "shards: events of one key go to any shard", shards: true,
+			sql:    []edit{{"shard_of", "coalesce(pg_catalog.hashtextextended(shard_of.key, 0), shard_of.seq)", "shard_of.seq"}},
+			scenes: []string{"key-fails", "receiver-fails", "daemon-kill"},
+		},
+		{
+			name: "shardsfar", by: "I3", tells: "shards: a change of their number goes on at the farthest cursor, not at the lowest", shards: true,
+			sql:    []edit{{"worker_shards", "low := was.low;", "low := was.far;"}},
+			scenes: []string{"log-shards"},
 		},
 		{
 			name: "noparking", by: "I5", tells: "a queue does not keep events of a key behind each other",

@@ -100,7 +100,7 @@ func (h *harness) owner(ctx context.Context) (int, error) {
 	return -1, nil
 }
 
-// sample writes down watermark and epoch until ctx is done.
+// sample writes down watermark and epoch of each shard until ctx is done.
 func (h *harness) sample(ctx context.Context) {
 	for ctx.Err() == nil {
 		conn, err := connect(ctx, h.url())
@@ -108,12 +108,14 @@ func (h *harness) sample(ctx context.Context) {
 			return
 		}
 		for err == nil {
-			var s Sample
-			err = conn.QueryRow(ctx, `select clock_timestamp(), c.watermark_id::bigint, h.lease_epoch
-				from tidemark.worker_cursor c, tidemark.heartbeat h where c.worker = $1 and h.executor_id = $1 || '/outbox/0'`, worker).
-				Scan(&s.At, &s.Watermark, &s.Epoch)
-			if err == nil {
-				h.samples.Add(s)
+			rows, _ := conn.Query(ctx, `select clock_timestamp(), c.shard, c.watermark_id::bigint, h.lease_epoch
+				from tidemark.worker_cursor c join tidemark.heartbeat h on h.executor_id = c.worker || '/outbox/' || c.shard
+				where c.worker = $1 and c.source = 'outbox'`, worker)
+			var now []Sample
+			if now, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Sample]); err == nil {
+				for _, s := range now {
+					h.samples.Add(s)
+				}
 				err = trial.Wait(ctx, 100*time.Millisecond)
 			}
 		}
@@ -147,7 +149,7 @@ func (h *harness) quiet(ctx context.Context, limit time.Duration) (string, error
 		if err != nil {
 			return "", err
 		}
-		if len(rows) == 1 && rows[0] == "" && lagging == "" && left == "" {
+		if len(rows) > 0 && strings.Join(rows, "") == "" && lagging == "" && left == "" {
 			return "", nil
 		}
 		if time.Now().After(deadline) {

@@ -146,7 +146,11 @@ func (o *options) title() string {
 	if o.withCommands() {
 		commands = "with commands"
 	}
-	return fmt.Sprintf("seed %d, %s of faults, by %s, %s, %s", o.seed, o.duration, o.path, tables, commands)
+	shards := "without shards"
+	if o.withShards() {
+		shards = "with shards"
+	}
+	return fmt.Sprintf("seed %d, %s of faults, by %s, %s, %s, %s", o.seed, o.duration, o.path, tables, commands, shards)
 }
 
 // withTables: half of the seeds run with tables, and every mutant.

@@ -91,9 +91,10 @@ type closing struct {
 // A stop is a time in which a daemon was stopped by a signal.
 type stop struct{ From, To time.Time }
 
-// Sample is what the cursor and its lease were at a moment.
+// Sample is what a cursor of the log and its lease were at a moment.
 type Sample struct {
 	At        time.Time
+	Shard     int
 	Watermark int64
 	Epoch     int64
 }

@@ -83,7 +83,8 @@ func (r *result) printFaults(say func(string, ...any)) {
 func (r *result) printDeliveries(say func(string, ...any)) {
 	e := r.evidence
 	type sum struct{ all, taken, again, unheard, refused, stale, replayed int }
-	sums, seen, epochs := map[string]*sum{}, map[Letter]bool{}, map[string]int64{}
+	type lane struct{ route, key string } // a key belongs to one shard, which has epochs of its own
+	sums, seen, epochs := map[string]*sum{}, map[Letter]bool{}, map[lane]int64{}
 	for i := range e.Arrivals {
 		a := &e.Arrivals[i]
 		s := sums[a.Route]
@@ -92,10 +93,11 @@ func (r *result) printDeliveries(say func(string, ...any)) {
 			sums[a.Route] = s
 		}
 		s.all++
-		if a.Epoch < epochs[a.Route] {
+		l := lane{a.Route, a.Key}
+		if a.Epoch < epochs[l] {
 			s.stale++
 		}
-		epochs[a.Route] = max(epochs[a.Route], a.Epoch)
+		epochs[l] = max(epochs[l], a.Epoch)
 		if !a.Answer.took() {
 			s.refused++
 			continue

@@ -136,7 +136,7 @@ func settleLate(h *harness, random *rand.Rand) (string, func(context.Context) er
 // awaitIdle returns when the daemons have delivered what they can, or after a while.
 func (h *harness) awaitIdle(ctx context.Context) error {
 	for deadline := time.Now().Add(6 * time.Second); time.Now().Before(deadline); {
-		n, err := h.number(ctx, `select behind + (select count(*) from tidemark.pending p
+		n, err := h.number(ctx, `select max(behind) + (select count(*) from tidemark.pending p
 				join tidemark.outbound_route r on r.id = p.route_id where r.route_code <> $2)
 			from tidemark.worker_health where worker = $1`, worker, unreachable)
 		if err != nil || n == 0 {

@@ -83,16 +83,16 @@ func tableDetach(h *harness, random *rand.Rand) (string, func(context.Context) e
 	}
 }
 
-// rewind is a time in which an operator moved the cursor of the log back.
+// rewind is a time in which an operator moved the cursor of the log back, or changed the number of its shards.
 type rewind struct{ Sent, Over time.Time }
 
-// logRewind moves the cursor of the log back. What was decided stays decided: nothing is lost, and nothing comes again.
+// logRewind moves the cursors of the log back. What was decided stays decided: nothing is lost, and nothing comes again.
 func logRewind(h *harness, random *rand.Rand) (string, func(context.Context) error) {
 	by := 1 + random.IntN(3000)
 	return "log", func(ctx context.Context) error {
 		x := rewind{Sent: time.Now()}
-		err := h.command(ctx, `select count(*) from tidemark.worker_cursor c,
-			tidemark.worker_rewind(c.worker, greatest(0, c.watermark_id::bigint - $2), 'chaos') where c.worker = $1 and c.source = 'outbox'`, worker, by)
+		err := h.command(ctx, `select count(*) from (select min(c.watermark_id::bigint) as at from tidemark.worker_cursor c
+			where c.worker = $1 and c.source = 'outbox') c, tidemark.worker_rewind($1, greatest(0, c.at - $2), 'chaos')`, worker, by)
 		x.Over = time.Now()
 		h.rewinds.Add(x)
 		return err

@@ -127,6 +127,11 @@ func (h *harness) install(ctx context.Context) error {
 			return err
 		}
 	}
+	if h.withShards() {
+		if err := setShards(ctx, conn, firstShards); err != nil {
+			return err
+		}
+	}
 	if h.withTables() {
 		if err := h.installTables(ctx, conn); err != nil {
 			return err
