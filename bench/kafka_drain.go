@@ -17,7 +17,13 @@ type kafkaDrain struct {
 	cost map[string]float64
 }
 
-func (c *kafkaDrain) Name() string                { return c.kind + drainSuffix }
+func (c *kafkaDrain) Name() string {
+	if c.format == "" {
+		return c.kind + drainSuffix
+	}
+	return c.kind + ", " + c.format + " alone" + drainSuffix
+}
+
 func (c *kafkaDrain) Figures() map[string]float64 { return c.cost }
 
 func (c *kafkaDrain) Setup(ctx context.Context) error {

@@ -27,6 +27,8 @@ const (
 	tidemarkMover = "tidemark, real Kafka"
 	debeziumMover = "Debezium 3.2"
 
+	payloadMover = tidemarkMover + ", payload alone" // the same with records like those of the others
+
 	moverCommand = "mover" // the first argument of this program where it is one
 	slotName     = "bench_debezium"
 )
@@ -37,6 +39,7 @@ type mover struct {
 	*env
 	kafka   *realKafka
 	kind    string
+	format  string // of Tidemark's records; empty: its default, a CloudEvent
 	topic   string
 	process *process
 }
@@ -111,8 +114,9 @@ func (m *mover) empty(ctx context.Context) error {
 			return err
 		}
 		if _, err := m.conn.Exec(ctx, `
-			insert into tidemark.outbound_route (route_code, worker, domain, type, target_kind, target_ref, enabled, dry_run, ordering, concurrency)
-			values ('topic', 'bench', 'bench', '*', 'kafka', $1, true, false, 'key', 4)`, m.topic); err != nil {
+			insert into tidemark.outbound_route (route_code, worker, domain, type, target_kind, target_ref, options, enabled, dry_run, ordering, concurrency)
+			values ('topic', 'bench', 'bench', '*', 'kafka', $1, jsonb_strip_nulls(jsonb_build_object('format', nullif($2, ''))), true, false, 'key', 4)`,
+			m.topic, m.format); err != nil {
 			return err
 		}
 		return m.setWakeUp(ctx, true)

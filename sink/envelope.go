@@ -86,11 +86,8 @@ func Encode(format Format, d Delivery) (Encoded, error) {
 // Append is [Encode] for a sender that keeps the bodies of a batch in one buffer. Body is
 // either the payload itself or the end of the returned buffer.
 func Append(buffer []byte, format Format, d *Delivery) ([]byte, Encoded, error) {
-	switch {
-	case d.Event.ID == "":
-		return buffer, Encoded{}, errors.New("event has no id")
-	case d.Event.Domain == "" || d.Event.Type == "":
-		return buffer, Encoded{}, errors.New("event has no domain or no type")
+	if err := complete(d); err != nil {
+		return buffer, Encoded{}, err
 	}
 	start := len(buffer)
 	if buffer == nil {
@@ -108,6 +105,24 @@ func Append(buffer []byte, format Format, d *Delivery) ([]byte, Encoded, error) 
 	}
 	_, err := ParseFormat(string(format))
 	return buffer, Encoded{}, err
+}
+
+// Bare is an event without an envelope: its payload, and the header "traceparent" if it has one. It fails as [Append] does.
+func Bare(d *Delivery) (Encoded, error) {
+	if err := complete(d); err != nil {
+		return Encoded{}, err
+	}
+	return Encoded{jsonType, traceHeader(d), payload(d)}, nil
+}
+
+func complete(d *Delivery) error {
+	switch {
+	case d.Event.ID == "":
+		return errors.New("event has no id")
+	case d.Event.Domain == "" || d.Event.Type == "":
+		return errors.New("event has no domain or no type")
+	}
+	return nil
 }
 
 func traceHeader(d *Delivery) []Header {

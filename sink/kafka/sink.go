@@ -187,15 +187,16 @@ func (m *scratch) encode(format sink.Format, d *sink.Delivery) (kgo.Record, erro
 	if format == Raw && !d.Test {
 		return raw(d.Event.Payload)
 	}
-	envelope := format
+	var encoded sink.Encoded
+	var err error
 	if format == Raw || format == Payload {
-		envelope = sink.CloudEventsBinary // its body is the payload; head leaves its attributes out
+		encoded, err = sink.Bare(d)
+	} else {
+		m.buffer, encoded, err = sink.Append(m.buffer, format, d)
 	}
-	buffer, encoded, err := sink.Append(m.buffer, envelope, d)
 	if err != nil {
 		return kgo.Record{}, err
 	}
-	m.buffer = buffer
 	record := kgo.Record{Value: encoded.Body, Headers: m.head(format, d, encoded)}
 	if d.Event.Key != "" {
 		record.Key = m.text(d.Event.Key)
