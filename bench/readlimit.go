@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// readLimit reads the backlog in keyset pages and does nothing else: nobody who looks at every
+// readLimit reads the backlog in keyset pages and does nothing else: no program that looks at every
 // event from outside can be faster.
 type readLimit struct {
 	*env

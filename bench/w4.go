@@ -20,7 +20,7 @@ const (
 	manyCaptured = "100 a statement: base, captured"
 )
 
-// besideName is base + emit, beside whoever reads.
+// besideName is base + emit, beside these readers.
 func besideName(r readers) string {
 	if r == nobody {
 		return emitName

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An error text that quotes a payload is for those who may see payloads. The database decides it by the role that the console takes for a
+// Only roles that may see payloads see an error text that quotes one. The database decides it by the role that the console takes for a
 // viewer, wherever the text is shown.
 func TestQuotedPayloadsAreHidden(t *testing.T) {
 	t.Parallel()

@@ -154,7 +154,7 @@ func TestEveryPageOfAStandby(t *testing.T) {
 	}
 }
 
-// A schema that no longer fits, since it was brought up or restored while the console runs, is told of by each page that lacks something.
+// A schema that no longer fits, since it was brought up or restored while the console runs, is reported by each page that lacks something.
 func TestSchemaThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ change, says string }{

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemarkhq/tidemark"
 )
 
-// Drain handles what there is, also what a handler emits, and returns; failures stay pending.
+// Drain handles all events, those that a handler emits too, and returns; failures stay pending.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	for _, concurrency := range []int{1, 4} {

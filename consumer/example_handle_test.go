@@ -100,7 +100,7 @@ func ExamplePermanent() {
 	// dead letter 7: not an order
 }
 
-// Whoever knows when it will work says so.
+// A handler that knows when it will work says so.
 func ExampleRetryAfter() {
 	pool, closePool := exampledb.Open()
 	defer closePool()

@@ -262,7 +262,7 @@ func TestHandlerReplayHoldsUpNoLiveEvent(t *testing.T) {
 	p.eventually(`select coalesce(resolution, 'open') from tidemark.dead_letter`, "sent")
 }
 
-// Of two programs with the same worker one handles, whoever comes and goes.
+// Of two programs with the same worker one handles, however often they start and stop.
 func TestHandlersTakeTurns(t *testing.T) {
 	t.Parallel()
 	p := start(t, "", note)

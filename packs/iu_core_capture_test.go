@@ -130,7 +130,7 @@ func TestIUCoreContracts(t *testing.T) {
 		}
 	}
 	wantLines(t, test, `select route_code || ' ' || payload_columns::text from tidemark.inbound_route where payload_columns && array['title', 'note']`)
-	// A schema that comes after the route is told of, and the route can be switched off.
+	// A schema that is added after the route is reported, and the route can be switched off.
 	if _, err := test.Pool.Exec(t.Context(), unitTables+`;
 		update tidemark.inbound_route set payload_columns = '{linked_ref,note}' where route_code = 'iu_sql_link_update';
 		select tidemark.inbound_route_set('iu_sql_link_update', '{"enabled": false}')`); err != nil {

@@ -52,7 +52,7 @@ func sayWhatIsMissing(ctx context.Context, s *cli.Session, c config.Config, serv
 	}
 	missing, err := missingTopics(ctx, c, service)
 	if err != nil {
-		s.Note("whether the topics are there is not known: %v", err)
+		s.Note("cannot tell whether the topics exist: %v", err)
 	}
 	for _, topic := range missing {
 		s.Note("the topic %s is not there: make it, since Tidemark makes none", topic)

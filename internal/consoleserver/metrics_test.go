@@ -11,7 +11,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// Requests count by page and status, refused sign-ins too; only those who have signed in may see it.
+// Requests count by page and status, refused sign-ins too; only signed-in clients may see it.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

@@ -111,7 +111,7 @@ func (s *Server) start(ctx context.Context, c config.Config, probe api.Probe) er
 	return nil
 }
 
-// beside adds /metrics to the pages. It is for those who have signed in, as the pages are: a scraper has a token.
+// beside adds /metrics to the pages. It wants a sign-in, as the pages do: a scraper has a token.
 func (s *Server) beside(prefix string, pages http.Handler) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(s.metrics)

@@ -43,7 +43,7 @@ func newCommandMetrics() *commandMetrics {
 	return m
 }
 
-// command is told of each command, by the consumer.
+// command counts a command; the consumer calls it for each.
 func (m *metrics) command(o consumer.Outcome) {
 	c := m.commands
 	status := o.Status

@@ -129,7 +129,7 @@ func (s *SignIn) Handler(next http.Handler) http.Handler {
 			if len(s.Users) > 0 || len(s.Tokens) > 0 {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="tidemark"`)
 			}
-			next.ServeHTTP(w, r) // the API refuses who is not known, with a problem
+			next.ServeHTTP(w, r) // the API refuses an unknown client, with a problem
 		case r.Method != http.MethodGet:
 			to := ""
 			if from, err := url.Parse(r.Referer()); err == nil {

@@ -12,7 +12,7 @@ import (
 type Cursor struct {
 	lease
 	pool    Pool
-	settles int64  // by this cursor and those who had it before
+	settles int64  // by this cursor and its earlier owners
 	settled string // place of the page that was settled last
 	lowest  int64  // of that page; 0: not known
 }

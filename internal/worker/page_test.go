@@ -70,7 +70,7 @@ func TestRolledBackEmitAtTheEnd(t *testing.T) {
 	const beats = `select ticks_total::text from tidemark.heartbeat where executor_id = 'default/outbox/0'`
 	eventually(t, db, `select (ticks_total >= `+texts(t, db, beats)[0]+` + 20)::text from tidemark.heartbeat where executor_id = 'default/outbox/0'`, "true")
 	if n := r.n.Load() - before; n > 150 {
-		t.Errorf("%d reads over a number that is nobody's", n)
+		t.Errorf("%d reads over a number that no transaction owns", n)
 	}
 	emit(t, db, "a2") // what follows is found, and the number is dropped
 	eventually(t, db, settled, "true")

@@ -98,7 +98,7 @@ func TestTableIsInterrupted(t *testing.T) {
 		one = other
 		other = runTable(t, db)
 	}
-	db.Pool.Reset() // sessions that were cut while nobody used them
+	db.Pool.Reset() // sessions that were cut while idle
 	eventually(t, db, `select concat_ws(' ', count(*), count(distinct id)) from taken`, "400 400")
 	eventually(t, db, exact, "0 0")
 	one()

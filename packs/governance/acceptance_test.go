@@ -209,7 +209,7 @@ func TestAcceptanceLeaseSafety(t *testing.T) {
 		t.Fatal(err)
 	}
 	if seen["busy"] == 0 {
-		t.Error("nobody ever met another:", seen)
+		t.Error("no two ever met:", seen)
 	}
 	g.until(time.Minute, `select count(*) = $1 from governance.verdict`, rows)
 	g.want(rows, `select count(*) from governance.candidate`)
@@ -244,7 +244,7 @@ func TestAcceptanceDLQNotDrop(t *testing.T) {
 	g.want(1, `select dlq from governance.progress where worker = 'gov_backfill_sweep'`)
 	g.want(0, `select count(*) from tidemark.pending_row`)
 
-	// Mended by whoever owns it, it comes through.
+	// Once its owner has mended it, it comes through.
 	g.exec(`update birth_registry set entity_code = 'mended' where entity_code is null`)
 	g.exec(`select tidemark.dead_letter_replay(id) from tidemark.dead_letter`)
 	g.drainAll()

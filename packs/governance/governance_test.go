@@ -31,7 +31,7 @@ func TestInstall(t *testing.T) {
 		if _, err := payload.Compile(e.Schema); err != nil || e.Description == "" {
 			t.Error(e.Type, err)
 		}
-		// Nothing that comes once a candidate or once a page is on before somebody wants it.
+		// Nothing that happens once a candidate or once a page is on before an operator switches it on.
 		if often := strings.HasSuffix(e.Type, ".heartbeat") || strings.HasPrefix(e.Type, "candidate_d") || e.Type == "verdict_proposed"; e.Enabled == often {
 			t.Errorf("%s: enabled %v", e.Type, e.Enabled)
 		}
@@ -173,7 +173,7 @@ func TestLag(t *testing.T) {
 	g.want(0, `select count(*) from tidemark.finding where kind = 'cursor_lag' and closed_at is null`)
 }
 
-// A verdict is made anew when its time is over, without anybody telling; a candidate of another ruleset is not.
+// A verdict is remade by itself when its time is over; that of a candidate of another ruleset is not.
 func TestStaleVerdicts(t *testing.T) {
 	t.Parallel()
 	g := newGovern(t)
@@ -216,7 +216,7 @@ func TestOldRuleset(t *testing.T) {
 		select governance.tally_add('gov_handoff_intake', '1', 'mark', array[''], array[4::bigint])`)
 	g.drain("gov_candidate_scan")
 	g.want(`1 4 4 {} {}, 2 2 0 {"accepted": 2} {"propose": 2}`, states)
-	// The marks are gone: nobody is to judge these.
+	// The marks are gone: no worker judges these.
 	g.want("0 0", `select concat_ws(' ', count(*), (select sum(dirty) from governance.summary)) from governance.mark`)
 	g.balance()
 }
@@ -361,7 +361,7 @@ func TestBatches(t *testing.T) {
 	g.birth(1000)
 	const batches = `select concat_ws(' of ', batches_done, batches_total) from governance.progress where source = $1 and worker = $2`
 	g.exec(`select tidemark.worker_set('gov_backfill_sweep', '{"page_size": 90}')`)
-	g.want("0", batches, "birth_registry", "gov_backfill_sweep") // nobody knows
+	g.want("0", batches, "birth_registry", "gov_backfill_sweep") // not known
 	g.exec(`analyze birth_registry`)
 	g.want("0 of 12", batches, "birth_registry", "gov_backfill_sweep")
 	for range 3 {

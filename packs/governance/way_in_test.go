@@ -154,7 +154,7 @@ func TestWayInRefuses(t *testing.T) {
 	}
 }
 
-// Each view of the old names can be read by those who may read what lies under it, and has the columns of its document.
+// A role that may read the tables under a view of the old names may read the view, which has the columns of its document.
 func TestSourceNames(t *testing.T) {
 	t.Parallel()
 	g := newGovern(t)

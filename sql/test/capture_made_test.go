@@ -31,7 +31,7 @@ func (s session) wantWay(statement string, long bool) {
 }
 
 // What attach makes for a table serves while the table is what it was. A change of the table by another session is
-// noticed with the next statement, and the events are right before and after the function is made anew.
+// noticed with the next statement, and the events are right before and after the function is remade.
 func TestCaptureMadeForATable(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

@@ -168,7 +168,7 @@ func TestCaptureInTransactions(t *testing.T) {
 
 const missed = `select concat_ws(' ', i.sql_event, c.outcome, c.rows, c.actor = session_user, nullif(c.reason, '')) from tidemark.captured c join tidemark.inbound_route i on i.id = c.route_id order by c.id`
 
-// CA3, RO2: off, dry run, a type that there is not.
+// CA3, RO2: off, dry run, an unregistered type.
 func TestCaptureThatIsOff(t *testing.T) {
 	t.Parallel()
 	s := captured(t, "orders", `create table orders (id int primary key, n int)`)
@@ -338,7 +338,7 @@ func TestCaptureOncePerTransaction(t *testing.T) {
 	s.wantEvents(`update 1 ["n"]`)
 }
 
-// Whoever writes needs no right of Tidemark's, and nothing of the table's owner runs with the rights of the log's.
+// A writer needs no right of Tidemark's, and nothing of the table's owner runs with the rights of the log's.
 func TestCaptureRights(t *testing.T) {
 	t.Parallel()
 	s := captured(t, "orders", `create table orders (id int primary key); create role tidemark_test_app; grant insert on orders to tidemark_test_app`)
@@ -435,7 +435,7 @@ func TestCaptureNamesTheTableWhateverTheSessionQuotes(t *testing.T) {
 	s.wantRows(`select distinct o.subject_table from tidemark.outbox o where o.domain = 'app'`, "public.orders")
 	s.wantRows(`select distinct r.detail from tidemark.capture_reconcile() r where r.relation <> 'public.orders'`)
 	s.exec(`reset quote_all_identifiers`)
-	// A function that was made with other settings, as by an earlier version, is made anew.
+	// A function that was made with other settings, as by an earlier version, is remade.
 	s.wantRows(`select (p.prosrc like '%' || tidemark.capture_settings() || '%' and 'quote_all_identifiers=off' = any (p.proconfig))::text
 		from pg_proc p where p.proname ~ '^capture_[0-9]+$' group by 1`, "true")
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// Two of one kind at once: maintain goes home, and whoever makes functions of captured tables gives up in time, says
+// Two of one kind at once: the second maintain returns, and a session that remakes functions of captured tables gives up in time, says
 // why, and keeps neither capture nor maintain from work.
 func TestOneAtATime(t *testing.T) {
 	t.Parallel()

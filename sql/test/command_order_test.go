@@ -308,7 +308,7 @@ func TestCommandBatch(t *testing.T) {
 	s.refused("TM009", "in dry run", runBatch, batch(many[50]))
 }
 
-// A random sequence of commands over two sessions comes to what it comes to if each key runs by itself, one after the other:
+// A random sequence of commands over two sessions ends as if each key ran by itself, one after the other:
 // exactly one processed or failed_terminal for each key, and one effect for each that is processed.
 func TestCommandSerial(t *testing.T) {
 	t.Parallel()

@@ -110,7 +110,7 @@ func TestDeadLetterKeepsTheEvent(t *testing.T) {
 	w.refused("23514", "", `update tidemark.dead_letter set resolution = 'lost', resolved_at = now(), resolved_by = 'x'`)
 }
 
-// An error of the surroundings is nobody's dead letter: the pass is given up whole, and repeated.
+// An error of the surroundings makes no dead letter: the pass is given up whole, and repeated.
 func TestTransientErrors(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"40001", "40P01", "55P03", "53200", "53300", "57P01", "08006", "58030", "25006"} {

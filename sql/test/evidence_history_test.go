@@ -85,7 +85,7 @@ func TestHistoryIsKept(t *testing.T) {
 	w.wantRows(`select concat_ws(' ', sent, waiting) from tidemark.route_minute where at < now() - interval '1 day' order by at`, "60 59", "30 89")
 }
 
-// A reader sees the history, and nobody but the schema writes it.
+// A reader sees the history, and only the schema writes it.
 func TestHistoryIsRead(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))

@@ -156,7 +156,7 @@ func TestRewindForANewRoute(t *testing.T) {
 	w.wantSound()
 }
 
-// CU6: before it moves a rewind says what it comes to, by route and latest outcome.
+// CU6: before it moves, a rewind says what it would do, by route and latest outcome.
 func TestRewindSaysWhatItDoes(t *testing.T) {
 	t.Parallel()
 	w := mixed(t, tidemarktest.NewDB(t))

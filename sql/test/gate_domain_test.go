@@ -66,7 +66,7 @@ func TestDomainGate(t *testing.T) {
 	s.wantRows(`select count(*)::text from took where closed`, "0")
 }
 
-// Whoever decides only for domains that are closed does not begin: what comes is decided when the gate opens, as with the
+// A worker that decides only for closed domains does not begin: what comes is decided when the gate opens, as with the
 // master gate.
 func TestDomainGateOfAWorkersOwn(t *testing.T) {
 	t.Parallel()

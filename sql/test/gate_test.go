@@ -67,7 +67,7 @@ func TestClosedGateBeats(t *testing.T) {
 	w.wantRows(beat, "2 closed 1 t")
 }
 
-// The gate of one worker is nobody else's.
+// The gate of one worker closes no other worker.
 func TestGatesAreOneWorkers(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))

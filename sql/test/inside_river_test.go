@@ -312,7 +312,7 @@ func TestRiverWithoutTable(t *testing.T) {
 	equal(t, "jobs", w.jobs("jobs"), []int{0, 1, 2, 3, 4})
 }
 
-// What River would not take is an error, and not a job that nobody works.
+// What River would not take is an error, not a job that no client ever works.
 func TestRiverBadOptions(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

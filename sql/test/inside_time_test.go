@@ -119,7 +119,7 @@ func TestTargetIsSlow(t *testing.T) {
 	w.wantSound()
 }
 
-// A lock that somebody holds is waited for as long as a delivery may take, without any statement_timeout. The event that
+// A delivery waits for a lock as long as a delivery may take, without any statement_timeout. The event that
 // waits is tried again by the route's policy, and no sooner is one of its key; others go on.
 func TestTargetWaitsForALock(t *testing.T) {
 	t.Parallel()

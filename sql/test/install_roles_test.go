@@ -178,7 +178,7 @@ grant select, insert on received to tidemark_executor;`)
 	s.exec(`set role tidemark_admin`)
 	s.exec(`select tidemark.dead_letter_discard(2, 'unlucky for ever')`)
 	s.exec(`reset role`)
-	// An SQL target has the rights of whoever runs the worker, not of the log's owner.
+	// An SQL target has the rights of the role that runs the worker, not of the log's owner.
 	s.wantRows(`select concat_ws(' ', n, by) from received order by at`, "1 tidemark_executor", "13 tidemark_executor")
 }
 

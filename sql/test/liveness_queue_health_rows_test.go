@@ -65,7 +65,7 @@ func TestQueueHealthOfS4(t *testing.T) {
 	pane(`name = 'job'`, "heartbeat job shop stale seen")
 }
 
-// LI5: dead letters of tables that were resolved cost the pane nothing, and of those that are open it counts 10000.
+// LI5: resolved dead letters of tables cost queue_health nothing, and it counts at most 10000 open ones.
 func TestQueueHealthOfManyRows(t *testing.T) {
 	t.Parallel()
 	s := tail(t, tidemarktest.NewDB(t), "sequence", "")

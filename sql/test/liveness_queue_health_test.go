@@ -57,7 +57,7 @@ func TestQueueHealth(t *testing.T) {
 	w.wantRows(kept, "60")
 }
 
-// River's table is somebody else's: it may be missing, elsewhere, or not for us to read.
+// River's table belongs to River: it may be missing, in another schema, or unreadable for this role.
 func TestQueueHealthOfRiver(t *testing.T) {
 	t.Parallel()
 	s := open(t, tidemarktest.NewDB(t), "river")

@@ -100,7 +100,7 @@ func TestSilenceIsTold(t *testing.T) {
 	s.check("b silent warning told")
 }
 
-// A worker is waited for once it has run, unless it is switched off; one that somebody registered, at once.
+// A worker is waited for once it has run, unless it is switched off; one that an operator registered, at once.
 func TestSilentWorkers(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))
@@ -167,7 +167,7 @@ func TestStoppedDaemonIsQuiet(t *testing.T) {
 	s.check()
 	s.silentFor("daemon/a", 25*3600)
 	s.wantMaintain("forgot heartbeat daemon/a stopped a day ago")
-	// Nobody else is excused by that word.
+	// That word excuses no other executor.
 	s.register("b")
 	s.exec(`select tidemark.heartbeat_write('b', 'stopped')`)
 	s.silentFor("b", 3600)
@@ -210,7 +210,7 @@ func TestStaleCheckTwoAtOnce(t *testing.T) {
 	c.rollback()
 }
 
-// Many at the same moment: whoever comes second sees what the first has committed.
+// Many at the same moment: the second sees what the first has committed.
 func TestStaleCheckRaces(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

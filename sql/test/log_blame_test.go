@@ -12,7 +12,7 @@ const (
 	blamedPrepared = `^prepared transaction "held [^"]+" of postgres, for \d\d:\d\d:\d\d$`
 )
 
-// Whoever holds up others is named, session or prepared transaction: the fence of the log, and locks on a table.
+// What holds others up is named, session or prepared transaction: for the fence of the log, and for locks on a table.
 func TestBlame(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
@@ -39,7 +39,7 @@ func TestBlame(t *testing.T) {
 	held.exec("rollback prepared '" + gid + "'")
 	want("nobody any more", "^$")
 
-	// Readers are in nobody's way, nor is whoever writes another table.
+	// Readers hold up no writer, nor do writers of another table.
 	held.begin()
 	held.exec(`insert into others values (1)`)
 	held.exec(`select from orders for update`)

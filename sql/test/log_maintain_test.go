@@ -114,7 +114,7 @@ group by i.inhparent, jsonb_build_array(pg_get_userbyid(k.relowner), k.relacl,
 having count(*) < (select count(*) from pg_inherits o where o.inhparent = i.inhparent)`)
 }
 
-// What somebody may still read is kept, and the reason is told: first whoever needs the lowest number.
+// maintain keeps what a cursor may still read, and says why: it names the cursor with the lowest number first.
 func TestMaintainKeepsWhatIsNeeded(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
@@ -209,7 +209,7 @@ func TestMaintainWithoutSettings(t *testing.T) {
 	w.wantRows(`select seq::text from tidemark.outbox order by seq`, "1", "2000000")
 }
 
-// Nobody called maintain: events are taken all the same, and get their partition later.
+// Without maintain the log still takes events; they get their partition later.
 func TestMaintainAbsorbsTheRest(t *testing.T) {
 	t.Parallel()
 	w := poisoned(t, tidemarktest.NewDB(t))
@@ -248,7 +248,7 @@ func TestMaintainAbsorbsTheRest(t *testing.T) {
 	w.wantSound()
 }
 
-// Whoever has taken a number for the rest before maintain has the lock is absorbed too.
+// A writer that has taken a number of the rest before maintain has the lock is absorbed too.
 func TestMaintainAbsorbsWhatComesMeanwhile(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
@@ -272,7 +272,7 @@ func TestMaintainAbsorbsWhatComesMeanwhile(t *testing.T) {
 	w.wantRows(`select (tableoid::regclass <> 'tidemark.outbox_rest'::regclass)::text from tidemark.outbox where seq = (select max(seq) from tidemark.outbox)`, "true")
 }
 
-// A busy log: maintain says so, soon, and leaves everything as it was. Nobody queues behind it for long.
+// A busy log: maintain says so, soon, and leaves everything as it was. No writer queues behind it for long.
 func TestMaintainGivesUp(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

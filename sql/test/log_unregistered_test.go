@@ -7,7 +7,7 @@ import (
 
 const unregistered = `select concat_ws(' ', domain, type, role, emits) from tidemark.unregistered_type order by 1`
 
-// EV9: an emit of a type that there is not stores nothing and is no error, but leaves a trace and a finding.
+// EV9: an emit of an unregistered type stores nothing and is no error, but leaves a trace and a finding.
 func TestEmitUnregisteredLeavesATrace(t *testing.T) {
 	t.Parallel()
 	_, s := emitter(t)

@@ -79,7 +79,7 @@ func TestDomainGrants(t *testing.T) {
 	admin.exec(`select tidemark.domain_revoke('shop', $1, 'left')`, team.name)
 	other.wantRefused("TM014", ways("shop")[0])
 
-	// The last grant gone lets nobody in.
+	// When the last grant is revoked, the domain stays restricted.
 	admin.exec(`select tidemark.domain_revoke('shop', $1)`, app.name)
 	app.wantRefused("TM014", ways("shop")[0])
 	admin.exec(`select tidemark.domain_set('shop', '{"restricted": false}')`)
@@ -153,7 +153,7 @@ func TestSourceEmitNeedsTheLease(t *testing.T) {
 }
 
 // An executor that holds the lease of a worker that makes events can make them of rows that are not there: the rows are read with
-// its rights, and nobody else sees them. SECURITY.md says so. Its events are of the worker's type and have its login as actor, whatever
+// its rights, and no other role sees them. SECURITY.md says so. Its events are of the worker's type and have its login as actor, whatever
 // it writes into them.
 func TestExecutorsEventsBearItsLogin(t *testing.T) {
 	t.Parallel()

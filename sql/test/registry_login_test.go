@@ -149,7 +149,7 @@ func TestMaintenanceIsNoDeputy(t *testing.T) {
 	her.wantRefused("TM014", deeds["emit, restricted"])
 }
 
-// What such a function writes into a captured table is captured, as anybody's: the capture names no login for it. So is what
+// What such a function writes into a captured table is captured like any other row: the capture names no login for it. So is what
 // the apply worker of a subscription writes.
 func TestMaintenanceIsCapturedAsUnknown(t *testing.T) {
 	t.Parallel()

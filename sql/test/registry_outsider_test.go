@@ -55,7 +55,7 @@ func TestAdvisoryLocksAreHints(t *testing.T) {
 	s.wantRows(`select p.proname::text from ` + ours + ` and p.prosrc ~ 'pg_advisory_(xact_)?lock'`)
 }
 
-// C17: an outsider holds the lock that says that a worker sleeps, shared as a worker or alone. Nobody who emits waits or
+// C17: an outsider holds the lock that says that a worker sleeps, shared as a worker or alone. No emitter waits or
 // fails, and with the bridge's gate closed no commit notifies: a transaction that had could not be prepared.
 func TestWakeLockHeldByAnOutsider(t *testing.T) {
 	t.Parallel()

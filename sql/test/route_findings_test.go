@@ -39,7 +39,7 @@ func TestFindingsEndWithTheRoute(t *testing.T) {
 	w.exec(`select tidemark.route_set('app', '{"enabled": true}')`)
 	findings()
 
-	// An operator who is at the route in an open transaction holds up no worker.
+	// An operator's open transaction on the route holds up no worker.
 	w.exec(`select tidemark.route_set('other', '{"dry_run": false}')`)
 	operator := open(t, db, "operator")
 	operator.begin()

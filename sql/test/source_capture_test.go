@@ -37,7 +37,7 @@ func TestSourceByCapture(t *testing.T) {
 	gone.exec(`insert into public.parcels (n) values (2)`)
 	s.exec(`insert into public.parcels (n) select generate_series(3, 9)`)
 	s.exec(`insert into public.parcels (n) values (666)`)
-	s.emit(1) // of nobody's table
+	s.emit(1) // of no captured table
 	drain()
 	s.wantRows(`select n::text from public.handled order by n`, "3", "4", "5", "6", "7", "8", "9")
 	late.commit()

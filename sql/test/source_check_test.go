@@ -65,7 +65,7 @@ func (s session) complaintsOf(d def) []string {
 // What cannot be proved of a clock is said even of the best one.
 const unproved = "warn set by the server: the default is "
 
-// CU3: of good tables the doctor has nothing to say but what nobody can know.
+// CU3: of good tables the doctor reports only what no check can know.
 func TestDoctorPassesGoodTables(t *testing.T) {
 	t.Parallel()
 	s := open(t, tidemarktest.NewDB(t), "doctor")

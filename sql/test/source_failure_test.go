@@ -115,7 +115,7 @@ func TestSourceHandlerReturnsGarbage(t *testing.T) {
 	}
 }
 
-// A lock that times out, a deadlock: the surroundings' fault. The pass is taken back, and nobody's row has failed.
+// A lock that times out, a deadlock: the surroundings' fault. The pass is taken back, and no row has failed.
 func TestSourceTransientErrorsAreNobodysFault(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

@@ -236,7 +236,7 @@ func TestForeignCodeNeverRunsInRetry(t *testing.T) {
 	r.super.want(`select is_called from e.runs`, "false")
 }
 
-// A table of River's name that anybody has made is looked at by whoever asks for the state of the queues.
+// A table of River's name, whichever role made it, is read by every caller of queue_health.
 func TestForeignCodeNeverRunsInQueues(t *testing.T) {
 	t.Parallel()
 	r := foreign(t)

@@ -41,7 +41,7 @@ func TestSourceClockStepsBack(t *testing.T) {
 	})
 }
 
-// CU6: a watermark that somebody edited is not read from, until an operator says so.
+// CU6: a worker does not read from a watermark that was edited by hand, until an operator says so.
 func TestSourceWatermarkEdited(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ safety, edit string }{
@@ -106,7 +106,7 @@ func executor(t *testing.T, db *tidemarktest.DB) (s, owner tailing) {
 	return s, owner
 }
 
-// A right or a handler that is missing is nobody's row's fault: the worker is held, and not one row is dead-lettered.
+// A missing right or handler is no row's fault: the worker is held, and not one row is dead-lettered.
 func TestSourceMisconfigured(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ change, repair string }{
@@ -149,7 +149,7 @@ func TestSourceMisconfigured(t *testing.T) {
 	}
 }
 
-// clock rests on seeing when others began: where that is hidden, it must not be taken for nobody.
+// clock rests on seeing when others began: where that is hidden, it must not count as no transaction.
 func TestSourceHorizonIsBlind(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

@@ -1,6 +1,6 @@
 package test
 
-// What somebody else's table, and somebody else's function, can do to a worker. A worker that cannot go on is held
+// What an application's table and an application's function can do to a worker. A worker that cannot go on is held
 // with a finding, skips nothing, and goes on when it is put right.
 
 import (
@@ -186,7 +186,7 @@ func TestSourceManyRowsOfOneMoment(t *testing.T) {
 	s.want(`select events_seen, watermark_id from tidemark.worker_cursor where worker = 'w'`, "100000 100000")
 }
 
-// Rows of the future wait for their time, and hold nobody up.
+// Rows of the future wait for their time, and hold no other row up.
 func TestSourceFutureTimestamps(t *testing.T) {
 	t.Parallel()
 	s := tail(t, tidemarktest.NewDB(t), "declared", "")

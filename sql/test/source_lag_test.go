@@ -164,7 +164,7 @@ func TestLagForReaders(t *testing.T) {
 	asReader("- unknown unknown - unknown - - warning")
 }
 
-// Whoever asks waits for no lock of a table.
+// The caller waits for no lock of a table.
 func TestLagOfALockedTable(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

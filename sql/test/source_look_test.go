@@ -8,7 +8,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// The doctor reads with the rights of whoever asks, and says what it may not see by leaving it out.
+// The doctor reads with the rights of its caller, and leaves out what the caller may not see.
 func TestDoctorHasTheRightsOfTheCaller(t *testing.T) {
 	t.Parallel()
 	s := open(t, tidemarktest.NewDB(t), "doctor")
@@ -145,7 +145,7 @@ func TestAdvice(t *testing.T) {
 	for table, want := range map[string][]string{
 		"numbered": {"sequence ok", "clock warn", "declared warn", "capture warn"}, // no index on (at, id)
 		"timed":    {"sequence fail", "clock warn", "declared ok", "capture warn"},
-		"local":    {"sequence fail", "clock fail", "declared fail", "capture warn"}, // nobody said which zone
+		"local":    {"sequence fail", "clock fail", "declared fail", "capture warn"}, // no zone is declared
 		"gone":     {"sequence fail", "clock fail", "declared fail", "capture fail"},
 	} {
 		if got := column[string](s, advice, def{"table_name": table}.text(t)); !slices.Equal(got, want) {

@@ -1,6 +1,6 @@
 package test
 
-// The one statement that is made for somebody else's table: whatever the names, types, filter, shards and page size,
+// The one statement that is generated for an application's table: whatever the names, types, filter, shards and page size,
 // it reads each row once and in order, by one range of an index.
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// names that somebody has given to a table or column, or might in order to harm.
+// names that a table or column may have, harmful ones included.
 var names = []string{
 	"births", "Births", "with space", `qu"ote`, "select", "order", "ts", "id", "r", "e", "fits", "fresh", "takes", "late", "pos", "xid", "g", "t", "p",
 	"l", "f", "b", "n", "at", "x", "span", "hole", "%s", "%1$s", "$1", "ünicode", `x"; drop table taken; --`, "x'; drop table taken; --", `\`, "e.id", "null",

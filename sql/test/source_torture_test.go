@@ -277,7 +277,7 @@ func TestSourceTortureCatches(t *testing.T) {
 	}
 }
 
-// Outside of its contract clock loses, and where nobody declared a sweep nobody is told: a row that says it was born
+// Outside of its contract clock loses rows, and without a declared sweep nothing reports it: a row that says it was born
 // before its transaction began.
 func TestSourceClockIsNotForBackDatedRows(t *testing.T) {
 	t.Parallel()

@@ -294,7 +294,7 @@ func TestPreparedTransactionTakenForEnded(t *testing.T) {
 // or above it, runs, and is in no list of the snapshot: compared with xmax it would look like the future.
 func TestSnapshotXmaxIsNotTheNextID(t *testing.T) {
 	t.Parallel()
-	// Transaction ids belong to the cluster: here nobody else uses one up.
+	// Transaction ids belong to the cluster: in this test no other session uses one up.
 	server := testserver.New(t, devpg.Options{Settings: map[string]string{"autovacuum": "off"}})
 	db := tidemarktest.NewDBAt(t, server.URL("postgres"))
 	w, a, b := live(t, db), open(t, db, "a"), open(t, db, "b")
@@ -379,7 +379,7 @@ func TestStrictOrder(t *testing.T) {
 	w.wantHoles("{}")
 }
 
-// Rule 8: at the limit the cursor waits, says who is to blame, and goes on when they are gone.
+// Rule 8: at the limit the cursor waits, names the transactions to blame, and goes on when they have ended.
 func TestHoleLimit(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

@@ -135,7 +135,7 @@ func (x *batchTest) emit(n int) {
 	}
 }
 
-// run lets each worker come to the end of what there is.
+// run lets each worker come to the end of the log.
 func (x *batchTest) run() {
 	x.t.Helper()
 	for _, worker := range []string{"default", "other"} {
@@ -187,7 +187,7 @@ func (x *batchTest) compare() {
 }
 
 // A filter that is set or removed while a pass has read its batch and not yet decided: the pass decides by the
-// routes as they were when it read, whole; never by a mixture, in which nobody had answered the filter.
+// routes as they were when it read, whole; never by a mixture that existed at no moment.
 func TestFilterSetInMidPass(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -55,7 +55,7 @@ func TestEventMissing(t *testing.T) {
 	w.wantRows(`select detail from tidemark.verify() where "check" in ('pending', 'partitions')`, "", "")
 }
 
-// Of a target inside the database: what a closed gate left over is not on record as sent to nobody.
+// Of a target inside the database: what a closed gate left over is not recorded as sent.
 func TestEventMissingInside(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))

@@ -46,7 +46,7 @@ func TestStaleOwnerIsFenced(t *testing.T) {
 	a.wantReceived(1)
 }
 
-// The fence holds from the check to the commit: nobody takes the lease over in between, however long
+// The fence holds from the check to the commit: no instance takes the lease over in between, however long
 // it is out; and a check waits for a takeover under way.
 func TestNoTakeoverBetweenCheckAndCommit(t *testing.T) {
 	t.Parallel()

@@ -155,7 +155,7 @@ func TestPollFindsChanges(t *testing.T) {
 	}
 }
 
-// The beat of those who sleep: the lease is renewed and the tick counted, for whoever holds it and nobody else; a lease
+// The beat of sleeping workers: the lease is renewed and the tick counted for its holder alone; a lease
 // that was given back stays so.
 func TestPollBeats(t *testing.T) {
 	t.Parallel()
@@ -297,7 +297,7 @@ func TestPollEndsNoSweepUnseen(t *testing.T) {
 	}
 }
 
-// One table that cannot be read, or is locked, keeps nobody else asleep, and waits for no lock.
+// One table that cannot be read, or is locked, keeps no other worker asleep, and waits for no lock.
 func TestPollOfManyTables(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)

@@ -58,7 +58,7 @@ var mutants = func() map[string]mutant {
 	all := map[string]mutant{}
 	for _, m := range []mutant{
 		{
-			name: "nofence", by: "I3", tells: "holes are dropped without waiting for those who may own them",
+			name: "nofence", by: "I3", tells: "holes are dropped without waiting for the transactions that may own them",
 			sql: []edit{{"fence_closed", "return not exists (", "return true or not exists ("}}, scenes: []string{"late-commit"},
 		},
 		{
@@ -124,7 +124,7 @@ var mutants = func() map[string]mutant {
 			bug: "nogate", scenes: []string{"gate-slow"},
 		},
 		{
-			name: "nohorizon", by: "I3", tells: "tables: rows are read up to the clock, whoever is still writing below it",
+			name: "nohorizon", by: "I3", tells: "tables: rows are read up to the clock, though writers are still below it",
 			sql: []edit{{"source_horizon", "horizon := seen.oldest - margin;", "horizon := clock - margin;"}}, scenes: []string{"late-commit"},
 		},
 		{

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/trial"
 )
 
-// url is for those who come to the database without a proxy in between.
+// url reaches the database without a proxy.
 func (h *harness) url() string { return h.server.URL("postgres") }
 
 func (h *harness) writerURL() string {

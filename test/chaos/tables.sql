@@ -20,7 +20,7 @@ create table app.receipt_0 partition of app.receipt for values with (modulus 2, 
 create table app.receipt_1 partition of app.receipt for values with (modulus 2, remainder 1);
 create index receipt_created_at on app.receipt (created_at, id);
 
--- Safety declared: whoever writes says when it was, or does not know.
+-- Safety declared: the writer says when it was, or does not know.
 create table app.reading (
     id text collate "C" primary key,
     write_id bigint not null,

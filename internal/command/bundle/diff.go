@@ -14,7 +14,7 @@ type Change struct {
 	Breaks  bool     `json:"breaks"`
 	Command string   `json:"command"` // billing.charge.capture/v1
 	Change  string   `json:"change"`
-	Whom    []string `json:"whom"` // producers, by name; nil: nobody
+	Whom    []string `json:"whom"` // producers, by name; nil: none
 }
 
 // Diff tells what the newer bundle changes for the users of the older one.

@@ -306,7 +306,7 @@ func (s *session) poll() {
 	s.client.AllowRebalance()
 }
 
-// watch ends the session when a gate closes, commits offsets for those who look at the group, and asks for partitions that are
+// watch ends the session when a gate closes, commits offsets for tools that show the group's lag, and asks for partitions that are
 // held.
 func (s *session) watch() {
 	for next := time.Now().Add(commitEvery); s.ctx.Err() == nil; sleep(s.ctx, askEvery) {

@@ -51,7 +51,7 @@ begin
            and case g.gate when 'paused' then t.action = 'pause'
                     when 'stage' then false else t.after ->> 'value' is distinct from 'true' end
          order by t.id desc limit 1)) a on true
-    -- A copy that is not armed is told of by tidemark.cause_daemons.
+    -- tidemark.cause_daemons reports a copy that is not armed.
     where (g.gate <> 'stage' or (select s.stage from tidemark.stage s) = 'dry_run')
       and coalesce(a.at < clock_timestamp() - interval '1 hour', true);
 end

@@ -1,7 +1,7 @@
 -- Not a security definer: a role that reads the table can usually look at its sequence too.
 --
--- First the sequence, then the writers, and the rows in a later statement: whoever took a number up to that value held
--- the lock before, and has ended by now. tidemark.read_outbox tells why.
+-- First the sequence, then the writers, and the rows in a later statement: a writer that took a number up to that value
+-- held the lock before, and has ended by now. tidemark.read_outbox tells why.
 create or replace function tidemark.source_settled(definition tidemark.source, relation regclass)
 returns bigint
 language plpgsql volatile

@@ -5,7 +5,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    -- The lock lasts until the end of the transaction: nobody else watches meanwhile, and nobody waits.
+    -- The lock lasts until the end of the transaction: no other session watches meanwhile, and none waits.
     perform from tidemark.watcher w
     where w.until is null or w.until <= clock_timestamp() or w.name = watch_claim.watcher
     for update skip locked;
