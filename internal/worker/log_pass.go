@@ -54,7 +54,7 @@ type Targets interface {
 
 // Handler acts on events in the transaction that settles them.
 type Handler interface {
-	// Apply does something with the page's items in tx, one of store.HandlerTx, and returns a result for each item and route. It
+	// Apply does something with the page's items in tx, one of store.InHandlerTx, and returns a result for each item and route. It
 	// gets every page that has items or routes. An error takes the page back; it is applied again, or read again.
 	Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *store.Page) ([]store.Result, error)
 }
@@ -199,7 +199,7 @@ func (p *logPass) settleOnce(ctx context.Context, l *lease, page *store.Page, re
 	}
 	p.applying.Store(true)
 	defer p.applying.Store(false)
-	return pgx.BeginTxFunc(ctx, p.db, store.HandlerTx, func(tx pgx.Tx) error {
+	return store.InHandlerTx(ctx, p.db, func(tx pgx.Tx) error {
 		done, err := p.Handler.Apply(l.ctx, tx, p.Cursor, page)
 		if err != nil {
 			return err
