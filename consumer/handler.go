@@ -95,6 +95,8 @@ type handling struct {
 	epoch   int64
 	handled map[store.EventOf]bool
 
+	calm bool // the latest look before a page found nothing to mind, and nothing has failed since
+
 	// What came of handlers that took the connection with them (one that outlasts its
 	// timeout in a statement does): the next try of the page goes without them.
 	page *store.Page
@@ -128,6 +130,8 @@ func (h *handling) Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *
 	}
 	if h.page != page {
 		h.page, h.lost = page, map[taskKey]store.Result{}
+	} else {
+		h.calm = false // the page is tried again
 	}
 	var tasks []task
 	for i := range page.Items {
@@ -141,19 +145,29 @@ func (h *handling) Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *
 		if err != nil {
 			return nil, err
 		}
-		h.epoch, h.handled = c.Epoch(), handled
+		h.epoch, h.handled, h.calm = c.Epoch(), handled, false
 	}
-	routes, keys := ordered(tasks)
-	behind, deferred, err := c.Before(ctx, tx, routes, keys)
-	if err != nil {
-		return nil, err
+	var before store.Before
+	if !h.calm {
+		routes, keys := ordered(tasks)
+		var err error
+		if before, err = c.Before(ctx, tx, routes, keys); err != nil {
+			return nil, err
+		}
 	}
-	if len(behind)+len(h.lost) == 0 {
-		if results, err := h.together(ctx, tx, tasks, deferred); results != nil || err != nil {
+	results, err := h.perform(ctx, tx, tasks, before)
+	h.calm = (h.calm || before.Calm) && !slices.ContainsFunc(results, func(r store.Result) bool { return r.Outcome == store.Pending })
+	return results, err
+}
+
+// perform runs the handlers together if it can, and else apart.
+func (h *handling) perform(ctx context.Context, tx pgx.Tx, tasks []task, before store.Before) ([]store.Result, error) {
+	if len(before.Behind)+len(h.lost) == 0 {
+		if results, err := h.together(ctx, tx, tasks, before.Deferred); results != nil || err != nil {
 			return results, err
 		}
 	}
-	return h.apart(ctx, tx, tasks, behind, deferred)
+	return h.apart(ctx, tx, tasks, before)
 }
 
 // ordered are the keys of fresh events, with their routes, where the order of keys is kept.
@@ -208,9 +222,7 @@ func (h *handling) waits(t task, held map[store.KeyOf]bool) (r store.Result, shu
 	return r, true
 }
 
-func (h *handling) apart(
-	ctx context.Context, tx pgx.Tx, tasks []task, behind map[store.KeyOf]bool, deferred string,
-) ([]store.Result, error) {
+func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, before store.Before) ([]store.Result, error) {
 	results := make([]store.Result, 0, len(tasks))
 	held := map[store.KeyOf]bool{}
 	for _, t := range tasks {
@@ -220,8 +232,8 @@ func (h *handling) apart(
 			r = lost
 		} else if waits, shut := h.waits(t, held); shut {
 			r = waits
-		} else if !ordered || !behind[key] || !t.item.Fresh {
-			failure, err := attempt(ctx, tx, deferred, func(savepoint pgx.Tx) error { return h.handle(ctx, savepoint, t) })
+		} else if !ordered || !before.Behind[key] || !t.item.Fresh {
+			failure, err := attempt(ctx, tx, before.Deferred, func(savepoint pgx.Tx) error { return h.handle(ctx, savepoint, t) })
 			if failure != nil {
 				h.lose(ctx, tx, t, failure)
 			}

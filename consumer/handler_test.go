@@ -240,6 +240,29 @@ func TestHandlerOrderOfKey(t *testing.T) {
 	p.eventually(`select coalesce(string_agg(n, ' ' order by ctid), '') from effect`, "b1 a1 a2 a3")
 }
 
+// The look at what is pending is left out while nothing was. An event that fails then holds up later ones of its key all the same.
+func TestHandlerFailsAfterCalm(t *testing.T) {
+	t.Parallel()
+	var open atomic.Bool
+	p := start(t, `"ordering": "key"`, func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
+		if string(e.Payload) == `{"n": "a2"}` && !open.Load() {
+			return consumer.RetryAfter(errors.New("not now"), time.Hour)
+		}
+		return note(ctx, tx, e)
+	})
+	p.emit("a", "a1")
+	p.eventually(effects, "a1")
+	p.emit("a", "a2")
+	p.eventually(`select count(*)::text from tidemark.pending`, "1")
+	p.emit("a", "a3")
+	p.emit("b", "b1")
+	p.eventually(effects, "a1 b1")
+	p.eventually(`select count(*)::text from tidemark.pending`, "2")
+	open.Store(true)
+	p.exec(`update tidemark.pending set next_attempt_at = clock_timestamp() where error_count > 0`)
+	p.eventually(`select coalesce(string_agg(n, ' ' order by ctid), '') from effect`, "a1 b1 a2 a3")
+}
+
 // A replay that fails again holds up no live event of its key.
 func TestHandlerReplayHoldsUpNoLiveEvent(t *testing.T) {
 	t.Parallel()

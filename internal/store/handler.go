@@ -1,9 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Registered is a route of a Go program.
@@ -61,54 +64,90 @@ func LeaseHold(ctx context.Context, tx Querier, worker string, epoch int64, rout
 	return gate, err
 }
 
-// HandlerTx begins a transaction for handlers, with the savepoint that HandlersAnew goes back to.
-var HandlerTx = pgx.TxOptions{BeginQuery: "begin isolation level read committed; savepoint tidemark_handlers"}
+// handlerTx begins a transaction for handlers, with the savepoint that HandlersAnew goes back to.
+var handlerTx = pgx.TxOptions{BeginQuery: "begin isolation level read committed; savepoint tidemark_handlers"}
 
-// HandlersAnew takes back all that happened in a transaction of HandlerTx.
+// InHandlerTx calls handle in a transaction for handlers, which SettleHandled commits.
+func InHandlerTx(ctx context.Context, db Pool, handle func(tx pgx.Tx) error) error {
+	conn, err := db.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	tx, err := conn.BeginTx(ctx, handlerTx)
+	if err != nil {
+		return err
+	}
+	if err = handle(tx); err != nil && conn.Conn().PgConn().TxStatus() != 'I' {
+		_ = tx.Rollback(ctx) // if it fails, the session is closed, which rolls back too
+	}
+	return err
+}
+
+// HandlersAnew takes back all that happened in a transaction of InHandlerTx.
 func HandlersAnew(ctx context.Context, tx Querier) error {
 	_, err := tx.Exec(ctx, "rollback to savepoint tidemark_handlers")
 	return err
 }
 
-// Before returns what handlers have to know before they act on events of these keys, as the transaction sees it: which keys have
-// events pending on their route, and the constraints for CheckDeferred. Ask under the lease: no other session changes what is
-// pending then.
-func (c *Cursor) Before(ctx context.Context, tx Querier, routes []int32, keys []string) (behind map[KeyOf]bool, deferred string, err error) {
-	behind = map[KeyOf]bool{}
+// Before is what handlers have to know before they act on events.
+type Before struct {
+	Behind   map[KeyOf]bool // keys that have events pending on their route
+	Deferred string         // the constraints for CheckDeferred
+	Calm     bool           // no event is pending for the worker, replays aside, and no constraint is deferred
+}
+
+// Before asks for that, of these keys, as the transaction sees it. Ask under the lease: no other session changes what is pending
+// then.
+func (c *Cursor) Before(ctx context.Context, tx Querier, routes []int32, keys []string) (b Before, err error) {
+	b.Behind = map[KeyOf]bool{}
 	batch := &pgx.Batch{}
-	batch.Queue(deferredConstraints).QueryRow(func(row pgx.Row) error { return row.Scan(&deferred) })
+	batch.Queue(deferredConstraints).QueryRow(func(row pgx.Row) error { return row.Scan(&b.Deferred) })
+	batch.Queue(`select not exists (select from tidemark.pending p join tidemark.outbound_route r on r.id = p.route_id
+		where r.worker = $1 and not p.replay)`, c.worker).QueryRow(func(row pgx.Row) error { return row.Scan(&b.Calm) })
 	if len(keys) > 0 {
 		batch.Queue(`select distinct p.route_id, p.key from tidemark.pending p
 			where p.route_id = any ($1) and p.key = any ($2) and not p.replay`, routes, keys).Query(func(rows pgx.Rows) error {
 			found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[KeyOf])
 			for _, k := range found {
-				behind[k] = true
+				b.Behind[k] = true
 			}
 			return err
 		})
 	}
-	return behind, deferred, tx.SendBatch(ctx, batch).Close()
+	err = tx.SendBatch(ctx, batch).Close()
+	b.Calm = b.Calm && b.Deferred == ""
+	return b, err
 }
 
-// SettleHandled asks for the gates once more, after the last effect of handlers, and settles the page in their transaction. gate
-// is what forbids by now to deliver on the routes, of other domains than those that were shut: the caller rolls back then, as
-// after an error.
-func (c *Cursor) SettleHandled(ctx context.Context, tx Querier, page *Page, routes []int32, results []Result) (gate string, err error) {
-	const closed = `select coalesce(tidemark.closed_switch($1, $2, coalesce($3::text[], '{}')), '')`
+// SettleHandled asks for the gates once more, after the last effect of handlers, settles the page in their transaction and commits
+// that. gate is what forbids by now to deliver on the routes, of other domains than those that were shut: nothing is committed
+// then, as after an error.
+func (c *Cursor) SettleHandled(ctx context.Context, tx pgx.Tx, page *Page, routes []int32, results []Result) (gate string, err error) {
 	if page.Inside > 0 { // the settle delivers too, in a bounded time
-		if err := tx.QueryRow(ctx, closed, c.worker, routes, page.Shut).Scan(&gate); err != nil || gate != "" {
-			return gate, err
+		err := tx.QueryRow(ctx, `select coalesce(tidemark.closed_switch($1, $2, coalesce($3::text[], '{}')), '')`,
+			c.worker, routes, page.Shut).Scan(&gate)
+		if err == nil && gate == "" {
+			if err = c.Settle(ctx, tx, page, results); err == nil {
+				err = tx.Commit(ctx)
+			}
 		}
-		return "", c.Settle(ctx, tx, page, results)
+		return gate, err
 	}
-	var status string
 	batch := &pgx.Batch{}
-	batch.Queue(closed, c.worker, routes, page.Shut).QueryRow(func(row pgx.Row) error { return row.Scan(&gate) })
-	batch.Queue(settleStatement, c.settleArguments(page, results)...).QueryRow(func(row pgx.Row) error { return row.Scan(&status) })
-	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+	batch.Queue(settleHandled, append(c.settleArguments(page, results), routes)...)
+	batch.Queue("commit")
+	err = tx.SendBatch(ctx, batch).Close()
+	var refused *pgconn.PgError
+	switch {
+	case !errors.As(err, &refused):
 		return "", err
+	case refused.Code == "TM009":
+		return refused.Message, nil
+	case refused.Code == "TM012":
+		return "", cmp.Or(settleRefusal(refused.Message), err)
 	}
-	return gate, settleRefusal(status)
+	return "", err
 }
 
 // Shard is one of the cursors of a worker for a source.

@@ -79,6 +79,33 @@ func (p *Page) Bytes() (bytes int64) {
 	return bytes
 }
 
+// Then returns both pages as one, to be settled together: next was read behind p. It has no items.
+func (p *Page) Then(next *Page) *Page {
+	_, events, late, _ := counts(p.batch)
+	watermark, more, later, rest := counts(next.batch)
+	joined := &Page{
+		Events: p.Events + next.Events, place: next.place, lowest: next.lowest, evidence: next.evidence,
+		batch: fmt.Sprintf("%s,%d,%d,%s", watermark, events+more, late+later, rest),
+	}
+	switch {
+	case next.evidence == "{}":
+		joined.evidence = p.evidence
+	case p.evidence != "{}":
+		joined.evidence = strings.TrimSuffix(p.evidence, "}") + "," + strings.TrimPrefix(next.evidence, "{")
+	}
+	return joined
+}
+
+// counts takes the text of a tidemark.batch apart: how many events it has, and how many of them came late.
+func counts(batch string) (watermark string, events, late int, rest string) {
+	watermark, rest, _ = strings.Cut(batch, ",")
+	one, rest, _ := strings.Cut(rest, ",")
+	two, rest, _ := strings.Cut(rest, ",")
+	events, _ = strconv.Atoi(one)
+	late, _ = strconv.Atoi(two)
+	return watermark, events, late, rest
+}
+
 // Ask is what to read.
 type Ask struct {
 	Limit int   // events of the log, at most

@@ -33,10 +33,15 @@ type Result struct {
 	Behind bool
 }
 
-const settleStatement = `select coalesce(tidemark.pass_settle($1, $2, $3::text::tidemark.batch, $4::text::tidemark.evidence[], array(
+const settleStatement = `select coalesce(tidemark.pass_settle(` + settling + `) ->> 'status', '')`
+
+const settleHandled = `select tidemark.settle_handled(` + settling + `, $14)`
+
+// settling are the arguments of a settle, of what settleArguments returns.
+const settling = `$1, $2, $3::text::tidemark.batch, $4::text::tidemark.evidence[], array(
 	select row(r.route_id, r.fresh, r.outcome::tidemark.outcome, nullif(r.reason, ''), nullif(r.detail, ''), r.seqs::int8multirange, r.delay)::tidemark.result
 	from unnest($5::integer[], $6::boolean[], $7::text[], $8::text[], $9::text[], $10::text[], $11::float8[])
-	     r (route_id, fresh, outcome, reason, detail, seqs, delay)), $12, $13) ->> 'status', '')`
+	     r (route_id, fresh, outcome, reason, detail, seqs, delay)), $12, $13`
 
 // ErrSettled says that the settle had been recorded before: its answer was lost.
 var ErrSettled = errors.New("settled already")

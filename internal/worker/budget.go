@@ -26,15 +26,15 @@ func newBudget(most int) *budget {
 	return &budget{most: most, limit: min(firstPage, most)}
 }
 
-// spent takes in how a pass went: what came of it, and how long of it its deliveries took.
-func (b *budget) spent(page *store.Page, results []store.Result, acted, took time.Duration) {
-	bytes, put := page.Bytes(), 0
+// spent takes in how the pass of a page went: what came of it, and how long of it its deliveries took.
+func (b *budget) spent(events int, bytes int64, results []store.Result, acted, took time.Duration) {
+	put := 0
 	for i := range results {
 		if results[i].Fresh && (results[i].Reason == "busy" || results[i].Reason == "behind_key") {
 			put++ // off: more at a time would only be put off too
 		}
 	}
-	switch full := page.Events >= b.limit; {
+	switch full := events >= b.limit; {
 	case acted >= slowAct && full, took > slowPass, bytes > heavyBytes:
 		b.halve()
 	case 2*put > len(results) && put > 0:

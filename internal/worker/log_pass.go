@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/internal/failpoint"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
@@ -27,7 +28,7 @@ type Log struct {
 	Permit   *Permit // what Targets and Handler ask before they deliver
 }
 
-// Targets act on events outside of any transaction. They are used from one goroutine.
+// Targets act on events outside of any transaction. They are used from one goroutine, but for Busy and Report.
 type Targets interface {
 	// Begin is called with every claim: keys are those with events pending.
 	Begin(keys []store.Waiting)
@@ -54,7 +55,7 @@ type Targets interface {
 
 // Handler acts on events in the transaction that settles them.
 type Handler interface {
-	// Apply does something with the page's items in tx, one of store.HandlerTx, and returns a result for each item and route. It
+	// Apply does something with the page's items in tx, one of store.InHandlerTx, and returns a result for each item and route. It
 	// gets every page that has items or routes. An error takes the page back; it is applied again, or read again.
 	Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *store.Page) ([]store.Result, error)
 }
@@ -64,18 +65,17 @@ type logPass struct {
 	Log
 	*store.Cursor
 	*reporter
-	db     store.Pool
-	budget *budget
-	unread unreads
+	db      store.Pool
+	budget  *budget
+	unread  unreads
+	settler *settler
 
 	routes   string          // version of those that the latest page needed
-	ahead    <-chan pageRead // the page behind the latest one, if it is read ahead
+	ahead    <-chan pageRead // the page behind the latest one, if it is read beside that
 	scanned  time.Time       // for what is pending
 	recount  time.Time       // not before then
 	applying atomic.Bool
-	doubt    bool      // whether the latest read has settled
-	began    time.Time // to read, then to act
-	acted    time.Duration
+	doubt    bool // whether the latest read has settled
 }
 
 func (s Log) open(db store.Pool, o *Options, r *reporter) source {
@@ -85,7 +85,7 @@ func (s Log) open(db store.Pool, o *Options, r *reporter) source {
 	}
 	return &logPass{
 		Log: s, Cursor: store.NewCursor(db, o.Worker, s.Shard, o.Owner, o.Lease), reporter: r, db: db,
-		budget: newBudget(s.MaxBatch), unread: unreads{},
+		budget: newBudget(s.MaxBatch), unread: unreads{}, settler: newSettler(),
 	}
 }
 
@@ -93,6 +93,15 @@ func (s Log) open(db store.Pool, o *Options, r *reporter) source {
 func (p *logPass) begin(ctx context.Context, l *lease) error {
 	p.Permit.set(l)
 	p.routes, p.doubt = "", false
+	p.settler.begin(func(page *store.Page, results []store.Result) error {
+		err := p.settle(ctx, l, page, results)
+		if err != nil {
+			l.cancel(err) // what is under way is not to be recorded by this instance
+			return err
+		}
+		p.recorded(ctx)
+		return nil
+	})
 	if p.Targets == nil {
 		return nil
 	}
@@ -103,21 +112,45 @@ func (p *logPass) begin(ctx context.Context, l *lease) error {
 	return err
 }
 
+// pass reads a page and acts on it. A page of which all arrived is settled while those behind it are read and acted on.
 func (p *logPass) pass(ctx context.Context, l *lease) (next, error) {
-	p.began, p.acted = time.Now(), 0
+	began := time.Now()
 	page, unreadable, err := p.read(ctx, l)
-	if err != nil {
+	switch {
+	case err != nil:
 		return next{}, err
+	case page.Settled:
+		p.observe.settled(0, time.Since(began))
+		p.recorded(ctx)
+		p.budget.spent(page.Events, 0, nil, 0, time.Since(began))
+		return next{again: page.Events > 0, open: page.Open}, nil
 	}
-	if page.Settled {
-		p.observe.settled(0, time.Since(p.began))
-		return p.settled(ctx, page, nil, nil)
-	}
+	acting := time.Now()
 	results := append(p.act(ctx, l, page), unreadable...)
-	if err := p.settle(ctx, l, page, results); err != nil {
-		return next{}, err
+	acted, bytes := time.Since(acting), page.Bytes()
+	p.routes = page.RoutesVersion
+	n := next{again: page.Events > 0 || len(page.Items) > 0 || page.Inside > 0, open: page.Open}
+	switch {
+	case p.arrived(page, results):
+		n.ended = page.Events < p.budget.limit
+		page.Items = nil
+		err = p.settler.add(page, results, p.budget.limit)
+	case !n.again && len(results) == 0 && p.settler.unsettled() != nil:
+		n.found = true // it is read again when all before it is settled
+	default:
+		err = p.settleNow(ctx, l, page, results, unreadable)
+		page.Items = nil // a handler may hold the page: there is no room for two large ones
 	}
-	return p.settled(ctx, page, results, unreadable)
+	p.budget.spent(page.Events, bytes, results, acted, time.Since(began))
+	return n, err
+}
+
+// arrived: nothing of the page has to be recorded before what comes behind it is acted on. An event that waits or is given up
+// is recorded first, since later ones of its key depend on that; so is what had been pending.
+func (p *logPass) arrived(page *store.Page, results []store.Result) bool {
+	return page.Events > 0 && page.Inside == 0 && !p.applies(page) && !slices.ContainsFunc(results, func(r store.Result) bool {
+		return !r.Fresh || r.Outcome != store.Sent && r.Outcome != store.Skipped
+	})
 }
 
 // read is one transaction, which makes durable what it returns before anything leaves. What is unreadable is no part of the
@@ -140,11 +173,32 @@ func (p *logPass) read(ctx context.Context, l *lease) (page *store.Page, unreada
 
 // act delivers outside of any transaction. What has not ended when the page need not wait any longer goes on, and is pending.
 func (p *logPass) act(ctx context.Context, l *lease, page *store.Page) []store.Result {
-	defer p.beside(ctx, l, page)()
+	p.readBeside(ctx, l, page)
+	failpoint.Pause("act")
 	if p.Targets == nil {
 		return nil
 	}
 	return p.Targets.Act(l.ctx, page)
+}
+
+// settleNow settles the page behind those that the settler has.
+func (p *logPass) settleNow(ctx context.Context, l *lease, page *store.Page, results, unreadable []store.Result) error {
+	if err := p.settler.flush(); err != nil {
+		return err
+	}
+	if err := p.settle(ctx, l, page, results); err != nil {
+		return err
+	}
+	if len(unreadable) == 0 {
+		p.recorded(ctx)
+		return nil
+	}
+	p.unread.forgetGivenUp()
+	p.report(ctx)
+	if n := waited(unreadable); n > 0 {
+		return reclaimError{n, "could not be read"}
+	}
+	return nil
 }
 
 // settleTime is after how long a settle is taken for lost on the way, at least.
@@ -158,6 +212,7 @@ func (p *logPass) settle(ctx context.Context, l *lease, page *store.Page, result
 	if page != nil && len(results) == 0 && page.Inside == 0 && !p.Moves(page) && !p.applies(page) {
 		return nil
 	}
+	failpoint.Pause("settle")
 	unhurried := context.WithoutCancel(ctx)
 	for try := 0; ; try++ {
 		began := time.Now()
@@ -199,7 +254,7 @@ func (p *logPass) settleOnce(ctx context.Context, l *lease, page *store.Page, re
 	}
 	p.applying.Store(true)
 	defer p.applying.Store(false)
-	return pgx.BeginTxFunc(ctx, p.db, store.HandlerTx, func(tx pgx.Tx) error {
+	return store.InHandlerTx(ctx, p.db, func(tx pgx.Tx) error {
 		done, err := p.Handler.Apply(l.ctx, tx, p.Cursor, page)
 		if err != nil {
 			return err
@@ -217,27 +272,18 @@ func (p *logPass) applies(page *store.Page) bool {
 	return p.Handler != nil && page != nil && len(page.Items)+len(page.Routes) > 0
 }
 
-// settled draws the conclusions for the next pass.
-func (p *logPass) settled(ctx context.Context, page *store.Page, results, unreadable []store.Result) (next, error) {
-	if len(unreadable) == 0 {
-		p.well(ctx)
-	} else {
-		p.unread.forgetGivenUp()
-	}
+// recorded follows a settle.
+func (p *logPass) recorded(ctx context.Context) {
+	p.well(ctx)
 	p.report(ctx)
-	if n := waited(unreadable); n > 0 {
-		return next{}, reclaimError{n, "could not be read"}
-	}
-	p.budget.spent(page, results, p.acted, time.Since(p.began))
-	found := page.Events > 0 || len(page.Items) > 0 || page.Inside > 0
-	page.Items = nil // a handler may hold the page: there is no room for two large ones
-	p.routes = page.RoutesVersion
-	return next{again: found, open: page.Open}, nil
 }
 
 // end precedes the release: what is under way comes to its end, and is settled.
 func (p *logPass) end(ctx context.Context, l *lease, why error) error {
 	defer p.Permit.set(nil)
+	if err := p.settler.flush(); err != nil {
+		why = err
+	}
 	if p.Targets != nil {
 		p.Targets.Quiesce()
 		if results := p.Targets.Collect(); len(results) > 0 && !errors.Is(why, errFenced) {
@@ -255,7 +301,7 @@ func (p *logPass) end(ctx context.Context, l *lease, why error) error {
 }
 
 func (p *logPass) busy() bool {
-	return p.applying.Load() || p.Targets != nil && p.Targets.Busy()
+	return p.applying.Load() || p.settler.unsettled() != nil || p.Targets != nil && p.Targets.Busy()
 }
 
 func (p *logPass) ready() <-chan struct{} {

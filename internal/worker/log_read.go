@@ -16,16 +16,19 @@ const (
 	aheadBytes = 4 << 20
 )
 
-// readNext reads the page behind what is settled, with what is pending and due. If the page leaves nothing to deliver and
-// nothing else is to be recorded, the same statement settles it.
+// readNext reads the page behind the latest one, with what is pending and due: all of a page that is not settled has arrived, so
+// its settle makes nothing pending. If the page leaves nothing to deliver and nothing else is to be recorded, the same statement
+// settles it.
 func (p *logPass) readNext(ctx context.Context, l *lease) (*store.Page, error) {
 	if err := p.resolve(ctx, l); err != nil {
 		return nil, err
 	}
-	p.recountKeys(ctx)
+	if err := p.recountKeys(ctx); err != nil {
+		return nil, err
+	}
 	ask := p.budget.ask()
-	ask.KnownRoutes = p.routes
-	ask.Settle = p.Handler == nil && !ask.Withhold
+	ask.After, ask.KnownRoutes = p.settler.unsettled(), p.routes
+	ask.Settle = ask.After == nil && p.Handler == nil && !ask.Withhold
 	if p.Targets != nil {
 		ask.Capacity = p.Targets.Capacity()
 		ask.Settle = ask.Settle && !p.Targets.Busy()
@@ -100,30 +103,14 @@ func (p *logPass) limited(ctx context.Context, l *lease) (context.Context, func(
 	return ctx, func() { stop(); cancel() }
 }
 
-// beside is what goes on beside acting on a page: it takes the time, and it reads the page behind. A backlog is read ahead
-// while the page is acted on; at the end of the log, while it is settled, which is when the returned function is called. But
+// readBeside reads the page behind this one while it is acted on, if there is a backlog, or if its settle takes part in that. But
 // now and then the next page has to wait for the settle: only then it can bring what is pending and due.
-func (p *logPass) beside(ctx context.Context, l *lease, page *store.Page) (acted func()) {
-	p.began = time.Now()
-	may := time.Since(p.scanned) < retryScanEvery && (p.Targets == nil || !p.Targets.KeysWait()) && !p.budget.alone &&
-		page.Bytes() <= aheadBytes
-	full := page.Events >= p.budget.limit
-	if may && full {
-		p.readAhead(ctx, l, page)
+func (p *logPass) readBeside(ctx context.Context, l *lease, page *store.Page) {
+	slow := page.Events >= p.budget.limit || page.Events > 0 && (page.Inside > 0 || p.applies(page))
+	if !slow || time.Since(p.scanned) >= retryScanEvery || p.Targets != nil && p.Targets.KeysWait() || p.budget.alone ||
+		page.Bytes() > aheadBytes {
+		return
 	}
-	failpoint.Pause("act")
-	acting := time.Now()
-	return func() {
-		p.acted = time.Since(acting)
-		if may && !full && page.Events > 0 {
-			p.readAhead(ctx, l, page)
-		}
-		failpoint.Pause("settle")
-	}
-}
-
-// readAhead reads the page behind this one.
-func (p *logPass) readAhead(ctx context.Context, l *lease, page *store.Page) {
 	ask := p.budget.ask()
 	// What this page makes pending is not settled yet.
 	ask.After, ask.NothingPending, ask.KnownRoutes = page, true, page.RoutesVersion
@@ -135,7 +122,7 @@ func (p *logPass) readAhead(ctx context.Context, l *lease, page *store.Page) {
 	p.ahead = ahead
 }
 
-// takeAhead is the page that was read ahead. Nil: there is none, or it is empty, or has to be read again.
+// takeAhead is the page that was read beside the latest one. Nil: there is none, or it is empty, or has to be read again.
 func (p *logPass) takeAhead() *store.Page {
 	if p.ahead == nil {
 		return nil
@@ -162,13 +149,17 @@ func (p *logPass) waiting(ctx context.Context) ([]store.Waiting, error) {
 
 // recountKeys lets the targets know keys one by one again where there were too many. A count
 // takes at most a twentieth of the time.
-func (p *logPass) recountKeys(ctx context.Context) {
+func (p *logPass) recountKeys(ctx context.Context) error {
 	began := time.Now()
 	if p.Targets == nil || began.Before(p.recount) || !p.Targets.KeysUncounted() {
-		return
+		return nil
+	}
+	if err := p.settler.flush(); err != nil {
+		return err
 	}
 	if keys, err := p.waiting(ctx); err == nil {
 		p.Targets.Recount(keys)
 	}
 	p.recount = time.Now().Add(max(time.Second, 19*time.Since(began)))
+	return nil
 }

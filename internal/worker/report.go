@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
@@ -66,7 +67,7 @@ func (r *reporter) failed(ctx context.Context, step string, err error) {
 
 // well reports that a whole pass went well: what fails after it is news.
 func (r *reporter) well(ctx context.Context) {
-	r.last = ""
+	r.forget()
 	r.failing.well(ctx)
 }
 
@@ -85,8 +86,17 @@ func (r *reporter) waits(ctx context.Context, c store.Claim) {
 
 // A onceLog logs what is new: a worker that waits for an hour says so once.
 type onceLog struct {
-	log  *slog.Logger
+	log *slog.Logger
+
+	mu   sync.Mutex
 	last string
+}
+
+// forget makes the next message new.
+func (o *onceLog) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last = ""
 }
 
 // once logs the message with its attributes, key by key, unless the latest message was the same. An attribute without a value
@@ -97,6 +107,8 @@ func (o *onceLog) once(ctx context.Context, level slog.Level, message string, ar
 
 // onceAs takes messages with the same key for the same message.
 func (o *onceLog) onceAs(ctx context.Context, level slog.Level, key, message string, args ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if key != o.last {
 		o.last = key
 		o.log.Log(ctx, level, message, withValue(args)...)

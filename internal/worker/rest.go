@@ -8,6 +8,7 @@ import (
 // next says what a pass leaves to the one that follows it.
 type next struct {
 	again    bool // there is more to do: the next pass follows at once
+	ended    bool // but for what is committed from now on, which wakes a worker that sleeps
 	found    bool // there was something to do: the worker polls again soon
 	open     bool // numbers of the log are open: a writer is about to commit
 	idle     bool // there is nothing to do for as long as a worker waits
@@ -90,6 +91,9 @@ func (u *wakeUp) before(ctx context.Context, again bool, d time.Duration) time.D
 	return d
 }
 
+// quiet: a writer will wake the worker, and none has since it was woken last.
+func (u *wakeUp) quiet() bool { return u.asleep && len(u.waker.C()) == 0 }
+
 func (u *wakeUp) awake() {
 	if u.asleep {
 		u.waker.Awake()
@@ -103,6 +107,9 @@ func (u *wakeUp) awake() {
 func (w *Worker) rest(ctx context.Context, l *lease, n next) error {
 	if w.drain && !n.again && !n.found && (w.outside == nil || !w.outside.busy()) {
 		return errDrained
+	}
+	if n.ended && w.wakeUp.quiet() {
+		n.again, n.found = false, true
 	}
 	d := w.wakeUp.before(ctx, n.again, w.backoff.wait(n))
 	if w.poll != nil && d >= w.backoff.max && !n.pollSelf && (w.outside == nil || !w.outside.busy()) {
