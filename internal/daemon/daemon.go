@@ -236,6 +236,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	rest.Go(func() { d.looks(aside) })
 	rest.Go(func() { d.upkeep(aside) })
 	rest.Go(func() { d.letterJobs(ctx) })
+	rest.Go(func() { d.copies(ctx) })
 	if d.ping != nil {
 		defer func() { _ = d.ping.Close() }()
 		rest.Go(func() { d.pings(ctx) })

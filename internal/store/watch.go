@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -57,4 +58,14 @@ func look(ctx context.Context, db Querier, watcher string) (saw Watch, err error
 	const ask = `select (select jsonb_agg(w) from tidemark.watch($1, false) w), (select jsonb_agg(l) from tidemark.letters_unlogged(1000) l)`
 	err = db.QueryRow(ctx, ask, watcher).Scan(&saw.Causes, &saw.Letters)
 	return saw, err
+}
+
+// CopiesCompare compares marks that were heard at a broker with those of this database (tidemark.copies_compare). It returns the next
+// mark, and where copies of this database leave theirs; both are empty where the database is not armed.
+func CopiesCompare(ctx context.Context, db Querier, target string, heard []string) (place, mark string, err error) {
+	err = db.QueryRow(ctx, `select place, mark from tidemark.copies_compare($1, $2)`, target, heard).Scan(&place, &mark)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
+	return place, mark, err
 }
