@@ -11,7 +11,7 @@ import (
 )
 
 // Marks are texts that daemons leave at the brokers for each other: as metadata of the offsets of a consumer group without members. The
-// group never reads. Its offset is the end of a topic, so that monitors of consumers see no lag.
+// group never reads. Its offsets are the ends of a topic's partitions, so that monitors of consumers see no lag.
 type Marks struct {
 	connection *Connection
 	group      string
@@ -31,6 +31,9 @@ func (m *Marks) Heard(ctx context.Context) (heard []string, err error) {
 			err = offsets.Error()
 		}
 		offsets.Each(func(o kadm.OffsetResponse) {
+			if o.Partition != 0 {
+				return
+			}
 			if last, known := m.last[o.Topic]; known && o.Metadata != last {
 				heard = append(heard, o.Metadata)
 			}
@@ -58,7 +61,11 @@ func (m *Marks) Leave(ctx context.Context, mark string) error {
 				continue // the topic is missing: another one will do
 			}
 			var offsets kadm.Offsets
-			offsets.Add(kadm.Offset{Topic: topic, At: end.Offset, LeaderEpoch: -1, Metadata: mark})
+			for _, e := range ends[topic] { // a partition without an offset would count as lag
+				if e.Err == nil {
+					offsets.Add(kadm.Offset{Topic: topic, Partition: e.Partition, At: e.Offset, LeaderEpoch: -1, Metadata: mark})
+				}
+			}
 			if err := client.CommitAllOffsets(ctx, m.group, offsets); err != nil {
 				return fmt.Errorf("consumer group %s: %w", m.group, err)
 			}
