@@ -150,6 +150,7 @@ func (l *layout) stat(title, description, expr, unit string, steps ...step) pane
 		}, []struct{}{}},
 		Options: map[string]any{
 			"colorMode": "background", "graphMode": "none", "justifyMode": "auto", "textMode": "auto", "orientation": "auto",
+			"wideLayout": true, "showPercentChange": false, "percentChangeColorMode": "standard",
 			"reduceOptions": map[string]any{"calcs": []string{"lastNotNull"}, "fields": "", "values": false},
 		},
 	}
@@ -181,9 +182,9 @@ func (l *layout) table(title, description, expr string) panel {
 		Title: title, Description: description, Type: "table", Datasource: prometheus,
 		Targets: []target{{RefID: "A", Datasource: prometheus, Expr: expr, Instant: true, Format: "table"}},
 		FieldConfig: fieldConfig{fieldDefaults{
-			Unit: "short", Color: map[string]any{"mode": "thresholds"}, Custom: map[string]any{"align": "auto", "filterable": true},
+			Unit: "short", Color: map[string]any{"mode": "thresholds"}, Custom: map[string]any{"align": "auto", "filterable": true, "inspect": false},
 		}, []struct{}{}},
-		Options:   map[string]any{"showHeader": true},
+		Options:   map[string]any{"showHeader": true, "frameIndex": 0},
 		Transform: []transform{{"organize", map[string]any{"excludeByName": map[string]any{"Time": true}}}},
 	}
 }

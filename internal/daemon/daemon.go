@@ -49,7 +49,7 @@ type Daemon struct {
 	options    Options
 	pool       *pgxpool.Pool
 	db         *store.DB
-	watch      *pgxpool.Pool // for polls: one connection, after a failure one for each part; and one for scrapes
+	watch      *pgxpool.Pool // for polls: one connection, after a failure one for each part; one for looks of the watch, and one for scrapes
 	transforms *pgxpool.Pool // for the transforms of routes
 	targets    *targets
 	metrics    *metrics
@@ -224,7 +224,6 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.poll = worker.NewPoller(d.watch, d.owner, d.config.Lease, d.config.Poll.Max, log, worker.Besides{
 		Daemon: d.config.Name, Facts: d.facts,
 		Silence: true,
-		Watch:   func(w store.Watch) { d.watched.hear(ctx, w) },
 		Registry: func(all store.Registry) {
 			d.bridge.Tell(all)
 			d.supervise(ctx, all)
@@ -234,8 +233,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 	var rest sync.WaitGroup
 	rest.Go(func() { d.poll.Run(aside) })
 	rest.Go(func() { d.bridge.Run(aside) })
+	rest.Go(func() { d.looks(aside) })
 	rest.Go(func() { d.upkeep(aside) })
 	rest.Go(func() { d.letterJobs(ctx) })
+	rest.Go(func() { d.copies(ctx) })
 	if d.ping != nil {
 		defer func() { _ = d.ping.Close() }()
 		rest.Go(func() { d.pings(ctx) })

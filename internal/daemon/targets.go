@@ -246,6 +246,23 @@ func (t *targets) openNATS(route store.Route) (sink.Sink, error) {
 	return join(t, t.nats[name], s), nil
 }
 
+// brokers are the connections that open targets use.
+func (t *targets) brokers() (all []broker) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, c := range t.kafka {
+		if c.users > 0 {
+			all = append(all, broker{"kafka " + name, c.connection, func(place string) (marks, error) { return c.connection.Marks(place), nil }})
+		}
+	}
+	for name, c := range t.nats {
+		if c.users > 0 {
+			all = append(all, broker{"nats " + name, c.connection, func(place string) (marks, error) { return c.connection.Marks(place) }})
+		}
+	}
+	return all
+}
+
 // Close closes all connections. No delivery may be under way.
 func (t *targets) Close() error {
 	t.mu.Lock()

@@ -135,3 +135,36 @@ func TestLogOfCauses(t *testing.T) {
 		t.Errorf("the restart repeats %d lines", n)
 	}
 }
+
+// A look that takes long holds up no poll, and ends.
+func TestLookThatTakesLong(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	execSQL(t, db, `alter function tidemark.findings_over() rename to findings_over_at_once;
+		create function tidemark.findings_over() returns setof tidemark.finding language plpgsql as $$
+		begin perform pg_sleep(4); return query select * from tidemark.findings_over_at_once(); end $$;
+		grant execute on function tidemark.findings_over() to tidemark_owner`)
+	execSQL(t, db, `select tidemark.gate_set('worker.default.enabled', true), tidemark.finding_open('disk', 'x', 'high', 'it is full')`)
+	log, stop := runLogged(t, settings(db))
+	one := func(sql string) (n int) {
+		if err := db.Pool.QueryRow(t.Context(), sql).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	const (
+		looking = `select count(*) from pg_stat_activity where datname = current_database() and query like '%tidemark.watch(%' and state = 'active' and pid <> pg_backend_pid()`
+		ticks   = `select ticks_total from tidemark.heartbeat where executor_id = 'default/outbox/0'`
+	)
+	eventually(t, "the look", func() bool { return one(looking) == 1 })
+	before := one(ticks)
+	eventually(t, "a tick of the worker asleep, beside the look", func() bool { return one(ticks) > before })
+	if one(looking) != 1 {
+		t.Error("the worker ticked after the look, and not beside it")
+	}
+	eventually(t, "the cause", func() bool { return len(log.lines("cause opened")) == 1 })
+	stop()
+	if n := len(log.lines("cannot watch")) + len(log.lines("cannot beat")); n > 0 {
+		t.Errorf("%d lines say that something failed", n)
+	}
+}

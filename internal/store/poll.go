@@ -29,7 +29,6 @@ type Due struct {
 	Beat     string // name of the daemon that beats; empty: none
 	Facts    any    // of that daemon, an object
 	Silence  bool   // checks for silent executors
-	Watcher  string // the instance that watches; empty: no watch
 }
 
 // Registry is what there is to run, and to listen to.
@@ -60,7 +59,6 @@ type Seen struct {
 	Wake     map[int]string // sleepers by their index, and why
 	Counted  map[int]int64  // by its index: what the server had counted of a table that was read and has no work
 	Registry Registry       // where it was asked for
-	Watch    Watch          // where it was asked for
 }
 
 const (
@@ -77,40 +75,7 @@ const (
 	'domains', (select jsonb_agg(d.domain) from tidemark.domain d))`
 	askBeat    = `select 0, 'beat', to_jsonb(tidemark.heartbeat_daemon(?, 'running', ?::jsonb))`
 	askSilence = `select 0, 'silence', (select to_jsonb(count(*)) from tidemark.stale_check())`
-	askWatch   = `select 0, 'watch', jsonb_build_object('causes', (select jsonb_agg(w) from tidemark.watch(?, false) w),
-	'letters', (select jsonb_agg(l) from tidemark.letters_unlogged(1000) l))`
 )
-
-// Watch is what the watch sees.
-type Watch struct {
-	Causes  []Watched
-	Letters []Letter // dead letters that no daemon has logged
-}
-
-// Watched is a row of tidemark.watch.
-type Watched struct {
-	State   string     `db:"state" json:"state"`   // opened, open, closed, upkeep or held
-	Status  *string    `db:"status" json:"status"` // bad, unknown or warn; null: it is over
-	Cause   *string    `db:"cause" json:"cause"`
-	Subject string     `db:"subject" json:"subject"`
-	Since   *time.Time `db:"since" json:"since"`
-	Found   string     `db:"found" json:"found"`
-	CLI     []string   `db:"cli" json:"cli"`
-	Finding *int64     `db:"finding" json:"finding"`
-}
-
-// Letter is a dead letter, without its content.
-type Letter struct {
-	Letter   int64   `json:"letter"`
-	EventID  *string `json:"event_id"` // null: of a row, or of a command
-	Route    *string `json:"route"`
-	Worker   string  `json:"worker"`
-	Source   string  `json:"source"`
-	ItemID   *string `json:"item_id"`
-	Code     string  `json:"code"`
-	Attempts int     `json:"attempts"`
-	Trace    *string `json:"trace"` // a traceparent, or of a command what it calls trace_id
-}
 
 // Poll sends all that is asked in one statement. Of the sleepers it returns those that have something to do (tidemark.poll); for
 // the others it beats and renews the lease.
@@ -136,8 +101,6 @@ func Poll(ctx context.Context, db Querier, due Due) (seen Seen, err error) {
 			return err
 		case why == "registry":
 			return json.Unmarshal(told, &seen.Registry)
-		case why == "watch":
-			return json.Unmarshal(told, &seen.Watch)
 		}
 		return nil
 	})
@@ -172,10 +135,6 @@ func (d Due) statement() (sql string, args []any, err error) {
 	}
 	if d.Silence {
 		parts = append(parts, askSilence)
-	}
-	if d.Watcher != "" {
-		parts = append(parts, askWatch)
-		args = append(args, d.Watcher)
 	}
 	sql = strings.Join(parts, "\nunion all\n")
 	for n := range args {

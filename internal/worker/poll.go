@@ -41,7 +41,6 @@ type Besides struct {
 	Daemon   string                // beats every 10 seconds under this name
 	Facts    func() map[string]any // of its beats
 	Silence  bool                  // checks every 10 seconds for silent executors
-	Watch    func(store.Watch)     // hears every 10 seconds what the watch saw, where it could look
 }
 
 // A part is one subject of a poll.
@@ -94,7 +93,6 @@ const (
 	registryEvery = 5 * time.Second
 	beatEvery     = 10 * time.Second // as tidemark.heartbeat_daemon registers it
 	silenceEvery  = 10 * time.Second
-	watchEvery    = 10 * time.Second
 	quietAfter    = 10 // polls without a new row: the table is quiet
 	quietEvery    = 5  // polls: how often a quiet table is read
 )
@@ -139,20 +137,6 @@ func NewPoller(db store.Pool, owner string, lease, pause time.Duration, log *slo
 			ask: func(a *store.Due) answered {
 				a.Silence = true
 				return func(store.Seen, error) {}
-			},
-		})
-	}
-	if besides.Watch != nil {
-		p.parts = append(p.parts, &part{
-			// With the check for silence, or after it: the watch tells of what that found.
-			every: watchEvery, next: time.Now().Add(silenceEvery), fails: "cannot watch",
-			ask: func(a *store.Due) answered {
-				a.Watcher = owner
-				return func(s store.Seen, err error) {
-					if err == nil {
-						besides.Watch(s.Watch)
-					}
-				}
 			},
 		})
 	}

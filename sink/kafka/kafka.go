@@ -50,12 +50,13 @@ type Connection struct {
 	idle    []*producer
 	closed  bool
 	closing sync.WaitGroup
+	open    map[string]int // by topic: its sinks
 }
 
 // Dial checks the options and reads the files that they name. It does not connect, so a
 // program can start while the brokers are down. See [Connection.Ping].
 func Dial(o Options) (*Connection, error) {
-	c := &Connection{timeout: o.Timeout}
+	c := &Connection{timeout: o.Timeout, open: map[string]int{}}
 	if c.timeout == 0 {
 		c.timeout = 30 * time.Second
 	}

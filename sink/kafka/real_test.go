@@ -43,6 +43,7 @@ func TestRealKafka(t *testing.T) {
 		}
 	})
 
+	t.Run("passes marks on", func(t *testing.T) { marksAreHeard(t, addresses) })
 	t.Run("goes away and comes back", func(t *testing.T) { awayAndBack(t, node) })
 }
 

@@ -18,6 +18,7 @@ type Sink struct {
 	connection *Connection
 	topic      string
 	format     sink.Format
+	close      func()
 }
 
 var _ sink.Sink = (*Sink)(nil)
@@ -34,14 +35,18 @@ func (c *Connection) Sink(topic string, format sink.Format) (*Sink, error) {
 	if !topicName.MatchString(topic) || topic == "." || topic == ".." {
 		return nil, fmt.Errorf("topic %q must be 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'", topic)
 	}
-	return &Sink{connection: c, topic: topic, format: format}, nil
+	c.opens(topic, 1)
+	return &Sink{connection: c, topic: topic, format: format, close: sync.OnceFunc(func() { c.opens(topic, -1) })}, nil
 }
 
 // Limits is part of [sink.Sink].
 func (s *Sink) Limits() sink.Limits { return sink.Limits{Batch: 2000, KeepsOrder: true} }
 
 // Close is part of [sink.Sink].
-func (s *Sink) Close() error { return nil }
+func (s *Sink) Close() error {
+	s.close()
+	return nil
+}
 
 // Deliver is part of [sink.Sink].
 func (s *Sink) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Result {

@@ -1,6 +1,7 @@
 package incidents
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -10,6 +11,10 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	natsserver "github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
 	"github.com/tidemarkhq/tidemark/internal/testserver"
@@ -60,7 +65,8 @@ func TestTwoPhysicalCopies(t *testing.T) {
 	n, target, fence := begin(t, tidemarktest.NewDBAt(t, server.URL("postgres"))), newReceiver(t), &fence{}
 	target.Config.Handler = fence.before(target.Config.Handler)
 	n.route("billing", "webhook", target.URL, billing)
-	n.daemon(billingSecret)
+	config := billingSecret + n.brokers()
+	n.daemon(config)
 	n.emit(1, 10)
 	n.until("10 events arrive", func() bool { return target.events() == 10 })
 
@@ -83,7 +89,10 @@ func TestTwoPhysicalCopies(t *testing.T) {
 	n.until("20 events arrive", func() bool { return target.events() == 20 })
 
 	other := n.restored(testserver.New(t, devpg.Options{Dir: backup}))
-	other.daemon(billingSecret)
+	if causes, text, _ := n.screen(); len(causes) > 0 {
+		t.Errorf("one copy alone:\n%s", text)
+	}
+	other.daemon(config)
 	n.happens()
 	other.began = n.began
 	other.exec(`select tidemark.emit('shop', 'order.paid', key => 'copy' || i) from generate_series(1, 10) i`)
@@ -93,6 +102,15 @@ func TestTwoPhysicalCopies(t *testing.T) {
 	n.sees("bad", "two_copies billing", found, `, \d+ wait`)
 	other.exec(`select tidemark.emit('shop', 'order.paid', key => 'copy' || i) from generate_series(11, 20) i`)
 	c := other.sees("bad", "two_copies billing", found, `, \d+ wait`)
+
+	// Brokers compare nothing: the copies leave marks there for each other.
+	n.happens()
+	other.began = n.began
+	for _, broker := range []string{"two_copies kafka main", "two_copies nats bus"} {
+		for _, screen := range []*night{n, other} {
+			screen.sees("bad", broker, `another copy of this database is live there too: since 20\d\d-.* marks come that no daemon of this one left`)
+		}
+	}
 
 	other.mend(c)
 	other.gone("two_copies")
@@ -104,6 +122,37 @@ func TestTwoPhysicalCopies(t *testing.T) {
 	if dead := n.value(`select count(*)::text from tidemark.dead_letter`); dead != "0" {
 		t.Errorf("%s events died", dead)
 	}
+}
+
+// brokers starts a Kafka and a NATS, with a route to each. It returns the configuration of their connections.
+func (n *night) brokers() string {
+	n.t.Helper()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "shop"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(cluster.Close)
+	bus, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: n.t.TempDir(), NoLog: true, NoSigs: true})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	bus.Start()
+	n.t.Cleanup(func() { bus.Shutdown(); bus.WaitForShutdown() })
+	conn, err := nats.Connect(bus.ClientURL(), nats.RetryOnFailedConnect(true))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if _, err := js.CreateStream(n.t.Context(), jetstream.StreamConfig{Name: "SHOP", Subjects: []string{"shop"}, Storage: jetstream.MemoryStorage}); err != nil {
+		n.t.Fatal(err)
+	}
+	n.route("to_kafka", "kafka", "shop", "")
+	n.route("to_nats", "nats", "shop", "")
+	return fmt.Sprintf("connections: {main: {kind: kafka, brokers: [%q]}, bus: {kind: nats, url: %q}}\n", cluster.ListenAddrs()[0], bus.ClientURL())
 }
 
 func (f *fence) seen() bool {

@@ -70,10 +70,11 @@ from (values
      '{}',
      array['tidemark route show {subject}']),
     ('two_copies',
-     'The target of this route gets its events from another copy of this database too, as it says, and refuses both: a '
-     'physical copy, such as a restored base backup or an old primary, is live with the same identity.',
-     'Decide which copy goes on. On the other the command stops all that leaves; its events stay. Then tell the '
-     'target, and the copy that goes on delivers what waits.',
+     'Another copy of this database delivers to the target too: a physical copy, such as a restored base backup or an '
+     'old primary, is live with the same identity. A route: its target says so, and refuses both. A broker, kafka or '
+     'nats: the other copy leaves marks there, and events leave both.',
+     'Decide which copy goes on. On the other the command stops all that leaves; its events stay. Then tell a target '
+     'that refuses, and the copy that goes on delivers what waits.',
      array['select tidemark.stage_set(''dry_run'', ''another copy delivers'');'],
      array['tidemark stage dry_run --reason ''another copy delivers''']),
     ('slow_target',

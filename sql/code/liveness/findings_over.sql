@@ -8,6 +8,9 @@ as $$
     update tidemark.finding f set closed_at = clock_timestamp()
     where f.closed_at is null and not f.derived
       and (f.kind = 'cursor_lease_conflict' and f.last_seen_at < clock_timestamp() - interval '10 minutes'
+           -- Of a broker: a route's is closed by its worker.
+           or f.kind = 'two_copies' and f.subject like '% %'
+              and f.last_seen_at < clock_timestamp() - interval '25 seconds'
            or f.kind in ('cursor_dlq', 'dlq_overflow') and not exists (
                 select from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id
                 where l.resolved_at is null and f.subject = case when f.kind = 'cursor_dlq' and l.source <> 'outbox'
