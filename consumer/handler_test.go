@@ -65,14 +65,22 @@ func (p program) runClient(register func(*consumer.Client)) (stop func()) {
 // client returns a client with its own pool, and with a tracer if one is given.
 func (p program) client(concurrency int, tracer ...pgx.QueryTracer) (*consumer.Client, *pgxpool.Pool) {
 	p.t.Helper()
+	return p.clientWith(concurrency, func(config *pgxpool.Config) {
+		for _, t := range tracer {
+			config.ConnConfig.Tracer = t
+		}
+	})
+}
+
+// clientWith returns a client with its own pool, which change configures.
+func (p program) clientWith(concurrency int, change func(*pgxpool.Config)) (*consumer.Client, *pgxpool.Pool) {
+	p.t.Helper()
 	config, err := pgxpool.ParseConfig(p.db.URL)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	config.MaxConns = 20
-	for _, t := range tracer {
-		config.ConnConfig.Tracer = t
-	}
+	change(config)
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		p.t.Fatal(err)

@@ -29,10 +29,17 @@ select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.bill
 // startRows runs a program with a handler for the rows of births; change changes its worker.
 func startRows(t *testing.T, change string, handler consumer.RowsHandler) program {
 	t.Helper()
+	p := preparedRows(t, change)
+	p.stop = p.runRows(handler)
+	return p
+}
+
+// preparedRows is a program that does not run yet, with its worker's gate open.
+func preparedRows(t *testing.T, change string) program {
+	t.Helper()
 	p := program{t: t, db: tidemarktest.NewDB(t)}
 	p.exec(births)
 	p.exec(`select tidemark.worker_set('billing.rows', '{"retry_policy": {"base_seconds": 0.01, "max_attempts": 3}}'::jsonb || $1::jsonb)`, "{"+change+"}")
-	p.stop = p.runRows(handler)
 	return p
 }
 

@@ -65,7 +65,7 @@ off and in dry run unless you say otherwise. Columns whose flags you leave out k
 				Long: "Check inbound routes and their triggers. Changes nothing. The exit status is 1 if a check fails: changes are lost, or writers fail.",
 				Run:  captureCheck,
 			},
-			captureAttach(), captureDetach(), captureReconcile(),
+			captureAttach(), captureDetach(), captureBackfill(), captureReconcile(),
 			{
 				Use: "guard on|off", Short: "Refuse triggers that call Tidemark on tables without an inbound route", Reason: cli.NeedsReason,
 				Long: "Create or drop an event trigger that refuses triggers which call functions of Tidemark on tables without an inbound route. Needs a superuser.",

@@ -144,3 +144,46 @@ func (db *DB) CaptureGuard(ctx context.Context, on bool, reason string) error {
 	_, err := db.querier.Exec(ctx, `select tidemark.capture_guard($1, $2)`, on, reason)
 	return tidemark.AsError(err)
 }
+
+// Backfill is a row of tidemark.capture_backfill.
+type Backfill struct {
+	ID      int64  `db:"id"`
+	Name    string `db:"name"`
+	Type    string `db:"type"`
+	Rows    int64  `db:"rows"`
+	LeftOut int64  `db:"left_out"`
+}
+
+// OpenBackfill returns the backfill of the table that is under way; nil: there is none.
+func (db *DB) OpenBackfill(ctx context.Context, table string) (*Backfill, error) {
+	open, err := list[Backfill](ctx, db, `select b.id, b.name, b.type, b.rows, b.left_out from tidemark.capture_backfill b
+		where b.relation = $1::text::regclass and b.finished_at is null and b.cancelled_at is null`, table)
+	if err != nil || len(open) == 0 {
+		return nil, err
+	}
+	return &open[0], nil
+}
+
+// CaptureBackfillBegin calls tidemark.capture_backfill_begin.
+func (db *DB) CaptureBackfillBegin(ctx context.Context, table, eventType, reason string) error {
+	_, err := db.querier.Exec(ctx, `select tidemark.capture_backfill_begin($1::text::regclass, $2, $3)`, table, eventType, reason)
+	return tidemark.AsError(err)
+}
+
+// BackfillStep is what tidemark.capture_backfill_step did.
+type BackfillStep struct {
+	Emitted  int64 `db:"emitted"`
+	LeftOut  int64 `db:"left_out"`
+	Complete bool  `db:"complete"`
+}
+
+// CaptureBackfillStep calls tidemark.capture_backfill_step.
+func (db *DB) CaptureBackfillStep(ctx context.Context, id int64, limit int) (BackfillStep, error) {
+	return one[BackfillStep](ctx, db, `select s.emitted, s.left_out, s.complete from tidemark.capture_backfill_step($1, $2) s`, id, limit)
+}
+
+// CaptureBackfillCancel calls tidemark.capture_backfill_cancel.
+func (db *DB) CaptureBackfillCancel(ctx context.Context, id int64, reason string) error {
+	_, err := db.querier.Exec(ctx, `select tidemark.capture_backfill_cancel($1, $2)`, id, reason)
+	return tidemark.AsError(err)
+}

@@ -186,9 +186,19 @@ func (c *Cursor) Read(ctx context.Context, ask Ask) (*Page, error) {
 	return page, nil
 }
 
+// inBinary are the options of a query whose answer comes in binary, whatever the pool's mode. In two modes pgx does not let the formats
+// be chosen; like them, the one that is taken in their place leaves nothing on the server.
+func inBinary(db Pool) []any {
+	options := []any{pgx.QueryResultFormats{pgx.BinaryFormatCode}}
+	if mode := db.Config().ConnConfig.DefaultQueryExecMode; mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol {
+		options = append(options, pgx.QueryExecModeCacheDescribe)
+	}
+	return options
+}
+
 // readWhole reads a page by one statement.
 func (c *Cursor) readWhole(ctx context.Context, args []any) (*Page, error) {
-	rows, err := c.db.Query(ctx, readPage, append([]any{pgx.QueryResultFormats{pgx.BinaryFormatCode}}, args...)...)
+	rows, err := c.db.Query(ctx, readPage, slices.Concat(c.binary, args)...)
 	if err != nil {
 		return nil, err
 	}

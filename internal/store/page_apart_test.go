@@ -61,7 +61,9 @@ func read(t *testing.T, c *store.Cursor, ask store.Ask) *store.Page {
 // routes and of none, late ones, pending ones, those of a page behind another.
 func TestPageApart(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeCacheStatement} {
+	for _, mode := range []pgx.QueryExecMode{
+		pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeCacheStatement, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+	} {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel()
 			test, _, c := paged(t, func(config *pgxpool.Config) { config.ConnConfig.DefaultQueryExecMode = mode })

@@ -18,6 +18,7 @@ type Pool interface {
 	Querier
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 	Acquire(ctx context.Context) (*pgxpool.Conn, error)
+	Config() *pgxpool.Config
 }
 
 // Table is a worker's cursor of one shard of a source that is a table, under a lease from

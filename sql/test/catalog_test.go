@@ -65,7 +65,7 @@ func TestKeysReadTheSame(t *testing.T) {
 		or p.prosrc ~ '(part|one)\.key_text')`
 	// Those of the configuration shape intervals, and no keys.
 	shaped += ` and p.proname not in ('capture_sql', 'column_defaults', 'configuration')`
-	s.wantRows(shaped+` order by p.proname collate "C"`, "capture_1", "capture_gap_emit", "capture_reconcile")
+	s.wantRows(shaped+` order by p.proname collate "C"`, "capture_1", "capture_backfill_step", "capture_gap_emit", "capture_reconcile")
 	s.wantRows(shaped + ` and not p.proconfig @> ` + settings)
 }
 

@@ -17,6 +17,12 @@ declare
 begin
     perform set_config('tidemark.reason', coalesce(route_set.reason, ''), true);
     perform tidemark.changes_check('route', route_set.changes, 'tidemark.outbound_route', array['id', 'route_code']);
+    if changes ? 'worker' and not exists (
+        select from tidemark.worker w where w.worker = route_set.changes ->> 'worker')
+    then
+        raise exception using errcode = 'TM004', message = format('there is no worker "%s"', changes ->> 'worker'),
+            hint = 'Workers: select worker from tidemark.worker;';
+    end if;
 
     select r.* into route from tidemark.outbound_route r where r.route_code = route_set.route_code for no key update;
     if not found then
@@ -31,19 +37,15 @@ begin
                     hint = 'A new route needs domain, target_kind and target_ref.';
             end if;
         end loop;
-        insert into tidemark.outbound_route as r (route_code, domain, target_kind, target_ref, options)
-        values (route_set.route_code, changes ->> 'domain', changes ->> 'target_kind', changes ->> 'target_ref',
-                coalesce(changes -> 'options', '{}'))
+        insert into tidemark.outbound_route as r (route_code, worker, domain, target_kind, target_ref, options)
+        values (route_set.route_code, coalesce(changes ->> 'worker', 'default'), changes ->> 'domain',
+                changes ->> 'target_kind', changes ->> 'target_ref', coalesce(changes -> 'options', '{}'))
         returning r.* into route;
     else
         was := route;
     end if;
 
     route := jsonb_populate_record(route, changes);
-    if not exists (select from tidemark.worker w where w.worker = route.worker) then
-        raise exception using errcode = 'TM004', message = format('there is no worker "%s"', route.worker),
-            hint = 'Workers: select worker from tidemark.worker;';
-    end if;
     -- By a plain update it can still get here; then its events fail and are kept (tidemark.decide).
     if not tidemark.retry_policy_ok(route.retry_policy) then
         raise exception using errcode = 'TM005',
@@ -80,6 +82,7 @@ comment on function tidemark.route_set(text, jsonb, text, boolean) is
     '"type": "order.*", "target_kind": "sql", "target_ref": "app.on_order"}''). Returns the row. With may_create '
     'false an unknown route raises TM004. Raises TM005 for an unknown column, an unreadable retry policy, a kind, a '
     'reference or options that tidemark.target_rules does not know, an SQL target with two functions '
-    '(tidemark.sql_target), or a transform that is not there (tidemark.transform_problem), and TM008 for a route '
-    'that would be enabled and live in an installation that is not live.';
+    '(tidemark.sql_target), or a transform that is not there (tidemark.transform_problem), and for a route '
+    'that cannot move to another worker without loss (tidemark.route_worker_check); TM008 for a route that would be '
+    'enabled and live in an installation that is not live.';
 grant execute on function tidemark.route_set(text, jsonb, text, boolean) to tidemark_admin;
