@@ -26,10 +26,10 @@ as $$
            e.event ->> 'subject_table' as subject_table, e.event ->> 'subject_ref' as subject_ref,
            e.event ->> 'idempotency_key' as idempotency_key, e.event ->> 'trace' as trace,
            e.event ->> 'actor' as actor, (e.event ->> 'occurred_at')::timestamptz as occurred_at
-    from jsonb_array_elements(events) with ordinality e (event, ord)
-    where case when jsonb_typeof(e.event) = 'object' and not e.event ?| '{lane,severity}'
+    from pg_catalog.jsonb_array_elements(events) with ordinality e (event, ord)
+    where case when pg_catalog.jsonb_typeof(e.event) = 'object' and not e.event ?| '{lane,severity}'
                     then e.event - fields = '{}' else false end
-       or tidemark.event_fields_check(e.event, fields, format('event %s', e.ord))
+       or tidemark.event_fields_check(e.event, fields, pg_catalog.format('event %s', e.ord))
     union all
     select e.ord, e.domain, e.type, coalesce(e.payload, '{}'), e.key, e.stream, e.lane, e.severity, e.subject_table,
            e.subject_ref, e.idempotency_key, e.trace, e.actor, e.occurred_at
@@ -38,8 +38,8 @@ as $$
         e (domain, type, payload, key, stream, lane, severity, subject_table, subject_ref, idempotency_key, trace,
            actor, occurred_at, ord)
     where e.lane is null and e.severity is null
-       or tidemark.event_fields_check(jsonb_build_object('lane', e.lane, 'severity', e.severity), fields,
-                                      format('event %s', e.ord))
+       or tidemark.event_fields_check(pg_catalog.jsonb_build_object('lane', e.lane, 'severity', e.severity), fields,
+                                      pg_catalog.format('event %s', e.ord))
 $$;
 comment on function tidemark.emit_given(
     jsonb, text[], text[], text[], jsonb[], text[], text[], text[], text[], text[], text[], text[], text[], text[],
