@@ -45,6 +45,11 @@ func TestCaptureMadeForATable(t *testing.T) {
 	s.wantEvents("insert 1", "insert 2", `update 1 ["state"]`, "delete 2")
 
 	n := 10
+	nothing := func() {
+		t.Helper()
+		s.wantWay(`insert into orders select from generate_series(1, 0)`, false)
+		s.wantWay(`update orders set `+one[string](s, `select format('%1$I = %1$I', attname) from pg_attribute where attrelid = 'orders'::regclass and attnum = 2`), false)
+	}
 	for _, c := range []struct {
 		change string
 		want   string // of the update, without the number
@@ -57,6 +62,7 @@ func TestCaptureMadeForATable(t *testing.T) {
 		{`alter table orders drop constraint orders_pkey`, `update null ["at"]`},
 		{`create unique index by_no on orders ("no"); alter table orders add primary key using index by_no`, `update %d ["at"]`},
 	} {
+		nothing()
 		owner.exec(c.change)
 		column := one[string](s, `select attname::text from pg_attribute where attrelid = 'orders'::regclass and attnum = 2`)
 		for _, long := range []bool{true, false} {
@@ -276,4 +282,30 @@ func TestCaptureWhileItsRouteChanges(t *testing.T) {
 	s.wantRows(`select (count(*) filter (where o.type = 'a') > 0 and count(*) filter (where o.type = 'b') > 0)::text from tidemark.outbox o where o.key::int >= 1000`, "true")
 	s.wantRows(`select id::text from orders except all select key from tidemark.outbox`)
 	s.wantRows(`select key from tidemark.outbox except all select id::text from orders`)
+}
+
+// Where the columns of a payload have fixed sizes, no statement makes its text to measure it: then it is below the lowest limit,
+// however the columns are named. What else is limited still is.
+func TestCaptureMeasuresWhatCanBeLarge(t *testing.T) {
+	t.Parallel()
+	s := captured(t, "orders", `create table orders (id bigint primary key, at timestamptz, day date, u uuid, n int, pad text)`)
+	measures := func(contract string) bool {
+		t.Helper()
+		s.exec(`select tidemark.inbound_route_set(r.route_code, jsonb_build_object('payload_columns', $1::text[])) from tidemark.inbound_route r where r.sql_event <> 'truncate'`, contract)
+		return one[bool](s, `select bool_or(prosrc ~ 'event_is_small') from pg_proc where proname ~ '^capture_[0-9]+$' and prosrc ~ 'tidemark_new'`)
+	}
+	equal(t, "ids alone", measures(`{}`), false)
+	equal(t, "a text", measures(`{pad}`), true)
+	equal(t, "fixed sizes", measures(`{at,n}`), false)
+	s.exec(`insert into orders values (-9223372036854775808, '294276-12-31 23:59:59.999999', '5874897-12-31', gen_random_uuid(), -2147483648)`)
+	s.exec(`update orders set id = 9223372036854775807, at = '4713-01-02 00:00:00 BC', day = null, u = null, n = null, pad = ''`)
+	s.wantRows(`select (max(octet_length(payload::text)) < 1000)::text from tidemark.outbox`, "true")
+	equal(t, "many", measures(`{id,at,day,u,n}`), true)
+	s.exec(`create table odd (` + fmt.Sprintf(`%q int primary key, %q int)`, "\x01"+fmt.Sprintf("%060d", 1), "\x02\x03\x04\x05"+fmt.Sprintf("%050d", 2)))
+	s.capture("odd")
+	s.exec(`insert into odd values (1, 2)`)
+	s.exec(`update odd set (` + fmt.Sprintf(`%q, %q) = (select 3, 4)`, "\x01"+fmt.Sprintf("%060d", 1), "\x02\x03\x04\x05"+fmt.Sprintf("%050d", 2)))
+	s.wantRows(`select (max(octet_length(payload::text)) < 1000)::text from tidemark.outbox`, "true")
+	s.exec(`select tidemark.inbound_route_set(r.route_code, jsonb_build_object('stream', repeat('s', 1025))) from tidemark.inbound_route r where r.sql_event = 'insert' and r.source_table = 'odd'`)
+	s.refused("TM005", "stream has 1025 bytes", `insert into odd values (5, 6)`)
 }

@@ -178,4 +178,7 @@ func TestEmitArraysBadInput(t *testing.T) {
 	s.wantRows(`select 'answer' from tidemark.emit_arrays(null, null)`)
 	s.wantRows(`select 'stored' from tidemark.outbox`)
 	s.wantRows(`select concat_ws(' ', position, event_id is null) from tidemark.emit_arrays(array['shop', 'shop'], array['order', 'old'])`, "1 f", "2 t")
+	s.wantRows(`select concat_ws(' ', position, event_id is null) from tidemark.emit_arrays(null, array['order', 'order'])`, "1 t", "2 t")
+	s.refused("TM005", "event 2: key has 1025 bytes", `select tidemark.emit_arrays(array['shop', 'nowhere'], array['order', 'order'], keys => array[null, repeat('k', 1025)])`)
+	s.wantRows(`select u.domain || ' ' || u.type || ' ' || u.emits from tidemark.unregistered_emits u order by 1`, " order 2", "shop old 1")
 }

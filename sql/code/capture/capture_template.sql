@@ -24,8 +24,7 @@ declare
     outcome text;
     why text := '';
     n bigint;
-    awake boolean;
-    asleep boolean := false;
+    asleep boolean;
     listeners boolean;
 begin
     if current_setting('transaction_isolation') not like 'read %' then
@@ -110,12 +109,9 @@ begin
         end if;
     elsif n > 0 then
         -- As in emit: behind the numbers.
-        if pg_try_advisory_lock(1953064301, 1) then
-            awake := pg_advisory_unlock(1953064301, 1);
-        elsif pg_try_advisory_lock_shared(1953064301, 1) then
-            awake := pg_advisory_unlock_shared(1953064301, 1);
-            asleep := true;
-        end if;
+        asleep := case when pg_try_advisory_lock(1953064301, 1) then not pg_advisory_unlock(1953064301, 1)
+                       when pg_try_advisory_lock_shared(1953064301, 1)
+                            then pg_advisory_unlock_shared(1953064301, 1) end;
         if asleep or listeners then
             perform tidemark.wake(array[coalesce(domain, {the route's domain})],
                                   listeners => coalesce(listeners, false));

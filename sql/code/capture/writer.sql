@@ -3,7 +3,6 @@
 create or replace function tidemark.writer()
 returns text
 language plpgsql volatile
-set search_path = pg_catalog, pg_temp
 as $$
 begin
     return tidemark.login(quick => true);

@@ -24,8 +24,7 @@ declare
     at constant timestamptz := clock_timestamp();
     id uuid := tidemark.event_uuid(at);
     login constant name := tidemark.login(quick => true);
-    awake boolean;
-    asleep boolean := false;
+    asleep boolean;
     listeners boolean;
 begin
     if not tidemark.event_is_small(payload, key, stream, subject_table, subject_ref, trace, actor, occurred_at) then
@@ -78,13 +77,10 @@ begin
         perform tidemark.registry_check(emit.domain, emit.type);
     end if;
     -- Last, after the number is taken: a worker that went to sleep before it saw the number holds this lock by now.
-    if pg_try_advisory_lock(1953064301, 1) then
-        awake := pg_advisory_unlock(1953064301, 1);
-    elsif pg_try_advisory_lock_shared(1953064301, 1) then
-        -- A sleeping worker shares the lock. Another writer would hold it exclusively, for a moment.
-        awake := pg_advisory_unlock_shared(1953064301, 1);
-        asleep := true;
-    end if;
+    asleep := case when pg_try_advisory_lock(1953064301, 1) then not pg_advisory_unlock(1953064301, 1)
+                   -- A sleeping worker shares the lock. Another writer would hold it exclusively, for a moment.
+                   when pg_try_advisory_lock_shared(1953064301, 1)
+                        then pg_advisory_unlock_shared(1953064301, 1) end;
     if asleep or listeners then
         perform tidemark.wake(array[emit.domain], case when listeners then jsonb_build_object(
             'layer', 'event', 'event_id', id, 'event_domain', emit.domain, 'event_type', emit.type,

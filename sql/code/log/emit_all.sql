@@ -28,11 +28,16 @@ declare
     login constant name := tidemark.login();
     fields constant text[] := array['domain', 'type', 'payload', 'key', 'stream', 'lane', 'severity', 'subject_table',
                                     'subject_ref', 'idempotency_key', 'trace', 'actor', 'occurred_at'];
+    most constant integer := greatest(
+        cardinality(domains), cardinality(types), cardinality(payloads), cardinality(keys), cardinality(streams),
+        cardinality(lanes), cardinality(severities), cardinality(subject_tables), cardinality(subject_refs),
+        cardinality(idempotency_keys), cardinality(traces), cardinality(actors), cardinality(occurred_at));
+    made uuid[];
     ids uuid[];
     unknown integer;
     listeners boolean;
-    awake boolean;
-    asleep boolean := false;
+    asleep boolean;
+    snapshot boolean;
 begin
     if jsonb_typeof(events) is distinct from 'array' then
         raise exception using errcode = 'TM002',
@@ -40,95 +45,121 @@ begin
             hint = 'Give a JSON array of objects: [{"domain": …, "type": …, "payload": {…}}].';
     end if;
 
-    if greatest(cardinality(domains), cardinality(types), cardinality(payloads), cardinality(keys),
-                cardinality(streams), cardinality(lanes), cardinality(severities), cardinality(subject_tables),
-                cardinality(subject_refs), cardinality(idempotency_keys), cardinality(traces), cardinality(actors),
-                cardinality(occurred_at))
-       <> least(cardinality(domains), cardinality(types), cardinality(payloads), cardinality(keys),
-                cardinality(streams), cardinality(lanes), cardinality(severities), cardinality(subject_tables),
-                cardinality(subject_refs), cardinality(idempotency_keys), cardinality(traces), cardinality(actors),
-                cardinality(occurred_at))
+    if most <> least(cardinality(domains), cardinality(types), cardinality(payloads), cardinality(keys),
+                     cardinality(streams), cardinality(lanes), cardinality(severities), cardinality(subject_tables),
+                     cardinality(subject_refs), cardinality(idempotency_keys), cardinality(traces),
+                     cardinality(actors), cardinality(occurred_at))
     then
         raise exception using errcode = 'TM002', message = 'the arrays of events differ in length',
             hint = 'Give each array an element for each event, or leave the array out.';
     end if;
 
-    -- One statement reads the events once, checks them and the registry, and stores them. A check returns true or
-    -- raises, and is called only for an event that is not plainly right.
-    with given as (
-        select e.ord, e.event ->> 'domain' as domain, e.event ->> 'type' as type,
-               coalesce(e.event -> 'payload', '{}') as payload, e.event ->> 'key' as key,
-               e.event ->> 'stream' as stream, e.event ->> 'lane' as lane, e.event ->> 'severity' as severity,
-               e.event ->> 'subject_table' as subject_table, e.event ->> 'subject_ref' as subject_ref,
-               e.event ->> 'idempotency_key' as idempotency_key, e.event ->> 'trace' as trace,
-               e.event ->> 'actor' as actor, (e.event ->> 'occurred_at')::timestamptz as occurred_at
-        from jsonb_array_elements(emit_all.events) with ordinality e (event, ord)
-        where case when jsonb_typeof(e.event) = 'object' and not e.event ?| '{lane,severity}'
-                        then e.event - fields = '{}' else false end
-           or tidemark.event_fields_check(e.event, fields, format('event %s', e.ord))
-        union all
-        select e.ord, e.domain, e.type, coalesce(e.payload, '{}'), e.key, e.stream, e.lane, e.severity, e.subject_table,
-               e.subject_ref, e.idempotency_key, e.trace, e.actor, e.occurred_at
-        from unnest(emit_all.domains, emit_all.types, emit_all.payloads, emit_all.keys, emit_all.streams,
-                    emit_all.lanes, emit_all.severities, emit_all.subject_tables, emit_all.subject_refs,
-                    emit_all.idempotency_keys, emit_all.traces, emit_all.actors, emit_all.occurred_at) with ordinality
-            e (domain, type, payload, key, stream, lane, severity, subject_table, subject_ref, idempotency_key, trace,
-               actor, occurred_at, ord)
-        where e.lane is null and e.severity is null
-           or tidemark.event_fields_check(jsonb_build_object('lane', e.lane, 'severity', e.severity), fields,
-                                          format('event %s', e.ord))
-    ), input as materialized (
-        select e.*, overlay(gen_random_uuid()::text placing head from 1 for 15)::uuid as id,
-               t.domain is not null as registered, t.unchecked, t.schema, t.metadata_only
-        from given e
-        left join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
-        where (e.idempotency_key is null or emit_all.own
-               or tidemark.idempotency_key_check(e.idempotency_key, format('event %s: ', e.ord)))
-          and (tidemark.event_is_small(e.payload, e.key, e.stream, e.subject_table, e.subject_ref, e.trace, e.actor,
-                                       e.occurred_at)
-               -- The payloads of commands' results and dead letters have limits of their own
-               -- (tidemark.command_execute): a partition would stay at a command whose result is refused.
-               or tidemark.event_check(format('event %s: ', e.ord),
-                                       case when emit_all.own and e.domain = 'commands' then '{}' else e.payload end,
-                                       e.key, e.stream, e.subject_table, e.subject_ref, e.trace, e.actor,
-                                       e.occurred_at))
-          -- As in emit: a type that is not registered returns null.
-          and (t.domain is null or not t.restricted or emit_all.own
-               or tidemark.domain_check(e.domain, format('event %s: ', e.ord), login))
-    ), claimed as (
-        insert into tidemark.emit_key as k (domain, idempotency_key, event_id, created_at, own)
-        select i.domain, i.idempotency_key, i.id, at, emit_all.own from input i
-        where i.registered and i.idempotency_key is not null
-        -- Insert always in the same order, so that two callers cannot wait for each other in a circle; the first of
-        -- equal keys in one call wins.
-        order by i.domain, i.idempotency_key, i.ord
-        on conflict do nothing
-        returning k.event_id
-    ), stored as (
-        insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, stream, key,
-                                     subject_table, subject_ref, idempotency_key, trace, actor, emitted_by, payload)
-        select i.id, at, coalesce(i.occurred_at, at), coalesce(i.lane::tidemark.lane, 'immediate'),
-               coalesce(i.severity::tidemark.severity, 'info'), i.domain, i.type, i.stream, i.key, i.subject_table,
-               i.subject_ref, i.idempotency_key, i.trace, coalesce(i.actor, login),
-               nullif(login, coalesce(i.actor, login)), i.payload
-        from input i
-        -- As in emit: a payload whose key was claimed before is not checked, since a type's schema may have changed
-        -- between an emit and its repetition.
-        where case when i.registered
-                        and (i.idempotency_key is null or i.id in (select c.event_id from claimed c))
-                   then i.unchecked and jsonb_typeof(i.payload) = 'object'
-                        or tidemark.payload_check(i.domain, i.type, i.payload, i.schema, i.metadata_only,
-                                                  format('event %s: ', i.ord)) end
-        order by i.ord
-    )
-    select array_agg(case when i.registered
-                               and (i.idempotency_key is null or i.id in (select c.event_id from claimed c))
-                               then i.id end),
-           array_agg(i.domain), array_agg(i.type), array_agg(i.idempotency_key),
-           min(i.ord) filter (where not i.registered),
-           (select s.value = 'true' from tidemark.setting s where s.key = 'notify.listeners_enabled')
-    into ids, domains, types, idempotency_keys, unknown, listeners
-    from (select i.ord, i.id, i.domain, i.type, i.idempotency_key, i.registered from input i order by i.ord) i;
+    -- One statement reads the events, checks them and the registry, and stores them.
+    if not own and idempotency_keys is null and not events @? '$[*].idempotency_key' then
+        made := array(select (head || substr(gen_random_uuid()::text, 16))::uuid
+                      from generate_series(1, jsonb_array_length(events) + coalesce(most, 0)));
+        with stored as (
+            insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, stream, key,
+                                         subject_table, subject_ref, trace, actor, emitted_by, payload)
+            select made[e.ord], at, coalesce(e.occurred_at_, at), coalesce(e.lane::tidemark.lane, 'immediate'),
+                   coalesce(e.severity::tidemark.severity, 'info'), e.domain, e.type, e.stream, e.key, e.subject_table,
+                   e.subject_ref, e.trace, coalesce(e.actor, login), nullif(login, coalesce(e.actor, login)), e.payload
+            from tidemark.emit_given(events, fields, domains, types, payloads, keys, streams, lanes, severities,
+                                     subject_tables, subject_refs, idempotency_keys, traces, actors, occurred_at) e
+            left join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
+            -- In this order, and the first for every event: a type that is not registered refuses no event.
+            where case
+                when not (tidemark.event_is_small(e.payload, e.key, e.stream, e.subject_table, e.subject_ref, e.trace,
+                                                  e.actor, e.occurred_at_)
+                          or tidemark.event_check(format('event %s: ', e.ord), e.payload, e.key, e.stream,
+                                                  e.subject_table, e.subject_ref, e.trace, e.actor, e.occurred_at_))
+                     or t.domain is null
+                    then false
+                when t.unchecked and jsonb_typeof(e.payload) = 'object' then true
+                else (not t.restricted or tidemark.domain_check(e.domain, format('event %s: ', e.ord), login))
+                     and tidemark.payload_check(e.domain, e.type, e.payload, t.schema, t.metadata_only,
+                                                format('event %s: ', e.ord)) end
+            order by e.ord
+            returning event_id
+        )
+        select array_agg(s.event_id),
+               (select s.value = 'true' from tidemark.setting s where s.key = 'notify.listeners_enabled')
+        into ids, listeners
+        from stored s;
+        if cardinality(ids) is distinct from cardinality(made) then
+            ids := array(select case when m.id = any (ids) then m.id end
+                         from unnest(made) with ordinality m (id, ord) order by m.ord);
+            unknown := array_position(ids, null);
+        else
+            ids := made;
+        end if;
+    else
+        -- An idempotency key is claimed first. A check returns true or raises.
+        with input as materialized (
+            select e.*, (head || substr(gen_random_uuid()::text, 16))::uuid as id,
+                   t.domain is not null as registered, t.unchecked, t.schema, t.metadata_only
+            from tidemark.emit_given(events, fields, domains, types, payloads, keys, streams, lanes, severities,
+                                     subject_tables, subject_refs, idempotency_keys, traces, actors, occurred_at) e
+            left join tidemark.event_type t on t.domain = e.domain and t.type = e.type and t.enabled
+            where (e.idempotency_key is null or emit_all.own
+                   or tidemark.idempotency_key_check(e.idempotency_key, format('event %s: ', e.ord)))
+              and (tidemark.event_is_small(e.payload, e.key, e.stream, e.subject_table, e.subject_ref, e.trace, e.actor,
+                                           e.occurred_at_)
+                   -- The payloads of commands' results and dead letters have limits of their own
+                   -- (tidemark.command_execute): a partition would stay at a command whose result is refused.
+                   or tidemark.event_check(format('event %s: ', e.ord), case
+                                               when emit_all.own and e.domain = 'commands' then '{}'
+                                               else e.payload end, e.key, e.stream, e.subject_table, e.subject_ref,
+                                           e.trace, e.actor, e.occurred_at_))
+              -- As in emit: a type that is not registered returns null.
+              and (t.domain is null or not t.restricted or emit_all.own
+                   or tidemark.domain_check(e.domain, format('event %s: ', e.ord), login))
+        ), claimed as (
+            insert into tidemark.emit_key as k (domain, idempotency_key, event_id, created_at, own)
+            select i.domain, i.idempotency_key, i.id, at, emit_all.own from input i
+            where i.registered and i.idempotency_key is not null
+            -- Insert always in the same order, so that two callers cannot wait for each other in a circle; the first of
+            -- equal keys in one call wins.
+            order by i.domain, i.idempotency_key, i.ord
+            on conflict do nothing
+            returning k.event_id
+        ), stored as (
+            insert into tidemark.outbox (event_id, created_at, occurred_at, lane, severity, domain, type, stream, key,
+                                         subject_table, subject_ref, idempotency_key, trace, actor, emitted_by, payload)
+            select i.id, at, coalesce(i.occurred_at_, at), coalesce(i.lane::tidemark.lane, 'immediate'),
+                   coalesce(i.severity::tidemark.severity, 'info'), i.domain, i.type, i.stream, i.key, i.subject_table,
+                   i.subject_ref, i.idempotency_key, i.trace, coalesce(i.actor, login),
+                   nullif(login, coalesce(i.actor, login)), i.payload
+            from input i
+            -- As in emit: a payload whose key was claimed before is not checked, since a type's schema may have changed
+            -- between an emit and its repetition.
+            where case when i.registered
+                            and (i.idempotency_key is null or i.id in (select c.event_id from claimed c))
+                       then i.unchecked and jsonb_typeof(i.payload) = 'object'
+                            or tidemark.payload_check(i.domain, i.type, i.payload, i.schema, i.metadata_only,
+                                                      format('event %s: ', i.ord)) end
+            order by i.ord
+        )
+        select array_agg(case when i.registered
+                                   and (i.idempotency_key is null or i.id in (select c.event_id from claimed c))
+                                   then i.id end),
+               array_agg(i.domain), array_agg(i.type), array_agg(i.idempotency_key),
+               min(i.ord) filter (where not i.registered),
+               (select s.value = 'true' from tidemark.setting s where s.key = 'notify.listeners_enabled')
+        into ids, domains, types, idempotency_keys, unknown, listeners
+        from (select i.ord, i.id, i.domain, i.type, i.idempotency_key, i.registered from input i order by i.ord) i;
+    end if;
+
+    -- As in emit: after the numbers are taken.
+    asleep := case when pg_try_advisory_lock(1953064301, 1) then not pg_advisory_unlock(1953064301, 1)
+                   when pg_try_advisory_lock_shared(1953064301, 1)
+                        then pg_advisory_unlock_shared(1953064301, 1) end;
+    snapshot := not own and current_setting('transaction_isolation') not like 'read %';
+    if most is null and domains is null and (asleep or listeners or snapshot or unknown is not null) then
+        select array_agg(e.event ->> 'domain' order by e.ord), array_agg(e.event ->> 'type' order by e.ord)
+        into domains, types
+        from jsonb_array_elements(events) with ordinality e (event, ord);
+    end if;
 
     if strict and unknown is not null then
         -- The same statement that stores the events checks the types, so that no type is disabled in between; this
@@ -145,18 +176,11 @@ begin
         group by e.domain, e.type;
     end if;
 
-    if not own and current_setting('transaction_isolation') not like 'read %' then
+    if snapshot then
         perform tidemark.registry_check(d.domain, d.type)
         from (select distinct e.domain, e.type from unnest(domains, types) e (domain, type)) d;
     end if;
 
-    -- As in emit: after the numbers are taken.
-    if pg_try_advisory_lock(1953064301, 1) then
-        awake := pg_advisory_unlock(1953064301, 1);
-    elsif pg_try_advisory_lock_shared(1953064301, 1) then
-        awake := pg_advisory_unlock_shared(1953064301, 1);
-        asleep := true;
-    end if;
     if asleep or listeners then
         perform tidemark.wake(array_remove(domains, null), listeners => coalesce(listeners, false));
     end if;

@@ -4,6 +4,7 @@ create or replace function tidemark.event_uuid(at timestamptz)
 returns uuid
 language sql volatile parallel safe
 as $$
-    select overlay(pg_catalog.gen_random_uuid()::text placing tidemark.event_uuid_time(at) from 1 for 15)::uuid
+    select (tidemark.event_uuid_time(at)
+            operator(pg_catalog.||) pg_catalog.substr(pg_catalog.gen_random_uuid()::text, 16))::uuid
 $$;
 comment on function tidemark.event_uuid(timestamptz) is 'A new version 7 uuid whose time is at, in milliseconds.';
