@@ -1,0 +1,52 @@
+create or replace function tidemark.command_right(call jsonb, command tidemark.command, out code text, out message text)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    allowed text[];
+    rows_ integer;
+begin
+    if command.id is null then
+        if not exists (select from tidemark.service s where s.service = call ->> 'service') then
+            code := 'contract.unknown_service';
+            message := format('service: found %s, wanted a registered service', call ->> 'service');
+            return;
+        end if;
+        code := case when exists (select from tidemark.command k
+                                  where k.service = call ->> 'service' and k.command = call ->> 'command')
+                          then 'contract.unsupported_version' else 'contract.unknown_command' end;
+        message := case code when 'contract.unknown_command'
+            then format('command: found %s, wanted a command of service %s', call ->> 'command', call ->> 'service')
+            else format('command_version: found %s, wanted one of %s', call ->> 'command_version', (
+                select string_agg(k.version::text, ', ' order by k.version) from tidemark.command k
+                where k.service = call ->> 'service' and k.command = call ->> 'command')) end;
+        return;
+    elsif (call ->> 'schema_version')::integer > command.schema_version then
+        code := 'contract.unknown_schema_version';
+        message := format('schema_version: found %s, wanted at most %s', call ->> 'schema_version',
+                          command.schema_version);
+        return;
+    end if;
+
+    -- The narrowest row decides about tenants.
+    select coalesce(p.tenants, '{}'), 1 into allowed, rows_ from tidemark.command_producer p
+    where p.service = command.service and p.producer = call ->> 'producer'
+      and coalesce(p.command, command.command) = command.command
+      and coalesce(p.version, command.version) = command.version
+    order by p.command is null, p.version is null limit 1;
+    if rows_ is null then
+        code := 'identity.producer_not_allowed';
+        message := format('metadata.producer: found a producer that is not on the allowlist of %s', command.name);
+    elsif '*' <> all (allowed) and (case when call ->> 'tenant' is null then cardinality(allowed) > 0
+                                         else call ->> 'tenant' <> all (allowed) end) then
+        code := 'identity.tenant_not_allowed';
+        message := case when call ->> 'tenant' is null
+                        then 'metadata.tenant: found nothing, wanted one of the producer''s tenants'
+                   else 'metadata.tenant: found a tenant for which the producer is not allowed' end;
+    end if;
+end
+$$;
+comment on function tidemark.command_right(jsonb, tidemark.command) is
+    'Why a command may not be asked for, whatever its payload: service, command, version, schema version, producer, '
+    'tenant. command: the registered one, or null. Null: it may.';
