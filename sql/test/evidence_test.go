@@ -273,6 +273,6 @@ func TestRewindAndAPassAtOnce(t *testing.T) {
 
 	epoch := one[int64](w, `select epoch from tidemark.claim('default')`)
 	operator.exec(`select tidemark.worker_rewind('default', 0, 'drill')`)
-	w.refused("TM011", "another instance has taken the cursor", `select tidemark.settle('default', $1, b, '{}', '{}', '{}') from tidemark.read_outbox('default', 10) b`, epoch)
+	w.refused("TM011", "another instance has taken the cursor", `select tidemark.settle('default', $1, b, '{}', '{}') from tidemark.read_outbox('default', 10) b`, epoch)
 	w.wantReceived(1)
 }

@@ -34,7 +34,7 @@ func TestBacktestAgreesWithThePass(t *testing.T) {
 	seen := map[string]bool{}
 	t.Run("rounds", func(t *testing.T) {
 		for round := range uint64(3) {
-			x := newBatchTest(t, true, rand.New(rand.NewPCG(seed, round)))
+			x := newBatchTest(t, true, 0.2, rand.New(rand.NewPCG(seed, round)))
 			x.emit(300)
 			x.late.commit()
 			x.run()

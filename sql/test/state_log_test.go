@@ -116,6 +116,7 @@ select tidemark.gate_set('routes.enabled', true), tidemark.gate_set('worker.defa
 		stop("read_outbox", theRead),
 		stop("read_outbox", afterTheRead),
 		stop("read_outbox", theFence),
+		stop("settle", "select w.id, c.settles, c.watermark_id::bigint as watermark,"),
 		stop("settle_refusal", "select c.* into at_ from tidemark.worker_cursor c"),
 		stop("settle", "-- What many came to alike is a range; what has its own story is a row."),
 	},

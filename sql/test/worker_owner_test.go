@@ -39,7 +39,7 @@ func TestStaleOwnerIsFenced(t *testing.T) {
 	if err := w.conn.QueryRow(t.Context(), `select epoch from tidemark.claim('default')`).Scan(&epoch); err != nil {
 		t.Fatal(err)
 	}
-	settle := `select tidemark.settle('default', $1, b, '{}', '{}', '{}') from tidemark.read_outbox('default', 10) b`
+	settle := `select tidemark.settle('default', $1, b, '{}', '{}') from tidemark.read_outbox('default', 10) b`
 	a.pass()
 	_, err := w.conn.Exec(context.Background(), settle, epoch)
 	wantCode(t, err, "TM011")
@@ -58,7 +58,7 @@ func TestNoTakeoverBetweenCheckAndCommit(t *testing.T) {
 		t.Helper()
 		return one[string](s, `select status || ' ' || coalesce(epoch, 0) from tidemark.claim('default', $1, '1 minute')`, owner)
 	}
-	const settle = `select tidemark.settle('default', 1, b, '{}', '{}', '{}') from tidemark.read_outbox('default', 10) b`
+	const settle = `select tidemark.settle('default', 1, b, '{}', '{}') from tidemark.read_outbox('default', 10) b`
 	equal(t, "old", claim(old, "old"), "claimed 1")
 	w.exec(`update tidemark.heartbeat set lease_until = clock_timestamp()`)
 

@@ -16,7 +16,7 @@ func TestRouteChangesBeforeTheEvent(t *testing.T) {
 	}
 	asItWas := func(w session) {
 		w.rewrite("read_outbox", "missing int8multirange := '{}';", "missing int8multirange := '{}'; was record;")
-		w.rewrite("read_outbox", theRead, "was := tidemark.worker_routes(read_outbox.worker);\n    "+theRead)
+		w.rewrite("read_outbox", theRead, "select n.* into was from tidemark.worker_routes(read_outbox.worker) n;\n    "+theRead)
 		w.rewrite("read_outbox", "greatest(mark, a.last), r.routes, r.filtered", "greatest(mark, a.last), was.routes, was.filtered")
 	}
 	for _, c := range []struct {

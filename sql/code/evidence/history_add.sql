@@ -1,4 +1,4 @@
-create or replace function tidemark.history_add(ranges tidemark.evidence[], retried tidemark.result[])
+create or replace function tidemark.history_add(ranges tidemark.evidence[])
 returns void
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -13,10 +13,7 @@ begin
            coalesce(sum(e.events) filter (where e.outcome = 'pending'), 0),
            coalesce(sum(e.events) filter (where e.outcome = 'failed'), 0),
            coalesce(sum(e.events) filter (where e.outcome in ('dry_run', 'disabled', 'skipped')), 0)
-    from (select r.route_id, r.outcome, r.detail, r.events from unnest(history_add.ranges) r
-          union all
-          select r.route_id, r.outcome, r.detail, (select sum(upper(s) - lower(s)) from unnest(r.seqs) s)
-          from unnest(history_add.retried) r) e
+    from unnest(history_add.ranges) e
     -- An event that is pending and has no error was not tried. Route 0: no route claimed it.
     where e.route_id > 0 and (e.outcome <> 'pending' or e.detail is not null)
     group by e.route_id
@@ -26,5 +23,5 @@ begin
         recorded = m.recorded + excluded.recorded;
 end
 $$;
-comment on function tidemark.history_add(tidemark.evidence[], tidemark.result[]) is
+comment on function tidemark.history_add(tidemark.evidence[]) is
     'Part of tidemark.settle: adds what a batch came to to the minute of each of its routes.';

@@ -4,9 +4,7 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    return coalesce((
-        select array_agg(substr(s.key, 8, length(s.key) - 15)) from tidemark.setting s
-        where s.key like 'domain.%.enabled' and s.value <> 'true'), '{}');
+    return array(select d.domain from tidemark.shut_domains() d);
 end
 $$;
 comment on function tidemark.closed_domains() is

@@ -7,7 +7,8 @@ as $$
 declare
     own constant text := 'worker.' || closed_gate.worker || '.enabled';
     gate text;
-    shut boolean;
+    found_ text[];
+    paused boolean;
     live boolean;
 begin
     -- A copy that is not armed does not take the commands of the original.
@@ -21,19 +22,20 @@ begin
                 when not tidemark.armed() then 'stage' end;
         end if;
     end if;
-    select case
-               when not exists (select from tidemark.setting s where s.key = 'routes.enabled' and s.value = 'true')
-                   then 'routes.enabled'
-               when not exists (select from tidemark.setting s where s.key = own and s.value = 'true') then own
-               when exists (select from tidemark.worker_cursor c
-                            where c.worker = closed_gate.worker and c.paused_at is not null) then 'paused'
-           end,
-           exists (select from tidemark.setting s where s.key like 'domain.%.enabled' and s.value <> 'true'),
+    select array(
+               select s.key from tidemark.setting s
+               where s.key in ('routes.enabled', own) and s.value = 'true'
+                  or s.key like 'domain.%.enabled' and s.value <> 'true'),
+           exists (select from tidemark.worker_cursor c
+                   where c.worker = closed_gate.worker and c.paused_at is not null),
            exists (select from tidemark.outbound_route r
                    where r.worker = closed_gate.worker and r.enabled and not r.dry_run)
-    into gate, shut, live;
+    into found_, paused, live;
+    gate := case when 'routes.enabled' <> all (found_) then 'routes.enabled'
+                 when own <> all (found_) then own
+                 when paused then 'paused' end;
     -- Read the workers only then: a check for silence must not wait for an operator's lock on them.
-    if gate is null and shut then
+    if gate is null and cardinality(found_) > 2 then
         gate := (
             select 'domain.' || w.domains[1] || '.enabled' from tidemark.worker w
             where w.worker = closed_gate.worker and cardinality(w.domains) > 0

@@ -7,24 +7,28 @@ create or replace function tidemark.claim(
     out status text,
     out detail text,
     out epoch bigint,
-    out settles bigint)
+    out settles bigint,
+    out handler text,
+    out unfinished boolean)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
     executor constant text := tidemark.executor_id(claim.worker, claim.source, claim.shard);
     beat tidemark.heartbeat;
-    at_ tidemark.worker_cursor;
+    at_ record;
     got record;
 begin
-    perform tidemark.session_check('a worker', 'each of its statements must see what was committed before it.');
+    perform tidemark.session_check('a worker', 'each of its statements must see what was committed before it.'),
+            tidemark.flush_on_commit();
     if claim.lease not between interval '3 seconds' and interval '1 hour' then
         raise exception using errcode = 'TM005',
             message = format('lease is %s, and must be from 3 seconds to 1 hour', claim.lease);
     end if;
-    perform tidemark.flush_on_commit();
 
     select h.* into beat from tidemark.heartbeat h where h.executor_id = executor for update skip locked;
     if not found then
@@ -34,8 +38,12 @@ begin
         status := 'busy';
         detail := format('leased by %s until %s', beat.lease_owner, beat.lease_until);
     end if;
-    select c.* into at_ from tidemark.worker_cursor c
-    where c.worker = claim.worker and c.source = claim.source and c.shard = claim.shard;
+    -- After the lock, so that it sees what the pass before left.
+    select w.handler, w.shards, c.settles, c.watermark_id, c.decided_through, u.unfinished into at_
+    from tidemark.worker w
+    join tidemark.worker_cursor c on c.worker = w.worker and c.source = claim.source and c.shard = claim.shard
+    cross join lateral tidemark.unfinished(w.id) u
+    where w.worker = claim.worker;
     if not found then
         raise exception using errcode = 'TM004',
             message = case when exists (select from tidemark.worker w where w.worker = claim.worker)
@@ -44,9 +52,9 @@ begin
             hint = case when claim.source = 'outbox' then 'Workers: select worker from tidemark.worker;'
                 else 'Sources of workers: select worker, source, shard from tidemark.worker_cursor;' end;
     end if;
-    if claim.source = 'outbox' and claim.owner is not null
-        and (select w.shards from tidemark.worker w where w.worker = claim.worker) > 1
-    then
+    handler := at_.handler;
+    unfinished := at_.unfinished;
+    if claim.source = 'outbox' and claim.owner is not null and at_.shards > 1 then
         -- The row is locked until the end, so that an instance claims one shard after the other.
         insert into tidemark.worker_instance as i (worker, owner, seen_until)
         values (claim.worker, claim.owner, clock_timestamp() + claim.lease)
@@ -102,6 +110,7 @@ comment on function tidemark.claim(text, text, interval, text, integer) is
     'closed: detail names the gate; the cursor was not taken. held: the watermark of the log was edited by hand, as '
     'detail says; the cursor was not taken, and the finding cursor_watermark_regression stays open until an operator '
     'accepts the place (tidemark.worker_rewind). busy: detail names the owner, or owner has '
-    'its share of the shards (tidemark.shard_share). Beats unless it is busy. Raises TM004 '
+    'its share of the shards (tidemark.shard_share). handler is the worker''s; unfinished: it has more to do than to '
+    'read the log (tidemark.unfinished). Beats unless it is busy. Raises TM004 '
     '(unknown worker), TM005, TM006 (isolation level), TM007 (standby).';
 grant execute on function tidemark.claim(text, text, interval, text, integer) to tidemark_executor;

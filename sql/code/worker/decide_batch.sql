@@ -8,8 +8,9 @@ set jit = off
 as $$
 #variable_conflict use_column
 declare
-    -- As a variable, an element is found at once.
+    -- As variables, they are found at once.
     groups constant tidemark.event_group[] := batch.groups;
+    routes constant tidemark.outbound_route[] := batch.routes;
     evidence tidemark.evidence[];
     worker_id integer;
     dealt bigint;
@@ -18,21 +19,32 @@ begin
         return '{}';
     end if;
     -- The gates were open at the claim, in this transaction.
-    select array_agg(row(p.route_id, p.outcome, p.reason, null, p.events, case
-        when cardinality(p.members) = cardinality(groups) then batch.seqs
-        when cardinality(p.members) = 1 then (groups[p.members[1]]).seqs
-        -- Removing a few numbers from all is a merge; collecting many numbers is a sort.
-        when cardinality(p.members) * 2 > cardinality(groups)
-            then batch.seqs - (select range_agg(o.seqs) from unnest(groups) with ordinality
-                                   o (domain, type, stream, matched, events, seqs, n) where o.n <> all (p.members))
-        else (select range_agg((groups[n]).seqs) from unnest(p.members) n) end)::tidemark.evidence)
-    into evidence
-    from (
-        select d.route_id, d.outcome, d.reason, sum((groups[d.n]).events)::integer as events,
-               array_agg(d.n) as members
-        from tidemark.decide_groups(decide_batch.worker, groups, batch.routes,
-                                    row(true, true, true, batch.closed)::tidemark.gates) d
-        group by d.route_id, d.outcome, d.reason) p;
+    if cardinality(groups) * cardinality(routes) <= 400 and not exists (
+        select from unnest(routes) r where r.exclusive or r.worker <> decide_batch.worker)
+    then
+        evidence := array(
+            select row(p.route_id, p.outcome, p.reason, null, p.events, case cardinality(p.members)
+                when 1 then (groups[p.members[1]]).seqs
+                when cardinality(groups) then batch.seqs
+                else tidemark.group_numbers(groups, batch.seqs, p.members) end)::tidemark.evidence
+            from (
+                select d.route_id, d.outcome, d.reason, sum((groups[d.n]).events)::integer as events,
+                       array_agg(d.n) as members
+                from tidemark.decide_few(groups, routes, batch.closed) d
+                group by d.route_id, d.outcome, d.reason) p);
+    else
+        evidence := array(
+            select row(p.route_id, p.outcome, p.reason, null, p.events, case cardinality(p.members)
+                when 1 then (groups[p.members[1]]).seqs
+                when cardinality(groups) then batch.seqs
+                else tidemark.group_numbers(groups, batch.seqs, p.members) end)::tidemark.evidence
+            from (
+                select d.route_id, d.outcome, d.reason, sum((groups[d.n]).events)::integer as events,
+                       array_agg(d.n) as members
+                from tidemark.decide_groups(decide_batch.worker, groups, routes,
+                                            row(true, true, true, batch.closed)::tidemark.gates) d
+                group by d.route_id, d.outcome, d.reason) p);
+    end if;
 
     if batch.rewound then
         worker_id := (select w.id from tidemark.worker w where w.worker = decide_batch.worker);
@@ -40,21 +52,21 @@ begin
         -- shard had passed has evidence, and is not decided for routes that are newer (tidemark.worker_shards).
         dealt := (select max(c.dealt_through) from tidemark.worker_cursor c
                   where c.worker = decide_batch.worker and c.source = 'outbox');
-        select array_agg(row(e.route_id, e.outcome, e.reason, null,
-                             (select sum(upper(r) - lower(r)) from unnest(e.seqs) r), e.seqs)::tidemark.evidence)
-        into evidence
-        from (
-            select e.route_id, e.outcome, e.reason,
-                   e.seqs - tidemark.decided(worker_id, e.route_id, lower(e.seqs), upper(e.seqs))
-                       - case when lower(e.seqs) <= dealt
-                              then tidemark.decided(worker_id, 0, lower(e.seqs), dealt)
-                                   * int8multirange(int8range(null, dealt + 1))
-                              else '{}' end as seqs
-            from unnest(evidence) e) e
-        where not isempty(e.seqs);
+        evidence := array(
+            select row(e.route_id, e.outcome, e.reason, null,
+                       (select sum(upper(r) - lower(r)) from unnest(e.seqs) r), e.seqs)::tidemark.evidence
+            from (
+                select e.route_id, e.outcome, e.reason,
+                       e.seqs - tidemark.decided(worker_id, e.route_id, lower(e.seqs), upper(e.seqs))
+                           - case when lower(e.seqs) <= dealt
+                                  then tidemark.decided(worker_id, 0, lower(e.seqs), dealt)
+                                       * int8multirange(int8range(null, dealt + 1))
+                                  else '{}' end as seqs
+                from unnest(evidence) e) e
+            where not isempty(e.seqs));
     end if;
 
-    return coalesce(evidence, '{}');
+    return evidence;
 end
 $$;
 comment on function tidemark.decide_batch(text, tidemark.batch) is

@@ -14,11 +14,7 @@ as $$
     ), r as materialized (
         select r.id, r.worker, r.domain, r.type, r.stream, r.target_kind, r.target_ref, r.exclusive, r.enabled,
                r.dry_run, r.fail_closed, r.key_filter is not null or r.payload_filter is not null as filtered,
-               case
-                   when not tidemark.target_is_known(r.target_kind) then 'unknown_target_kind'
-                   when r.retry_policy is not null and not tidemark.retry_policy_ok(r.retry_policy)
-                       then 'bad_retry_policy'
-               end as fault
+               tidemark.route_fault(r.target_kind, r.retry_policy) as fault
         from pg_catalog.unnest(decide_groups.routes) r
     ), claim as materialized (
         -- A hash join for the routes of one domain and type: of a long list, a group meets only its own. The others
@@ -52,12 +48,7 @@ as $$
         from claim c where c.worker = decide_groups.worker
     ), decided as (
         select x.n, x.id,
-               case
-                   when not x.enabled then 'disabled'
-                   when x.refusal is not null then case when x.fail_closed then 'failed' else 'skipped' end
-                   when x.dry_run then 'dry_run'
-                   else 'pending'
-               end::tidemark.outcome,
+               tidemark.route_outcome(x.enabled, x.dry_run, x.fail_closed, x.refusal),
                case when x.refusal is null and x.enabled and not x.dry_run
                          and x.in_domain = any ((decide_groups.gates).closed) then 'domain_closed' else x.refusal end
         from refused x

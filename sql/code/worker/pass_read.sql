@@ -29,7 +29,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    worker_id integer;
+    me record;
     read tidemark.batch;
     decided tidemark.evidence[];
     outside tidemark.evidence[];
@@ -44,20 +44,23 @@ declare
     tries integer := 0;
 begin
     perform tidemark.flush_on_commit();
-    if not exists (select from tidemark.heartbeat h
-                   where h.executor_id = pass_read.worker || '/outbox/' || pass_read.shard
-                     and h.lease_epoch = pass_read.epoch) then
+    select w.id, w.shards, h.lease_epoch as epoch, u.unfinished into me
+    from tidemark.worker w
+    join tidemark.heartbeat h on h.executor_id = tidemark.executor_id(w.worker, 'outbox', pass_read.shard)
+    cross join lateral tidemark.unfinished(w.id) u
+    where w.worker = pass_read.worker;
+    if me.epoch is distinct from pass_read.epoch then
         perform tidemark.lease_check(pass_read.worker, pass_read.epoch, 'outbox', pass_read.shard); -- raises
     end if;
-    gate := tidemark.log_gate(pass_read.worker, pass_read.shard);
+    gate := case when me.shards = 1 then tidemark.closed_gate(pass_read.worker)
+                 else tidemark.log_gate(pass_read.worker, pass_read.shard) end;
     if gate is null then
-        if rooms is not null and tidemark.unfinished(pass_read.worker) then
-            worker_id := (select w.id from tidemark.worker w where w.worker = pass_read.worker);
+        if rooms is not null and me.unfinished then
             if pass_read.shard = 0 then
                 perform tidemark.replay_stage(pass_read.worker);
             end if;
             perform tidemark.pending_hold(pass_read.worker, tidemark.closed_domains(), pass_read.shard);
-            due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of, pass_read.shard);
+            due := tidemark.pending_due(pass_read.worker, me.id, rooms, room_of, pass_read.shard);
             if exists (select from unnest(due) d left join tidemark.dead_letter l on l.id = d.dead_letter_id
                        where coalesce(l.payload_in_log, true)
                          and not exists (select from tidemark.outbox o
@@ -65,7 +68,7 @@ begin
                 -- Its row would stay due forever, and block rows that can be delivered.
                 perform tidemark.lease_check(pass_read.worker, pass_read.epoch, 'outbox', pass_read.shard);
                 missing := tidemark.settle_missing(pass_read.worker, pass_read.shard);
-                due := tidemark.pending_due(pass_read.worker, worker_id, rooms, room_of, pass_read.shard);
+                due := tidemark.pending_due(pass_read.worker, me.id, rooms, room_of, pass_read.shard);
             end if;
         end if;
         if cardinality(due) > 0 then
@@ -82,7 +85,8 @@ begin
                 where case when e.outcome = 'pending' then e.route_id in (
                     select r.id from unnest(read.routes) r where not tidemark.target_is_inside(r.target_kind)) end);
             exit when cardinality(outside) = 0;
-            numbers := (select range_agg(e.seqs) from unnest(outside) e);
+            numbers := case when cardinality(outside) = 1 then outside[1].seqs
+                            else (select range_agg(e.seqs) from unnest(outside) e) end;
             exit when batch_limit = 1 or tries = 3;
             -- If the batch is too large for a page, read it again, only as far as it fits.
             max_bytes := coalesce(max_bytes, least(most_bytes, tidemark.page_bytes()));
@@ -95,9 +99,13 @@ begin
         events := read.events;
         closed := read.closed;
         open := not isempty(read.holes) or not isempty(read.fenced)
-            or read.watermark < (select q.last_value from tidemark.outbox_seq_seq q where q.is_called);
+            or read.watermark < pg_sequence_last_value('tidemark.outbox_seq_seq');
         -- Add two seconds for other deliveries and for the settle itself.
-        live := tidemark.live_inside(pass_read.worker, coalesce(decided, '{}'), pass_read.shard);
+        if me.unfinished or exists (
+            select from unnest(decided) e where e.outcome = 'pending' and not e = any (outside))
+        then
+            live := tidemark.live_inside(pass_read.worker, coalesce(decided, '{}'), pass_read.shard);
+        end if;
         if cardinality(live) > 0 then
             inside := (
                 select extract(epoch from max(r.timeout)) + 2 from tidemark.outbound_route r where r.id = any (live));
@@ -117,20 +125,14 @@ begin
         end if;
         -- A page that leaves nothing to deliver is settled at once: nothing can come between.
         if settle_no is not null and events > 0 and seen_to is null and inside is null and missing is null then
-            perform tidemark.lease_check(pass_read.worker, pass_read.epoch, 'outbox', pass_read.shard);
-            settled := tidemark.settle_refusal(pass_read.worker, read.watermark, pass_read.settle_no,
-                                               pass_read.shard) is null;
-            if settled then
-                perform tidemark.settle(
-                    pass_read.worker, pass_read.epoch, read, decided, '{}',
-                    tidemark.pass_summary(pass_read.worker, read, decided, '{}', 0), pass_read.settle_no,
-                    pass_read.shard);
-            end if;
+            settled := tidemark.settle(pass_read.worker, pass_read.epoch, read, decided, '{}', 0, pass_read.settle_no,
+                                       pass_read.shard) ->> 'status' = 'ran';
         end if;
         evidence := case
             when events = 0 then '{}'
             when settled then null
             when cardinality(outside) = 0 then decided::text
+            when cardinality(outside) = cardinality(decided) then '{}'
             else (array(select e from unnest(decided) e where not e = any (outside)))::text end;
         lowest := least(read.watermark + 1, lower(read.holes), lower(read.fenced));
         -- Drop the largest parts of the batch, which no later step uses.
@@ -138,7 +140,9 @@ begin
         batch := read::text;
         place := concat_ws(' ', read.watermark, read.holes, read.fenced, read.fence, read.blocked_by);
         if numbers is not null then
-            dense := upper(numbers) - lower(numbers) <= 4 * (select sum(upper(n) - lower(n)) from unnest(numbers) n);
+            dense := upper(numbers) - lower(numbers) <= 4 * case
+                when cardinality(outside) = 1 then outside[1].events
+                else (select sum(upper(n) - lower(n)) from unnest(numbers) n) end;
         end if;
         apart := apart and payloads and dense;
         if apart then

@@ -18,19 +18,18 @@ declare
     fallbacks integer := 0;
     delivered record;
     gate text;
-    summary jsonb;
 begin
-    perform tidemark.lease_check(pass_settle.worker, pass_settle.epoch, 'outbox', pass_settle.shard);
-    refusal := tidemark.settle_refusal(pass_settle.worker, batch.watermark, settle_no, pass_settle.shard);
-    if refusal is not null then
-        return jsonb_build_object('status', refusal);
-    end if;
     evidence := coalesce(pass_settle.evidence, '{}');
     results := coalesce(pass_settle.results, '{}');
     live := tidemark.live_inside(pass_settle.worker, evidence, pass_settle.shard);
     -- A worker that stops settles without a batch, to record deliveries that ended meanwhile: it must begin no new
     -- one.
     if cardinality(live) > 0 and not (batch is null) then
+        perform tidemark.lease_check(pass_settle.worker, pass_settle.epoch, 'outbox', pass_settle.shard);
+        refusal := tidemark.settle_refusal(pass_settle.worker, batch.watermark, settle_no, pass_settle.shard);
+        if refusal is not null then
+            return jsonb_build_object('status', refusal);
+        end if;
         begin
             delivered :=
                 tidemark.deliver_inside(pass_settle.worker, evidence, interval '800 milliseconds', batch.closed,
@@ -52,13 +51,8 @@ begin
         end;
     end if;
 
-    if not (batch is null) then
-        summary :=
-            tidemark.pass_summary(pass_settle.worker, batch, pass_settle.evidence, pass_settle.results, fallbacks);
-    end if;
-    perform tidemark.settle(pass_settle.worker, pass_settle.epoch, batch, pass_settle.evidence, pass_settle.results,
-                            summary, settle_no, pass_settle.shard);
-    return summary;
+    return tidemark.settle(pass_settle.worker, pass_settle.epoch, batch, pass_settle.evidence, pass_settle.results,
+                           fallbacks, settle_no, pass_settle.shard);
 end
 $$;
 comment on function tidemark.pass_settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[],

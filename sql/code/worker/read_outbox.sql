@@ -66,7 +66,8 @@ begin
     select w.read_order, w.hole_limit, w.domains, w.shards, k.watermark_id, k.decided_through, k.holes, k.fenced,
            k.fence,
            exists (select from tidemark.outbound_route r
-                   where r.worker = w.worker and (r.key_filter is not null or r.payload_filter is not null)) as filters
+                   where r.worker = w.worker and (r.key_filter is not null or r.payload_filter is not null)) as filters,
+           array(select d.domain from tidemark.shut_domains() d) as shut
     into c
     from tidemark.worker w
     join tidemark.worker_cursor k on k.worker = w.worker and k.source = 'outbox' and k.shard = read_outbox.shard
@@ -90,7 +91,7 @@ begin
     open := c.holes + c.fenced;
     below := case when in_order then '{}' else open end;
     b := row(mark, 0, 0, mark < c.decided_through::bigint, c.holes, c.fenced, c.fence, '{}', '{}', '{}', null,
-             tidemark.closed_domains());
+             c.shut);
 
     if not isempty(c.fenced) then
         closed := tidemark.fence_closed(c.fence);
@@ -106,9 +107,9 @@ begin
         into b.groups, b.events, b.late, b.watermark, b.routes, filtered
         from (
             select array_agg(row(g.domain, g.type, g.stream, null, g.events, g.seqs)::tidemark.event_group) as groups,
-                   coalesce(sum(g.events), 0) as events, max(g.last) as last
+                   coalesce(sum(g.events), 0) as events, max(upper(g.seqs)) - 1 as last
             from (
-                select o.domain, o.type, o.stream, count(*)::integer as events, max(o.seq) as last,
+                select o.domain, o.type, o.stream, count(*)::integer as events,
                        range_agg(int8range(o.seq, o.seq + 1)) as seqs
                 from (
                     select o.seq, o.domain, o.type, o.stream from tidemark.outbox o

@@ -18,7 +18,6 @@ declare
     gate text;
     summary jsonb;
     staged integer := 0;
-    more boolean;
 begin
     if route_worker_run.batch_limit is null or route_worker_run.batch_limit not between 1 and 50000 then
         raise exception using errcode = 'TM005',
@@ -26,36 +25,33 @@ begin
                              coalesce(route_worker_run.batch_limit::text, 'null')),
             hint = 'The default, 5000, suits most.';
     end if;
-    if exists (select from tidemark.worker w where w.worker = route_worker_run.worker and w.handler <> 'route') then
+    claimed := tidemark.claim(route_worker_run.worker, shard => route_worker_run.shard);
+    if claimed.handler <> 'route' then
         raise exception using errcode = 'TM005',
             message = format('worker %s belongs to a Go program and is not run from here', route_worker_run.worker),
             hint = 'Start the program.';
     end if;
-
-    claimed := tidemark.claim(route_worker_run.worker, shard => route_worker_run.shard);
     if claimed.status <> 'claimed' then
         return jsonb_build_object('worker', route_worker_run.worker, 'status', claimed.status,
                                   case claimed.status when 'closed' then 'gate' else 'detail' end, claimed.detail,
                                   'events', 0);
     end if;
 
-    more := tidemark.unfinished(route_worker_run.worker);
-    if more and route_worker_run.shard = 0 then
+    if claimed.unfinished and route_worker_run.shard = 0 then
         staged := tidemark.replay_stage(route_worker_run.worker);
     end if;
     batch := tidemark.read_outbox(route_worker_run.worker, route_worker_run.batch_limit, null, route_worker_run.shard);
     evidence := tidemark.decide_batch(route_worker_run.worker, batch);
 
-    if more then
+    if claimed.unfinished then
         perform tidemark.pending_hold(route_worker_run.worker, batch.closed, route_worker_run.shard);
     end if;
-    if more or exists (select from unnest(evidence) e where e.outcome = 'pending') then
+    if claimed.unfinished or exists (select from unnest(evidence) e where e.outcome = 'pending') then
         live := tidemark.live_inside(route_worker_run.worker, evidence, route_worker_run.shard);
     end if;
     if coalesce(cardinality(live), 0) = 0 then
-        summary := tidemark.pass_summary(route_worker_run.worker, batch, evidence, '{}', 0);
-        perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, evidence, '{}', summary,
-                                shard => route_worker_run.shard);
+        summary := tidemark.settle(route_worker_run.worker, claimed.epoch, batch, evidence, '{}',
+                                   shard => route_worker_run.shard);
         return summary || jsonb_build_object('staged', staged);
     end if;
 
@@ -64,10 +60,8 @@ begin
     begin
         delivered := tidemark.deliver_inside(route_worker_run.worker, evidence, interval '10 seconds', batch.closed,
                                              route_worker_run.shard);
-        summary := tidemark.pass_summary(route_worker_run.worker, batch, delivered.settled, delivered.results,
-                                         delivered.fallbacks);
-        perform tidemark.settle(route_worker_run.worker, claimed.epoch, batch, delivered.settled, delivered.results,
-                                summary, shard => route_worker_run.shard);
+        summary := tidemark.settle(route_worker_run.worker, claimed.epoch, batch, delivered.settled, delivered.results,
+                                   delivered.fallbacks, shard => route_worker_run.shard);
 
         -- Check the switches for the last time after the last delivery: a rollback then also undoes the effects of a
         -- slow target after they were closed.

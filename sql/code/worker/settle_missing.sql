@@ -52,9 +52,9 @@ begin
                                    'the event is no longer in the log')
     from unnest(gone) g where g.dead_letter_id is not null;
 
-    perform tidemark.history_add('{}', array(
-        select row(g.route_id, false, 'failed', 'event_missing', null, range_agg(int8range(g.seq, g.seq + 1)),
-                   0)::tidemark.result
+    perform tidemark.history_add(array(
+        select row(g.route_id, 'failed', 'event_missing', null, count(*),
+                   range_agg(int8range(g.seq, g.seq + 1)))::tidemark.evidence
         from unnest(gone) g group by g.route_id));
 
     insert into tidemark.dead_letter as l (idempotency_key, worker_id, route_id, seq, event_snapshot, error_code,

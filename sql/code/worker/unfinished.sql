@@ -1,19 +1,12 @@
-create or replace function tidemark.unfinished(worker text)
-returns boolean
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
+-- Inlined by its callers, so it has no search_path.
+create or replace function tidemark.unfinished(worker_id integer)
+returns table (unfinished boolean)
+language sql stable
 as $$
-begin
-    return exists (
-        select from tidemark.worker w
-        where w.worker = unfinished.worker
-          and (exists (select from tidemark.pending p where p.worker_id = w.id)
-               or exists (select from tidemark.replay_job j where j.worker_id = w.id and j.finished_at is null)));
-end
+    select exists (select from tidemark.pending p where p.worker_id = unfinished.worker_id)
+        or exists (select from tidemark.replay_job j
+                   where j.worker_id = unfinished.worker_id and j.finished_at is null)
 $$;
-comment on function tidemark.unfinished(text) is
+comment on function tidemark.unfinished(integer) is
     'True where the worker has more to do than to read the log: events are pending, or a replay is under way.';
-grant execute on function tidemark.unfinished(text) to tidemark_executor;
+grant execute on function tidemark.unfinished(integer) to tidemark_executor;

@@ -1,28 +1,23 @@
-create or replace function tidemark.worker_routes(
-    worker text,
-    out routes tidemark.outbound_route[],
-    out filtered tidemark.outbound_route[])
--- Stable, so that it sees what the statement sees that calls it: tidemark.read_outbox rests on it.
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
+-- Inlined by its callers, so it has no search_path, and sees what the statement sees that calls it:
+-- tidemark.read_outbox rests on it.
+create or replace function tidemark.worker_routes(worker text)
+returns table (routes tidemark.outbound_route[], filtered tidemark.outbound_route[])
+language sql stable
 as $$
-#variable_conflict use_column
-begin
-    -- Of the other workers' routes only those that could make one of ours ambiguous: none, if none is exclusive.
-    select coalesce(array_agg(r order by r.id), '{}'),
-           coalesce(array_agg(r order by r.id)
-                    filter (where r.key_filter is not null or r.payload_filter is not null), '{}')
-    into routes, filtered
-    from tidemark.outbound_route r
-    where r.worker = worker_routes.worker
-       or r.enabled and exists (select from tidemark.outbound_route x where x.exclusive) and exists (
-            select from tidemark.outbound_route o
-            where o.worker = worker_routes.worker and o.target_kind = r.target_kind and o.target_ref = r.target_ref
-              and (o.exclusive or r.exclusive));
-end
+    select coalesce(array_agg(r.route), '{}'),
+           coalesce(array_agg(r.route) filter (
+               where (r.route).key_filter is not null or (r.route).payload_filter is not null), '{}')
+    from (
+        select o as route from tidemark.outbound_route o where o.worker = worker_routes.worker
+        union all
+        -- Of the other workers' routes only those that could make one of ours ambiguous: none, if none is exclusive.
+        select o from tidemark.outbound_route o
+        where o.worker <> worker_routes.worker and o.enabled
+          and exists (select from tidemark.outbound_route x where x.exclusive)
+          and exists (
+              select from tidemark.outbound_route r
+              where r.worker = worker_routes.worker and r.target_kind = o.target_kind and r.target_ref = o.target_ref
+                and (r.exclusive or o.exclusive))) r
 $$;
 comment on function tidemark.worker_routes(text) is
     'The routes that decide on the events of a worker: its own, and those of others that share a target with one of '
