@@ -38,6 +38,7 @@ declare
     live integer[];
     numbers int8multirange;
     dense boolean;
+    read_to pg_lsn;
     seen_to pg_lsn;
     max_bytes bigint;
     last bigint;
@@ -77,6 +78,9 @@ begin
         end if;
         loop
             read := tidemark.read_outbox(pass_read.worker, batch_limit, after, pass_read.shard);
+            -- All that has been read by now is committed below this point. Later, the point would lie above what other
+            -- writers have written meanwhile, and most reads would wait for the disk.
+            read_to := pg_current_wal_insert_lsn();
             exit when read.events = 0;
             decided := tidemark.decide_batch(pass_read.worker, read);
             -- Not as a join: where nothing is pending, the routes are not looked at.
@@ -111,7 +115,7 @@ begin
                 select extract(epoch from max(r.timeout)) + 2 from tidemark.outbound_route r where r.id = any (live));
         end if;
         if cardinality(outside) > 0 or cardinality(due) > 0 then
-            seen_to := pg_current_wal_insert_lsn();
+            seen_to := read_to;
             needed := array(select e.route_id from unnest(outside) e union select p.route_id from unnest(due) p);
             routes_version := (
                 select string_agg(concat_ws(':', r.id, r.xmin, r.ctid), ',' order by r.id)
