@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -149,7 +148,7 @@ func changeTable(ctx context.Context, s *cli.Session, done string, dryRun bool, 
 		}
 	}
 	if !dryRun {
-		err := retryWhileBusy(ctx, s, func() error {
+		err := s.RetryWhileBusy(ctx, s.Arg(0), func() error {
 			_, err := change(ctx, s, false)
 			return err
 		})
@@ -161,31 +160,6 @@ func changeTable(ctx context.Context, s *cli.Session, done string, dryRun bool, 
 		return nil
 	}
 	return s.Result(cli.Fields{"table", s.Arg(0), "dry_run", dryRun, "statements", statements}, "%s: %s", s.Arg(0), done)
-}
-
-// retryWhileBusy tries again if the lock on the table timed out. A longer wait for the lock would hold up every session
-// that queues behind it.
-func retryWhileBusy(ctx context.Context, s *cli.Session, do func() error) error {
-	const attempts, pause = 5, time.Second
-	for n := 1; ; n++ {
-		err := do()
-		if !store.HasCode(err, "55P03") {
-			return err
-		}
-		busy := "the table is busy"
-		if blame, err := s.LockBlame(ctx, s.Arg(0)); err == nil && blame != "" {
-			busy += ", held by " + blame
-		}
-		if n == attempts {
-			return cli.Hint(fmt.Errorf("%s: %w", busy, err), "Try again when fewer transactions write it.")
-		}
-		s.Note("%s; trying again", busy)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
-		}
-	}
 }
 
 func captureList(ctx context.Context, s *cli.Session) error {

@@ -61,7 +61,7 @@ whenever you like: the same command goes on where it was. --cancel gives it up.`
 }
 
 func beginBackfill(ctx context.Context, s *cli.Session, eventType string) (*store.Backfill, error) {
-	if err := retryWhileBusy(ctx, s, func() error { return s.CaptureBackfillBegin(ctx, s.Arg(0), eventType, s.Reason) }); err != nil {
+	if err := s.RetryWhileBusy(ctx, s.Arg(0), func() error { return s.CaptureBackfillBegin(ctx, s.Arg(0), eventType, s.Reason) }); err != nil {
 		return nil, err
 	}
 	return s.OpenBackfill(ctx, s.Arg(0))

@@ -144,7 +144,7 @@ comment on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evide
     'Records the outcome of a batch (evidence, results of deliveries, pending, dead letters) and moves the cursor, in '
     'one transaction. batch null: only for events that were pending. settle_no is kept as worker_cursor.settles. '
     'Returns the summary of the pass, as route_worker_run returns it and worker_cursor.last_run_summary keeps it; null '
-    'without a batch. Where tidemark.settle_refusal refuses it, nothing is recorded, and status tells why. Raises TM011 '
-    'where the cursor has another epoch by now.';
+    'without a batch. Where tidemark.settle_refusal refuses it, nothing is recorded, and status tells why. Raises '
+    'TM011 where the cursor has another epoch by now.';
 grant execute on function tidemark.settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[],
                                           integer, bigint, integer) to tidemark_executor;

@@ -4,8 +4,8 @@ create or replace function tidemark.worker_routes(worker text)
 returns table (routes tidemark.outbound_route[], filtered tidemark.outbound_route[])
 language sql stable
 as $$
-    select coalesce(array_agg(r.route), '{}'),
-           coalesce(array_agg(r.route) filter (
+    select coalesce(pg_catalog.array_agg(r.route), '{}'),
+           coalesce(pg_catalog.array_agg(r.route) filter (
                where (r.route).key_filter is not null or (r.route).payload_filter is not null), '{}')
     from (
         select o as route from tidemark.outbound_route o where o.worker = worker_routes.worker
