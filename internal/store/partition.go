@@ -142,7 +142,7 @@ type CommandPolicy struct {
 	Gate        string // closed; empty: none
 	SharedTopic string // refuse, signed or claimed
 	Keys        []ProducerKey
-	Schemas     []CommandSchema // of payloads
+	Schemas     []CommandSchema // of payloads, those that SQL does not check whole
 }
 
 // CommandSchema is the schema of a command's payload.
@@ -168,8 +168,9 @@ func (db *DB) CommandPolicy(ctx context.Context, known []string) (p CommandPolic
 	if p.Keys, err = db.ProducerKeys(ctx, ""); err != nil {
 		return p, err
 	}
-	p.Schemas, err = list[CommandSchema](ctx, db, `select c.service, c.command, c.version, c.payload_digest as digest,
-		case when c.payload_digest = any ($1) then null else c.payload_schema end as payload_schema from tidemark.command c where c.enabled`, known)
+	p.Schemas, err = list[CommandSchema](ctx, db, `select c.service, c.command, c.version, d.digest, case when d.digest = any ($1) then null else c.payload_schema end as payload_schema
+		from tidemark.command c cross join lateral (select md5(c.payload_schema::text) as digest) d
+		where c.enabled and c.unchecked is distinct from '{}'`, known)
 	return p, err
 }
 

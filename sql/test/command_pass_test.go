@@ -256,36 +256,3 @@ func TestProducerUnproved(t *testing.T) {
 		}
 	}
 }
-
-// Commands and producers that alternate in a pass: each record is judged by itself, though those that are alike are looked up once,
-// and each command calls its own function.
-func TestCommandPassMixes(t *testing.T) {
-	t.Parallel()
-	p := serve(t, tidemarktest.NewDB(t)).partition()
-	p.exec(`create function app.other(payload jsonb) returns jsonb language plpgsql as $$ begin
-		insert into invoice values ((payload ->> 'id')::bigint, 77); return '{"other": true}'; end $$`)
-	p.command("other", `{"function": "app.other", "payload_schema": {"type": "object", "required": ["id"]}, "enabled": true, "dry_run": false}`)
-	p.exec(`select tidemark.command_allow($1, 'crm', command => 'other', tenants => '{acme}')`, p.name)
-	const other, crm = `"command": "other"`, `"producer": "crm"`
-	fits := func(command string) string { // as the daemon says it: then nothing but what is looked up once stands in the way
-		return `"fits": "` + one[string](p.session, `select payload_digest from tidemark.command where command = $1`, command) + `"`
-	}
-	changes := []string{
-		`{` + fits("charge") + `}`, `{` + other + `}`, `{` + crm + `, ` + fits("charge") + `}`, `{` + other + `, ` + crm + `, ` + fits("other") + `}`,
-		`{` + other + `, ` + crm + `, "tenant": "acme", ` + fits("other") + `}`, `{` + fits("charge") + `}`, `{"record_at": "2020-01-01T00:00:00Z", ` + fits("charge") + `}`,
-		`{"schema_version": 2, ` + fits("charge") + `}`, `{` + other + `, ` + fits("other") + `}`,
-	}
-	var calls []string
-	for n, c := range changes {
-		calls = append(calls, p.record(int64(n), fmt.Sprint("k", n), fmt.Sprintf(`{"id": %d}`, n+1), c))
-	}
-	p.wantPass(`ran 9 {"rejected": 4, "processed": 5}`, "batch", calls...)
-	p.wantRows(`select id || ' ' || cents from app.invoice order by id`, "1 1", "2 77", "5 77", "6 1", "9 77")
-
-	// One whose function is gone is told by its position.
-	p.exec(`do $$ begin
-		execute (select format('drop function tidemark.command_%s(jsonb, jsonb)', id) from tidemark.command where command = 'other'); end $$`)
-	refused := p.wantCode("42883", "batch", p.record(9, "k9", `{"id": 20}`, `{}`), p.record(10, "k10", `{"id": 21}`, `{`+other+`}`), p.record(11, "k11", `{"id": 22}`, `{}`))
-	equal(t, "blamed", refused.DataTypeName+" "+refused.ColumnName, "operator 2")
-	p.wantRows(`select id || '' from app.invoice where id >= 20`)
-}

@@ -180,7 +180,7 @@ var mutants = func() map[string]mutant {
 		},
 		{
 			name: "noclaim", by: "I4", tells: "commands: a key that was claimed before runs again", commands: true,
-			sql:    []edit{{"command_claims_begin", "case when place is null then 'asked' when", "case when place is null then 'claimed' when"}},
+			sql:    []edit{{"command_claims_begin", "when i.place > 1 or (i.service", "when false and (i.service"}},
 			scenes: []string{"daemon-kill"},
 		},
 		{
@@ -200,12 +200,13 @@ var mutants = func() map[string]mutant {
 		},
 		{
 			name: "cmdkeyfence", by: "I5", tells: "commands: later commands of a key do not wait behind a parked one", commands: true,
-			sql: []edit{{"command_claims_begin", "select anything and exists", "select false and exists"}}, scenes: []string{"command-key-fails"},
+			sql: []edit{{"command_claims_begin", "exists (select from tidemark.command_parked p", "false and exists (select from tidemark.command_parked p"}}, scenes: []string{"command-key-fails"},
 		},
 		{
 			name: "cmdgate", by: "I6", tells: "commands: gates are not looked at", commands: true,
 			sql: []edit{
-				{"closed_command", "return case", "return null; return case"},
+				{"closed_command", "when not tidemark.gate_open('commands.' ||", "when false and not tidemark.gate_open('commands.' ||"},
+				{"closed_command", "when not tidemark.gate_open('commands.enabled')", "when false"},
 				{"closed_gate", "when not tidemark.gate_open('commands.enabled')", "when false"},
 			},
 			scenes: []string{"command-gate"},

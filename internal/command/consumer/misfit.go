@@ -25,7 +25,7 @@ func readPolicy(ctx context.Context, db *store.DB, before schemas) (p policy, er
 	return p, err
 }
 
-// schemas are those of payloads.
+// schemas are those of payloads that SQL checks in part only.
 type schemas map[store.CommandName]payload.Checked
 
 // next compiles those of a newer policy. One without a text is known here.
@@ -48,15 +48,11 @@ func (s schemas) next(all []store.CommandSchema) schemas {
 	return is
 }
 
-// check checks the payload of a command by the whole of its schema. fits is the digest of the schema that it fits; SQL checks no part of
-// that again. Neither: the schema is not known here.
-func (s schemas) check(name store.CommandName, document json.RawMessage) (fits string, misfit *payload.Violated) {
+// misfit checks the payload of a command by the whole of its schema, if SQL does not. nil: it fits, as far as is known here.
+func (s schemas) misfit(name store.CommandName, document json.RawMessage) *payload.Violated {
 	schema, found := s[name]
 	if !found {
-		return "", nil
+		return nil
 	}
-	if misfit = schema.Violated(document); misfit != nil { // no JSON it cannot be: the envelope was read more strictly
-		return "", misfit
-	}
-	return schema.Digest, nil
+	return schema.Violated(document) // no JSON it cannot be: the envelope was read more strictly
 }

@@ -30,15 +30,6 @@ func TestConsumerChecksTheWholeSchema(t *testing.T) {
 		return fmt.Sprintf(`select coalesce((tidemark.command_problem(jsonb_build_object('service', '%s', 'command', 'make', 'command_version', 1, 'schema_version', 1,
 			'producer', 'shop', 'payload', '{"id": 5}'::jsonb, 'misfit', jsonb_build_object('schema', %s, 'message', '/x is wrong')))).message, 'none')`, w.service, schema)
 	}
-	w.eventually(call(`(select payload_digest from tidemark.command)`), "payload /x is wrong")
+	w.eventually(call(`(select md5(payload_schema::text) from tidemark.command)`), "payload /x is wrong")
 	w.eventually(call(`md5('another')`), "none")
-
-	// So does that it has found nothing: SQL checks the payload again if the schema has changed since.
-	fits := func(digest string) string {
-		return fmt.Sprintf(`select coalesce((tidemark.command_problem(jsonb_build_object('service', '%s', 'command', 'make', 'command_version', 1, 'schema_version', 1,
-			'producer', 'shop', 'payload', '{"id": 5, "more": 1}'::jsonb, 'fits', %s))).code, 'none')`, w.service, digest)
-	}
-	w.eventually(fits(`(select payload_digest from tidemark.command)`), "none")
-	w.eventually(fits(`md5('another')`), "contract.payload_invalid")
-	w.eventually(fits(`null`), "contract.payload_invalid")
 }

@@ -44,7 +44,6 @@ type call struct {
 	RecordAt  time.Time         `json:"record_at"`
 	Raw       raw               `json:"raw"`
 	Refused   *refused          `json:"refused,omitempty"`
-	Fits      string            `json:"fits,omitempty"` // digest of the schema
 	Misfit    *payload.Violated `json:"misfit,omitempty"`
 }
 
@@ -105,7 +104,7 @@ func (d reader) read(r *kgo.Record, policy policy) (_ store.Call, reason command
 		c.Payload, c.Key, c.OccurredAt, c.TraceID = e.Payload, e.IdempotencyKey, &e.OccurredAt, e.TraceID
 		c.Producer, c.Tenant, c.Context, c.Fingerprint = e.Producer, e.Tenant, e.Context, hex.EncodeToString(fingerprint[:])
 		got.Name = store.CommandName{Service: e.Service, Command: e.Command, Version: e.CommandVersion}
-		c.Fits, c.Misfit = policy.schemas.check(got.Name, e.Payload)
+		c.Misfit = policy.schemas.misfit(got.Name, e.Payload)
 	}
 	got.About = store.About{EventID: c.EventID, Service: c.Service, Command: c.Command, TraceID: c.TraceID}
 	if got.JSON, err = json.Marshal(c); err != nil {

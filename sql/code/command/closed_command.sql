@@ -3,13 +3,12 @@ returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    gates constant text[] := array['commands.enabled', 'commands.' || closed_command.service || '.enabled'];
-    open_ text[];
 begin
-    open_ := array(select s.key from tidemark.setting s where s.key = any (gates) and s.value = 'true');
-    return case when gates[1] <> all (open_) then gates[1]
-                when gates[2] <> all (open_) then gates[2] end;
+    return case
+        when not tidemark.gate_open('commands.enabled') then 'commands.enabled'
+        when not tidemark.gate_open('commands.' || closed_command.service || '.enabled')
+            then 'commands.' || closed_command.service || '.enabled'
+    end;
 end
 $$;
 comment on function tidemark.closed_command(text) is

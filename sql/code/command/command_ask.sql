@@ -40,7 +40,7 @@ begin
         'raw', jsonb_build_object('value', encode(convert_to(given, 'UTF8'), 'base64')));
     if not (dry_run or c.dry_run) then
         if overdue then
-            perform tidemark.command_gate_check(array[call]);
+            perform tidemark.command_gate_check(jsonb_build_array(call));
             document := tidemark.command_fail(call, 'outage', 'runtime.timeout', 'the command did not come to an end',
                                               '57014', 1);
         end if;

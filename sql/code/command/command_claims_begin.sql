@@ -9,63 +9,62 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-    anything constant boolean := exists (select from tidemark.command_parked);
-    keys text[];
-    states text[];
-    fate text[] := '{}';
-    item jsonb;
-    place integer;
+    fate text[];
+    parked bigint;
+    retries bigint;
 begin
     -- Sorted, so that two batches cannot wait for each other in a circle. Of equal keys in one batch the first claims.
-    with claimed as (
-        insert into tidemark.command_claim as m (
-            service, idempotency_key, fingerprint, state, event_id, command, version, tenant, producer, via, login,
-            topic_id, partition, "offset", processed_at, attempts, expires_at)
-        select k.service, e.call ->> 'idempotency_key', decode(e.call ->> 'fingerprint', 'hex'),
-               case when b.behind then 'failed_retryable' else 'processed' end, (e.call ->> 'event_id')::uuid,
-               k.command, k.version, e.call ->> 'tenant', e.call ->> 'producer', e.call ->> 'via',
-               (e.call ->> 'login')::name, e.call ->> 'topic_id', (e.call ->> 'partition')::integer,
-               (e.call ->> 'offset')::bigint, at,
-               case when b.behind then 0 else 1 + coalesce((e.call ->> 'failed')::integer, 0) end, at + k.retention
+    with input as (
+        select e.n, e.call, e.call ->> 'service' as service, e.call ->> 'idempotency_key' as idempotency_key,
+               k.retention, e.call ? 'parked' as parked,
+               row_number() over (partition by e.call ->> 'service', e.call ->> 'idempotency_key'
+                                  order by e.n) as place,
+               exists (select from tidemark.command_parked p
+                       where p.service = e.call ->> 'service'
+                         and p.key = coalesce(e.call ->> 'key', e.call ->> 'idempotency_key')) as behind
         from unnest(calls) with ordinality e (call, n)
         join tidemark.command k on k.service = e.call ->> 'service' and k.command = e.call ->> 'command'
                                and k.version = (e.call ->> 'command_version')::integer
-        cross join lateral (
-            select anything and exists (
-                select from tidemark.command_parked p
-                where p.service = e.call ->> 'service'
-                  and p.key = coalesce(e.call ->> 'key', e.call ->> 'idempotency_key')) as behind) b
-        where not e.call ? 'parked'
-        order by k.service collate "C", (e.call ->> 'idempotency_key') collate "C", e.n
+    ), claimed as (
+        insert into tidemark.command_claim as m (
+            service, idempotency_key, fingerprint, state, event_id, command, version, tenant, producer, via, login,
+            topic_id, partition, "offset", processed_at, attempts, expires_at)
+        select i.service, i.idempotency_key, decode(i.call ->> 'fingerprint', 'hex'),
+               case when i.behind then 'failed_retryable' else 'processed' end, (i.call ->> 'event_id')::uuid,
+               i.call ->> 'command', (i.call ->> 'command_version')::integer, i.call ->> 'tenant',
+               i.call ->> 'producer', i.call ->> 'via', (i.call ->> 'login')::name, i.call ->> 'topic_id',
+               (i.call ->> 'partition')::integer, (i.call ->> 'offset')::bigint, at,
+               case when i.behind then 0 else 1 + coalesce((i.call ->> 'failed')::integer, 0) end, at + i.retention
+        from input i where i.place = 1 and not i.parked
+        order by i.service collate "C", i.idempotency_key collate "C"
         on conflict do nothing
-        returning m.service, m.idempotency_key, m.state
+        returning m.service, m.idempotency_key
     )
-    select array_agg(array[m.service, m.idempotency_key]::text), array_agg(m.state) into keys, states from claimed m;
-    foreach item in array calls loop
-        if item ? 'parked' then
-            -- A retry: the claim is there, and no other session may take it up.
-            perform from tidemark.command_claim m
-            join tidemark.command_parked p on p.service = m.service and p.idempotency_key = m.idempotency_key
-            where m.service = item ->> 'service' and m.idempotency_key = item ->> 'idempotency_key'
-              and m.state = 'failed_retryable' for no key update of m, p;
-            if not found then
-                raise exception using errcode = 'TM005', message = 'a command that is to be tried again is not parked',
-                    hint = 'Only tidemark.command_retry tries a command again.';
-            end if;
-            fate := fate || 'claimed'::text;
-            continue;
+    -- By a hashed subplan: a join of what is estimated as few rows would compare each with each.
+    select array_agg(case
+        when i.parked then 'claimed'
+        when i.place > 1 or (i.service, i.idempotency_key) not in (
+            select m.service, m.idempotency_key from claimed m) then 'asked'
+        when i.behind then 'behind' else 'claimed' end order by i.n),
+        count(*) filter (where i.parked)
+    into fate, parked
+    from input i;
+    if parked > 0 then
+        -- A retry: the claim is there, and no other session may take it up.
+        perform from tidemark.command_claim m
+        join unnest(calls) e on m.service = e ->> 'service' and m.idempotency_key = e ->> 'idempotency_key'
+        join tidemark.command_parked p on p.service = m.service and p.idempotency_key = m.idempotency_key
+        where e ? 'parked' and m.state = 'failed_retryable' for no key update of m, p;
+        get diagnostics retries = row_count;
+        if retries <> parked then
+            raise exception using errcode = 'TM005', message = 'a command that is to be tried again is not parked',
+                hint = 'Only tidemark.command_retry tries a command again.';
         end if;
-        place := array_position(keys, array[item ->> 'service', item ->> 'idempotency_key']::text);
-        fate := fate || case when place is null then 'asked' when states[place] = 'processed' then 'claimed'
-                             else 'behind' end;
-        if place is not null then
-            keys[place] := null;
-        end if;
-    end loop;
+    end if;
     return fate;
 end
 $$;
 comment on function tidemark.command_claims_begin(jsonb[], timestamptz) is
-    'Part of tidemark.command_effects: claims the keys of these commands, and tells of each what is to come of it: '
+    'Part of tidemark.command_batch: claims the keys of these commands, and tells of each what is to come of it: '
     'claimed (it runs), behind (an earlier command of its ordering key is parked) or asked (its key was claimed '
     'before). A parked one has its claim, which is locked. Raises TM005 for a retry of what is not parked.';

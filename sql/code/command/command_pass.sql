@@ -21,13 +21,11 @@ declare
     most constant integer := 50;
     topic constant text := substr(command_pass.source, length('kafka:') + 1);
     many constant integer := jsonb_array_length(calls);
+    items constant jsonb[] := array(select e from jsonb_array_elements(calls) e);
     -- Where a record stands, the lease tells; the others are for the functions that look after what they say.
     known constant jsonb := jsonb_build_object('topic', topic, 'topic_id', command_pass.topic_id,
                                                'partition', command_pass.shard);
     unknown constant text[] := array['parked', 'dry_run', 'failed', 'login', 'replays', 'first_failed_at'];
-    items constant jsonb[] := array(
-        select case when e ?| unknown or not e @> known then e - unknown || known else e end
-        from jsonb_array_elements(calls) e);
     at_ record;
     gate text;
     service text;
@@ -36,11 +34,6 @@ declare
     claims_count constant boolean := exists (select from tidemark.setting s
                                              where s.key = 'commands.shared_topic' and s.value = 'claimed');
     call jsonb;
-    who text;
-    asked text[] := '{}';
-    commands tidemark.command[] := '{}';
-    rights boolean[] := '{}';
-    known_ integer;
     c tidemark.command;
     problem record;
     code text;
@@ -79,6 +72,9 @@ begin
 
     while n < many loop
         call := items[n + 1];
+        if call ?| unknown or not call @> known then
+            call := call - unknown || known;
+        end if;
         if (call ->> 'offset')::bigint between place and command_pass.next_offset - 1 then
             place := (call ->> 'offset')::bigint + 1;
         else
@@ -106,24 +102,13 @@ begin
             code := 'identity.signature_missing';
             message := 'the record has no signature, and the setting commands.shared_topic asks for one';
         elsif code is null then
-            -- What does not depend on the payload is asked once for all that are alike; the rest only where it is not
-            -- plain that it is in order.
-            who := array[call ->> 'service', call ->> 'command', call ->> 'command_version', call ->> 'schema_version',
-                         call ->> 'producer', call ->> 'tenant']::text;
-            known_ := array_position(asked, who);
-            if known_ is null then
-                known_ := cardinality(asked) + 1;
-                asked := asked || who;
-                commands := commands || tidemark.command_of(call);
-                rights := rights || (select r.code is null from tidemark.command_right(call, commands[known_]) r);
-            end if;
-            c := commands[known_];
-            if (rights[known_] and c.enabled and call ->> 'fits' = c.payload_digest
-                and (call ->> 'record_at')::timestamptz > clock_timestamp() - c.retention) is not true then
-                problem := tidemark.command_problem(call);
-                code := problem.code;
-                message := problem.message;
-            end if;
+            problem := tidemark.command_problem(call);
+            code := problem.code;
+            message := problem.message;
+        end if;
+        if (c.service, c.command, c.version::text)
+           is distinct from (call ->> 'service', call ->> 'command', call ->> 'command_version') then
+            c := tidemark.command_of(call);
         end if;
         if code is null and c.enabled and not c.dry_run then
             live := live || call;
@@ -132,7 +117,7 @@ begin
         end if;
         -- In the order of the partition: what came before takes effect, and is answered, first.
         if cardinality(places) > 0 then
-            statuses := statuses || tidemark.command_live(live, places, way);
+            statuses := statuses || tidemark.command_live(to_jsonb(live), places, way);
             perform tidemark.command_reset();
             live := '{}';
             places := '{}';
@@ -153,7 +138,7 @@ begin
                                        document ->> 'error_code');
     end loop;
     if cardinality(places) > 0 then
-        statuses := statuses || tidemark.command_live(live, places, way);
+        statuses := statuses || tidemark.command_live(to_jsonb(live), places, way);
     end if;
 
     perform tidemark.command_reset(), tidemark.flush_on_commit();
@@ -185,7 +170,7 @@ comment on function tidemark.command_pass(
     'One pass over a partition of Kafka, under the lease epoch, which it renews: up to 50 records from from_offset, '
     'each a checked command, or one that is refused for its member refused {code, message}. What is refused gets its '
     'result or dead letter, a command in dry run is executed and rolled back, one that is off is parked, and live ones '
-    'run as by tidemark.command_effects; then the cursor moves to next_offset. If one fails, nothing of the pass took '
+    'run as by tidemark.command_batch; then the cursor moves to next_offset. If one fails, nothing of the pass took '
     'effect, and the error has its position as column: the caller passes what is before it, then it alone (way alone '
     'records its failure; overdue: it did not come to an end, and is parked without being run), then the '
     'rest. At a record whose service''s gate is closed the pass ends: status waiting. closed: the gate of all '

@@ -1,36 +1,74 @@
 create or replace function tidemark.command_problem(call jsonb, out code text, out message text)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 declare
-    c constant tidemark.command := tidemark.command_of(call);
+    c tidemark.command;
+    allowed text[];
+    rows_ integer;
     age constant interval := clock_timestamp() - (call ->> 'record_at')::timestamptz;
 begin
-    select r.code, r.message into code, message from tidemark.command_right(call, c) r;
-    if code is not null then
+    c := tidemark.command_of(call);
+    if c.id is null then
+        if not exists (select from tidemark.service s where s.service = call ->> 'service') then
+            code := 'contract.unknown_service';
+            message := format('service: found %s, wanted a registered service', call ->> 'service');
+            return;
+        end if;
+        code := case when exists (select from tidemark.command k
+                                  where k.service = call ->> 'service' and k.command = call ->> 'command')
+                          then 'contract.unsupported_version' else 'contract.unknown_command' end;
+        message := case code when 'contract.unknown_command'
+            then format('command: found %s, wanted a command of service %s', call ->> 'command', call ->> 'service')
+            else format('command_version: found %s, wanted one of %s', call ->> 'command_version', (
+                select string_agg(k.version::text, ', ' order by k.version) from tidemark.command k
+                where k.service = call ->> 'service' and k.command = call ->> 'command')) end;
+        return;
+    elsif (call ->> 'schema_version')::integer > c.schema_version then
+        code := 'contract.unknown_schema_version';
+        message := format('schema_version: found %s, wanted at most %s', call ->> 'schema_version', c.schema_version);
         return;
     end if;
-    -- The daemon has checked the payload by the whole schema, unless that has changed since.
-    if call ? 'misfit' then
-        message := case call -> 'misfit' ->> 'schema' when c.payload_digest then call -> 'misfit' ->> 'message' end;
-    end if;
-    if message is null and call ->> 'fits' is distinct from c.payload_digest then
-        select string_agg(e, '; ' order by e) into message
-        from (select e from tidemark.contract_errors(call -> 'payload', c.payload_schema) e limit 20) e;
-    end if;
-    if message is not null then
-        code := 'contract.payload_invalid';
-        message := left('payload ' || message, 1000);
-    elsif age > c.retention then
-        code := 'idempotency.expired';
-        message := format('the record is %s old, and claims are kept for %s', date_trunc('second', age),
-                          c.retention);
-    elsif not c.enabled and c.when_disabled = 'reject' then
-        code := 'contract.disabled';
-        message := format('command %s is off', c.name);
+
+    -- The narrowest row decides about tenants.
+    select coalesce(p.tenants, '{}'), 1 into allowed, rows_ from tidemark.command_producer p
+    where p.service = c.service and p.producer = call ->> 'producer' and coalesce(p.command, c.command) = c.command
+      and coalesce(p.version, c.version) = c.version
+    order by p.command is null, p.version is null limit 1;
+    if rows_ is null then
+        code := 'identity.producer_not_allowed';
+        message := format('metadata.producer: found a producer that is not on the allowlist of %s', c.name);
+    elsif '*' <> all (allowed) and (case when call ->> 'tenant' is null then cardinality(allowed) > 0
+                                         else call ->> 'tenant' <> all (allowed) end) then
+        code := 'identity.tenant_not_allowed';
+        message := case when call ->> 'tenant' is null
+                        then 'metadata.tenant: found nothing, wanted one of the producer''s tenants'
+                   else 'metadata.tenant: found a tenant for which the producer is not allowed' end;
+    else
+        -- The daemon has checked the payload by the whole schema, unless that has changed since.
+        if call ? 'misfit' then
+            message := case call -> 'misfit' ->> 'schema' when md5(c.payload_schema::text)
+                       then call -> 'misfit' ->> 'message' end;
+        end if;
+        if message is null then
+            select string_agg(e, '; ' order by e) into message
+            from (select e from tidemark.contract_errors(call -> 'payload', c.payload_schema) e limit 20) e;
+        end if;
+        if message is not null then
+            code := 'contract.payload_invalid';
+            message := left('payload ' || message, 1000);
+        elsif age > c.retention then
+            code := 'idempotency.expired';
+            message := format('the record is %s old, and claims are kept for %s', date_trunc('second', age),
+                              c.retention);
+        elsif not c.enabled and c.when_disabled = 'reject' then
+            code := 'contract.disabled';
+            message := format('command %s is off', c.name);
+        end if;
     end if;
 end
 $$;
 comment on function tidemark.command_problem(jsonb) is
-    'Why a command may not run, in the order of the checks: tidemark.command_right, payload, age of the record, policy '
-    'of a command that is off. Null: it may.';
+    'Why a command may not run, in the order of the checks: service, command, version, schema version, producer, '
+    'tenant, payload, age of the record, policy of a command that is off. Null: it may.';

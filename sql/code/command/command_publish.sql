@@ -3,24 +3,15 @@ returns void
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    types text[] := '{}';
-    keys text[] := '{}';
-    traces text[] := '{}';
-    call jsonb;
 begin
-    if cardinality(calls) = 0 then
-        return;
-    end if;
-    foreach call in array calls loop
-        types := types || concat(kind, '.', call ->> 'service');
-        keys := keys || coalesce(call ->> 'key', call ->> 'idempotency_key');
-        traces := traces || case when strpos(call ->> 'trace_id', '-') > 0 then call ->> 'trace_id' end;
-    end loop;
-    perform tidemark.emit_all(
-        '[]', true, true, domains => array_fill('commands'::text, array[cardinality(calls)]), types => types,
-        payloads => payloads, keys => keys, traces => traces,
-        actors => array_fill('tidemark'::text, array[cardinality(calls)]));
+    perform tidemark.emit_all('[]', true, true,
+        domains => array_agg('commands'::text), types => array_agg(kind || '.' || (c.call ->> 'service') order by c.n),
+        payloads => array_agg(c.payload order by c.n),
+        keys => array_agg(coalesce(c.call ->> 'key', c.call ->> 'idempotency_key') order by c.n),
+        traces => array_agg(case when c.call ->> 'trace_id' like '%-%' then c.call ->> 'trace_id' end order by c.n),
+        actors => array_agg('tidemark'::text))
+    from unnest(calls, payloads) with ordinality c (call, payload, n)
+    having count(*) > 0;
 end
 $$;
 comment on function tidemark.command_publish(text, jsonb[], jsonb[]) is

@@ -106,7 +106,7 @@ begin
               and (tidemark.event_is_small(e.payload, e.key, e.stream, e.subject_table, e.subject_ref, e.trace, e.actor,
                                            e.occurred_at_)
                    -- The payloads of commands' results and dead letters have limits of their own
-                   -- (tidemark.command_result_check): a partition would stay at a command whose result is refused.
+                   -- (tidemark.command_execute): a partition would stay at a command whose result is refused.
                    or tidemark.event_check(format('event %s: ', e.ord), case
                                                when emit_all.own and e.domain = 'commands' then '{}'
                                                else e.payload end, e.key, e.stream, e.subject_table, e.subject_ref,
