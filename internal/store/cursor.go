@@ -12,7 +12,7 @@ import (
 type Cursor struct {
 	lease
 	pool    Pool
-	binary  []any  // options of a query whose answer is read as bytes
+	binary  []any  // options of a query whose answer is read as bytes; nil before the first
 	settles int64  // by this cursor and its earlier owners
 	settled string // place of the page that was settled last
 	lowest  int64  // of that page; 0: not known
@@ -21,7 +21,7 @@ type Cursor struct {
 // NewCursor returns the cursor of a worker's shard, not claimed yet; the first shard, often the only one, is 0. owner is a name
 // for one instance of one process.
 func NewCursor(db Pool, worker string, shard int, owner string, lasts time.Duration) *Cursor {
-	return &Cursor{lease: lease{db: db, worker: worker, source: "outbox", shard: shard, owner: owner, lasts: lasts}, pool: db, binary: inBinary(db)}
+	return &Cursor{lease: lease{db: db, worker: worker, source: "outbox", shard: shard, owner: owner, lasts: lasts}, pool: db}
 }
 
 // Claim calls tidemark.claim.

@@ -198,6 +198,9 @@ func inBinary(db Pool) []any {
 
 // readWhole reads a page by one statement.
 func (c *Cursor) readWhole(ctx context.Context, args []any) (*Page, error) {
+	if c.binary == nil {
+		c.binary = inBinary(c.pool)
+	}
 	rows, err := c.db.Query(ctx, readPage, slices.Concat(c.binary, args)...)
 	if err != nil {
 		return nil, err
