@@ -210,12 +210,18 @@ func (d *Deliverer) assign(page *store.Page) (results []store.Result, runs map[*
 		r.row = row
 	}
 	runs = map[*queue][]*job{}
+	// A route has one queue for the whole page: one that is replaced in mid-page gets no run, and its results are not collected.
+	queues := map[int32]*queue{}
 	for i := range page.Items {
 		item := new(store.Item) // a copy: a slow delivery must not keep the rest of the page in memory
 		*item = page.Items[i]
 		for _, id := range item.Routes {
 			r := d.route(id)
-			q := d.open(r)
+			q, opened := queues[id]
+			if !opened {
+				q = d.open(r)
+				queues[id] = q
+			}
 			switch {
 			case q != nil:
 				runs[q] = append(runs[q], &job{item: item})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,17 +15,23 @@ import (
 // failingAfter is how often in a row the same thing may fail before it is a finding; a read that takes a lease twice.
 const failingAfter = 5
 
-// failing counts what fails in a row, at the same place with the same code, and reports it by the finding worker_failing.
+// failing counts what fails in a row with the same code, at each place by itself, since a settle fails beside reads. It reports it by
+// the finding worker_failing.
 // The zero value has seen no failure.
 type failing struct {
 	report func(ctx context.Context, detail, message string) error // empty: it is over
 
 	mu     sync.Mutex
-	what   string
-	times  int
+	at     map[string]inARow // by place
 	told   bool      // the finding is open, as far as this process knows
 	closed time.Time // when it was last told that it is over
 	why    error
+}
+
+// inARow is how often a place has failed with the code.
+type inARow struct {
+	code  string
+	times int
 }
 
 // sayWellAfter is how often that all is well is told again: another process may have told otherwise, and died.
@@ -47,16 +52,21 @@ func (f *failing) failed(ctx context.Context, place string, err error) {
 		words = u.saying(code)
 	}
 	f.mu.Lock()
-	if what := place + ": " + code; what != f.what {
-		f.what, f.times = what, 0
+	row := f.at[place]
+	if row.code != code {
+		row = inARow{code: code}
 	}
-	f.times++
+	row.times++
+	if f.at == nil {
+		f.at = map[string]inARow{}
+	}
+	f.at[place] = row
 	// A read that takes as long as a lease each time is not repeated five times before it is told.
-	tell := f.times%failingAfter == 0 || f.times == 2 && place == "read" && store.TooMuch(err)
+	tell := row.times%failingAfter == 0 || row.times == 2 && place == "read" && store.TooMuch(err)
 	if tell {
 		f.why = fmt.Errorf("%s fails again and again: %s", place, words) // the message is for the log: it may quote a payload
 	}
-	detail := fmt.Sprintf("it cannot %s, %d times in a row: %s", place, f.times, words)
+	detail := fmt.Sprintf("it cannot %s, %d times in a row: %s", place, row.times, words)
 	f.mu.Unlock()
 	if tell && f.tell(ctx, detail, err.Error()) {
 		f.mu.Lock()
@@ -68,7 +78,7 @@ func (f *failing) failed(ctx context.Context, place string, err error) {
 // well takes in that a whole pass went well.
 func (f *failing) well(ctx context.Context) {
 	f.mu.Lock()
-	f.what, f.times, f.why = "", 0, nil
+	f.at, f.why = nil, nil
 	tell := f.told || time.Since(f.closed) >= sayWellAfter
 	f.mu.Unlock()
 	if tell && f.tell(ctx, "", "") {
@@ -89,7 +99,9 @@ func (f *failing) begun() {
 // over takes in that what failed at a place does not any more, without a whole pass.
 func (f *failing) over(ctx context.Context, place string) {
 	f.mu.Lock()
-	over := f.told && strings.HasPrefix(f.what, place+": ")
+	_, failed := f.at[place]
+	delete(f.at, place)
+	over := f.told && failed && len(f.at) == 0
 	f.mu.Unlock()
 	if over {
 		f.well(ctx)

@@ -54,6 +54,31 @@ func TestWellIsToldAgain(t *testing.T) {
 	})
 }
 
+// A settle fails beside reads: what fails at one place does not hide how often another one did.
+func TestFailingAtTwoPlaces(t *testing.T) {
+	t.Parallel()
+	var told []string
+	f := failing{report: func(_ context.Context, detail, _ string) error {
+		told = append(told, detail)
+		return nil
+	}}
+	for range failingAfter {
+		f.failed(t.Context(), "settle", errors.New("no"))
+		f.failed(t.Context(), "read", errors.New("no"))
+	}
+	if len(told) != 2 || f.Why() == nil {
+		t.Errorf("told %q", told)
+	}
+	f.over(t.Context(), "read")
+	if len(told) != 2 {
+		t.Errorf("told %q while the settle fails", told)
+	}
+	f.over(t.Context(), "settle")
+	if len(told) != 3 || told[2] != "" || f.Why() != nil {
+		t.Errorf("told %q", told)
+	}
+}
+
 // The message of an error may quote a payload. What readers and pages without a sign-in see has its code.
 func TestFailingTellsTheCode(t *testing.T) {
 	t.Parallel()

@@ -132,7 +132,7 @@ func (p *logPass) pass(ctx context.Context, l *lease) (next, error) {
 	n := next{again: page.Events > 0 || len(page.Items) > 0 || page.Inside > 0, open: page.Open}
 	switch {
 	case p.arrived(page, results):
-		n.ended = page.Events < p.budget.limit
+		n.ended = page.Events < p.budget.limit && bytes <= fewBytes // a page with more may have been cut
 		page.Items = nil
 		err = p.settler.add(page, results, p.budget.limit)
 	case !n.again && len(results) == 0 && p.settler.unsettled() != nil:
@@ -218,7 +218,8 @@ func (p *logPass) settle(ctx context.Context, l *lease, page *store.Page, result
 		began := time.Now()
 		err := p.settleOnce(unhurried, l, page, results)
 		switch {
-		case err == nil, errors.Is(err, store.ErrSettled):
+		// Of the first try, settled already would be another settle: the page is in no record.
+		case err == nil, errors.Is(err, store.ErrSettled) && (try > 0 || page == nil):
 			p.Settled(page)
 			p.observe.settled(len(results), time.Since(began))
 			return nil

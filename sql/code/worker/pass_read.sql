@@ -39,7 +39,7 @@ declare
     numbers int8multirange;
     dense boolean;
     read_to pg_lsn;
-    seen_to pg_lsn;
+    leaves boolean := false;
     max_bytes bigint;
     last bigint;
     tries integer := 0;
@@ -115,7 +115,7 @@ begin
                 select extract(epoch from max(r.timeout)) + 2 from tidemark.outbound_route r where r.id = any (live));
         end if;
         if cardinality(outside) > 0 or cardinality(due) > 0 then
-            seen_to := read_to;
+            leaves := true;
             needed := array(select e.route_id from unnest(outside) e union select p.route_id from unnest(due) p);
             routes_version := (
                 select string_agg(concat_ws(':', r.id, r.xmin, r.ctid), ',' order by r.id)
@@ -128,7 +128,7 @@ begin
             end if;
         end if;
         -- A page that leaves nothing to deliver is settled at once: nothing can come between.
-        if settle_no is not null and events > 0 and seen_to is null and inside is null and missing is null then
+        if settle_no is not null and events > 0 and not leaves and inside is null and missing is null then
             settled := tidemark.settle(pass_read.worker, pass_read.epoch, read, decided, '{}', 0, pass_read.settle_no,
                                        pass_read.shard) ->> 'status' = 'ran';
         end if;
@@ -157,16 +157,19 @@ begin
     end if;
 
     return next;
-    if seen_to is null then
-        return;
-    end if;
-
-    -- The events must be durable before a delivery leaves. A commit becomes visible once it is flushed, unless its
-    -- writer did not wait for that (synchronous_commit off, or local beside a synchronous standby). So if the log is
-    -- flushed up to the point of this read, no wait is needed; otherwise the commit of this WAL record waits. It is a
-    -- WAL record and not a row: the settle of the page before holds the lease's row.
-    if pg_current_wal_flush_lsn() < seen_to or current_setting('synchronous_standby_names') <> '' then
+    -- A page that is not settled yet must be durable before it leaves: a crash could undo the event of a writer that
+    -- did not wait for its commit, and give its number to another, which the settle would pass over. A commit becomes
+    -- visible once it is flushed, unless its writer did not wait for that (synchronous_commit off, or local beside a
+    -- synchronous standby). So if the log is flushed up to the point of this read, no wait is needed; otherwise the
+    -- commit of this WAL record waits. It is a WAL record and not a row: the settle of the page before holds the
+    -- lease's row.
+    if (leaves or events > 0 and settled is not true)
+        and (pg_current_wal_flush_lsn() < read_to or current_setting('synchronous_standby_names') <> '')
+    then
         perform pg_logical_emit_message(true, 'tidemark', '');
+    end if;
+    if not leaves then
+        return;
     end if;
 
     -- Return the head row's columns only once.
