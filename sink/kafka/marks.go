@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // Marks are texts that daemons leave at the brokers for each other: as metadata of the offsets of a consumer group without members. The
@@ -55,9 +57,11 @@ func (m *Marks) Leave(ctx context.Context, mark string) error {
 		if err != nil {
 			return err
 		}
+		var why error = kerr.UnknownTopicOrPartition
 		for _, topic := range topics {
 			end, ok := ends.Lookup(topic, 0)
 			if !ok || end.Err != nil {
+				why = cmp.Or(end.Err, why)
 				continue // the topic is missing: another one will do
 			}
 			var offsets kadm.Offsets
@@ -72,19 +76,42 @@ func (m *Marks) Leave(ctx context.Context, mark string) error {
 			m.last[topic] = mark
 			return nil
 		}
-		return errors.New("none of the topics can be read")
+		return fmt.Errorf("none of the topics can be read: %w", why)
 	})
 }
 
-// ask lends a client for requests that are not deliveries.
+// ask lends a client for requests that are not deliveries. It is none of the producers that deliveries use again: an error here, such as a
+// right on the group that is missing, or a coordinator that hangs, must not close those.
 func (c *Connection) ask(ctx context.Context, do func(*kadm.Client) error) error {
-	p, err := c.acquire(ctx)
-	if err != nil {
-		return err
+	c.mu.Lock()
+	p, closed := c.aside, c.closed
+	c.aside = nil
+	c.mu.Unlock()
+	if closed {
+		return errClosed
 	}
-	err = do(kadm.NewClient(p.client))
-	c.release(p, err == nil)
+	if p == nil {
+		var err error
+		if p, err = c.reach(ctx); err != nil {
+			return err
+		}
+	}
+	err := do(kadm.NewClient(p.client))
+	var answer *kerr.Error
+	c.putAside(p, err == nil || errors.As(err, &answer))
 	return err
+}
+
+// putAside takes the client of ask back. It keeps it for the next time or closes it.
+func (c *Connection) putAside(p *producer, keep bool) {
+	c.mu.Lock()
+	if keep && !c.closed && c.aside == nil {
+		c.aside = p
+		c.mu.Unlock()
+		return
+	}
+	c.mu.Unlock()
+	c.release(p, false)
 }
 
 // opens counts the sinks of a topic.

@@ -1,11 +1,17 @@
 package kafka_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemarkhq/tidemark/sink"
 	"github.com/tidemarkhq/tidemark/sink/kafka"
@@ -106,4 +112,125 @@ func TestMarksWithoutSinks(t *testing.T) {
 	}
 	leave("a3")
 	hears()
+}
+
+// Where marks cannot be left, the producers of deliveries stay as they are.
+func TestMarksLeaveProducersAlone(t *testing.T) {
+	t.Parallel()
+	// warm returns a connection with two idle producers.
+	warm := func(t *testing.T, cluster *kfake.Cluster) (*kafka.Connection, []any) {
+		t.Helper()
+		connection := dial(t, kafka.Options{Brokers: cluster.ListenAddrs()})
+		s, err := connection.Sink(topic, sink.JSON)
+		if err != nil {
+			t.Fatal(err)
+		}
+		both := make(chan struct{}, 2)
+		proceed := make(chan struct{})
+		cluster.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+			cluster.KeepControl()
+			both <- struct{}{}
+			cluster.SleepControl(func() { <-proceed })
+			return nil, nil, false
+		})
+		delivered := make(chan struct{})
+		for n := range 2 {
+			go func() {
+				list := batch(1, func(int) string { return "k" + string(rune('0'+n)) })
+				s.Deliver(context.Background(), list)
+				delivered <- struct{}{}
+			}()
+		}
+		<-both
+		<-both
+		close(proceed)
+		<-delivered
+		<-delivered
+		idle := connection.Idle()
+		if len(idle) != 2 {
+			t.Fatalf("%d idle producers", len(idle))
+		}
+		return connection, idle
+	}
+	for name, key := range map[string]kmsg.Key{"to read": kmsg.OffsetFetch, "to write": kmsg.OffsetCommit, "to find": kmsg.FindCoordinator} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := broker(t, 1)
+			refuse(cluster, key)
+			connection, idle := warm(t, cluster)
+			m := connection.Marks("g")
+			var aside any
+			for range 3 {
+				_, heard := m.Heard(t.Context())
+				if err := errors.Join(heard, m.Leave(t.Context(), "a1")); !errors.Is(err, kerr.GroupAuthorizationFailed) {
+					t.Fatalf("the error %v", err)
+				}
+				if now := connection.Idle(); !slices.Equal(now, idle) {
+					t.Fatalf("the idle producers were %v, and are %v", idle, now)
+				}
+				now := connection.Aside()
+				if aside != nil && now != aside {
+					t.Error("the client of the marks does not stay")
+				}
+				aside = now
+			}
+		})
+	}
+	t.Run("hangs", func(t *testing.T) {
+		t.Parallel()
+		cluster := broker(t, 1)
+		connection, idle := warm(t, cluster)
+		done := make(chan struct{})
+		t.Cleanup(func() { close(done) })
+		cluster.ControlKey(int16(kmsg.OffsetFetch), func(kmsg.Request) (kmsg.Response, error, bool) {
+			cluster.KeepControl()
+			cluster.SleepControl(func() { <-done })
+			return nil, nil, false
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if _, err := connection.Marks("g").Heard(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the error %v", err)
+		}
+		if now := connection.Idle(); !slices.Equal(now, idle) {
+			t.Errorf("the idle producers were %v, and are %v", idle, now)
+		}
+	})
+}
+
+// refuse makes the brokers answer these requests as they answer a user without rights on the group.
+func refuse(cluster *kfake.Cluster, key kmsg.Key) {
+	no := kerr.GroupAuthorizationFailed.Code
+	cluster.ControlKey(int16(key), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		response := request.ResponseKind()
+		switch r := response.(type) {
+		case *kmsg.OffsetFetchResponse:
+			r.ErrorCode = no
+			for _, g := range request.(*kmsg.OffsetFetchRequest).Groups {
+				group := kmsg.NewOffsetFetchResponseGroup()
+				group.Group, group.ErrorCode = g.Group, no
+				r.Groups = append(r.Groups, group)
+			}
+		case *kmsg.OffsetCommitResponse:
+			for _, asked := range request.(*kmsg.OffsetCommitRequest).Topics {
+				answer := kmsg.NewOffsetCommitResponseTopic()
+				answer.Topic, answer.TopicID = asked.Topic, asked.TopicID
+				for _, p := range asked.Partitions {
+					partition := kmsg.NewOffsetCommitResponseTopicPartition()
+					partition.Partition, partition.ErrorCode = p.Partition, no
+					answer.Partitions = append(answer.Partitions, partition)
+				}
+				r.Topics = append(r.Topics, answer)
+			}
+		case *kmsg.FindCoordinatorResponse:
+			r.ErrorCode = no
+			for _, key := range request.(*kmsg.FindCoordinatorRequest).CoordinatorKeys {
+				coordinator := kmsg.NewFindCoordinatorResponseCoordinator()
+				coordinator.Key, coordinator.ErrorCode = key, no
+				r.Coordinators = append(r.Coordinators, coordinator)
+			}
+		}
+		return response, nil, true
+	})
 }
