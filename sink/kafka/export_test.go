@@ -20,3 +20,6 @@ func (c *Connection) Aside() any {
 	defer c.mu.Unlock()
 	return c.aside
 }
+
+// Places returns of how many topics the marks are known.
+func (m *Marks) Places() int { return len(m.last) }

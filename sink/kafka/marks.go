@@ -10,6 +10,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/tidemarkhq/tidemark/internal/mark"
 )
 
 // Marks are texts that daemons leave at the brokers for each other: as metadata of the offsets of a consumer group without members. The
@@ -25,7 +27,11 @@ func (c *Connection) Marks(group string) *Marks {
 	return &Marks{connection: c, group: group, last: map[string]string{}}
 }
 
-// Heard returns the marks that others have left since the last look. What is there at the first look may be old, and is not among them.
+// mostPlaces is of how many topics the group's marks are known.
+const mostPlaces = 1000
+
+// Heard returns the marks that others have left since the last look: a few, and nothing that is no mark. What is there at the first look may
+// be old, and is not among them.
 func (m *Marks) Heard(ctx context.Context) (heard []string, err error) {
 	err = m.connection.ask(ctx, func(client *kadm.Client) error {
 		offsets, err := client.FetchOffsets(ctx, m.group)
@@ -36,10 +42,17 @@ func (m *Marks) Heard(ctx context.Context) (heard []string, err error) {
 			if o.Partition != 0 {
 				return
 			}
-			if last, known := m.last[o.Topic]; known && o.Metadata != last {
-				heard = append(heard, o.Metadata)
+			last, known := m.last[o.Topic]
+			switch {
+			case !known && len(m.last) >= mostPlaces:
+			case mark.Valid(o.Metadata):
+				if known && o.Metadata != last {
+					heard = mark.Add(heard, o.Metadata)
+				}
+				m.last[o.Topic] = o.Metadata
+			case !known:
+				m.last[o.Topic] = ""
 			}
-			m.last[o.Topic] = o.Metadata
 		})
 		return err
 	})
