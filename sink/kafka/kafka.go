@@ -48,6 +48,7 @@ type Connection struct {
 
 	mu      sync.Mutex
 	idle    []*producer
+	aside   *producer // for requests that are not deliveries; nil while it is lent
 	closed  bool
 	closing sync.WaitGroup
 	open    map[string]int // by topic: its sinks
@@ -92,7 +93,10 @@ func (c *Connection) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	idle := c.idle
-	c.idle = nil
+	if c.aside != nil {
+		idle = append(idle, c.aside)
+	}
+	c.idle, c.aside = nil, nil
 	c.mu.Unlock()
 	for _, p := range idle {
 		p.close()
@@ -103,8 +107,8 @@ func (c *Connection) Close() error {
 
 var errClosed = errors.New("connection is closed")
 
-// acquire lends a producer. It pings the broker with a new one, so that an unreachable broker
-// is not mistaken for a slow delivery.
+// acquire lends a producer. A new one has pinged the broker, so that an unreachable broker is not
+// mistaken for a slow delivery.
 func (c *Connection) acquire(ctx context.Context) (*producer, error) {
 	c.mu.Lock()
 	if c.closed {
@@ -118,7 +122,11 @@ func (c *Connection) acquire(ctx context.Context) (*producer, error) {
 		return p, nil
 	}
 	c.mu.Unlock()
+	return c.reach(ctx)
+}
 
+// reach makes a producer that has reached a broker.
+func (c *Connection) reach(ctx context.Context) (*producer, error) {
 	p, err := newProducer(c.options, c.dial)
 	if err != nil {
 		return nil, err

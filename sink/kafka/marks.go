@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,9 @@ import (
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/tidemarkhq/tidemark/internal/mark"
 )
 
 // Marks are texts that daemons leave at the brokers for each other: as metadata of the offsets of a consumer group without members. The
@@ -23,7 +27,11 @@ func (c *Connection) Marks(group string) *Marks {
 	return &Marks{connection: c, group: group, last: map[string]string{}}
 }
 
-// Heard returns the marks that others have left since the last look. What is there at the first look may be old, and is not among them.
+// mostPlaces is of how many topics the group's marks are known.
+const mostPlaces = 1000
+
+// Heard returns the marks that others have left since the last look: a few, and nothing that is no mark. What is there at the first look may
+// be old, and is not among them.
 func (m *Marks) Heard(ctx context.Context) (heard []string, err error) {
 	err = m.connection.ask(ctx, func(client *kadm.Client) error {
 		offsets, err := client.FetchOffsets(ctx, m.group)
@@ -34,10 +42,17 @@ func (m *Marks) Heard(ctx context.Context) (heard []string, err error) {
 			if o.Partition != 0 {
 				return
 			}
-			if last, known := m.last[o.Topic]; known && o.Metadata != last {
-				heard = append(heard, o.Metadata)
+			last, known := m.last[o.Topic]
+			switch {
+			case !known && len(m.last) >= mostPlaces:
+			case mark.Valid(o.Metadata):
+				if known && o.Metadata != last {
+					heard = mark.Add(heard, o.Metadata)
+				}
+				m.last[o.Topic] = o.Metadata
+			case !known:
+				m.last[o.Topic] = ""
 			}
-			m.last[o.Topic] = o.Metadata
 		})
 		return err
 	})
@@ -55,9 +70,11 @@ func (m *Marks) Leave(ctx context.Context, mark string) error {
 		if err != nil {
 			return err
 		}
+		var why error = kerr.UnknownTopicOrPartition
 		for _, topic := range topics {
 			end, ok := ends.Lookup(topic, 0)
 			if !ok || end.Err != nil {
+				why = cmp.Or(end.Err, why)
 				continue // the topic is missing: another one will do
 			}
 			var offsets kadm.Offsets
@@ -72,19 +89,42 @@ func (m *Marks) Leave(ctx context.Context, mark string) error {
 			m.last[topic] = mark
 			return nil
 		}
-		return errors.New("none of the topics can be read")
+		return fmt.Errorf("none of the topics can be read: %w", why)
 	})
 }
 
-// ask lends a client for requests that are not deliveries.
+// ask lends a client for requests that are not deliveries. It is none of the producers that deliveries use again: an error here, such as a
+// right on the group that is missing, or a coordinator that hangs, must not close those.
 func (c *Connection) ask(ctx context.Context, do func(*kadm.Client) error) error {
-	p, err := c.acquire(ctx)
-	if err != nil {
-		return err
+	c.mu.Lock()
+	p, closed := c.aside, c.closed
+	c.aside = nil
+	c.mu.Unlock()
+	if closed {
+		return errClosed
 	}
-	err = do(kadm.NewClient(p.client))
-	c.release(p, err == nil)
+	if p == nil {
+		var err error
+		if p, err = c.reach(ctx); err != nil {
+			return err
+		}
+	}
+	err := do(kadm.NewClient(p.client))
+	var answer *kerr.Error
+	c.putAside(p, err == nil || errors.As(err, &answer))
 	return err
+}
+
+// putAside takes the client of ask back. It keeps it for the next time or closes it.
+func (c *Connection) putAside(p *producer, keep bool) {
+	c.mu.Lock()
+	if keep && !c.closed && c.aside == nil {
+		c.aside = p
+		c.mu.Unlock()
+		return
+	}
+	c.mu.Unlock()
+	c.release(p, false)
 }
 
 // opens counts the sinks of a topic.

@@ -41,7 +41,7 @@ func TestCopiesCompare(t *testing.T) {
 	// A failover has lost the notes of the last moment: their marks are heard once more, and then never again.
 	s.exec(`delete from tidemark.copy_mark m where m.mark in ('` + first + `', '` + second + `')`)
 	s.compare("{" + first + "}")
-	later("8 seconds")
+	later("13 seconds") // a look may be 6 seconds after the last one, and take 4; the mark took 4
 	s.compare("{" + second + "}")
 	later("8 seconds")
 	s.compare("{" + first + "}") // an old one again
@@ -59,11 +59,14 @@ func TestCopiesCompare(t *testing.T) {
 	s.wantRows(findings)
 	later("5 seconds")
 	s.compare("{b3}")
+	s.wantRows(findings)
+	later("5 seconds")
+	s.compare("{b4}")
 	s.wantRows(findings, "two_copies kafka main high 1 t")
 	s.wantRows(`select status || ' ' || cause || ' ' || cli[1] from tidemark.cause where subject = 'kafka main'`,
 		`bad two_copies tidemark stage dry_run --reason 'another copy delivers'`)
 	later("10 seconds")
-	s.compare("{b4}")
+	s.compare("{b5}")
 	later("20 seconds")
 	s.exec(`select tidemark.findings_over()`)
 	s.wantRows(findings, "two_copies kafka main high 2 t")

@@ -1,7 +1,9 @@
 -- A mark is noted here before it is left, and looked for here after it was heard. So a mark that came after a daemon of
 -- this database had looked, and is not noted here, was left by a daemon whose notes are elsewhere: in another copy, or
--- in a part of this database's past that a failover or a restore has lost. A mark is left within 4 seconds of its note,
--- so what was lost cannot be heard for 9 seconds: 4, and the 5 between two looks. What is heard for longer lives.
+-- in a part of this database's past that a failover or a restore has lost. What was lost was noted before the failover,
+-- is left within 4 seconds of its note, is heard by a look that began at most 6 seconds after the one before (5, and 1
+-- for a busy machine; a later look drops what it hears), and is compared within the 4 seconds that a look takes. So it
+-- comes here within 4 + 6 + 4 = 14 seconds of the failover. What comes for longer lives.
 create or replace function tidemark.copies_compare(target text, heard text[])
 returns table (place text, mark text)
 language plpgsql volatile security definer
@@ -9,7 +11,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    past constant interval := '9 seconds';
+    past constant interval := '14 seconds';
     -- A mark of another copy that was heard longer ago is of another encounter.
     lately constant interval := '45 seconds';
     moment constant timestamptz := clock_timestamp();
@@ -44,6 +46,6 @@ $$;
 comment on function tidemark.copies_compare(text, text[]) is
     'Compares marks that were heard at a broker since the last look with those of this database, and notes the next '
     'mark: a daemon leaves it there within 4 seconds. place: where copies of this database leave theirs. No row where '
-    'this database is not armed. Opens the finding two_copies of target, once marks of another copy have come for 9 '
+    'this database is not armed. Opens the finding two_copies of target, once marks of another copy have come for 14 '
     'seconds.';
 grant execute on function tidemark.copies_compare(text, text[]) to tidemark_executor;
