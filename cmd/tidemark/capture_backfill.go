@@ -37,7 +37,8 @@ whenever you like: the same command goes on where it was. --cancel gives it up.`
 			}
 			switch {
 			case cancel && b == nil:
-				return fmt.Errorf("no backfill of %s is under way", s.Arg(0))
+				return cli.Hint(fmt.Errorf("no backfill of %s is under way", s.Arg(0)),
+					"A table that is gone is named with its schema, as in tidemark.capture_backfill.")
 			case cancel:
 				if err := s.CaptureBackfillCancel(ctx, b.ID, s.Reason); err != nil {
 					return err

@@ -123,7 +123,7 @@ func describeSQL(cmd *cobra.Command, err error, pgErr *pgconn.PgError, hint stri
 	if pgErr.Detail != "" && pgErr.Code != "23514" { // there it is the whole row
 		text += ": " + pgErr.Detail
 	}
-	if role := cmd.Annotations[roleAnnotation]; pgErr.Code == "42501" && role != "" {
+	if role := cmd.Annotations[roleAnnotation]; pgErr.Code == "42501" && role != "" && pgErr.Hint == "" {
 		hint = cmp.Or(hint, needsRole(cmd, role))
 	}
 	hint = cmp.Or(hint, pgErr.Hint)

@@ -26,12 +26,15 @@ func TestReport(t *testing.T) {
 		status int
 		text   string
 	}{
-		"nothing":       {nil, 0, ""},
-		"plain":         {errors.New("no\nway"), 1, "tidemark: no way\n"},
-		"hint":          {Hint(errors.New("no"), "yes"), 1, "tidemark: no\nhint: yes\n"},
-		"usage":         {Usagef("no"), 2, "tidemark: no\nhint: tidemark x --help\n"},
-		"refused":       {tidemark.AsError(&pgconn.PgError{Code: "TM004", Message: "no", Hint: "yes"}), 5, "tidemark: TM004: no\nhint: yes\n"},
-		"privilege":     {sql("42501"), 5, "tidemark: do: 42501: no: detail\nhint: \"tidemark x\" needs a member of the role r.\n"},
+		"nothing":   {nil, 0, ""},
+		"plain":     {errors.New("no\nway"), 1, "tidemark: no way\n"},
+		"hint":      {Hint(errors.New("no"), "yes"), 1, "tidemark: no\nhint: yes\n"},
+		"usage":     {Usagef("no"), 2, "tidemark: no\nhint: tidemark x --help\n"},
+		"refused":   {tidemark.AsError(&pgconn.PgError{Code: "TM004", Message: "no", Hint: "yes"}), 5, "tidemark: TM004: no\nhint: yes\n"},
+		"privilege": {sql("42501"), 5, "tidemark: do: 42501: no: detail\nhint: \"tidemark x\" needs a member of the role r.\n"},
+		"privilege with a hint": {
+			&pgconn.PgError{Code: "42501", Message: "no", Hint: "yes"}, 5, "tidemark: 42501: no\nhint: yes\n",
+		},
 		"constraint":    {sql("23514"), 5, "tidemark: do: 23514: no\nhint: tidemark x --help lists the values that it takes.\n"},
 		"value":         {sql("22003"), 5, "tidemark: do: 22003: no: detail\n"},
 		"other SQL":     {sql("40P01"), 1, "tidemark: do: 40P01: no: detail\n"},

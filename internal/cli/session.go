@@ -158,10 +158,13 @@ func badAddress(err error) error {
 
 const roleAnnotation = "role"
 
-// nameRole adds to a refusal the role that the command needs, by its name in this database.
+// nameRole adds to a refusal that has no hint the role that the command needs, by its name in this database.
 func (s *Session) nameRole(ctx context.Context, err error) error {
 	role := s.cmd.Annotations[roleAnnotation]
 	if role == "" || s.Conn == nil || !store.HasCode(err, "42501") {
+		return err
+	}
+	if pgErr := (*pgconn.PgError)(nil); errors.As(err, &pgErr) && pgErr.Hint != "" {
 		return err
 	}
 	role = s.RoleNames(ctx, role)

@@ -154,10 +154,13 @@ type Backfill struct {
 	LeftOut int64  `db:"left_out"`
 }
 
-// OpenBackfill returns the backfill of the table that is under way; nil: there is none.
+// OpenBackfill returns the backfill of the table with that name that is under way, even one of a table that is gone or
+// was made anew; nil: there is none. A table that is gone is named as in tidemark.capture_backfill.
 func (db *DB) OpenBackfill(ctx context.Context, table string) (*Backfill, error) {
 	open, err := list[Backfill](ctx, db, `select b.id, b.name, b.type, b.rows, b.left_out from tidemark.capture_backfill b
-		where b.relation = $1::text::regclass and b.finished_at is null and b.cancelled_at is null`, table)
+		where b.name = coalesce((select format('%I.%I', n.nspname, c.relname) from pg_class c
+				join pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass($1::text)), $1::text)
+			and b.finished_at is null and b.cancelled_at is null`, table)
 	if err != nil || len(open) == 0 {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ create table tidemark.capture_backfill (
     domain text not null,
     type text not null,
     reason text not null,
+    key_columns text[] not null,
     begun_at timestamptz not null default pg_catalog.clock_timestamp(),
     begun_by text not null,
     snapshot pg_snapshot not null,
@@ -31,6 +32,7 @@ comment on column tidemark.capture_backfill.name is 'Its quoted name.';
 comment on column tidemark.capture_backfill.domain is 'Domain of the events: that of the table''s inbound route for inserts.';
 comment on column tidemark.capture_backfill.type is 'Type of the events.';
 comment on column tidemark.capture_backfill.reason is 'Why, as given.';
+comment on column tidemark.capture_backfill.key_columns is 'Columns of the primary key when it began, in their order: number, name, type, collation.';
 comment on column tidemark.capture_backfill.begun_at is 'When it began.';
 comment on column tidemark.capture_backfill.begun_by is 'Who began it.';
 comment on column tidemark.capture_backfill.snapshot is 'What was visible then, while no transaction wrote the table: a row that is older has no event of its own since.';

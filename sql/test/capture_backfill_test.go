@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -87,6 +88,126 @@ func TestCaptureBackfillRefuses(t *testing.T) {
 	s.refused("42501", "must be owner of table", begins)
 	s.refused("42501", "", readsOn)
 	s.exec(`rollback; drop role backfill_admin`)
+}
+
+// A key whose type has code of the table's owner is refused before a step would run that code with the caller's rights.
+func TestCaptureBackfillRunsNoCodeOfTheOwner(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]struct{ create, keyType, text string }{
+		"domain": {`create function owners(v text) returns boolean language plpgsql as $$ begin insert into public.ran values (current_user); return true; end $$;
+			create domain key_type as text check (public.owners(value))`, "key_type", "key_type"},
+		"enum": {`create type key_type as enum ('1', '2', '3');
+			create function owners(v text) returns key_type language plpgsql as $$ begin insert into public.ran values (current_user); return '1'; end $$;
+			create cast (text as key_type) with function owners(text)`, "key_type", "text::key_type"},
+		"array": {`create function owners(v text) returns boolean language plpgsql as $$ begin insert into public.ran values (current_user); return true; end $$;
+			create domain key_part as text check (public.owners(value))`, "key_part[]", "text::text[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := backfilled(t, `create table ran (by text); create table orders (id text primary key, state text)`)
+			s.exec(of.create)
+			value := `'1'`
+			if name == "array" {
+				value = `'{1}'`
+			}
+			s.exec(`insert into orders values (` + value + `, 'old')`)
+			s.exec(begins)
+			s.wantRows(readsOn, "1 0 f")
+			s.exec(`alter table orders alter id type ` + of.keyType + ` using id::` + of.text + `; truncate ran`)
+			why := "the primary key of public.orders has the column id, of type public." + of.keyType
+			s.refused("TM005", why, readsOn)
+			s.exec(`select tidemark.capture_backfill_cancel(1, 'test')`)
+			s.refused("TM005", why, begins)
+			s.wantRows(`select by from ran`)
+		})
+	}
+}
+
+// Another key has another order, in which the place of the backfill means nothing.
+func TestCaptureBackfillKeepsItsKey(t *testing.T) {
+	t.Parallel()
+	s, _ := backfilled(t, `create table orders (id int primary key, other int not null, note text not null, state text);
+		insert into orders select n, 10 - n, n, 'old' from generate_series(1, 5) n`)
+	s.exec(begins)
+	s.wantRows(readsOn, "2 0 f")
+	for _, change := range []string{
+		`drop constraint orders_pkey, add primary key (other)`,
+		`drop constraint orders_pkey, add primary key (id, other)`,
+		`alter id type text`,
+		`drop constraint orders_pkey; alter table orders rename id to was; alter table orders rename other to id; alter table orders add primary key (id)`,
+	} {
+		s.exec(`begin; alter table orders ` + change)
+		s.refused("TM005", "public.orders: its primary key has changed since the backfill began", readsOn)
+		s.exec(`rollback`)
+	}
+	s.exec(`begin; alter table orders drop constraint orders_pkey`)
+	s.refused("TM005", "public.orders has no primary key", readsOn)
+	s.exec(`rollback; begin; alter table orders drop constraint orders_pkey, add primary key (note); select tidemark.capture_backfill_cancel(1, 'test')`)
+	s.exec(begins)
+	s.exec(`alter table orders alter note type text collate "C"`)
+	s.refused("TM005", "its primary key has changed", readsOn)
+	s.exec(`rollback`)
+	s.wantRows(readsOn, "2 0 f")
+}
+
+// The hints say how to give up a backfill whose table is gone, or was made anew.
+func TestCaptureBackfillOfATableThatIsGone(t *testing.T) {
+	t.Parallel()
+	s, _ := backfilled(t, `create table orders (id int primary key, state text)`)
+	s.exec(begins)
+	giveUp := "select tidemark.capture_backfill_cancel(1, 'reason')"
+	hinted := func(code, message, statement string) {
+		t.Helper()
+		if err := s.try(statement); err == nil || err.Code != code || err.Message != message || !strings.Contains(err.Hint, giveUp) {
+			t.Errorf("%s: %+v; want %s: %s, with the hint %s", statement, err, code, message, giveUp)
+		}
+	}
+	hinted("TM005", "a backfill of public.orders is under way", begins)
+	s.exec(`drop table orders`)
+	hinted("42501", "public.orders is gone", readsOn)
+	s.exec(`create table orders (id int primary key, state text); select tidemark.capture_attach('orders', 'test')`)
+	hinted("42501", "public.orders is another table by now", readsOn)
+	hinted("TM005", "a backfill of public.orders is under way", begins)
+	s.exec(strings.ReplaceAll(giveUp, "reason", "test"))
+	s.exec(begins)
+}
+
+// The parts of a backfill that run with the rights of the log's owner serve the table's owner alone.
+func TestCaptureBackfillForges(t *testing.T) {
+	t.Parallel()
+	s, _ := backfilled(t, `create table orders (id int primary key, state text); insert into orders values (1, 'old')`)
+	s.exec(`create role tidemark_test_forger in role tidemark_admin; create role tidemark_test_forged`)
+	t.Cleanup(func() {
+		s.exec(`reset session authorization; drop owned by tidemark_test_forger, tidemark_test_forged; drop role tidemark_test_forger, tidemark_test_forged`)
+	})
+	s.exec(`select tidemark.domain_grant('app', 'tidemark_test_forged', 'test');
+		create table forgers (id int primary key, state text); alter table forgers owner to tidemark_test_forger`)
+	const (
+		adds   = `select tidemark.capture_backfill_add('orders', 'public.orders', 'read', 'test')`
+		writes = `select tidemark.capture_backfill_write(1, null, '[{"ref": "1", "primary_key": {"id": 1}, "columns": {"state": "forged"}}]', '{1}', 0)`
+	)
+	s.exec(`set session authorization tidemark_test_forger`)
+	s.refused("42501", "tidemark_test_forger must be owner of table public.orders", adds)
+	s.refused("42501", "must be owner of table public.orders", `select tidemark.capture_backfill_add('forgers', 'public.orders', 'read', 'test')`)
+	s.exec(`reset session authorization`)
+	s.wantRows(`select id::text from tidemark.capture_backfill`)
+	s.exec(begins)
+	s.exec(`set session authorization tidemark_test_forger`)
+	s.refused("42501", "tidemark_test_forger must be owner of table public.orders", writes)
+	s.refused("42501", "must be owner of table public.orders", `select tidemark.capture_backfill_write(1, null, '[]', null, 0)`)
+	s.exec(`reset session authorization`)
+	s.wantEvents()
+	s.wantRows(progress, "0 0 f f 0")
+	s.wantRows(`select upto::text from tidemark.capture_backfill where upto is not null`)
+	// A member of the owner that has no rights of it without a set role.
+	s.exec(`create role tidemark_test_of_owner; alter role tidemark_test_forger noinherit; grant tidemark_test_of_owner to tidemark_test_forger;
+		grant tidemark_admin to tidemark_test_of_owner; alter table orders owner to tidemark_test_of_owner`)
+	t.Cleanup(func() {
+		s.exec(`reset session authorization; drop owned by tidemark_test_of_owner; drop role tidemark_test_of_owner`)
+	})
+	s.exec(`set session authorization tidemark_test_forger; set role tidemark_test_of_owner`)
+	s.wantRows(readsOn, "1 0 f")
+	s.wantRows(readsOn, "0 0 t")
 }
 
 // A writer and the backfill meet at a row. Whichever has the row first has the lower number.

@@ -30,7 +30,7 @@ end
 $$;
 comment on function tidemark.capture_backfill_begin(regclass, text, text) is
     'Begins to make the rows of a captured table of the caller''s events of this type, and returns its number for '
-    'tidemark.capture_backfill_step. The inserts and updates of the table must be captured, and not in dry run. Gives '
-    'up after waiting 3 s for the table (55P03): call it again. Raises TM001, TM005, TM006, 42501 for another owner''s '
-    'table.';
+    'tidemark.capture_backfill_step. The inserts and updates of the table must be captured, and not in dry run; the '
+    'columns of its primary key must have built-in types, and not domains. Gives up after waiting 3 s for the table '
+    '(55P03): call it again. Raises TM001, TM005, TM006, 42501 for another owner''s table.';
 grant execute on function tidemark.capture_backfill_begin(regclass, text, text) to tidemark_admin;

@@ -9,7 +9,8 @@ declare
     b tidemark.capture_backfill;
 begin
     if coalesce(btrim(capture_backfill_cancel.reason), '') = '' then
-        raise exception using errcode = 'TM005', message = 'cancelling a backfill needs a reason';
+        raise exception using errcode = 'TM005', message = 'cancelling a backfill needs a reason',
+            hint = 'Say why: it is kept in tidemark.audit.';
     end if;
     update tidemark.capture_backfill f set cancelled_at = clock_timestamp()
     where f.id = capture_backfill_cancel.id and f.finished_at is null and f.cancelled_at is null

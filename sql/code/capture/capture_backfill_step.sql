@@ -44,22 +44,35 @@ begin
             hint = 'See: select * from tidemark.capture_backfill;';
     elsif rows_limit is null or rows_limit not between 1 and 10000 then
         raise exception using errcode = 'TM005', message = format('rows_limit is %s, and must be from 1 to 10000',
-                                                                  coalesce(rows_limit::text, 'null'));
+                                                                  coalesce(rows_limit::text, 'null')),
+            hint = 'The default is 1000.';
     elsif current_setting('transaction_isolation') not like 'read %' then
         raise exception using errcode = 'TM006', message = 'a backfill needs read committed',
             hint = 'Call it in a transaction of its own.';
     end if;
-    perform tidemark.source_lock(b.relation::regclass);
-    denied := case
-        when b.relation::regclass is distinct from to_regclass(b.name) then b.name || ' is another table by now'
-        when not (select pg_has_role(c.relowner, 'usage') from pg_class c where c.oid = b.relation)
-            then 'must be owner of table ' || b.name
-        else tidemark.source_denied(b.relation::regclass) end;
+    -- The lock's own errors do not say how to give the backfill up. Lock first, then check: the name once more.
+    if to_regclass(b.name) = b.relation then
+        perform tidemark.source_lock(b.relation::regclass);
+        denied := case
+            when to_regclass(b.name) is distinct from b.relation::regclass then b.name || ' is another table by now'
+            when not (select pg_has_role(c.relowner, 'usage') from pg_class c where c.oid = b.relation)
+                then 'must be owner of table ' || b.name
+            else tidemark.source_denied(b.relation::regclass) end;
+    else
+        denied := b.name || case when to_regclass(b.name) is null then ' is gone' else ' is another table by now' end;
+    end if;
     if denied is not null then
         raise exception using errcode = '42501', message = denied,
-            hint = 'Run it as the owner of the table, or cancel it: tidemark.capture_backfill_cancel.';
+            hint = format('Run it as the owner of the table, or give it up: select '
+                          'tidemark.capture_backfill_cancel(%s, ''reason'');', id);
     end if;
     route := tidemark.capture_backfill_route(b.name);
+    if tidemark.capture_backfill_order(b.relation::regclass, b.name) <> b.key_columns then
+        raise exception using errcode = 'TM005',
+            message = format('%s: its primary key has changed since the backfill began', b.name),
+            hint = format('Its place in the old order says nothing about the new one. Give it up, and begin again: '
+                          'select tidemark.capture_backfill_cancel(%s, ''reason'');', id);
+    end if;
     select c.* into part from tidemark.capture_columns(b.relation::regclass, route.payload_columns) c;
     select string_agg(format('x.%I', a.attname), ', ' order by k.ord) as columns,
            string_agg(format('x.%I desc', a.attname), ', ' order by k.ord) as backwards,
@@ -71,12 +84,11 @@ begin
     cross join unnest(i.indkey::int2[]) with ordinality k (attnum, ord)
     join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum
     where i.indrelid = b.relation and i.indisprimary and k.ord <= i.indnkeyatts;
-    if part.missing is not null or key.columns is null then
+    if part.missing is not null then
         raise exception using errcode = 'TM005',
-            message = case when part.missing is not null
-                      then format('inbound route %s: %s has no column %s that can be shown', route.route_code, b.name,
-                                  part.missing)
-                      else format('%s has no primary key: its rows have no order', b.name) end;
+            message = format('inbound route %s: %s has no column %s that can be shown', route.route_code, b.name,
+                             part.missing),
+            hint = 'Change payload_columns.';
     end if;
 
     execute format($q$

@@ -17,6 +17,7 @@ begin
         raise exception using errcode = 'TM011', message = format('backfill %s is run by another session', id),
             hint = 'One is enough. Call it again.';
     end if;
+    perform tidemark.capture_backfill_own(b.relation, b.name);
     route := tidemark.capture_backfill_route(b.name);
     if jsonb_array_length(rows_) > 0 then
         emitted := cardinality(tidemark.emit_all((
