@@ -19,7 +19,7 @@ func TestDashboardsFitTheSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var d schema.Dashboard
+		var d schema.Dashboard                                                   //nolint:staticcheck // the dashboards are of this version of the schema, which older Grafanas read too
 		if err := d.UnmarshalJSONStrict(text); err != nil && err.Error() != "" { // it returns an empty list of errors, too
 			t.Errorf("%s: %v", name, err)
 		}
@@ -30,6 +30,7 @@ func TestDashboardsFitTheSchema(t *testing.T) {
 			{`"uid":`, `"uuid":`}, {`"legend":`, `"legends":`}, {`"expr":`, `"expression":`}, {`"graphTooltip": 1`, `"graphTooltip": "1"`},
 		} {
 			if mutant := strings.Replace(string(text), wrong[0], wrong[1], 1); mutant != string(text) {
+				//nolint:staticcheck // as above
 				if err := new(schema.Dashboard).UnmarshalJSONStrict([]byte(mutant)); err == nil || err.Error() == "" {
 					t.Errorf("%s: the schema takes %s", name, wrong[1])
 				}

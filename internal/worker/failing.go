@@ -23,8 +23,8 @@ type failing struct {
 
 	mu     sync.Mutex
 	at     map[string]inARow // by place
-	told   bool      // the finding is open, as far as this process knows
-	closed time.Time // when it was last told that it is over
+	told   bool              // the finding is open, as far as this process knows
+	closed time.Time         // when it was last told that it is over
 	why    error
 }
 

@@ -44,11 +44,11 @@ func TestSettlerTakesWhatWaits(t *testing.T) {
 	}
 	added := make(chan error)
 	go func() { added <- s.add(third, make([]store.Result, 3), 5) }()
-	for s.unsettled() != third { //nolint:revive // it is taken, and waits
+	for s.unsettled() != third { // it is taken, and waits
 	}
 	select {
-	case <-added:
-		t.Fatal("five events wait, and another page is acted on")
+	case err := <-added:
+		t.Fatal("five events wait, and another page is acted on:", err)
 	default:
 	}
 	s.answer <- nil
@@ -61,8 +61,8 @@ func TestSettlerTakesWhatWaits(t *testing.T) {
 	flushed := make(chan error)
 	go func() { flushed <- s.flush() }()
 	select {
-	case <-flushed:
-		t.Fatal("flush does not wait for the settle")
+	case err := <-flushed:
+		t.Fatal("flush does not wait for the settle:", err)
 	default:
 	}
 	s.answer <- nil

@@ -305,7 +305,7 @@ func TestCaptureBackfillLosesAndDoublesNothing(t *testing.T) {
 				writers[i].begin()
 				busy[i] = true
 			}
-			writers[i].try(statement) // or the row is another's, or the key taken
+			_ = writers[i].try(statement) // or the row is another's, or the key taken
 		}
 		end(0, "commit")
 		end(1, "commit")

@@ -149,7 +149,7 @@ func TestRouteMovesBesideAPass(t *testing.T) {
 			gate.waitsFor(w)
 			gate.emit(1)
 			moved := make(chan struct{})
-			go func() { mover.try(moves); close(moved) }()
+			go func() { _ = mover.try(moves); close(moved) }()
 			gate.waitsFor(mover)
 			gate.exec(`select pg_advisory_unlock(1)`)
 			<-passed
