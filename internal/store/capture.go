@@ -155,7 +155,7 @@ type Backfill struct {
 }
 
 // OpenBackfill returns the backfill of the table with that name that is under way, even one of a table that is gone or
-// was made anew; nil: there is none. A table that is gone is named as in tidemark.capture_backfill.
+// was recreated; nil: none is open. A table that is gone is named as in tidemark.capture_backfill.
 func (db *DB) OpenBackfill(ctx context.Context, table string) (*Backfill, error) {
 	open, err := list[Backfill](ctx, db, `select b.id, b.name, b.type, b.rows, b.left_out from tidemark.capture_backfill b
 		where b.name = coalesce((select format('%I.%I', n.nspname, c.relname) from pg_class c

@@ -150,7 +150,7 @@ func TestCaptureBackfillKeepsItsKey(t *testing.T) {
 	s.wantRows(readsOn, "2 0 f")
 }
 
-// The hints say how to give up a backfill whose table is gone, or was made anew.
+// The hints say how to give up a backfill whose table is gone, or was recreated.
 func TestCaptureBackfillOfATableThatIsGone(t *testing.T) {
 	t.Parallel()
 	s, _ := backfilled(t, `create table orders (id int primary key, state text)`)
