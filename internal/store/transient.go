@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -59,6 +60,15 @@ func SessionEnded(err error) bool {
 	}
 	var connect *pgconn.ConnectError // then nothing ran
 	return Transient(err) && !errors.As(err, &connect) && !pgconn.SafeToRetry(err)
+}
+
+// WithKey adds to an error of a duplicate row in one of tidemark's tables which key it has: numbers, where evidence is recorded.
+func WithKey(err error) error {
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || refused.Code != "23505" || refused.SchemaName != "tidemark" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, refused.Detail)
 }
 
 // Refused reports whether it is certain that the statement changed nothing: the server refused it, or never got it.

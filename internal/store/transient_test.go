@@ -80,6 +80,27 @@ func TestTransientWithoutSQLState(t *testing.T) {
 	}
 }
 
+// Of a duplicate in tidemark's evidence the error names the key, which is numbers; of one in another table it does not, which may
+// hold what the application's users wrote.
+func TestWithKey(t *testing.T) {
+	t.Parallel()
+	conn := tidemarktest.NewDB(t).Connect(t)
+	twice := func(table, columns, values string) string {
+		row := fmt.Sprintf("insert into %s (%s) values (%s);", table, columns, values)
+		_, err := conn.Exec(t.Context(), row+row)
+		return store.WithKey(err).Error()
+	}
+	if got := twice("tidemark.attempt", "worker_id, route_id, seq, attempt_no, outcome", "1, 2, 34, 1, 'sent'"); !strings.Contains(got, "(1, 2, 34, 1)") {
+		t.Error(got)
+	}
+	if _, err := conn.Exec(t.Context(), "create table person (name text primary key)"); err != nil {
+		t.Fatal(err)
+	}
+	if got := twice("person", "name", "'Ada'"); strings.Contains(got, "Ada") {
+		t.Error(got)
+	}
+}
+
 // closed is what a statement gives on a connection that was closed.
 func closed(t *testing.T) error {
 	t.Helper()

@@ -228,7 +228,7 @@ func (p *logPass) settle(ctx context.Context, l *lease, page *store.Page, result
 		case l.hard.Err() != nil, errors.As(err, &gateError{}):
 			return err
 		case !store.Transient(err):
-			p.once(ctx, slog.LevelError, "settle failed", "error", err)
+			p.once(ctx, slog.LevelError, "settle failed", "error", store.WithKey(err))
 			p.failing.failed(l.hard, "settle", err)
 			return err
 		}

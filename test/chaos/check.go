@@ -45,6 +45,7 @@ type evidence struct {
 	Findings []Finding // that are open in the end
 	Forged   int       // requests with a bad signature
 	Unquiet  string    // what did not come to rest in the end
+	Unsound  []string  // what tidemark.verify finds wrong in the end
 	Broken   []string
 }
 
@@ -241,6 +242,9 @@ func (c *checker) rest() {
 	}
 	if c.Unquiet != "" {
 		c.report("quiet", "the system did not come to rest, so that I3 cannot be judged: %s", c.Unquiet)
+	}
+	for _, u := range c.Unsound {
+		c.report("verify", "%s", u)
 	}
 	for _, b := range c.Broken {
 		c.report("process", "%s", b)

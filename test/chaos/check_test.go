@@ -166,6 +166,7 @@ func TestEachViolation(t *testing.T) {
 			e.Notes = append(e.Notes, Note{at(1), "ledger", "1", 7}, Note{at(1), "ledger", "1", 7})
 		}, []string{"I4"}},
 		"bad signature":        {func(e *evidence) { e.Forged = 1 }, []string{"signature"}},
+		"evidence twice":       {func(e *evidence) { e.Unsound = []string{"W7"} }, []string{"verify"}},
 		"a daemon that panics": {func(e *evidence) { e.Broken = []string{"panic"} }, []string{"process"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -190,11 +190,13 @@ func (h *harness) gather(ctx context.Context, e *evidence) error {
 	e.Arrivals, e.Txns, e.Closings, e.Stops = h.arrivals.All(), h.txns.All(), h.closings.All(), h.stops.All()
 	e.Samples, e.Replays, e.Broken = h.samples.All(), h.replays.All(), h.broken
 	e.Changes, e.Rewinds, e.Probes = h.changes.All(), h.rewinds.All(), h.probes.All()
-	var errs [3]error
+	var errs [4]error
 	e.Stored, _, errs[0] = ask(ctx, h, pgx.RowToStructByPos[Stored], `select id, event, key, version, kind, poison from app.journal`)
 	e.Effects, _, errs[1] = ask(ctx, h, pgx.RowToStructByPos[Effect], `select n, at, id, event, key, version from app.effect order by n`)
 	e.Letters, _, errs[2] = ask(ctx, h, pgx.RowToStructByPos[Letter], `
 		select r.route_code, l.event_id::text from tidemark.dead_letter l join tidemark.outbound_route r on r.id = l.route_id`)
+	e.Unsound, _, errs[3] = ask(ctx, h, pgx.RowTo[string], `
+		select format('%s: %s', v."check", v.detail) from tidemark.verify() v where v.status = 'fail'`)
 	return errors.Join(errors.Join(errs[:]...), h.gatherTables(ctx, e), h.gatherCommands(ctx, e))
 }
 
