@@ -76,6 +76,7 @@ type logPass struct {
 	recount  time.Time       // not before then
 	applying atomic.Bool
 	doubt    bool // whether the latest read has settled
+	lost     bool // a page was not settled: the database does not know what of it was to be pending
 }
 
 func (s Log) open(db store.Pool, o *Options, r *reporter) source {
@@ -92,7 +93,7 @@ func (s Log) open(db store.Pool, o *Options, r *reporter) source {
 // begin follows a claim: the targets learn which keys have events pending.
 func (p *logPass) begin(ctx context.Context, l *lease) error {
 	p.Permit.set(l)
-	p.routes, p.doubt = "", false
+	p.routes, p.doubt, p.lost = "", false, false
 	p.settler.begin(func(page *store.Page, results []store.Result) error {
 		err := p.settle(ctx, l, page, results)
 		if err != nil {
@@ -208,7 +209,12 @@ const settleTime = 5 * time.Second
 // cursor, in one transaction under the lease's epoch. It runs to its end even when the
 // worker is told to stop or its lease has run out: as long as no other instance has taken the
 // cursor the record is right, and without it everything would be delivered again.
-func (p *logPass) settle(ctx context.Context, l *lease, page *store.Page, results []store.Result) error {
+func (p *logPass) settle(ctx context.Context, l *lease, page *store.Page, results []store.Result) (err error) {
+	defer func() {
+		if page != nil && err != nil {
+			p.lost = true
+		}
+	}()
 	if page != nil && len(results) == 0 && page.Inside == 0 && !p.Moves(page) && !p.applies(page) {
 		return nil
 	}
@@ -287,7 +293,7 @@ func (p *logPass) end(ctx context.Context, l *lease, why error) error {
 	}
 	if p.Targets != nil {
 		p.Targets.Quiesce()
-		if results := p.Targets.Collect(); len(results) > 0 && !errors.Is(why, errFenced) {
+		if results := p.Targets.Collect(); len(results) > 0 && !p.lost && !errors.Is(why, errFenced) {
 			if err := p.settle(ctx, l, nil, results); err != nil {
 				why = err
 			}

@@ -73,7 +73,7 @@ begin
             select row(r.route_id, r.outcome, r.reason, r.detail,
                        (select sum(upper(s) - lower(s)) from unnest(r.seqs) s), r.seqs)::tidemark.evidence
             from unnest(fresh) r);
-        delete from tidemark.handled h using unnest(results) r
+        delete from tidemark.handled h using unnest(fresh) r
         where h.route_id = r.route_id and h.seq <@ r.seqs and r.outcome = 'sent';
     end if;
 

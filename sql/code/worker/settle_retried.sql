@@ -59,6 +59,11 @@ begin
         insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
         select d.seq, worker_id, r.route_id, d.attempt_no + 1, r.outcome, r.reason, r.detail from unnest(done) d;
 
+        -- Not of an event that was not pending: what made it so was never settled, and it is read again.
+        if r.outcome = 'sent' then
+            delete from tidemark.handled h using unnest(done) d where h.route_id = r.route_id and h.seq = d.seq;
+        end if;
+
         update tidemark.replay_job j
         set sent = j.sent + case r.outcome when 'sent' then k.n else 0 end,
             failed = j.failed + case r.outcome when 'failed' then k.n else 0 end,
