@@ -150,8 +150,10 @@ func (p program) eventually(sql string, want ...string) {
 }
 
 const (
-	effects  = `select coalesce(string_agg(n, ' ' order by n), '') from effect`
-	attempts = `select concat_ws(' ', seq, attempt_no, outcome, reason, detail) from tidemark.route_attempt order by seq, attempt_no`
+	effects = `select coalesce(string_agg(n, ' ' order by n), '') from effect`
+	// What took longer than its page waits is no attempt.
+	attempts = `select concat_ws(' ', seq, row_number() over (partition by route_code, seq order by attempt_no), outcome, reason, detail)
+		from tidemark.route_attempt where reason is distinct from 'busy' order by seq, attempt_no`
 )
 
 // note is a handler that writes the event down.

@@ -189,19 +189,22 @@ func (d *Deliverer) Capacity() map[int32]int {
 }
 
 // Act delivers the items of the page and returns their results: one for each fresh event and route, and those of earlier
-// pages' deliveries that have ended. It returns when all deliveries of the page have ended, or after pageWait.
+// pages' deliveries that have ended. It returns when all deliveries of the page have ended, when what is left are stragglers, or
+// after pageWait.
 func (d *Deliverer) Act(ctx context.Context, page *store.Page) []store.Result {
-	results, runs := d.assign(page)
-	over := make([]<-chan struct{}, 0, len(runs))
-	for q, jobs := range runs {
-		over = append(over, q.begin(ctx, jobs))
+	results, jobs := d.assign(page)
+	runs := make([]*run, 0, len(jobs))
+	for q, jobs := range jobs {
+		if r := q.begin(ctx, jobs); r != nil {
+			runs = append(runs, r)
+		}
 	}
-	d.await(over)
+	d.await(runs)
 	return append(results, d.Collect()...)
 }
 
 // assign gives each item to the queues of its routes. Where a route has no queue, a fresh item becomes pending.
-func (d *Deliverer) assign(page *store.Page) (results []store.Result, runs map[*queue][]*job) {
+func (d *Deliverer) assign(page *store.Page) (results []store.Result, jobs map[*queue][]*job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, row := range page.Routes {
@@ -209,7 +212,7 @@ func (d *Deliverer) assign(page *store.Page) (results []store.Result, runs map[*
 		r.stale = r.stale || !same(r.row, row)
 		r.row = row
 	}
-	runs = map[*queue][]*job{}
+	jobs = map[*queue][]*job{}
 	// A route has one queue for the whole page: one that is replaced in mid-page gets no run, and its results are not collected.
 	queues := map[int32]*queue{}
 	for i := range page.Items {
@@ -224,7 +227,7 @@ func (d *Deliverer) assign(page *store.Page) (results []store.Result, runs map[*
 			}
 			switch {
 			case q != nil:
-				runs[q] = append(runs[q], &job{item: item})
+				jobs[q] = append(jobs[q], &job{item: item})
 			case item.Fresh:
 				behind := r.row.Ordering == "key" && r.keys.has(item.Key)
 				r.keys.add(item.Key, 1)
@@ -234,10 +237,10 @@ func (d *Deliverer) assign(page *store.Page) (results []store.Result, runs map[*
 			}
 		}
 	}
-	for _, jobs := range runs {
-		slices.SortStableFunc(jobs, func(a, b *job) int { return store.LiveFirst(a.item, b.item) })
+	for _, jobs := range jobs {
+		slices.SortStableFunc(jobs, inOrder)
 	}
-	return results, runs
+	return results, jobs
 }
 
 // same tells whether a queue of the one route can serve the other.
@@ -326,22 +329,26 @@ func takeRate(row store.Route) (rest store.Route, perSecond float64, err error) 
 	return row, perSecond, err
 }
 
-// await returns when all runs are over, or when the page has waited long enough. The ones that go on say
-// so through Ready.
-func (d *Deliverer) await(over []<-chan struct{}) {
+// await returns when the page need not wait for the runs any longer. The ones that go on say so through Ready.
+func (d *Deliverer) await(runs []*run) {
 	limit := time.NewTimer(d.longestWait())
 	defer limit.Stop()
-	for i, c := range over {
+	for _, r := range runs {
 		select {
-		case <-c:
+		case <-r.enough:
+			continue
 		case <-limit.C:
-			for _, rest := range over[i:] {
-				go func() {
-					<-rest
-					d.signal()
-				}()
-			}
-			return
+		}
+		break
+	}
+	for _, r := range runs {
+		select {
+		case <-r.over:
+		default:
+			go func() {
+				<-r.over
+				d.signal()
+			}()
 		}
 	}
 }

@@ -3,6 +3,7 @@ package deliver
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -118,7 +119,11 @@ func (f fickle) answer(ctx context.Context, d sink.Delivery) sink.Status {
 		select {
 		case <-time.After(after):
 		case <-ctx.Done():
-			return []sink.Status{sink.Unknown, sink.Retry}[n>>8%2]
+			outcome := []sink.Status{sink.Unknown, sink.Retry}[n>>8%2]
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) { // it counts as an attempt
+				f.w.answered(place{f.route, d.Event.Seq}, outcome)
+			}
+			return outcome
 		}
 	}
 	outcome := []sink.Status{sink.Delivered, sink.Delivered, sink.Retry, sink.Retry, sink.Permanent, sink.Unknown}[n>>16%6]

@@ -27,8 +27,8 @@ const (
 )
 
 // A queue sends the events of one route to its target: events of one key one after the other, events of different keys at
-// once. It works on one page at a time. A delivery that its page does not wait for continues here, and its event is pending
-// in the database meanwhile.
+// once. A delivery that its page does not wait for continues here, beside those of the next pages, and its event is pending in
+// the database meanwhile.
 type queue struct {
 	route   store.Route
 	ordered bool
@@ -36,6 +36,7 @@ type queue struct {
 	limits  sink.Limits
 	policy  store.RetryPolicy
 	timeout time.Duration
+	slots   int // deliveries under way at once
 	breaker *breaker
 	limiter *rate.Limiter
 	observe Observer
@@ -45,19 +46,21 @@ type queue struct {
 	transform    func(ctx context.Context, payloads []json.RawMessage) ([]json.RawMessage, error) // nil: the route has none
 	transforming chan struct{}                                                                    // holds one while transform runs
 
-	mu      sync.Mutex
-	running int           // slots at work
-	retired bool          // its route has changed: it starts no run any more
-	over    chan struct{} // closed when the run is over
-	jobs    []*job        // of the run
-	began   time.Time
-	pace    int // events in a pageWait, by the last run
-	ended   []store.Result
-	waiting *waiting
-	gone    string       // the target's last word, if it is gone
-	failure store.Result // the latest
-	refused bool         // it was the credentials that the target refused
-	opened  time.Time
+	mu       sync.Mutex
+	runs     []*run            // that are not over
+	running  int               // slots at work
+	retired  bool              // its route has changed: it starts no run any more
+	pace     int               // events in a pageWait, by the last run
+	known    map[identity]*job // jobs whose end the database may not know of
+	flying   map[string]int    // how many of them each key has
+	finished []*job            // known ones that have ended since the last handOver
+	scanned  time.Time         // when pending events were last asked for while deliveries were under way
+	ended    []store.Result
+	waiting  *waiting
+	gone     string       // the target's last word, if it is gone
+	failure  store.Result // the latest
+	refused  bool         // it was the credentials that the target refused
+	opened   time.Time
 }
 
 // A job is one event to deliver.
@@ -65,8 +68,19 @@ type job struct {
 	item    *store.Item
 	payload json.RawMessage // that the route's transform made; nil: the item's
 	staged  bool            // its page has gone on without it: it is pending in the database
-	result  *store.Result
+	over    bool            // its delivery has ended, or will not begin
 }
+
+// An identity tells jobs of a queue apart.
+type identity struct {
+	seq    int64
+	replay bool
+}
+
+// inOrder compares jobs by the order in which a route takes them.
+func inOrder(a, b *job) int { return store.LiveFirst(a.item, b.item) }
+
+func (j *job) identity() identity { return identity{j.item.Seq, j.item.Replay} }
 
 // key returns the event's key as the order of keys sees it: empty for a replay, which has no place in that order.
 func (j *job) key() string {
@@ -83,12 +97,13 @@ func newQueue(route store.Route, s sink.Sink, perSecond float64, d *Deliverer) (
 	}
 	q := &queue{
 		route: route, ordered: route.Ordering == "key" && !failpoint.Bug("noparking"), sink: s, limits: s.Limits(), policy: policy,
-		timeout: route.TimeLimit(),
-		permit:  d.permit, observe: d.observe, inside: d.InProcess,
+		timeout: route.TimeLimit(), slots: max(1, route.Concurrency),
+		permit: d.permit, observe: d.observe, inside: d.InProcess,
 		limiter:      rate.NewLimiter(rate.Inf, 0),
 		transforming: make(chan struct{}, 1),
-		breaker:      newBreaker(route.RouteCode, d.observe.Paused),
-		opened:       time.Now(),
+		known:        map[identity]*job{}, flying: map[string]int{},
+		breaker: newBreaker(route.RouteCode, d.observe.Paused),
+		opened:  time.Now(),
 	}
 	if route.Transforms() && d.Transform != nil {
 		q.transform = func(ctx context.Context, payloads []json.RawMessage) ([]json.RawMessage, error) {
@@ -106,7 +121,9 @@ func (q *queue) start(keys *waiting) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = keys
-	q.ended = nil // results of an earlier lease
+	q.ended, q.finished = nil, nil // results of an earlier lease
+	clear(q.known)
+	clear(q.flying)
 }
 
 // recount replaces the counted keys by those of the database. It does nothing and returns false while a delivery is under
@@ -131,10 +148,10 @@ func (q *queue) quiet() bool {
 // wait returns when no delivery is under way.
 func (q *queue) wait() {
 	q.mu.Lock()
-	running, over := q.running > 0, q.over
+	runs := slices.Clone(q.runs)
 	q.mu.Unlock()
-	if running {
-		<-over
+	for _, r := range runs {
+		<-r.over
 	}
 }
 
@@ -165,8 +182,11 @@ func (q *queue) capacity() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	// Events whose result is not settled are still due in the database: a read now would return them again.
-	case q.running > 0 || len(q.ended) > 0 || q.breaker.state() == gobreaker.StateOpen:
+	case q.breaker.state() == gobreaker.StateOpen:
+		return 0
+	// Events whose result is not settled are still due in the database: a read now would return them again, for nothing. But a
+	// slow delivery must not hold up the others for long.
+	case q.running > 0 && !q.takesBeside() || len(q.ended) > 0:
 		return 0
 	case q.breaker.state() == gobreaker.StateHalfOpen:
 		return 1
@@ -174,7 +194,7 @@ func (q *queue) capacity() int {
 		// The replays among them would be put off again, each by a write.
 		return firstCapacity
 	default:
-		return min(max(q.pace, firstCapacity), mostCapacity)
+		return min(max(q.pace, firstCapacity), mostCapacity) + len(q.known)
 	}
 }
 
@@ -183,11 +203,11 @@ const (
 	mostCapacity  = 2000
 )
 
-// keysWait: the queue can deliver, and has events waiting in the database.
+// keysWait: the queue is at rest and can deliver, and has events waiting in the database.
 func (q *queue) keysWait() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.ordered && q.waiting.any() && q.breaker.state() == gobreaker.StateClosed
+	return q.ordered && q.waiting.any() && q.running == 0 && q.breaker.state() == gobreaker.StateClosed
 }
 
 // retire makes begin start no run any more.
@@ -195,95 +215,6 @@ func (q *queue) retire() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.retired = true
-}
-
-// begin starts a run with the jobs. The channel is closed when the run is over. A queue that is already running, or retired, starts
-// none: it stages the fresh jobs and returns a closed channel.
-func (q *queue) begin(ctx context.Context, jobs []*job) <-chan struct{} {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	over := make(chan struct{})
-	if q.running > 0 || q.retired {
-		for _, j := range jobs {
-			if j.item.Fresh {
-				q.stage(j, busy, 0)
-				q.ended = append(q.ended, *j.result)
-			}
-		}
-		close(over)
-		return over
-	}
-
-	q.jobs = q.jobs[:0]
-	slots := newSlots(q.route.Concurrency)
-	for _, j := range jobs {
-		if j.item.Fresh && q.ordered && q.waiting.has(j.key()) {
-			q.stage(j, behindKey, 0)
-			q.ended = append(q.ended, *j.result)
-			continue
-		}
-		slots.add(j)
-		q.jobs = append(q.jobs, j)
-	}
-	q.over, q.began = over, time.Now()
-	for _, jobs := range slots.jobs {
-		if len(jobs) > 0 {
-			q.running++
-			go q.slot(ctx, jobs)
-		}
-	}
-	if q.running == 0 {
-		close(over)
-	}
-	return over
-}
-
-// slots are the jobs of a run, by the goroutine that sends them. The jobs of a key are in one slot, in their order, and all
-// slots have about as many: the page waits for the longest.
-type slots struct {
-	jobs [][]*job
-	of   map[string]int // the slot of a key
-}
-
-func newSlots(concurrency int) slots {
-	return slots{jobs: make([][]*job, max(1, concurrency)), of: map[string]int{}}
-}
-
-// add puts the job into the slot of its key, or else into the shortest.
-func (s slots) add(j *job) {
-	slot, taken := s.of[j.item.Key]
-	if !taken {
-		for i := range s.jobs {
-			if len(s.jobs[i]) < len(s.jobs[slot]) {
-				slot = i
-			}
-		}
-		if j.item.Key != "" {
-			s.of[j.item.Key] = slot
-		}
-	}
-	s.jobs[slot] = append(s.jobs[slot], j)
-}
-
-// slot delivers the jobs in order.
-func (q *queue) slot(ctx context.Context, jobs []*job) {
-	blocked := map[string]bool{}
-	for len(jobs) > 0 {
-		batch := q.cut(jobs, blocked)
-		jobs = jobs[len(batch):]
-		q.send(ctx, batch, blocked)
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.running--
-	if q.running == 0 {
-		// The number of events that it would deliver while a page waits.
-		took := max(time.Since(q.began), time.Millisecond)
-		q.pace = int(float64(len(q.jobs)) * float64(pageWait) / float64(took))
-		clear(q.jobs) // and their payloads
-		q.jobs = q.jobs[:0]
-		close(q.over)
-	}
 }
 
 // cut returns the jobs at the front that one call of the sink may carry: all live events, or all replays.
@@ -494,7 +425,7 @@ func (q *queue) untried(j *job, reason string, delay time.Duration, blocked map[
 	// its key, and a replay that the breaker holds back, which would otherwise be due again at once.
 	held := reason == behindKey || reason == breakerOpen && j.item.Replay
 	if (!j.item.Fresh || j.staged) && !held {
-		j.result = &store.Result{}
+		q.finish(j)
 		return
 	}
 	q.end(j, store.Result{Outcome: store.Pending, Reason: reason, Delay: delay, Behind: reason == behindKey})
@@ -512,35 +443,24 @@ func (q *queue) end(j *job, r store.Result) {
 			q.waiting.remove(j.key())
 		}
 	}
-	j.result = &r
+	q.finish(j)
 	q.ended = append(q.ended, r)
 }
 
+// finish notes that nothing more will come of the job. The caller holds mu.
+func (q *queue) finish(j *job) {
+	j.over = true
+	q.finished = append(q.finished, j)
+}
+
 // stage makes the event of a fresh job pending before its delivery has ended. The caller holds mu.
-func (q *queue) stage(j *job, reason string, delay time.Duration) {
+func (q *queue) stage(j *job, reason string) {
 	behind := q.ordered && q.waiting.has(j.key())
 	if q.ordered {
 		q.waiting.add(j.key(), 1)
 	}
 	j.staged = true
-	j.result = &store.Result{
-		Route: q.route.ID, Seq: j.item.Seq, Fresh: true, Outcome: store.Pending, Reason: reason, Delay: delay, Behind: behind,
-	}
-}
-
-// handOver returns the results since the last call, and stages the fresh jobs without one: the page goes on without them.
-func (q *queue) handOver() []store.Result {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	ended := q.ended
-	q.ended = nil
-	if q.running > 0 {
-		for _, j := range q.jobs {
-			if j.result == nil && j.item.Fresh && !j.staged {
-				q.stage(j, busy, 0)
-				ended = append(ended, *j.result)
-			}
-		}
-	}
-	return ended
+	q.ended = append(q.ended, store.Result{
+		Route: q.route.ID, Seq: j.item.Seq, Fresh: true, Outcome: store.Pending, Reason: reason, Behind: behind,
+	})
 }

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/sink"
@@ -17,6 +18,26 @@ func holding(target *target) (release func()) {
 		return sink.Result{Status: sink.Delivered}
 	})
 	return func() { close(held) }
+}
+
+// While an event takes long, the events of other keys that come later are delivered and recorded as if nothing were, and those of
+// its key wait.
+func TestSlowEventHoldsUpItsKeyAlone(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, `, "ordering": "key"`)
+	release := holding(ts["app"])
+	run(t, db, ts)
+	emit(t, db, "s1")
+	eventually(t, db, `select seq::text from tidemark.pending`, "1")
+	for _, e := range []string{"a2", "b3", "s4", "a5"} {
+		emit(t, db, e)
+	}
+	eventually(t, db, evidence, "app 1 1 pending busy", "app 2 1 sent", "app 3 1 sent", "app 4 1 pending behind_key", "app 5 1 sent")
+	release()
+	eventually(t, db, settled, "true")
+	if got := arrivedAs(ts["app"].wait(t, 5)); !strings.HasSuffix(got, " s1 s4") || strings.Index(got, "a2") > strings.Index(got, "a5") {
+		t.Errorf("arrived: %s", got)
+	}
 }
 
 // A page goes on without a slow event, and its settle fails. That the event has arrived in the end is not recorded: the database
