@@ -84,7 +84,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		return nil, err
 	}
 	// A transform that hangs must not hold a connection that a lease depends on.
-	transforms, err := openPool(ctx, c, 4)
+	transforms, err := openPool(ctx, c, 5) // one of them for dry runs
 	if err != nil {
 		pool.Close()
 		watch.Close()
@@ -220,6 +220,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	d.warnOfSuperuser(ctx)
 	d.bridge = worker.NewBridge(d.connect, log)
+	dry := newDryRuns(store.New(d.transforms), log)
 	// The check for silent executors must not stop together with the workers that it checks: it shares no connection with them.
 	d.poll = worker.NewPoller(d.watch, d.owner, d.config.Lease, d.config.Poll.Max, log, worker.Besides{
 		Daemon: d.config.Name, Facts: d.facts,
@@ -227,10 +228,12 @@ func (d *Daemon) Run(ctx context.Context) error {
 		Registry: func(all store.Registry) {
 			d.bridge.Tell(all)
 			d.supervise(ctx, all)
+			dry.tell(all.Untried)
 		},
 	})
 	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var rest sync.WaitGroup
+	rest.Go(func() { dry.run(ctx) })
 	rest.Go(func() { d.poll.Run(aside) })
 	rest.Go(func() { d.bridge.Run(aside) })
 	rest.Go(func() { d.looks(aside) })
