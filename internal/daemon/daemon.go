@@ -407,8 +407,19 @@ func (d *Daemon) upkeep(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			d.options.Log.WarnContext(ctx, "upkeep failed", "error", err)
 		}
+		more := false
 		for _, m := range done {
 			d.options.Log.InfoContext(ctx, "upkeep", "action", m.Action, "object", m.Object, "detail", m.Detail)
+			more = more || m.Action == "erased"
+		}
+		// A call of maintain erases the payloads of some thousands of events: here as many as there are, if there is time.
+		for began := time.Now(); more && err == nil && time.Since(began) < upkeepEvery/2; {
+			limited, cancel := context.WithTimeout(ctx, upkeepEvery)
+			more, err = d.db.PayloadsExpire(limited)
+			cancel()
+			if err != nil && ctx.Err() == nil {
+				d.options.Log.WarnContext(ctx, "cannot erase payloads past their retention", "error", err)
+			}
 		}
 		select {
 		case <-ctx.Done():

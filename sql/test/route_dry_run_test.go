@@ -75,14 +75,14 @@ func TestTransformHangsInDryRun(t *testing.T) {
 	w.exec(`create or replace function shape(payload jsonb) returns jsonb language plpgsql as $$
 		begin while payload ->> 'n' = '1' loop null; end loop; assert payload ->> 'n' <> '2', 'two'; return payload; end $$;
 		select tidemark.route_set('each', '{"dry_run": true}'), tidemark.route_set('batch', '{"enabled": false}');
-		set statement_timeout = '300ms'`)
+		set statement_timeout = '1s'`)
 	w.emitUpTo(3)
 	w.pass()
 	w.refused("57014", "timeout", `select tidemark.dry_run_transform('each')`)
 	w.wantRows(`select concat_ws(' ', events, late) from tidemark.dry_run_transform('each', 1)`, "1 t")
 	w.wantRows(`select concat_ws(' ', events, late) from tidemark.dry_run_transform('each')`, "2 f")
 	w.wantRows(`select concat_ws(' ', seq, outcome, reason, detail) from tidemark.route_attempt where route_code = 'each' order by seq`,
-		"1 dry_run transform_failed public.shape: it took longer than 300ms", "2 dry_run transform_failed public.shape: two (P0004)", "3 dry_run")
+		"1 dry_run transform_failed public.shape: it took longer than 1s", "2 dry_run transform_failed public.shape: two (P0004)", "3 dry_run")
 	w.wantRows(allVerified)
 }
 
