@@ -384,12 +384,13 @@ type DetailsState string
 
 // Domain defines model for Domain.
 type Domain struct {
-	Description  string   `json:"description"`
-	Domain       string   `json:"domain"`
-	Emitters     []string `json:"emitters"`
-	MetadataOnly bool     `json:"metadata_only"`
-	Restricted   bool     `json:"restricted"`
-	Types        int64    `json:"types"`
+	Description      string   `json:"description"`
+	Domain           string   `json:"domain"`
+	Emitters         []string `json:"emitters"`
+	MetadataOnly     bool     `json:"metadata_only"`
+	PayloadRetention *string  `json:"payload_retention"`
+	Restricted       bool     `json:"restricted"`
+	Types            int64    `json:"types"`
 }
 
 // Emitted defines model for Emitted.

@@ -65,11 +65,11 @@ start() {
 	daemon=$!
 }
 halt() { kill -TERM "$daemon"; wait "$daemon" || { cat "$dir/log" >&2; exit 1; }; }
-# delivers waits for 300 more deliveries.
+# delivers waits a minute for 300 more deliveries.
 delivers() {
-	local from now
+	local from now until=$((SECONDS + 60))
 	from=$(sql -c 'select count(*) from got')
-	for _ in $(seq 600); do
+	while [ $SECONDS -lt $until ]; do
 		kill -0 "$daemon" || { tail -20 "$dir/log" >&2; echo "upgrade-live.sh: the daemon has ended: $1" >&2; exit 1; }
 		now=$(sql -c 'select count(*) from got')
 		if [ $((now - from)) -ge 300 ]; then

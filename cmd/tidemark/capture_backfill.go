@@ -75,6 +75,7 @@ func runBackfill(ctx context.Context, s *cli.Session, b *store.Backfill, page in
 	for {
 		done, err := s.CaptureBackfillStep(ctx, b.ID, page)
 		switch {
+		case store.HasCode(err, "40001"): // a writer has moved a row of the page to another partition: the next step finds it there
 		case store.HasCode(err, "55P03"): // a writer has a row of the page: wait for it outside, where it waits for nothing of ours
 			busy := "a row is locked"
 			if blame, err := s.LockBlame(ctx, s.Arg(0)); err == nil && blame != "" {

@@ -19,6 +19,10 @@ var domainColumns = cli.Columns{
 		Usage: "only roles that tidemark domain grant names may emit; =false: every emitter",
 	},
 	{Flag: "description", Usage: "free text that says what it is for"},
+	{
+		Flag: "payload-retention", Kind: cli.Optional,
+		Usage: "erase payloads of its events after this time, such as '90 days' (at least an hour); empty: they stay as long as the event",
+	},
 }
 
 func domainCommand() cli.Command {
@@ -58,9 +62,9 @@ func domainList(ctx context.Context, s *cli.Session) error {
 		return err
 	}
 	return cli.Table(s.Printer, "no domains; create one: tidemark domain set DOMAIN", domains,
-		"DOMAIN|METADATA ONLY|EMITTERS|TYPES|DESCRIPTION",
+		"DOMAIN|METADATA ONLY|EMITTERS|TYPES|PAYLOADS STAY|DESCRIPTION",
 		func(d store.Domain) cli.Row {
-			return cli.Row{d.Domain, d.MetadataOnly, emitters(d), d.Types, d.Description}
+			return cli.Row{d.Domain, d.MetadataOnly, emitters(d), d.Types, d.PayloadRetention, d.Description}
 		})
 }
 
@@ -86,7 +90,7 @@ func domainShow(s *cli.Session, d store.Domain, err error) error {
 		return err
 	}
 	return s.Show(d, "domain", d.Domain, "metadata only", d.MetadataOnly, "emitters", emitters(d), "types", d.Types,
-		"description", d.Description)
+		"payload retention", d.PayloadRetention, "description", d.Description)
 }
 
 // emitters says who may emit into a domain.

@@ -84,7 +84,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		return nil, err
 	}
 	// A transform that hangs must not hold a connection that a lease depends on.
-	transforms, err := openPool(ctx, c, 4)
+	transforms, err := openPool(ctx, c, 5) // one of them for dry runs
 	if err != nil {
 		pool.Close()
 		watch.Close()
@@ -220,6 +220,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	d.warnOfSuperuser(ctx)
 	d.bridge = worker.NewBridge(d.connect, log)
+	dry := newDryRuns(store.New(d.transforms), log)
 	// The check for silent executors must not stop together with the workers that it checks: it shares no connection with them.
 	d.poll = worker.NewPoller(d.watch, d.owner, d.config.Lease, d.config.Poll.Max, log, worker.Besides{
 		Daemon: d.config.Name, Facts: d.facts,
@@ -227,10 +228,12 @@ func (d *Daemon) Run(ctx context.Context) error {
 		Registry: func(all store.Registry) {
 			d.bridge.Tell(all)
 			d.supervise(ctx, all)
+			dry.tell(all.Untried)
 		},
 	})
 	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var rest sync.WaitGroup
+	rest.Go(func() { dry.run(ctx) })
 	rest.Go(func() { d.poll.Run(aside) })
 	rest.Go(func() { d.bridge.Run(aside) })
 	rest.Go(func() { d.looks(aside) })
@@ -404,8 +407,19 @@ func (d *Daemon) upkeep(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			d.options.Log.WarnContext(ctx, "upkeep failed", "error", err)
 		}
+		more := false
 		for _, m := range done {
 			d.options.Log.InfoContext(ctx, "upkeep", "action", m.Action, "object", m.Object, "detail", m.Detail)
+			more = more || m.Action == "erased"
+		}
+		// A call of maintain erases the payloads of some thousands of events: here as many as there are, if there is time.
+		for began := time.Now(); more && err == nil && time.Since(began) < upkeepEvery/2; {
+			limited, cancel := context.WithTimeout(ctx, upkeepEvery)
+			more, err = d.db.PayloadsExpire(limited)
+			cancel()
+			if err != nil && ctx.Err() == nil {
+				d.options.Log.WarnContext(ctx, "cannot erase payloads past their retention", "error", err)
+			}
 		}
 		select {
 		case <-ctx.Done():

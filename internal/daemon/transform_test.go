@@ -238,3 +238,29 @@ func TestTransformChangesMeanwhile(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A route in dry run whose transform hangs or fails: its evidence tells, what the others deliver arrives, and its own pages are settled.
+func TestTransformOfDryRuns(t *testing.T) {
+	t.Parallel()
+	db, r := tidemarktest.NewDB(t), newReceiver(t)
+	live(t, db, r.URL)
+	execSQL(t, db, shape)
+	execSQL(t, db, `insert into special values (3, 'drop'), (14, 'fail'), (100, 'hang')`)
+	execSQL(t, db, `select tidemark.route_set('app', '{"transform": null, "columns": null}'), tidemark.route_set('dry', '{"domain": "test", "target_kind": "stdout", "target_ref": "x", "enabled": true, "dry_run": true, "transform": "public.shape", "timeout": "1s"}')`)
+	emitNumbers(t, db, 100)
+	p := run(t, settings(db))
+	eventually(t, "the live route delivers", func() bool { return r.count() == 100 })
+	const told = `select concat_ws(' ', outcome, reason, count(*), min(seq), max(detail)) from tidemark.route_attempt where route_code = 'dry' group by outcome, reason order by 1`
+	want := "dry_run 97 1; dry_run transform 1 3; dry_run transform_failed 2 14 public.shape: no good " + `{"n": 14, "rest": "x"} (P0001)`
+	eventually(t, "the evidence tells", func() bool { return query(t, db, told) == want })
+	if got := query(t, db, `select detail from tidemark.route_attempt where route_code = 'dry' and seq = 100`); got != "public.shape: it took longer than 1s" {
+		t.Error(got)
+	}
+	if got := query(t, db, `select "check" || detail from tidemark.verify() where status = 'fail'`); got != "" {
+		t.Error(got)
+	}
+	p.stop()
+	if strings.Contains(p.log.String(), "cannot try the transform") {
+		t.Error(p.log)
+	}
+}

@@ -280,3 +280,8 @@ func (db *DB) CommandReplayTopic(ctx context.Context, ask CommandReplayAsk, call
 	}
 	return outcomes, json.Unmarshal(got, &outcomes)
 }
+
+// PayloadsExpire calls tidemark.payloads_expire. more: another call would erase more.
+func (db *DB) PayloadsExpire(ctx context.Context) (more bool, err error) {
+	return value[bool](ctx, db, `select coalesce(bool_or(e.more), false) from tidemark.payloads_expire() e`)
+}

@@ -37,6 +37,13 @@ type Registry struct {
 	Tables  []TableCursor
 	Bridge  bool // the gate notify.bridge_enabled is open
 	Domains []string
+	Untried []Untried
+}
+
+// Untried is a route with events that were decided in dry run and for which its transform was not called yet.
+type Untried struct {
+	Route   string
+	Timeout float64 // seconds
 }
 
 // LogCursor is a cursor of the log.
@@ -72,7 +79,10 @@ const (
 		from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker
 		where w.source = 'table' and w.handler in ('sql', 'emit')),
 	'bridge', tidemark.gate_open('notify.bridge_enabled'),
-	'domains', (select jsonb_agg(d.domain) from tidemark.domain d))`
+	'domains', (select jsonb_agg(d.domain) from tidemark.domain d),
+	'untried', (select jsonb_agg(jsonb_build_object('route', r.route_code, 'timeout', extract(epoch from r.timeout)) order by r.id)
+		from tidemark.outbound_route r where r.transform is not null and exists (
+			select from tidemark.decision d where d.route_id = r.id and d.reason = 'transform_untried' limit 1)))`
 	askBeat    = `select 0, 'beat', to_jsonb(tidemark.heartbeat_daemon(?, 'running', ?::jsonb))`
 	askSilence = `select 0, 'silence', (select to_jsonb(count(*)) from tidemark.stale_check())`
 )

@@ -37,6 +37,19 @@ func TransformAlone(ctx context.Context, db Querier, route Route, payloads []jso
 	return made(route, results, err)
 }
 
+// DryRunTransform calls tidemark.dry_run_transform for at most so many events; the server ends it after limit. late: it was a single
+// event, which took longer than that, and is recorded as failed. Of several TimedOut tells.
+func (db *DB) DryRunTransform(ctx context.Context, route string, most int, limit time.Duration) (events int, late bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit+answerTime)
+	defer cancel()
+	var came []int
+	err = within(ctx, db.querier, limit, &came, `select array[t.events, t.late::integer] from tidemark.dry_run_transform($1, $2) t`, route, most)
+	if err != nil {
+		return 0, false, err
+	}
+	return came[0], came[1] == 1, nil
+}
+
 func texts(payloads []json.RawMessage) []string {
 	texts := make([]string, len(payloads))
 	for i, payload := range payloads {

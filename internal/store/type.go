@@ -56,11 +56,14 @@ type Domain struct {
 	Emitters     []string `db:"emitters" json:"emitters"`     // roles to which it is granted
 	Types        int      `db:"types" json:"types"`           // event types in it
 	Description  string   `db:"description" json:"description"`
+
+	PayloadRetention *string `db:"payload_retention" json:"payload_retention"` // interval; null: as long as the event
 }
 
 const domain = `select d.domain, d.metadata_only, d.restricted,
 	array(select e.role from tidemark.domain_emitter e where e.domain = d.domain order by e.role) as emitters,
-	(select count(*)::integer from tidemark.event_type t where t.domain = d.domain) as types, d.description from `
+	(select count(*)::integer from tidemark.event_type t where t.domain = d.domain) as types, d.description,
+	d.payload_retention::text from `
 
 // Domains returns all domains.
 func (db *DB) Domains(ctx context.Context) ([]Domain, error) {

@@ -249,11 +249,39 @@ func TestCaptureBackfillMeetsAWriter(t *testing.T) {
 	s.wantEvents(`update 1 ["state"] {"state": "writer first"}`)
 }
 
+// Of a partitioned table the rows of all partitions come in the order of the key. A row that a writer moves to another partition while
+// the step waits for it ends the step (40001), and nothing of it stays: the next one goes on.
+func TestCaptureBackfillOfPartitions(t *testing.T) {
+	t.Parallel()
+	s, db := backfilled(t, `create table orders (id int, shop text, state text, primary key (id, shop)) partition by list (shop);
+		create table a partition of orders for values in ('a'); create table b partition of orders for values in ('b') partition by hash (id);
+		create table b0 partition of b for values with (modulus 2, remainder 0); create table b1 partition of b for values with (modulus 2, remainder 1);
+		insert into orders select n, case n % 3 when 0 then 'a' else 'b' end, 'old' from generate_series(1, 5) n`)
+	s.exec(begins)
+	s.wantRows(readsOn, "2 0 f")
+	s.wantEvents(`read 1,b {"state": "old"}`, `read 2,b {"state": "old"}`)
+	w := open(t, db, "writer")
+	w.begin()
+	w.exec(`update orders set shop = 'b', state = 'moved' where id = 3`)
+	s.exec(`set lock_timeout = 0; alter function tidemark.capture_backfill_step reset lock_timeout`)
+	stepped := make(chan string, 1)
+	go func() { stepped <- s.try(readsOn).Code }()
+	open(t, db, "watch").waitsFor(s)
+	w.commit()
+	equal(t, "the step", <-stepped, "40001")
+	s.wantEvents(`update 3,b ["shop", "state"] was {"id": 3, "shop": "a"} {"state": "moved"}`)
+	s.wantRows(readsOn, "1 1 f") // 3 has an event of its own
+	s.wantRows(readsOn, "1 0 f")
+	s.wantRows(readsOn, "0 0 t")
+	s.wantEvents(`read 4,b {"state": "old"}`, `read 5,b {"state": "old"}`)
+}
+
 // Writers that insert, update, delete and move keys in open transactions, while the backfill goes on and its table of keys is
 // filled: who applies the events in their order has the table, and no row is read after an event of its own.
 func TestCaptureBackfillLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
-	s, db := backfilled(t, `create table orders (id int primary key, state text)`)
+	s, db := backfilled(t, `create table orders (id int primary key, state text) partition by range (id);
+		create table low partition of orders for values from (minvalue) to (11); create table high partition of orders for values from (11) to (maxvalue)`)
 	s.exec(`alter function tidemark.capture_backfill_step set lock_timeout = '1ms';
 		create table copy (id int primary key, state text)`)
 	writers := []session{open(t, db, "a"), open(t, db, "b")}

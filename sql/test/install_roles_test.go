@@ -67,7 +67,7 @@ var mayDo = map[string][]string{
 		`select * from tidemark.maintain()`, `select * from tidemark.events('{1}')`, `select payload from tidemark.outbox`,
 		`select fingerprint from tidemark.command_claim`, `select * from tidemark.command_claim`, `select * from tidemark.command_parked`, `select * from tidemark.command_record`, `select * from tidemark.command_retry(0)`,
 		`select * from tidemark.watch('d/1', false)`, `select * from tidemark.watch()`, `select * from tidemark.letters_unlogged(1)`,
-		`select tidemark.transformed(null, null, '{}', '')`, `select tidemark.transform_try(null, '{}', '{}', '')`, `select tidemark.payload_limit()`,
+		`select tidemark.transformed(null, null, '{}', '')`, `select tidemark.transform_try(null, '{}', '{}', '')`, `select tidemark.dry_run_transform('r')`, `select tidemark.dry_run_untried(0, 1)`, `select tidemark.dry_run_tried(0, 0, 0, '{}', '{}', '{}', '{}', '{}')`, `select tidemark.payload_limit()`,
 		`select * from tidemark.stale_check()`, `select tidemark.heartbeat_daemon('d')`, `select tidemark.heartbeat_write('x')`,
 	},
 	"a": {

@@ -13,7 +13,13 @@ import (
 func shaping(t *testing.T) session {
 	t.Helper()
 	w := live(t, tidemarktest.NewDB(t))
-	w.exec(`
+	w.shape()
+	return w
+}
+
+func (s session) shape() {
+	s.t.Helper()
+	s.exec(`
 create table dropped (n int primary key);
 create table poison (n int primary key);
 create table got (at bigint generated always as identity primary key, route text, n int, payload jsonb);
@@ -34,7 +40,6 @@ select tidemark.route_set('app', '{"enabled": false}');
 select tidemark.route_set(kind, jsonb_build_object('domain', 'test', 'target_kind', 'sql', 'target_ref', 'public.take_' || kind,
     'enabled', true, 'dry_run', false, 'transform', 'public.shape', 'columns', array['twice', 'n', 'absent']))
 from unnest(array['each', 'batch']) kind`)
-	return w
 }
 
 const shapingRoutes = 2

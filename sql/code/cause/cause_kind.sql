@@ -109,6 +109,12 @@ from (values
      'Let go on, or give up, what holds them. maintain then drops the partitions within a minute.',
      '{}',
      '{}'),
+    ('payloads_kept',
+     'Payloads of a domain are past its payload_retention and are not erased: they are still to be delivered, or belong '
+     'to dead letters that are open.',
+     'Let go on what the detail names, and replay or discard the letters. maintain then erases them.',
+     '{}',
+     array['tidemark dead-letter list']),
     ('partition_missing',
      'A partition of the log was dropped by hand, with events that may not have been delivered. Deliveries that '
      'waited for them become dead letters with the code event_missing.',

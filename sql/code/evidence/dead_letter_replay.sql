@@ -56,15 +56,16 @@ begin
         detail := 'the route no longer claims this event';
     end if;
 
-    if dead_letter_replay.dry_run and outcome = 'pending' and route.transform is not null then
+    -- A route in dry run says what its transform makes of the event; there it is the reason, and no outcome.
+    if route.transform is not null
+        and (outcome = 'dry_run' or dead_letter_replay.dry_run and outcome = 'pending')
+    then
         tried := tidemark.transform_try(route, array[event.seq], array[event.payload], tidemark.default_search_path());
-        if not isempty(tried.dropped) then
-            outcome := 'skipped';
-            reason := 'transform';
-        elsif not isempty(tried.failed) then
-            outcome := 'failed';
-            reason := 'transform_failed';
-            detail := tried.failure;
+        reason := case when not isempty(tried.dropped) then 'transform'
+                       when cardinality(tried.failed) > 0 then 'transform_failed' end;
+        detail := tried.failures[1];
+        if outcome = 'pending' and reason is not null then
+            outcome := case reason when 'transform' then 'skipped' else 'failed' end;
         end if;
     end if;
     if dead_letter_replay.dry_run then

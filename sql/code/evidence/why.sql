@@ -73,7 +73,7 @@ begin
         return next;
         return;
     end if;
-    select e.outcome, e.reason, e.attempt_no, date_trunc('second', e.decided_at) as at into newest
+    select e.outcome, e.reason, e.detail, e.attempt_no, date_trunc('second', e.decided_at) as at into newest
     from tidemark.event_evidence(event.seq) e
     where e.route_code = route.route_code
     order by e.attempt_no desc limit 1;
@@ -100,7 +100,12 @@ begin
                                date_trunc('second', letter.resolved_at));
         when newest.outcome in ('disabled', 'dry_run') then
             sentence := format('The route was %s when its worker decided the event, at %s.',
-                case newest.outcome when 'disabled' then 'switched off' else 'in dry run' end, newest.at);
+                case newest.outcome when 'disabled' then 'switched off' else 'in dry run' end, newest.at)
+                || case newest.reason
+                       when 'transform' then ' Its transform drops the event.'
+                       when 'transform_untried' then ' Its transform was not called for the event yet.'
+                       when 'transform_failed' then format(' Its transform fails: %s.', newest.detail)
+                       else '' end;
             command := again;
         when newest.outcome is not null then
             sentence := format('It was decided as %s at %s%s.', newest.outcome, newest.at,

@@ -219,6 +219,8 @@ begin
     if n > 0 then
         return query select 'summed up', 'route_minute', format('%s minutes, by hour', n);
     end if;
+    -- Last, since cursors with holes wait for the transaction from here on.
+    return query select e.action, e.object, e.detail from tidemark.payloads_expire() e;
 end
 $$;
 comment on function tidemark.maintain_all() is

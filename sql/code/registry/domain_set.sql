@@ -16,7 +16,7 @@ begin
              where d.domain = domain_set.domain for update);
     return query
     update tidemark.domain d set metadata_only = row_.metadata_only, restricted = row_.restricted,
-                                 description = row_.description
+                                 description = row_.description, payload_retention = row_.payload_retention
     where d.domain = domain_set.domain returning d.*;
 end
 $$;

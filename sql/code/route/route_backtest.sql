@@ -40,7 +40,7 @@ declare
     bytes bigint := 0;
     tried record;
     dropped int8multirange := '{}';
-    failed int8multirange := '{}';
+    failed bigint[] := '{}';
     failure text;
     remark text;
 begin
@@ -81,19 +81,20 @@ begin
             continue when cardinality(seqs) < 500 and bytes < 1000000;
             tried := tidemark.transform_try(route, seqs, payloads, path);
             dropped := dropped + tried.dropped;
-            failed := failed + tried.failed;
-            failure := coalesce(failure, tried.failure);
+            failed := failed || tried.failed;
+            failure := coalesce(failure, tried.failures[1]);
             seqs := '{}';
             payloads := '{}';
             bytes := 0;
         end loop;
         tried := tidemark.transform_try(route, seqs, payloads, path);
         dropped := dropped + tried.dropped;
-        failed := failed + tried.failed;
-        failure := coalesce(failure, tried.failure);
+        failed := failed || tried.failed;
+        failure := coalesce(failure, tried.failures[1]);
     end if;
     return query select * from tidemark.backtest_ruled(
-        route_backtest.route_code, since, until, samples, dropped, failed, failure, remark);
+        route_backtest.route_code, since, until, samples, dropped,
+        coalesce((select range_agg(int8range(n, n + 1)) from unnest(failed) n), '{}'), failure, remark);
 end
 $$;
 comment on function tidemark.route_backtest(text, timestamptz, timestamptz, integer) is

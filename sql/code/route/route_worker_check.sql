@@ -56,13 +56,13 @@ begin
     limit 1;
 
     if problem is null then
-        -- Numbers that neither has decided (its holes) are decided by the new worker when they show up.
-        select min(least(c.place, lower(c.open) - 1)),
-               max(case when c.worker = old.worker then greatest(c.place, c.decided) else c.place end),
-               count(distinct (c.place, c.open)) = 1 and bool_and(c.worker <> old.worker or c.decided <= c.place)
+        -- Numbers that neither has decided (its holes) are decided by the new worker when they show up. But what one of
+        -- its shards had passed before their number changed, it decides for no route that comes now.
+        select min(least(c.place, lower(c.open) - 1)), max(greatest(c.place, c.passed)),
+               count(distinct (c.place, c.open)) = 1 and bool_and(c.passed is null or c.passed <= c.place)
         into low, high, alike
-        from (select k.worker, k.watermark_id::bigint as place, k.decided_through::bigint as decided,
-                     k.holes + k.fenced as open
+        from (select k.watermark_id::bigint as place, k.holes + k.fenced as open,
+                     case when k.worker = old.worker then k.decided_through::bigint else k.dealt_through end as passed
               from tidemark.worker_cursor k
               where k.worker in (old.worker, new.worker) and k.source = 'outbox') c;
         if not alike and exists (

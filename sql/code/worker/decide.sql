@@ -24,7 +24,8 @@ $$;
 comment on function tidemark.decide(text, tidemark.outbox, tidemark.outbound_route[], tidemark.gates) is
     'The worker''s decision on an event: one row for each of its routes that claims the event, or one row with '
     'route_id 0 and skipped where none does; no row while a gate is closed. pending: to be delivered, with the reason '
-    'domain_closed if it waits until the gate of its domain is open. failed (skipped where the route does not fail '
-    'closed) has a reason: unknown_target_kind, bad_retry_policy, ambiguous_route.';
+    'domain_closed if it waits until the gate of its domain is open. dry_run has the reason transform_untried where '
+    'the route has a transform (tidemark.dry_run_transform calls it later). failed (skipped where the route does not '
+    'fail closed) has a reason: unknown_target_kind, bad_retry_policy, ambiguous_route.';
 grant execute on function tidemark.decide(text, tidemark.outbox, tidemark.outbound_route[], tidemark.gates)
     to tidemark_reader, tidemark_executor;

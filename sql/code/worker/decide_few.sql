@@ -10,7 +10,7 @@ language sql immutable parallel safe
 as $$
     with r as materialized (
         select r.id, r.domain, r.type, r.stream, r.key_filter is not null or r.payload_filter is not null as filtered,
-               r.enabled, r.dry_run, r.fail_closed,
+               r.enabled, r.dry_run, r.fail_closed, r.transform is not null as transforms,
                case when r.enabled then tidemark.route_fault(r.target_kind, r.retry_policy) end as refusal
         from pg_catalog.unnest(decide_few.routes) r
     )
@@ -20,6 +20,7 @@ as $$
            case when r.id is null then 'no_route'
                 when r.refusal is null and r.enabled and not r.dry_run and g.domain = any (decide_few.closed)
                     then 'domain_closed'
+                when r.transforms and r.refusal is null and r.enabled and r.dry_run then 'transform_untried'
                 else r.refusal end
     from pg_catalog.unnest(decide_few.groups) with ordinality g
     left join r on tidemark.route_fits(r.domain, r.type, r.stream, g.domain, g.type, g.stream)

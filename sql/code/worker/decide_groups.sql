@@ -14,6 +14,7 @@ as $$
     ), r as materialized (
         select r.id, r.worker, r.domain, r.type, r.stream, r.target_kind, r.target_ref, r.exclusive, r.enabled,
                r.dry_run, r.fail_closed, r.key_filter is not null or r.payload_filter is not null as filtered,
+               r.transform is not null as transforms,
                tidemark.route_fault(r.target_kind, r.retry_policy) as fault
         from pg_catalog.unnest(decide_groups.routes) r
     ), claim as materialized (
@@ -50,7 +51,9 @@ as $$
         select x.n, x.id,
                tidemark.route_outcome(x.enabled, x.dry_run, x.fail_closed, x.refusal),
                case when x.refusal is null and x.enabled and not x.dry_run
-                         and x.in_domain = any ((decide_groups.gates).closed) then 'domain_closed' else x.refusal end
+                         and x.in_domain = any ((decide_groups.gates).closed) then 'domain_closed'
+                    when x.refusal is null and x.enabled and x.dry_run and x.transforms then 'transform_untried'
+                    else x.refusal end
         from refused x
         union all
         select g.n, 0, 'skipped', 'no_route' from g where g.n not in (select x.n from refused x)

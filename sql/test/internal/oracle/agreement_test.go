@@ -59,7 +59,7 @@ func TestDecideAgreesWithSQL(t *testing.T) {
 	}
 	t.Log(seen)
 	for _, decision := range []string{
-		"", "skipped no_route", "disabled -", "dry_run -", "pending -", "pending domain_closed",
+		"", "skipped no_route", "disabled -", "dry_run -", "dry_run transform_untried", "pending -", "pending domain_closed",
 		"failed unknown_target_kind", "failed bad_retry_policy", "failed ambiguous_route",
 		"skipped unknown_target_kind", "skipped bad_retry_policy", "skipped ambiguous_route",
 	} {

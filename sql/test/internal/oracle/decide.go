@@ -34,6 +34,7 @@ type Route struct {
 	DryRun        bool            `json:"dry_run"`
 	FailClosed    bool            `json:"fail_closed"`
 	RetryPolicy   json.RawMessage `json:"retry_policy"`
+	Transform     *string         `json:"transform"` // nil: none
 }
 
 func (r Route) live() bool { return r.Enabled && !r.DryRun }
@@ -69,7 +70,8 @@ const (
 	UnknownTargetKind Reason = "unknown_target_kind"
 	BadRetryPolicy    Reason = "bad_retry_policy"
 	AmbiguousRoute    Reason = "ambiguous_route"
-	DomainClosed      Reason = "domain_closed" // of a pending one: it waits for the gate of its domain
+	DomainClosed      Reason = "domain_closed"     // of a pending one: it waits for the gate of its domain
+	TransformUntried  Reason = "transform_untried" // of a dry run: the route's transform is called later
 )
 
 // Decision is what the worker decides for an event on one route. RouteID 0: no route claims it.
@@ -121,6 +123,8 @@ func decide(r Route, claims []Route, closed bool) Decision {
 		return Decision{r.ID, Failed, refusal}
 	case refusal != "":
 		return Decision{r.ID, Skipped, refusal}
+	case r.DryRun && r.Transform != nil:
+		return Decision{r.ID, DryRun, TransformUntried}
 	case r.DryRun:
 		return Decision{r.ID, DryRun, ""}
 	case closed:

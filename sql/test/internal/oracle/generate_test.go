@@ -63,6 +63,7 @@ func (g generator) route(id int32, e oracle.Event) oracle.Route {
 		TargetKind:    g.targetKind(),
 		TargetRef:     pick(g, "a.b", "a.b", "a.c"), Exclusive: g.chance(0.35),
 		Enabled: g.chance(0.8), DryRun: g.chance(0.35), FailClosed: g.chance(0.6), RetryPolicy: g.policy(),
+		Transform: g.maybe(0.3, "public.shape"),
 	}
 }
 

@@ -1,0 +1,60 @@
+create or replace function tidemark.payload_needed(
+    domain text, after bigint, upto bigint, numbers bigint[], out seq bigint, out who text)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+#variable_conflict use_column
+begin
+    with recursive pair as (
+        -- As in tidemark.log_needed.
+        (select p.worker_id, p.route_id from tidemark.pending p order by 1, 2 limit 1)
+        union all
+        select n.worker_id, n.route_id from pair x cross join lateral (
+            select p.worker_id, p.route_id from tidemark.pending p
+            where (p.worker_id, p.route_id) > (x.worker_id, x.route_id) order by 1, 2 limit 1) n
+    ), reader as (
+        select c.worker, c.watermark_id::bigint as mark, c.holes + c.fenced as open
+        from tidemark.worker_cursor c join tidemark.worker w on w.worker = c.worker
+        where c.source = 'outbox' and (w.domains is null or w.domains @> array[payload_needed.domain])
+          and exists (select from tidemark.outbound_route r where r.worker = w.worker)
+        union all
+        -- The log as a source, or the events of a captured table.
+        select c.worker, case when s.safety in ('capture', 'sequence') then c.watermark_id::bigint end,
+               c.holes + c.fenced
+        from tidemark.worker_cursor c join tidemark.source s on s.source = c.source
+        where s.safety = 'capture' or s.safety = 'sequence' and s.schema_name = 'tidemark' and s.table_name = 'outbox'
+    )
+    select k.seq, k.who into seq, who from (
+        (select n.seq, 'the cursor of worker ' || c.worker as who
+         from unnest(payload_needed.numbers) n (seq) join reader c on n.seq > c.mark or c.open @> n.seq
+         order by n.seq limit 1)
+        union all
+        (select f.seq, 'a pending delivery of route ' || r.route_code
+         from pair x join tidemark.outbound_route r on r.id = x.route_id
+         cross join lateral (
+             select p.seq from tidemark.pending p
+             where p.worker_id = x.worker_id and p.route_id = x.route_id and p.seq > payload_needed.after
+               and p.seq <= payload_needed.upto and p.domain = payload_needed.domain
+             order by p.seq limit 1) f
+         order by f.seq limit 1)
+        union all
+        (select n.seq, 'replay ' || j.id
+         from unnest(payload_needed.numbers) n (seq)
+         join tidemark.replay_job j on n.seq > j.passed_seq and n.seq <= j.last_seq
+         join tidemark.outbound_route r on r.id = j.route_id and r.domain in ('*', payload_needed.domain)
+         where j.finished_at is null and j.cancelled_at is null
+         order by n.seq limit 1)
+        union all
+        (select l.seq, 'dead letter ' || l.id || ', which has no payload of its own'
+         from tidemark.dead_letter l
+         where l.payload_in_log and l.resolved_at is null and l.seq > payload_needed.after
+           and l.seq <= payload_needed.upto and l.event_snapshot ->> 'domain' = payload_needed.domain
+         order by l.seq limit 1)) k
+    order by k.seq limit 1;
+end
+$$;
+comment on function tidemark.payload_needed(text, bigint, bigint, bigint[]) is
+    'The first event of the domain (numbers, from after to upto) whose payload is still needed, and by what: not read '
+    'by a worker, pending, ahead of a replay, or of an open dead letter without a payload of its own. Null: none is.';

@@ -1,0 +1,127 @@
+package test
+
+import (
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+const (
+	erasedNumbers = `select coalesce(string_agg(seq::text, ',' order by seq), '') from tidemark.outbox where payload ? 'erased'`
+	expired       = `select concat_ws(' ', action, object, detail) from tidemark.payloads_expire()`
+)
+
+// retaining has the domain shop, whose payloads stay for an hour, and the domain other, whose payloads stay.
+func retaining(t *testing.T) (*tidemarktest.DB, session) {
+	t.Helper()
+	db := tidemarktest.NewDB(t)
+	w := live(t, db)
+	w.exec(`select tidemark.type_set('shop', 'order'), tidemark.type_set('other', 'order'), tidemark.domain_set('shop', '{"payload_retention": "1 hour"}', 'a test');
+		create function public.take_any(event jsonb) returns void language plpgsql as $$
+		begin if event -> 'payload' ? 'bad' then raise 'no %', event -> 'payload' ->> 'bad'; end if; end $$;
+		select tidemark.route_set('app', '{"domain": "*", "target_kind": "sql", "target_ref": "public.take_any"}')`)
+	return db, w
+}
+
+// age makes all events three hours old.
+func (s session) age() {
+	s.t.Helper()
+	s.exec(`begin; set local session_replication_role = replica;
+		update tidemark.outbox set created_at = clock_timestamp() - interval '3 hours'; commit`)
+}
+
+// AD3: payloads past the retention of their domain are erased, each once, and nothing else of the events; those of other domains stay.
+func TestPayloadRetention(t *testing.T) {
+	t.Parallel()
+	_, w := retaining(t)
+	emit := func(domain, payload string) {
+		t.Helper()
+		w.exec(`select tidemark.emit_strict($1, 'order', $2::jsonb, key => 'k')`, domain, payload)
+		w.age()
+	}
+	emit("shop", `{"name": "Ada"}`)
+	emit("other", `{"name": "Ada"}`)
+	emit("shop", `{"bad": "Ada"}`)
+	emit("shop", `{"name": "Bob"}`)
+	w.wantRows(expired, "kept payloads of shop event 1 is past the retention, and is needed by the cursor of worker default")
+	w.wantRows(erasedNumbers, "")
+	w.pass()
+	before := column[string](w, `select concat_ws(' ', seq, attempt_no, outcome, reason) from tidemark.route_attempt order by 1`)
+	w.wantRows(`select action from tidemark.payloads_expire(2)`, "erased")
+	w.wantRows(erasedNumbers, "1")
+	w.wantRows(expired, "erased payloads of shop 2 events, 0 dead letters, up to number 4", "kept payloads of shop 1 dead letters of events past the retention are open")
+	w.wantRows(erasedNumbers, "1,3,4")
+	w.wantRows(`select detail from tidemark.attempt`, "erased")
+	equal(t, "evidence", column[string](w, `select concat_ws(' ', seq, attempt_no, outcome, reason) from tidemark.route_attempt order by 1`), before)
+
+	// The letter keeps what a replay needs until it is resolved.
+	w.wantRows(`select concat_ws(' ', subject, severity, detail) from tidemark.finding where kind = 'payloads_kept' and closed_at is null`, "shop warning 1 dead letters are open")
+	w.wantRows(`select event_snapshot -> 'payload' ->> 'bad' from tidemark.dead_letter`, "Ada")
+	w.exec(`select tidemark.dead_letter_replay(id) from tidemark.dead_letter`) // fails again, with a new message
+	w.exec(`select tidemark.dead_letter_discard(id, 'a test') from tidemark.dead_letter`)
+	w.wantRows(expired, "erased payloads of shop 0 events, 1 dead letters, up to number 4")
+	w.wantRows(`select concat_ws(' ', event_snapshot -> 'payload' ? 'erased', error_detail, resolution, event_snapshot ->> 'key') from tidemark.dead_letter`, "t erased discarded k")
+	w.wantRows(`select distinct detail from tidemark.attempt`, "erased")
+	w.wantRows(`select kind from tidemark.finding where kind = 'payloads_kept' and closed_at is null`)
+
+	// What it has passed is not looked at again, and younger events stay.
+	w.wantRows(expired)
+	w.exec(`select tidemark.emit_strict('shop', 'order', '{"name": "Eve"}')`)
+	w.pass()
+	w.wantRows(expired)
+	w.wantRows(erasedNumbers, "1,3,4")
+	w.wantRows(`select concat_ws(' ', passed_seq, events, dead_letters) from tidemark.payload_retention`, "4 3 1")
+	w.wantRows(`select concat_ws(' ', reason, after ->> 'payload_retention') from tidemark.audit where object = 'domain shop' and after ->> 'payload_retention' is not null`, "a test 01:00:00")
+	w.wantRows(allVerified)
+	w.wantRows(`select action from tidemark.maintain() where object like 'payloads%'`)
+
+	w.exec(`select tidemark.domain_set('shop', '{"payload_retention": null}')`)
+	w.wantRows(expired)
+	w.wantRows(`select domain from tidemark.payload_retention`)
+	for _, retention := range []string{"59 minutes", "-1 day", "101 years"} {
+		w.refused("23514", "payload_retention_is_an_hour_or_more", `select tidemark.domain_set('shop', jsonb_build_object('payload_retention', $1::text))`, retention)
+	}
+}
+
+// The payload of an event that is still to be delivered stays, whatever its age: in a hole of a cursor, pending, ahead of a
+// replay, or in a transaction that is still open.
+func TestPayloadRetentionKeepsWhatIsNeeded(t *testing.T) {
+	t.Parallel()
+	db, w := retaining(t)
+	const emit = `select tidemark.emit_strict('shop', 'order', '{"name": "Ada"}')`
+	late := open(t, db, "late")
+	w.exec(emit)
+	late.begin()
+	late.exec(emit)
+	w.exec(emit)
+	w.pass()
+	w.age()
+	w.wantRows(`select detail from tidemark.payloads_expire()`) // Its owner may still commit number 2.
+	w.wantRows(erasedNumbers, "")
+	late.commit()
+	w.age()
+	w.wantRows(`select detail from tidemark.payloads_expire()`, "1 events, 0 dead letters, up to number 1", "event 2 is past the retention, and is needed by the cursor of worker default")
+	w.pass()
+	w.wantRows(`select detail from tidemark.payloads_expire()`, "2 events, 0 dead letters, up to number 3")
+
+	// Pending, since the gate of its domain is closed.
+	w.exec(`select tidemark.gate_set('domain.shop.enabled', false)`)
+	w.exec(emit)
+	w.pass()
+	w.age()
+	w.wantRows(`select detail from tidemark.payloads_expire()`, "event 4 is past the retention, and is needed by a pending delivery of route app")
+	w.exec(`select tidemark.gate_set('domain.shop.enabled', true)`)
+	w.pass()
+	w.wantRows(`select detail from tidemark.payloads_expire()`, "1 events, 0 dead letters, up to number 4")
+
+	// Ahead of a replay.
+	w.exec(emit)
+	w.pass()
+	w.age()
+	w.exec(`select tidemark.route_replay('app', from_seq => 5, reason => 'test')`)
+	w.wantRows(`select detail from tidemark.payloads_expire()`, "event 5 is past the retention, and is needed by replay 1")
+	w.exec(`select tidemark.maintain()`)
+	w.wantRows(`select detail from tidemark.finding where kind = 'payloads_kept' and closed_at is null`, "event 5 and later ones are needed by replay 1")
+	w.wantRows(erasedNumbers, "1,2,3,4")
+	w.wantRows(allVerified)
+}
