@@ -31,7 +31,6 @@ declare
     ended timestamptz[];
     began timestamptz;
     ran boolean := false;
-    problem text;
     state text;
     message text;
     violated text;
@@ -57,12 +56,16 @@ begin
     begin
         for i in 1..cardinality(items) loop
             continue when fate[i] <> 'claimed';
+            if ran and c.service <> items[i] ->> 'service' then
+                -- What the one before has left must be gone before the code of another service runs.
+                perform tidemark.command_session_check(c.name, session);
+                if not settling and tidemark.command_triggers() then
+                    raise serialization_failure using message = made;
+                end if;
+            end if;
             n := i;
             call := items[i];
             if ran then
-                if not settling and c.service <> call ->> 'service' and tidemark.command_triggers() then
-                    raise serialization_failure using message = made;
-                end if;
                 perform tidemark.command_reset();
             end if;
             if (c.service, c.command, c.version::text)
@@ -78,11 +81,8 @@ begin
             told[i] := 'processed';
         end loop;
         -- Of several commands the last has the blame; by itself it runs, and the one before it has the blame.
-        problem := tidemark.command_session_problem(session);
-        if problem is not null then
-            raise insufficient_privilege using message = format('command %s %s', c.name, problem),
-                hint = 'A function drops the temporary objects that it creates, and prepares no statements.';
-        elsif ran and not settling and tidemark.command_triggers() then
+        perform tidemark.command_session_check(c.name, session);
+        if ran and not settling and tidemark.command_triggers() then
             raise serialization_failure using message = made;
         end if;
     exception when query_canceled or assert_failure or others then
