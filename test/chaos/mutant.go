@@ -184,7 +184,7 @@ var mutants = func() map[string]mutant {
 			scenes: []string{"daemon-kill"},
 		},
 		{
-			name: "offsetfirst", by: "I3", tells: "commands: the offset moves before the effect", commands: true,
+			name: "offsetfirst", by: "I3 I12", tells: "commands: the offset moves before the effect", commands: true,
 			sql:    []edit{{"command_pass", "if (call ->> 'offset')::bigint between place and command_pass.next_offset - 1 then", "if true then"}},
 			bug:    "offsetfirst",
 			scenes: []string{"daemon-kill", "wire-cut"}, pause: 0.02,

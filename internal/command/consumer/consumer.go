@@ -75,6 +75,7 @@ const (
 	leastSession = 6 * time.Second
 	mostSession  = 45 * time.Second
 	heartbeats   = 10 // in a session
+	rebalances   = 2  // sessions: a member that died while others join holds them up for so long
 )
 
 // New returns a consumer that does nothing yet.
@@ -246,11 +247,14 @@ func (c *Consumer) session(ctx context.Context) error {
 		options = append(options, kgo.Balancers(kgo.StickyBalancer()), kgo.ServerSideBalancer())
 	}
 	session := min(max(c.o.Lease, leastSession), mostSession)
-	_, err = kgo.NewClient(append(options, kgo.WithHooks(s),
+	// The client outlives ctx: it commits and leaves the group then.
+	hard, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	_, err = kgo.NewClient(append(options, kgo.WithContext(hard), kgo.WithHooks(s),
 		kgo.ConsumerGroup(c.o.Group), kgo.ConsumeRegex(), kgo.ConsumeTopics(patterns(c.o.Topics)...),
 		kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.BlockRebalanceOnPoll(), kgo.AdjustFetchOffsetsFn(s.adjust), kgo.OnPartitionsAssigned(s.joined), kgo.OnPartitionsRevoked(s.revoked), kgo.OnPartitionsLost(s.lost),
-		kgo.SessionTimeout(session), kgo.HeartbeatInterval(session/heartbeats),
+		kgo.SessionTimeout(session), kgo.RebalanceTimeout(rebalances*session), kgo.HeartbeatInterval(session/heartbeats),
 		kgo.MetadataMaxAge(metadataAge), kgo.FetchMaxBytes(fetchBytes), kgo.FetchMaxPartitionBytes(fetchBytes/4))...)
 	if err != nil {
 		return err
@@ -262,8 +266,12 @@ func (c *Consumer) session(ctx context.Context) error {
 	s.poll()
 	beside.Wait()
 	s.stop(s.all())
-	s.commit(context.WithoutCancel(ctx))
-	s.client.LeaveGroup()
+	leaving, cancel := context.WithTimeout(hard, askTime)
+	defer cancel()
+	s.commit(leaving)
+	if err := s.client.LeaveGroupContext(leaving); err != nil {
+		cut() // a broker answers when all members have joined, which may take their longest rebalance timeout
+	}
 	s.client.Close()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause

@@ -79,7 +79,7 @@ func TestConsumerGoesOnWithTheTrace(t *testing.T) {
 // it does not answer they wait, and others of the partition behind them.
 func TestConsumerWithARegistry(t *testing.T) {
 	t.Parallel()
-	fake := srfake.New(srfake.WithAuth("Basic "+base64.StdEncoding.EncodeToString([]byte("tidemark:secret"))))
+	fake := srfake.New(srfake.WithAuth("Basic " + base64.StdEncoding.EncodeToString([]byte("tidemark:secret"))))
 	t.Cleanup(fake.Close)
 	admin, err := sr.NewClient(sr.URLs(fake.URL()), sr.BasicAuth("tidemark", "secret"))
 	if err != nil {

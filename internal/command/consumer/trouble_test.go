@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -152,4 +153,33 @@ func TestConsumerSetup(t *testing.T) {
 	w.eventually(made)
 	w.eventually(`select split_part(subject || ': ' || detail, ', ', 1) from tidemark.finding where kind = 'command_setup' and closed_at is null order by replace(subject, '`+w.service+`', 'x')`,
 		"db-events.gone: the topic was read", fmt.Sprintf("db-events.%s: the topic keeps records without end", w.service), w.service+".make/v1: its schema of payloads does not compile")
+}
+
+// A daemon that stops while the group waits for a member that does not join does not wait for it.
+func TestConsumerStopsAmidARebalance(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	foreign := kmsg.NewPtrJoinGroupRequest()
+	foreign.Group, foreign.ProtocolType, foreign.SessionTimeoutMillis, foreign.RebalanceTimeoutMillis = "tidemark", "consumer", 60000, 60000
+	protocol := kmsg.NewJoinGroupRequestProtocol()
+	metadata := kmsg.NewConsumerMemberMetadata()
+	protocol.Name, protocol.Metadata = "cooperative-sticky", metadata.AppendTo(nil)
+	foreign.Protocols = append(foreign.Protocols, protocol)
+	for range 2 { // the first answer names the member
+		answer, err := foreign.RequestWith(t.Context(), w.client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		foreign.MemberID = answer.MemberID
+	}
+	stop, _ := w.run()
+	until(t, "it joins", func() bool {
+		groups, err := kadm.NewClient(w.client).DescribeGroups(t.Context(), "tidemark")
+		return err == nil && groups["tidemark"].State == "PreparingRebalance" && len(groups["tidemark"].Members) == 2
+	})
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it took %v to stop", took)
+	}
 }
