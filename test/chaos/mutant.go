@@ -205,8 +205,8 @@ var mutants = func() map[string]mutant {
 		{
 			name: "cmdgate", by: "I6", tells: "commands: gates are not looked at", commands: true,
 			sql: []edit{
-				{"closed_command", "when not tidemark.gate_open('commands.' ||", "when false and not tidemark.gate_open('commands.' ||"},
-				{"closed_command", "when not tidemark.gate_open('commands.enabled')", "when false"},
+				{"closed_command", "when 'commands.enabled' <> all (open_)", "when false"},
+				{"closed_command", "when own <> all (open_)", "when false"},
 				{"closed_gate", "when not tidemark.gate_open('commands.enabled')", "when false"},
 			},
 			scenes: []string{"command-gate"},
