@@ -31,7 +31,7 @@ type aclFlags struct {
 
 const aboutACL = `The topic of a service is its identity: who may write to it may ask. From the allowlist of the service and the section commands of
 the daemon's configuration follows what Kafka has to allow: its producers write to the topic of the service and read its results,
-the daemon reads the commands in its group and writes results and dead letters. The principal of a producer is User:PRODUCER,
+the daemon reads the commands in its group, sees for how long the topic keeps them, and writes results and dead letters. The principal of a producer is User:PRODUCER,
 unless --principal says otherwise. Groups in which producers read results are theirs.`
 
 func commandACL() cli.Command {
@@ -137,6 +137,7 @@ func wantedACLs(ctx context.Context, s *cli.Session, f aclFlags) (c config.Confi
 		want(who, kadm.OpRead, "topic", results)
 	}
 	want(f.daemon, kadm.OpRead, "topic", events)
+	want(f.daemon, kadm.OpDescribeConfigs, "topic", events)
 	want(f.daemon, kadm.OpRead, "group", c.Commands.GroupName(s.Conn.Config().Database))
 	want(f.daemon, kadm.OpWrite, "topic", results)
 	want(f.daemon, kadm.OpWrite, "topic", letters)

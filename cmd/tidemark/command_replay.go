@@ -149,11 +149,15 @@ func replayTopic(ctx context.Context, s *cli.Session, c config.Config, f command
 	if err := cli.NeedBrokers(c); err != nil {
 		return err
 	}
-	err := consumer.Replay{
+	registry, err := daemon.Registry(c)
+	if err != nil {
+		return err
+	}
+	err = consumer.Replay{
 		Client: func(more ...kgo.Opt) (*kgo.Client, error) {
 			return daemon.KafkaClient(c, c.Commands.Connection, more...)
 		},
-		Topics: c.Commands.Topics, Cluster: c.Commands.ClusterName(),
+		Topics: c.Commands.Topics, Cluster: c.Commands.ClusterName(), Registry: registry,
 		Topic: cmp.Or(f.topic, c.Commands.OwnTopic(f.ask.Service), c.Commands.SharedTopic()), From: f.from, Since: f.ask.Since, Batch: recordsAtOnce,
 		Handle: func(ctx context.Context, calls []json.RawMessage) error {
 			more, err := s.CommandReplayTopic(ctx, f.ask, calls)

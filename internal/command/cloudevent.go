@@ -3,8 +3,10 @@ package command
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tidemarkhq/tidemark/internal/intake"
 	"github.com/tidemarkhq/tidemark/internal/strict"
@@ -66,3 +68,82 @@ func cloudEvent(given map[string]json.RawMessage) (map[string]json.RawMessage, *
 }
 
 func invalid(problem string) *Refusal { return &Refusal{EnvelopeInvalid, []string{problem}} }
+
+// Header is a header of a record.
+type Header struct {
+	Name  string
+	Value []byte
+}
+
+const (
+	attributePrefix = "ce_"
+	traceHeader     = "traceparent"
+)
+
+var wholeNumber = regexp.MustCompile(`^[0-9]{1,10}$`)
+
+// IsBinary tells whether a record is a CloudEvent in binary form: its attributes are headers, and its value is the data.
+func IsBinary(headers []Header) (is bool) {
+	for _, h := range headers {
+		switch h.Name {
+		case attributePrefix + "specversion":
+			is = true
+		case "content-type":
+			if strings.HasPrefix(string(h.Value), "application/cloudevents") {
+				return false // structured, whatever else there is
+			}
+		}
+	}
+	return is
+}
+
+// ParseBinary reads a CloudEvent in binary form, as Parse reads one in structured form.
+func ParseBinary(headers []Header, value []byte) (Envelope, error) {
+	if _, refusal := object(value); refusal != nil {
+		return Envelope{}, refusal
+	}
+	given := map[string]json.RawMessage{"data": value}
+	trace := ""
+	for _, h := range headers {
+		name, is := strings.CutPrefix(h.Name, attributePrefix)
+		if h.Name == "content-type" {
+			name, is = "datacontenttype", true
+		}
+		switch {
+		case h.Name == traceHeader:
+			trace = string(h.Value)
+		case !is:
+		case given[name] != nil:
+			return Envelope{}, invalid("the header " + strict.Short(h.Name) + " is there twice")
+		case !utf8.Valid(h.Value):
+			return Envelope{}, invalid("the header " + strict.Short(h.Name) + " is not UTF-8")
+		case strings.HasSuffix(name, "version") && name != "specversion" && wholeNumber.Match(h.Value):
+			given[name] = h.Value
+		default:
+			given[name] = quoted(string(h.Value))
+		}
+	}
+	if given[traceHeader] == nil && trace != "" {
+		given[traceHeader] = quoted(trace)
+	}
+	members, refusal := cloudEvent(given)
+	if refusal != nil {
+		return Envelope{}, refusal
+	}
+	return read(members)
+}
+
+func quoted(s string) json.RawMessage {
+	text, _ := json.Marshal(s) // a string always can
+	return text
+}
+
+// Trace is the traceparent that the headers of a record have; empty: none, or no valid one.
+func Trace(headers []Header) string {
+	for _, h := range headers {
+		if h.Name == traceHeader && parentForm.Match(h.Value) {
+			return string(h.Value)
+		}
+	}
+	return ""
+}

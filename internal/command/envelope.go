@@ -51,6 +51,7 @@ var (
 	serviceForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,39}$`)
 	commandForm = regexp.MustCompile(`^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$`)
 	timeForm    = regexp.MustCompile(`^[^,]*(Z|[+-](0[0-9]|1[0-5]):[0-5][0-9])$`) // package time takes a comma; PostgreSQL takes no offset from 16:00 on
+	parentForm  = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 	traceForm   = regexp.MustCompile(`^([0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}|[0-9a-f]{32})$`)
 )
 
@@ -92,6 +93,11 @@ func Parse(text []byte) (Envelope, error) {
 			return Envelope{}, refusal
 		}
 	}
+	return read(members)
+}
+
+// read reads the members of an envelope.
+func read(members map[string]json.RawMessage) (Envelope, error) {
 	r := reader{}
 	e := r.envelope(members)
 	switch {
@@ -115,7 +121,7 @@ func object(text []byte) (map[string]json.RawMessage, *Refusal) {
 		problem = "the envelope is empty, must be a JSON object"
 	case text[0] <= 1:
 		problem = "the envelope begins with the byte " + strconv.Itoa(int(text[0])) +
-			", as a schema registry's serializer writes it; it must be a JSON object: use a plain JSON serializer"
+			", as a schema registry's serializer writes it; it must be a JSON object: use a plain JSON serializer, or name the registry in commands.registry"
 	}
 	if problem == "" {
 		if err := strict.CheckDepth(text, MaxDepth); err != nil {

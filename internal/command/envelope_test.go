@@ -314,3 +314,72 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// binaryEvent is the event in binary form; changes are headers to replace, add or leave out.
+func binaryEvent(changes map[string]string) (headers []command.Header) {
+	all := map[string]string{
+		"ce_specversion": "1.0", "ce_id": "0199a3c5-7a01-7cc0-9b7e-2f1c5d3a9e10", "ce_type": "billing.charge.capture", "ce_source": "web-shop", "ce_commandversion": "1",
+		"ce_schemaversion": "2", "ce_idempotencykey": "inv-7", "ce_tenant": "acme", "ce_time": "2026-01-31T12:00:00+01:00",
+		"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "content-type": "application/json", "another": "\xff",
+	}
+	for name, value := range changes {
+		if all[name] = value; value == "" {
+			delete(all, name)
+		}
+	}
+	for name, value := range all {
+		headers = append(headers, command.Header{Name: name, Value: []byte(value)})
+	}
+	return headers
+}
+
+func TestParseBinaryCloudEvents(t *testing.T) {
+	t.Parallel()
+	want, err := command.Parse([]byte(event))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const data = `{"invoice": 7, "cents": 1200}`
+	got, err := command.ParseBinary(binaryEvent(nil), []byte(data))
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+	for what, is := range map[string]bool{"": true, "ce_specversion": false} {
+		if command.IsBinary(binaryEvent(map[string]string{what: ""})) != is {
+			t.Errorf("without %q: binary is not %v", what, is)
+		}
+	}
+	if command.IsBinary(binaryEvent(map[string]string{"content-type": "application/cloudevents+json; charset=UTF-8"})) {
+		t.Error("a structured event is taken for a binary one")
+	}
+	for _, c := range []struct {
+		header, value, data string
+		want                string
+	}{
+		{"ce_specversion", "0.3", data, `specversion is "0.3", must be 1.0`},
+		{"ce_commandversion", "one", data, "command_version is a string, must be a number"},
+		{"ce_commandversion", "", data, "command_version is missing"},
+		{"ce_data", "{}", data, "ce_data"},
+		{"ce_tenant", "\xff", data, `the header "ce_tenant" is not UTF-8`},
+		{"ce_subject", "x", data, `the attribute "subject"`},
+		{"content-type", "text/xml", data, "datacontenttype is"},
+		{"", "", `[]`, "the envelope is an array, must be an object"},
+		{"", "", `{"a": 1, "a": 2}`, `the envelope`},
+		{"", "", "\x00\x00", "begins with the byte 0"},
+	} {
+		_, err := command.ParseBinary(binaryEvent(map[string]string{c.header: c.value}), []byte(c.data))
+		var refusal *command.Refusal
+		if !errors.As(err, &refusal) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s=%q %s: got %v, want %s", c.header, c.value, c.data, err, c.want)
+		}
+	}
+	if _, err := command.ParseBinary(append(binaryEvent(nil), command.Header{Name: "ce_type", Value: []byte("billing.refund")}), []byte(data)); err == nil || !strings.Contains(err.Error(), `"ce_type" is there twice`) {
+		t.Error(err)
+	}
+	if trace := command.Trace(binaryEvent(nil)); trace != want.TraceID {
+		t.Error(trace)
+	}
+	if trace := command.Trace(binaryEvent(map[string]string{"traceparent": "no trace"})); trace != "" {
+		t.Error(trace)
+	}
+}

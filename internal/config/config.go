@@ -207,8 +207,30 @@ type Commands struct {
 	// The highest number of records of a partition to fetch ahead. Default: 1000; from 1 to 100000.
 	InFlight int `yaml:"in_flight" range:"1..100000"`
 
+	// How the members of the group share the partitions: classic, or consumer, by which the brokers assign them (KIP-848,
+	// Kafka 4.3 or later). With older brokers consumer is a kind of classic. Default, also if empty: classic.
+	Protocol string `yaml:"protocol,omitempty" enum:"classic,consumer"`
+
+	// The schema registry that producers' serializers for JSON Schema use. Default: records are JSON alone.
+	Registry Registry `yaml:"registry,omitempty"`
+
 	// The HTTP server by which producers without Kafka ask for commands.
 	Ingress Ingress `yaml:"ingress"`
+}
+
+// Registry is a schema registry as Confluent's API has it.
+type Registry struct {
+	// Its address. Default, also if empty: there is none, and a record with the frame of a registry's serializer is refused.
+	URL string `yaml:"url,omitempty" is:"token_url"`
+
+	// The user who signs in, with password. Default, also if empty: none.
+	User string `yaml:"user,omitempty"`
+
+	// The password of user. Default: none; it may not be empty.
+	Password Secret `yaml:"password,omitempty"`
+
+	// A PEM file with the authorities to trust, instead of the system's. Default, also if empty: the system's.
+	CAFile string `yaml:"ca_file,omitempty"`
 }
 
 // Ingress is the HTTP server by which producers ask for commands.

@@ -73,7 +73,8 @@ connections:
     sasl: {mechanism: SCRAM-SHA-256, user: tidemark, password: "$${x}"}
   bus: {kind: nats, url: "nats://a:4222,tls://b", token: t, tls: {insecure: true}}
 ping: {url: "https://p/${env:TOPIC}", every: 30s}
-commands: {connection: main, topics: ["shop.*", "${env:TOPIC}"], group: g, cluster: prod, results: answers, dead_letters: "dead.*", batch: 8, in_flight: 16,
+commands: {connection: main, topics: ["shop.*", "${env:TOPIC}"], group: g, cluster: prod, results: answers, dead_letters: "dead.*", batch: 8, in_flight: 16, protocol: consumer,
+  registry: {url: "https://registry", user: tidemark, password: r, ca_file: ca},
   ingress: {listen: "[::]:9443", cert_file: cert, key_file: key, client_ca_file: ca, producers: {shop: {secret: shop-token, certificates: [shop.internal]}}}}
 `
 
@@ -109,7 +110,7 @@ func TestEverythingIsRead(t *testing.T) {
 			},
 			"bus": {Kind: "nats", URL: "nats://a:4222,tls://b", Token: NewSecret("t"), TLS: TLS{Insecure: true}},
 		},
-		Commands: Commands{"main", []string{"shop.*", "all"}, "g", "prod", "answers", "dead.*", 8, 16, Ingress{
+		Commands: Commands{"main", []string{"shop.*", "all"}, "g", "prod", "answers", "dead.*", 8, 16, "consumer", Registry{"https://registry", "tidemark", NewSecret("r"), "ca"}, Ingress{
 			"[::]:9443", "cert", "key", "ca", false, map[string]IngressProducer{"shop": {"shop-token", []string{"shop.internal"}}},
 		}},
 	}

@@ -27,6 +27,7 @@ var secretPlaces = []string{
 	"ping: {url: %s}",
 	"oauth2: {a: {token_url: 'https://b', client_id: c, client_secret: %s}}",
 	"connections: {a: {kind: nats, url: 'tls://b', token: %s}}",
+	"commands: {registry: {url: 'https://b', user: u, password: %s}}",
 }
 
 // secretMistakes puts a secret in a wrong place.

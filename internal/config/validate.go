@@ -52,6 +52,10 @@ func (c Config) Validate() []Problem {
 			v.problem(key, "must be the name of a topic, which may end in .*")
 		}
 	}
+	r := c.Commands.Registry
+	v.require("commands.registry.url", r.URL == "" && (r.User != "" || !r.Password.IsZero() || r.CAFile != ""), "is required")
+	v.require("commands.registry.user", r.User == "" && !r.Password.IsZero(), "is required with password")
+	v.require("commands.registry.password", r.User != "" && r.Password.IsZero(), "is required with user")
 	v.ingress(c)
 	v.console(c.Console)
 	slices.SortStableFunc(v, func(a, b Problem) int { return strings.Compare(a.Key, b.Key) })

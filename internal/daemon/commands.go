@@ -2,13 +2,17 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sr"
 
 	"github.com/tidemarkhq/tidemark/internal/command/consumer"
 	"github.com/tidemarkhq/tidemark/internal/config"
@@ -17,10 +21,14 @@ import (
 )
 
 // newConsumer is the consumer of commands; nil: the configuration has no commands.connection.
-func (d *Daemon) newConsumer() *consumer.Consumer {
+func (d *Daemon) newConsumer() (*consumer.Consumer, error) {
 	c := d.config.Commands
 	if c.Connection == "" {
-		return nil
+		return nil, nil
+	}
+	registry, err := Registry(d.config)
+	if err != nil {
+		return nil, err
 	}
 	return consumer.New(d.pool, consumer.Options{
 		Client: func() ([]kgo.Opt, error) {
@@ -35,7 +43,32 @@ func (d *Daemon) newConsumer() *consumer.Consumer {
 		Worker: func(topic string, partition int) worker.Options {
 			return d.workerOptions(store.CommandWorker, d.metrics.of(store.CommandWorker, store.CommandSource(topic), partition))
 		},
-	})
+		ServerSide: c.Protocol == "consumer", Registry: registry,
+	}), nil
+}
+
+// Registry is a client of commands.registry; nil: the configuration has none.
+func Registry(c config.Config) (*sr.Client, error) {
+	r := c.Commands.Registry
+	if r.URL == "" {
+		return nil, nil
+	}
+	options := []sr.ClientOpt{sr.URLs(r.URL), sr.UserAgent("tidemark")}
+	if r.User != "" {
+		options = append(options, sr.BasicAuth(r.User, r.Password.Reveal()))
+	}
+	if r.CAFile != "" {
+		pem, err := os.ReadFile(r.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("commands.registry.ca_file: %w", err)
+		}
+		trusted := x509.NewCertPool()
+		if !trusted.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("commands.registry.ca_file: %s has no certificate in PEM form", r.CAFile)
+		}
+		options = append(options, sr.DialTLSConfig(&tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}))
+	}
+	return sr.NewClient(options...)
 }
 
 // KafkaClient returns a client that reaches the brokers of a connection as the daemon does.

@@ -116,7 +116,11 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 	registry.MustRegister(o.Metrics...)
 	registry.MustRegister(newHealth(store.New(watch), d.watched))
 	registerPool(registry, pool)
-	if d.consumer = d.newConsumer(); d.consumer != nil {
+	if d.consumer, err = d.newConsumer(); err != nil {
+		d.closePools()
+		return nil, err
+	}
+	if d.consumer != nil {
 		d.metrics.registerCommands(registry, d.consumer)
 	}
 	if c.Admin.Listen != "" {

@@ -138,6 +138,16 @@ func (s *Schema) Misfit(payload json.RawMessage) string {
 type Checked struct {
 	Digest string
 	*Schema
+	Problem string // why it does not compile; empty: it does
+}
+
+// NewChecked compiles a schema. One that does not compile fits no payload.
+func NewChecked(digest string, text json.RawMessage) Checked {
+	compiled, err := Compile(text)
+	if err != nil {
+		return Checked{Digest: digest, Problem: storable(err.Error())}
+	}
+	return Checked{Digest: digest, Schema: compiled}
 }
 
 // Violated is what a payload violates of a schema. The database takes it if the command's schema is still the one with this digest.
@@ -148,10 +158,17 @@ type Violated struct {
 
 // Violated checks a payload by the whole of the schema. nil: it fits, or is no JSON.
 func (c Checked) Violated(document json.RawMessage) *Violated {
+	if c.Problem != "" {
+		return &Violated{c.Digest, "cannot be checked: the schema of the command does not compile: " + c.Problem}
+	}
 	message := c.Misfit(document)
 	if message == "" {
 		return nil
 	}
-	// As PostgreSQL can store it.
-	return &Violated{c.Digest, strings.ReplaceAll(strings.ToValidUTF8(message, "\uFFFD"), "\x00", "\uFFFD")}
+	return &Violated{c.Digest, storable(message)}
+}
+
+// storable is a text as PostgreSQL can store it.
+func storable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }

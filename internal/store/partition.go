@@ -137,6 +137,48 @@ func (db *DB) CommandPartition(ctx context.Context, topic string, partition int3
 	return next, held, err
 }
 
+// CommandsFailing reports, by tidemark.worker_finding, what keeps the consumer of commands from reading; empty: nothing does.
+func (db *DB) CommandsFailing(ctx context.Context, detail string) error {
+	_, err := db.querier.Exec(ctx, `select tidemark.worker_finding($1, 'worker_failing', $1, nullif($2, ''))`, CommandWorker, detail)
+	return err
+}
+
+// CommandTopic is a topic that commands come from, or would come from.
+type CommandTopic struct {
+	Topic    string `json:"topic"`
+	Service  string `json:"service,omitempty"` // whose topic it is; empty: services share it
+	There    bool   `json:"there"`
+	KeepsMS  *int64 `json:"keeps_ms,omitempty"`  // for how long it keeps records; negative: without end; nil: not known
+	OwnTimes bool   `json:"own_times,omitempty"` // its producers set the times of records
+}
+
+// CommandUncompiled is a command whose schema of payloads does not compile.
+type CommandUncompiled struct {
+	CommandName
+	Digest  string `json:"digest"`
+	Problem string `json:"problem"`
+}
+
+// CommandSetup calls tidemark.command_setup.
+func (db *DB) CommandSetup(ctx context.Context, topics []CommandTopic, uncompiled []CommandUncompiled) error {
+	given, err := json.Marshal(topics)
+	if err != nil {
+		return err
+	}
+	schemas, err := json.Marshal(uncompiled)
+	if err != nil {
+		return err
+	}
+	_, err = db.querier.Exec(ctx, `select tidemark.command_setup($1::text::jsonb, coalesce(nullif($2::text::jsonb, 'null'), '[]'))`, string(given), string(schemas))
+	return err
+}
+
+// CommandTopics are the topics that were read.
+func (db *DB) CommandTopics(ctx context.Context) ([]string, error) {
+	return value[[]string](ctx, db, `select array(select distinct substr(c.source, 7) from tidemark.worker_cursor c
+		where c.worker = $1 and c.source like 'kafka:%' order by 1)`, CommandWorker)
+}
+
 // CommandPolicy is what the consumer has to know before it hands over a record.
 type CommandPolicy struct {
 	Gate        string // closed; empty: none

@@ -143,3 +143,39 @@ func TestCommandReleaseIsHeldUp(t *testing.T) {
 	}
 	s.commit()
 }
+
+// A pass that parks a command ends before it runs another, which may take long: until it commits, no session of any service could release
+// parked commands.
+func TestCommandsParkedAreCommitted(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := serve(t, db).partition()
+	other := open(t, db, "retries")
+	p.another()
+	p.exec(`select tidemark.command_set($1, 'slow', 1, '{"function": "app.charge", "payload_schema": {"type": "object"}, "enabled": true, "dry_run": false}')`, p.name)
+	p.exec(`select tidemark.command_run($1)`, p.envelope("first", `{"id": 1, "sql": "do 'begin raise sqlstate ''40001''; end'"}`, fmt.Sprintf(`{"service": %q}`, p.name+"-b")))
+	p.exec(`insert into app.flag values ('healed'); update tidemark.command_parked set next_attempt_at = now()`)
+	p.command("charge", `{"enabled": false}`)
+	slow := `{"command": "slow"}`
+	calls := []string{p.record(0, "a", `{"id": 2}`, slow), p.record(1, "b", `{"id": 3}`, `{}`), p.record(2, "c", `{"id": 4}`, `{}`), p.record(3, "d", `{"id": 5}`, slow)}
+	p.begin()
+	p.wantPass(`ran 3 {"processed": 1, "failed_retryable": 2}`, "batch", calls...)
+	p.commit()
+	p.begin()
+	p.wantPass(`ran 4 {"processed": 1}`, "batch", calls[3])
+	// While that is not committed, a command of another service is done.
+	other.wantRows(`select idempotency_key || ' ' || (document ->> 'status') from tidemark.command_retry()`, "first processed")
+	p.commit()
+	p.command("charge", `{"enabled": true}`)
+	p.wantRows(`select count(*)::text from tidemark.command_retry()`, "2")
+	p.wantInvoices("1", "2", "3", "4", "5")
+
+	// The same behind a parked command of the key, and amid what is refused.
+	p.command("charge", `{"enabled": false}`)
+	p.wantPass(`ran 5 {"failed_retryable": 1}`, "batch", p.record(4, "e", `{"id": 6}`, `{"key": "k"}`))
+	calls = []string{p.record(5, "f", `{"id": 7}`, `{"key": "k", "command": "slow"}`), p.record(6, "g", `{}`, `{"command": "none"}`), p.record(7, "h", `{"id": 8}`, slow)}
+	p.wantPass(`ran 7 {"rejected": 1, "failed_retryable": 1}`, "batch", calls...)
+	p.wantPass(`ran 8 {"processed": 1}`, "batch", calls[2])
+	p.command("charge", `{"enabled": true}`)
+	p.wantRows(`select idempotency_key || ' ' || (document ->> 'status') from tidemark.command_retry()`, "e processed", "f processed")
+}

@@ -246,8 +246,9 @@ func TestProducerUnproved(t *testing.T) {
 	t.Parallel()
 	s := serve(t, tidemarktest.NewDB(t))
 	const open = `select severity || ' ' || subject from tidemark.finding where kind = 'producer_unproved' and closed_at is null`
+	s.refused("TM005", "without a reason", `select tidemark.setting_set('commands.shared_topic', 'claimed', ' ')`)
 	for _, way := range []string{"signed", "claimed", "claimed", "refuse"} {
-		s.exec(`update tidemark.setting set value = $1 where key = 'commands.shared_topic'`, way)
+		s.exec(`select tidemark.setting_set('commands.shared_topic', $1, case $1 when 'claimed' then 'until they sign' end)`, way)
 		s.exec(`select * from tidemark.maintain()`)
 		if way == "claimed" {
 			s.wantRows(open, "warning commands.shared_topic")
@@ -255,4 +256,50 @@ func TestProducerUnproved(t *testing.T) {
 			s.wantRows(open)
 		}
 	}
+}
+
+// LI6: the function, or the role of the service, is dropped while commands come: what runs comes to its end, the next ones wait with a finding,
+// and run when it is there again.
+func TestCommandLosesFunctionAndRole(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := serve(t, db).partition()
+	other := open(t, db, "other")
+	other.begin()
+	other.exec(`insert into app.invoice (id) values (1)`)
+	passed := later[string](p.session, `select s ->> 'result' from tidemark.command_pass('kafka:events', 3, $1, '1 minute', 'T', 0, 1, $2::jsonb) s`,
+		p.epoch, "["+p.record(0, "a", `{"id": 1, "cents": 2}`, `{}`)+"]")
+	other.waitsFor(p.session)
+	other.exec(`drop function app.charge`)
+	other.exec(`delete from app.invoice`)
+	other.commit()
+	if got, err := passed(); err != nil || got != `{"processed": 1}` {
+		t.Errorf("what was running: %q %v", got, err)
+	}
+	p.next = 1
+	const open = `select kind || ' ' || subject from tidemark.finding where closed_at is null order by 1`
+	lost := func(offset int64, key, what string) {
+		t.Helper()
+		call := p.record(offset, key, fmt.Sprintf(`{"id": %d}`, offset+1), `{}`)
+		equal(t, what, p.wantCode("42883", "batch", call).ConstraintName, "sql.undefined")
+		p.wantPass(fmt.Sprintf(`ran %d {"failed_retryable": 1}`, offset+1), "alone", call)
+		p.wantRows(open, "command_circuit "+p.name+".charge/v1")
+	}
+	lost(1, "b", "function")
+	p.exec(commandFunction[strings.Index(commandFunction, "create function"):])
+	p.exec(`update tidemark.command_parked set next_attempt_at = now()`)
+	p.command("charge", `{"function": "app.charge"}`)
+	p.wantRows(`select document ->> 'status' from tidemark.command_retry()`, "processed")
+	p.wantRows(open)
+
+	role := "tidemark_service_" + p.name
+	p.exec(`drop owned by "` + role + `"; drop role "` + role + `"`)
+	lost(2, "c", "role")
+	p.exec(`select tidemark.service_set($1)`, p.name)
+	p.exec(`grant usage on schema app to "` + role + `"; grant all on all tables in schema app to "` + role + `"`)
+	p.command("charge", `{"function": "app.charge"}`)
+	p.exec(`update tidemark.command_parked set next_attempt_at = now()`)
+	p.wantRows(`select document ->> 'status' from tidemark.command_retry()`, "processed")
+	p.wantRows(open)
+	p.wantInvoices("1", "2", "3")
 }

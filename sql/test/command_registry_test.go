@@ -282,3 +282,33 @@ func TestCommandReasons(t *testing.T) {
 	s.wantRows(`select code from tidemark.command_reason order by code collate "C"`, want...)
 	s.wantRows(`select code from tidemark.command_reason where class <> split_part(code, '.', 1) or meaning = '' or producer = ''`)
 }
+
+// LI6: what is wrong with the topics of commands, and with schemas, is a finding for as long as the daemon sees it.
+func TestCommandSetup(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := serve(t, db)
+	executor := login(t, db, "executor", "tidemark_executor")
+	look := func(topics, uncompiled string, want ...string) {
+		t.Helper()
+		executor.exec(`select tidemark.command_setup($1::jsonb, $2::jsonb)`, strings.ReplaceAll(topics, "S", s.name), strings.ReplaceAll(uncompiled, "S", s.name))
+		s.wantRows(`select replace(subject || ': ' || detail, '`+s.name+`', 'S') from tidemark.finding where kind = 'command_setup' and closed_at is null order by subject`, want...)
+	}
+	const fine = `[{"topic": "t", "service": "S", "there": true, "keeps_ms": 604800000, "own_times": true}, {"topic": "all", "there": true, "own_times": true}]`
+	look(fine, `[]`)
+	look(`[{"topic": "t", "service": "S"}, {"topic": "all"}]`, `[]`, "t: the topic does not exist, or the daemon may not read it, and S has commands that are live")
+	look(fine, `[]`)
+	s.exec(`select * from tidemark.command_partition('all', 0, 'T', 0, 0)`)
+	look(`[{"topic": "all"}]`, `[]`, "all: the topic was read, and does not exist any more, or the daemon may not read it")
+	const long = "the topic keeps records for 40 days, and claims of S.charge/v1 are kept for 30 days: a record that is read again after that is refused, whether it took effect or not"
+	look(`[{"topic": "t", "service": "S", "there": true, "keeps_ms": 3456000000}, {"topic": "u", "service": "other", "there": true, "keeps_ms": 3456000000}]`, `[]`, "t: "+long)
+	look(`[{"topic": "all", "there": true, "keeps_ms": -1}]`, `[]`, "all: "+strings.Replace(long, "for 40 days", "without end", 1))
+	s.exec(`select tidemark.producer_key_add('k', $1, 'shop', '{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}', valid_until => '2100-01-01')`, s.name)
+	const times = "all: producers set the times of records (message.timestamp.type is CreateTime): with a key that has expired, one can sign a record of an earlier time"
+	look(fine, `[]`, times)
+	look(fine, `[{"service": "S", "command": "charge", "command_version": 1, "digest": "of another", "problem": "it is bad"}]`, times)
+	digest := one[string](s.session, `select md5(payload_schema::text) from tidemark.command`)
+	look(`[]`, `[{"service": "S", "command": "charge", "command_version": 1, "digest": "`+digest+`", "problem": "it is bad"}]`,
+		"S.charge/v1: its schema of payloads does not compile, so all its commands are refused: it is bad")
+	look(`[]`, `[]`)
+}

@@ -360,6 +360,9 @@ func TestCommandFailures(t *testing.T) {
 		{`select 'secret'::int`, "failed_terminal sql.data", "a value cannot be read, or is out of range (22P02)"},
 		{`do 'begin raise ''no credit''; end'`, "failed_terminal sql.business_rule", "no credit"},
 		{`do 'begin raise ''told'' using errcode = ''XX777''; end'`, "failed_terminal sql.business_rule", "told"},
+		// The code says it, in whatever language the text is.
+		{`do 'begin raise ''duplicate key value violates unique constraint'' using errcode = ''22000''; end'`, "failed_terminal sql.data", "a value cannot be read, or is out of range (22000)"},
+		{`do 'begin raise ''doppelter Wert'' using errcode = ''23505''; end'`, "failed_terminal sql.constraint", "a constraint of the database is violated"},
 		{`do 'begin assert false; end'`, "failed_terminal runtime.internal", "the function raised an error (P0004)"},
 		{`select 1 / (select 0)`, "failed_terminal sql.data", "a value cannot be read, or is out of range (22012)"},
 		{`select from tidemark.setting`, "failed_retryable sql.permission", "a right is missing (42501)"},
@@ -379,7 +382,7 @@ func TestCommandFailures(t *testing.T) {
 		equal(t, c.sql, []string{again.Status, again.Code, again.Message, again.At, again.Was}, []string{"duplicate", got.Code, got.Message, got.At, got.Status})
 	}
 	s.wantInvoices()
-	s.wantRows(`select count(*)::text from tidemark.dead_letter`, "6")
+	s.wantRows(`select count(*)::text from tidemark.dead_letter`, "8")
 	s.wantRows(`select convert_from(value, 'UTF8')::jsonb ->> 'service' from tidemark.command_record limit 1`, s.name)
 	s.wantRows(`select kind || ' ' || subject from tidemark.finding where closed_at is null and kind like 'command%'`, "command_circuit "+s.name+".charge/v1")
 	// An outage that lets itself be recorded is of this command: it waits.

@@ -184,7 +184,7 @@ var mutants = func() map[string]mutant {
 			scenes: []string{"daemon-kill"},
 		},
 		{
-			name: "offsetfirst", by: "I3", tells: "commands: the offset moves before the effect", commands: true,
+			name: "offsetfirst", by: "I3 I12", tells: "commands: the offset moves before the effect", commands: true,
 			sql:    []edit{{"command_pass", "if (call ->> 'offset')::bigint between place and command_pass.next_offset - 1 then", "if true then"}},
 			bug:    "offsetfirst",
 			scenes: []string{"daemon-kill", "wire-cut"}, pause: 0.02,
@@ -205,8 +205,8 @@ var mutants = func() map[string]mutant {
 		{
 			name: "cmdgate", by: "I6", tells: "commands: gates are not looked at", commands: true,
 			sql: []edit{
-				{"closed_command", "when not tidemark.gate_open('commands.' ||", "when false and not tidemark.gate_open('commands.' ||"},
-				{"closed_command", "when not tidemark.gate_open('commands.enabled')", "when false"},
+				{"closed_command", "when 'commands.enabled' <> all (open_)", "when false"},
+				{"closed_command", "when own <> all (open_)", "when false"},
 				{"closed_gate", "when not tidemark.gate_open('commands.enabled')", "when false"},
 			},
 			scenes: []string{"command-gate"},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sr"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/worker"
@@ -20,12 +21,16 @@ import (
 
 // Options are what a consumer needs. All are required.
 type Options struct {
-	Client   func() ([]kgo.Opt, error) // how to connect
-	Topics   []string                  // names; one that ends in ".*" is every topic that begins so, each of one service
-	Group    string
-	Cluster  string // name of the cluster, as signatures have it
-	Batch    int    // records in a pass
-	InFlight int    // records of a partition that are fetched ahead
+	Client  func() ([]kgo.Opt, error) // how to connect
+	Topics  []string                  // names; one that ends in ".*" is every topic that begins so, each of one service
+	Group   string
+	Cluster string // name of the cluster, as signatures have it
+
+	ServerSide bool       // the brokers assign the partitions (KIP-848)
+	Registry   *sr.Client // of schemas; nil: records are JSON alone
+
+	Batch    int // records in a pass
+	InFlight int // records of a partition that are fetched ahead
 
 	// Lease is that of the workers. The group gives the partitions of a member that is silent for so long to others: after 6 s
 	// at the least, which is the least that brokers allow by default, and 45 s at most.
@@ -42,6 +47,8 @@ type Consumer struct {
 	policy  atomic.Pointer[known]
 	current atomic.Pointer[session] // nil: between sessions
 	hurry   chan struct{}           // has ask ask at once
+	trouble trouble
+	frames  *frames
 
 	mu      sync.Mutex
 	failing map[string]func() error // of the workers
@@ -60,18 +67,20 @@ const (
 	freshFor     = time.Second           // a revoked key is refused within this time
 	askTime      = 5 * time.Second
 	mostRetries  = 50
-	againAfter   = 5 * time.Second // a session that cannot go on is followed by another
+	againAfter   = 5 * time.Second // a session that cannot go on is followed by another, or after a lease
 	commitEvery  = 5 * time.Second
+	lookEvery    = time.Minute
 	metadataAge  = 10 * time.Second
 	fetchBytes   = 16 << 20
 	leastSession = 6 * time.Second
 	mostSession  = 45 * time.Second
 	heartbeats   = 10 // in a session
+	rebalances   = 2  // sessions: a member that died while others join holds them up for so long
 )
 
 // New returns a consumer that does nothing yet.
 func New(db store.Pool, o Options) *Consumer {
-	c := &Consumer{o: o, db: db, hurry: make(chan struct{}, 1), failing: map[string]func() error{}, waiting: map[*feed]struct{}{}}
+	c := &Consumer{o: o, db: db, frames: newFrames(o.Registry), hurry: make(chan struct{}, 1), failing: map[string]func() error{}, waiting: map[*feed]struct{}{}}
 	c.policy.Store(&known{})
 	return c
 }
@@ -84,19 +93,24 @@ func (c *Consumer) Run(ctx context.Context) {
 	defer cancel()
 	all.Go(func() { c.ask(ctx) })
 	all.Go(func() { c.retry(ctx) })
+	all.Go(func() { c.frames.ask(ctx, c.wake) })
 	for ctx.Err() == nil {
 		if !c.open() {
+			c.trouble.good()
 			sleep(ctx, askEvery)
 			continue
 		}
 		if err := c.session(ctx); err != nil && ctx.Err() == nil {
+			err = c.explained(err)
+			c.trouble.bad(err)
 			c.o.Log.WarnContext(ctx, "leaves the group and joins it again", "group", c.o.Group, "error", err)
-			sleep(ctx, againAfter)
+			sleep(ctx, c.pause())
 		}
 	}
 }
 
-// Failing is what the workers of partitions meet again and again, by the names of their cursors.
+// Failing is what the workers of partitions meet again and again, by the names of their cursors, and what keeps all of them from
+// reading, by the name of the worker.
 func (c *Consumer) Failing() map[string]error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,6 +119,9 @@ func (c *Consumer) Failing() map[string]error {
 		if err := failing(); err != nil {
 			all[name] = err
 		}
+	}
+	if err := c.trouble.lasting(c.patience()); err != nil {
+		all[store.CommandWorker] = err
 	}
 	return all
 }
@@ -130,6 +147,7 @@ func (c *Consumer) ask(ctx context.Context) {
 		}
 		last = ""
 		c.learn(&known{p, began})
+		c.report(ctx)
 		sleep(ctx, askSoonest)
 		select {
 		case <-c.hurry:
@@ -142,6 +160,11 @@ func (c *Consumer) ask(ctx context.Context) {
 // learn lets the feeds go on that wait for a newer policy.
 func (c *Consumer) learn(p *known) {
 	c.policy.Store(p)
+	c.wake()
+}
+
+// wake lets the feeds go on that wait for what was to be learned.
+func (c *Consumer) wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for f := range c.waiting {
@@ -153,8 +176,15 @@ func (c *Consumer) learn(p *known) {
 // judge reads a record. A shared topic needs a fresh policy; and one that was asked for before the record was fetched does not
 // refuse an identity: the key may have been added in between. Not ok: f is woken when there is a newer policy.
 func (c *Consumer) judge(d reader, r fetched, f *feed) (store.Call, bool) {
+	value, problem, ok := c.frames.value(r.Value)
+	if !ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.waiting[f] = struct{}{}
+		return store.Call{}, false
+	}
 	p := c.policy.Load()
-	call, reason := d.read(r.Record, p.policy)
+	call, reason := d.read(r.Record, value, problem, p.policy)
 	if d.service != "" || time.Since(p.at) < freshFor && (p.at.After(r.at) || !strings.HasPrefix(string(reason), "identity.")) {
 		return call, true
 	}
@@ -208,17 +238,23 @@ func (c *Consumer) retry(ctx context.Context) {
 func (c *Consumer) session(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	s := &session{Consumer: c, ctx: ctx, end: end, parts: map[place]*part{}, held: map[place]string{}}
+	s := &session{Consumer: c, ctx: ctx, end: end, began: time.Now(), parts: map[place]*part{}, held: map[place]string{}}
 	options, err := c.o.Client()
 	if err != nil {
 		return err
 	}
+	if options = append(options, kgo.Balancers(kgo.CooperativeStickyBalancer())); c.o.ServerSide {
+		options = append(options, kgo.Balancers(kgo.StickyBalancer()), kgo.ServerSideBalancer())
+	}
 	session := min(max(c.o.Lease, leastSession), mostSession)
-	_, err = kgo.NewClient(append(options, kgo.WithHooks(s),
-		kgo.ConsumerGroup(c.o.Group), kgo.ConsumeRegex(), kgo.ConsumeTopics(patterns(c.o.Topics)...), kgo.Balancers(kgo.CooperativeStickyBalancer()),
+	// The client outlives ctx: it commits and leaves the group then.
+	hard, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	_, err = kgo.NewClient(append(options, kgo.WithContext(hard), kgo.WithHooks(s),
+		kgo.ConsumerGroup(c.o.Group), kgo.ConsumeRegex(), kgo.ConsumeTopics(patterns(c.o.Topics)...),
 		kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.BlockRebalanceOnPoll(), kgo.AdjustFetchOffsetsFn(s.adjust), kgo.OnPartitionsRevoked(s.revoked), kgo.OnPartitionsLost(s.lost),
-		kgo.SessionTimeout(session), kgo.HeartbeatInterval(session/heartbeats),
+		kgo.BlockRebalanceOnPoll(), kgo.AdjustFetchOffsetsFn(s.adjust), kgo.OnPartitionsAssigned(s.joined), kgo.OnPartitionsRevoked(s.revoked), kgo.OnPartitionsLost(s.lost),
+		kgo.SessionTimeout(session), kgo.RebalanceTimeout(rebalances*session), kgo.HeartbeatInterval(session/heartbeats),
 		kgo.MetadataMaxAge(metadataAge), kgo.FetchMaxBytes(fetchBytes), kgo.FetchMaxPartitionBytes(fetchBytes/4))...)
 	if err != nil {
 		return err
@@ -230,8 +266,12 @@ func (c *Consumer) session(ctx context.Context) error {
 	s.poll()
 	beside.Wait()
 	s.stop(s.all())
-	s.commit(context.WithoutCancel(ctx))
-	s.client.LeaveGroup()
+	leaving, cancel := context.WithTimeout(hard, askTime)
+	defer cancel()
+	s.commit(leaving)
+	if err := s.client.LeaveGroupContext(leaving); err != nil {
+		cut() // a broker answers when all members have joined, which may take their longest rebalance timeout
+	}
 	s.client.Close()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause

@@ -35,7 +35,8 @@ type call struct {
 	Context     json.RawMessage `json:"context,omitempty"`
 	Via         string          `json:"via,omitempty"`
 	Fingerprint string          `json:"fingerprint,omitempty"`
-	Lane        string          `json:"key,omitempty"` // the ordering key
+	Trace       string          `json:"trace,omitempty"` // of the record's header
+	Lane        string          `json:"key,omitempty"`   // the ordering key
 
 	Topic     string            `json:"topic"`
 	TopicID   string            `json:"topic_id"`
@@ -75,8 +76,9 @@ func serviceOf(topic string, topics []string) string {
 	return ""
 }
 
-// read judges a record by a policy. The reason is that of a refusal.
-func (d reader) read(r *kgo.Record, policy policy) (_ store.Call, reason command.Reason) {
+// read judges a record by a policy. value is that of the record without its frame, and problem what is wrong with that. The reason is
+// that of a refusal.
+func (d reader) read(r *kgo.Record, value []byte, problem string, policy policy) (_ store.Call, reason command.Reason) {
 	c := call{
 		Service: d.service, Lane: lane(r.Key), Topic: d.topic, TopicID: d.topicID, Partition: r.Partition, Offset: r.Offset, RecordAt: r.Timestamp,
 		Raw: raw{Key: r.Key, Value: r.Value, Headers: make([][2]*string, len(r.Headers))},
@@ -87,8 +89,13 @@ func (d reader) read(r *kgo.Record, policy policy) (_ store.Call, reason command
 			c.Raw.Headers[i][1] = new(base64.StdEncoding.EncodeToString(h.Value))
 		}
 	}
+	headers := headersOf(r)
+	c.Trace = command.Trace(headers)
 	got := store.Call{Offset: r.Offset, At: r.Timestamp}
-	e, err := command.Parse(r.Value)
+	e, err := d.parse(headers, value, policy)
+	if problem != "" {
+		err = &command.Refusal{Reason: command.EnvelopeInvalid, Problems: []string{problem}}
+	}
 	if err == nil {
 		c.Via, err = d.identify(r, e, policy)
 	}
@@ -97,7 +104,7 @@ func (d reader) read(r *kgo.Record, policy policy) (_ store.Call, reason command
 		fingerprint, err = e.Fingerprint()
 	}
 	if err != nil {
-		c.refuse(r.Value, err)
+		c.refuse(value, err)
 		reason = c.Refused.Code
 	} else {
 		c.EventID, c.Service, c.Command, c.Version, c.Schema = e.EventID, e.Service, e.Command, e.CommandVersion, e.SchemaVersion
@@ -111,6 +118,31 @@ func (d reader) read(r *kgo.Record, policy policy) (_ store.Call, reason command
 		panic(err) // payload and context were parsed
 	}
 	return got, reason
+}
+
+func headersOf(r *kgo.Record) []command.Header {
+	all := make([]command.Header, len(r.Headers))
+	for i, h := range r.Headers {
+		all[i] = command.Header{Name: h.Key, Value: h.Value}
+	}
+	return all
+}
+
+// parse reads the envelope. Attributes of a CloudEvent in headers count only where no signature is required: none covers them.
+func (d reader) parse(headers []command.Header, value []byte, policy policy) (command.Envelope, error) {
+	switch {
+	case !command.IsBinary(headers):
+		return command.Parse(value)
+	case d.service != "" || policy.SharedTopic == "claimed":
+		return command.ParseBinary(headers, value)
+	}
+	e, err := command.Parse(value)
+	if err != nil {
+		err = &command.Refusal{Reason: command.EnvelopeInvalid, Problems: []string{
+			"a CloudEvent in binary form is not taken where records are signed, since no signature covers its headers: send it in structured form",
+		}}
+	}
+	return e, err
 }
 
 // refuse keeps of a bad record what tells its producer which one it is. The service is that of the topic: the record's may be a

@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sr"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
@@ -19,9 +20,11 @@ type Replay struct {
 	Topics  []string // as Options.Topics
 	Cluster string   // as Options.Cluster
 	Topic   string
-	From    int64     // the first offset of each partition
-	Since   time.Time // records of this time or later; zero: all
-	Batch   int       // most calls at once
+
+	Registry *sr.Client // as Options.Registry
+	From     int64      // the first offset of each partition
+	Since    time.Time  // records of this time or later; zero: all
+	Batch    int        // most calls at once
 	// Handle takes checked calls in the order of their partition, as tidemark.command_replay_topic does.
 	Handle func(ctx context.Context, calls []json.RawMessage) error
 }
@@ -56,6 +59,7 @@ func (r Replay) Run(ctx context.Context, db *store.DB) error {
 	if err != nil {
 		return err
 	}
+	frames := newFrames(r.Registry)
 	for ctx.Err() == nil && len(upto) > 0 {
 		limited, cancel := context.WithTimeout(ctx, quiet)
 		fetches := client.PollFetches(limited)
@@ -72,7 +76,7 @@ func (r Replay) Run(ctx context.Context, db *store.DB) error {
 		if failed != nil {
 			return BrokerError{failed}
 		}
-		if err := r.handle(ctx, db, topicID, fetches.Records(), upto); err != nil {
+		if err := r.handle(ctx, db, topicID, frames, fetches.Records(), upto); err != nil {
 			return err
 		}
 	}
@@ -119,7 +123,7 @@ func (r Replay) span(ctx context.Context, client *kgo.Client, db *store.DB) (top
 }
 
 // handle checks records and hands them over. A partition that has come to its end is taken out of upto.
-func (r Replay) handle(ctx context.Context, db *store.DB, topicID string, records []*kgo.Record, upto map[int32]int64) error {
+func (r Replay) handle(ctx context.Context, db *store.DB, topicID string, frames *frames, records []*kgo.Record, upto map[int32]int64) error {
 	var policy policy
 	for len(records) > 0 {
 		var err error
@@ -133,7 +137,11 @@ func (r Replay) handle(ctx context.Context, db *store.DB, topicID string, record
 		for _, record := range records[:n] {
 			end, ok := upto[record.Partition]
 			if ok && record.Offset < end && !record.Attrs.IsControl() && !record.Timestamp.Before(r.Since) {
-				call, _ := read.read(record, policy)
+				value, problem, err := frames.now(ctx, record.Value)
+				if err != nil {
+					return err
+				}
+				call, _ := read.read(record, value, problem, policy)
 				calls = append(calls, call.JSON)
 			}
 			if record.Offset >= end-1 {

@@ -32,8 +32,10 @@ type session struct {
 	ctx    context.Context //nolint:containedctx // the callbacks of the client have to end with it
 	end    context.CancelCauseFunc
 	client *kgo.Client
+	began  time.Time
 
 	mu        sync.Mutex
+	refused   error // by the group; nil: it was joined since
 	parts     map[place]*part
 	held      map[place]string // partitions that must not be read, and the id of their topic
 	committed map[place]int64
@@ -41,6 +43,26 @@ type session struct {
 
 // OnNewClient implements kgo.HookNewClient. The client calls back before NewClient has returned it.
 func (s *session) OnNewClient(client *kgo.Client) { s.client = client }
+
+// id is by what the brokers know Tidemark's clients.
+func (s *session) id() string {
+	id, _ := s.client.OptValue(kgo.ClientID).(string)
+	return id
+}
+
+// OnGroupManageError implements kgo.HookGroupManageError.
+func (s *session) OnGroupManageError(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = err
+}
+
+// joined hears of each assignment, also of one without partitions.
+func (s *session) joined(context.Context, *kgo.Client, map[string][]int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = nil
+}
 
 // A part is a partition that is this member's.
 type part struct {
@@ -306,18 +328,31 @@ func (s *session) poll() {
 	s.client.AllowRebalance()
 }
 
-// watch ends the session when a gate closes, commits offsets for tools that show the group's lag, and asks for partitions that are
-// held.
+// watch ends the session when a gate closes, commits offsets for tools that show the group's lag, asks for partitions that are held,
+// and looks whether all is well.
 func (s *session) watch() {
-	for next := time.Now().Add(commitEvery); s.ctx.Err() == nil; sleep(s.ctx, askEvery) {
+	var looked time.Time
+	for next := s.began; s.ctx.Err() == nil; sleep(s.ctx, askEvery) {
 		if !s.open() {
 			s.end(nil)
 			return
 		}
-		if time.Now().After(next) {
-			next = time.Now().Add(commitEvery)
-			s.commit(s.ctx)
-			s.release(s.ctx)
+		if !time.Now().After(next) {
+			continue
+		}
+		next = time.Now().Add(min(commitEvery, s.o.Lease))
+		s.commit(s.ctx)
+		s.release(s.ctx)
+		err := s.health(s.ctx)
+		switch {
+		case s.ctx.Err() != nil:
+		case err != nil:
+			s.trouble.bad(err)
+		case time.Since(s.began) >= s.pause():
+			s.trouble.good()
+		}
+		if err == nil && time.Since(looked) > lookEvery && s.look(s.ctx) == nil {
+			looked = time.Now()
 		}
 	}
 }

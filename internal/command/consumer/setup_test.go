@@ -54,7 +54,7 @@ type world struct {
 func newWorld(t *testing.T, partitions int32) *world {
 	t.Helper()
 	w := newService(t)
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, w.topic, "db-events"))
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, w.topic, "db-events", "db-events.nowhere"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,9 @@ func (w *world) make(key string, id int) *kgo.Record {
 }
 
 // run runs a consumer. kill ends it as a crash does: its sessions with PostgreSQL are cut.
-func (w *world) run() (stop, kill func()) {
+func (w *world) run() (stop, kill func()) { return w.runWith(func(*consumer.Options) {}) }
+
+func (w *world) runWith(change func(*consumer.Options)) (stop, kill func()) {
 	w.t.Helper()
 	pool, err := pgxpool.New(context.Background(), w.db.URL)
 	if err != nil {
@@ -159,6 +161,7 @@ func (w *world) run() (stop, kill func()) {
 			}
 		},
 	}
+	change(&o)
 	c := consumer.New(store.Pool(pool), o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -197,6 +197,14 @@ from (values
      'open as long as the setting is claimed.',
      '{}',
      array['tidemark command key list']),
+    ('command_setup',
+     'Commands that are sent could not arrive, not be recognised later, or not be checked: a topic is missing, a topic '
+     'keeps records for longer than claims are kept, producers set the times of signed records, or the schema of a '
+     'command does not compile. The detail says which.',
+     'Create the topic or let the daemon read it; set retention.ms of the topic, or the retention of the command; set '
+     'message.timestamp.type of the topic to LogAppendTime; or register a schema that tidemark command lint takes.',
+     '{}',
+     array['tidemark command list']),
     ('command_waiting',
      'Parked commands of a service have been due for longer than the setting lag.warn: a gate is closed, a command '
      'is off, or nothing tries them.',

@@ -3,12 +3,12 @@ returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    own constant text := 'commands.' || closed_command.service || '.enabled';
+    open_ constant text[] := array(
+        select s.key from tidemark.setting s where s.key in ('commands.enabled', own) and s.value = 'true');
 begin
-    return case
-        when not tidemark.gate_open('commands.enabled') then 'commands.enabled'
-        when not tidemark.gate_open('commands.' || closed_command.service || '.enabled')
-            then 'commands.' || closed_command.service || '.enabled'
-    end;
+    return case when 'commands.enabled' <> all (open_) then 'commands.enabled' when own <> all (open_) then own end;
 end
 $$;
 comment on function tidemark.closed_command(text) is

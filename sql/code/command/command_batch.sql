@@ -1,8 +1,9 @@
--- The life of a command, from top to bottom: gates, claim, execution, state, result. All of it is one transaction with
--- the effect. A command that fails takes the whole batch back: the caller halves the batch, down to the one that
--- fails, and records that one by tidemark.command_fail. Granted to no role: it believes what a call says of its
--- producer, its login, and whether it is parked or in dry run. tidemark.command_run, tidemark.command_retry_one and
--- tidemark.command_pass write these; of the producer the pass believes the daemon, which has checked the record.
+-- The life of a command, from top to bottom: claim, execution, gates, state, result. All of it is one transaction with
+-- the effect. The caller has looked at the gates before; what ran is taken back if one is closed by then. A command
+-- that fails takes the whole batch back: the caller halves the batch, down to the one that fails, and records that one
+-- by tidemark.command_fail. Granted to no role: it believes what a call says of its producer, its login, and whether it
+-- is parked or in dry run. tidemark.command_run, tidemark.command_retry_one and tidemark.command_pass write these; of
+-- the producer the pass believes the daemon, which has checked the record.
 create or replace function tidemark.command_batch(calls jsonb)
 returns table ("position" integer, status text, document json)
 language plpgsql volatile security definer
@@ -14,8 +15,7 @@ declare
     at constant timestamptz := clock_timestamp();
     -- A command before this batch has set them immediate.
     again boolean := current_setting('tidemark.ran', true) = 'true';
-    -- Set immediate by each command, they must be deferred again for the next one.
-    deferring constant boolean := exists (select from pg_constraint d where d.condeferred);
+    deferring boolean; -- there are deferred constraints
     settling constant boolean := tidemark.command_triggers();
     made constant text := 'a deferrable constraint trigger was created meanwhile';
     lock_wait constant text := current_setting('lock_timeout');
@@ -31,7 +31,6 @@ declare
     ended timestamptz[];
     began timestamptz;
     ran boolean := false;
-    problem text;
     state text;
     message text;
     violated text;
@@ -48,29 +47,41 @@ begin
     end if;
     perform tidemark.session_check('a command', 'otherwise a command would not see the claim of the one before it.');
 
-    perform tidemark.command_gate_check(calls);
     items := array(select e from jsonb_array_elements(calls) e);
 
     fate := tidemark.command_claims_begin(items, at);
+    if cardinality(fate) is distinct from cardinality(items) then
+        -- One was deleted since the caller has looked: this says which.
+        perform tidemark.command_gate_check(calls);
+        raise serialization_failure using message = 'a command was deleted and registered again meanwhile';
+    end if;
 
     -- One subtransaction for all of them: it tells which failed, and nothing of it stays.
     begin
         for i in 1..cardinality(items) loop
             continue when fate[i] <> 'claimed';
+            if ran and c.service <> items[i] ->> 'service' then
+                -- What the one before has left must be gone before the code of another service runs.
+                perform tidemark.command_session_check(c.name, session);
+                if not settling and tidemark.command_triggers() then
+                    raise serialization_failure using message = made;
+                end if;
+            end if;
             n := i;
             call := items[i];
             if ran then
-                if not settling and c.service <> call ->> 'service' and tidemark.command_triggers() then
-                    raise serialization_failure using message = made;
-                end if;
                 perform tidemark.command_reset();
             end if;
             if (c.service, c.command, c.version::text)
                is distinct from (call ->> 'service', call ->> 'command', call ->> 'command_version') then
                 c := tidemark.command_of(call);
             end if;
+            if again or ran then
+                -- Set immediate by each command, they must be deferred again for the next one.
+                deferring := coalesce(deferring, exists (select from pg_constraint d where d.condeferred));
+            end if;
             began := clock_timestamp();
-            results[i] := tidemark.command_execute(call, c, (again or ran) and deferring, settling);
+            results[i] := tidemark.command_execute(call, c, coalesce(deferring, false), settling);
             ended[i] := clock_timestamp();
             ran := true;
             documents[i] := tidemark.command_document(call, 'processed', null, null, ended[i], results[i],
@@ -78,11 +89,8 @@ begin
             told[i] := 'processed';
         end loop;
         -- Of several commands the last has the blame; by itself it runs, and the one before it has the blame.
-        problem := tidemark.command_session_problem(session);
-        if problem is not null then
-            raise insufficient_privilege using message = format('command %s %s', c.name, problem),
-                hint = 'A function drops the temporary objects that it creates, and prepares no statements.';
-        elsif ran and not settling and tidemark.command_triggers() then
+        perform tidemark.command_session_check(c.name, session);
+        if ran and not settling and tidemark.command_triggers() then
             raise serialization_failure using message = made;
         end if;
     exception when query_canceled or assert_failure or others then
@@ -150,4 +158,5 @@ comment on function tidemark.command_batch(jsonb) is
     'for another command) or redelivered (the same record again: nothing is emitted). If one fails, nothing of the '
     'batch takes effect, and the error has its SQLSTATE, its reason code as constraint, what to do (retryable, '
     'operator, outage, terminal) as data type and its position as column; 57014 of a command that still had time is '
-    'raised as it came. Raises TM009 where a gate is closed or a command is off, TM006, TM007.';
+    'raised as it came. Raises TM009 where something ran, and a gate is closed or a command is off by then; the caller '
+    'has looked before (tidemark.command_gate_check). Raises TM006, TM007.';

@@ -40,7 +40,9 @@ declare
     message text;
     live jsonb[] := '{}';
     places integer[] := '{}';
+    outcomes text[];
     statuses text[] := '{}';
+    parked boolean := false;
     document json;
     summary jsonb;
 begin
@@ -95,7 +97,6 @@ begin
                      where s.service = call ->> 'service');
         end if;
         exit when gate is not null;
-        n := n + 1;
         code := call -> 'refused' ->> 'code';
         message := call -> 'refused' ->> 'message';
         if code is null and call ->> 'via' = 'claimed' and not claims_count then
@@ -110,6 +111,10 @@ begin
            is distinct from (call ->> 'service', call ->> 'command', call ->> 'command_version') then
             c := tidemark.command_of(call);
         end if;
+        -- Until what was parked is committed, no session can release another of any service: see command_behind. So
+        -- nothing that may take long comes after it.
+        exit when parked and code is null and c.enabled;
+        n := n + 1;
         if code is null and c.enabled and not c.dry_run then
             live := live || call;
             places := places || n;
@@ -117,7 +122,9 @@ begin
         end if;
         -- In the order of the partition: what came before takes effect, and is answered, first.
         if cardinality(places) > 0 then
-            statuses := statuses || tidemark.command_live(to_jsonb(live), places, way);
+            outcomes := tidemark.command_live(to_jsonb(live), places, way);
+            statuses := statuses || outcomes;
+            parked := parked or exists (select from unnest(outcomes) o where starts_with(o, 'failed_retryable|'));
             perform tidemark.command_reset();
             live := '{}';
             places := '{}';
@@ -134,6 +141,7 @@ begin
         end if;
         document := case when c.enabled then tidemark.command_dry_run(call, way = 'overdue')
                          else tidemark.command_hold(call) end;
+        parked := parked or not c.enabled and document ->> 'status' = 'failed_retryable';
         statuses := statuses || format('%s%s|%s|', case when c.enabled then 'dry_run: ' end, document ->> 'status',
                                        document ->> 'error_code');
     end loop;
@@ -144,7 +152,7 @@ begin
     perform tidemark.command_reset(), tidemark.flush_on_commit();
     summary := jsonb_strip_nulls(jsonb_build_object(
         'worker', 'commands', 'source', command_pass.source, 'shard', command_pass.shard,
-        'status', case when n < many then 'waiting' else 'ran' end, 'detail', 'closed by ' || gate, 'rows', n,
+        'status', case when gate is null then 'ran' else 'waiting' end, 'detail', 'closed by ' || gate, 'rows', n,
         'next', case when n < many then (calls -> n ->> 'offset')::bigint else command_pass.next_offset end,
         'behind', command_pass.behind + many - n,
         'since', case when n < many then (calls -> n ->> 'record_at')::timestamptz else command_pass.since end,
@@ -173,10 +181,11 @@ comment on function tidemark.command_pass(
     'run as by tidemark.command_batch; then the cursor moves to next_offset. If one fails, nothing of the pass took '
     'effect, and the error has its position as column: the caller passes what is before it, then it alone (way alone '
     'records its failure; overdue: it did not come to an end, and is parked without being run), then the '
-    'rest. At a record whose service''s gate is closed the pass ends: status waiting. closed: the gate of all '
-    'commands. behind and since: how many records are behind these, and the time of the oldest. Resets the settings '
-    'of the session. Returns {"status", "next", "rows", "result", …}, in outcomes of each record status|reason '
-    'code|milliseconds, and in letters the offsets of those that have a dead letter. '
+    'rest. At a record whose service''s gate is closed the pass ends: status waiting. It also ends, with status ran, '
+    'before a command that would run after another was parked. closed: the gate of all commands. behind and since: '
+    'how many records are behind these, and the time of the oldest. Resets the settings of the session. Returns '
+    '{"status", "next", "rows", "result", …}, in outcomes of each record status|reason code|milliseconds, and in '
+    'letters the offsets of those that have a dead letter. '
     'Raises TM005, TM006, TM007, TM009, TM011 (fenced), TM012 (the cursor is not at from_offset of this topic).';
 grant execute on function tidemark.command_pass(
     text, integer, bigint, interval, text, bigint, bigint, jsonb, text, bigint, timestamptz) to tidemark_executor;

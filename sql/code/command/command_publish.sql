@@ -8,7 +8,9 @@ begin
         domains => array_agg('commands'::text), types => array_agg(kind || '.' || (c.call ->> 'service') order by c.n),
         payloads => array_agg(c.payload order by c.n),
         keys => array_agg(coalesce(c.call ->> 'key', c.call ->> 'idempotency_key') order by c.n),
-        traces => array_agg(case when c.call ->> 'trace_id' like '%-%' then c.call ->> 'trace_id' end order by c.n),
+        traces => array_agg(coalesce(c.call ->> 'trace',
+                                     case when c.call ->> 'trace_id' like '%-%' then c.call ->> 'trace_id' end)
+                            order by c.n),
         actors => array_agg('tidemark'::text))
     from unnest(calls, payloads) with ordinality c (call, payload, n)
     having count(*) > 0;

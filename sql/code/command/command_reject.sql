@@ -8,9 +8,9 @@ declare
         -- A result would tell a stranger what he may try next.
         when code like 'identity.%' then 'dead_letter'
         when not exists (select from tidemark.service s where s.service = call ->> 'service') then case
-            when code = 'contract.unknown_service' then coalesce(
-                (select s.value from tidemark.setting s where s.key = 'commands.rejected'), 'result')
-            else 'dead_letter' end
+            -- A record has no caller, and no topic that its result could go to.
+            when code <> 'contract.unknown_service' or call ? 'topic' then 'dead_letter'
+            else coalesce((select s.value from tidemark.setting s where s.key = 'commands.rejected'), 'result') end
         when code in ('contract.unknown_command', 'contract.unsupported_version') then
             (select s.unknown_command from tidemark.service s where s.service = call ->> 'service')
         else 'result' end;

@@ -44,6 +44,9 @@ begin
     n := coalesce((
         select min(c.n) - 1 from unnest(calls) with ordinality c (call, n)
         cross join lateral tidemark.command_problem(c.call) p where p.code like 'identity.%'), cardinality(calls), 0);
+    if n > 0 then
+        perform tidemark.command_gate_check(to_jsonb(calls[: n]));
+    end if;
     while n > 0 loop
         begin
             select json_agg(b.document order by b.position) into answers

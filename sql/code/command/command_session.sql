@@ -8,8 +8,9 @@ begin
     return array(
         select 'prepared statement ' || s from unnest(tidemark.session_statements()) s
         union all
-        select concat_ws(' ', 'cursor', quote_ident(c.name), extract(epoch from c.creation_time), c.statement)
-        from pg_cursors c where c.is_holdable
+        select concat_ws(' ', case when c.is_holdable then 'cursor' else 'open cursor' end, quote_ident(c.name),
+                         extract(epoch from c.creation_time), c.statement)
+        from pg_cursors c
         union all
         -- A table of it could hide another, also one of the catalog. Every object but the parts of a table has a row.
         select concat_ws(' ', 'temporary object', d.classid, d.objid)
@@ -20,4 +21,5 @@ end
 $$;
 comment on function tidemark.command_session() is
     'What a function of a command must leave in the session as it is, beside settings: prepared statements, temporary '
-    'objects, and cursors with hold, whose queries would run at the commit with the rights of the session.';
+    'objects, and cursors: one with hold runs its query at the commit with the rights of the session, and the code of '
+    'another service could read from any.';

@@ -14,6 +14,7 @@ declare
     code text;
     kind text;
 begin
+    perform tidemark.command_gate_check(jsonb_build_array(call));
     loop
         begin
             select b.document into document

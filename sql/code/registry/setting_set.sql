@@ -52,6 +52,13 @@ begin
                              needs),
             hint = (select s.description from tidemark.setting s where s.key = setting_set.key);
     end if;
+    if key = 'commands.shared_topic' and value = 'claimed' and coalesce(btrim(setting_set.reason), '') = ''
+       and tidemark.armed() then
+        raise exception using errcode = 'TM005',
+            message = 'setting commands.shared_topic is not set to claimed in stage live without a reason',
+            hint = 'Each login that may write to a shared topic can then ask as any producer. Give a reason, which is '
+                   'kept in tidemark.audit.';
+    end if;
     perform set_config('tidemark.reason', coalesce(setting_set.reason, ''), true);
     return query
     update tidemark.setting s set value = setting_set.value where s.key = setting_set.key returning s.*;
@@ -59,6 +66,6 @@ end
 $$;
 comment on function tidemark.setting_set(text, text, text) is
     'Changes a setting, such as outbox.retention, and returns its row. Takes effect with the next transaction that '
-    'reads it. Raises TM004 for an unknown setting, TM005 for a value that does not suit it and for a gate '
-    '(tidemark.gate_set).';
+    'reads it. Raises TM004 for an unknown setting, TM005 for a value that does not suit it, for a gate '
+    '(tidemark.gate_set), and for commands.shared_topic claimed in stage live without a reason.';
 grant execute on function tidemark.setting_set(text, text, text) to tidemark_admin;

@@ -1,0 +1,185 @@
+package consumer_test
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// wantTrouble waits for the finding about what keeps the consumer from reading.
+func (w *world) wantTrouble(text string) {
+	w.t.Helper()
+	got := ""
+	until(w.t, "the finding: "+text, func() bool {
+		got = strings.Join(w.rows(`select detail from tidemark.finding where kind = 'worker_failing' and subject = 'commands' and closed_at is null`), "|")
+		return strings.Contains(got, text)
+	})
+	if !strings.HasPrefix(got, "worker commands: it cannot read commands from Kafka: ") || strings.Contains(got, "\n") {
+		w.t.Error(got)
+	}
+}
+
+func (w *world) wantNoTrouble() {
+	w.t.Helper()
+	w.eventually(`select kind from tidemark.finding where kind = 'worker_failing' and closed_at is null`)
+}
+
+// LI6, CM7: no broker answers, at the start and later: a finding says which, nothing is lost, and it ends by itself.
+func TestConsumerWithoutBrokers(t *testing.T) {
+	t.Parallel()
+	w := newService(t)
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.seeds = []string{l.Addr().String()}
+	_ = l.Close()
+	w.run()
+	w.wantTrouble("no broker answers: ")
+	_, text, _ := net.SplitHostPort(w.seeds[0])
+	port, _ := strconv.Atoi(text)
+	data := t.TempDir()
+	start := func() *kfake.Cluster {
+		t.Helper()
+		cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(port), kfake.DataDir(data), kfake.SeedTopics(1, w.topic))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cluster
+	}
+	cluster := start()
+	w.connect(w.seeds)
+	w.send(0, w.make("a", 1))
+	w.eventually(made, "1")
+	w.wantNoTrouble()
+	cluster.Close()
+	w.wantTrouble("no broker answers: ")
+	t.Cleanup(start().Close)
+	w.connect(w.seeds)
+	w.send(0, w.make("b", 2))
+	w.eventually(made, "1", "2")
+	w.wantNoTrouble()
+}
+
+// LI6: a group that another application uses, with another protocol or the same: the finding says what to name instead.
+func TestConsumerInAForeignGroup(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		balancer kgo.GroupBalancer
+		want     string
+	}{
+		"another protocol": {kgo.RangeBalancer(), "the group tidemark is another application's: "},
+		"the same":         {kgo.CooperativeStickyBalancer(), "the group tidemark has members of another application (client id foreign), "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 2)
+			foreign, err := kgo.NewClient(kgo.SeedBrokers(w.seeds...), kgo.ClientID("foreign"), kgo.ConsumerGroup("tidemark"), kgo.ConsumeTopics(w.topic), kgo.Balancers(c.balancer))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(foreign.Close)
+			until(t, "it has joined", func() bool {
+				groups, err := kadm.NewClient(w.client).DescribeGroups(t.Context(), "tidemark")
+				return err == nil && groups["tidemark"].State == "Stable" && len(groups["tidemark"].Members) == 1
+			})
+			w.run()
+			w.wantTrouble(c.want)
+			w.wantTrouble("name one of Tidemark's own in commands.group")
+			foreign.Close()
+			w.send(0, w.make("a", 1))
+			w.send(1, w.make("b", 2))
+			w.eventually(`select id::text from app.effect order by id`, "1", "2")
+			w.wantNoTrouble()
+		})
+	}
+}
+
+// LI6: the brokers forbid the group, or the topic: the finding names the command that says what is missing.
+func TestConsumerForbidden(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault kfake.Fault
+		want  string
+	}{
+		"group": {kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, Err: kerr.GroupAuthorizationFailed, Count: -1}, "the group tidemark: GROUP_AUTHORIZATION_FAILED"},
+		"topic": {kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Err: kerr.TopicAuthorizationFailed, Count: -1}, "TOPIC_AUTHORIZATION_FAILED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newService(t)
+			cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, w.topic))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(cluster.Close)
+			w.connect(cluster.ListenAddrs())
+			forbidden := cluster.Fault(c.fault)
+			w.send(0, w.make("a", 1))
+			w.run()
+			w.wantTrouble(c.want)
+			w.wantTrouble("tidemark command acl check SERVICE says what is missing")
+			w.eventually(made)
+			forbidden.Remove()
+			w.eventually(made, "1")
+			w.wantNoTrouble()
+		})
+	}
+}
+
+// CM2: a schema that no checker can compile lets no payload pass, and a topic that is missing or keeps records for too long is told.
+func TestConsumerSetup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.exec(`select tidemark.command_set($1, 'make', 1, '{"payload_schema": {"type": "object", "properties": {"mail": {"type": "string", "pattern": "("}}}}')`, w.service)
+	admin := kadm.NewClient(w.client)
+	if _, err := admin.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Name: "retention.ms", Value: kmsg.StringPtr("-1")}}, w.topic); err != nil {
+		t.Fatal(err)
+	}
+	w.exec(`select * from tidemark.command_partition('db-events.gone', 0, 'T', 0, 0)`)
+	w.send(0, w.make("a", 1))
+	w.run()
+	w.eventually(results, "rejected contract.payload_invalid a")
+	w.eventually(`select (payload ->> 'error_message' like 'payload cannot be checked: the schema of the command does not compile: %')::text from tidemark.outbox where type like 'result.%'`, "true")
+	w.eventually(made)
+	w.eventually(`select split_part(subject || ': ' || detail, ', ', 1) from tidemark.finding where kind = 'command_setup' and closed_at is null order by replace(subject, '`+w.service+`', 'x')`,
+		"db-events.gone: the topic was read", fmt.Sprintf("db-events.%s: the topic keeps records without end", w.service), w.service+".make/v1: its schema of payloads does not compile")
+}
+
+// A daemon that stops while the group waits for a member that does not join does not wait for it.
+func TestConsumerStopsAmidARebalance(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	foreign := kmsg.NewPtrJoinGroupRequest()
+	foreign.Group, foreign.ProtocolType, foreign.SessionTimeoutMillis, foreign.RebalanceTimeoutMillis = "tidemark", "consumer", 60000, 60000
+	protocol := kmsg.NewJoinGroupRequestProtocol()
+	metadata := kmsg.NewConsumerMemberMetadata()
+	protocol.Name, protocol.Metadata = "cooperative-sticky", metadata.AppendTo(nil)
+	foreign.Protocols = append(foreign.Protocols, protocol)
+	for range 2 { // the first answer names the member
+		answer, err := foreign.RequestWith(t.Context(), w.client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		foreign.MemberID = answer.MemberID
+	}
+	stop, _ := w.run()
+	until(t, "it joins", func() bool {
+		groups, err := kadm.NewClient(w.client).DescribeGroups(t.Context(), "tidemark")
+		return err == nil && groups["tidemark"].State == "PreparingRebalance" && len(groups["tidemark"].Members) == 2
+	})
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it took %v to stop", took)
+	}
+}
