@@ -17,6 +17,13 @@ const (
 	ConditionStatusWarn    ConditionStatus = "warn"
 )
 
+// Defines values for DaemonState.
+const (
+	Alive  DaemonState = "alive"
+	Quiet  DaemonState = "quiet"
+	Silent DaemonState = "silent"
+)
+
 // Defines values for DetailsState.
 const (
 	DetailsStateInstalled          DetailsState = "installed"
@@ -221,6 +228,31 @@ type Check struct {
 	Status string `json:"status"`
 }
 
+// ClaimDetails defines model for ClaimDetails.
+type ClaimDetails struct {
+	Attempts       int64      `json:"attempts"`
+	Command        string     `json:"command"`
+	ErrorCode      *string    `json:"error_code"`
+	ErrorMessage   *string    `json:"error_message"`
+	EventID        string     `json:"event_id"`
+	ExpiresAt      time.Time  `json:"expires_at"`
+	IdempotencyKey string     `json:"idempotency_key"`
+	NextAttemptAt  *time.Time `json:"next_attempt_at"`
+	Offset         *int64     `json:"offset"`
+	Partition      *int64     `json:"partition"`
+	ProcessedAt    time.Time  `json:"processed_at"`
+	Producer       *string    `json:"producer"`
+
+	// Result null: none, or hidden from this role.
+	Result  interface{} `json:"result"`
+	Service string      `json:"service"`
+	State   string      `json:"state"`
+	Tenant  *string     `json:"tenant"`
+	TopicID *string     `json:"topic_id"`
+	Version int64       `json:"version"`
+	Via     string      `json:"via"`
+}
+
 // Command defines model for Command.
 type Command struct {
 	Command       string      `json:"command"`
@@ -324,6 +356,7 @@ type Counted struct {
 
 // Counts defines model for Counts.
 type Counts struct {
+	Cursors         int64      `json:"cursors"`
 	EventTypes      int64      `json:"event_types"`
 	LastSeq         int64      `json:"last_seq"`
 	NewestEventAt   *time.Time `json:"newest_event_at"`
@@ -334,6 +367,19 @@ type Counts struct {
 	RoutesEnabled   int64      `json:"routes_enabled"`
 	RoutesLive      int64      `json:"routes_live"`
 }
+
+// Daemon defines model for Daemon.
+type Daemon struct {
+	Host       *string    `json:"host"`
+	LastBeatAt *time.Time `json:"last_beat_at"`
+	Name       string     `json:"name"`
+
+	// State quiet: it was stopped.
+	State DaemonState `json:"state"`
+}
+
+// DaemonState quiet: it was stopped.
+type DaemonState string
 
 // DeadLetter defines model for DeadLetter.
 type DeadLetter struct {
@@ -489,6 +535,22 @@ type GateOutlook struct {
 	Worker  string    `json:"worker"`
 }
 
+// Happening defines model for Happening.
+type Happening struct {
+	At time.Time `json:"at"`
+
+	// Finding Its number; null: a change.
+	Finding *int64 `json:"finding"`
+
+	// Over When the finding was over.
+	Over   *time.Time `json:"over"`
+	Reason *string    `json:"reason"`
+	What   string     `json:"what"`
+
+	// Who null: Tidemark, which found it.
+	Who *string `json:"who"`
+}
+
 // Health defines model for Health.
 type Health struct {
 	AttemptsWritten int64       `json:"attempts_written"`
@@ -569,6 +631,15 @@ type Installed struct {
 	Next    []string `json:"next"`
 	Pack    string   `json:"pack"`
 	Version string   `json:"version"`
+}
+
+// Lease defines model for Lease.
+type Lease struct {
+	LeaseEpoch int64      `json:"lease_epoch"`
+	LeaseOwner *string    `json:"lease_owner"`
+	LeaseUntil *time.Time `json:"lease_until"`
+	Shard      int64      `json:"shard"`
+	Source     string     `json:"source"`
 }
 
 // LetterDetails defines model for LetterDetails.
@@ -729,6 +800,14 @@ type Moved struct {
 	Cursors int64 `json:"cursors"`
 }
 
+// NamesCommandClaim defines model for NamesCommandClaim.
+type NamesCommandClaim struct {
+	Items []CommandClaim `json:"items"`
+
+	// Next Give it as after to get the next part; null: there is none.
+	Next *string `json:"next"`
+}
+
 // NamesEventType defines model for NamesEventType.
 type NamesEventType struct {
 	Items []EventType `json:"items"`
@@ -740,6 +819,22 @@ type NamesEventType struct {
 // NamesHeartbeat defines model for NamesHeartbeat.
 type NamesHeartbeat struct {
 	Items []Heartbeat `json:"items"`
+
+	// Next Give it as after to get the next part; null: there is none.
+	Next *string `json:"next"`
+}
+
+// NamesLetterGroup defines model for NamesLetterGroup.
+type NamesLetterGroup struct {
+	Items []LetterGroup `json:"items"`
+
+	// Next Give it as after to get the next part; null: there is none.
+	Next *string `json:"next"`
+}
+
+// NamesPendingItem defines model for NamesPendingItem.
+type NamesPendingItem struct {
+	Items []PendingItem `json:"items"`
 
 	// Next Give it as after to get the next part; null: there is none.
 	Next *string `json:"next"`
@@ -791,7 +886,13 @@ type Overview struct {
 	// Causes What is wrong, worst first.
 	Causes []Cause `json:"causes"`
 	Counts Counts  `json:"counts"`
-	Gates  []Gate  `json:"gates"`
+
+	// Daemons The 20 that were heard last.
+	Daemons []Daemon `json:"daemons"`
+	Gates   []Gate   `json:"gates"`
+
+	// Happened What people changed and what was found in the last 24 hours, the latest first; at most 10.
+	Happened []Happening `json:"happened"`
 
 	// Partial Tables are locked, and what follows is missing.
 	Partial *bool `json:"partial,omitempty"`
@@ -804,6 +905,7 @@ type Overview struct {
 
 	// Status The worst of the causes.
 	Status       OverviewStatus      `json:"status"`
+	Storage      Storage             `json:"storage"`
 	Unregistered []UnregisteredEmits `json:"unregistered"`
 
 	// Warn Causes that are warnings.
@@ -1040,6 +1142,12 @@ type Setting struct {
 	Value       string `json:"value"`
 }
 
+// SettingChange defines model for SettingChange.
+type SettingChange struct {
+	Reason string `json:"reason"`
+	Value  string `json:"value"`
+}
+
 // Source defines model for Source.
 type Source struct {
 	Description     string     `json:"description"`
@@ -1137,6 +1245,28 @@ type State struct {
 // StateState defines model for State.State.
 type StateState string
 
+// Storage defines model for Storage.
+type Storage struct {
+	// Connections To all databases of the server.
+	Connections int64 `json:"connections"`
+
+	// LogBytes The log and its evidence, with indexes.
+	LogBytes        int64 `json:"log_bytes"`
+	MostConnections int64 `json:"most_connections"`
+
+	// OldestAt When the oldest event of the log was emitted; null: the log is empty.
+	OldestAt *time.Time `json:"oldest_at"`
+
+	// Prepared Prepared transactions of this database.
+	Prepared int64 `json:"prepared"`
+
+	// SlotBytes WAL that the one furthest behind of them keeps.
+	SlotBytes int64 `json:"slot_bytes"`
+
+	// Slots Replication slots that no one uses.
+	Slots int64 `json:"slots"`
+}
+
 // StoredEvent defines model for StoredEvent.
 type StoredEvent struct {
 	Actor          string    `json:"actor"`
@@ -1224,14 +1354,17 @@ type WorkerDetails struct {
 	CoalesceWindow *string `json:"coalesce_window"`
 
 	// Cursors Of a worker of tables.
-	Cursors       []SourceCursor `json:"cursors"`
-	Description   string         `json:"description"`
-	Domains       []string       `json:"domains"`
-	Handler       string         `json:"handler"`
-	HandlerRef    *string        `json:"handler_ref"`
-	HoleLimit     int64          `json:"hole_limit"`
-	LockWaitLimit *int64         `json:"lock_wait_limit"`
-	Log           Health         `json:"log"`
+	Cursors     []SourceCursor `json:"cursors"`
+	Description string         `json:"description"`
+	Domains     []string       `json:"domains"`
+	Handler     string         `json:"handler"`
+	HandlerRef  *string        `json:"handler_ref"`
+	HoleLimit   int64          `json:"hole_limit"`
+
+	// Leases By source and shard.
+	Leases        []Lease `json:"leases"`
+	LockWaitLimit *int64  `json:"lock_wait_limit"`
+	Log           Health  `json:"log"`
 
 	// Logs Of a worker of the log, by shard.
 	Logs    []Health `json:"logs"`
@@ -1291,13 +1424,20 @@ type GetAuditParams struct {
 
 // GetCommandClaimsParams are what GetCommandClaims can be asked for. A field that is zero is not sent.
 type GetCommandClaimsParams struct {
-	Limit   int64 // At most so many.
+	Limit   int64  // At most so many.
+	After   string // Those after this one: next of the part before.
 	Service string
 	State   GetCommandClaimsParamsState
 }
 
 // GetCommandClaimsParamsState is one of the constants.
 type GetCommandClaimsParamsState string
+
+// GetDeadLetterGroupsParams are what GetDeadLetterGroups can be asked for. A field that is zero is not sent.
+type GetDeadLetterGroupsParams struct {
+	Limit int64  // At most so many.
+	After string // Those after this one: next of the part before.
+}
 
 // GetDeadLetterJobsParams are what GetDeadLetterJobs can be asked for. A field that is zero is not sent.
 type GetDeadLetterJobsParams struct {
@@ -1361,7 +1501,8 @@ type GetOutlookParams struct {
 
 // GetPendingParams are what GetPending can be asked for. A field that is zero is not sent.
 type GetPendingParams struct {
-	Limit  int64 // At most so many.
+	Limit  int64  // At most so many.
+	After  string // Those after this one: next of the part before.
 	Worker string
 	Route  string
 	Source string // outbox: events; else rows of this source.
@@ -1402,10 +1543,10 @@ type GetSourcesParams struct {
 
 // GetStatusParams are what GetStatus can be asked for. A field that is zero is not sent.
 type GetStatusParams struct {
-	Causes  int64 // At most so many causes, the worst; 0: all.
+	Causes  int64 // At most so many causes, the worst.
 	Skip    int64 // Leave out so many of the worst causes, to read on.
-	Routes  int64 // At most so many routes, those with most dead letters, then those with most that waits; 0: all.
-	Workers int64 // At most so many workers; 0: all.
+	Routes  int64 // At most so many routes, those with most dead letters, then those with most that waits.
+	Workers int64 // At most so many cursors of workers, those furthest behind.
 }
 
 // GetTypesParams are what GetTypes can be asked for. A field that is zero is not sent.
@@ -1495,9 +1636,10 @@ func (c *Client) GetCauses(ctx context.Context) (out []Cause, err error) {
 // GetCommandClaims: Commands that were taken, the latest first.
 //
 // For the role viewer.
-func (c *Client) GetCommandClaims(ctx context.Context, params GetCommandClaimsParams) (out []CommandClaim, err error) {
+func (c *Client) GetCommandClaims(ctx context.Context, params GetCommandClaimsParams) (out NamesCommandClaim, err error) {
 	query := url.Values{}
 	add(query, "limit", params.Limit)
+	add(query, "after", params.After)
 	add(query, "service", params.Service)
 	add(query, "state", params.State)
 	err = c.do(ctx, "GET", path("/api/v1/command-claims"), query, nil, &out)
@@ -1512,11 +1654,14 @@ func (c *Client) GetCommandClaim(ctx context.Context, name string) (out []Comman
 	return out, err
 }
 
-// GetDeadLetterGroups: Open dead letters by route or source and error.
+// GetDeadLetterGroups: Open dead letters by route or source and error, the largest group first; of the newest 10000.
 //
 // For the role viewer.
-func (c *Client) GetDeadLetterGroups(ctx context.Context) (out []LetterGroup, err error) {
-	err = c.do(ctx, "GET", path("/api/v1/dead-letter-groups"), nil, nil, &out)
+func (c *Client) GetDeadLetterGroups(ctx context.Context, params GetDeadLetterGroupsParams) (out NamesLetterGroup, err error) {
+	query := url.Values{}
+	add(query, "limit", params.Limit)
+	add(query, "after", params.After)
+	err = c.do(ctx, "GET", path("/api/v1/dead-letter-groups"), query, nil, &out)
 	return out, err
 }
 
@@ -1767,9 +1912,10 @@ func (c *Client) InstallPack(ctx context.Context, pack string, body Act) (out In
 // GetPending: What waits for another attempt, the next to be due first.
 //
 // For the role viewer.
-func (c *Client) GetPending(ctx context.Context, params GetPendingParams) (out []PendingItem, err error) {
+func (c *Client) GetPending(ctx context.Context, params GetPendingParams) (out NamesPendingItem, err error) {
 	query := url.Values{}
 	add(query, "limit", params.Limit)
+	add(query, "after", params.After)
 	add(query, "worker", params.Worker)
 	add(query, "route", params.Route)
 	add(query, "source", params.Source)
@@ -1888,6 +2034,22 @@ func (c *Client) GetService(ctx context.Context, service string) (out ServiceDet
 	return out, err
 }
 
+// GetServiceClaim: A command that was taken, by its idempotency key, and what it answered.
+//
+// For the role viewer.
+func (c *Client) GetServiceClaim(ctx context.Context, service string, key string) (out ClaimDetails, err error) {
+	err = c.do(ctx, "GET", path("/api/v1/services/{service}/claims/{key}", service, key), nil, nil, &out)
+	return out, err
+}
+
+// DiscardServiceClaim: Give up a parked command: it has failed for good, and the next one of its ordering key is due.
+//
+// For the role operator.
+func (c *Client) DiscardServiceClaim(ctx context.Context, service string, key string, body Act) (out CommandClaim, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/services/{service}/claims/{key}/discard", service, key), nil, body, &out)
+	return out, err
+}
+
 // PatchServiceCommand: Change a command's policy.
 //
 // For the role admin.
@@ -1917,6 +2079,14 @@ func (c *Client) ReplayService(ctx context.Context, service string, body Command
 // For the role viewer.
 func (c *Client) GetSettings(ctx context.Context) (out []Setting, err error) {
 	err = c.do(ctx, "GET", path("/api/v1/settings"), nil, nil, &out)
+	return out, err
+}
+
+// PutSetting: Change a setting.
+//
+// For the role admin.
+func (c *Client) PutSetting(ctx context.Context, setting string, body SettingChange) (out Setting, err error) {
+	err = c.do(ctx, "PUT", path("/api/v1/settings/{setting}", setting), nil, body, &out)
 	return out, err
 }
 

@@ -1,95 +1,10 @@
 package console
 
 import (
-	"cmp"
-	"crypto/rand"
 	"encoding/json"
-	"net/http"
 	"net/url"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
-
-	"github.com/tidemarkhq/tidemark/internal/api"
 )
-
-// act is something that a person can do. Every act has a page of its own, which says what will happen and asks for the reason,
-// and does it when its form is sent.
-type act struct {
-	title  string // with {parameter}
-	button string
-	role   Role
-	danger string // the parameter whose value must be typed; empty: none
-	typed  string // what must be typed, where it is no parameter
-	warn   string // what it means
-	fields []field
-
-	method, path string // of the API, with {parameter}
-	body         func(v url.Values) map[string]any
-	dryRun       bool   // the API tells what would happen for the same body with dry_run
-	preview      string // a resource of the API that shows what is at stake
-	shows        string // the heading of what is shown; empty: what it would do, or what is there now
-	back         string // the page to go to afterwards; empty: the result is shown
-	done         string // what that page says, of dones; empty: that it is done
-	again        bool   // the answer may have a next: the act goes on from there
-}
-
-// field is asked for beside the reason.
-type field struct {
-	Name, Label, Kind, Value, Help string
-	Choices                        []string
-	Required                       bool
-}
-
-// set changes columns of a configuration row.
-func set(pairs ...any) func(url.Values) map[string]any {
-	return func(url.Values) map[string]any {
-		columns := map[string]any{}
-		for i := 0; i+1 < len(pairs); i += 2 {
-			columns[pairs[i].(string)] = pairs[i+1]
-		}
-		return map[string]any{"set": columns}
-	}
-}
-
-func constant(pairs ...any) func(url.Values) map[string]any {
-	return func(url.Values) map[string]any {
-		body := map[string]any{}
-		for i := 0; i+1 < len(pairs); i += 2 {
-			body[pairs[i].(string)] = pairs[i+1]
-		}
-		return body
-	}
-}
-
-func nothing(url.Values) map[string]any { return map[string]any{} }
-
-// given passes a parameter of the link on.
-func given(name string) func(url.Values) map[string]any {
-	return func(v url.Values) map[string]any { return map[string]any{name: v.Get(name)} }
-}
-
-// columns sets what an editor's form has changed: its fields are JSON values by column.
-func columns(v url.Values) map[string]any {
-	changed := map[string]any{}
-	if text := strings.TrimSpace(v.Get("columns")); text != "" {
-		if err := json.Unmarshal([]byte(text), &changed); err != nil {
-			return map[string]any{"set": text} // the API refuses it, and says why
-		}
-	}
-	return map[string]any{"set": changed}
-}
-
-const (
-	lastHour    = "What it would have done with the last hour"
-	keepsOthers = "The columns that you name are changed, the others stay."
-)
-
-// columnsField asks for columns of a configuration row.
-func columnsField(example string) []field {
-	return []field{{Name: "columns", Label: "Columns to set, as a JSON object", Kind: "json", Value: "{}", Help: "Such as " + example + ": the names above in small letters, with _ between words."}}
-}
 
 var acts = map[string]act{
 	"gate-open": {
@@ -190,6 +105,21 @@ var acts = map[string]act{
 		title: "Edit worker {worker}", button: "Change", role: Admin, method: "PATCH", path: "/workers/{worker}", body: columns, fields: columnsField(`{"hole_limit": 20000, "description": "Nightly."}`),
 		danger: "worker", preview: "/workers/{worker}", back: "/workers/{worker}", warn: keepsOthers,
 	},
+	"source-rewind": {
+		title: "Rewind worker {worker} in {source}", button: "Rewind", role: Admin, method: "POST", path: "/workers/{worker}/source-rewind", danger: "source",
+		fields: []field{
+			{Name: "to_time", Label: "To this time", Kind: "datetime-local", Help: "UTC. Rows of that time and later are handled again."},
+			{Name: "to_id", Label: "Or to this number", Kind: "text", Help: "Of a source that is read by number: rows after it are handled again."},
+		},
+		body: func(v url.Values) map[string]any {
+			body := map[string]any{"source": v.Get("source"), "to_id": v.Get("to_id")}
+			if at := instant(v.Get("to_time")); at != "" {
+				body["to_time"] = at
+			}
+			return body
+		},
+		back: "/workers/{worker}", warn: "Its handler gets the rows from there on once more, and must tolerate that. With neither it accepts the place where a finding holds it.",
+	},
 	"source-edit": {
 		title: "Edit source {source}", button: "Change", role: Admin, method: "PATCH", path: "/sources/{source}", body: columns, fields: columnsField(`{"timestamp_column": "updated_at", "safety": "clock"}`),
 		danger: "source", preview: "/sources/{source}", back: "/sources/{source}", warn: keepsOthers + " Its workers read by the new ones in their next pass.",
@@ -213,6 +143,11 @@ var acts = map[string]act{
 	"capture-route-edit": {
 		title: "Edit inbound route {route}", button: "Change", role: Admin, method: "PATCH", path: "/captures/routes/{route}", body: columns, fields: columnsField(`{"payload_columns": ["id", "total"]}`),
 		danger: "route", preview: "/captures", back: "/sources", warn: keepsOthers + " The table's next changes make events by the new ones.",
+	},
+	"setting-set": {
+		title: "Change setting {setting}", button: "Change", role: Admin, method: "PUT", path: "/settings/{setting}", danger: "setting",
+		fields: []field{{Name: "value", Label: "New value", Kind: "text", Required: true}}, body: given("value"), back: "/settings",
+		warn: "It counts from the next transaction on. A shorter retention deletes events that no worker needs, and what is deleted cannot be replayed.",
 	},
 	"type-enable": {
 		title: "Enable type {domain}/{type}", button: "Enable the type", role: Admin, method: "PUT", path: "/types/{domain}/{type}", body: set("enabled", true),
@@ -241,6 +176,10 @@ var acts = map[string]act{
 		title: "Put command {command} version {version} into dry run", button: "Only try", role: Admin, method: "PATCH", danger: "command",
 		path: "/services/{service}/commands/{command}/{version}", body: set("dry_run", true), back: "/commands/{service}",
 		warn: "Each call of it is run and rolled back: its result says dry_run, and nothing changes.",
+	},
+	"command-discard": {
+		title: "Give up command {key} of {service}", button: "Give up", role: Operator, method: "POST", path: "/services/{service}/claims/{key}/discard", body: nothing,
+		danger: "key", back: "/commands/{service}/{key}", warn: "It has failed for good, with a result and a dead letter. The next command of its ordering key is due.",
 	},
 	"commands-replay": {
 		title: "Try parked commands of {service} again", button: "Try again", role: Operator, method: "POST", path: "/services/{service}/replay", dryRun: true, again: true,
@@ -306,8 +245,8 @@ func window(v url.Values) map[string]any {
 			body[name] = number(v.Get(name))
 		}
 	}
-	if since := v.Get("since"); since != "" {
-		body["since"] = since + ":00Z"
+	if since := instant(v.Get("since")); since != "" {
+		body["since"] = since
 	}
 	if rate := number(v.Get("rate")); rate > 0 {
 		body["rate"] = rate
@@ -315,223 +254,59 @@ func window(v url.Values) map[string]any {
 	return body
 }
 
-// dones says what an act has done, on the page that follows it.
-var dones = map[string]string{"": "", "1": "Done.", "job": "The job is made. Its progress is below."}
-
-var parameter = regexp.MustCompile(`\{(\w+)\}`)
-
-// fill puts parameters into a text; escape is for paths.
-func fill(text string, v url.Values, escape func(string) string) string {
-	return parameter.ReplaceAllStringFunc(text, func(p string) string { return escape(v.Get(p[1 : len(p)-1])) })
+// instant is a time of a form, which is in UTC, as the API has it.
+func instant(text string) string {
+	if len(text) == len("2006-01-02T15:04") {
+		return text + ":00Z"
+	}
+	return text
 }
 
-func plain(s string) string { return s }
-
-// asked is the page of an act.
-type asked struct {
-	Act      string
-	Title    string
-	Button   string
-	Warn     string
-	Values   url.Values
-	Given    []string // parameters of the link, in the form as hidden ones
-	Fields   []field
-	Danger   string // what has to be typed
-	Shows    string // heading of Preview
-	Preview  any
-	Problem  *api.Problem
-	Result   any
-	Reason   string
-	Next     string // where the act goes on
-	Back     string
-	NoReason bool   // the API asks for none
-	Dry      bool   // the form can be tried without doing it
-	Once     string // the Idempotency-Key: a form that is sent twice is done once
+// set changes columns of a configuration row.
+func set(pairs ...any) func(url.Values) map[string]any {
+	return func(url.Values) map[string]any {
+		columns := map[string]any{}
+		for i := 0; i+1 < len(pairs); i += 2 {
+			columns[pairs[i].(string)] = pairs[i+1]
+		}
+		return map[string]any{"set": columns}
+	}
 }
 
-// numbers are parameters of links that are numbers.
-var numbers = []string{"id", "after", "version"}
-
-// unfit is why a form cannot be sent: a parameter that is missing, or a number that cannot be read, must not become 0 or all.
-func unfit(a act, v url.Values) *api.Problem {
-	var why string
-	for _, name := range parameter.FindAllStringSubmatch(a.title+a.path, -1) {
-		if v.Get(name[1]) == "" {
-			why = name[1] + " is missing"
+func constant(pairs ...any) func(url.Values) map[string]any {
+	return func(url.Values) map[string]any {
+		body := map[string]any{}
+		for i := 0; i+1 < len(pairs); i += 2 {
+			body[pairs[i].(string)] = pairs[i+1]
 		}
+		return body
 	}
-	whole := numbers
-	for _, f := range a.fields {
-		if f.Required && v.Get(f.Name) == "" {
-			why = f.Label + ": this is needed"
-		}
-		if f.Kind == "number" {
-			whole = append(slices.Clip(whole), f.Name)
-		}
-	}
-	for _, name := range whole {
-		if n, err := strconv.ParseInt(v.Get(name), 10, 64); v.Get(name) != "" && (err != nil || n < 0) {
-			why = label(name) + ": this is no whole number"
-			for _, f := range a.fields {
-				if f.Name == name {
-					why = f.Label + ": this is no whole number"
-				}
-			}
-		}
-	}
-	if why == "" {
-		return nil
-	}
-	return &api.Problem{Status: http.StatusUnprocessableEntity, Title: "Not done", Detail: "nothing was done: " + why}
 }
 
-// ask shows what an act would do, and asks for the reason.
-func (c *console) ask(w http.ResponseWriter, r *http.Request) {
-	a, known := acts[r.PathValue("act")]
-	if !known {
-		c.problem(w, r, &api.Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "unknown act " + r.PathValue("act")})
-		return
-	}
-	c.showAct(w, r, http.StatusOK, a, r.URL.Query(), nil)
+func nothing(url.Values) map[string]any { return map[string]any{} }
+
+// given passes a parameter of the link on.
+func given(name string) func(url.Values) map[string]any {
+	return func(v url.Values) map[string]any { return map[string]any{name: v.Get(name)} }
 }
 
-// may is why the person may not do it.
-func (c *console) may(r *http.Request, a act) *api.Problem {
-	person, _ := api.PersonOf(r.Context())
-	switch {
-	case c.ReadOnly:
-		return &api.Problem{Status: http.StatusForbidden, Title: "Read-only", Detail: "this console is read-only", Hint: "Use the command line, or a console that is not."}
-	case person.Role < a.role:
-		return &api.Problem{
-			Status: http.StatusForbidden, Title: "Not allowed", Detail: "this needs the role " + a.role.String() + "; yours is " + person.Role.String(),
-			Hint: "Ask someone who has it, or who gives roles in the console's configuration.",
+// columns sets what an editor's form has changed: its fields are JSON values by column.
+func columns(v url.Values) map[string]any {
+	changed := map[string]any{}
+	if text := strings.TrimSpace(v.Get("columns")); text != "" {
+		if err := json.Unmarshal([]byte(text), &changed); err != nil {
+			return map[string]any{"set": text} // the API refuses it, and says why
 		}
 	}
-	return nil
+	return map[string]any{"set": changed}
 }
 
-// showAct shows the page of an act, with what went wrong if it was tried.
-func (c *console) showAct(w http.ResponseWriter, r *http.Request, status int, a act, v url.Values, tried *api.Problem) {
-	if refused := c.may(r, a); refused != nil {
-		c.problem(w, r, refused)
-		return
-	}
-	page := c.askedOf(r, a, v)
-	page.Problem = tried
-	q := query{c: c, r: r}
-	switch {
-	case a.preview != "":
-		if answer := q.call(http.MethodGet, fill(a.preview, v, url.PathEscape), nil); answer.problem != nil {
-			page.Problem = first(page.Problem, answer.problem)
-		} else {
-			page.Preview = decode(answer.body)
-		}
-	case a.dryRun && complete(a, v) && unfit(a, v) == nil:
-		body := a.body(v)
-		body["dry_run"], body["reason"] = true, "preview"
-		if answer := q.call(a.method, fill(a.path, v, url.PathEscape), trimmed(a, body)); answer.problem != nil {
-			page.Problem = first(page.Problem, answer.problem)
-		} else {
-			page.Preview = decode(answer.body)
-		}
-	}
-	c.show(w, r, status, "act", shell{Title: page.Title, Data: page})
-}
+const (
+	lastHour    = "What it would have done with the last hour"
+	keepsOthers = "The columns that you name are changed, the others stay."
+)
 
-func first(problems ...*api.Problem) *api.Problem {
-	for _, p := range problems {
-		if p != nil {
-			return p
-		}
-	}
-	return nil
-}
-
-// complete tells whether the link says enough for a preview: some field of the act, where it has any.
-func complete(a act, v url.Values) bool {
-	for _, f := range a.fields {
-		if v.Get(f.Name) != "" {
-			return true
-		}
-	}
-	return len(a.fields) == 0
-}
-
-// trimmed leaves out the reason where the API takes none.
-func trimmed(a act, body map[string]any) map[string]any {
-	if a.path == "/dead-letters/replay" {
-		delete(body, "reason")
-	}
-	return body
-}
-
-func (c *console) askedOf(r *http.Request, a act, v url.Values) asked {
-	page := asked{
-		Act: r.PathValue("act"), Title: fill(a.title, v, plain), Button: a.button, Warn: a.warn, Values: v, Reason: v.Get("reason"), Fields: a.fields,
-		Shows: cmp.Or(a.shows, map[bool]string{true: "What it would do", false: "As it is now"}[a.dryRun]), Once: rand.Text(), Back: fill(a.back, v, url.PathEscape), NoReason: a.path == "/dead-letters/replay",
-		Dry: a.dryRun && len(a.fields) > 0, Danger: a.typed,
-	}
-	if a.danger != "" {
-		page.Danger = v.Get(a.danger)
-	}
-	own := map[string]bool{"reason": true, "typed": true, "done": true, "preview": true, "once": true}
-	for _, f := range a.fields {
-		own[f.Name] = true
-	}
-	for name := range v {
-		if !own[name] {
-			page.Given = append(page.Given, name)
-		}
-	}
-	return page
-}
-
-// do does an act.
-func (c *console) do(w http.ResponseWriter, r *http.Request) {
-	a, known := acts[r.PathValue("act")]
-	if err := r.ParseForm(); err != nil || !known {
-		c.problem(w, r, &api.Problem{Status: http.StatusBadRequest, Title: "Bad request", Detail: "the form cannot be read, or its act is unknown"})
-		return
-	}
-	v := r.PostForm
-	if refused := c.may(r, a); refused != nil {
-		c.problem(w, r, refused)
-		return
-	}
-	if p := unfit(a, v); p != nil {
-		c.showAct(w, r, p.Status, a, v, p)
-		return
-	}
-	if v.Get("preview") != "" {
-		c.showAct(w, r, http.StatusOK, a, v, nil)
-		return
-	}
-	page := c.askedOf(r, a, v)
-	if page.Danger != "" && v.Get("typed") != page.Danger {
-		c.showAct(w, r, http.StatusUnprocessableEntity, a, v, &api.Problem{
-			Status: http.StatusUnprocessableEntity, Title: "Not done", Detail: "nothing was done: what you typed is not " + page.Danger,
-		})
-		return
-	}
-	body := a.body(v)
-	body["reason"] = v.Get("reason")
-	answer := query{c: c, r: r, once: v.Get("once")}.call(a.method, fill(a.path, v, url.PathEscape), trimmed(a, body))
-	c.cache.clear()
-	if answer.problem != nil {
-		c.showAct(w, r, answer.problem.Status, a, v, answer.problem)
-		return
-	}
-	if a.back != "" {
-		http.Redirect(w, r, c.Prefix+page.Back+"?done="+cmp.Or(a.done, "1"), http.StatusSeeOther)
-		return
-	}
-	page.Result = decode(answer.body)
-	answered, _ := page.Result.(object)
-	if next, more := answered.get("next").(json.Number); more && a.again {
-		result := page.Result
-		v.Set("after", next.String())
-		page = c.askedOf(r, a, v)
-		page.Result, page.Next = result, next.String()
-	}
-	c.show(w, r, http.StatusOK, "result", shell{Title: page.Title, Data: page})
+// columnsField asks for columns of a configuration row.
+func columnsField(example string) []field {
+	return []field{{Name: "columns", Label: "Columns to set, as a JSON object", Kind: "json", Value: "{}", Help: "Such as " + example + ": the names above in small letters, with _ between words."}}
 }

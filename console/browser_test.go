@@ -97,7 +97,10 @@ func TestPagesInABrowser(t *testing.T) {
 	s := newSite(t)
 	s.populate()
 	pictures := os.Getenv("TIDEMARK_PICTURES")
-	for name, path := range s.pagesOf() {
+	pages := s.pagesOf()
+	pages["service"] = "/commands/" + s.populateCommands()
+	pages["command"] = pages["service"] + "/parked"
+	for name, path := range pages {
 		for _, theme := range []string{"light", "dark"} {
 			for _, width := range []int64{1440, 390} {
 				call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -231,7 +234,7 @@ func TestKeyboardReachesEverything(t *testing.T) {
 			if (at !== document.body && style.outlineStyle === "none") hidden.push(at.outerHTML);
 			return left.size;
 		})()`
-		for range all + 10 {
+		for range all + 40 { // a field for a time takes several
 			must(ctx, t, chromedp.KeyEvent(kb.Tab))
 			if run(ctx, t, chromedp.Evaluate[int](step)) == 0 {
 				break

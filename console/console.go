@@ -20,6 +20,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -117,6 +118,9 @@ func (c *console) handler() (http.Handler, error) {
 	for path, view := range views {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { c.page(w, r, view) })
 	}
+	mux.HandleFunc("GET /events/find", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, c.Prefix+"/events/"+url.PathEscape(strings.TrimSpace(r.FormValue("event"))), http.StatusSeeOther)
+	})
 	mux.HandleFunc("GET /act/{act}", c.ask)
 	mux.HandleFunc("POST /act/{act}", c.do)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -195,7 +199,7 @@ type shell struct {
 	Status   string
 	Bad      int
 	Warn     int
-	Now      time.Time
+	Checked  time.Time  // when that was so
 	Old      *time.Time // when what is shown was read, if the database cannot be reached; null: now
 	Problem  *api.Problem
 	Done     string
@@ -230,8 +234,8 @@ func (c *console) problem(w http.ResponseWriter, r *http.Request, p *api.Problem
 // show writes a page. Nothing is written before all of it is made: a broken page says so.
 func (c *console) show(w http.ResponseWriter, r *http.Request, status int, name string, s shell) {
 	s.Person, _ = api.PersonOf(r.Context())
-	s.Role, s.ReadOnly, s.SignOut, s.Path, s.Now = s.Person.Role.String(), c.ReadOnly, c.SignOut, r.URL.Path, time.Now()
-	s.Status, s.Bad, s.Warn = c.health(r.Context(), s)
+	s.Role, s.ReadOnly, s.SignOut, s.Path = s.Person.Role.String(), c.ReadOnly, c.SignOut, r.URL.Path
+	s.Status, s.Bad, s.Warn, s.Checked = c.health(r.Context(), s)
 	api.EndShared(r.Context()) // not for as long as a slow browser takes
 	var body bytes.Buffer
 	if err := c.pages.ExecuteTemplate(&body, name, s); err != nil {
@@ -244,21 +248,24 @@ func (c *console) show(w http.ResponseWriter, r *http.Request, status int, name 
 	_, _ = w.Write(body.Bytes()) // the client is gone: nothing can receive the error
 }
 
-// healthAge is how old the health in the head of a page may be: to find the causes takes longer than to read most pages.
-const healthAge = 10 * time.Second
+const (
+	// healthAge is how old the health in the head of a page may be: to find the causes takes longer than to read most pages.
+	healthAge  = 10 * time.Second
+	healthPath = "/health"
+)
 
-// health is the worst status and how many causes there are, for the head of each page.
-func (c *console) health(ctx context.Context, s shell) (status string, bad, warn int) {
+// health is the worst status and how many causes there are, for the head of each page, and when they were looked for.
+func (c *console) health(ctx context.Context, s shell) (status string, bad, warn int, at time.Time) {
 	if s.Problem != nil && s.Problem.Status == http.StatusServiceUnavailable {
-		return "unknown", 0, 0
+		return "unknown", 0, 0, time.Now()
 	}
 	if o, has := s.Data.(overview); has {
-		return o.Status, o.Bad, o.Warn
+		return o.Status, o.Bad, o.Warn, o.At
 	}
 	q := query{c: c, r: (&http.Request{}).WithContext(ctx)}
-	known, err := recent[api.Condition](q, "/health", healthAge)
+	known, at, err := recent[api.Condition](q, healthPath, healthAge)
 	if err != nil {
-		return "unknown", 0, 0
+		return "unknown", 0, 0, time.Now()
 	}
-	return known.Status, known.Bad, known.Warn
+	return known.Status, known.Bad, known.Warn, at
 }

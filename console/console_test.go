@@ -191,6 +191,8 @@ func TestActs(t *testing.T) {
 		"type": "order", "payload_columns": ["id", "at"], "enabled": true, "dry_run": false}')`)
 	s.exec(`alter table public.births owner to ` + s.db.Name + `_console; delete from tidemark.log_minute`)
 	service := s.populateCommands()
+	s.exec(`create function public.greet(births[]) returns void language sql as 'select'; alter function public.greet owner to ` + s.db.Name + `_console`)
+	s.exec(`select tidemark.worker_set('greeter', '{"source": "table", "handler": "sql", "handler_ref": "public.greet"}'), tidemark.worker_source_add('greeter', 'births')`)
 	done := map[string]bool{"pack-install": true} // TestPackIsInstalled
 	for _, a := range []struct {
 		page       string // that has its button; empty: a cause has it
@@ -230,12 +232,15 @@ func TestActs(t *testing.T) {
 		{"/commands/" + service, "command-dry-run", "command=charge&version=1&service=" + service, "", "charge", `select dry_run from tidemark.command where command = 'charge'`},
 		{"/commands/" + service, "command-live", "command=charge&version=1&service=" + service, "", "charge", `select not dry_run from tidemark.command where command = 'charge'`},
 		{"/commands/" + service, "commands-replay", "service=" + service, "", "", `select exists (select from tidemark.audit where action = 'command_replay')`},
+		{"/commands/" + service + "/parked", "command-discard", "key=parked&service=" + service, "", "parked", `select exists (select from tidemark.audit where action = 'command_discard')`},
 		{"/commands/" + service, "key-revoke", "kid=k&service=" + service, "", "k", `select revoked_at is not null from tidemark.producer_key where kid = 'k'`},
 		{"/findings", "finding-acknowledge", "id=1", "", "", `select acked_at is not null from tidemark.finding where id = 1`},
 		{"", "heartbeat-register", "executor=night&cadence=60&domains=shop", "threshold=90", "", `select exists (select from tidemark.heartbeat
 			where executor_id = 'night' and stale_threshold_seconds = 90 and domain_scope = '{shop}' and kind = 'external_worker')`},
 		{"", "heartbeat-register", "executor=night&cadence=60&domains=shop", "cadence=30", "", `select expected_cadence_seconds = 30 from tidemark.heartbeat where executor_id = 'night'`},
 		{"/heartbeats", "heartbeat-deregister", "executor=job", "", "job", `select not exists (select from tidemark.heartbeat_health where executor_id = 'job')`},
+		{"/settings", "setting-set", "setting=lag.warn&value=1+minute", "value=2 minutes", "lag.warn", `select value = '2 minutes' from tidemark.setting where key = 'lag.warn'`},
+		{"/workers/greeter", "source-rewind", "worker=greeter&source=births", "to_time=2026-01-31T12:00", "births", `select coalesce(watermark_ts between '2026-01-31 11:59Z' and '2026-01-31 12:00Z', false) from tidemark.worker_cursor where worker = 'greeter'`},
 		{"/settings", "stage-dry-run", "", "", "dry_run", `select stage = 'dry_run' from tidemark.stage`},
 		{"/settings", "stage-live", "", "", "live", `select stage = 'live' from tidemark.stage`},
 		{"", "maintain", "", "", "", `select exists (select from tidemark.log_minute)`},
@@ -328,6 +333,12 @@ func (s *site) populateCommands() string {
 	s.exec(fmt.Sprintf(`select tidemark.command_run('{"event_id": "00000000-0000-7000-8000-000000000001", "service": "%s", "command": "charge", "command_version": 1, "schema_version": 1, "payload": {},
 		"idempotency_key": "tried", "occurred_at": "2026-01-31T12:00:00Z", "trace_id": "0123456789abcdef0123456789abcdef", "metadata": {"producer": "shop"}}')`, name))
 	s.exec(fmt.Sprintf(`select tidemark.command_set('%s', 'charge', 1, '{"dry_run": false}', 'test')`, name))
+	s.exec(fmt.Sprintf(`insert into tidemark.command_claim (service, idempotency_key, fingerprint, state, event_id, command, version, producer, via, error_code, error_message, processed_at, expires_at)
+		values ('%s', 'parked', '', 'failed_retryable', '00000000-0000-7000-8000-000000000002', 'charge', 1, 'shop', 'jws', 'sql.data', '%s', now(), now() + interval '1 day')`,
+		name, strings.ReplaceAll(hostile, "'", "''")))
+	s.exec(fmt.Sprintf(`insert into tidemark.command_parked (service, idempotency_key, key, call, next_attempt_at)
+		values ('%s', 'parked', 'key', '{"event_id": "00000000-0000-7000-8000-000000000002", "service": "%[1]s", "command": "charge", "command_version": 1, "payload": {},
+			"idempotency_key": "parked", "key": "key", "trace_id": "0af7651916cd43dd8448eb211c80319c", "producer": "shop", "via": "jws", "occurred_at": "2026-01-31T12:00:00Z"}', now() + interval '1 hour')`, name))
 	s.exec(fmt.Sprintf(`select tidemark.producer_key_add('k', '%s', 'shop', jsonb_build_object('kty', 'OKP', 'crv', 'Ed25519', 'x', repeat('A', 43)))`, name))
 	return name
 }
@@ -373,10 +384,19 @@ func TestListsGoOn(t *testing.T) {
 	s.exec(`select tidemark.source_set('s' || n, '{"schema_name": "public", "table_name": "births", "id_column": "id", "safety": "sequence"}') from generate_series(1, 130) n`)
 	s.exec(`select tidemark.worker_set('greeter', '{"source": "table", "handler": "sql", "handler_ref": "public.greet"}')`)
 	s.exec(`select tidemark.worker_source_add('greeter', 's' || n) from generate_series(1, 130) n`)
+	s.exec(`select tidemark.route_set('hook', '{"domain": "many", "type": "t1", "target_kind": "webhook", "target_ref": "https://example.com/", "options": {"unsigned": true}}')`)
+	s.exec(`insert into tidemark.pending (worker_id, route_id, seq, next_attempt_at) select w.id, r.id, n, now() from tidemark.outbound_route r join tidemark.worker w using (worker), generate_series(1, 230) n`)
+	s.exec(`insert into tidemark.dead_letter (route_id, worker_id, seq, event_id, error_code, event_snapshot, idempotency_key)
+		select r.id, w.id, n, gen_random_uuid(), 'E' || n % 130, '{}', n from tidemark.outbound_route r join tidemark.worker w using (worker), generate_series(1, 200) n`)
+	s.exec(`select tidemark.stage_set('live', 'test')`)
+	service := s.populateCommands()
+	s.exec(fmt.Sprintf(`insert into tidemark.command_claim (service, idempotency_key, fingerprint, state, event_id, command, version, via, processed_at, expires_at)
+		select '%s', 'no. ' || n, '', 'processed', gen_random_uuid(), 'charge', 1, 'acl', now(), now() from generate_series(1, 230) n`, service))
 	for path, list := range map[string]struct {
 		mark string
 		want int
 	}{
+		"/waiting?route=hook": {`<a href="/events/`, 230}, "/dead-letters": {`"/act/letters-discard?`, 130}, "/commands/" + service: {"/no.%20", 230},
 		"/settings": {"<td>many/t", 230}, "/heartbeats": {"<td>job", 230}, "/findings": {"<td>disk", 130}, "/sources": {`href="/sources/s`, 130},
 		"/workers": {`<a href="/workers/greeter">`, 130},
 	} {

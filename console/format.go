@@ -20,7 +20,7 @@ import (
 
 func (c *console) functions() template.FuncMap {
 	return template.FuncMap{
-		"age": age, "due": due, "join": func(all []string) string { return strings.Join(all, ",") }, "num": num, "text": text, "secs": seconds, "pretty": pretty, "dict": dict, "rows": rows, "facts": facts, "label": label,
+		"age": age, "due": due, "join": func(all []string) string { return strings.Join(all, ",") }, "num": num, "bytes": size, "counts": counts, "text": text, "secs": seconds, "pretty": pretty, "dict": dict, "rows": rows, "facts": facts, "label": label,
 		"escape": url.PathEscape, "prefix": func() string { return c.Prefix }, "static": func() string { return c.Prefix + "/static" },
 		"act": c.actLink, "mend": c.mend, "more": more, "has": func(m both, name string) bool { _, ok := m[name]; return ok },
 		"may": func(role Role, needs string) bool {
@@ -146,6 +146,33 @@ func num(v any) string {
 		groups = append(groups, digits[i:i+3])
 	}
 	return strings.Join(groups, ",")
+}
+
+// size is a number of bytes in the unit that gives it one to three digits before the point.
+func size(bytes int64) string {
+	n, unit := float64(bytes), 0
+	for n >= 1024 && unit < 5 {
+		n, unit = n/1024, unit+1
+	}
+	name := []string{"B", "kB", "MB", "GB", "TB", "PB"}[unit]
+	if unit == 0 || n >= 10 {
+		return fmt.Sprintf("%.0f %s", n, name)
+	}
+	return fmt.Sprintf("%.1f %s", n, name)
+}
+
+// counts shows how many came to what.
+func counts(v json.RawMessage) string {
+	var all []string
+	for _, f := range facts(decode(v)) {
+		if n, err := strconv.ParseInt(text(f.Value), 10, 64); err == nil {
+			all = append(all, num(n)+" "+visible(f.Name))
+		}
+	}
+	if len(all) == 0 {
+		return "—"
+	}
+	return strings.Join(all, ", ")
 }
 
 // text is any value as text; nil and empty: a dash.

@@ -35,13 +35,15 @@ func get[T any](q query, path string, params ...string) (v T, p *api.Problem) {
 	if len(values) > 0 {
 		path += "?" + values.Encode()
 	}
-	return recent[T](q, path, cacheFor)
+	v, _, p = recent[T](q, path, cacheFor)
+	return v, p
 }
 
-// recent reads a resource of the API that may be as old as age. Where it is older than others may be, it is read again meanwhile.
-func recent[T any](q query, path string, age time.Duration) (v T, p *api.Problem) {
+// recent reads a resource of the API that may be as old as age, and when it was read. Where it is older than others may be, it is read
+// again meanwhile.
+func recent[T any](q query, path string, age time.Duration) (v T, at time.Time, p *api.Problem) {
 	person, _ := api.PersonOf(q.r.Context())
-	answer := q.c.cache.get(person.Role.String()+" "+path, age, func() { api.EndShared(q.r.Context()) }, func(meanwhile bool) answer {
+	answer := q.c.cache.get(keyOf(person.Role, path), age, func() { api.EndShared(q.r.Context()) }, func(meanwhile bool) answer {
 		asker := q
 		if meanwhile {
 			asker.r = q.r.WithContext(api.Unshared(q.r.Context()))
@@ -49,18 +51,19 @@ func recent[T any](q query, path string, age time.Duration) (v T, p *api.Problem
 		return asker.call(http.MethodGet, path, nil)
 	})
 	if answer.problem != nil {
-		return v, answer.problem
+		return v, at, answer.problem
 	}
 	if err := json.Unmarshal(answer.body, &v); err != nil {
-		return v, &api.Problem{Status: http.StatusInternalServerError, Title: "Error", Detail: "the API's answer cannot be read"}
+		return v, at, &api.Problem{Status: http.StatusInternalServerError, Title: "Error", Detail: "the API's answer cannot be read"}
 	}
-	return v, nil
+	return v, answer.at, nil
 }
 
 // answer is what the API answers.
 type answer struct {
 	body    []byte
 	problem *api.Problem
+	at      time.Time // when it was asked for
 }
 
 // call makes a request to the API.
@@ -90,9 +93,10 @@ func (q query) call(method, path string, body any) answer {
 	if q.once != "" {
 		r.Header.Set("Idempotency-Key", q.once)
 	}
+	began := time.Now()
 	got := api.Ask(q.c.api, r)
 	if got.Status == http.StatusOK {
-		return answer{body: got.Body.Bytes()}
+		return answer{body: got.Body.Bytes(), at: began}
 	}
 	told := api.Problem{Status: got.Status, Title: http.StatusText(got.Status), Detail: strings.TrimSpace(got.Body.String())}
 	if json.Unmarshal(got.Body.Bytes(), &told) != nil {
@@ -106,8 +110,9 @@ const cacheFor = 2 * time.Second
 
 // cache keeps answers of the API for a moment.
 type cache struct {
-	mu   sync.Mutex
-	kept map[string]*kept
+	mu      sync.Mutex
+	kept    map[string]*kept
+	cleared int // how often
 }
 
 type kept struct {
@@ -151,6 +156,9 @@ func (c *cache) get(key string, age time.Duration, waits func(), ask func(meanwh
 	return k.answer
 }
 
+// keyOf names what a role may know of a resource.
+func keyOf(role Role, path string) string { return role.String() + " " + path }
+
 // renew asks again, unless an act clears what is known: then the answer may be from before it.
 func (c *cache) renew(key string, old *kept, ask func() answer) {
 	fresh := &kept{at: time.Now(), ready: old.ready}
@@ -168,6 +176,26 @@ func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.kept = map[string]*kept{}
+	c.cleared++
+}
+
+// age tells how often all was forgotten.
+func (c *cache) age() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cleared
+}
+
+// put keeps an answer to a question that was found with another one, unless all was forgotten since age: then it may be from before an
+// act.
+func (c *cache) put(key string, a answer, until time.Time, age int) {
+	k := &kept{at: a.at, until: until, ready: make(chan struct{}), answer: a}
+	close(k.ready)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cleared == age {
+		c.kept[key] = k
+	}
 }
 
 // lastKnown is the last overview that was read, by role: operators see messages there that viewers may not.

@@ -1,11 +1,14 @@
 package console
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tidemarkhq/tidemark/internal/api"
 	"github.com/tidemarkhq/tidemark/internal/packlist"
@@ -63,12 +66,13 @@ func all(into both, readings ...func() *api.Problem) (any, *api.Problem) {
 // views are the pages by path.
 var views = map[string]view{
 	"/{$}": {"overview", titled("Overview"), func(q query) (any, *api.Problem) {
-		o, p := get[api.Overview](q, "/status", "causes", strconv.Itoa(causesOfPage), "skip", q.param("skip"),
-			"routes", strconv.Itoa(routesOfOverview), "workers", strconv.Itoa(rowsOfPage))
+		age := q.c.cache.age()
+		o, at, p := recent[api.Overview](q, fmt.Sprintf("/status?causes=%d&skip=%d&routes=%d&workers=%d", causesOfPage, max(number(q.param("skip")), 0),
+			rowsOfOverview, rowsOfOverview), cacheFor)
 		if p != nil {
 			return nil, p
 		}
-		shown := overview{Overview: o, Skipped: int(number(q.param("skip")))}
+		shown := overview{Overview: o, At: at, Skipped: int(number(q.param("skip")))}
 		if !o.Partial {
 			if shown.History, p = readHistory(q, "", "1"); p != nil {
 				return nil, p
@@ -76,6 +80,9 @@ var views = map[string]view{
 		}
 		person, _ := api.PersonOf(q.r.Context())
 		q.c.last.set(person.Role, shown)
+		// The heads of other pages have it too: to find the causes once more takes long.
+		health, _ := json.Marshal(api.Condition{Status: o.Status, Tally: o.Tally}) // a word and numbers: it cannot fail
+		q.c.cache.put(keyOf(person.Role, healthPath), answer{body: health, at: at}, at.Add(healthAge), age)
 		return shown, nil
 	}},
 	"/routes": {"routes", titled("Routes"), func(q query) (any, *api.Problem) {
@@ -105,7 +112,7 @@ var views = map[string]view{
 				return read[api.List[store.RouteReplayed]](q, v, "Replays", "/replays", "route", q.r.PathValue("route"), "limit", "10")
 			},
 			func() *api.Problem {
-				return read[[]store.PendingItem](q, v, "Pending", "/pending", "route", q.r.PathValue("route"), "limit", "10")
+				return read[api.Names[store.PendingItem]](q, v, "Pending", "/pending", "route", q.r.PathValue("route"), "limit", "10")
 			},
 			func() *api.Problem {
 				return read[api.List[store.DeadLetter]](q, v, "Letters", "/dead-letters", "route", q.r.PathValue("route"), "limit", "10")
@@ -124,7 +131,7 @@ var views = map[string]view{
 		v := both{}
 		return all(v, func() *api.Problem {
 			return read[api.List[store.StoredEvent]](q, v, "Events", "/events", "domain", q.param("domain"), "type", q.param("type"),
-				"key", q.param("key"), "stream", q.param("stream"), "before", q.param("before"))
+				"key", q.param("key"), "stream", q.param("stream"), "since", instant(q.param("since")), "until", instant(q.param("until")), "before", q.param("before"))
 		}, func() *api.Problem { v["Filter"] = q.r.URL.Query(); return nil })
 	}},
 	"/events/{event}": {"event", named("Event", "event"), func(q query) (any, *api.Problem) {
@@ -142,16 +149,14 @@ var views = map[string]view{
 	"/waiting": {"waiting", titled("Waiting"), func(q query) (any, *api.Problem) {
 		v := both{"Filter": q.r.URL.Query()}
 		return all(v, func() *api.Problem {
-			return read[[]store.PendingItem](q, v, "Pending", "/pending", "route", q.param("route"), "limit", "100")
+			return read[api.Names[store.PendingItem]](q, v, "Pending", "/pending", "route", q.param("route"), "source", q.param("source"), "after", q.param("after"))
 		})
 	}},
 	"/dead-letters": {"letters", titled("Dead letters"), func(q query) (any, *api.Problem) {
 		v := both{"Filter": q.r.URL.Query()}
 		return all(v,
 			func() *api.Problem {
-				groups, p := get[[]store.LetterGroup](q, "/dead-letter-groups")
-				v["Groups"], v["MoreGroups"] = groups[:min(len(groups), rowsOfPage)], max(len(groups)-rowsOfPage, 0)
-				return p
+				return read[api.Names[store.LetterGroup]](q, v, "Groups", "/dead-letter-groups", "after", q.param("after"))
 			},
 			func() *api.Problem {
 				return read[api.List[store.LetterJob]](q, v, "Jobs", "/dead-letter-jobs", "limit", "10")
@@ -184,13 +189,23 @@ var views = map[string]view{
 	}},
 	"/commands": {"services", titled("Commands"), simple[[]store.Service]("/services")},
 	"/commands/{service}": {"service", named("Service", "service"), func(q query) (any, *api.Problem) {
-		v, service := both{"State": q.param("state")}, q.r.PathValue("service")
+		v, service := both{"Filter": q.r.URL.Query()}, q.r.PathValue("service")
 		return all(v,
 			func() *api.Problem {
 				return read[api.ServiceDetails](q, v, "Service", "/services/"+url.PathEscape(service))
 			},
 			func() *api.Problem {
-				return read[[]store.CommandClaim](q, v, "Claims", "/command-claims", "service", service, "state", q.param("state"))
+				return read[api.Names[store.CommandClaim]](q, v, "Claims", "/command-claims", "service", service, "state", q.param("state"), "after", q.param("after"))
+			})
+	}},
+	"/commands/{service}/{key}": {"command", named("Command", "key"), func(q query) (any, *api.Problem) {
+		v, service, key := both{}, q.r.PathValue("service"), q.r.PathValue("key")
+		return all(v,
+			func() *api.Problem {
+				return read[store.ClaimDetails](q, v, "Claim", "/services/"+url.PathEscape(service)+"/claims/"+url.PathEscape(key))
+			},
+			func() *api.Problem {
+				return read[api.List[store.AuditEntry]](q, v, "Audit", "/audit", "object", "command "+service+" "+key, "limit", "10")
 			})
 	}},
 	"/heartbeats": {"heartbeats", titled("Heartbeats"), simple[api.Names[store.Heartbeat]]("/heartbeats", "after")},
@@ -207,7 +222,8 @@ var views = map[string]view{
 	"/audit": {"audit", titled("Audit"), func(q query) (any, *api.Problem) {
 		v := both{"Filter": q.r.URL.Query()}
 		return all(v, func() *api.Problem {
-			return read[api.List[store.AuditEntry]](q, v, "Audit", "/audit", "who", q.param("who"), "object", q.param("object"), "before", q.param("before"))
+			return read[api.List[store.AuditEntry]](q, v, "Audit", "/audit", "who", q.param("who"), "object", q.param("object"),
+				"since", instant(q.param("since")), "until", instant(q.param("until")), "before", q.param("before"))
 		})
 	}},
 	"/settings": {"settings", titled("Gates and settings"), func(q query) (any, *api.Problem) {
@@ -233,6 +249,7 @@ var views = map[string]view{
 // overview is the first page.
 type overview struct {
 	api.Overview
+	At      time.Time // when it was read
 	History history
 	Skipped int // causes that are on the pages before
 }
@@ -268,11 +285,9 @@ func readSummaries(q query, into both, codes ...string) *api.Problem {
 // causesOfPage is how many causes a page shows: the worst are first.
 const causesOfPage = 30
 
-// rowsOfPage is how many rows a page shows of a list that the API gives whole.
-const rowsOfPage = 100
-
-// routesOfOverview is how many routes the overview shows: those with most dead letters, then those with most that waits.
-const routesOfOverview = 20
+// rowsOfOverview is how many routes the overview shows, those with most dead letters, then those with most that waits; and how many
+// workers, those furthest behind.
+const rowsOfOverview = 20
 
 // number reads a number of a form; empty or malformed: 0.
 func number(text string) int64 {

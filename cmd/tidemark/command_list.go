@@ -17,24 +17,27 @@ import (
 var claimStates = []string{"processed", "failed_retryable", "failed_terminal"}
 
 func commandList() cli.Command {
-	var service, state string
+	var f store.ClaimFilter
 	var limit int
 	return cli.Command{
 		Use: "list", Short: "List the commands that were asked for, newest first, without their results", Role: "tidemark_reader",
 		Example: "  tidemark command list --service billing --state failed_terminal",
 		Flags: func(flags *pflag.FlagSet) {
-			flags.StringVar(&service, "service", "", "only of this service")
-			flags.StringVar(&state, "state", "", "only in this state: "+strings.Join(claimStates, ", "))
+			flags.StringVar(&f.Service, "service", "", "only of this service")
+			flags.StringVar(&f.State, "state", "", "only in this state: "+strings.Join(claimStates, ", "))
 			cli.Limit(flags, &limit, 20)
 		},
 		Complete: map[string]func(*pflag.FlagSet) []cobra.Completion{
 			"state": func(*pflag.FlagSet) []cobra.Completion { return claimStates },
 		},
 		Run: func(ctx context.Context, s *cli.Session) error {
-			if state != "" && !slices.Contains(claimStates, state) {
-				return cli.Usagef("--state is %q, must be one of %s", state, strings.Join(claimStates, ", "))
+			if f.State != "" && !slices.Contains(claimStates, f.State) {
+				return cli.Usagef("--state is %q, must be one of %s", f.State, strings.Join(claimStates, ", "))
 			}
-			all, more, err := cli.Page(limit, func(limit int) ([]store.CommandClaim, error) { return s.CommandClaims(ctx, service, state, limit) })
+			all, more, err := cli.Page(limit, func(limit int) ([]store.CommandClaim, error) {
+				f.Limit = limit
+				return s.CommandClaims(ctx, f)
+			})
 			if err != nil {
 				return err
 			}
@@ -52,13 +55,6 @@ func claimed(c store.CommandClaim) string {
 	return fmt.Sprintf("%s.%s/v%d", c.Service, c.Command, c.Version)
 }
 
-// claimDetails is the JSON of command show.
-type claimDetails struct {
-	store.CommandClaim
-	ErrorMessage *string         `json:"error_message"`
-	Result       json.RawMessage `json:"result"` // null: none, or hidden from this role
-}
-
 func commandShow() cli.Command {
 	var service string
 	return cli.Command{
@@ -73,12 +69,11 @@ func commandShow() cli.Command {
 			if err != nil {
 				return err
 			}
-			c := claimDetails{CommandClaim: claim}
-			var may bool
-			if c.Result, c.ErrorMessage, may, err = s.CommandClaimResult(ctx, c.Service, c.IdempotencyKey); err != nil {
+			c, err := s.ClaimDetails(ctx, claim)
+			if err != nil {
 				return err
 			}
-			result := cli.Choose(may, string(c.Result), "hidden from this role")
+			result := cli.Choose(c.Hidden, "hidden from this role", string(c.Result))
 			return s.Show(c, "command", claimed(c.CommandClaim), "state", c.State, "idempotency key", c.IdempotencyKey, "event id", c.EventID,
 				"producer", c.Producer, "via", c.Via, "tenant", c.Tenant, "topic id", c.Topic, "partition", c.Partition, "offset", c.Offset,
 				"error", c.ErrorCode, "message", c.ErrorMessage, "result", result, "attempts", c.Attempts, "next attempt", c.NextAttemptAt,

@@ -100,7 +100,7 @@ func status(ctx context.Context, s *cli.Session) error {
 }
 
 func readOverview(ctx context.Context, db *store.DB) (overview, error) {
-	o, err := db.Overview(ctx)
+	o, err := db.Overview(ctx, store.Most{})
 	return overview{
 		Server: o.Server, Status: o.Status, Causes: o.Causes, Partial: o.Partial, Stage: o.Stage, Counts: o.Counts, Gates: o.Gates, Workers: o.Workers,
 		Routes: o.Routes, Replays: o.Replays, Unregistered: o.Unregistered,

@@ -13,6 +13,11 @@ type ServicePath struct {
 	Service string `path:"service"`
 }
 
+type ClaimPath struct {
+	ServicePath
+	Key string `path:"key" doc:"Idempotency key of the command."`
+}
+
 // ServiceDetails is a service, its commands and who may send them.
 type ServiceDetails struct {
 	store.Service
@@ -52,12 +57,17 @@ func (s *server) commands() {
 		})
 	operation(s, "GET", "/command-claims", "Commands that were taken, the latest first", see,
 		func(ctx context.Context, db *store.DB, in *struct {
-			Paging
+			ByName
 			Service string `query:"service" required:"true"`
 			State   string `query:"state" enum:"processed,failed_retryable,failed_terminal"`
 		},
-		) ([]store.CommandClaim, error) {
-			return db.CommandClaims(ctx, in.Service, in.State, in.Limit)
+		) (some Names[store.CommandClaim], err error) {
+			after, err := place[store.ClaimPlace](in.ByName)
+			if err != nil {
+				return some, err
+			}
+			all, err := db.CommandClaims(ctx, store.ClaimFilter{Service: in.Service, State: in.State, Limit: in.Limit + 1, After: after})
+			return places(all, in.ByName, store.CommandClaim.Place), err
 		})
 	operation(s, "GET", "/command-claims/{name}", "The commands with an idempotency key or an event id", see,
 		func(ctx context.Context, db *store.DB, in *struct {
@@ -65,6 +75,25 @@ func (s *server) commands() {
 		},
 		) ([]store.CommandClaim, error) {
 			return db.CommandClaimsOf(ctx, in.Name)
+		})
+	operation(s, "GET", "/services/{service}/claims/{key}", "A command that was taken, by its idempotency key, and what it answered", see,
+		func(ctx context.Context, db *store.DB, in *ClaimPath) (d store.ClaimDetails, err error) {
+			claim, err := db.CommandClaim(ctx, in.Service, in.Key)
+			if err != nil {
+				return d, err
+			}
+			return db.ClaimDetails(ctx, claim)
+		})
+	act(s, "POST", "/services/{service}/claims/{key}/discard", "Give up a parked command: it has failed for good, and the next one of its ordering key is due", operate,
+		func(ctx context.Context, db *store.DB, in *struct {
+			ClaimPath
+			Body Act
+		},
+		) (claim store.CommandClaim, err error) {
+			if _, err := db.CommandDiscard(ctx, in.Service, in.Key, in.Body.Reason); err != nil {
+				return claim, err
+			}
+			return db.CommandClaim(ctx, in.Service, in.Key)
 		})
 	act(s, "PATCH", "/services/{service}/commands/{command}/{version}", "Change a command's policy", configure,
 		func(ctx context.Context, db *store.DB, in *struct {

@@ -7,7 +7,7 @@ import (
 )
 
 type pendingQuery struct {
-	Paging
+	ByName
 	Worker string `query:"worker"`
 	Route  string `query:"route"`
 	Source string `query:"source" doc:"outbox: events; else rows of this source."`
@@ -46,8 +46,13 @@ type Replays struct {
 
 func (s *server) letters() {
 	operation(s, "GET", "/pending", "What waits for another attempt, the next to be due first", see,
-		func(ctx context.Context, db *store.DB, in *pendingQuery) ([]store.PendingItem, error) {
-			return db.Pending(ctx, store.PendingFilter{Worker: in.Worker, Source: in.Source, Route: in.Route, Limit: in.Limit})
+		func(ctx context.Context, db *store.DB, in *pendingQuery) (some Names[store.PendingItem], err error) {
+			after, err := place[store.PendingPlace](in.ByName)
+			if err != nil {
+				return some, err
+			}
+			all, err := db.Pending(ctx, store.PendingFilter{Worker: in.Worker, Source: in.Source, Route: in.Route, Limit: in.Limit + 1, After: after})
+			return places(all, in.ByName, store.PendingItem.Place), err
 		})
 	operation(s, "GET", "/dead-letters", "Dead letters, the latest failure first", see,
 		func(ctx context.Context, db *store.DB, in *letterQuery) (List[store.DeadLetter], error) {
@@ -57,9 +62,14 @@ func (s *server) letters() {
 			})
 			return part(all, in.Limit, func(l store.DeadLetter) int64 { return l.ID }), err
 		})
-	operation(s, "GET", "/dead-letter-groups", "Open dead letters by route or source and error", see,
-		func(ctx context.Context, db *store.DB, _ *none) ([]store.LetterGroup, error) {
-			return db.LetterGroups(ctx)
+	operation(s, "GET", "/dead-letter-groups", "Open dead letters by route or source and error, the largest group first; of the newest 10000", see,
+		func(ctx context.Context, db *store.DB, in *ByName) (some Names[store.LetterGroup], err error) {
+			after, err := place[store.GroupPlace](*in)
+			if err != nil {
+				return some, err
+			}
+			all, err := db.LetterGroups(ctx, after, in.Limit+1)
+			return places(all, *in, store.LetterGroup.Place), err
 		})
 	operation(s, "GET", "/dead-letters/{id}", "A dead letter and the event or row that it keeps", see,
 		func(ctx context.Context, db *store.DB, in *LetterPath) (store.LetterDetails, error) {

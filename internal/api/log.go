@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -32,7 +34,7 @@ func part[T any](all []T, limit int, id func(T) int64) List[T] {
 	return List[T]{items, next}
 }
 
-// ByName bounds a list by name.
+// ByName bounds a list by name, or by place.
 type ByName struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"At most so many."`
 	After string `query:"after" doc:"Those after this one: next of the part before."`
@@ -41,7 +43,7 @@ type ByName struct {
 // part has one more than the limit.
 func (b ByName) part() store.Part { return store.Part{After: b.After, Limit: b.Limit + 1} }
 
-// Names is a part of a list by name.
+// Names is a part of a list by name, or by place.
 type Names[T any] struct {
 	Items []T     `json:"items" nullable:"false"`
 	Next  *string `json:"next" doc:"Give it as after to get the next part; null: there is none."`
@@ -51,6 +53,31 @@ type Names[T any] struct {
 func names[T any](all []T, b ByName, name func(T) string) Names[T] {
 	items, next := split(all, b.Limit, name)
 	return Names[T]{items, next}
+}
+
+// places makes a list, by place, of what was read of a part. The place of an item is what orders the list and not the item, so that
+// the list goes on where the item was, also if it has moved or gone since.
+func places[T, P any](all []T, b ByName, place func(T) P) Names[T] {
+	return names(all, b, func(item T) string { return written(place(item)) })
+}
+
+// written is a place as a text.
+func written[P any](place P) string {
+	text, _ := json.Marshal(place) // texts, numbers and times: it cannot fail
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// place reads where a list by place goes on; nil: from the first.
+func place[P any](b ByName) (*P, error) {
+	if b.After == "" {
+		return nil, nil
+	}
+	var at P
+	text, err := base64.RawURLEncoding.DecodeString(b.After)
+	if err != nil || json.Unmarshal(text, &at) != nil || written(at) != b.After { // perhaps a place in another list
+		return nil, problem(http.StatusUnprocessableEntity, "after is no place in this list", "Give next of the part before as it is.")
+	}
+	return &at, nil
 }
 
 // split leaves out what is over the limit, and returns the last one before it; nil: that is all.

@@ -26,10 +26,12 @@ func TestListsComeInParts(t *testing.T) {
 		insert into tidemark.replay_job (route_id, worker_id, first_seq, last_seq, passed_seq, reason)
 			select r.id, w.id, 1, 2, 0, 'x' from tidemark.outbound_route r join tidemark.worker w using (worker);
 		insert into tidemark.letter_job (action, source, letters, due_at, requested_by, reason) select 'replay', 'outbox', 1, clock_timestamp(), 'x', 'y' from generate_series(1, 5)`)
+	w.exec(crowd)
 	for path, cursor := range map[string]string{
 		"/routes?": "after", "/routes?q=order": "after", "/workers?": "after", "/sources?": "after", "/types?": "after", "/types?domain=d1": "after",
 		"/heartbeats?": "after", "/findings?": "before", "/findings?closed=true": "before", "/replays?": "before", "/dead-letter-jobs?": "before",
-		"/audit?who=postgres": "before",
+		"/audit?who=postgres": "before", "/pending?": "after", "/pending?route=rAf": "after", "/pending?source=s1": "after", "/dead-letter-groups?": "after",
+		"/command-claims?service=billing": "after", "/command-claims?service=billing&state=failed_terminal": "after",
 	} {
 		whole := gets[anyList](w, vera, "GET", path+"&limit=500", "")
 		if len(whole.Items) < 3 || whole.Next != nil {
@@ -51,6 +53,79 @@ func TestListsComeInParts(t *testing.T) {
 		}
 	}
 	w.refuses(422, "", vera, "GET", "/routes?limit=501", "")
+	// The place in one list is none in another.
+	of := gets[anyList](w, vera, "GET", "/dead-letter-groups?limit=1", "").Next.(string)
+	for _, path := range []string{"/pending?after=x", "/pending?after=" + of, "/command-claims?service=billing&after=" + of, "/dead-letter-groups?after=" + of[1:]} {
+		if p := w.refuses(422, "", vera, "GET", path, ""); p.Detail != "after is no place in this list" || p.Hint == "" {
+			t.Errorf("%s: %+v", path, p)
+		}
+	}
+}
+
+// crowd makes lists whose items have the same times and counts: nothing but their names tells them apart.
+const crowd = `
+	insert into tidemark.pending (worker_id, route_id, seq, next_attempt_at, created_at)
+	select w.id, r.id, n, case when n > 4 then 'infinity' else timestamptz '2026-01-31 12:00:00.000001Z' + n / 2 * interval '1 microsecond' end, '2026-01-31'
+	from tidemark.outbound_route r join tidemark.worker w using (worker), generate_series(1, 6) n;
+	insert into tidemark.pending_row (worker_id, source, shard, item_id, snapshot, last_error, next_attempt_at, created_at)
+	select w.id, s.source, 0, n, '{}', 'no', '2026-01-31 12:00:00.000001Z', '2026-01-31' from tidemark.source s, tidemark.worker w, generate_series(1, 4) n where w.worker = 'w1';
+	insert into tidemark.dead_letter (route_id, worker_id, seq, event_id, source, item_id, item_ts, error_code, event_snapshot, idempotency_key)
+	select r.id, w.id, case when r.id is not null then n end, case when r.id is not null then gen_random_uuid() end, coalesce(s.source, 'outbox'), case when r.id is null then n::text end, null,
+		'E' || n % 3, '{}', concat_ws(' ', r.id, s.source, n)
+	from tidemark.worker w, generate_series(1, 7) n,
+		(select o.id, null as source from tidemark.outbound_route o union all select null, s.source from tidemark.source s) x (id, source)
+		left join tidemark.outbound_route r on r.id = x.id left join tidemark.source s on s.source = x.source
+	where w.worker = case when r.id is null then 'w1' else 'default' end;
+	insert into tidemark.command_claim (service, idempotency_key, fingerprint, state, event_id, command, version, via, error_code, processed_at, expires_at)
+	select 'billing', 'k' || n, '', case n % 2 when 0 then 'processed' else 'failed_terminal' end, gen_random_uuid(), 'charge', 1, 'acl', case n % 2 when 1 then 'sql.data' end,
+		timestamptz '2026-01-31' + n / 5 * interval '1 microsecond', '2026-03-01' from generate_series(1, 23) n`
+
+// Items that move and go while a person reads the list part by part do not make others come twice or not at all.
+func TestListsThatChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exec(`select tidemark.route_set('r' || n, '{"domain": "shop", "type": "order", "target_kind": "webhook", "target_ref": "https://example.com/", "options": {"unsigned": true}}') from generate_series(1, 3) n;
+		select tidemark.worker_set('w1')`)
+	w.exec(crowd)
+	for path, change := range map[string]func(last map[string]any){
+		"/pending?": func(last map[string]any) {
+			w.exec(fmt.Sprintf(`delete from tidemark.pending p using tidemark.outbound_route r where r.id = p.route_id and r.route_code = '%s' and p.seq = %s`, last["route_code"], last["item"]))
+			w.exec(`update tidemark.pending set next_attempt_at = now() where seq = 4`)
+		},
+		"/dead-letter-groups?": func(last map[string]any) {
+			w.exec(fmt.Sprintf(`update tidemark.dead_letter l set resolved_at = now(), resolution = 'discarded', resolved_by = 'x' from tidemark.outbound_route r
+				where r.id = l.route_id and r.route_code = '%s' and l.error_code = '%s'`, last["route_code"], last["error_code"]))
+		},
+		"/command-claims?service=billing": func(last map[string]any) {
+			w.exec(fmt.Sprintf(`update tidemark.command_claim set processed_at = now() where idempotency_key = '%s'`, last["idempotency_key"]))
+			w.exec(`delete from tidemark.command_claim where idempotency_key = 'k23'`)
+		},
+	} {
+		first := gets[anyList](w, vera, "GET", path+"&limit=3", "")
+		var last map[string]any
+		_ = json.Unmarshal(first.Items[2], &last)
+		change(last)
+		seen := map[string]int{}
+		for _, item := range first.Items {
+			seen[identity(item)]++
+		}
+		for next := first.Next; next != nil; {
+			some := gets[anyList](w, vera, "GET", fmt.Sprintf("%s&limit=2&after=%s", path, next), "")
+			for _, item := range some.Items {
+				seen[identity(item)]++
+			}
+			next = some.Next
+		}
+		whole := gets[anyList](w, vera, "GET", path+"&limit=500", "")
+		for _, item := range whole.Items {
+			if n := seen[identity(item)]; n != 1 {
+				t.Errorf("%s: %s comes %d times", path, item, n)
+			}
+		}
+		if len(whole.Items) < 7 {
+			t.Errorf("%s has %d", path, len(whole.Items))
+		}
+	}
 }
 
 // anyList is a part of any list.
@@ -63,7 +138,7 @@ type anyList struct {
 func identity(item json.RawMessage) (name string) {
 	var members map[string]any
 	_ = json.Unmarshal(item, &members)
-	for _, m := range []string{"id", "route_code", "executor_id", "worker", "source", "shard", "domain", "type"} {
+	for _, m := range []string{"id", "route_code", "executor_id", "worker", "source", "shard", "domain", "type", "item", "error_code", "idempotency_key"} {
 		name += fmt.Sprint(members[m], " ")
 	}
 	return name

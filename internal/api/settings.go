@@ -20,6 +20,12 @@ type StageChange struct {
 	Reason string `json:"reason" minLength:"1" maxLength:"1024"`
 }
 
+// SettingChange changes a setting.
+type SettingChange struct {
+	Value  string `json:"value" maxLength:"1024"`
+	Reason string `json:"reason" minLength:"1" maxLength:"1024"`
+}
+
 // GateOutlook is what the workers that a gate governs do once it is open.
 type GateOutlook struct {
 	Worker  string          `json:"worker"`
@@ -117,6 +123,14 @@ func (s *server) settings() {
 		})
 	operation(s, "GET", "/settings", "Settings of the installation", see,
 		func(ctx context.Context, db *store.DB, _ *none) ([]store.Setting, error) { return db.Settings(ctx) })
+	act(s, "PUT", "/settings/{setting}", "Change a setting", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			Setting string `path:"setting"`
+			Body    SettingChange
+		},
+		) (store.Setting, error) {
+			return db.SettingSet(ctx, in.Setting, in.Body.Value, in.Body.Reason)
+		})
 	operation(s, "GET", "/domains", "Domains", see,
 		func(ctx context.Context, db *store.DB, _ *none) ([]store.Domain, error) { return db.Domains(ctx) })
 	operation(s, "GET", "/types", "Event types", see,

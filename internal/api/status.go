@@ -1,9 +1,7 @@
 package api
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
@@ -41,43 +39,6 @@ func tally(causes []store.Cause) (t Tally) {
 	return t
 }
 
-// Most is how much of an overview is wanted; 0: all of it.
-type Most struct {
-	Causes  int `query:"causes" minimum:"0" doc:"At most so many causes, the worst; 0: all."`
-	Skip    int `query:"skip" minimum:"0" doc:"Leave out so many of the worst causes, to read on."`
-	Routes  int `query:"routes" minimum:"0" doc:"At most so many routes, those with most dead letters, then those with most that waits; 0: all."`
-	Workers int `query:"workers" minimum:"0" doc:"At most so many workers; 0: all."`
-}
-
-// of cuts what is wanted out of an overview.
-func (m Most) of(o *Overview) {
-	o.Causes = cut(o.Causes[min(m.Skip, len(o.Causes)):], m.Causes)
-	if m.Routes > 0 {
-		slices.SortStableFunc(o.Routes, func(a, b store.RouteSummary) int {
-			return cmp.Or(cmp.Compare(b.OpenDeadLetters, a.OpenDeadLetters), cmp.Compare(b.Pending, a.Pending), cmp.Compare(rank(a.State), rank(b.State)))
-		})
-	}
-	o.Routes, o.Workers = cut(o.Routes, m.Routes), cut(o.Workers, m.Workers)
-}
-
-func cut[T any](all []T, most int) []T {
-	if most == 0 {
-		return all
-	}
-	return all[:min(len(all), most)]
-}
-
-// rank puts routes that deliver before those that do not.
-func rank(state string) int {
-	switch state {
-	case "live":
-		return 0
-	case "dry run":
-		return 1
-	}
-	return 2
-}
-
 // You is who asks, and what he may do.
 type You struct {
 	Name     string `json:"name"`
@@ -92,11 +53,13 @@ func (s *server) you(ctx context.Context) You {
 
 func (s *server) status() {
 	operation(s, "GET", "/status", "The installation at a glance, and what is wrong with it", see,
-		func(ctx context.Context, db *store.DB, in *Most) (o Overview, err error) {
+		func(ctx context.Context, db *store.DB, in *store.Most) (o Overview, err error) {
 			o.You = s.you(ctx)
-			o.Overview, err = db.Overview(ctx)
+			o.Overview, err = db.Overview(ctx, *in)
 			o.Tally = tally(o.Causes)
-			in.of(&o)
+			if o.Causes = o.Causes[min(in.Skip, len(o.Causes)):]; in.Causes > 0 {
+				o.Causes = o.Causes[:min(len(o.Causes), in.Causes)]
+			}
 			return o, err
 		})
 	operation(s, "GET", "/health", "How many things are wrong", see,

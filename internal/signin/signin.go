@@ -78,6 +78,7 @@ type SignIn struct {
 	Options
 	tries     tries
 	comparing sync.Mutex
+	unnamed   sync.Once // a proxy that is not in Behind was logged
 
 	discovery sync.Mutex
 	found     *provider // nil: not asked yet
@@ -295,6 +296,11 @@ func (s *SignIn) client(r *http.Request) string {
 		return r.RemoteAddr
 	}
 	at := from.Addr().Unmap()
+	if r.Header.Get("X-Forwarded-For") != "" && !within(s.Behind, at) {
+		s.unnamed.Do(func() {
+			s.Log.WarnContext(r.Context(), "sign-ins come through a proxy that console.proxy.from does not name: all of them count as one client", "proxy", at)
+		})
+	}
 	passed := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for _, text := range slices.Backward(passed) {
 		before, err := netip.ParseAddr(strings.TrimSpace(text))

@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -311,6 +312,30 @@ func TestClientBehindProxies(t *testing.T) {
 	}
 	d.wants(429, "a minute", "GET", "/", "X-Forwarded-For: 1.2.3.4", "Authorization: Basic YWRhOnJpZ2h0IGhvcnNl")
 	d.wants(200, "in: ada", "GET", "/", "X-Forwarded-For: 1.2.3.5", "Authorization: Basic YWRhOnJpZ2h0IGhvcnNl")
+}
+
+// A proxy that the configuration does not name is logged, once.
+func TestUnnamedProxyIsLogged(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	for behind, want := range map[string]int{"10.0.0.0/8": 1, "192.0.2.0/24": 0} { // httptest's requests are from 192.0.2.1
+		log.Reset()
+		s, err := New(Options{Behind: []netip.Prefix{netip.MustParsePrefix(behind)}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/", http.NoBody)
+		s.client(r)
+		if log.Len() > 0 {
+			t.Errorf("there is no proxy: %s", log.String())
+		}
+		r.Header.Set("X-Forwarded-For", "1.2.3.4")
+		s.client(r)
+		s.client(r)
+		if got := strings.Count(log.String(), "console.proxy.from does not name"); got != want {
+			t.Errorf("behind %s: logged %d times, want %d: %s", behind, got, want, log.String())
+		}
+	}
 }
 
 // Guesses that come at once are limited like those that come one by one.

@@ -224,12 +224,37 @@ const commandClaim = `select c.service, c.idempotency_key, c.state, c.command, c
 	c.partition, c."offset", c.error_code, c.attempts, c.processed_at, c.expires_at, nullif(p.next_attempt_at, 'infinity') as next_attempt_at
 from tidemark.command_claim c left join tidemark.command_parked p using (service, idempotency_key) `
 
-// CommandClaims returns the newest claims of a service and in a state, or of all.
-func (db *DB) CommandClaims(ctx context.Context, service, state string, limit int) ([]CommandClaim, error) {
+// ClaimFilter chooses claims. The zero value of a field chooses all.
+type ClaimFilter struct {
+	Service, State string
+	Limit          int         // at most so many; 0: all
+	After          *ClaimPlace // go on after this place; nil: from the newest
+}
+
+// ClaimPlace is the place of a claim in the list of claims. The claim itself may have moved or gone since.
+type ClaimPlace struct {
+	At      time.Time `json:"t"`
+	Service string    `json:"s"`
+	Key     string    `json:"k"`
+}
+
+// Place is where the claim is in the list.
+func (c CommandClaim) Place() ClaimPlace {
+	return ClaimPlace{c.ProcessedAt, c.Service, c.IdempotencyKey}
+}
+
+// CommandClaims returns claims, the newest first.
+func (db *DB) CommandClaims(ctx context.Context, f ClaimFilter) ([]CommandClaim, error) {
+	var after ClaimPlace
+	if f.After != nil {
+		after = *f.After
+	}
 	// What the states imply lets PostgreSQL begin with the few claims that have an error or are parked.
 	return list[CommandClaim](ctx, db, commandClaim+`where ($1 = '' or c.service = $1) and ($2 = '' or c.state = $2)
 			and ($2 <> 'failed_terminal' or c.error_code is not null) and ($2 <> 'failed_retryable' or p.service is not null)
-		order by c.processed_at desc, c.service, c.idempotency_key limit nullif($3, 0)`, service, state, limit)
+			and ($4 or c.processed_at <= $5 and (c.processed_at < $5 or (c.service, c.idempotency_key) > ($6, $7)))
+		order by c.processed_at desc, c.service, c.idempotency_key limit nullif($3, 0)`, f.Service, f.State, f.Limit,
+		f.After == nil, after.At, after.Service, after.Key)
 }
 
 // CommandClaimsOf returns the claims with an idempotency key, one of each service that has it. If there are none, it looks for the
@@ -291,18 +316,36 @@ func (db *DB) CommandRecords(ctx context.Context, ids []int64) ([]CommandRecord,
 	return all, nil
 }
 
-// CommandClaimResult returns what a command answered, and its error message. Null where this role may not read it.
-func (db *DB) CommandClaimResult(ctx context.Context, service, key string) (result json.RawMessage, message *string, may bool, err error) {
-	may, err = value[bool](ctx, db, `select has_column_privilege('tidemark.command_claim', 'result', 'select')`)
-	if err != nil || !may {
-		return nil, nil, may, err
+// ClaimDetails is a claim and what the command answered.
+type ClaimDetails struct {
+	CommandClaim
+	Hidden       bool            `json:"-"` // this role may not read what follows
+	ErrorMessage *string         `json:"error_message"`
+	Result       json.RawMessage `json:"result" doc:"null: none, or hidden from this role."`
+}
+
+// ClaimDetails returns a claim with what the command answered, where this role may read it.
+func (db *DB) ClaimDetails(ctx context.Context, c CommandClaim) (ClaimDetails, error) {
+	d := ClaimDetails{CommandClaim: c}
+	may, err := value[bool](ctx, db, `select has_column_privilege('tidemark.command_claim', 'result', 'select')`)
+	if d.Hidden = !may; err != nil || d.Hidden {
+		return d, err
 	}
 	type answer struct {
 		Result  json.RawMessage `db:"result"`
 		Message *string         `db:"error_message"`
 	}
-	a, err := one[answer](ctx, db, `select c.result, c.error_message from tidemark.command_claim c where c.service = $1 and c.idempotency_key = $2`, service, key)
-	return a.Result, a.Message, true, err
+	a, err := one[answer](ctx, db, `select c.result, c.error_message from tidemark.command_claim c where c.service = $1 and c.idempotency_key = $2`,
+		c.Service, c.IdempotencyKey)
+	d.Result, d.ErrorMessage = a.Result, a.Message
+	return d, err
+}
+
+// CommandClaim returns the claim of a key, or tidemark.ErrNotFound.
+func (db *DB) CommandClaim(ctx context.Context, service, key string) (CommandClaim, error) {
+	c, err := one[CommandClaim](ctx, db, commandClaim+`where c.service = $1 and c.idempotency_key = $2`, service, key)
+	return known(c, err, "command of "+service+` with the idempotency key "`+key+`"`,
+		"It was never asked for, was rejected, or has left by retention: tidemark command list")
 }
 
 // CommandMark is a point in the log, before a command was sent.

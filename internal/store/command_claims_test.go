@@ -47,11 +47,23 @@ func TestOldClaimsAreNotRead(t *testing.T) {
 	}
 	db := store.New(conn)
 	for name, ask := range map[string]func() ([]store.CommandClaim, error){
-		"k1": func() ([]store.CommandClaim, error) { return db.CommandClaims(t.Context(), "", "", 20) },
-		"k7": func() ([]store.CommandClaim, error) {
-			return db.CommandClaims(t.Context(), "claims", "failed_terminal", 20)
+		"k1": func() ([]store.CommandClaim, error) {
+			return db.CommandClaims(t.Context(), store.ClaimFilter{Limit: 20})
 		},
-		"k8":  func() ([]store.CommandClaim, error) { return db.CommandClaims(t.Context(), "", "failed_retryable", 20) },
+		"k7": func() ([]store.CommandClaim, error) {
+			return db.CommandClaims(t.Context(), store.ClaimFilter{Service: "claims", State: "failed_terminal", Limit: 20})
+		},
+		"k8": func() ([]store.CommandClaim, error) {
+			return db.CommandClaims(t.Context(), store.ClaimFilter{State: "failed_retryable", Limit: 20})
+		},
+		"k31": func() ([]store.CommandClaim, error) {
+			all, err := db.CommandClaims(t.Context(), store.ClaimFilter{Service: "claims", Limit: 30})
+			if err != nil {
+				return nil, err
+			}
+			after := all[len(all)-1].Place()
+			return db.CommandClaims(t.Context(), store.ClaimFilter{Service: "claims", Limit: 20, After: &after})
+		},
 		"k9":  func() ([]store.CommandClaim, error) { return db.CommandClaimsOf(t.Context(), "k9") },
 		"k10": func() ([]store.CommandClaim, error) { return db.CommandClaimsOf(t.Context(), eventID) },
 	} {

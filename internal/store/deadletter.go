@@ -127,15 +127,42 @@ type LetterGroup struct {
 	Complete  bool      `db:"complete" json:"complete"`
 }
 
-// LetterGroups groups the newest 10000 open dead letters; Complete tells whether these are all.
-func (db *DB) LetterGroups(ctx context.Context) ([]LetterGroup, error) {
+// GroupPlace is the place of a group in the list of groups. The group itself may have grown, shrunk or gone since.
+type GroupPlace struct {
+	Letters int64  `json:"n"`
+	Route   string `json:"r"`
+	Source  string `json:"s"`
+	Code    string `json:"c"`
+}
+
+// Place is where the group is in the list.
+func (g LetterGroup) Place() GroupPlace {
+	at := GroupPlace{g.Letters, "", g.Source, g.ErrorCode}
+	if g.Route != nil {
+		at.Route = *g.Route
+	}
+	return at
+}
+
+// LetterGroups groups the newest 10000 open dead letters, the largest group first; Complete tells whether these are all. It goes on
+// after a place (nil: from the first), with at most limit groups (0: all).
+func (db *DB) LetterGroups(ctx context.Context, after *GroupPlace, limit int) ([]LetterGroup, error) {
+	first := after == nil
+	if first {
+		after = &GroupPlace{}
+	}
 	return list[LetterGroup](ctx, db, `with open as materialized (
 			select l.id, l.route_id, l.source, l.error_code, l.first_failed_at, l.last_failed_at
-			from tidemark.dead_letter l where l.resolved_at is null order by l.id desc limit 10001)
-		select r.route_code, l.source, l.error_code, count(*) as letters, min(l.first_failed_at) as first_failed_at,
-			max(l.last_failed_at) as last_failed_at, max(l.id) as newest, (select count(*) <= 10000 from open) as complete
-		from open l left join tidemark.outbound_route r on r.id = l.route_id
-		group by 1, 2, 3 order by letters desc, 1, 2, 3`)
+			from tidemark.dead_letter l where l.resolved_at is null order by l.id desc limit 10001),
+		grouped as (
+			select r.route_code, l.source, l.error_code, count(*) as letters, min(l.first_failed_at) as first_failed_at,
+				max(l.last_failed_at) as last_failed_at, max(l.id) as newest, (select count(*) <= 10000 from open) as complete
+			from open l left join tidemark.outbound_route r on r.id = l.route_id
+			group by 1, 2, 3)
+		select g.* from grouped g
+		where $1 or g.letters < $2 or g.letters = $2 and (coalesce(g.route_code, ''), g.source, g.error_code) > ($3, $4, $5)
+		order by g.letters desc, coalesce(g.route_code, ''), g.source, g.error_code limit nullif($6::integer, 0)`,
+		first, after.Letters, after.Route, after.Source, after.Code, limit)
 }
 
 // LetterDetails is a dead letter and what it keeps.

@@ -122,7 +122,7 @@ func TestReaderSeesNoPayload(t *testing.T) {
 	}
 	for name, read := range map[string]func() error{
 		"server":       func() error { _, err := reader.Server(t.Context()); return err },
-		"counts":       func() error { _, err := reader.Counts(t.Context()); return err },
+		"overview":     func() error { _, err := reader.Overview(t.Context(), store.Most{Routes: 1}); return err },
 		"health":       func() error { _, err := reader.WorkerHealth(t.Context()); return err },
 		"gates":        func() error { _, err := reader.Gates(t.Context()); return err },
 		"stage":        func() error { _, err := reader.Stage(t.Context()); return err },

@@ -30,7 +30,10 @@ func OthersOpen(gates []Gate, workers []string) (others []string) {
 
 // Gates returns the master gate, the gates of domains that have one, and the gate of each worker and service.
 func (db *DB) Gates(ctx context.Context) ([]Gate, error) {
-	return list[Gate](ctx, db, `select g.gate, tidemark.gate_open(g.gate) as open, a.at as changed_at, a.actor as changed_by, a.reason
+	return list[Gate](ctx, db, gates)
+}
+
+const gates = `select g.gate, tidemark.gate_open(g.gate) as open, a.at as changed_at, a.actor as changed_by, a.reason
 		from (select 'routes.enabled' as gate, 0 as place
 		      union all select 'commands.enabled', 0 from tidemark.service having count(*) > 0
 		      union all select 'commands.' || s.service || '.enabled', 2 from tidemark.service s
@@ -39,8 +42,7 @@ func (db *DB) Gates(ctx context.Context) ([]Gate, error) {
 		      union all select 'worker.' || w.worker || '.enabled', 2 from tidemark.worker w) g
 		left join (select distinct on (a.object) a.object, a.at, a.actor, a.reason from tidemark.audit a
 		           where a.object like 'setting %.enabled' order by a.object, a.id desc) a on a.object = 'setting ' || g.gate
-		order by g.place, g.gate`)
-}
+		order by g.place, g.gate`
 
 // GateSet calls tidemark.gate_set. An unknown gate is tidemark.ErrNotFound.
 func (db *DB) GateSet(ctx context.Context, gate string, open bool, reason string) error {
@@ -65,8 +67,10 @@ type Stage struct {
 
 // Stage returns the stage of the installation.
 func (db *DB) Stage(ctx context.Context) (Stage, error) {
-	return one[Stage](ctx, db, `select s.stage, tidemark.armed() as armed, s.database, s.changed_at, s.changed_by, s.reason from tidemark.stage s`)
+	return one[Stage](ctx, db, stage)
 }
+
+const stage = `select s.stage, tidemark.armed() as armed, s.database, s.changed_at, s.changed_by, s.reason from tidemark.stage s`
 
 // StageSet calls tidemark.stage_set.
 func (db *DB) StageSet(ctx context.Context, stage, reason string) error {

@@ -50,6 +50,7 @@ type Counts struct {
 	LastSeq         int64      `db:"last_seq" json:"last_seq"`               // last number that was taken
 	NewestEventAt   *time.Time `db:"newest_event_at" json:"newest_event_at"` // null: the log is empty
 	EventTypes      int64      `db:"event_types" json:"event_types"`         // enabled ones
+	Cursors         int64      `db:"cursors" json:"cursors"`                 // of workers
 	Routes          int64      `db:"routes" json:"routes"`
 	RoutesEnabled   int64      `db:"routes_enabled" json:"routes_enabled"`
 	RoutesLive      int64      `db:"routes_live" json:"routes_live"` // enabled, not in dry run
@@ -58,19 +59,16 @@ type Counts struct {
 	OpenFindings    int64      `db:"open_findings" json:"open_findings"`
 }
 
-// Counts returns the figures of the installation.
-func (db *DB) Counts(ctx context.Context) (Counts, error) {
-	return one[Counts](ctx, db, `select
+const figures = `select
 		coalesce((select max(o.seq) from tidemark.outbox o), 0) as last_seq,
 		(select o.created_at from tidemark.outbox o order by o.seq desc limit 1) as newest_event_at,
 		(select count(*) from tidemark.event_type t where t.enabled) as event_types,
-		r.routes, r.routes_enabled, r.routes_live,
+		(select count(*) from tidemark.worker_cursor) as cursors, r.routes, r.routes_enabled, r.routes_live,
 		(select count(*) from tidemark.dead_letter l where l.resolved_at is null) as open_dead_letters,
 		(select count(*) from tidemark.pending) as pending,
 		(select count(*) from tidemark.finding f where f.closed_at is null) as open_findings
 	from (select count(*) as routes, count(*) filter (where r.enabled) as routes_enabled,
-	             count(*) filter (where r.enabled and not r.dry_run) as routes_live from tidemark.outbound_route r) r`)
-}
+	             count(*) filter (where r.enabled and not r.dry_run) as routes_live from tidemark.outbound_route r) r`
 
 // UnregisteredEmits are emits of one type by one role that stored nothing, since the type
 // is not registered or not enabled. The type "*" of the domain "*" stands for those past
@@ -84,11 +82,9 @@ type UnregisteredEmits struct {
 	LastAt  time.Time `db:"last_at" json:"last_at"`
 }
 
-// UnregisteredEmits returns those of the last day, the latest first.
-func (db *DB) UnregisteredEmits(ctx context.Context) ([]UnregisteredEmits, error) {
-	return list[UnregisteredEmits](ctx, db, `select u.domain, u.type, u.role, u.emits, u.first_at, u.last_at
-		from tidemark.unregistered_emits u order by u.last_at desc, u.domain, u.type, u.role`)
-}
+// Those of the last day, the latest first.
+const unregisteredEmits = `select u.domain, u.type, u.role, u.emits, u.first_at, u.last_at
+		from tidemark.unregistered_emits u order by u.last_at desc, u.domain, u.type, u.role`
 
 // AuditEntry is a change that someone made.
 type AuditEntry struct {

@@ -35,12 +35,13 @@ func TestOperations(t *testing.T) {
 		t.Errorf("got %+v, %v", server, err)
 	}
 	emit(t, test, tidemark.Event{Domain: "shop", Type: "order.paid"})
-	counts, err := db.Counts(t.Context())
-	if err != nil || counts.NewestEventAt == nil {
-		t.Fatal(counts, err)
+	seen, err := db.Overview(t.Context(), store.Most{})
+	counts := seen.Counts
+	if err != nil || counts.NewestEventAt == nil || seen.Storage.LogBytes == 0 || seen.Storage.Connections == 0 || seen.Storage.OldestAt == nil {
+		t.Fatal(seen, err)
 	}
 	counts.NewestEventAt = nil
-	if diff := cmp.Diff(store.Counts{LastSeq: 1, EventTypes: 2, OpenFindings: 1}, counts); diff != "" {
+	if diff := cmp.Diff(store.Counts{LastSeq: 1, EventTypes: 2, Cursors: 1, OpenFindings: 1}, counts); diff != "" {
 		t.Error(diff)
 	}
 }

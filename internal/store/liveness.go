@@ -169,12 +169,23 @@ type WorkerSummary struct {
 	LastRunAt            *time.Time `db:"last_run_at" json:"last_run_at"`
 }
 
-// WorkerSummaries returns how all cursors are doing.
+// Which cursors are wanted is found first: what waits for the others, and their dead letters, are not counted.
+const workerSummary = `select w.worker, w.source, w.shard, w.status, w.gate, w.events, w.seconds, w.rate, w.holes, w.pending,
+	w.oldest_pending_seconds, w.open_dead_letters, w.last_run_at from tidemark.worker_summary w where (w.worker, w.source, w.shard) in `
+
+// WorkerSummaries returns how cursors are doing, by name.
 func (db *DB) WorkerSummaries(ctx context.Context, p Part) ([]WorkerSummary, error) {
-	return list[WorkerSummary](ctx, db, `select w.worker, w.source, w.shard, w.status, w.gate, w.events, w.seconds, w.rate, w.holes, w.pending,
-		w.oldest_pending_seconds, w.open_dead_letters, w.last_run_at from tidemark.worker_summary w
-		where $1 = '' or (w.worker, w.source, w.shard) > (split_part($1, '/', 1), split_part($1, '/', 2), nullif(split_part($1, '/', 3), '')::integer)
-		order by w.worker, w.source, w.shard limit nullif($2::integer, 0)`, p.After, p.Limit)
+	return list[WorkerSummary](ctx, db, workerSummary+`(select c.worker, c.source, c.shard from tidemark.worker_cursor c
+			where $1 = '' or (c.worker, c.source, c.shard) > (split_part($1, '/', 1), split_part($1, '/', 2), nullif(split_part($1, '/', 3), '')::integer)
+			order by c.worker, c.source, c.shard limit nullif($2::integer, 0))
+		order by w.worker, w.source, w.shard`, p.After, p.Limit)
+}
+
+// workersBehind returns how at most so many cursors are doing, by how far they are behind; those that are closed come last.
+func (db *DB) workersBehind(ctx context.Context, most int) ([]WorkerSummary, error) {
+	return list[WorkerSummary](ctx, db, workerSummary+`(select l.worker, l.source, l.shard from tidemark.cursor_lag l
+			order by l.gate is null desc, l.seconds desc nulls last, l.worker, l.source, l.shard limit $1)
+		order by w.gate is null desc, w.seconds desc nulls last, w.worker, w.source, w.shard`, most)
 }
 
 // RouteSummary is how a route is doing, from tidemark.route_summary.

@@ -148,14 +148,43 @@ type PendingItem struct {
 // PendingFilter chooses what waits. The zero value of a field chooses all.
 type PendingFilter struct {
 	Worker, Source, Route string
-	Limit                 int // at most so many; 0: all
+	Limit                 int           // at most so many; 0: all
+	After                 *PendingPlace // go on after this place; nil: from the first
+}
+
+// PendingPlace is the place of an item in the list of what waits. The item itself may have moved or gone since.
+type PendingPlace struct {
+	Next    *time.Time `json:"n"` // nil: infinity
+	Created time.Time  `json:"c"`
+	Item    string     `json:"i"`
+	Worker  string     `json:"w"`
+	Source  string     `json:"s"`
+	Route   string     `json:"r"`
+	Shard   int        `json:"h"`
+}
+
+// Place is where the item is in the list.
+func (p PendingItem) Place() PendingPlace {
+	at := PendingPlace{p.NextAttemptAt, p.CreatedAt, p.Item, p.Worker, p.Source, "", p.Shard}
+	if p.RouteCode != nil {
+		at.Route = *p.RouteCode
+	}
+	return at
 }
 
 // Pending returns what waits for another attempt, what is due first first.
 func (db *DB) Pending(ctx context.Context, f PendingFilter) ([]PendingItem, error) {
+	var after PendingPlace
+	if f.After != nil {
+		after = *f.After
+	}
 	return list[PendingItem](ctx, db, `select p.worker, p.source, p.route_code, p.shard, p.item, p.error_count, p.last_error,
 		nullif(p.next_attempt_at, 'infinity') as next_attempt_at, p.held, p.dead_letter_id, p.created_at
 	from tidemark.waiting p
 	where ($1 = '' or p.worker = $1) and ($2 = '' or p.source = $2) and ($3 = '' or p.route_code = $3)
-	order by p.next_attempt_at, p.created_at, p.item limit nullif($4::integer, 0)`, f.Worker, f.Source, f.Route, f.Limit)
+	  and ($5 or (p.next_attempt_at, p.created_at, p.item, p.worker, p.source, coalesce(p.route_code, ''), p.shard)
+			> (coalesce($6::timestamptz, 'infinity'), $7::timestamptz, $8, $9, $10, $11, $12))
+	order by p.next_attempt_at, p.created_at, p.item, p.worker, p.source, coalesce(p.route_code, ''), p.shard
+	limit nullif($4::integer, 0)`, f.Worker, f.Source, f.Route, f.Limit, f.After == nil,
+		after.Next, after.Created, after.Item, after.Worker, after.Source, after.Route, after.Shard)
 }

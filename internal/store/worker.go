@@ -250,11 +250,30 @@ type WorkerDetails struct {
 	Log     *Health        `json:"log" doc:"Of the first shard, often the only one; null for a worker of tables."`
 	Logs    []Health       `json:"logs" doc:"Of a worker of the log, by shard."`
 	Cursors []SourceCursor `json:"cursors" doc:"Of a worker of tables."`
+	Leases  []Lease        `json:"leases" doc:"By source and shard."`
+}
+
+// Lease is who runs a cursor.
+type Lease struct {
+	Source string     `db:"source" json:"source"`
+	Shard  int        `db:"shard" json:"shard"`
+	Owner  *string    `db:"lease_owner" json:"lease_owner"` // null: no one
+	Until  *time.Time `db:"lease_until" json:"lease_until"`
+	Epoch  int64      `db:"lease_epoch" json:"lease_epoch"`
 }
 
 // WorkerDetails returns the configuration of a worker and its cursors, or tidemark.ErrNotFound.
 func (db *DB) WorkerDetails(ctx context.Context, name string) (d WorkerDetails, err error) {
-	if d.Worker, err = db.Worker(ctx, name); err != nil {
+	err = InTurn(
+		func() error { d.Worker, err = db.Worker(ctx, name); return err },
+		func() error {
+			d.Leases, err = list[Lease](ctx, db, `select c.source, c.shard, h.lease_owner, h.lease_until, h.lease_epoch
+				from tidemark.worker_cursor c join tidemark.heartbeat h on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
+				where c.worker = $1 order by c.source, c.shard limit 100`, name)
+			return err
+		},
+	)
+	if err != nil {
 		return d, err
 	}
 	if d.Source != "outbox" {

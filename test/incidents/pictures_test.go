@@ -86,6 +86,7 @@ var at = []struct {
 	{"source", "/sources/births", false},
 	{"commands", "/commands", false},
 	{"service", "/commands/payments", false},
+	{"command", "/commands/payments/order-1", false},
 	{"heartbeats", "/heartbeats", false},
 	{"findings", "/findings", false},
 	{"audit", "/audit", false},

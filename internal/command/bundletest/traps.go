@@ -83,7 +83,7 @@ func (t *tester) refuse(ctx context.Context, s scratch, c bundle.Command, check 
 	if err != nil {
 		return err
 	}
-	claims, err := s.db.CommandClaims(ctx, "", "", 0)
+	claims, err := s.db.CommandClaims(ctx, store.ClaimFilter{})
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (t *tester) refuse(ctx context.Context, s scratch, c bundle.Command, check 
 			problems = append(problems, fmt.Sprintf("%s: the daemon and the database do not agree: %v", trap.what, err))
 		}
 	}
-	after, err := s.db.CommandClaims(ctx, "", "", 0)
+	after, err := s.db.CommandClaims(ctx, store.ClaimFilter{})
 	if err != nil {
 		return err
 	}

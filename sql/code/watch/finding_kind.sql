@@ -1,7 +1,7 @@
+-- Inlined by its callers, so it has no search_path.
 create or replace function tidemark.finding_kind(cause text)
 returns text
 language sql immutable
-set search_path = pg_catalog, pg_temp
 as $$
     select case cause when 'worker_behind' then 'cursor_lag' else cause end
 $$;
