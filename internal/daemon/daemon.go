@@ -97,7 +97,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		owner:   c.Name + "/" + rand.Text()[:8],
 		made:    time.Now(),
 		running: map[string]*worker.Worker{}, deliverers: map[string]*deliver.Deliverer{},
-		watched: &watched{log: o.Log},
+		watched: &watched{log: o.Log, born: time.Now()},
 	}
 	if err := d.check(ctx); err != nil {
 		d.closePools()

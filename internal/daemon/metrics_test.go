@@ -146,9 +146,9 @@ func TestScrapeIsOneStatement(t *testing.T) {
 	c.Database.URL = config.NewSecret(url)
 	p := run(t, c)
 	page := "http://" + p.Addr() + "/metrics"
-	eventually(t, "the first watch", func() bool {
-		_, metrics := get(t, page)
-		return strings.Contains(metrics, "tidemark_watch_age_seconds")
+	eventually(t, "the first watch", func() (watches bool) {
+		err := db.Pool.QueryRow(t.Context(), `select until is not null from tidemark.watcher`).Scan(&watches)
+		return err == nil && watches
 	})
 	const scrapes = 200
 	began, before := time.Now(), m.statements.Load()
