@@ -219,7 +219,7 @@ func TestMetricsWithoutDatabase(t *testing.T) {
 	_, metrics := get(t, "http://"+p.Addr()+"/metrics")
 	execSQL(t, db, `alter table tidemark.elsewhere rename to service`)
 	for line, want := range map[string]bool{
-		"tidemark_database_up 0\n": true, "tidemark_pool_connections{": true, "tidemark_gate_open{": false, "tidemark_health{": false,
+		"tidemark_database_up 0\n": true, "tidemark_pool_connections{": true, "tidemark_watch_age_seconds ": true, "tidemark_gate_open{": false, "tidemark_health{": false,
 	} {
 		if strings.Contains(metrics, "\n"+line) != want {
 			t.Errorf("/metrics has %q: %t, want %t", line, !want, want)

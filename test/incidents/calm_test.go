@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,20 +79,6 @@ func (c *calm) ends(d *exec.Cmd) {
 	if err := d.Wait(); err != nil {
 		c.t.Fatalf("the daemon: %v", err)
 	}
-}
-
-// login makes the role of a daemon as docs/roles.md has it, and returns its address.
-func (c *calm) login() string {
-	c.t.Helper()
-	name := "courier_" + c.Name
-	c.exec(fmt.Sprintf(`create role %[1]s login password 'x'; grant tidemark_executor, tidemark_reader to %[1]s; grant insert on public.got to %[1]s`, name))
-	c.t.Cleanup(func() { _, _ = c.Pool.Exec(context.Background(), "drop owned by "+name+"; drop role "+name) })
-	u, err := url.Parse(c.URL)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	u.User = url.UserPassword(name, "x")
-	return u.String()
 }
 
 // Normal work raises no alarm, and the log of the daemon has no warning: idle, a long report, a large batch, bursts, quiet tables,

@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -183,12 +184,32 @@ func (n *night) daemon(config string) *exec.Cmd {
 // until polls for what has to come true.
 func (n *night) until(what string, ok func() bool) {
 	n.t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for tick := time.NewTicker(100 * time.Millisecond); !ok(); <-tick.C {
+	until(n.t, time.Minute, what, ok)
+}
+
+func until(t *testing.T, most time.Duration, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(most); !ok(); <-tick.C {
 		if time.Now().After(deadline) {
-			n.t.Fatalf("not within a minute: %s", what)
+			t.Fatalf("not within %s: %s", most, what)
 		}
 	}
+}
+
+// login makes the role of a daemon as docs/roles.md has it, and returns its address.
+func (n *night) login() string {
+	n.t.Helper()
+	name := "courier_" + n.Name
+	n.exec(fmt.Sprintf(`create role %[1]s login password 'x'; grant tidemark_executor, tidemark_reader to %[1]s; grant insert on public.got to %[1]s`, name))
+	n.t.Cleanup(func() { _, _ = n.Pool.Exec(context.Background(), "drop owned by "+name+"; drop role "+name) })
+	u, err := url.Parse(n.URL)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	u.User = url.UserPassword(name, "x")
+	return u.String()
 }
 
 // happens begins the time in which the cause must be seen.
