@@ -122,6 +122,7 @@ func TestGateClosedForDays(t *testing.T) {
 	// Three days pass.
 	n.exec(`set session_replication_role = replica;
 		update tidemark.audit set at = at - interval '3 days';
+		update tidemark.source_unread set noted_at = noted_at - interval '3 days';
 		update tidemark.outbox set created_at = created_at - interval '3 days'; reset session_replication_role`)
 	n.happens()
 	c := n.sees("warn", "gate_closed worker.default.enabled", `, 25 wait`, `since 3d ago`, `by postgres, reason: the shop moves`)
