@@ -117,6 +117,7 @@ func TestGateClosedForDays(t *testing.T) {
 	n := newNight(t)
 	n.route("orders", "sql", "public.take", "")
 	n.daemon("")
+	n.until("maintain has seen that all is read", func() bool { return n.value(`select count(*)::text from tidemark.source_unread`) == "1" })
 	n.exec(`select tidemark.gate_set('worker.default.enabled', false, 'the shop moves')`)
 	n.emit(1, 25)
 	// Three days pass.
