@@ -139,19 +139,30 @@ func TestStandbyKeepsRows(t *testing.T) {
 	n.gone("standby_transaction")
 }
 
-// Incident 15.
+// Incident 15. No connection is left, and the daemon that runs watches on.
 func TestConnectionsTaken(t *testing.T) {
 	t.Parallel()
 	server := testserver.New(t, devpg.Options{Settings: map[string]string{"max_connections": "30", "superuser_reserved_connections": "5"}})
 	n := begin(t, tidemarktest.NewDBAt(t, server.URL("postgres")))
+	own, login := n.url, n.login()
+	n.url = login + "&pool_max_conn_lifetime=3s" // an hour by default
+	n.daemon("")
+	n.url = own
 	n.happens()
-	for range 22 {
-		conn := n.forgotten(`select 1`)
-		if _, err := conn.Exec(t.Context(), "commit"); err != nil {
-			t.Fatal(err)
+	take := func() {
+		for !n.refused(login) {
+			conn := n.forgotten(`select 1`)
+			if _, err := conn.Exec(t.Context(), "commit"); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	c := n.sees("warn", "connections 30", `2\d of 2\d connections are taken: 22 of them by application "checkout", user \w+, of which 22 are idle`)
+	take()
+	c := n.sees("warn", "connections 30", `2\d of 2\d connections are taken: (\d\d) of them by application "checkout", user \w+, of which \d\d are idle`)
+	until(t, inTime, "the watch tells of it", func() bool {
+		take() // what the daemon gives back
+		return n.value(`select count(*)::text from tidemark.finding where kind = 'connections' and told = 'opened'`) == "1"
+	})
 	n.mend(c)
 	n.gone("connections")
 }
