@@ -100,7 +100,7 @@ from (values
      '{}'),
     ('capture_disabled',
      'A captured table changes without events: its trigger is missing, altered or disabled.',
-     'The commands note from when on events are missing, let the trigger fire, and emit an event for each row that '
+     'The commands let the trigger fire, note from when on events are missing, and emit an event for each row that '
      'has none.',
      '{}',
      '{}'),

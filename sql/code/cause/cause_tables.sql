@@ -22,15 +22,13 @@ begin
                                         g.others, date_trunc('second', g.since))
                        else coalesce(m.found, 'how many rows have no event is known when they are emitted') end),
            null::bigint, array['finding capture_gap ' || d.name],
-           case when g.id is null then array['select tidemark.maintain();'] else '{}' end
-               || format('select tidemark.capture_attach(%L, ''its trigger was off'');', d.name)
-               || format('select g.name, e.* from tidemark.capture_gap g cross join lateral '
-                         'tidemark.capture_gap_emit(g.id, ''its trigger was off'') e '
-                         'where g.name = %L and g.resolved_at is null;', d.name),
-           case when g.id is null then array['tidemark maintain'] else '{}' end
-               || format('tidemark capture attach %s --reason ''its trigger was off''', tidemark.shell_word(d.name))
-               || format('tidemark capture reconcile --table %s --emit --reason ''its trigger was off''',
-                         tidemark.shell_word(d.name))
+           array[format('select tidemark.capture_attach(%L, ''its trigger was off'');', d.name),
+                 format('select g.name, e.* from tidemark.capture_gap g cross join lateral '
+                        'tidemark.capture_gap_emit(g.id, ''its trigger was off'') e '
+                        'where g.name = %L and g.resolved_at is null;', d.name)],
+           array[format('tidemark capture attach %s --reason ''its trigger was off''', tidemark.shell_word(d.name)),
+                 format('tidemark capture reconcile --table %s --emit --reason ''its trigger was off''',
+                        tidemark.shell_word(d.name))]
     from deaf d
     left join tidemark.capture_gap g on g.name = d.name and g.resolved_at is null
     left join tidemark.capture_checkpoint c on c.name = d.name and c.relation = d.relation
