@@ -24,6 +24,9 @@ import (
 // an hour on.
 const calmVariable = "TIDEMARK_CALM"
 
+// calmLook is how often the calm is looked at.
+const calmLook = 500 * time.Millisecond
+
 // calm is normal work, in which nothing may raise an alarm.
 type calm struct {
 	*night
@@ -49,7 +52,7 @@ func (c *calm) look() {
 // goesOn looks twice a second for a part of the calm, and does the work of each look.
 func (c *calm) goesOn(work func(look int)) {
 	c.t.Helper()
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(calmLook)
 	defer tick.Stop()
 	for n, until := 0, time.Now().Add(c.part); time.Now().Before(until); n++ {
 		work(n)

@@ -71,7 +71,7 @@ var program = sync.OnceValue(func() error {
 const inTime = 30 * time.Second
 
 // lookEvery is how often the operator looks at the screen.
-const lookEvery = 500 * time.Millisecond
+const lookEvery = time.Second
 
 // night is an installation to which something happens.
 type night struct {
@@ -279,6 +279,9 @@ func (n *night) sees(status, title string, facts ...string) shown {
 			// The exit status is that of the worst, which is on top.
 			if want := map[string]int{"bad": 1, "unknown": 2, "warn": 0}[causes[0].status]; exit != want {
 				n.t.Errorf("exit status %d, want %d:\n%s", exit, want, text)
+			}
+			if len(c.next) == 0 || len(c.next) > 2 {
+				n.t.Errorf("%d commands for %s, want one or two: %q", len(c.next), c.title, c.next)
 			}
 			n.t.Logf("seen after %s:\n%s", took.Round(100*time.Millisecond), strings.Join(append([]string{c.status + " " + c.title, c.found}, c.next...), "\n"))
 			return c

@@ -30,7 +30,7 @@ func TestRetentionHeld(t *testing.T) {
 	n.exec(`update tidemark.setting set value = '1 second' where key = 'outbox.retention'`)
 	n.daemon("")
 	n.happens()
-	c := n.sees("warn", "retention_held default", `are kept for number 2999001 by the cursor of worker default, which is paused`, `they take \d+ [kM]B`)
+	c := n.sees("warn", "retention_held default", `are kept for number 2999001 by the cursor of worker default, which is paused`, `the oldest event is 00:\d\d:\d\d old, and they take \d+ [kM]B`)
 	n.mend(c)
 	n.gone("retention_held")
 	n.handled(2500)
