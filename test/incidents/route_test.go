@@ -185,7 +185,8 @@ func TestSlowTarget(t *testing.T) {
 	n.happens()
 	n.emit(1, 24)
 	c := n.sees("warn", "slow_target billing", `half took 3(\.\d+)? s or more, and 99 of 100 up to 3(\.\d+)? s; 2 go at once`, `, \d+ wait`)
-	if causes, text, _ := n.screen(); slices.ContainsFunc(causes, func(c shown) bool { return strings.Contains(c.title, "daemon") || strings.HasPrefix(c.title, "pending") }) {
+	causes, text, _ := n.screen()
+	if slices.ContainsFunc(causes, func(c shown) bool { return strings.Contains(c.title, "daemon") || strings.HasPrefix(c.title, "pending") }) {
 		t.Errorf("a daemon lives:\n%s", text)
 	}
 	n.mend(c)

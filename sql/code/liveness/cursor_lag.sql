@@ -35,7 +35,7 @@ cross join lateral (
 comment on view tidemark.cursor_lag is
     'How far each cursor is behind: events (of the log, and records of a partition of Kafka; null for tables), seconds '
     '(the age of the oldest committed event, row or record that the cursor has not read, and of the log at most the '
-    'time since tidemark.maintain last saw that it had read all; 0: it has read all; null: unknown; for tables as in '
-    'tidemark.cursor_unread), unread (true: an event or row is unread), holes, rate (events '
-    'a second over the last minutes; null: tidemark.maintain does not run), gate (the gate that is closed).';
+    'time since tidemark.watch or maintain last saw that it had read all; 0: it has read all; null: unknown; for '
+    'tables as in tidemark.cursor_unread), unread (true: an event or row is unread), holes, rate (events a second over '
+    'the last minutes; null: tidemark.maintain does not run), gate (the gate that is closed).';
 grant select on tidemark.cursor_lag to tidemark_reader, tidemark_executor;

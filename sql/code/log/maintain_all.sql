@@ -27,7 +27,6 @@ declare
     name text;
     newest timestamptz;
     busy boolean := false;
-    moment timestamptz;
     n bigint;
 begin
     -- One call at a time: two would make the same partition. This mode does not conflict with writers, readers and the
@@ -215,16 +214,7 @@ begin
     set older_at = s.newer_at, older_seen = s.newer_seen, newer_at = excluded.newer_at, newer_seen = excluded.newer_seen
     where s.newer_at not between excluded.newer_at - interval '50 seconds' and excluded.newer_at;
 
-    -- What a cursor of the log has not read by now was committed later than this, however old it is: a transaction may
-    -- emit for hours.
-    moment := clock_timestamp();
-    insert into tidemark.source_unread as u (worker, source, shard, noted_at, unread)
-    select c.worker, c.source, c.shard, moment, false
-    from tidemark.worker_cursor c left join tidemark.source d on d.source = c.source
-    where case when c.source = 'outbox' or d.safety = 'capture'
-               then c.watermark_id::bigint >= (select coalesce(max(o.seq), 0) from tidemark.outbox o) end
-    on conflict (worker, source, shard) do update set noted_at = excluded.noted_at, unread = false;
-
+    perform tidemark.log_read_note();
     perform tidemark.lag_findings();
     perform tidemark.storage_note();
     -- A step back holds nothing any more when the clock is where it was.
