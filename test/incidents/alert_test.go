@@ -28,8 +28,14 @@ func (n *night) serves(config string) (daemon *exec.Cmd, address string) {
 		n.t.Fatal(err)
 	}
 	daemon = n.start("tidemark run --config " + file + " 2>" + file + ".log")
+	var log []byte
+	n.t.Cleanup(func() {
+		if n.t.Failed() {
+			n.t.Logf("the daemon: %s", log)
+		}
+	})
 	n.until("the daemon serves", func() bool {
-		log, _ := os.ReadFile(file + ".log")
+		log, _ = os.ReadFile(file + ".log")
 		if m := regexp.MustCompile(`"admin":"([^"]+)"`).FindSubmatch(log); m != nil {
 			address = string(m[1])
 		}

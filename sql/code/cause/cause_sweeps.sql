@@ -25,8 +25,8 @@ as $$
     select 'sweep_behind', r.name,
            case when r.late > tidemark.interval_setting('lag.bad', '15 minutes') then 'bad' else 'warn' end,
            clock_timestamp() - r.late,
-           format('the sweep, which reads the last %s again, was due %s ago, and the last whole one ended %s: rows that '
-                  'came late wait for it; %s', r.sweep_window, date_trunc('second', r.late),
+           format('the sweep, which reads the last %s again, was due %s ago, and the last whole one ended %s: rows '
+                  'that came late wait for it; %s', r.sweep_window, date_trunc('second', r.late),
                   date_trunc('second', r.done_at),
                   case when r.some is not null
                             then format('the one under way has read %s %% of that time, and ends in %s at this rate',
