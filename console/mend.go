@@ -36,6 +36,7 @@ var mends = []struct{ command, to string }{
 	{"capture attach {table}", "capture-attach"},
 	{"capture reconcile --table {table} --emit", "capture-emit"},
 	{"capture route set {route} --columns {payload_columns}", "capture-route-edit"},
+	{"source set {source} --sweep-every {sweep_every}", "source-edit"},
 	{"maintain", "maintain"},
 
 	{"worker show {worker}", "/workers/{worker}"},
@@ -69,8 +70,11 @@ func (c *console) mend(v any) *button {
 			return &button{"Look", c.Prefix + fill(m.to, values, url.PathEscape), Viewer.String()}
 		}
 		name, fixed, _ := strings.Cut(m.to, "?")
-		if name == "route-edit" || name == "capture-route-edit" {
+		switch name {
+		case "route-edit", "capture-route-edit":
 			values = url.Values{"route": values["route"], "columns": {columnsOf(values)}}
+		case "source-edit":
+			values = url.Values{"source": values["source"], "columns": {columnsOf(values)}}
 		}
 		query := values.Encode()
 		if fixed != "" {
@@ -89,6 +93,9 @@ func columnsOf(v url.Values) string {
 	}
 	if n := number(v.Get("concurrency")); n > 0 {
 		columns["concurrency"] = n
+	}
+	if every := v.Get("sweep_every"); every != "" {
+		columns["sweep_every"] = every
 	}
 	text, _ := json.Marshal(columns) // names and numbers: it cannot fail
 	return string(text)

@@ -78,7 +78,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	watch, err := openPool(ctx, c, 6)
+	watch, err := openPool(ctx, c, 6, kept)
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -97,7 +97,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		owner:   c.Name + "/" + rand.Text()[:8],
 		made:    time.Now(),
 		running: map[string]*worker.Worker{}, deliverers: map[string]*deliver.Deliverer{},
-		watched: &watched{log: o.Log},
+		watched: &watched{log: o.Log, born: time.Now()},
 	}
 	if err := d.check(ctx); err != nil {
 		d.closePools()
@@ -165,7 +165,11 @@ func (d *Daemon) check(ctx context.Context) error {
 	return nil
 }
 
-func openPool(ctx context.Context, c config.Config, connections int) (*pgxpool.Pool, error) {
+// kept: the connections of the pool are not replaced for their age. When other programs have taken all connections of the server, a
+// closed one could not be, and the watch has to tell of that.
+func kept(pc *pgxpool.Config) { pc.MaxConnLifetime = 100 * 365 * 24 * time.Hour }
+
+func openPool(ctx context.Context, c config.Config, connections int, how ...func(*pgxpool.Config)) (*pgxpool.Pool, error) {
 	pc, err := pgxpool.ParseConfig(c.Database.URL.Reveal())
 	if err != nil {
 		return nil, fmt.Errorf("database.url: %w", err)
@@ -177,6 +181,9 @@ func openPool(ctx context.Context, c config.Config, connections int) (*pgxpool.P
 	// By default the pool pings a connection before each poll of an idle process, a second statement per poll. A broken
 	// connection shows as an error of the statement, which is then retried.
 	pc.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool { return p.IdleDuration > pingAfter }
+	for _, set := range how {
+		set(pc)
+	}
 	return pgxpool.NewWithConfig(ctx, pc)
 }
 

@@ -38,7 +38,7 @@ var (
 	findingOpen = desc("finding_open",
 		"Occurrences of each open cause of trouble, as the watch told it; kind is the word for the cause. At most 1,000 series, the worst.",
 		"kind", "subject", "severity")
-	watchAge = desc("watch_age_seconds", "Time since the watch last answered this process: tidemark_finding_open is as old.")
+	watchAge = desc("watch_age_seconds", "Time since the watch last answered this process, or since it began: tidemark_finding_open is as old.")
 
 	behind = desc("worker_behind", "Numbers of the log that the worker has not passed yet. A table's rows are not counted.", ofCursor...)
 	lag    = desc("behind_seconds",
@@ -96,9 +96,7 @@ func (h health) ask() answer {
 func (h health) Collect(to chan<- prometheus.Metric) {
 	a := h.ask()
 	to <- prometheus.MustNewConstMetric(up, prometheus.GaugeValue, is(a.err == nil))
-	if age := h.watched.age(); age >= 0 {
-		to <- prometheus.MustNewConstMetric(watchAge, prometheus.GaugeValue, age.Seconds())
-	}
+	to <- prometheus.MustNewConstMetric(watchAge, prometheus.GaugeValue, h.watched.age().Seconds())
 	if a.err != nil {
 		to <- prometheus.NewInvalidMetric(healthOf, a.err)
 		return

@@ -20,10 +20,11 @@ const fresh = 30 * time.Second
 
 // watched is what this daemon knows by the watch. It writes the lines of the log about causes and dead letters.
 type watched struct {
-	log *slog.Logger
+	log  *slog.Logger
+	born time.Time // of this process
 
 	mu    sync.Mutex
-	at    time.Time // when the watch last answered
+	at    time.Time // when the watch last answered; zero: it has not yet
 	bad   int       // causes that stop work
 	begun bool      // the line for what is open since before was written
 }
@@ -105,12 +106,12 @@ func traceID(parent string) string {
 	return parent
 }
 
-// age is how long ago the watch last answered; negative: it has not yet.
+// age is how long ago the watch last answered, or this process began.
 func (w *watched) age() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.at.IsZero() {
-		return -1
+		return time.Since(w.born)
 	}
 	return time.Since(w.at)
 }

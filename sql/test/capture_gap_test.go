@@ -184,6 +184,19 @@ func TestCaptureTriggerIsMissed(t *testing.T) {
 			s.wantRows(`select key from tidemark.outbox`, "1")
 		})
 	}
+	t.Run("attached before maintain looks", func(t *testing.T) {
+		t.Parallel()
+		s := captured(t, "orders", `create table orders (id int primary key)`)
+		s.wantRows(gapFindings) // it was attached, and never compared
+		s.exec(reconciled)
+		s.exec(`alter table orders disable trigger tidemark_capture_insert; insert into orders values (1), (2)`)
+		s.wantRows(`select cli::text from tidemark.cause where cause = 'capture_disabled'`,
+			`{"tidemark capture attach public.orders --reason 'its trigger was off'","tidemark capture reconcile --table public.orders --emit --reason 'its trigger was off'"}`)
+		s.exec(`select tidemark.capture_attach('orders', 'back')`)
+		s.wantRows(gapFindings, "capture_gap public.orders")
+		s.wantRows(emitGap, "2 t")
+		s.wantRows(gapFindings)
+	})
 	t.Run("swapped and back", func(t *testing.T) {
 		t.Parallel()
 		s := captured(t, "orders", `create table orders (id int primary key)`)

@@ -129,6 +129,7 @@ func TestLagOfCapturedRows(t *testing.T) {
 	s.wantLag("0 idle idle 0 ok 0 0 -")
 	s.exec(insertAt("now()"))
 	s.exec(`set session_replication_role = replica; update tidemark.outbox set created_at = clock_timestamp() - interval '5 minutes'; reset session_replication_role`)
+	s.exec(`update tidemark.source_unread set noted_at = noted_at - interval '6 minutes'`)
 	s.wantLag("5 behind behind 5 warn 5 5 warning")
 	s.drain()
 	s.wantLag("0 idle idle 0 ok 0 0 -")

@@ -73,3 +73,51 @@ func TestWatchCost(t *testing.T) {
 		t.Errorf("the watch of 1,000 routes with trouble reads %d pages, want at most %d", outage, most)
 	}
 }
+
+// capturedTables makes captured tables, whose inserts and deletes become events.
+func capturedTables(s session, tables int) {
+	s.exec(`select tidemark.stage_set('live', 'test')`)
+	s.exec(`select tidemark.type_set('app', o) from unnest('{insert,delete}'::text[]) o`)
+	s.exec(`do $$ begin
+		for i in 1 .. ` + strconv.Itoa(tables) + ` loop
+			execute format('create table public.t%s (id int primary key, a text, b text, c int, d numeric)', i);
+			perform tidemark.inbound_route_set(format('t%s-%s', i, o), jsonb_build_object('source_schema', 'public', 'source_table', 't' || i, 'sql_event', o,
+				'domain', 'app', 'type', o, 'payload_columns', '["a", "b", "c", "d"]'::jsonb, 'enabled', true, 'dry_run', false)) from unnest('{insert,delete}'::text[]) o;
+			perform tidemark.capture_attach(format('public.t%s', i)::regclass, 'test');
+		end loop; end $$`)
+}
+
+// The watch of 200 captured tables reads a few rows of the catalogs for each, and finds the one that is broken.
+func TestWatchCostOfCapturedTables(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "watch")
+	const tables = 200
+	const watch = `select * from tidemark.watch('courier/1', false)`
+	before, _ := s.cost(watch)
+	capturedTables(s, tables)
+	s.exec(`analyze`)
+	s.round()
+	s.exec(`update tidemark.capture_round set noted_at = noted_at - interval '1 minute'`)
+	idle, took := s.cost(watch)
+	t.Logf("%d pages without, %d pages and %.1f ms with %d captured tables", before, idle, took, tables)
+	// For each of the two routes of a table: the table, its trigger with its function, and its four columns.
+	if most := tables * 2 * 20; idle-before > most {
+		t.Errorf("%d captured tables cost %d pages, want at most %d", tables, idle-before, most)
+	}
+	s.wantRows(`select cause from tidemark.cause`)
+	s.exec(`alter table public.t77 drop column c`)
+	s.exec(`drop trigger tidemark_capture_insert on public.t150; alter table public.t151 disable trigger tidemark_capture_delete`)
+	s.wantRows(`select cause || ' ' || subject from tidemark.cause order by 1`,
+		"capture_broken t77-delete", "capture_broken t77-insert", "capture_disabled public.t150", "capture_disabled public.t151")
+
+	// With so many, maintain makes their functions anew now and then: one call in ten.
+	s.exec(`alter table public.t10 add column f int`)
+	calls := 1
+	for one[bool](s, `select exists (select from tidemark.capture_stale where table_name = 't10')`) {
+		s.exec(`select tidemark.maintain()`)
+		if calls++; calls > 300 {
+			t.Fatal("maintain does not make the function anew")
+		}
+	}
+	t.Logf("made anew by call %d", calls-1)
+}

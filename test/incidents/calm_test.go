@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +23,9 @@ import (
 // calmVariable is the environment variable with the length of the calm. It has the whole batch, and a report of four minutes, from
 // an hour on.
 const calmVariable = "TIDEMARK_CALM"
+
+// calmLook is how often the calm is looked at.
+const calmLook = 500 * time.Millisecond
 
 // calm is normal work, in which nothing may raise an alarm.
 type calm struct {
@@ -50,7 +52,7 @@ func (c *calm) look() {
 // goesOn looks twice a second for a part of the calm, and does the work of each look.
 func (c *calm) goesOn(work func(look int)) {
 	c.t.Helper()
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(calmLook)
 	defer tick.Stop()
 	for n, until := 0, time.Now().Add(c.part); time.Now().Before(until); n++ {
 		work(n)
@@ -80,20 +82,6 @@ func (c *calm) ends(d *exec.Cmd) {
 	if err := d.Wait(); err != nil {
 		c.t.Fatalf("the daemon: %v", err)
 	}
-}
-
-// login makes the role of a daemon as docs/roles.md has it, and returns its address.
-func (c *calm) login() string {
-	c.t.Helper()
-	name := "courier_" + c.Name
-	c.exec(fmt.Sprintf(`create role %[1]s login password 'x'; grant tidemark_executor, tidemark_reader to %[1]s; grant insert on public.got to %[1]s`, name))
-	c.t.Cleanup(func() { _, _ = c.Pool.Exec(context.Background(), "drop owned by "+name+"; drop role "+name) })
-	u, err := url.Parse(c.URL)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	u.User = url.UserPassword(name, "x")
-	return u.String()
 }
 
 // Normal work raises no alarm, and the log of the daemon has no warning: idle, a long report, a large batch, bursts, quiet tables,

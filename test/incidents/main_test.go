@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,7 +71,7 @@ var program = sync.OnceValue(func() error {
 const inTime = 30 * time.Second
 
 // lookEvery is how often the operator looks at the screen.
-const lookEvery = 500 * time.Millisecond
+const lookEvery = time.Second
 
 // night is an installation to which something happens.
 type night struct {
@@ -183,12 +184,32 @@ func (n *night) daemon(config string) *exec.Cmd {
 // until polls for what has to come true.
 func (n *night) until(what string, ok func() bool) {
 	n.t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for tick := time.NewTicker(100 * time.Millisecond); !ok(); <-tick.C {
+	until(n.t, time.Minute, what, ok)
+}
+
+func until(t *testing.T, most time.Duration, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(most); !ok(); <-tick.C {
 		if time.Now().After(deadline) {
-			n.t.Fatalf("not within a minute: %s", what)
+			t.Fatalf("not within %s: %s", most, what)
 		}
 	}
+}
+
+// login makes the role of a daemon as docs/roles.md has it, and returns its address.
+func (n *night) login() string {
+	n.t.Helper()
+	name := "courier_" + n.Name
+	n.exec(fmt.Sprintf(`create role %[1]s login password 'x'; grant tidemark_executor, tidemark_reader to %[1]s; grant insert on public.got to %[1]s`, name))
+	n.t.Cleanup(func() { _, _ = n.Pool.Exec(context.Background(), "drop owned by "+name+"; drop role "+name) })
+	u, err := url.Parse(n.URL)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	u.User = url.UserPassword(name, "x")
+	return u.String()
 }
 
 // happens begins the time in which the cause must be seen.
@@ -258,6 +279,9 @@ func (n *night) sees(status, title string, facts ...string) shown {
 			// The exit status is that of the worst, which is on top.
 			if want := map[string]int{"bad": 1, "unknown": 2, "warn": 0}[causes[0].status]; exit != want {
 				n.t.Errorf("exit status %d, want %d:\n%s", exit, want, text)
+			}
+			if len(c.next) == 0 || len(c.next) > 2 {
+				n.t.Errorf("%d commands for %s, want one or two: %q", len(c.next), c.title, c.next)
 			}
 			n.t.Logf("seen after %s:\n%s", took.Round(100*time.Millisecond), strings.Join(append([]string{c.status + " " + c.title, c.found}, c.next...), "\n"))
 			return c

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -95,8 +97,8 @@ func TestPoison(t *testing.T) {
 	n.daemon(billingSecret)
 	n.happens()
 	n.emit(1, 1000)
-	orders := n.sees("bad", "dead_letters orders", `, 1000 wait`, `1000 dead letters, .* 1000 × P0001 \(.*the total is missing`)
-	c := n.sees("bad", "dead_letters billing", `, 1000 wait`, `1000 dead letters, .* 1000 × http_422 \(422 .*the total is missing`)
+	orders := n.sees("bad", "dead_letters orders", `, since \d+s ago, 1000 wait`, `1000 dead letters, .* 1000 × P0001 \(.*the total is missing`)
+	c := n.sees("bad", "dead_letters billing", `, since \d+s ago, 1000 wait`, `1000 dead letters, .* 1000 × http_422 \(422 .*the total is missing`)
 
 	target.answers(http.StatusOK)
 	n.mend(c)
@@ -117,12 +119,20 @@ func TestGateClosedForDays(t *testing.T) {
 	n := newNight(t)
 	n.route("orders", "sql", "public.take", "")
 	n.daemon("")
+	n.until("maintain has seen that all is read", func() bool { return n.value(`select count(*)::text from tidemark.source_unread`) == "1" })
 	n.exec(`select tidemark.gate_set('worker.default.enabled', false, 'the shop moves')`)
 	n.emit(1, 25)
-	// Three days pass.
-	n.exec(`set session_replication_role = replica;
-		update tidemark.audit set at = at - interval '3 days';
-		update tidemark.outbox set created_at = created_at - interval '3 days'; reset session_replication_role`)
+	passes := func(time string) {
+		n.exec(`set session_replication_role = replica;
+			update tidemark.audit set at = at - interval '` + time + `';
+			update tidemark.source_unread set noted_at = noted_at - interval '` + time + `';
+			update tidemark.outbox set created_at = created_at - interval '` + time + `'; reset session_replication_role`)
+	}
+	passes("50 minutes") // no news yet
+	if causes, text, exit := n.screen(); len(causes) > 0 || exit != 0 {
+		t.Errorf("exit status %d\n%s", exit, text)
+	}
+	passes("3 days")
 	n.happens()
 	c := n.sees("warn", "gate_closed worker.default.enabled", `, 25 wait`, `since 3d ago`, `by postgres, reason: the shop moves`)
 	n.mend(c)
@@ -175,6 +185,10 @@ func TestSlowTarget(t *testing.T) {
 	n.happens()
 	n.emit(1, 24)
 	c := n.sees("warn", "slow_target billing", `half took 3(\.\d+)? s or more, and 99 of 100 up to 3(\.\d+)? s; 2 go at once`, `, \d+ wait`)
+	causes, text, _ := n.screen()
+	if slices.ContainsFunc(causes, func(c shown) bool { return strings.Contains(c.title, "daemon") || strings.HasPrefix(c.title, "pending") }) {
+		t.Errorf("a daemon lives:\n%s", text)
+	}
 	n.mend(c)
 	if got := n.value(`select concurrency::text from tidemark.outbound_route where route_code = 'billing'`); got != "8" {
 		t.Errorf("concurrency %s", got)

@@ -30,7 +30,7 @@ func TestRetentionHeld(t *testing.T) {
 	n.exec(`update tidemark.setting set value = '1 second' where key = 'outbox.retention'`)
 	n.daemon("")
 	n.happens()
-	c := n.sees("warn", "retention_held default", `are kept for number 2999001 by the cursor of worker default, which is paused`, `they take \d+ [kM]B`)
+	c := n.sees("warn", "retention_held default", `are kept for number 2999001 by the cursor of worker default, which is paused`, `the oldest event is 00:\d\d:\d\d old, and they take \d+ [kM]B`)
 	n.mend(c)
 	n.gone("retention_held")
 	n.handled(2500)
@@ -139,19 +139,32 @@ func TestStandbyKeepsRows(t *testing.T) {
 	n.gone("standby_transaction")
 }
 
-// Incident 15.
+// Incident 15. No connection is left, and the daemon that runs watches on.
 func TestConnectionsTaken(t *testing.T) {
 	t.Parallel()
 	server := testserver.New(t, devpg.Options{Settings: map[string]string{"max_connections": "30", "superuser_reserved_connections": "5"}})
 	n := begin(t, tidemarktest.NewDBAt(t, server.URL("postgres")))
+	own, login := n.url, n.login()
+	n.url = login + "&pool_max_conn_lifetime=3s" // an hour by default
+	n.daemon("")
+	n.url = own
 	n.happens()
-	for range 22 {
-		conn := n.forgotten(`select 1`)
-		if _, err := conn.Exec(t.Context(), "commit"); err != nil {
-			t.Fatal(err)
+	take := func() {
+		for !n.refused(login) {
+			conn := n.forgotten(`select 1`)
+			if _, err := conn.Exec(t.Context(), "commit"); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	c := n.sees("warn", "connections 30", `2\d of 2\d connections are taken: 22 of them by application "checkout", user \w+, of which 22 are idle`)
+	take()
+	c := n.sees("warn", "connections 30", `2\d of 2\d connections are taken: (\d\d) of them by application "checkout", user \w+, of which \d\d are idle`)
+	n.exec(`revoke pg_read_all_stats from tidemark_owner`)
+	c = n.sees("warn", "connections 30", `2\d of 2\d connections are taken: (\d\d) of them by application "checkout", user \w+, and how many of these are idle is not shown to tidemark_owner`)
+	until(t, inTime, "the watch tells of it", func() bool {
+		take() // what the daemon gives back
+		return n.value(`select count(*)::text from tidemark.finding where kind = 'connections' and told = 'opened'`) == "1"
+	})
 	n.mend(c)
 	n.gone("connections")
 }

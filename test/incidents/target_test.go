@@ -3,16 +3,19 @@ package incidents
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"golang.org/x/time/rate"
 )
 
@@ -77,6 +80,52 @@ func TestWebhookHangs(t *testing.T) {
 	n.mend(c)
 	n.gone("target_down")
 	n.until("all events arrive", func() bool { return target.events() == 30 })
+}
+
+// Incident 12: the topic is missing, then Kafka is down. The events wait.
+func TestKafkaDown(t *testing.T) {
+	t.Parallel()
+	n := newNight(t)
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cluster.Close() })
+	address := cluster.ListenAddrs()[0]
+	n.route("ledger", "kafka", "shop", "")
+	n.daemon(fmt.Sprintf("connections: {main: {kind: kafka, brokers: [%q]}}\n", address))
+	arrive := func(events int) {
+		t.Helper()
+		n.until(fmt.Sprintf("%d events are in the topic", events), func() bool { return cluster.PartitionInfo("shop", 0).HighWatermark >= int64(events) })
+	}
+	n.happens()
+	n.emit(1, 10)
+	c := n.sees("bad", "target_down ledger", `, 10 wait`, `unknown_topic: UNKNOWN_TOPIC_OR_PARTITION`)
+	if err := cluster.CreateTopic("shop", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	n.mend(c)
+	n.gone("target_down")
+	arrive(10)
+
+	cluster.Close()
+	n.happens()
+	n.emit(11, 30)
+	c = n.sees("bad", "target_down ledger", `, 20 wait`, `dial tcp `+address+`: connect: connection refused`)
+	_, port, _ := net.SplitHostPort(address)
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cluster, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(number), kfake.SeedTopics(1, "shop")); err != nil {
+		t.Fatal(err)
+	}
+	n.mend(c)
+	n.gone("target_down")
+	arrive(20)
+	if dead := n.value(`select count(*)::text from tidemark.dead_letter`); dead != "0" {
+		t.Errorf("%s events died", dead)
+	}
 }
 
 // Incident 8: the dead letters of one route are full. The SQL of the view replays them all, as the button does, and those of no

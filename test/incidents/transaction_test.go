@@ -3,6 +3,7 @@ package incidents
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -118,6 +119,27 @@ func TestForgottenPreparedTransaction(t *testing.T) {
 	n.mend(c)
 	n.gone("prepared_transaction")
 	n.handled(10)
+	n.hidden()
+}
+
+// hidden: without the right to see the sessions of others, one that holds numbers is unknown, and not well. The test has the server for
+// itself: the right is one of the whole server.
+func (n *night) hidden() {
+	n.t.Helper()
+	n.exec(`update tidemark.worker set read_order = default where worker = 'default';
+		revoke pg_read_all_stats from tidemark_owner;
+		create role shop login; grant tidemark_emitter to shop`)
+	n.t.Cleanup(func() { _, _ = n.Pool.Exec(context.Background(), `drop role shop`) })
+	n.happens()
+	own := n.URL
+	n.URL = strings.Replace(own, "postgres@", "shop@", 1)
+	idle := n.forgotten(emitted)
+	n.URL = own
+	n.emit(11, 20)
+	c := n.sees("unknown", fmt.Sprintf("sessions_hidden pid %d", idle.PgConn().PID()), `user shop, .* holds numbers, and its times are not shown to tidemark_owner`)
+	n.mend(c)
+	n.sees("warn", fmt.Sprintf("open_transaction pid %d", idle.PgConn().PID()), `user shop, .* idle in its transaction for 00:00:2`)
+	n.handled(20)
 }
 
 // A session locks the log and forgets it: nothing that needs the log can be seen, but who has locked it.

@@ -91,9 +91,16 @@ from (values
      'inside the database, a handler, the load of the server.',
      '{}',
      array['tidemark worker show {worker}']),
+    ('sweep_behind',
+     'The sweep of a source, which finds rows that came late, takes longer than sweep_every allows: such rows wait '
+     'for longer than the setting lag.warn (bad: lag.bad).',
+     'Look at why it takes long: many late rows with a slow handler, a large sweep_window, small pages. If it may take '
+     'as long, the command gives it the time.',
+     '{}',
+     '{}'),
     ('capture_disabled',
      'A captured table changes without events: its trigger is missing, altered or disabled.',
-     'The commands note from when on events are missing, let the trigger fire, and emit an event for each row that '
+     'The commands let the trigger fire, note from when on events are missing, and emit an event for each row that '
      'has none.',
      '{}',
      '{}'),

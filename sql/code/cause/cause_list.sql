@@ -47,6 +47,8 @@ begin
         union all
         select t.* from tidemark.cause_tables() t
         union all
+        select t.* from tidemark.cause_sweeps() t
+        union all
         select t.* from tidemark.cause_storage() t
         union all
         select t.* from tidemark.cause_disk() t

@@ -129,13 +129,20 @@ begin
            (array_agg(x.usename order by x.n desc))[1] as usename, max(x.n) as most,
            (array_agg(x.idle order by x.n desc))[1] as idle
     into taken
-    from (select a.application_name, a.usename, count(*) as n, count(*) filter (where a.state = 'idle') as idle
-          from pg_stat_activity a where a.backend_type = 'client backend' group by 1, 2) x;
+    from (select a.application_name, a.usename, count(*) as n,
+                 case when bool_and(a.backend_type is not null)
+                      then count(*) filter (where a.state = 'idle') end as idle
+          from pg_stat_activity a
+          -- Without pg_read_all_stats, what the sessions of others are is hidden, and not that there are any.
+          where a.backend_type = 'client backend' or a.backend_type is null and a.usesysid is not null
+          group by 1, 2) x;
     if taken.n >= slots * 0.9 then
         return next row(
             'connections', current_setting('max_connections'), 'warn', null,
-            format('%s of %s connections are taken: %s of them by application "%s", user %s, of which %s are idle',
-                   taken.n, slots, taken.most, taken.application, taken.usename, taken.idle),
+            format('%s of %s connections are taken: %s of them by application "%s", user %s, %s',
+                   taken.n, slots, taken.most, taken.application, taken.usename,
+                   coalesce('of which ' || taken.idle || ' are idle',
+                            'and how many of these are idle is not shown to tidemark_owner')),
             null, '{}',
             array[format('select count(pg_terminate_backend(a.pid)) from pg_stat_activity a where '
                          'a.application_name = %L and a.usename = %L and a.state = ''idle'';',

@@ -13,7 +13,12 @@ declare
 begin
     for t in select o.* from tidemark.open_transactions() o order by o.since loop
         if t.hidden then
-            continue when not exists (select from tidemark.worker_cursor c where t.fence = any (c.fence));
+            -- When it began is hidden. Its numbers of the log are older than the next event.
+            continue when not exists (
+                select from tidemark.worker_cursor c
+                where t.fence = any (c.fence) and (c.source <> 'outbox' or (
+                    select o.created_at from tidemark.outbox o where o.seq > lower(c.fenced) order by o.seq limit 1)
+                    < clock_timestamp() - interval '20 seconds'));
             return next row('sessions_hidden', 'pid ' || t.pid, 'unknown', null,
                             t.who || ', holds numbers, and its times are not shown to tidemark_owner', null,
                             '{}', array['grant pg_read_all_stats to tidemark_owner;'], '{}')::tidemark.trouble;

@@ -38,7 +38,9 @@ begin
     from pg_stat_activity a
     left join writer w on w.pid = a.pid
     left join blocked b on b.pid = a.pid
-    where a.datid = database and a.pid <> pg_backend_pid() and a.backend_type = 'client backend'
+    where a.datid = database and a.pid <> pg_backend_pid()
+      -- What the sessions of others are is hidden without pg_read_all_stats.
+      and (a.backend_type = 'client backend' or a.backend_type is null and a.usesysid is not null)
       and (a.state like 'idle in transaction%' and a.state_change < clock - patience
            -- One that works is an obstacle only when it takes very long.
            or a.xact_start < clock - tidemark.interval_setting('lag.bad', '15 minutes')

@@ -14,6 +14,8 @@ from tidemark.worker_cursor c
 left join tidemark.cursor_sample p on p.worker = c.worker and p.source = c.source and p.shard = c.shard
     and p.older_at > clock_timestamp() - interval '10 minutes' and p.older_seen <= c.events_seen
 left join tidemark.source d on d.source = c.source
+left join tidemark.source_unread n on n.worker = c.worker and n.source = c.source and n.shard = c.shard
+    and not n.unread and n.noted_at <= clock_timestamp()
 cross join lateral (select tidemark.closed_gate(c.worker) as gate) g
 cross join lateral (
     -- Inserts of a captured table are in the log.
@@ -25,12 +27,15 @@ cross join lateral (
     union all
     -- The oldest event that the cursor has not read: one lookup in the primary key.
     select s.last_seq > s.mark,
-           case when s.last_seq > s.mark then (
-               select o.created_at from tidemark.outbox o where o.seq > s.mark order by o.seq limit 1) end
+           -- An event cannot be read before its transaction ends. When it did is not on record, but until when the
+           -- cursor had read all.
+           case when s.last_seq > s.mark then greatest(n.noted_at, (
+               select o.created_at from tidemark.outbox o where o.seq > s.mark order by o.seq limit 1)) end
     where s.mark is not null) t;
 comment on view tidemark.cursor_lag is
     'How far each cursor is behind: events (of the log, and records of a partition of Kafka; null for tables), seconds '
-    '(the age of the oldest committed event, row or record that the cursor has not read; 0: it has read all; null: '
-    'unknown; for tables as in tidemark.cursor_unread), unread (true: an event or row is unread), holes, rate (events '
-    'a second over the last minutes; null: tidemark.maintain does not run), gate (the gate that is closed).';
+    '(the age of the oldest committed event, row or record that the cursor has not read, and of the log at most the '
+    'time since tidemark.watch or maintain last saw that it had read all; 0: it has read all; null: unknown; for '
+    'tables as in tidemark.cursor_unread), unread (true: an event or row is unread), holes, rate (events a second over '
+    'the last minutes; null: tidemark.maintain does not run), gate (the gate that is closed).';
 grant select on tidemark.cursor_lag to tidemark_reader, tidemark_executor;

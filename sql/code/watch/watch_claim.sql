@@ -17,6 +17,7 @@ begin
         until = case when watch_claim.watcher is not null then clock_timestamp() + interval '20 seconds' end;
     begin
         perform from tidemark.findings_over();
+        perform tidemark.log_read_note();
     exception when lock_not_available then
         null; -- the view cause says so
     end;
@@ -25,5 +26,5 @@ end
 $$;
 comment on function tidemark.watch_claim(text) is
     'Part of tidemark.watch: true if this session is the one that watches. A daemon stays it for 20 seconds, a session '
-    '(watcher null) until its transaction ends. Closes what is over.';
+    '(watcher null) until its transaction ends. Closes what is over, and notes which cursors have read all of the log.';
 grant execute on function tidemark.watch_claim(text) to tidemark_admin, tidemark_executor;
