@@ -21,10 +21,16 @@ func (w *world) binary(key string, id int, changes ...kgo.RecordHeader) *kgo.Rec
 	w.t.Helper()
 	w.n++
 	r := &kgo.Record{Value: fmt.Appendf(nil, `{"id": %d}`, id), Headers: []kgo.RecordHeader{
-		{Key: "ce_specversion", Value: []byte("1.0")}, {Key: "ce_id", Value: fmt.Appendf(nil, "00000000-0000-7000-8000-%012d", w.n)},
-		{Key: "ce_type", Value: []byte(w.service + ".make")}, {Key: "ce_source", Value: []byte("shop")}, {Key: "ce_commandversion", Value: []byte("1")},
-		{Key: "ce_schemaversion", Value: []byte("1")}, {Key: "ce_idempotencykey", Value: []byte(key)}, {Key: "ce_time", Value: []byte("2026-01-31T12:00:00Z")},
-		{Key: "traceparent", Value: []byte(parent)}, {Key: "content-type", Value: []byte("application/json")},
+		{Key: "ce_specversion", Value: []byte("1.0")},
+		{Key: "ce_id", Value: fmt.Appendf(nil, "00000000-0000-7000-8000-%012d", w.n)},
+		{Key: "ce_type", Value: []byte(w.service + ".make")},
+		{Key: "ce_source", Value: []byte("shop")},
+		{Key: "ce_commandversion", Value: []byte("1")},
+		{Key: "ce_schemaversion", Value: []byte("1")},
+		{Key: "ce_idempotencykey", Value: []byte(key)},
+		{Key: "ce_time", Value: []byte("2026-01-31T12:00:00Z")},
+		{Key: "traceparent", Value: []byte(parent)},
+		{Key: "content-type", Value: []byte("application/json")},
 	}}
 	for _, c := range changes {
 		for i := range r.Headers {

@@ -6,10 +6,11 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"github.com/tidemarkhq/tidemark/internal/command/consumer"
 	"github.com/tidemarkhq/tidemark/internal/testkafka"
 )
 
-// The same on Apache Kafka: commands across a restart of the broker, and a rebalance.
+// The same on Apache Kafka: commands across a restart of the broker, a rebalance, and a change to KIP-848.
 func TestConsumerOnKafka(t *testing.T) {
 	t.Parallel()
 	node := testkafka.New(t)
@@ -21,15 +22,23 @@ func TestConsumerOnKafka(t *testing.T) {
 	const each = 12
 	stop, _ := w.run()
 	w.sendKeyed(each, 0, 4)
-	w.run()
+	stopNext, _ := w.run()
 	w.sendKeyed(each, 4, 8)
 	node.Kill()
 	if err := node.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	stop()
-	w.sendKeyed(each, 8, each)
+	w.sendKeyed(each, 8, 10)
+	stopNext()
+	// KIP-848: the brokers assign the partitions of the group from now on.
+	w.runWith(func(o *consumer.Options) { o.ServerSide = true })
+	w.sendKeyed(each, 10, each)
 	w.once(each)
+	groups, err := kadm.NewClient(w.client).DescribeConsumerGroups(t.Context(), "tidemark")
+	if err != nil || len(groups["tidemark"].Members) != 1 {
+		t.Errorf("the brokers know %d members whose partitions they assign: %v", len(groups["tidemark"].Members), err)
+	}
 }
 
 // On three nodes, each is killed in turn: the leaders of partitions, the group's coordinator and the controller move, while

@@ -102,7 +102,7 @@ func TestConsumerReasons(t *testing.T) {
 		{command.RuntimeResultInvalid, ask("r4", map[string]any{"command": "typed"}), "failed_terminal letter"},
 		{command.RuntimeInternal, ask("r5", sql(`do 'begin assert false; end'`)), "failed_terminal letter"},
 	}
-	var results_, letters []string
+	var answers, letters []string
 	seen := map[command.Reason]bool{}
 	records := []*kgo.Record{w.make("one", 1), first}
 	for _, c := range cases {
@@ -110,7 +110,7 @@ func TestConsumerReasons(t *testing.T) {
 		records = append(records, c.record)
 		status, hasLetter := strings.CutSuffix(c.want, letter)
 		if status = strings.TrimSpace(status); status != "" {
-			results_ = append(results_, status+" "+string(c.reason))
+			answers = append(answers, status+" "+string(c.reason))
 		}
 		if hasLetter {
 			letters = append(letters, string(c.reason))
@@ -125,11 +125,11 @@ func TestConsumerReasons(t *testing.T) {
 	records = append(records, late, early, w.make("last", 2))
 	w.send(0, records...)
 	w.run()
-	slices.Sort(results_)
+	slices.Sort(answers)
 	slices.Sort(letters)
 	w.eventually(`select coalesce((select watermark_id from tidemark.worker_cursor where source = 'kafka:`+w.topic+`'), '') || ' ' || (select count(*) from tidemark.dead_letter)`,
 		fmt.Sprint(len(records)-5, " ", len(letters)))
-	w.eventually(sorted(`concat_ws(' ', payload ->> 'status', payload ->> 'error_code') from tidemark.outbox where type like 'result.%' and payload ->> 'status' <> 'processed'`), results_...)
+	w.eventually(sorted(`concat_ws(' ', payload ->> 'status', payload ->> 'error_code') from tidemark.outbox where type like 'result.%' and payload ->> 'status' <> 'processed'`), answers...)
 	w.eventually(sorted(`error_code from tidemark.dead_letter`), letters...)
 	w.eventually(sorted(`idempotency_key from tidemark.command_claim where state = 'processed'`), "early", "first", "last", "late", "one")
 	w.eventually(`select count(*)::text from app.effect`, "5")
