@@ -31,10 +31,11 @@ begin
     for r in
         select d.relation, d.name, d.operations from tidemark.capture_deaf d
         where not exists (select from tidemark.capture_gap g where g.name = d.name and g.resolved_at is null)
-          and (capture_gaps_note.name is null or d.name = capture_gaps_note.name and exists (
-                   select from tidemark.capture_count c where c.name = d.name
-                   union all
-                   select from tidemark.capture_checkpoint c where c.name = d.name))
+          -- A trigger that was never attached has missed nothing.
+          and (capture_gaps_note.name is null or d.name = capture_gaps_note.name and (
+                   d.triggers is not null or exists (
+                       select from tidemark.capture_count c
+                       where c.name = d.name and (c.noted).operations && string_to_array(d.operations, ', '))))
     loop
         gap.relation := r.relation;
         gap.name := r.name;
@@ -59,6 +60,6 @@ end
 $$;
 comment on function tidemark.capture_gaps_note(text) is
     'Opens the finding capture_gap, with its gap, for those of tidemark.capture_missed, and for each table with an '
-    'enabled route whose trigger does not fire. name: of such tables for this one alone, and only if it was compared '
-    'with its events before; tidemark.capture_attach asks so, before it lets the trigger fire. Null: for all.';
+    'enabled route whose trigger does not fire. name: of such tables for this one alone, and only if the trigger is '
+    'disabled, or was there before; tidemark.capture_attach asks so, before it lets the trigger fire. Null: for all.';
 grant execute on function tidemark.capture_gaps_note(text) to tidemark_admin;
