@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -80,7 +81,11 @@ func run(ctx context.Context, events int, dir, only string) error {
 		return err
 	}
 	counted := &counter{}
-	config.ConnConfig.Tracer, config.MaxConns = counted, 4
+	config.ConnConfig.Tracer, config.MaxConns, config.MaxConnLifetime = counted, 4, 24*time.Hour
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		counted.backends.Store(conn.PgConn().PID(), true)
+		return nil
+	}
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -91,7 +96,7 @@ func run(ctx context.Context, events int, dir, only string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s UTC, PostgreSQL %s, %d events, load %s before\n\n| | ms | statements | bytes | |\n|---|---|---|---|---|\n",
+	fmt.Printf("%s UTC, PostgreSQL %s, %d events, load %s before\n\n| | CPU ms | ms | statements | bytes | |\n|---|---|---|---|---|---|\n",
 		time.Now().UTC().Format("2006-01-02 15:04"), version, events, load)
 	over := false
 	for _, path := range asked {
@@ -105,7 +110,7 @@ func run(ctx context.Context, events int, dir, only string) error {
 		}
 		verdict := a.verdict(strings.HasPrefix(path, "/api/"))
 		over = over || verdict != ""
-		fmt.Printf("| `%s` | %.0f | %d | %d | %s |\n", path, float64(a.took.Microseconds())/1000, a.statements, a.bytes, verdict)
+		fmt.Printf("| `%s` | %.0f | %.0f | %d | %d | %s |\n", path, a.cpu.Seconds()*1000, a.took.Seconds()*1000, a.statements, a.bytes, verdict)
 	}
 	if over {
 		return errors.New("over the limit")
@@ -165,6 +170,7 @@ func parts(statements string, events int) (all []string) {
 // answer is what a path cost.
 type answer struct {
 	took       time.Duration
+	cpu        time.Duration // of the backends and of this process, which is the console
 	statements int64
 	bytes      int
 	status     int
@@ -173,7 +179,7 @@ type answer struct {
 // rounds are asked for each path; the first one, which fills the server's buffers, does not count. What the console has read just now it
 // does not read again: this is the time after which it does.
 const (
-	rounds    = 3
+	rounds    = 4
 	forgotten = 2100 * time.Millisecond
 )
 
@@ -186,10 +192,11 @@ func ask(ctx context.Context, pool *pgxpool.Pool, counted *counter, path string)
 	if err != nil {
 		return a, err
 	}
+	var busy []time.Duration
 	for round := range rounds {
-		got, before, began := httptest.NewRecorder(), counted.n.Load(), time.Now()
+		got, before, used, began := httptest.NewRecorder(), counted.n.Load(), counted.cpu(), time.Now()
 		h.ServeHTTP(got, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
-		times = append(times, time.Since(began))
+		times, busy = append(times, time.Since(began)), append(busy, counted.cpu()-used)
 		if round == 0 { // with the health in the head of the page, which is renewed meanwhile later on
 			a.statements = counted.n.Load() - before
 		}
@@ -198,10 +205,13 @@ func ask(ctx context.Context, pool *pgxpool.Pool, counted *counter, path string)
 			time.Sleep(forgotten)
 		}
 	}
-	times = times[1:]
-	slices.Sort(times)
-	a.took = times[len(times)/2]
+	a.took, a.cpu = median(times[1:]), median(busy[1:])
 	return a, nil
+}
+
+func median(all []time.Duration) time.Duration {
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 // verdict says which limits it is over.
@@ -223,7 +233,27 @@ func (a answer) verdict(api bool) string {
 }
 
 // counter counts statements, but for those that begin and end transactions.
-type counter struct{ n atomic.Int64 }
+type counter struct {
+	n        atomic.Int64
+	backends sync.Map // process ids of the server's, as uint32
+}
+
+// cpu is the time that this process and the server's backends have computed for. Where the system does not tell that of another process,
+// it is of this one alone.
+func (c *counter) cpu() (used time.Duration) {
+	var self syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &self) == nil {
+		used = time.Duration(self.Utime.Nano() + self.Stime.Nano())
+	}
+	c.backends.Range(func(pid, _ any) bool {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
+		first, _, _ := strings.Cut(string(text), " ")
+		ns, _ := strconv.ParseInt(first, 10, 64)
+		used += time.Duration(ns)
+		return true
+	})
+	return used
+}
 
 func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
 	if word, _, _ := strings.Cut(strings.ToLower(data.SQL), " "); word != "begin" && word != "commit" && word != "rollback" {

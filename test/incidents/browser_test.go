@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -104,8 +105,32 @@ func (n *night) console() (address string) {
 // tables or sessions of others.
 var pasted = regexp.MustCompile(`^tidemark (run|worker run)\b`)
 
+// aftermath is what stands behind the name of a cause on the screen.
+var aftermath = regexp.MustCompile(`( \(finding \d+\))?(, .*)?$`)
+
+// about is what a cause is about, and withoutReason a command as far as its reason.
+func (c shown) about() string {
+	_, subject, _ := strings.Cut(aftermath.ReplaceAllString(c.title, ""), " ")
+	return strings.Join(strings.Fields(subject), " ")
+}
+
+func withoutReason(line string) string {
+	command, _, _ := strings.Cut(line, " --reason ")
+	return command
+}
+
+// offered tells whether the terminal still shows a command for what the cause is about. Incidents wait for the one browser, and
+// meanwhile a daemon's upkeep may have done it, or the incident may have passed.
+func (n *night) offered(c shown, line string) bool {
+	n.t.Helper()
+	causes, _, _ := n.screen()
+	return slices.ContainsFunc(causes, func(now shown) bool {
+		return now.about() == c.about() && slices.ContainsFunc(now.next, func(next string) bool { return withoutReason(next) == withoutReason(line) })
+	})
+}
+
 // press finds a command of a cause on the first page of the console, where it can be copied, and presses its button. False: it has
-// none, and is to be pasted into a terminal.
+// none, or is not shown any more, and is to be pasted into a terminal.
 func (n *night) press(c shown, line string) bool {
 	n.t.Helper()
 	if err := chromium.start(); err != nil {
@@ -118,14 +143,12 @@ func (n *night) press(c shown, line string) bool {
 	defer cancel()
 	tab, cancel = context.WithTimeout(tab, 2*time.Minute)
 	defer cancel()
-	title := regexp.MustCompile(`( \(finding \d+\))?(, .*)?$`).ReplaceAllString(c.title, "")
-	// A command before may have turned the cause into another one of the same subject, such as a gap of a capture that works again,
-	// whose command gives another reason.
-	_, subject, _ := strings.Cut(title, " ")
-	command, _, _ := strings.Cut(line, " --reason ")
 	type found struct{ Text, Link string }
 	var at found
-	n.until(fmt.Sprintf("the console shows %s with %s", title, line), func() bool {
+	gone := false
+	// A command before may have turned the cause into another one of the same subject, such as a gap of a capture that works again,
+	// whose command gives another reason.
+	n.until(fmt.Sprintf("the console shows %s with %s", c.title, line), func() bool {
 		n.do(tab, chromedp.Navigate(address))
 		at = eval[found](tab, n, fmt.Sprintf(`(() => {
 			for (const cause of document.querySelectorAll("li.cause")) {
@@ -135,9 +158,14 @@ func (n *night) press(c shown, line string) bool {
 				}
 			}
 			return {Text: "", Link: ""};
-		})()`, strings.Join(strings.Fields(subject), " "), command))
-		return at.Text != ""
+		})()`, c.about(), withoutReason(line)))
+		gone = at.Text == "" && !n.offered(c, line)
+		return at.Text != "" || gone
 	})
+	if gone {
+		n.t.Logf("not shown any more: %s", line)
+		return false
+	}
 	if at.Link == "" {
 		if strings.HasPrefix(line, "tidemark ") && !pasted.MatchString(line) {
 			n.t.Errorf("the console has no button for: %s", line)
