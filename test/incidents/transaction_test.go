@@ -138,7 +138,7 @@ func (n *night) hidden() {
 	n.emit(11, 20)
 	c := n.sees("unknown", fmt.Sprintf("sessions_hidden pid %d", idle.PgConn().PID()), `user shop, .* holds numbers, and its times are not shown to tidemark_owner`)
 	n.mend(c)
-	n.sees("warn", fmt.Sprintf("open_transaction pid %d", idle.PgConn().PID()), `user shop, .* idle in its transaction for 00:00:2`)
+	n.sees("warn", fmt.Sprintf("open_transaction pid %d", idle.PgConn().PID()), `user shop, .* idle in its transaction for 00:0\d:\d\d`)
 	n.handled(20)
 }
 
