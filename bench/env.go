@@ -77,7 +77,8 @@ func newEnv(ctx context.Context, o options) (_ *env, err error) {
 
 	e.admin = o.url
 	if e.admin == "" {
-		all := map[string]string{}
+		// As PostgreSQL's default has it, other than that of servers for tests. Emits are quicker where no transaction can be prepared.
+		all := map[string]string{"max_prepared_transactions": "0"}
 		if !o.stock {
 			maps.Copy(all, settings)
 		}

@@ -52,9 +52,11 @@ type queue struct {
 	retired  bool              // its route has changed: it starts no run any more
 	pace     int               // events in a pageWait, by the last run
 	known    map[identity]*job // jobs whose end the database may not know of
-	flying   map[string]int    // how many of them each key has
+	flying   map[lineOf]int    // how many of them each key has
+	held     int               // bytes of their payloads
 	finished []*job            // known ones that have ended since the last handOver
 	scanned  time.Time         // when pending events were last asked for while deliveries were under way
+	beside   time.Duration     // how long until they are again
 	ended    []store.Result
 	waiting  *waiting
 	gone     string       // the target's last word, if it is gone
@@ -76,6 +78,14 @@ type identity struct {
 	seq    int64
 	replay bool
 }
+
+// A lineOf is what jobs have in common that come one after the other: live ones of a key, or its replays.
+type lineOf struct {
+	key    string
+	replay bool
+}
+
+func (j *job) line() lineOf { return lineOf{j.item.Key, j.item.Replay} }
 
 // inOrder compares jobs by the order in which a route takes them.
 func inOrder(a, b *job) int { return store.LiveFirst(a.item, b.item) }
@@ -101,7 +111,7 @@ func newQueue(route store.Route, s sink.Sink, perSecond float64, d *Deliverer) (
 		permit: d.permit, observe: d.observe, inside: d.InProcess,
 		limiter:      rate.NewLimiter(rate.Inf, 0),
 		transforming: make(chan struct{}, 1),
-		known:        map[identity]*job{}, flying: map[string]int{},
+		known:        map[identity]*job{}, flying: map[lineOf]int{}, beside: besideEvery,
 		breaker: newBreaker(route.RouteCode, d.observe.Paused),
 		opened:  time.Now(),
 	}
@@ -121,7 +131,7 @@ func (q *queue) start(keys *waiting) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = keys
-	q.ended, q.finished = nil, nil // results of an earlier lease
+	q.ended, q.finished, q.held = nil, nil, 0 // results of an earlier lease
 	clear(q.known)
 	clear(q.flying)
 }
@@ -186,7 +196,7 @@ func (q *queue) capacity() int {
 		return 0
 	// Events whose result is not settled are still due in the database: a read now would return them again, for nothing. But a
 	// slow delivery must not hold up the others for long.
-	case q.running > 0 && !q.takesBeside() || len(q.ended) > 0:
+	case len(q.ended) > 0 || q.running > 0 && !q.takesBeside():
 		return 0
 	case q.breaker.state() == gobreaker.StateHalfOpen:
 		return 1
@@ -194,7 +204,8 @@ func (q *queue) capacity() int {
 		// The replays among them would be put off again, each by a write.
 		return firstCapacity
 	default:
-		return min(max(q.pace, firstCapacity), mostCapacity) + len(q.known)
+		// What is under way comes first, with up to fifty events behind each.
+		return min(max(q.pace, firstCapacity), mostCapacity) + min(51*len(q.known), mostCapacity)
 	}
 }
 

@@ -54,7 +54,7 @@ func (ls *lines) Pop() any {
 func (q *queue) begin(ctx context.Context, jobs []*job) *run {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.running >= q.slots || q.retired {
+	if q.retired || q.running > 0 && !q.hasRoom() {
 		for _, j := range jobs {
 			if j.item.Fresh {
 				q.stage(j, busy)
@@ -73,20 +73,40 @@ func (q *queue) begin(ctx context.Context, jobs []*job) *run {
 	return r
 }
 
+// heldBytes is the most payload of jobs of earlier pages beside which a run begins.
+const heldBytes = 4 << 20
+
+// hasRoom reports whether a run may begin beside those under way: a slot is idle, and nothing of theirs could go before it. Without an
+// order the database lets nothing wait behind a key, so an event could overtake one of its key that is under way. To be counted
+// again, a queue must come to rest. The caller holds mu.
+func (q *queue) hasRoom() bool {
+	return q.ordered && q.running < q.slots && !q.waiting.uncounted && q.held <= heldBytes &&
+		!slices.ContainsFunc(q.runs, func(r *run) bool {
+			return slices.ContainsFunc(r.parts, func(p lines) bool { return len(p) > 0 })
+		})
+}
+
 // admit makes a run of the jobs that may go now. The caller holds mu.
 func (q *queue) admit(jobs []*job) *run {
 	r := &run{began: time.Now(), enough: make(chan struct{}), over: make(chan struct{})}
+	dropped := false
 	for _, j := range jobs {
-		switch key := j.key(); {
-		case j.item.Fresh && q.ordered && q.waiting.has(key):
+		switch {
+		case j.item.Fresh && q.ordered && q.waiting.has(j.key()):
 			q.stage(j, behindKey)
-		case !j.item.Fresh && (q.known[j.identity()] != nil || q.ordered && key != "" && q.flying[key] > 0):
-			// It is under way, or an earlier one of its key is.
+		case !j.item.Fresh && (q.known[j.identity()] != nil || q.ordered && j.item.Key != "" && q.flying[j.line()] > 0):
+			dropped = true // it is under way, or an earlier one of its key is
 		default:
 			r.jobs = append(r.jobs, j)
 		}
 	}
 	r.count, r.left = len(r.jobs), len(r.jobs)
+	switch {
+	case r.count > 0:
+		q.beside = besideEvery
+	case dropped:
+		q.beside = min(2*q.beside, besideSeldom)
+	}
 	return r
 }
 
@@ -94,17 +114,20 @@ func (q *queue) admit(jobs []*job) *run {
 func (q *queue) share(r *run) {
 	for _, j := range r.jobs {
 		q.known[j.identity()] = j
-		q.flying[j.key()]++
+		q.flying[j.line()]++
+		q.held += len(j.item.Payload)
 	}
 	r.slots = min(q.slots-q.running, r.count)
-	r.most = min(max(1, q.limits.Batch), (r.count+r.slots-1)/r.slots)
+	longest := r.count
 	if q.limits.KeepsOrder {
 		r.parts = shares(r.jobs, r.slots)
 		r.slots = len(r.parts)
 	} else {
 		r.parts = []lines{byKey(r.jobs)}
-		r.slots = min(r.slots, len(r.parts[0]))
+		longest = len(r.parts[0]) // a batch has no two jobs of a key
+		r.slots = min(r.slots, longest)
 	}
+	r.most = min(max(1, q.limits.Batch), (longest+r.slots-1)/r.slots)
 	q.runs = append(q.runs, r)
 	q.running += r.slots
 }
@@ -146,7 +169,12 @@ func shares(jobs []*job, slots int) []lines {
 // slot delivers jobs until it finds none.
 func (q *queue) slot(ctx context.Context, r *run, n int) {
 	blocked := map[string]bool{}
-	for jobs, at := q.take(r, n, nil); len(jobs) > 0; jobs, at = q.take(r, n, at) {
+	var jobs []*job
+	var at []*line
+	for {
+		if jobs, at, r = q.take(r, n, at); len(jobs) == 0 {
+			return
+		}
 		for _, l := range at {
 			blocked[l.key] = l.blocked
 		}
@@ -161,17 +189,40 @@ func (q *queue) slot(ctx context.Context, r *run, n int) {
 	}
 }
 
-// take gives back the lines that slot n was at, and returns its next jobs, in order, and the lines that they are of. Without any the
-// slot is idle.
-func (q *queue) take(r *run, n int, back []*line) (jobs []*job, at []*line) {
+// take gives back the lines that slot n was at, and returns its next jobs, in order, the lines that they are of, and the run: a slot
+// that finds nothing left goes on with the run that has something. Without any jobs the slot is idle.
+func (q *queue) take(r *run, n int, back []*line) (jobs []*job, at []*line, of *run) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	from := &r.parts[n%len(r.parts)]
 	for _, l := range back {
 		if len(l.jobs) > 0 {
-			heap.Push(from, l)
+			heap.Push(&r.parts[n%len(r.parts)], l)
 		}
 	}
+	jobs, at = q.next(r, n)
+	if len(jobs) > 0 {
+		q.straggles(r)
+		return jobs, at, r
+	}
+	r.slots--
+	r.idle = true
+	q.straggles(r)
+	if !q.limits.KeepsOrder {
+		for _, other := range q.runs {
+			if jobs, at = q.next(other, n); len(jobs) > 0 {
+				other.slots++
+				q.straggles(other)
+				return jobs, at, other
+			}
+		}
+	}
+	q.running--
+	return nil, nil, nil
+}
+
+// next takes jobs of the run. The caller holds mu.
+func (q *queue) next(r *run, n int) (jobs []*job, at []*line) {
+	from := &r.parts[n%len(r.parts)]
 	for len(*from) > 0 && len(jobs) < r.most {
 		l := heap.Pop(from).(*line) //nolint:forcetypeassert // nothing else is pushed
 		some := 1
@@ -184,12 +235,6 @@ func (q *queue) take(r *run, n int, back []*line) (jobs []*job, at []*line) {
 		at = append(at, l)
 	}
 	r.left -= len(jobs)
-	if len(jobs) == 0 {
-		q.running--
-		r.slots--
-		r.idle = true
-	}
-	q.straggles(r)
 	return jobs, at
 }
 
@@ -223,15 +268,17 @@ func (r *run) release() {
 	}
 }
 
-// besideEvery is how often pending events are read while deliveries of the route are under way.
-const besideEvery = pageWait
+// besideEvery is how often pending events are read while deliveries of the route are under way, and besideSeldom where that brought
+// only events which wait for these.
+const (
+	besideEvery  = pageWait
+	besideSeldom = 5 * time.Second
+)
 
 // takesBeside reports whether pending events may be read beside the deliveries under way, of which there are some. The caller
 // holds mu.
 func (q *queue) takesBeside() bool {
-	// To be counted again, it must come to rest.
-	if q.running >= q.slots || q.waiting.uncounted || q.breaker.state() != gobreaker.StateClosed ||
-		time.Since(q.scanned) < besideEvery {
+	if !q.hasRoom() || q.breaker.state() != gobreaker.StateClosed || time.Since(q.scanned) < q.beside {
 		return false
 	}
 	q.scanned = time.Now()
@@ -252,8 +299,9 @@ func (q *queue) handOver() []store.Result {
 	}
 	for _, j := range q.finished {
 		delete(q.known, j.identity())
-		if q.flying[j.key()]--; q.flying[j.key()] == 0 {
-			delete(q.flying, j.key())
+		q.held -= len(j.item.Payload)
+		if q.flying[j.line()]--; q.flying[j.line()] == 0 {
+			delete(q.flying, j.line())
 		}
 	}
 	ended := q.ended
