@@ -125,3 +125,24 @@ func TestPayloadRetentionKeepsWhatIsNeeded(t *testing.T) {
 	w.wantRows(erasedNumbers, "1,2,3,4")
 	w.wantRows(allVerified)
 }
+
+// Where it cannot erase it says so, and a call looks at so many events at most.
+func TestPayloadRetentionArguments(t *testing.T) {
+	t.Parallel()
+	_, w := retaining(t)
+	w.exec(`select tidemark.emit_strict('shop', 'order', '{"name": "Ada"}')`)
+	w.age()
+	w.pass()
+	for _, most := range []string{"null", "0", "-1", "100001"} {
+		w.refused("TM005", "most must be from 1 to 100000", `select tidemark.payloads_expire(`+most+`)`)
+	}
+	for _, level := range []string{"repeatable read", "serializable"} {
+		w.exec(`set default_transaction_isolation = '` + level + `'`)
+		kept := "kept payloads of shop the isolation level is " + level + ", and must be read committed"
+		w.wantRows(expired, kept)
+		w.wantRows(`select concat_ws(' ', action, object, detail) from tidemark.maintain() where object like 'payloads%'`, kept)
+	}
+	w.wantRows(erasedNumbers, "")
+	w.exec(`reset default_transaction_isolation`)
+	w.wantRows(expired, "erased payloads of shop 1 events, 0 dead letters, up to number 1")
+}
