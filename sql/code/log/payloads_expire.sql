@@ -29,7 +29,8 @@ begin
         -- What the fence lets pass would not be seen.
         return query
         select 'kept', 'payloads of ' || x.domain,
-               format('the isolation level is %s, and must be read committed', current_setting('transaction_isolation')),
+               format('the isolation level is %s, and must be read committed',
+                      current_setting('transaction_isolation')),
                false
         from tidemark.domain x where x.payload_retention is not null order by x.domain;
         return;
