@@ -165,7 +165,7 @@ type PendingPlace struct {
 
 // Place is where the item is in the list.
 func (p PendingItem) Place() PendingPlace {
-	at := PendingPlace{p.NextAttemptAt, p.CreatedAt, p.Item, p.Worker, p.Source, "", int32(p.Shard)}
+	at := PendingPlace{p.NextAttemptAt, p.CreatedAt, p.Item, p.Worker, p.Source, "", int32(p.Shard)} //nolint:gosec // from an integer column
 	if p.RouteCode != nil {
 		at.Route = *p.RouteCode
 	}
