@@ -11,14 +11,18 @@ import (
 const (
 	dryRunPage = 500
 	dryRunMost = 5000
-	// dryRunTime is how long a call for several events may take. A single one has the route's timeout.
+	// dryRunTime is how long a call for several events may take.
 	dryRunTime = time.Second
+	// dryRunAlone is how long a call for a single event may take, if the route's timeout is not less. While its transaction lasts,
+	// sources of safety clock wait, and maintain drops no partition of tidemark.decision.
+	dryRunAlone = 5 * time.Second
 	// dryRunPause is how long a route is left after its transform took too long, or could not be called.
 	dryRunPause = 30 * time.Second
 )
 
 // dryRuns puts into the evidence of dry runs what the routes' transforms make of the events. It works beside the workers, after
-// they have settled the events, on one connection: a transform that hangs holds up nothing else.
+// they have settled the events, on one connection: a transform that hangs holds up no worker of the log. What waits for old
+// transactions waits for it, dryRunAlone at most.
 type dryRuns struct {
 	db    *store.DB
 	log   *slog.Logger
@@ -76,7 +80,7 @@ func (d *dryRuns) work(ctx context.Context, r store.Untried) {
 
 // step is one call. more: another may follow at once.
 func (d *dryRuns) step(ctx context.Context, r store.Untried, s *dryRun) (more bool) {
-	limit := time.Duration(r.Timeout * float64(time.Second))
+	limit := min(time.Duration(r.Timeout*float64(time.Second)), dryRunAlone)
 	if s.most > 1 {
 		limit = min(limit, dryRunTime)
 	}

@@ -264,3 +264,19 @@ func TestTransformOfDryRuns(t *testing.T) {
 		t.Error(p.log)
 	}
 }
+
+// A call of a transform for a dry run lasts 5 seconds at most, whatever the route's timeout is: sources of safety clock wait for it.
+func TestTransformOfDryRunIsCutShort(t *testing.T) {
+	t.Parallel()
+	db, r := tidemarktest.NewDB(t), newReceiver(t)
+	live(t, db, r.URL)
+	execSQL(t, db, shape)
+	execSQL(t, db, `insert into special values (1, 'hang')`)
+	execSQL(t, db, `select tidemark.route_set('app', '{"transform": null, "columns": null}'), tidemark.route_set('dry', '{"domain": "test", "target_kind": "stdout", "target_ref": "x", "enabled": true, "dry_run": true, "transform": "public.shape", "timeout": "1 day"}')`)
+	emitNumbers(t, db, 1)
+	p := run(t, settings(db))
+	eventually(t, "the call ends", func() bool {
+		return query(t, db, `select concat_ws(' ', a.outcome, a.reason, a.detail) from tidemark.attempt a join tidemark.outbound_route r on r.id = a.route_id where r.route_code = 'dry'`) == "dry_run transform_untried"
+	})
+	p.stop()
+}

@@ -160,12 +160,12 @@ type PendingPlace struct {
 	Worker  string     `json:"w"`
 	Source  string     `json:"s"`
 	Route   string     `json:"r"`
-	Shard   int        `json:"h"`
+	Shard   int32      `json:"h"` // as the column: a greater number is no place
 }
 
 // Place is where the item is in the list.
 func (p PendingItem) Place() PendingPlace {
-	at := PendingPlace{p.NextAttemptAt, p.CreatedAt, p.Item, p.Worker, p.Source, "", p.Shard}
+	at := PendingPlace{p.NextAttemptAt, p.CreatedAt, p.Item, p.Worker, p.Source, "", int32(p.Shard)} //nolint:gosec // from an integer column
 	if p.RouteCode != nil {
 		at.Route = *p.RouteCode
 	}

@@ -38,7 +38,8 @@ func TransformAlone(ctx context.Context, db Querier, route Route, payloads []jso
 }
 
 // DryRunTransform calls tidemark.dry_run_transform for at most so many events; the server ends it after limit. late: it was a single
-// event, which took longer than that, and is recorded as failed. Of several TimedOut tells.
+// event, which took longer than that, and is recorded: as failed, or as untried where the route's timeout is longer. Of several
+// TimedOut tells.
 func (db *DB) DryRunTransform(ctx context.Context, route string, most int, limit time.Duration) (events int, late bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+answerTime)
 	defer cancel()

@@ -34,3 +34,19 @@ func TestLagOfALongTransaction(t *testing.T) {
 	w.pass()
 	w.wantRows(causes)
 }
+
+// A note is not written at each look, and is never as old as a lag that warns.
+func TestLogReadNoteIsSeldom(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`select tidemark.log_read_note()`)
+	for _, c := range []struct{ warn, age, renewed string }{
+		{"1 minute", "20 seconds", "false"}, {"1 minute", "26 seconds", "true"}, {"1 hour", "26 seconds", "true"}, {"10 seconds", "6 seconds", "true"}, {"10 seconds", "1 second", "false"},
+	} {
+		w.exec(`insert into tidemark.setting (key, value) values ('lag.warn', $1) on conflict (key) do update set value = $1`, c.warn)
+		w.exec(`update tidemark.source_unread set noted_at = clock_timestamp() - $1::text::interval`, c.age)
+		before := one[string](w, `select noted_at::text from tidemark.source_unread`)
+		w.exec(`select tidemark.log_read_note()`)
+		w.wantRows(`select (noted_at::text <> '`+before+`')::text from tidemark.source_unread`, c.renewed)
+	}
+}

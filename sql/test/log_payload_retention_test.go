@@ -125,3 +125,44 @@ func TestPayloadRetentionKeepsWhatIsNeeded(t *testing.T) {
 	w.wantRows(erasedNumbers, "1,2,3,4")
 	w.wantRows(allVerified)
 }
+
+// Where it cannot erase it says so, and a call looks at so many events at most.
+func TestPayloadRetentionArguments(t *testing.T) {
+	t.Parallel()
+	_, w := retaining(t)
+	w.exec(`select tidemark.emit_strict('shop', 'order', '{"name": "Ada"}')`)
+	w.age()
+	w.pass()
+	for _, most := range []string{"null", "0", "-1", "100001"} {
+		w.refused("TM005", "most must be from 1 to 100000", `select tidemark.payloads_expire(`+most+`)`)
+	}
+	for _, level := range []string{"repeatable read", "serializable"} {
+		w.exec(`set default_transaction_isolation = '` + level + `'`)
+		kept := "kept payloads of shop the isolation level is " + level + ", and must be read committed"
+		w.wantRows(expired, kept)
+		w.wantRows(`select concat_ws(' ', action, object, detail) from tidemark.maintain() where object like 'payloads%'`, kept)
+	}
+	w.wantRows(erasedNumbers, "")
+	w.exec(`reset default_transaction_isolation`)
+	w.wantRows(expired, "erased payloads of shop 1 events, 0 dead letters, up to number 1")
+}
+
+// What the documentation says of a rewind behind the erasure: a route that is newer than the events gets them erased.
+func TestPayloadRetentionAndRewind(t *testing.T) {
+	t.Parallel()
+	_, w := retaining(t)
+	w.exec(`select tidemark.emit_strict('shop', 'order', '{"name": "Ada"}')`)
+	w.pass()
+	w.age()
+	w.wantRows(expired, "erased payloads of shop 1 events, 0 dead letters, up to number 1")
+	w.exec(`create table got (payload jsonb);
+		create function public.keep(event jsonb) returns void language sql as 'insert into public.got values (event -> ''payload'')';
+		select tidemark.route_set('later', '{"domain": "*", "target_kind": "sql", "target_ref": "public.keep", "enabled": true, "dry_run": false}')`)
+	w.wantRows(`select concat_ws(' ', outcome, events) from tidemark.worker_rewind('default', 0, 'test') where route_code = 'later'`, "pending 1")
+	w.pass()
+	w.wantRows(`select concat_ws(' ', payload ? 'erased', payload ? 'name') from got`, "t f")
+	w.wantRows(`select concat_ws(' ', outcome, reason) from tidemark.route_attempt where route_code = 'later'`, "sent")
+	w.wantRows(`select concat_ws(' ', domain, count(*), max(seq)) from tidemark.outbox
+		where seq > 0 and payload ? 'erased' and payload - 'erased' = '{}' group by domain`, "shop 1 1")
+	w.wantRows(allVerified)
+}

@@ -22,7 +22,7 @@ func TestTransformInDryRun(t *testing.T) {
 	equal(t, "the pass", w.pass().Decided, map[string]int{"disabled": 12, "dry_run": 24})
 	w.wantRows(dryEvidence, "batch dry_run 1,2,3,4,5,6,7,8,9,10,11,12", "each dry_run transform_untried 1,2,3,4,5,6,7,8,9,10,11,12")
 	const why = `select substr(y.sentence, strpos(y.sentence, '.') + 1) from tidemark.outbox o cross join lateral tidemark.why(o.event_id, 'each') y where o.seq in (1, 3, 7) order by o.seq`
-	untried := " Its transform was not called for the event yet."
+	untried := " Its transform was not called for the event yet, or takes longer than a dry run gives it."
 	w.wantRows(why, untried, untried, untried)
 
 	const try = `select concat_ws(' ', events, late) from tidemark.dry_run_transform('each', 5)`
@@ -74,7 +74,7 @@ func TestTransformHangsInDryRun(t *testing.T) {
 	w := shaping(t)
 	w.exec(`create or replace function shape(payload jsonb) returns jsonb language plpgsql as $$
 		begin while payload ->> 'n' = '1' loop null; end loop; assert payload ->> 'n' <> '2', 'two'; return payload; end $$;
-		select tidemark.route_set('each', '{"dry_run": true}'), tidemark.route_set('batch', '{"enabled": false}');
+		select tidemark.route_set('each', '{"dry_run": true, "timeout": "1s"}'), tidemark.route_set('batch', '{"enabled": false}');
 		set statement_timeout = '1s'`)
 	w.emitUpTo(3)
 	w.pass()
@@ -83,6 +83,44 @@ func TestTransformHangsInDryRun(t *testing.T) {
 	w.wantRows(`select concat_ws(' ', events, late) from tidemark.dry_run_transform('each')`, "2 f")
 	w.wantRows(`select concat_ws(' ', seq, outcome, reason, detail) from tidemark.route_attempt where route_code = 'each' order by seq`,
 		"1 dry_run transform_failed public.shape: it took longer than 1s", "2 dry_run transform_failed public.shape: two (P0004)", "3 dry_run")
+	w.wantRows(allVerified)
+}
+
+// Where the route gives its transform more time than the call had, it is not known whether it fails: the event stays untried, and the
+// others are tried.
+func TestTransformSlowInDryRun(t *testing.T) {
+	t.Parallel()
+	w := shaping(t)
+	w.exec(`create or replace function shape(payload jsonb) returns jsonb language plpgsql as $$
+		begin while payload ->> 'n' = '1' loop null; end loop; return payload; end $$;
+		select tidemark.route_set('each', '{"dry_run": true, "timeout": "2s"}'), tidemark.route_set('batch', '{"enabled": false}');
+		set statement_timeout = '1s'`)
+	w.emitUpTo(2)
+	w.pass()
+	w.wantRows(`select concat_ws(' ', events, late) from tidemark.dry_run_transform('each', 1)`, "1 t")
+	w.wantRows(`select concat_ws(' ', events, late) from tidemark.dry_run_transform('each')`, "1 f")
+	w.wantRows(`select concat_ws(' ', events, late) from tidemark.dry_run_transform('each')`, "0 f")
+	w.wantRows(`select concat_ws(' ', seq, outcome, reason, detail) from tidemark.route_attempt where route_code = 'each' order by seq`,
+		"1 dry_run transform_untried", "2 dry_run")
+	w.wantRows(allVerified)
+}
+
+// A transform is not called for an erased payload: what it makes of that says nothing about the event.
+func TestTransformOfErasedInDryRun(t *testing.T) {
+	t.Parallel()
+	w := shaping(t)
+	w.exec(`select tidemark.route_set('each', '{"dry_run": true}'), tidemark.route_set('batch', '{"enabled": false}');
+		create or replace function shape(payload jsonb) returns jsonb language plpgsql as $$
+		begin assert payload ? 'n', 'no n'; return payload; end $$`)
+	w.emitUpTo(2)
+	w.exec(`select tidemark.emit_strict('test', 'tick', '{"n": 3, "erased": 1}')`)
+	w.pass()
+	w.exec(`update tidemark.outbox set payload = '{"erased": "2026-01-01"}' where seq = 1`)
+	w.wantRows(`select concat_ws(' ', events, late) from tidemark.dry_run_transform('each')`, "3 f")
+	w.wantRows(`select concat_ws(' ', seq, outcome, reason, detail) from tidemark.route_attempt where route_code = 'each' order by seq`,
+		"1 dry_run event_missing", "2 dry_run", "3 dry_run")
+	w.wantRows(`select substr(y.sentence, strpos(y.sentence, '.') + 1) from tidemark.outbox o cross join lateral tidemark.why(o.event_id, 'each') y where o.seq = 1`,
+		" Its payload was gone before its transform was called.")
 	w.wantRows(allVerified)
 }
 

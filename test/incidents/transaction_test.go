@@ -133,10 +133,16 @@ func (n *night) hidden() {
 	n.happens()
 	own := n.URL
 	n.URL = strings.Replace(own, "postgres@", "shop@", 1)
-	idle := n.forgotten(emitted)
+	idle, later := n.forgotten(emitted), n.forgotten(emitted)
 	n.URL = own
 	n.emit(11, 20)
 	c := n.sees("unknown", fmt.Sprintf("sessions_hidden pid %d", idle.PgConn().PID()), `user shop, .* holds numbers, and its times are not shown to tidemark_owner`)
+	// The other is in the same fence, and may have begun a moment ago.
+	if got := n.value(`select string_agg(c.subject, ',') from tidemark.cause_transactions() c where c.cause = 'sessions_hidden' and exists (
+		select from tidemark.worker_cursor w join tidemark.open_transactions() o on o.fence = any (w.fence) where o.pid = ` + fmt.Sprint(later.PgConn().PID()) + `)`); got != fmt.Sprintf("pid %d", idle.PgConn().PID()) {
+		n.t.Errorf("hidden: %q", got)
+	}
+	_ = later.Close(context.Background())
 	n.mend(c)
 	n.sees("warn", fmt.Sprintf("open_transaction pid %d", idle.PgConn().PID()), `user shop, .* idle in its transaction for 00:0\d:\d\d`)
 	n.handled(20)

@@ -9,14 +9,26 @@ declare
     held record;
     writes_log boolean;
     parks boolean;
+    older text[];
+    hidden text[] := '{}';
     found_ tidemark.trouble;
 begin
-    for t in select o.* from tidemark.open_transactions() o order by o.since loop
+    for t in
+        select o.* from tidemark.open_transactions() o
+        cross join lateral (
+            select max(age(l.transactionid)) as age from pg_locks l
+            where o.hidden and l.locktype = 'transactionid' and l.granted and l.virtualtransaction = o.fence) x
+        order by o.since, x.age desc nulls last
+    loop
         if t.hidden then
-            -- When it began is hidden. Its numbers of the log are older than the next event.
+            -- When it began is hidden, but not which of them was the first to write: the others may have begun just
+            -- now.
+            older := hidden;
+            hidden := hidden || t.fence;
+            -- Its numbers of the log are older than the next event.
             continue when not exists (
                 select from tidemark.worker_cursor c
-                where t.fence = any (c.fence) and (c.source <> 'outbox' or (
+                where t.fence = any (c.fence) and not c.fence && older and (c.source <> 'outbox' or (
                     select o.created_at from tidemark.outbox o where o.seq > lower(c.fenced) order by o.seq limit 1)
                     < clock_timestamp() - interval '20 seconds'));
             return next row('sessions_hidden', 'pid ' || t.pid, 'unknown', null,
@@ -81,5 +93,6 @@ end
 $$;
 comment on function tidemark.cause_transactions() is
     'The part of tidemark.cause about transactions that do not end: open_transaction, prepared_transaction, '
-    'sessions_hidden. bad: something waits for it.';
+    'sessions_hidden (of those that a cursor waits for the one that was the first to write). bad: something waits for '
+    'it.';
 grant execute on function tidemark.cause_transactions() to tidemark_reader, tidemark_executor;

@@ -103,7 +103,9 @@ begin
                 case newest.outcome when 'disabled' then 'switched off' else 'in dry run' end, newest.at)
                 || case newest.reason
                        when 'transform' then ' Its transform drops the event.'
-                       when 'transform_untried' then ' Its transform was not called for the event yet.'
+                       when 'transform_untried' then ' Its transform was not called for the event yet, or takes longer '
+                                                     'than a dry run gives it.'
+                       when 'event_missing' then ' Its payload was gone before its transform was called.'
                        when 'transform_failed' then format(' Its transform fails: %s.', newest.detail)
                        else '' end;
             command := again;

@@ -22,8 +22,18 @@ declare
     n bigint;
     overdue interval;
 begin
+    if coalesce(most, 0) not between 1 and 100000 then
+        raise exception using errcode = 'TM005', message = 'most must be from 1 to 100000';
+    end if;
     if current_setting('transaction_isolation') <> 'read committed' then
-        return; -- What the fence lets pass would not be seen.
+        -- What the fence lets pass would not be seen.
+        return query
+        select 'kept', 'payloads of ' || x.domain,
+               format('the isolation level is %s, and must be read committed',
+                      current_setting('transaction_isolation')),
+               false
+        from tidemark.domain x where x.payload_retention is not null order by x.domain;
+        return;
     end if;
     for d in
         select x.domain, clock_timestamp() - x.payload_retention as before from tidemark.domain x
@@ -140,5 +150,6 @@ comment on function tidemark.payloads_expire(integer) is
     'The part of tidemark.maintain that erases payloads past the payload_retention of their domain, as '
     'tidemark.events_erase does: looks at the next most events of the log for each such domain, and at 1,000 dead '
     'letters. Events that are still to be delivered, and open dead letters, keep their payload (action kept, finding '
-    'payloads_kept). more: another call would erase more.';
+    'payloads_kept). more: another call would erase more. Under another isolation level than read committed it erases '
+    'nothing, and says so (action kept). Raises TM005.';
 grant execute on function tidemark.payloads_expire(integer) to tidemark_admin, tidemark_executor;

@@ -21,5 +21,8 @@ begin
 end
 $$;
 comment on function tidemark.domain_set(text, jsonb, text) is
-    'Creates a domain, or changes the named columns of one. Returns the row. Raises TM005 for an unknown column.';
+    'Creates a domain, or changes the named columns of one. Returns the row. payload_retention: older payloads are '
+    'erased, those that no worker, pending delivery or replay needs by then. A worker that is rewound behind them, or '
+    'begins there, delivers {"erased": time} to routes that have no evidence for the event. Raises TM005 for an '
+    'unknown column.';
 grant execute on function tidemark.domain_set(text, jsonb, text) to tidemark_admin;

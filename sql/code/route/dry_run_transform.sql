@@ -1,6 +1,7 @@
 -- public
 -- Not a security definer: the transform runs with the rights of the caller, as it does where an event is delivered. No
--- pass waits for it: the worker has settled these events, and its lease is not held here.
+-- pass waits for its locks: the worker has settled these events, and its lease is not held here. Sources of safety clock
+-- do wait for the end of its transaction, and maintain drops no partition of tidemark.decision meanwhile.
 create or replace function tidemark.dry_run_transform(
     route_code text,
     most integer default 500,
@@ -13,6 +14,7 @@ as $$
 declare
     route constant tidemark.outbound_route := (
         select r from tidemark.outbound_route r where r.route_code = dry_run_transform.route_code);
+    given constant text := current_setting('statement_timeout');
     untried record;
     seqs bigint[];
     payloads jsonb[];
@@ -37,8 +39,10 @@ begin
     if untried.seqs is null then
         return;
     end if;
+    -- An erased payload is as good as none.
     select coalesce(array_agg(o.seq), '{}'), coalesce(array_agg(o.payload), '{}') into seqs, payloads
-    from tidemark.events(untried.seqs) o; -- in order
+    from tidemark.events(untried.seqs) o -- in order
+    where not o.payload ? 'erased' or o.payload - 'erased' <> '{}';
     begin
         select t.dropped, t.failed, t.failures into dropped, failed, failures
         from tidemark.transform_try(route, seqs, payloads, tidemark.default_search_path()) t;
@@ -50,8 +54,9 @@ begin
         late := true;
         dropped := '{}';
         failed := seqs;
-        failures := array[format('%s: it took longer than %s', route.transform,
-                                 current_setting('statement_timeout'))];
+        -- Null: it is not known whether it would fail, as a delivery gives it more time.
+        failures := array[case when given::interval + interval '1 millisecond' > route.timeout
+                               then format('%s: it took longer than %s', route.transform, given) end];
     end;
     perform tidemark.dry_run_tried(untried.worker_id, route.id, untried.last_seq, untried.seqs, seqs, dropped, failed,
                                    failures);
@@ -63,5 +68,7 @@ comment on function tidemark.dry_run_transform(text, integer) is
     'batch first, at most most of them (1 to 5000), and puts into the evidence what would have become of them: '
     'dropped (reason transform), failed (transform_failed, with the error), or sent (no reason). The daemon calls it '
     'by itself. Returns how many events it tried: 0, none is left. A statement_timeout ends a transform that hangs: '
-    'then call it with fewer; a single event is recorded as failed (late). Raises TM004, TM005.';
+    'then call it with fewer; a single event (late) is recorded as failed if it had the route''s timeout, and stays '
+    'transform_untried for good if it had less. An event whose payload is erased, or that is gone from the log, is '
+    'recorded as event_missing. Raises TM004, TM005.';
 grant execute on function tidemark.dry_run_transform(text, integer) to tidemark_executor;

@@ -52,13 +52,15 @@ begin
          p (reason, seqs)
     where not isempty(p.seqs);
     insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail, decided_at)
-    select f.seq, d.worker_id, d.route_id, 1, 'dry_run', 'transform_failed', f.failure, d.decided_at
+    select f.seq, d.worker_id, d.route_id, 1, 'dry_run',
+           case when f.failure is null then 'transform_untried' else 'transform_failed' end, f.failure, d.decided_at
     from unnest(failed, failures) f (seq, failure) where bad @> f.seq;
 end
 $$;
 comment on function tidemark.dry_run_tried(integer, integer, bigint, bigint[], bigint[], int8multirange, bigint[],
                                            text[]) is
     'Puts into the evidence what the route''s transform made of events of a dry run: the first numbers of the range '
-    'that ends with last_seq. found_ are those that the log still has. A range that was tried meanwhile stays.';
+    'that ends with last_seq. found_ are those whose payload the log still has. A failure of null: it took too long to '
+    'be tried, and stays untried. A range that was tried meanwhile stays.';
 grant execute on function tidemark.dry_run_tried(integer, integer, bigint, bigint[], bigint[], int8multirange,
                                                  bigint[], text[]) to tidemark_executor;
