@@ -73,16 +73,21 @@ func (f *frames) now(ctx context.Context, record []byte) (value []byte, problem 
 	}
 }
 
-// ask asks the registry for one schema after the other. learned is called after each answer.
+// ask asks the registry for one schema after the other. learned is called after each answer. A schema for which no answer came is asked
+// for again, also when no partition waits for it any more: that tells when the registry answers. Another one that waits goes first.
 func (f *frames) ask(ctx context.Context, learned func()) {
 	for {
 		select {
 		case id := <-f.asked:
 			f.learn(ctx, id)
+			learned()
 			if f.away() != nil {
 				sleep(ctx, askEvery)
+				select {
+				case f.asked <- id:
+				default:
+				}
 			}
-			learned()
 		case <-ctx.Done():
 			return
 		}

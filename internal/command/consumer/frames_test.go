@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -98,5 +99,28 @@ func TestFramesForgetMissingSchemas(t *testing.T) {
 		want(false, 3)
 		time.Sleep(24 * time.Hour)
 		want(false, 3)
+	})
+}
+
+// A registry that answers again is no trouble any more, also if the partition whose record it was asked for has gone.
+func TestFramesAskAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, r := framesOf(t, registryAnswer{}, registryAnswer{}, isJSON)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go f.ask(ctx, func() {})
+		if _, _, ok := f.value([]byte("\x00\x00\x00\x00\x07{}")); ok {
+			t.Fatal("it knows the schema")
+		}
+		synctest.Wait()
+		if err := f.away(); err == nil || !strings.Contains(err.Error(), "connection refused") {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * askEvery)
+		synctest.Wait()
+		if err := f.away(); err != nil || r.asked.Load() != 3 {
+			t.Fatalf("after %d requests: %v", r.asked.Load(), err)
+		}
 	})
 }
