@@ -312,3 +312,26 @@ func TestCommandSetup(t *testing.T) {
 		"S.charge/v1: its schema of payloads does not compile, so all its commands are refused: it is bad")
 	look(`[]`, `[]`)
 }
+
+// A daemon that was removed, or that commands were taken from, leaves no finding open: what it saw is over when none sees it any more.
+func TestCommandFindingsOver(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := open(t, db, "over")
+	executor := login(t, db, "executor", "tidemark_executor")
+	executor.exec(`select tidemark.worker_finding('commands', 'worker_failing', 'commands', 'it cannot read')`)
+	executor.exec(`select tidemark.worker_finding('other', 'worker_failing', 'other', 'it cannot read')`)
+	s.exec(`select tidemark.finding_open('command_setup', 'all', 'warning', 'it is gone')`)
+	later := func(by string, want ...string) {
+		t.Helper()
+		s.exec(`update tidemark.finding set last_seen_at = last_seen_at - interval '` + by + `'`)
+		s.exec(`select tidemark.findings_over()`)
+		s.wantRows(`select kind || ' ' || subject from tidemark.finding where closed_at is null order by 1`, want...)
+	}
+	later("110 seconds", "command_setup all", "worker_failing commands", "worker_failing other")
+	executor.exec(`select tidemark.worker_finding('commands', 'worker_failing', 'commands', 'it cannot read')`)
+	later("110 seconds", "command_setup all", "worker_failing commands", "worker_failing other")
+	later("20 seconds", "command_setup all", "worker_failing other")
+	later("5 minutes", "command_setup all", "worker_failing other")
+	later("2 minutes", "worker_failing other")
+}
