@@ -303,6 +303,7 @@ func TestCommandSetup(t *testing.T) {
 	const long = "the topic keeps records for 40 days, and claims of S.charge/v1 are kept for 30 days: a record that is read again after that is refused, whether it took effect or not"
 	look(`[{"topic": "t", "service": "S", "there": true, "keeps_ms": 3456000000}, {"topic": "u", "service": "other", "there": true, "keeps_ms": 3456000000}]`, `[]`, "t: "+long)
 	look(`[{"topic": "all", "there": true, "keeps_ms": -1}]`, `[]`, "all: "+strings.Replace(long, "for 40 days", "without end", 1))
+	look(`[{"topic": "all", "there": true, "keeps_ms": 9223372036854775807}]`, `[]`, "all: "+strings.Replace(long, "for 40 days", "without end", 1))
 	s.exec(`select tidemark.producer_key_add('k', $1, 'shop', '{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}', valid_until => '2100-01-01')`, s.name)
 	const times = "all: producers set the times of records (message.timestamp.type is CreateTime): with a key that has expired, one can sign a record of an earlier time"
 	look(fine, `[]`, times)

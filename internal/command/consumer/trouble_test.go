@@ -1,10 +1,13 @@
 package consumer_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +16,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemarkhq/tidemark/internal/command/consumer"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // wantTrouble waits for the finding about what keeps the consumer from reading.
@@ -155,6 +161,58 @@ func TestConsumerSetup(t *testing.T) {
 		"db-events.gone: the topic was read", fmt.Sprintf("db-events.%s: the topic keeps records without end", w.service), w.service+".make/v1: its schema of payloads does not compile")
 }
 
+// What keeps the consumer from looking at its topics is told once.
+func TestConsumerTellsWhyItDoesNotLook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.exec(`alter function tidemark.command_setup(jsonb, jsonb) rename to command_setup_away;
+		create sequence app.looked;
+		create function tidemark.command_setup(topics jsonb, uncompiled jsonb) returns void language plpgsql as $$
+		begin perform nextval('app.looked'); raise 'it cannot be'; end $$`)
+	var log logged
+	w.runWith(func(o *consumer.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	w.eventually(`select (last_value >= 3)::text from app.looked`, "true")
+	if n := strings.Count(log.String(), `msg="cannot look how topics are set up" error="ERROR: it cannot be`); n != 1 {
+		t.Errorf("told %d times:\n%s", n, log.String())
+	}
+}
+
+// A consumer without topics and schemas looks too.
+func TestCommandSetupOfNothing(t *testing.T) {
+	t.Parallel()
+	w := newService(t)
+	w.exec(`select tidemark.finding_open('command_setup', 'x', 'warning', 'it is gone')`)
+	if err := store.New(w.db.Pool).CommandSetup(t.Context(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(`select subject from tidemark.finding where kind = 'command_setup' and closed_at is null`)
+}
+
+// A finding that cannot be written holds up for a while alone what asks for gates and keys.
+func TestConsumerAsksOnBesideALockedFinding(t *testing.T) {
+	t.Parallel()
+	w := newService(t)
+	w.seeds = []string{"127.0.0.1:1"}
+	tx, err := w.db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), `lock table tidemark.finding`); err != nil {
+		t.Fatal(err)
+	}
+	stop, _ := w.run()
+	told := map[string]bool{}
+	until(t, "it tells the finding a second time", func() bool {
+		for _, began := range w.rows(`select query_start::text from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%worker_finding%'`) {
+			told[began] = true
+		}
+		return len(told) > 1
+	})
+	_ = tx.Rollback(context.Background())
+	stop()
+}
+
 // A daemon that stops while the group waits for a member that does not join does not wait for it.
 func TestConsumerStopsAmidARebalance(t *testing.T) {
 	t.Parallel()
@@ -182,4 +240,23 @@ func TestConsumerStopsAmidARebalance(t *testing.T) {
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("it took %v to stop", took)
 	}
+}
+
+// logged is what was logged.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (l *logged) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

@@ -9,7 +9,9 @@ declare
 begin
     for found_ in
         with topic as (
-            select t.topic, nullif(t.service, '') as service, coalesce(t.there, false) as there, t.keeps_ms,
+            -- More than a hundred years is without end, and may be more than an interval holds.
+            select t.topic, nullif(t.service, '') as service, coalesce(t.there, false) as there,
+                   case when t.keeps_ms > 3155760000000 then -1 else t.keeps_ms end as keeps_ms,
                    coalesce(t.own_times, false) as own_times
             from jsonb_to_recordset(topics)
                 t (topic text, service text, there boolean, keeps_ms bigint, own_times boolean)
