@@ -300,6 +300,12 @@ func TestCommandSetup(t *testing.T) {
 	look(fine, `[]`)
 	s.exec(`select * from tidemark.command_partition('all', 0, 'T', 0, 0)`)
 	look(`[{"topic": "all"}]`, `[]`, "all: the topic was read, and does not exist any more, or the daemon may not read it")
+	// The topic of a service that was deleted may go.
+	s.exec(`select * from tidemark.command_partition('u', 0, 'T', 0, 0)`)
+	look(`[{"topic": "u", "service": "other"}]`, `[]`)
+	s.exec(`select tidemark.command_set($1, 'charge', 1, '{"dry_run": true}')`, s.name)
+	look(`[{"topic": "u", "service": "S"}]`, `[]`, "u: the topic was read, and does not exist any more, or the daemon may not read it")
+	s.exec(`select tidemark.command_set($1, 'charge', 1, '{"dry_run": false}')`, s.name)
 	const long = "the topic keeps records for 40 days, and claims of S.charge/v1 are kept for 30 days: a record that is read again after that is refused, whether it took effect or not"
 	look(`[{"topic": "t", "service": "S", "there": true, "keeps_ms": 3456000000}, {"topic": "u", "service": "other", "there": true, "keeps_ms": 3456000000}]`, `[]`, "t: "+long)
 	look(`[{"topic": "all", "there": true, "keeps_ms": -1}]`, `[]`, "all: "+strings.Replace(long, "for 40 days", "without end", 1))

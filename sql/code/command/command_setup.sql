@@ -21,7 +21,8 @@ begin
                 select from tidemark.command k where k.service = t.service and k.enabled and not k.dry_run)
                 then format('the topic does not exist, or the daemon may not read it, and %s has commands that are '
                             'live', t.service)
-            when not t.there and exists (
+            when not t.there and (t.service is null or exists (
+                    select from tidemark.service s where s.service = t.service)) and exists (
                 select from tidemark.worker_cursor c where c.worker = 'commands' and c.source = 'kafka:' || t.topic)
                 then 'the topic was read, and does not exist any more, or the daemon may not read it'
             when t.keeps_ms < 0 or k.retention < t.keeps_ms * interval '1 millisecond'
