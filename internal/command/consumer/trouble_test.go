@@ -162,6 +162,25 @@ func TestConsumerSetup(t *testing.T) {
 		fmt.Sprintf("db-events.%s: the topic keeps records without end", w.service), "db-gone: the topic was read", w.service+".make/v1: its schema of payloads does not compile")
 }
 
+// A topic that the configuration names, and that is not there, is told; a shared one that the default names beside those of services is not.
+func TestConsumerMissesANamedTopic(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		topics, want []string
+	}{
+		"named":           {[]string{"db-events", "db-evnets"}, []string{"db-evnets: commands.topics names the topic, and it does not exist, or the daemon may not read it"}},
+		"beside a prefix": {[]string{"db-events.*", "db-evnets"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 1)
+			w.exec(`select tidemark.finding_open('command_setup', 'x', 'warning', 'before the look')`)
+			w.runWith(func(o *consumer.Options) { o.Topics = c.topics })
+			w.eventually(`select subject || ': ' || detail from tidemark.finding where kind = 'command_setup' and closed_at is null and detail not like 'the topic keeps %'`, c.want...)
+		})
+	}
+}
+
 // What keeps the consumer from looking at its topics is told once.
 func TestConsumerTellsWhyItDoesNotLook(t *testing.T) {
 	t.Parallel()

@@ -25,6 +25,8 @@ begin
                     select from tidemark.service s where s.service = t.service)) and exists (
                 select from tidemark.worker_cursor c where c.worker = 'commands' and c.source = 'kafka:' || t.topic)
                 then 'the topic was read, and does not exist any more, or the daemon may not read it'
+            when not t.there and t.service is null
+                then 'commands.topics names the topic, and it does not exist, or the daemon may not read it'
             when t.keeps_ms < 0 or k.retention < t.keeps_ms * interval '1 millisecond'
                 then format('the topic keeps records %s, and claims of %s are kept for %s: a record that is read again '
                             'after that is refused, whether it took effect or not',
