@@ -169,7 +169,7 @@ func (db *DB) CommandSetup(ctx context.Context, topics []CommandTopic, uncompile
 	if err != nil {
 		return err
 	}
-	_, err = db.querier.Exec(ctx, `select tidemark.command_setup($1::text::jsonb, coalesce(nullif($2::text::jsonb, 'null'), '[]'))`, string(given), string(schemas))
+	_, err = db.querier.Exec(ctx, `select tidemark.command_setup(coalesce(nullif($1::text::jsonb, 'null'), '[]'), coalesce(nullif($2::text::jsonb, 'null'), '[]'))`, string(given), string(schemas))
 	return err
 }
 

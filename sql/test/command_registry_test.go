@@ -296,13 +296,22 @@ func TestCommandSetup(t *testing.T) {
 	}
 	const fine = `[{"topic": "t", "service": "S", "there": true, "keeps_ms": 604800000, "own_times": true}, {"topic": "all", "there": true, "own_times": true}]`
 	look(fine, `[]`)
-	look(`[{"topic": "t", "service": "S"}, {"topic": "all"}]`, `[]`, "t: the topic does not exist, or the daemon may not read it, and S has commands that are live")
+	look(`[{"topic": "t", "service": "S"}, {"topic": "all"}]`, `[]`, 
+		"all: commands.topics names the topic, and it does not exist, or the daemon may not read it",
+		"t: the topic does not exist, or the daemon may not read it, and S has commands that are live")
 	look(fine, `[]`)
 	s.exec(`select * from tidemark.command_partition('all', 0, 'T', 0, 0)`)
 	look(`[{"topic": "all"}]`, `[]`, "all: the topic was read, and does not exist any more, or the daemon may not read it")
+	// The topic of a service that was deleted may go.
+	s.exec(`select * from tidemark.command_partition('u', 0, 'T', 0, 0)`)
+	look(`[{"topic": "u", "service": "other"}]`, `[]`)
+	s.exec(`select tidemark.command_set($1, 'charge', 1, '{"dry_run": true}')`, s.name)
+	look(`[{"topic": "u", "service": "S"}]`, `[]`, "u: the topic was read, and does not exist any more, or the daemon may not read it")
+	s.exec(`select tidemark.command_set($1, 'charge', 1, '{"dry_run": false}')`, s.name)
 	const long = "the topic keeps records for 40 days, and claims of S.charge/v1 are kept for 30 days: a record that is read again after that is refused, whether it took effect or not"
 	look(`[{"topic": "t", "service": "S", "there": true, "keeps_ms": 3456000000}, {"topic": "u", "service": "other", "there": true, "keeps_ms": 3456000000}]`, `[]`, "t: "+long)
 	look(`[{"topic": "all", "there": true, "keeps_ms": -1}]`, `[]`, "all: "+strings.Replace(long, "for 40 days", "without end", 1))
+	look(`[{"topic": "all", "there": true, "keeps_ms": 9223372036854775807}]`, `[]`, "all: "+strings.Replace(long, "for 40 days", "without end", 1))
 	s.exec(`select tidemark.producer_key_add('k', $1, 'shop', '{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}', valid_until => '2100-01-01')`, s.name)
 	const times = "all: producers set the times of records (message.timestamp.type is CreateTime): with a key that has expired, one can sign a record of an earlier time"
 	look(fine, `[]`, times)
@@ -311,4 +320,27 @@ func TestCommandSetup(t *testing.T) {
 	look(`[]`, `[{"service": "S", "command": "charge", "command_version": 1, "digest": "`+digest+`", "problem": "it is bad"}]`,
 		"S.charge/v1: its schema of payloads does not compile, so all its commands are refused: it is bad")
 	look(`[]`, `[]`)
+}
+
+// A daemon that was removed, or that commands were taken from, leaves no finding open: what it saw is over when none sees it any more.
+func TestCommandFindingsOver(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := open(t, db, "over")
+	executor := login(t, db, "executor", "tidemark_executor")
+	executor.exec(`select tidemark.worker_finding('commands', 'worker_failing', 'commands', 'it cannot read')`)
+	executor.exec(`select tidemark.worker_finding('other', 'worker_failing', 'other', 'it cannot read')`)
+	s.exec(`select tidemark.finding_open('command_setup', 'all', 'warning', 'it is gone')`)
+	later := func(by string, want ...string) {
+		t.Helper()
+		s.exec(`update tidemark.finding set last_seen_at = last_seen_at - interval '` + by + `'`)
+		s.exec(`select tidemark.findings_over()`)
+		s.wantRows(`select kind || ' ' || subject from tidemark.finding where closed_at is null order by 1`, want...)
+	}
+	later("110 seconds", "command_setup all", "worker_failing commands", "worker_failing other")
+	executor.exec(`select tidemark.worker_finding('commands', 'worker_failing', 'commands', 'it cannot read')`)
+	later("110 seconds", "command_setup all", "worker_failing commands", "worker_failing other")
+	later("20 seconds", "command_setup all", "worker_failing other")
+	later("5 minutes", "command_setup all", "worker_failing other")
+	later("2 minutes", "worker_failing other")
 }

@@ -108,14 +108,19 @@ func TestConsumerWithARegistry(t *testing.T) {
 	}
 	w.send(0, w.make("a", 1), framed(json, w.make("b", 2)), framed(avro, &kgo.Record{Value: []byte{2, 'x'}}), framed(999, w.make("d", 4)), framed(json, w.make("e", 5)), w.make("f", 6))
 
-	wrong, err := sr.NewClient(sr.URLs(fake.URL()), sr.BasicAuth("tidemark", "wrong"))
-	if err != nil {
-		t.Fatal(err)
+	for want, wrong := range map[string][]sr.ClientOpt{
+		"HTTP status 403: ":                   {sr.URLs(fake.URL()), sr.BasicAuth("tidemark", "wrong")},
+		"HTTP status 404: 404 page not found": {sr.URLs(fake.URL() + "/elsewhere"), sr.BasicAuth("tidemark", "secret")},
+	} {
+		client, err := sr.NewClient(wrong...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop, _ := w.runWith(func(o *consumer.Options) { o.Registry = client })
+		w.wantTrouble("commands.registry does not answer: " + want)
+		w.eventually(made, "1")
+		stop()
 	}
-	stop, _ := w.runWith(func(o *consumer.Options) { o.Registry = wrong })
-	w.wantTrouble("commands.registry does not answer: ")
-	w.eventually(made, "1")
-	stop()
 	w.runWith(func(o *consumer.Options) { o.Registry = admin })
 	w.eventually(made, "1", "2", "5", "6")
 	w.eventually(offsets, "kafka:"+w.topic+"/0 6")

@@ -43,7 +43,7 @@ func (s *session) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wanted := read
+	wanted := append(read, named(s.o.Topics)...)
 	for _, one := range services {
 		if own := ownTopic(one.Service, s.o.Topics); own != "" && !shared {
 			wanted = append(wanted, own)
@@ -96,6 +96,14 @@ func ownTopic(service string, topics []string) string {
 		}
 	}
 	return ""
+}
+
+// named are the topics that have to be there: with a prefix the services have topics of their own, and need not share one.
+func named(topics []string) []string {
+	if ownTopic("", topics) != "" {
+		return nil
+	}
+	return topics
 }
 
 // uncompiled are the schemas that do not compile.

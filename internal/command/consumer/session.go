@@ -332,6 +332,7 @@ func (s *session) poll() {
 // and looks whether all is well.
 func (s *session) watch() {
 	var looked time.Time
+	last := "" // error of look
 	for next := s.began; s.ctx.Err() == nil; sleep(s.ctx, askEvery) {
 		if !s.open() {
 			s.end(nil)
@@ -351,8 +352,15 @@ func (s *session) watch() {
 		case time.Since(s.began) >= s.pause():
 			s.trouble.good()
 		}
-		if err == nil && time.Since(looked) > lookEvery && s.look(s.ctx) == nil {
-			looked = time.Now()
+		if err != nil || time.Since(looked) <= lookEvery {
+			continue
+		}
+		switch err := s.look(s.ctx); {
+		case err == nil:
+			looked, last = time.Now(), ""
+		case s.ctx.Err() == nil && err.Error() != last:
+			last = err.Error()
+			s.o.Log.WarnContext(s.ctx, "cannot look how topics are set up", "error", err)
 		}
 	}
 }

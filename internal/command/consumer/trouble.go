@@ -68,6 +68,8 @@ func (c *Consumer) report(ctx context.Context) {
 	t.mu.Lock()
 	due := detail != t.told || detail != "" && time.Since(t.at) > tellEvery || detail == "" && t.at.IsZero() && t.why == nil
 	t.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
 	if !due || store.New(c.db).CommandsFailing(ctx, detail) != nil {
 		return // told again
 	}

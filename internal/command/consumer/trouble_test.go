@@ -1,10 +1,13 @@
 package consumer_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +16,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemarkhq/tidemark/internal/command/consumer"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 // wantTrouble waits for the finding about what keeps the consumer from reading.
@@ -145,14 +151,86 @@ func TestConsumerSetup(t *testing.T) {
 	if _, err := admin.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Name: "retention.ms", Value: kmsg.StringPtr("-1")}}, w.topic); err != nil {
 		t.Fatal(err)
 	}
-	w.exec(`select * from tidemark.command_partition('db-events.gone', 0, 'T', 0, 0)`)
+	w.exec(`select * from tidemark.command_partition('db-events.gone', 0, 'T', 0, 0)`) // of a service that was deleted
+	w.exec(`select * from tidemark.command_partition('db-gone', 0, 'T', 0, 0)`)
 	w.send(0, w.make("a", 1))
-	w.run()
+	w.runWith(func(o *consumer.Options) { o.Topics = append(o.Topics, "db-gone") })
 	w.eventually(results, "rejected contract.payload_invalid a")
 	w.eventually(`select (payload ->> 'error_message' like 'payload cannot be checked: the schema of the command does not compile: %')::text from tidemark.outbox where type like 'result.%'`, "true")
 	w.eventually(made)
-	w.eventually(`select split_part(subject || ': ' || detail, ', ', 1) from tidemark.finding where kind = 'command_setup' and closed_at is null order by replace(subject, '`+w.service+`', 'x')`,
-		"db-events.gone: the topic was read", fmt.Sprintf("db-events.%s: the topic keeps records without end", w.service), w.service+".make/v1: its schema of payloads does not compile")
+	w.eventually(`select split_part(subject || ': ' || detail, ', ', 1) from tidemark.finding where kind = 'command_setup' and closed_at is null order by replace(subject, '`+w.service+`', 'x') collate "C"`,
+		fmt.Sprintf("db-events.%s: the topic keeps records without end", w.service), "db-gone: the topic was read", w.service+".make/v1: its schema of payloads does not compile")
+}
+
+// A topic that the configuration names, and that is not there, is told; a shared one that the default names beside those of services is not.
+func TestConsumerMissesANamedTopic(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		topics, want []string
+	}{
+		"named":           {[]string{"db-events", "db-evnets"}, []string{"db-evnets: commands.topics names the topic, and it does not exist, or the daemon may not read it"}},
+		"beside a prefix": {[]string{"db-events.*", "db-evnets"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 1)
+			w.exec(`select tidemark.finding_open('command_setup', 'x', 'warning', 'before the look')`)
+			w.runWith(func(o *consumer.Options) { o.Topics = c.topics })
+			w.eventually(`select subject || ': ' || detail from tidemark.finding where kind = 'command_setup' and closed_at is null and detail not like 'the topic keeps %'`, c.want...)
+		})
+	}
+}
+
+// What keeps the consumer from looking at its topics is told once.
+func TestConsumerTellsWhyItDoesNotLook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.exec(`alter function tidemark.command_setup(jsonb, jsonb) rename to command_setup_away;
+		create sequence app.looked;
+		create function tidemark.command_setup(topics jsonb, uncompiled jsonb) returns void language plpgsql as $$
+		begin perform nextval('app.looked'); raise 'it cannot be'; end $$`)
+	var log logged
+	w.runWith(func(o *consumer.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	w.eventually(`select (last_value >= 3)::text from app.looked`, "true")
+	if n := strings.Count(log.String(), `msg="cannot look how topics are set up" error="ERROR: it cannot be`); n != 1 {
+		t.Errorf("told %d times:\n%s", n, log.String())
+	}
+}
+
+// A consumer without topics and schemas looks too.
+func TestCommandSetupOfNothing(t *testing.T) {
+	t.Parallel()
+	w := newService(t)
+	w.exec(`select tidemark.finding_open('command_setup', 'x', 'warning', 'it is gone')`)
+	if err := store.New(w.db.Pool).CommandSetup(t.Context(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually(`select subject from tidemark.finding where kind = 'command_setup' and closed_at is null`)
+}
+
+// A finding that cannot be written holds up for a while alone what asks for gates and keys.
+func TestConsumerAsksOnBesideALockedFinding(t *testing.T) {
+	t.Parallel()
+	w := newService(t)
+	w.seeds = []string{"127.0.0.1:1"}
+	tx, err := w.db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), `lock table tidemark.finding`); err != nil {
+		t.Fatal(err)
+	}
+	stop, _ := w.run()
+	told := map[string]bool{}
+	until(t, "it tells the finding a second time", func() bool {
+		for _, began := range w.rows(`select query_start::text from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%worker_finding%'`) {
+			told[began] = true
+		}
+		return len(told) > 1
+	})
+	_ = tx.Rollback(context.Background())
+	stop()
 }
 
 // A daemon that stops while the group waits for a member that does not join does not wait for it.
@@ -182,4 +260,23 @@ func TestConsumerStopsAmidARebalance(t *testing.T) {
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("it took %v to stop", took)
 	}
+}
+
+// logged is what was logged.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (l *logged) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

@@ -9,7 +9,9 @@ declare
 begin
     for found_ in
         with topic as (
-            select t.topic, nullif(t.service, '') as service, coalesce(t.there, false) as there, t.keeps_ms,
+            -- More than a hundred years is without end, and may be more than an interval holds.
+            select t.topic, nullif(t.service, '') as service, coalesce(t.there, false) as there,
+                   case when t.keeps_ms > 3155760000000 then -1 else t.keeps_ms end as keeps_ms,
                    coalesce(t.own_times, false) as own_times
             from jsonb_to_recordset(topics)
                 t (topic text, service text, there boolean, keeps_ms bigint, own_times boolean)
@@ -19,9 +21,12 @@ begin
                 select from tidemark.command k where k.service = t.service and k.enabled and not k.dry_run)
                 then format('the topic does not exist, or the daemon may not read it, and %s has commands that are '
                             'live', t.service)
-            when not t.there and exists (
+            when not t.there and (t.service is null or exists (
+                    select from tidemark.service s where s.service = t.service)) and exists (
                 select from tidemark.worker_cursor c where c.worker = 'commands' and c.source = 'kafka:' || t.topic)
                 then 'the topic was read, and does not exist any more, or the daemon may not read it'
+            when not t.there and t.service is null
+                then 'commands.topics names the topic, and it does not exist, or the daemon may not read it'
             when t.keeps_ms < 0 or k.retention < t.keeps_ms * interval '1 millisecond'
                 then format('the topic keeps records %s, and claims of %s are kept for %s: a record that is read again '
                             'after that is refused, whether it took effect or not',

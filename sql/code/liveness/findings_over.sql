@@ -11,6 +11,10 @@ as $$
            -- Of a broker: a route's is closed by its worker.
            or f.kind = 'two_copies' and f.subject like '% %'
               and f.last_seen_at < clock_timestamp() - interval '25 seconds'
+           -- Of a consumer of commands: each process that sees it tells it every 30 seconds, or once a minute.
+           or f.kind = 'worker_failing' and f.subject = 'commands'
+              and f.last_seen_at < clock_timestamp() - interval '2 minutes'
+           or f.kind = 'command_setup' and f.last_seen_at < clock_timestamp() - interval '10 minutes'
            or f.kind in ('cursor_dlq', 'dlq_overflow') and not exists (
                 select from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id
                 where l.resolved_at is null and f.subject = case when f.kind = 'cursor_dlq' and l.source <> 'outbox'
