@@ -56,7 +56,7 @@ func (s *site) audited() (wantNoEntry func()) {
 var anyParameters = url.Values{
 	"gate": {"routes.enabled"}, "route": {"hook"}, "id": {"1"}, "worker": {"default"}, "source": {"births"}, "table": {"public.births"}, "domain": {"shop"},
 	"type": {"order"}, "service": {"none"}, "command": {"none"}, "version": {"1"}, "kid": {"none"}, "executor": {"job"}, "pack": {"iu-core"}, "cadence": {"60"},
-	"to_seq": {"2"}, "from_seq": {"1"}, "columns": {"{}"},
+	"to_seq": {"2"}, "from_seq": {"1"}, "columns": {"{}"}, "setting": {"emit.payload_limit"}, "value": {"1"}, "key": {"none"},
 }
 
 // A browser without a session, or whose session is over, sees nothing and does nothing.

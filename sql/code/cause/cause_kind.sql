@@ -117,8 +117,8 @@ from (values
      '{}',
      '{}'),
     ('payloads_kept',
-     'Payloads of a domain are past its payload_retention and are not erased: they are still to be delivered, or belong '
-     'to dead letters that are open.',
+     'Payloads of a domain are past its payload_retention and are not erased: they are still to be delivered, or '
+     'belong to dead letters that are open.',
      'Let go on what the detail names, and replay or discard the letters. maintain then erases them.',
      '{}',
      array['tidemark dead-letter list']),

@@ -35,7 +35,8 @@ begin
                             k.name, k.retention)
             when t.own_times and t.service is null and exists (
                 select from tidemark.setting s where s.key = 'commands.shared_topic' and s.value = 'signed')
-                and exists (select from tidemark.producer_key p where p.valid_until is not null and p.revoked_at is null)
+                and exists (
+                    select from tidemark.producer_key p where p.valid_until is not null and p.revoked_at is null)
                 then 'producers set the times of records (message.timestamp.type is CreateTime): with a key that has '
                      'expired, one can sign a record of an earlier time'
             end as detail

@@ -1,7 +1,7 @@
 -- public
 -- Not a security definer: the transform runs with the rights of the caller, as it does where an event is delivered. No
--- pass waits for its locks: the worker has settled these events, and its lease is not held here. Sources of safety clock
--- do wait for the end of its transaction, and maintain drops no partition of tidemark.decision meanwhile.
+-- pass waits for its locks: the worker has settled these events, and its lease is not held here. Sources of safety
+-- clock do wait for the end of its transaction, and maintain drops no partition of tidemark.decision meanwhile.
 create or replace function tidemark.dry_run_transform(
     route_code text,
     most integer default 500,

@@ -42,7 +42,8 @@ begin
     else
         -- The first ones were tried: its key stays.
         update tidemark.decision x
-        set seqs = rest, first_seq = lower(rest), events = d.events - (select sum(upper(s) - lower(s)) from unnest(these) s)
+        set seqs = rest, first_seq = lower(rest),
+            events = d.events - (select sum(upper(s) - lower(s)) from unnest(these) s)
         where (x.worker_id, x.route_id, x.last_seq) = (d.worker_id, d.route_id, d.last_seq);
     end if;
     insert into tidemark.decision (worker_id, route_id, last_seq, first_seq, events, outcome, reason, seqs, decided_at)

@@ -54,8 +54,8 @@ comment on function tidemark.worker_rewind(text, bigint, text, boolean) is
     'with dry_run it only counts. Decided events stay decided: rows with decided true (of each route and latest '
     'outcome; route_code null: no route claimed them) are not delivered again; for that use tidemark.route_replay. '
     'Rows with decided false are events that a route has no evidence for, with their outcome to come (pending: '
-    'delivered, also those whose payload is erased, as {"erased": time}). The row with decided null counts the events of the log in between. was is the watermark before, '
-    'of shards the highest: those that are not past to_seq stay. '
+    'delivered, also those whose payload is erased, as {"erased": time}). The row with decided null counts the events '
+    'of the log in between. was is the watermark before, of shards the highest: those that are not past to_seq stay. '
     'complete false: only the first million of these events were checked for undecided ones. Waits for a pass under '
     'way. Raises TM004, TM005.';
 grant execute on function tidemark.worker_rewind(text, bigint, text, boolean) to tidemark_admin;
