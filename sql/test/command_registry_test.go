@@ -296,7 +296,7 @@ func TestCommandSetup(t *testing.T) {
 	}
 	const fine = `[{"topic": "t", "service": "S", "there": true, "keeps_ms": 604800000, "own_times": true}, {"topic": "all", "there": true, "own_times": true}]`
 	look(fine, `[]`)
-	look(`[{"topic": "t", "service": "S"}, {"topic": "all"}]`, `[]`, 
+	look(`[{"topic": "t", "service": "S"}, {"topic": "all"}]`, `[]`,
 		"all: commands.topics names the topic, and it does not exist, or the daemon may not read it",
 		"t: the topic does not exist, or the daemon may not read it, and S has commands that are live")
 	look(fine, `[]`)
