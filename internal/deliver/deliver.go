@@ -47,7 +47,8 @@ const (
 	// pageWait is how long a page waits for its slowest target. What has not ended by
 	// then goes on, pending, and the page is settled without it.
 	pageWait = 200 * time.Millisecond
-	// pageWaitAlone is how long it waits if there is no other route to be held up.
+	// pageWaitAlone is how long it waits if there is no other route to be held up, and jobs of its own have not begun; once all have,
+	// and slots are idle, it waits pageWait.
 	pageWaitAlone = time.Second
 	// reopenAfter is the pause before a route that could not be opened is tried again.
 	reopenAfter = 30 * time.Second

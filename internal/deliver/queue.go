@@ -87,10 +87,10 @@ type lineOf struct {
 
 func (j *job) line() lineOf { return lineOf{j.item.Key, j.item.Replay} }
 
+func (j *job) identity() identity { return identity{j.item.Seq, j.item.Replay} }
+
 // inOrder compares jobs by the order in which a route takes them.
 func inOrder(a, b *job) int { return store.LiveFirst(a.item, b.item) }
-
-func (j *job) identity() identity { return identity{j.item.Seq, j.item.Replay} }
 
 // key returns the event's key as the order of keys sees it: empty for a replay, which has no place in that order.
 func (j *job) key() string {
