@@ -15,34 +15,44 @@ const (
 	awaySuffix = ", server 1 ms away"
 )
 
-// A delayLine stands between programs and the server, as if it were in another zone: what either side says arrives half a round
+// A delayLine stands between programs and what they call, as if it were in another zone: what either side says arrives half a round
 // trip later, in its order, and any number of bytes may be on their way.
 type delayLine struct {
 	net.Listener
-	url              string
 	network, address string
+	trip             time.Duration // a round
 	running          sync.WaitGroup
 
 	mu    sync.Mutex
 	conns []net.Conn
 }
 
-func newDelayLine(dsn string) (*delayLine, error) {
-	server, err := pgx.ParseConfig(dsn)
-	if err != nil {
+// newDelayLine listens on an address of this host, with a free port.
+func newDelayLine(host, network, address string, trip time.Duration) (*delayLine, error) {
+	l := &delayLine{network: network, address: address, trip: trip}
+	var err error
+	if l.Listener, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err != nil {
 		return nil, err
 	}
-	l := &delayLine{}
-	l.network, l.address = pgconn.NetworkAddress(server.Host, server.Port)
-	if l.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		return nil, err
+	l.running.Go(l.serve)
+	return l, nil
+}
+
+// newServerLine is one to a server, and the URL by which its database is called through it.
+func newServerLine(dsn, host string, trip time.Duration) (*delayLine, string, error) {
+	server, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, "", err
+	}
+	network, address := pgconn.NetworkAddress(server.Host, server.Port)
+	l, err := newDelayLine(host, network, address, trip)
+	if err != nil {
+		return nil, "", err
 	}
 	u := url.URL{
 		Scheme: "postgres", User: url.UserPassword(server.User, server.Password), Host: l.Addr().String(), Path: "/" + server.Database, RawQuery: "sslmode=disable",
 	}
-	l.url = u.String()
-	l.running.Go(l.serve)
-	return l, nil
+	return l, u.String(), nil
 }
 
 func (l *delayLine) serve() {
@@ -77,7 +87,7 @@ func (l *delayLine) pass(to, from net.Conn) {
 			b := make([]byte, 32<<10)
 			n, err := from.Read(b)
 			if n > 0 {
-				chunks <- chunk{time.Now().Add(roundTrip / 2), b[:n]}
+				chunks <- chunk{time.Now().Add(l.trip / 2), b[:n]}
 			}
 			if err != nil {
 				return

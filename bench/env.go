@@ -133,11 +133,11 @@ func newEnv(ctx context.Context, o options) (_ *env, err error) {
 
 // goFar makes the environment of those whose server is in another zone. They share the backlog.
 func (e *env) goFar(ctx context.Context) (err error) {
-	if e.line, err = newDelayLine(e.dsn); err != nil {
+	far := *e
+	if e.line, far.dsn, err = newServerLine(e.dsn, "127.0.0.1", roundTrip); err != nil {
 		return err
 	}
-	far := *e
-	far.dsn, far.line, far.server = e.line.url, nil, nil
+	far.line, far.server = nil, nil
 	e.far = &far
 	if far.conn, err = pgx.Connect(ctx, far.dsn); err != nil {
 		return err

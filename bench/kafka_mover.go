@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -205,12 +206,16 @@ type process struct {
 }
 
 // startSelf runs this program as a mover, which ends with its input.
-func startSelf(args ...string) (*process, error) {
+func startSelf(args ...string) (*process, error) { return startSelfBy(nil, args...) }
+
+// startSelfBy does so by a command that runs another.
+func startSelfBy(command []string, args ...string) (*process, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(path, append([]string{moverCommand}, args...)...)
+	command = append(append(slices.Clip(command), path, moverCommand), args...)
+	cmd := exec.Command(command[0], command[1:]...)
 	var said strings.Builder
 	cmd.Stderr = &said
 	input, err := cmd.StdinPipe()

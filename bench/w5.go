@@ -15,6 +15,10 @@ const (
 	twoDaemons   = "tidemark, webhook, 20 ms away, 2 daemons with a shard each"
 	fourDaemons  = "tidemark, webhook, 20 ms away, 4 daemons with a shard each"
 	oneIsKilled  = "tidemark, webhook, 20 ms away, 4 daemons, one is killed"
+	apartOne     = "tidemark, webhook, 20 ms away, 1 daemon, its own network"
+	apartFour    = "tidemark, webhook, 20 ms away, 4 daemons, a network each"
+	apartKilled  = "tidemark, webhook, 20 ms away, 4 daemons, a network each, one is killed"
+	apartCut     = "tidemark, webhook, 20 ms away, 4 daemons, a network each, one is cut off"
 	bareKafka    = "Kafka client alone"
 	kafkaName    = "tidemark, Kafka"
 )
@@ -45,7 +49,11 @@ var w5 = workload{
 			&daemons{webhooks: webhooks{env: e, name: oneWideName, items: fewer, concurrency: 4 * each, away: distant}, n: 1},
 			&daemons{webhooks: webhooks{env: e, name: twoDaemons, items: fewer, concurrency: each, away: distant}, n: 2},
 			&daemons{webhooks: webhooks{env: e, name: fourDaemons, items: fewer, concurrency: each, away: distant}, n: 4},
-			&daemons{webhooks: webhooks{env: e, name: oneIsKilled, items: fewer, concurrency: each, away: distant}, n: 4, kill: true},
+			&daemons{webhooks: webhooks{env: e, name: oneIsKilled, items: fewer, concurrency: each, away: distant}, n: 4, fault: killed},
+			&daemons{webhooks: webhooks{env: e, name: apartOne, items: fewer, concurrency: each}, n: 1, apart: distant},
+			&daemons{webhooks: webhooks{env: e, name: apartFour, items: fewer, concurrency: each}, n: 4, apart: distant},
+			&daemons{webhooks: webhooks{env: e, name: apartKilled, items: fewer, concurrency: each}, n: 4, apart: distant, fault: killed},
+			&daemons{webhooks: webhooks{env: e, name: apartCut, items: fewer, concurrency: each}, n: 4, apart: distant, fault: unplugged},
 			bareTopic(e, bareKafka, records, each),
 			&topic{env: e, name: kafkaName, items: records, concurrency: each},
 			&webhooks{env: e.far, name: hookName + awaySuffix, items: items, concurrency: concurrency},
@@ -62,6 +70,7 @@ var w5 = workload{
 			atLeast(0.95, rs.quotient(hangingName, nineName)),
 			atLeast(1.8, onceBegun(rs, twoDaemons, oneDaemon)),
 			atLeast(3.4, onceBegun(rs, fourDaemons, oneDaemon)),
+			atLeast(3.4, onceBegun(rs, apartFour, apartOne)),
 			note(rs.quotient(kafkaName, bareKafka)),
 			note(rs.quotient(hookName+awaySuffix, hookName)),
 			note(rs.quotient(kafkaName+awaySuffix, kafkaName)),
