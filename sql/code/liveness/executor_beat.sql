@@ -9,6 +9,8 @@ create or replace function tidemark.executor_beat(
 returns timestamptz
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
+-- A plan for the values of each call would be no better, and would be made each time.
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare

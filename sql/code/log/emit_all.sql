@@ -55,7 +55,7 @@ begin
     end if;
 
     -- One statement reads the events, checks them and the registry, and stores them.
-    if not own and idempotency_keys is null and not events @? '$[*].idempotency_key' then
+    if idempotency_keys is null and not events @? '$[*].idempotency_key' then
         made := array(select (head || substr(gen_random_uuid()::text, 16))::uuid
                       from generate_series(1, jsonb_array_length(events) + coalesce(most, 0)));
         with stored as (
@@ -71,12 +71,17 @@ begin
             where case
                 when not (tidemark.event_is_small(e.payload, e.key, e.stream, e.subject_table, e.subject_ref, e.trace,
                                                   e.actor, e.occurred_at_)
-                          or tidemark.event_check(format('event %s: ', e.ord), e.payload, e.key, e.stream,
-                                                  e.subject_table, e.subject_ref, e.trace, e.actor, e.occurred_at_))
+                          -- The payloads of commands' results and dead letters have limits of their own
+                          -- (tidemark.command_execute): a partition would stay at a command whose result is refused.
+                          or tidemark.event_check(format('event %s: ', e.ord), case
+                                                      when emit_all.own and e.domain = 'commands' then '{}'
+                                                      else e.payload end, e.key, e.stream, e.subject_table,
+                                                  e.subject_ref, e.trace, e.actor, e.occurred_at_))
                      or t.domain is null
                     then false
                 when t.unchecked and jsonb_typeof(e.payload) = 'object' then true
-                else (not t.restricted or tidemark.domain_check(e.domain, format('event %s: ', e.ord), login))
+                else (not t.restricted or emit_all.own
+                      or tidemark.domain_check(e.domain, format('event %s: ', e.ord), login))
                      and tidemark.payload_check(e.domain, e.type, e.payload, t.schema, t.metadata_only,
                                                 format('event %s: ', e.ord)) end
             order by e.ord
@@ -105,12 +110,8 @@ begin
                    or tidemark.idempotency_key_check(e.idempotency_key, format('event %s: ', e.ord)))
               and (tidemark.event_is_small(e.payload, e.key, e.stream, e.subject_table, e.subject_ref, e.trace, e.actor,
                                            e.occurred_at_)
-                   -- The payloads of commands' results and dead letters have limits of their own
-                   -- (tidemark.command_execute): a partition would stay at a command whose result is refused.
-                   or tidemark.event_check(format('event %s: ', e.ord), case
-                                               when emit_all.own and e.domain = 'commands' then '{}'
-                                               else e.payload end, e.key, e.stream, e.subject_table, e.subject_ref,
-                                           e.trace, e.actor, e.occurred_at_))
+                   or tidemark.event_check(format('event %s: ', e.ord), e.payload, e.key, e.stream, e.subject_table,
+                                           e.subject_ref, e.trace, e.actor, e.occurred_at_))
               -- As in emit: a type that is not registered returns null.
               and (t.domain is null or not t.restricted or emit_all.own
                    or tidemark.domain_check(e.domain, format('event %s: ', e.ord), login))
