@@ -112,6 +112,77 @@ func TestDocsNameEachKey(t *testing.T) {
 	}
 }
 
+var (
+	pageLink = regexp.MustCompile(`\[([^\]]*)\]\(([^)]*)\)`)
+	figure   = regexp.MustCompile(`(?:^|[^\w.,-])(\d[\d,]*(?:\.\d+)?)\b`)
+)
+
+// A figure beside a link to docs/performance.md is one of that page: in the cell of the link, or, where the cell has nothing but links, in
+// its row.
+func TestDocsHaveTheFiguresOfPerformance(t *testing.T) {
+	t.Parallel()
+	figures := func(text string) (all []string) {
+		for _, m := range figure.FindAllStringSubmatch(pageLink.ReplaceAllString(text, "$1"), -1) {
+			all = append(all, strings.TrimSuffix(m[1], ","))
+		}
+		return all
+	}
+	text, err := os.ReadFile("docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured, n := figures(string(text)), 0
+	for _, page := range append(docs(t), "README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			cells := strings.Split(strings.TrimSpace(line), "|")
+			for _, cell := range cells {
+				if !strings.Contains(cell, "performance.md#expected-performance") {
+					continue
+				}
+				scope := cell
+				if strings.Trim(pageLink.ReplaceAllString(cell, ""), " ,") == "" && len(cells) > 3 {
+					scope = strings.Join(cells[2:], "|") // the first cell names the row
+				}
+				for _, got := range figures(scope) {
+					if n++; !slices.Contains(measured, got) {
+						t.Errorf("%s: %s is not in docs/performance.md: %s", page, got, strings.TrimSpace(scope))
+					}
+				}
+			}
+		}
+	}
+	if n < 20 {
+		t.Errorf("%d figures are found", n)
+	}
+}
+
+// docs/daemon.md names each alert rule with its severity, and no other.
+func TestDocsNameEachAlert(t *testing.T) {
+	t.Parallel()
+	rules, err := os.ReadFile("deploy/prometheus/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("docs/daemon.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for _, m := range regexp.MustCompile(`(?s)- alert: (\w+)\n.*?severity: (\w+)`).FindAllSubmatch(rules, -1) {
+		want = append(want, string(m[1])+" "+string(m[2]))
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(Tidemark\\w+)` \\| (\\w+) \\|").FindAllSubmatch(page, -1) {
+		got = append(got, string(m[1])+" "+string(m[2]))
+	}
+	if len(want) < 20 || !slices.Equal(got, want) {
+		t.Errorf("the page has %q, the rules are %q", got, want)
+	}
+}
+
 // docs are the pages below docs.
 func docs(t *testing.T) (pages []string) {
 	t.Helper()
