@@ -160,29 +160,6 @@ func TestDocsHaveTheFiguresOfPerformance(t *testing.T) {
 	}
 }
 
-// docs/daemon.md names each alert rule with its severity, and no other.
-func TestDocsNameEachAlert(t *testing.T) {
-	t.Parallel()
-	rules, err := os.ReadFile("deploy/prometheus/rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile("docs/daemon.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want, got []string
-	for _, m := range regexp.MustCompile(`(?s)- alert: (\w+)\n.*?severity: (\w+)`).FindAllSubmatch(rules, -1) {
-		want = append(want, string(m[1])+" "+string(m[2]))
-	}
-	for _, m := range regexp.MustCompile("(?m)^\\| `(Tidemark\\w+)` \\| (\\w+) \\|").FindAllSubmatch(page, -1) {
-		got = append(got, string(m[1])+" "+string(m[2]))
-	}
-	if len(want) < 20 || !slices.Equal(got, want) {
-		t.Errorf("the page has %q, the rules are %q", got, want)
-	}
-}
-
 // docs are the pages below docs.
 func docs(t *testing.T) (pages []string) {
 	t.Helper()
