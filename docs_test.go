@@ -112,6 +112,54 @@ func TestDocsNameEachKey(t *testing.T) {
 	}
 }
 
+var (
+	pageLink = regexp.MustCompile(`\[([^\]]*)\]\(([^)]*)\)`)
+	figure   = regexp.MustCompile(`(?:^|[^\w.,-])(\d[\d,]*(?:\.\d+)?)\b`)
+)
+
+// A figure beside a link to docs/performance.md is one of that page: in the cell of the link, or, where the cell has nothing but links, in
+// its row.
+func TestDocsHaveTheFiguresOfPerformance(t *testing.T) {
+	t.Parallel()
+	figures := func(text string) (all []string) {
+		for _, m := range figure.FindAllStringSubmatch(pageLink.ReplaceAllString(text, "$1"), -1) {
+			all = append(all, strings.TrimSuffix(m[1], ","))
+		}
+		return all
+	}
+	text, err := os.ReadFile("docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured, n := figures(string(text)), 0
+	for _, page := range append(docs(t), "README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			cells := strings.Split(strings.TrimSpace(line), "|")
+			for _, cell := range cells {
+				if !strings.Contains(cell, "performance.md#expected-performance") {
+					continue
+				}
+				scope := cell
+				if strings.Trim(pageLink.ReplaceAllString(cell, ""), " ,") == "" && len(cells) > 3 {
+					scope = strings.Join(cells[2:], "|") // the first cell names the row
+				}
+				for _, got := range figures(scope) {
+					if n++; !slices.Contains(measured, got) {
+						t.Errorf("%s: %s is not in docs/performance.md: %s", page, got, strings.TrimSpace(scope))
+					}
+				}
+			}
+		}
+	}
+	if n < 20 {
+		t.Errorf("%d figures are found", n)
+	}
+}
+
 // docs are the pages below docs.
 func docs(t *testing.T) (pages []string) {
 	t.Helper()

@@ -689,6 +689,7 @@ type LetterJob struct {
 	ID          int64       `json:"id"`
 	Letters     int64       `json:"letters"`
 	Outcomes    interface{} `json:"outcomes"`
+	Rate        *float64    `json:"rate"`
 	Reason      string      `json:"reason"`
 	RequestedAt time.Time   `json:"requested_at"`
 	RequestedBy string      `json:"requested_by"`
@@ -719,6 +720,9 @@ type LetterJobAsk struct {
 
 	// DryRun Count, and do nothing.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
+	// Rate Of a replay: at most so many letters a second; 0: as many as it can.
+	Rate float64 `json:"rate,omitempty,omitzero"`
 
 	// Reason Needed unless dry_run.
 	Reason string `json:"reason,omitempty,omitzero"`

@@ -39,6 +39,7 @@ type field struct {
 	Name, Label, Kind, Value, Help string
 	Choices                        []string
 	Required                       bool
+	How                            bool // says how and not what: a preview needs no value
 }
 
 // dones says what an act has done, on the page that follows it.
@@ -173,14 +174,10 @@ func first(problems ...*api.Problem) *api.Problem {
 	return nil
 }
 
-// complete tells whether the link says enough for a preview: some field of the act, where it has any.
+// complete tells whether the link says enough for a preview: some field of the act that says what, where it has any.
 func complete(a act, v url.Values) bool {
-	for _, f := range a.fields {
-		if v.Get(f.Name) != "" {
-			return true
-		}
-	}
-	return len(a.fields) == 0
+	says := slices.DeleteFunc(slices.Clone(a.fields), func(f field) bool { return f.How })
+	return len(says) == 0 || slices.ContainsFunc(says, func(f field) bool { return v.Get(f.Name) != "" })
 }
 
 // trimmed leaves out the reason where the API takes none.

@@ -58,7 +58,7 @@ var acts = map[string]act{
 			{Name: "to_seq", Label: "To event number", Kind: "number"},
 			{Name: "since", Label: "Or emitted since", Kind: "datetime-local", Help: "UTC"},
 			{Name: "key", Label: "Only this key", Kind: "text"},
-			{Name: "rate", Label: "At most events a second", Kind: "number", Help: "Empty: as many as the route takes."},
+			{Name: "rate", Label: "At most events a second", Kind: "number", How: true, Help: "Empty: as many as the route takes."},
 		},
 		body: window, back: "/routes/{route}", warn: "The worker of the route sends them beside live events, in the order of numbers. It goes on whether this page is open or not.",
 	},
@@ -72,6 +72,9 @@ var acts = map[string]act{
 	},
 	"letters-replay": {
 		title: "Try dead letters again", button: "Try again", role: Operator, method: "POST", path: "/dead-letter-jobs", dryRun: true, body: job("replay"),
+		fields: []field{
+			{Name: "rate", Label: "At most letters a second", Kind: "number", How: true, Help: "Empty: as many as the route takes."},
+		},
 		back: "/dead-letters", done: "job", warn: "Each is delivered once more, the oldest event first: the first 100 at once, the others by a daemon, whether this page is open or not. " +
 			"Those that fail again stay open.",
 	},
@@ -233,7 +236,11 @@ func letter(v url.Values) map[string]any { return map[string]any{"ids": []int64{
 // job chooses dead letters by route, source and code.
 func job(action string) func(url.Values) map[string]any {
 	return func(v url.Values) map[string]any {
-		return map[string]any{"action": action, "route": v.Get("route"), "source": v.Get("source"), "code": v.Get("code")}
+		body := map[string]any{"action": action, "route": v.Get("route"), "source": v.Get("source"), "code": v.Get("code")}
+		if rate := number(v.Get("rate")); rate > 0 {
+			body["rate"] = rate
+		}
+		return body
 	}
 }
 

@@ -213,7 +213,7 @@ func TestActs(t *testing.T) {
 		{"/workers/default", "worker-resume", "worker=default", "", "", `select paused_at is null from tidemark.worker_cursor where worker = 'default'`},
 		{"/dead-letters/1", "letter-discard", "id=1", "", "1", `select resolution is not distinct from 'discarded' from tidemark.dead_letter where id = 1`},
 		{"/dead-letters/2", "letter-replay", "id=2", "", "", `select attempts = 2 from tidemark.dead_letter where id = 2`},
-		{"/dead-letters", "letters-replay", "route=sql&source=outbox&code=P0001", "", "", `select attempts = 2 from tidemark.dead_letter where id = 3`},
+		{"/dead-letters", "letters-replay", "route=sql&source=outbox&code=P0001", "rate=500", "", `select exists (select from tidemark.dead_letter l, tidemark.letter_job j where l.id = 3 and l.attempts = 2 and j.rate = 500)`},
 		{"/dead-letters", "letters-discard", "route=sql&source=outbox&code=P0001", "", "discard", `select resolution is not distinct from 'discarded' from tidemark.dead_letter where id = 3`},
 		{"/dead-letters", "letter-job-cancel", "id=1", "", "", `select finished_at is not null from tidemark.letter_job where id = 1`},
 		{"", "route-replay", "route=hook&from_seq=1&to_seq=6", "", "hook", `select exists (select from tidemark.replay_summary)`},

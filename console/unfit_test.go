@@ -35,6 +35,10 @@ func TestUnfitForms(t *testing.T) {
 	if status, page := s.request("", "POST", "/act/worker-rewind", form); status != http.StatusOK || !strings.Contains(page, "What it would do") {
 		t.Errorf("%d %s", status, page)
 	}
+	// An act that may have a rate, and needs none to be counted, is counted as its page opens.
+	if _, page := s.get("", "/act/letters-replay?route=sql"); !strings.Contains(page, "What it would do") {
+		t.Error(page)
+	}
 	if _, page := s.get("", "/act/worker-rewind?worker=default&preview=1"); !strings.Contains(page, `<button name="preview"`) || strings.Contains(page, `type="hidden" name="preview"`) {
 		t.Error(page)
 	}

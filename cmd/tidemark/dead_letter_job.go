@@ -32,9 +32,9 @@ func letterJob() cli.Command {
 					if err != nil {
 						return err
 					}
-					return cli.Table(s.Printer, "no jobs", jobs, "ID|DOES|ROUTE|SOURCE|ERROR|STATE|WAITS FOR|DONE|CAME TO|ASKED|REASON", func(j store.LetterJob) cli.Row {
+					return cli.Table(s.Printer, "no jobs", jobs, "ID|DOES|ROUTE|SOURCE|ERROR|RATE|STATE|WAITS FOR|DONE|CAME TO|ASKED|REASON", func(j store.LetterJob) cli.Row {
 						return cli.Row{
-							j.ID, j.Action, j.RouteCode, j.Source, j.ErrorCode, j.State, j.WaitsFor, fmt.Sprintf("%d of %d", j.Done, j.Letters), j.Outcomes,
+							j.ID, j.Action, j.RouteCode, j.Source, j.ErrorCode, j.Rate, j.State, j.WaitsFor, fmt.Sprintf("%d of %d", j.Done, j.Letters), j.Outcomes,
 							s.Age(j.RequestedAt) + " by " + j.RequestedBy, j.Reason,
 						}
 					})
@@ -59,6 +59,7 @@ func letterJob() cli.Command {
 
 func letterJobAdd(action, short string) cli.Command {
 	ask := store.LetterJobAsk{Action: action}
+	var rate string
 	return cli.Command{
 		Use: action, Short: short, Role: "tidemark_admin", Reason: cli.MayGiveReason,
 		Example: "  tidemark dead-letter job " + action + " --route billing --reason 'the target is mended'",
@@ -67,6 +68,9 @@ func letterJobAdd(action, short string) cli.Command {
 			flags.StringVar(&ask.Source, "source", "", "only rows of this source; outbox: only events")
 			flags.StringVar(&ask.Code, "code", "", "only this error code")
 			flags.BoolVar(&ask.DryRun, "dry-run", false, "count, and do nothing")
+			if action == "replay" {
+				flags.StringVar(&rate, "rate", "", "at most this many letters a second, such as 50/s")
+			}
 		},
 		Run: func(ctx context.Context, s *cli.Session) error {
 			if err := s.NotEmpty("route", "source", "code"); err != nil {
@@ -76,6 +80,10 @@ func letterJobAdd(action, short string) cli.Command {
 				if err := s.NeedReason(); err != nil {
 					return err
 				}
+			}
+			var err error
+			if ask.Rate, err = cli.PerSecond(rate); err != nil {
+				return err
 			}
 			added, err := s.LetterJobAdd(ctx, ask)
 			if err != nil {

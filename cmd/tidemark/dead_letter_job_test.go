@@ -6,9 +6,9 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-// Daemons are killed in the middle of a job of dead letters, and the next one goes on: each letter has its effect once.
-func TestLetterJobOutlivesItsDaemon(t *testing.T) {
-	t.Parallel()
+// lettersOf gives a database dead letters of a function that takes events from now on.
+func lettersOf(t *testing.T, n int) *tidemarktest.DB {
+	t.Helper()
 	db := tidemarktest.NewDB(t)
 	if _, err := db.Pool.Exec(t.Context(), `create table mended (yes boolean);
 create table got (n int);
@@ -27,12 +27,37 @@ end $$`); err != nil {
 		`select tidemark.stage_set('live', 'a test')::text`,
 		`select tidemark.gate_set('routes.enabled', true)::text || tidemark.gate_set('worker.default.enabled', true)::text`,
 		`select tidemark.route_set('inside', '{"domain": "test", "target_kind": "sql", "target_ref": "public.take", "enabled": true, "dry_run": false}')::text`,
-		`select count(tidemark.emit('test', 'tick', jsonb_build_object('n', n)))::text from generate_series(1, 1500) n`,
-		`select tidemark.worker_run()::text`,
-		`insert into mended values (true) returning ''`,
 	} {
 		answer(t, db, sql)
 	}
+	answer(t, db, `select count(tidemark.emit('test', 'tick', jsonb_build_object('n', n)))::text from generate_series(1, $1::int) n`, n)
+	answer(t, db, `select tidemark.worker_run()::text`)
+	answer(t, db, `insert into mended values (true) returning ''`)
+	return db
+}
+
+// A daemon comes back for a job with a rate when its next part is due, and no sooner.
+func TestDaemonKeepsTheRateOfALetterJob(t *testing.T) {
+	t.Parallel()
+	db := lettersOf(t, 40)
+	if text, err := program(t, db.URL, "dead-letter", "job", "replay", "--route", "inside", "--rate", "10/s", "--reason", "mended").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	d := startDaemonTo(t, db.URL, "d", &lines{})
+	eventually(t, "the job to end", func() bool { return answer(t, db, `select state from tidemark.letter_job_summary`) == "finished" })
+	kill(t, d)
+	// Four parts, and a last one that finds no more.
+	var seconds float64
+	if err := db.Pool.QueryRow(t.Context(), `select extract(epoch from j.finished_at - min(a.decided_at))::double precision
+		from tidemark.letter_job j, tidemark.route_attempt a where a.outcome = 'sent' group by j.finished_at`).Scan(&seconds); err != nil || seconds < 3 || seconds > 15 {
+		t.Errorf("40 letters at 10 a second took %v s, %v", seconds, err)
+	}
+}
+
+// Daemons are killed in the middle of a job of dead letters, and the next one goes on: each letter has its effect once.
+func TestLetterJobOutlivesItsDaemon(t *testing.T) {
+	t.Parallel()
+	db := lettersOf(t, 1500)
 	if text, err := program(t, db.URL, "dead-letter", "job", "replay", "--route", "inside", "--reason", "mended").CombinedOutput(); err != nil || string(text) != "job 1: a daemon is to replay 1500 dead letters; tidemark dead-letter job list shows how far it is\n" {
 		t.Fatalf("%v: %s", err, text)
 	}

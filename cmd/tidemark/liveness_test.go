@@ -331,6 +331,9 @@ func causeKinds(t *testing.T) map[string]string {
 	return kinds
 }
 
+// causeCommand is a command that tidemark.cause_kind has, up to its first argument or flag.
+var causeCommand = regexp.MustCompile(`'(tidemark [a-z -]*?[a-z])(?: --.*| \{.*)?'`)
+
 // Each cause has a page, and each page is of a cause.
 func TestEveryCauseHasAPage(t *testing.T) {
 	t.Parallel()
@@ -355,8 +358,19 @@ func TestEveryCauseHasAPage(t *testing.T) {
 		if kinds[cause] == "" && cause != "README" {
 			t.Errorf("%s is of no cause", page)
 		}
+		commands := causeCommand.FindAllStringSubmatch(kinds[cause], -1)
 		delete(kinds, cause)
 		if text := read(t, page); cause != "README" {
+			_, todo, _ := strings.Cut(text, "\n## What to do\n")
+			todo, _, _ = strings.Cut(todo, "\n## ")
+			if !strings.Contains(todo, "\n```\n") {
+				t.Errorf("%s: what to do has no block of commands", page)
+			}
+			for _, m := range commands {
+				if !strings.Contains(todo, "\n"+strings.TrimSpace(m[1])) {
+					t.Errorf("%s: what to do lacks %q, which tidemark.cause shows", page, m[1])
+				}
+			}
 			for _, part := range []string{"## What you see", "## Why", "## What to do", "## How to check", "## How to prevent it"} {
 				if !strings.Contains(text, "\n"+part+"\n") {
 					t.Errorf("%s lacks %q", page, part)

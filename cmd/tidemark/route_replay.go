@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -67,24 +65,12 @@ only counts.`,
 			if ask.Since, ask.Until, err = window.Times(s.Now); err != nil {
 				return err
 			}
-			if ask.Rate, err = perSecond(rate); err != nil {
+			if ask.Rate, err = cli.PerSecond(rate); err != nil {
 				return err
 			}
 			return replayRoute(ctx, s, ask)
 		},
 	}
-}
-
-// perSecond reads a rate, such as 50 or 50/s.
-func perSecond(text string) (float64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	rate, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
-	if err != nil || rate <= 0 {
-		return 0, cli.Usagef("--rate %q is not a number of events a second, such as 50/s", text)
-	}
-	return rate, nil
 }
 
 // requestedReplay is the JSON of a replay that was requested.

@@ -57,7 +57,13 @@ class Order(models.Model):
     total = models.IntegerField()
     class Meta:
         app_label, db_table = "shop", "orders"
-from orders import create_order
+from orders import create_order, emit
+try:
+    emit("shop", "nope", {}, "order-1")
+except django.db.DatabaseError as error:
+    assert error.__cause__.sqlstate == "TM001", error
+else:
+    raise SystemExit("a type that is not registered is emitted")
 create_order(Order, sys.argv[1], int(sys.argv[2]))
 `, db.Hostname(), db.Port(), strings.TrimPrefix(db.Path, "/"), db.User.Username()))
 		return language{
@@ -273,7 +279,7 @@ func emit(t *testing.T, db *tidemarktest.DB, dir, library string, command []stri
 	}
 }
 
-// refuses demands 400 for a request with a forged signature.
+// refuses demands 401 for a request with a forged signature.
 func refuses(t *testing.T, hooks string) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"id": "forged"})
@@ -293,7 +299,7 @@ func refuses(t *testing.T, hooks string) {
 		t.Fatal(err)
 	}
 	_ = response.Body.Close()
-	if response.StatusCode != http.StatusBadRequest {
+	if response.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a forged request is answered %s", response.Status)
 	}
 }

@@ -65,8 +65,8 @@ func newReceiver(secrets []string, handle func(id string, event json.RawMessage)
 	return r, nil
 }
 
-// ServeHTTP answers 400 to a request that will never be valid, so that Tidemark gives it up, and 500 after a
-// failure that a retry may cure.
+// ServeHTTP answers 401 to a request that it cannot verify, and 500 after a failure that a retry may cure: Tidemark keeps the event and
+// sends it again. At 400 it would give the event up.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.Method != http.MethodPost {
 		http.Error(w, "POST only", http.StatusMethodNotAllowed)
@@ -81,7 +81,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return // the sender hung up
 	}
 	if err := r.verify(req.Header, body); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		http.Error(w, err.Error(), http.StatusUnauthorized)
 		return
 	}
 	if err := r.once(req.Header.Get("webhook-id"), body); err != nil {

@@ -61,7 +61,7 @@ func (x *running) want(t *testing.T, handled ...string) {
 	}
 }
 
-// send sends an event as Tidemark does, and returns the outcome.
+// send sends an event as Tidemark does, and returns the outcome. One that is not delivered is kept, to be sent again.
 func send(t *testing.T, url, id string, secrets ...string) string {
 	t.Helper()
 	s, err := webhook.New(webhook.Options{
@@ -75,6 +75,9 @@ func send(t *testing.T, url, id string, secrets ...string) string {
 	r := s.Deliver(t.Context(), []sink.Delivery{{Event: event, Route: "shop", Attempt: 1}})[0]
 	if r.Status == sink.Delivered {
 		return ""
+	}
+	if r.Status != sink.Retry || r.Refused != (r.Code == "http_401") {
+		t.Errorf("the event would be given up: %+v", r)
 	}
 	return fmt.Sprint(r.Code, " ", r.Detail)
 }
@@ -109,7 +112,7 @@ func TestSecretsAreChanged(t *testing.T) {
 		})
 	}
 	x := start(t, current, former)
-	if got, want := send(t, x.url, "a", other), "http_400 400 Bad Request: no webhook-signature matches a known secret"; got != want {
+	if got, want := send(t, x.url, "a", other), "http_401 401 Unauthorized: no webhook-signature matches a known secret"; got != want {
 		t.Errorf("got %s", got)
 	}
 	x.want(t)
@@ -120,8 +123,8 @@ func TestOldAndNewAreRefused(t *testing.T) {
 	for shift, want := range map[time.Duration]string{
 		4 * time.Minute:  "",
 		-4 * time.Minute: "",
-		6 * time.Minute:  "http_400 400 Bad Request: webhook-timestamp is too old or too new",
-		-6 * time.Minute: "http_400 400 Bad Request: webhook-timestamp is too old or too new",
+		6 * time.Minute:  "http_401 401 Unauthorized: webhook-timestamp is too old or too new",
+		-6 * time.Minute: "http_401 401 Unauthorized: webhook-timestamp is too old or too new",
 	} {
 		x := start(t, current)
 		x.now = func() time.Time { return time.Now().Add(shift) }
@@ -184,7 +187,7 @@ func TestForgeries(t *testing.T) {
 		x.ServeHTTP(w, r)
 		want := map[string]int{"another method": http.StatusMethodNotAllowed, "too large": http.StatusRequestEntityTooLarge}[name]
 		if want == 0 {
-			want = http.StatusBadRequest
+			want = http.StatusUnauthorized
 		}
 		if w.Code != want {
 			t.Errorf("%s: %d, want %d", name, w.Code, want)

@@ -103,7 +103,7 @@ func (s *server) letters() {
 			switch {
 			case err != nil:
 			case added.Job != nil: // A few letters are done at once, even where no daemon runs.
-				_, err = db.LetterJobStep(ctx, added.Job)
+				_, _, err = db.LetterJobStep(ctx, added.Job)
 			case b.DryRun && b.Action == "replay":
 				added.Sample, err = db.DeadLetterReplayMany(ctx, store.LetterFilter{Route: b.Route, Source: b.Source, Code: b.Code, Limit: 10}, true)
 			}

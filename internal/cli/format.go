@@ -188,6 +188,18 @@ func StartOf(text string, now time.Time) (string, error) {
 	return at.UTC().Format(time.RFC3339Nano), nil
 }
 
+// PerSecond reads what --rate is given, such as 50 or 50/s; 0: nothing.
+func PerSecond(text string) (float64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	rate, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
+	if err != nil || rate <= 0 {
+		return 0, Usagef("--rate %q is not a number a second, such as 50/s", text)
+	}
+	return rate, nil
+}
+
 // Limit adds the flag --limit.
 func Limit(flags *pflag.FlagSet, limit *int, initial int) {
 	flags.IntVar(limit, "limit", initial, "at most this many; 0: all")

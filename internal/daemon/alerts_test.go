@@ -3,6 +3,7 @@ package daemon_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,6 +25,46 @@ func TestAlertRules(t *testing.T) {
 		if out, err := check.CombinedOutput(); err != nil {
 			t.Errorf("promtool %v: %v\n%s", args, err, out)
 		}
+	}
+}
+
+// docs/daemon.md has each rule with its severity, and a configuration that Prometheus takes.
+func TestAlertRulesOfThePage(t *testing.T) {
+	t.Parallel()
+	rules, err := os.ReadFile(alerts + "rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/daemon.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for _, m := range regexp.MustCompile(`(?s)- alert: (\w+)\n.*?severity: (\w+)`).FindAllSubmatch(rules, -1) {
+		want = append(want, string(m[1])+" "+string(m[2]))
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(Tidemark\\w+)` \\| (\\w+) \\|").FindAllSubmatch(page, -1) {
+		got = append(got, string(m[1])+" "+string(m[2]))
+	}
+	if len(want) < 20 || !slices.Equal(got, want) {
+		t.Errorf("the page has %q, the rules are %q", got, want)
+	}
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed (Debian: prometheus)")
+	}
+	block := regexp.MustCompile("(?s)```yaml\n(rule_files: \\[(\\S+)\\]\n.*?)```").FindSubmatch(page)
+	if block == nil {
+		t.Fatal("the page has no configuration for Prometheus")
+	}
+	dir := t.TempDir()
+	for name, text := range map[string][]byte{"prometheus.yml": block[1], string(block[2]): rules} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.CommandContext(t.Context(), promtool, "check", "config", filepath.Join(dir, "prometheus.yml")).CombinedOutput(); err != nil {
+		t.Errorf("promtool: %v\n%s", err, out)
 	}
 }
 

@@ -448,11 +448,9 @@ const (
 
 // letterJobs does what operators have asked for with many dead letters, part by part.
 func (d *Daemon) letterJobs(ctx context.Context) {
-	tick := time.NewTicker(letterJobsEvery)
-	defer tick.Stop()
 	for {
 		limited, cancel := context.WithTimeout(ctx, letterJobLimit)
-		worked, err := d.db.LetterJobStep(limited, nil)
+		worked, next, err := d.db.LetterJobStep(limited, nil)
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			d.options.Log.WarnContext(ctx, "a job of dead letters failed", "error", err)
@@ -460,10 +458,16 @@ func (d *Daemon) letterJobs(ctx context.Context) {
 		if worked && err == nil {
 			continue
 		}
+		wait := letterJobsEvery
+		if next > 0 && err == nil {
+			wait = min(wait, next)
+		}
+		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return
-		case <-tick.C:
+		case <-timer.C:
 		}
 	}
 }

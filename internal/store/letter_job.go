@@ -12,12 +12,13 @@ import (
 
 // LetterJobAsk chooses the dead letters that a job replays or discards. One of Route and Source is needed; empty: any.
 type LetterJobAsk struct {
-	Action string `json:"action" enum:"replay,discard"`
-	Route  string `json:"route,omitempty"`
-	Source string `json:"source,omitempty" doc:"outbox: events; else rows of this source."`
-	Code   string `json:"code,omitempty" doc:"Error code."`
-	DryRun bool   `json:"dry_run,omitempty" doc:"Count, and do nothing."`
-	Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Needed unless dry_run."`
+	Action string  `json:"action" enum:"replay,discard"`
+	Route  string  `json:"route,omitempty"`
+	Source string  `json:"source,omitempty" doc:"outbox: events; else rows of this source."`
+	Code   string  `json:"code,omitempty" doc:"Error code."`
+	Rate   float64 `json:"rate,omitempty" minimum:"0" doc:"Of a replay: at most so many letters a second; 0: as many as it can."`
+	DryRun bool    `json:"dry_run,omitempty" doc:"Count, and do nothing."`
+	Reason string  `json:"reason,omitempty" maxLength:"1024" doc:"Needed unless dry_run."`
 }
 
 // LetterJobAdded is a job that was made.
@@ -31,17 +32,25 @@ type LetterJobAdded struct {
 // LetterJobAdd calls tidemark.letter_job_add.
 func (db *DB) LetterJobAdd(ctx context.Context, a LetterJobAsk) (LetterJobAdded, error) {
 	return one[LetterJobAdded](ctx, db, `select j.id, j.letters from tidemark.letter_job_add($1, nullif($2, ''), nullif($3, ''),
-		nullif($4, ''), nullif($5, ''), $6) j`, a.Action, a.Reason, a.Route, a.Source, a.Code, a.DryRun)
+		nullif($4, ''), nullif($5, ''), $6, nullif($7::double precision, 0)) j`, a.Action, a.Reason, a.Route, a.Source, a.Code, a.DryRun, a.Rate)
 }
 
-// LetterJobStep calls tidemark.letter_job_step; job nil: any that is due. worked: it has done letters. It sets statement_timeout where
-// the session has none: nothing else ends a target that hangs, and slow targets end a part early, which keeps what it has done.
-func (db *DB) LetterJobStep(ctx context.Context, job *int64) (worked bool, err error) {
+// LetterJobStep calls tidemark.letter_job_step; job nil: any that is due. worked: it has done letters. next: in how long a job is due that
+// was not, such as one with a rate; 0: there is none. It sets statement_timeout where the session has none: nothing else ends a target
+// that hangs, and slow targets end a part early, which keeps what it has done.
+func (db *DB) LetterJobStep(ctx context.Context, job *int64) (worked bool, next time.Duration, err error) {
 	// Most often there is none: an idle daemon asks this alone.
-	open, err := value[bool](ctx, db, `select exists (select from tidemark.letter_job where finished_at is null)`)
-	if err != nil || !open {
-		return false, err
+	type open struct {
+		Jobs    int64
+		Seconds float64
 	}
+	jobs, err := one[open](ctx, db, `select count(*) as jobs,
+		coalesce(extract(epoch from min(j.due_at - clock_timestamp()) filter (where j.due_at > clock_timestamp())), 0)::double precision as seconds
+		from tidemark.letter_job j where j.finished_at is null`)
+	if err != nil || jobs.Jobs == 0 {
+		return false, 0, err
+	}
+	next = time.Duration(jobs.Seconds * float64(time.Second))
 	var batch pgx.Batch // one transaction: the setting ends with it
 	batch.Queue(`select set_config('statement_timeout', ceil((20 + 2 * coalesce(extract(epoch from max(r.timeout)), 0)) * 1000)::text, true)
 		from tidemark.outbound_route r where tidemark.target_is_inside(r.target_kind) having current_setting('statement_timeout') = '0'`)
@@ -54,7 +63,7 @@ func (db *DB) LetterJobStep(ctx context.Context, job *int64) (worked bool, err e
 	if closed := results.Close(); err == nil {
 		err = closed
 	}
-	return worked, tidemark.AsError(err)
+	return worked, next, tidemark.AsError(err)
 }
 
 // LetterJob is a job that replays or discards dead letters, and how far it has come.
@@ -73,6 +82,7 @@ type LetterJob struct {
 	RequestedBy string          `db:"requested_by" json:"requested_by"`
 	Reason      string          `db:"reason" json:"reason"`
 	FinishedAt  *time.Time      `db:"finished_at" json:"finished_at"`
+	Rate        *float64        `db:"rate" json:"rate"` // letters a second at most
 }
 
 // LetterJobs returns the latest jobs, those below the number before; 0: all. openOnly: those that are not over.

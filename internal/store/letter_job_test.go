@@ -16,7 +16,7 @@ func TestLetterJobStepHasATimeout(t *testing.T) {
 	exec(t, test, `create or replace function public.boom(jsonb) returns void language sql as $$ insert into public.timeouts values (current_setting('statement_timeout')) $$`)
 	must(t)(db.RouteSet(t.Context(), "boom", store.Changes{"timeout": "3 seconds"}, "", false))
 	must(t)(db.LetterJobAdd(t.Context(), store.LetterJobAsk{Action: "replay", Route: "boom", Reason: "mended"}))
-	if worked, err := db.LetterJobStep(t.Context(), nil); err != nil || !worked {
+	if worked, _, err := db.LetterJobStep(t.Context(), nil); err != nil || !worked {
 		t.Fatal(worked, err)
 	}
 	var got, after string

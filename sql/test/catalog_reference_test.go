@@ -65,9 +65,9 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// describe is the part of the page about one function or view.
+// describe is the part of the page about one function or view, without the note of what it was in the source documents.
 const describe = `
-select format(E'\n### %s\n\n%s%s\n\n%s\n', d.name, d.head, coalesce(' For ' || d.roles || '.', ''), replace(d.comment, '|', '\|'))
+select format(E'\n### %s\n\n%s%s\n\n%s\n', d.name, d.head, coalesce(' For ' || d.roles || '.', ''), replace(regexp_replace(d.comment, ' Source: S\d [^.]*\.$', ''), '|', '\|'))
 from (
     select p.proname as name, obj_description(p.oid, 'pg_proc') as comment,
            format('` + "`" + `%s(%s) → %s` + "`" + `.', p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid)) as head,

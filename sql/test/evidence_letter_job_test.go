@@ -108,12 +108,35 @@ func TestLetterJobStops(t *testing.T) {
 	w.refused("TM005", "cancelling a job needs a reason", `select tidemark.letter_job_cancel(1, '')`)
 }
 
+// A job with a rate does the letters of a second at a time, and is not due again before that second is over.
+func TestLetterJobKeepsItsRate(t *testing.T) {
+	t.Parallel()
+	w := manyLetters(t, tidemarktest.NewDB(t))
+	w.exec(`delete from poison`)
+	const step = `select coalesce(tidemark.letter_job_step()::text, 'nothing is due')`
+	const dueIn = `select round(extract(epoch from due_at - clock_timestamp()), 0)::text from tidemark.letter_job order by id desc limit 1`
+	w.exec(`select tidemark.letter_job_add('replay', 'mended', 'app', error_code => 'P0001', rate => 40)`)
+	w.wantRows(step, "40")
+	w.wantRows(dueIn, "1")
+	w.wantRows(step, "nothing is due")
+	w.exec(`update tidemark.letter_job set due_at = clock_timestamp()`) // a second later
+	w.wantRows(step, "40")
+	w.wantRows(`select concat_ws(' ', rate, done || '/' || letters, outcomes) from tidemark.letter_job_summary`, `40 80/200 {"sent": 80}`)
+	w.exec(`select tidemark.letter_job_cancel(1, 'enough')`)
+	w.exec(`select tidemark.letter_job_add('replay', 'mended', 'app', error_code => 'P0002', rate => 0.01)`)
+	w.wantRows(step, "1")
+	w.wantRows(dueIn, "100")
+	w.wantRows(`select after ->> 'rate' from tidemark.audit where action = 'letter_job_replay' order by id`, "40", "0.01")
+}
+
 func TestLetterJobArguments(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))
 	w.refused("TM005", `a job has no action "burn"`, `select tidemark.letter_job_add('burn', 'x', 'app')`)
 	w.refused("TM005", "a job needs a route or a source", `select tidemark.letter_job_add('replay', 'x', error_code => 'P0001')`)
 	w.refused("TM005", "a job needs a reason", `select tidemark.letter_job_add('replay', null, 'app')`)
+	w.refused("TM005", "rate is 0 letters per second, and must be above 0", `select tidemark.letter_job_add('replay', 'x', 'app', rate => 0)`)
+	w.refused("TM005", "a job that discards dead letters has no rate", `select tidemark.letter_job_add('discard', 'x', 'app', rate => 1)`)
 	w.refused("TM005", "dead letters of commands are not replayed by a job", `select tidemark.letter_job_add('replay', 'x', source => 'commands')`)
 	w.refused("TM004", `there is no route "nope"`, `select tidemark.letter_job_add('replay', 'x', 'nope')`)
 	w.wantRows(`select concat_ws(' ', coalesce(id::text, 'none'), letters) from tidemark.letter_job_add('discard', 'x', 'app')`, "none 0")

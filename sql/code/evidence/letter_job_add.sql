@@ -6,6 +6,7 @@ create or replace function tidemark.letter_job_add(
     source text default null,
     error_code text default null,
     dry_run boolean default false,
+    rate double precision default null,
     out id bigint,
     out letters bigint)
 language plpgsql volatile security definer
@@ -28,6 +29,11 @@ begin
     elsif letter_job_add.source = 'commands' and letter_job_add.action = 'replay' then
         raise exception using errcode = 'TM005', message = 'dead letters of commands are not replayed by a job',
             hint = 'tidemark.command_replay runs them again as they were sent.';
+    elsif letter_job_add.rate is not null and letter_job_add.action = 'discard' then
+        raise exception using errcode = 'TM005', message = 'a job that discards dead letters has no rate';
+    elsif letter_job_add.rate <= 0 or letter_job_add.rate > 1000000 then
+        raise exception using errcode = 'TM005',
+            message = format('rate is %s letters per second, and must be above 0', letter_job_add.rate);
     elsif not coalesce(dry_run, false) and coalesce(btrim(letter_job_add.reason), '') = '' then
         raise exception using errcode = 'TM005', message = 'a job needs a reason', hint = 'Or ask for a dry run.';
     end if;
@@ -40,21 +46,23 @@ begin
     if coalesce(dry_run, false) or letters = 0 then
         return;
     end if;
-    insert into tidemark.letter_job as j (action, route_id, source, error_code, letters, requested_at, requested_by,
-                                          reason)
-    values (letter_job_add.action, wanted, letter_job_add.source, letter_job_add.error_code, letter_job_add.letters,
-            at, tidemark.login(), letter_job_add.reason)
+    insert into tidemark.letter_job as j (action, route_id, source, error_code, rate, letters, requested_at,
+                                          requested_by, reason)
+    values (letter_job_add.action, wanted, letter_job_add.source, letter_job_add.error_code, letter_job_add.rate,
+            letter_job_add.letters, at, tidemark.login(), letter_job_add.reason)
     returning j.id into id;
     insert into tidemark.audit (action, object, reason, after)
     values ('letter_job_' || letter_job_add.action, 'letter_job ' || letter_job_add.id, letter_job_add.reason,
             jsonb_strip_nulls(jsonb_build_object('route', letter_job_add.route, 'source', letter_job_add.source,
                                                  'error_code', letter_job_add.error_code,
+                                                 'rate', letter_job_add.rate,
                                                  'letters', letter_job_add.letters)));
 end
 $$;
-comment on function tidemark.letter_job_add(text, text, text, text, text, boolean) is
+comment on function tidemark.letter_job_add(text, text, text, text, text, boolean, double precision) is
     'Makes a job that replays or discards (action) the open dead letters of a route or source, with the error code '
     '(null: with any), that have failed so far. A daemon does it part by part, each in a transaction of its own '
-    '(tidemark.letter_job_step), and goes on where it or another one stopped. Returns the job, and how many letters '
+    '(tidemark.letter_job_step), and goes on where it or another one stopped. rate: it tries at most so many letters a '
+    'second again; null: as many as it can. Returns the job, and how many letters '
     'are chosen; id null: none, or a dry run. Progress: tidemark.letter_job_summary. Raises TM004, TM005.';
-grant execute on function tidemark.letter_job_add(text, text, text, text, text, boolean) to tidemark_admin;
+grant execute on function tidemark.letter_job_add(text, text, text, text, text, boolean, double precision) to tidemark_admin;

@@ -13,11 +13,13 @@ as $$
     set after_id = coalesce(letter_job_note.after_id, j.after_id), done = j.done + letter_job_note.done,
         outcomes = tidemark.jsonb_add(j.outcomes, letter_job_note.outcomes),
         waits_for = letter_job_note.waits_for,
-        due_at = clock_timestamp() + case when letter_job_note.waits_for is null then interval '0'
-                                          else interval '10 seconds' end,
+        due_at = clock_timestamp() + case when letter_job_note.waits_for is not null then interval '10 seconds'
+                                          else coalesce(make_interval(secs => letter_job_note.done / j.rate),
+                                                        interval '0') end,
         finished_at = case when not letter_job_note.more then clock_timestamp() end
     where j.id = letter_job_note.id and j.finished_at is null
 $$;
 comment on function tidemark.letter_job_note(bigint, bigint, bigint, jsonb, text, boolean) is
-    'Records a part of a job in the transaction that did it. A job that waits is tried again after 10 seconds.';
+    'Records a part of a job in the transaction that did it. A job that waits is tried again after 10 seconds, '
+    'one with a rate when what it has done is due by it.';
 grant execute on function tidemark.letter_job_note(bigint, bigint, bigint, jsonb, text, boolean) to tidemark_executor;

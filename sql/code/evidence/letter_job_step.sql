@@ -7,8 +7,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    page constant integer := 100;
     job constant tidemark.letter_job := tidemark.letter_job_claim(letter_job_step.id);
+    -- Of a job with a rate a second's worth.
+    page constant integer := case when job.rate < 100 then ceil(job.rate) else 100 end;
     r record;
     done bigint := 0;
     at bigint;
@@ -45,7 +46,7 @@ begin
 end
 $$;
 comment on function tidemark.letter_job_step(bigint) is
-    'Does the next part of a job of tidemark.letter_job_add (null: of one that is due), at most 100 letters, in this '
-    'transaction. A daemon calls it for all jobs. Returns how many letters it did; null: nothing is due. What stops '
+    'Does the next part of a job of tidemark.letter_job_add (null: of one that is due), at most 100 letters, of one '
+    'with a rate at most those of a second, in this transaction. A daemon calls it for all jobs. Returns how many letters it did; null: nothing is due. What stops '
     'it, such as a closed gate, is on record, and it is tried again after 10 seconds.';
 grant execute on function tidemark.letter_job_step(bigint) to tidemark_executor;

@@ -167,7 +167,7 @@ comment on view tidemark.queue_health is
     'should look), bad (a part does not work) or unknown. age_seconds: time since the last run, beat or failure; for '
     'waiting items the age of the oldest. count: items that wait or are open; for a cursor its holes, for a heartbeat '
     'its beats. domain: the domains concerned, separated by commas; null: all, or none. last_seen_at: the latest run, '
-    'beat, failure or sighting. status_hint, as in S4: stale or fresh (quiet: excused) for a heartbeat, open for items '
+    'beat, failure or sighting. status_hint: stale or fresh (quiet: excused) for a heartbeat, open for items '
     'that an operator must close, else null. Items that are switched off on purpose are ok, and note says so. Reads '
     'configuration, cursors and indexes, never a table that grows. Source: S4 v_queue_health.';
 grant select on tidemark.queue_health to tidemark_reader, tidemark_executor;
