@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -114,7 +115,8 @@ func routeSet() cli.Command {
 		Use: "set ROUTE", Short: "Create or change a route", Role: "tidemark_admin", Reason: cli.MayGiveReason, Columns: routeColumns,
 		Long: `Create or change a route. A new route needs --domain, --target-kind and --target-ref; it is off and in dry run
 unless you say otherwise. It gets the events that its worker reads from now on; --from adds a replay of earlier ones
-(tidemark route replay), which waits until the route is live. An empty text removes a filter or the retry policy.
+(tidemark route replay), which waits until the route is live. Live events do not wait for a replay: with --ordering key,
+--from is refused where there are earlier events; give the route a worker of its own that begins there. An empty text removes a filter or the retry policy.
 Columns and options that you do not name keep their values.
 
 ` + target.Help() + `
@@ -167,7 +169,9 @@ func storeRoute(ctx context.Context, s *cli.Session, changes store.Changes, opti
 		if r, err = db.RouteSet(ctx, code, changes, s.Reason, true); err == nil && past != nil {
 			var all store.Counted
 			all, err = db.RouteReplay(ctx, *past)
-			counts = &all
+			if counts = &all; err == nil && all.Events > 0 && r.Ordering == "key" {
+				return r, unordered(code, all.Events, s.Flags.Lookup("from").Value.String())
+			}
 		}
 		if err != nil || !r.Enabled {
 			return r, err
@@ -182,6 +186,14 @@ func storeRoute(ctx context.Context, s *cli.Session, changes store.Changes, opti
 			code, counts.FirstSeq, counts.Events, code)
 	}
 	return routeShow(s, r)
+}
+
+// unordered refuses a replay that would break the order of the route: live events of a key do not wait for it.
+func unordered(code string, events int64, from string) error {
+	return cli.Hint(
+		cli.Usagef("route %s has the order of keys, and a replay beside live events has not: %s would come in between", code, cli.Count(events, "earlier event")),
+		fmt.Sprintf("Give it a worker of its own, which begins there: tidemark worker set NEW --from %s, then this command with --worker NEW and without --from. "+
+			"Or make the route without --from, and tidemark route replay %s, where the receiver looks at the order.", from, code))
 }
 
 // backfill is the replay that a new route begins with. Nil: none.
