@@ -260,6 +260,13 @@ func workerAttach() cli.Command {
 			if err != nil {
 				return err
 			}
+			rows, err := s.SourceRows(ctx, source)
+			if err != nil {
+				return err
+			}
+			if made > 0 && rows > 0 {
+				s.Note("it begins with the rows that are there, about %d; a --filter of the source leaves some out", rows)
+			}
 			return s.Result(cli.Fields{
 				"worker", worker, "source", source,
 				"cursors", made,

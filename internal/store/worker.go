@@ -181,6 +181,15 @@ func (db *DB) WorkerSourceAdd(ctx context.Context, worker, source, reason string
 	return value[int](ctx, db, `select tidemark.worker_source_add($1, $2, nullif($3, ''))`, worker, source, reason)
 }
 
+// SourceRows estimates how many rows the table of a source has, as the planner does; 0: few, or not known yet.
+func (db *DB) SourceRows(ctx context.Context, source string) (rows int64, err error) {
+	return value[int64](ctx, db, `select coalesce(sum(c.reltuples) filter (where c.reltuples > 0 and c.relkind <> 'p'), 0)::bigint
+		from tidemark.source s
+		join pg_class t on t.oid = to_regclass(format('%I.%I', s.schema_name, s.table_name))
+		join pg_class c on c.oid = any (tidemark.relation_tree(t.oid))
+		where s.source = $1 and s.safety <> 'capture'`, source)
+}
+
 // WorkerSourceRemove calls tidemark.worker_source_remove, and returns how many cursors are
 // gone.
 func (db *DB) WorkerSourceRemove(ctx context.Context, worker, source, reason string) (gone int, err error) {

@@ -92,7 +92,7 @@ var sickness = []struct {
 	of        def
 	says      []string
 }{
-	{"unknown table", ``, numbered.with(def{"table_name": "gone"}), []string{`^fail table: there is no table public\.gone `}},
+	{"unknown table", ``, numbered.with(def{"table_name": "gone"}), []string{`^fail table: there is no table public\.gone \[Names are as the catalog spells them: `}},
 	{"wrong case", ``, numbered.with(def{"table_name": "Numbered"}), []string{`^fail table: there is no table public\."Numbered" \[Did you mean public\.numbered\?\]$`}},
 	{"view", `create view public.v as select * from public.numbered`, numbered.with(def{"table_name": "v"}), []string{`^fail table: public\.v is a view, not a table`}},
 	{"materialized view", `create materialized view public.v as select * from public.numbered`, numbered.with(def{"table_name": "v"}), []string{`is a materialized view, not`}},

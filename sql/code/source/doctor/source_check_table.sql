@@ -22,7 +22,7 @@ begin
     "check" := 'table'; status := 'fail'; hint := '';
     if relation is null then
         detail := format('there is no table %s', name);
-        hint := coalesce((select format('Did you mean %s?', string_agg(format('%I.%I', n.nspname, c.relname), ', '))
+        hint := coalesce((select 'Did you mean ' || string_agg(format('%I.%I', n.nspname, c.relname), ', ') || '?'
             from pg_class c join pg_namespace n on n.oid = c.relnamespace
             where c.relkind in ('r', 'p')
               and lower(c.relname) = lower(definition.table_name)), 'Names are as the catalog spells them: \dt *.*');
