@@ -1,7 +1,9 @@
 package consumer
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,4 +71,19 @@ func TestUnknownKeysWaitForOnePolicy(t *testing.T) {
 	c.policy.Store(&known{at: time.Now().Add(-freshFor)})
 	add("no envelope")
 	want(0, 36, true)
+}
+
+// A service's topic that the configuration names in full counts as shared, which the answer says.
+func TestTopicNamedInFull(t *testing.T) {
+	t.Parallel()
+	for topic, want := range map[string]string{
+		"events.billing": "events.* makes it the service's own",
+		"events":         "or send it to the service's own topic",
+	} {
+		_, err := reader{topic: topic}.identify(&kgo.Record{}, command.Envelope{Service: "billing"}, policy{CommandPolicy: store.CommandPolicy{SharedTopic: "signed"}})
+		var refusal *command.Refusal
+		if !errors.As(err, &refusal) || refusal.Reason != command.IdentitySignatureMissing || !strings.Contains(refusal.Error(), want) {
+			t.Errorf("%s: %v", topic, err)
+		}
+	}
 }

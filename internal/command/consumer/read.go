@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -191,8 +192,12 @@ func (d reader) identify(r *kgo.Record, e command.Envelope, policy policy) (via 
 			header, n = string(h.Value), n+1
 		}
 	}
-	if n > 1 {
+	switch {
+	case n > 1:
 		return refuse(command.IdentitySignatureInvalid, "the record has several signatures, must have one")
+	case n == 0 && strings.HasSuffix(d.topic, "."+e.Service):
+		return refuse(command.IdentitySignatureMissing, fmt.Sprintf("the record has no header %s: sign it; commands.topics names %s in full, and so as a topic that services share: %s.* makes it the service's own",
+			command.SignatureHeader, d.topic, strings.TrimSuffix(d.topic, "."+e.Service)))
 	}
 	key, err := command.Verify(header, command.Record{Cluster: d.cluster, Topic: d.topic, Key: r.Key, Value: r.Value}, func(kid string) (command.Key, bool) {
 		for _, k := range policy.Keys {
