@@ -9,6 +9,7 @@ import (
 
 	"github.com/lmittmann/tint"
 
+	"github.com/tidemarkhq/tidemark/internal/cli"
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/oneline"
 )
@@ -26,7 +27,7 @@ func newLogger(w io.Writer, isTerminal bool, c config.Log) (logger *slog.Logger,
 		Level:       level,
 		TimeFormat:  "15:04:05.000",
 		ReplaceAttr: hide,
-		NoColor:     !isTerminal || os.Getenv("NO_COLOR") != "",
+		NoColor:     !isTerminal || os.Getenv("NO_COLOR") != "" || cli.Dumb(),
 	})), level
 }
 

@@ -55,7 +55,7 @@ func watchStatus(ctx context.Context, s *cli.Session, every time.Duration) error
 		if unwell := (cli.Exit{}); err != nil && !errors.As(err, &unwell) {
 			return err
 		}
-		if !s.JSON && s.Terminal {
+		if !s.JSON && s.Terminal && !cli.Dumb() {
 			s.Write([]byte("\x1b[H\x1b[2J"))
 		} else if !s.JSON {
 			screen.WriteByte('\n')

@@ -279,7 +279,7 @@ func workerAttach() cli.Command {
 func workerDetach() cli.Command {
 	return cli.Command{
 		Use: "detach WORKER SOURCE", Short: "Take a source from a worker of tables and drop its cursors; the audit keeps them", Role: "tidemark_admin",
-		Reason: cli.MayGiveReason,
+		Reason: cli.NeedsReason,
 		Run: func(ctx context.Context, s *cli.Session) error {
 			worker, source := s.Arg(0), s.Arg(1)
 			gone, err := s.WorkerSourceRemove(ctx, worker, source, s.Reason)

@@ -147,7 +147,7 @@ var inBlock = regexp.MustCompile(`^\S[^\t\r\x{85}\x{2028}\x{2029}\x{feff}]*\S\n?
 
 func text(value string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
-	if strings.Contains(value, "\n") && !inBlock.MatchString(value) {
+	if strings.Contains(value, "\n") && !inBlock.MatchString(value) || yamldoc.IsNumber(value) {
 		n.Style = yaml.DoubleQuotedStyle
 	}
 	return n

@@ -77,6 +77,8 @@ func TestReadRefuses(t *testing.T) {
 		"file: x\ntypes:\n  order.paid: {}\n":                  {`2: /types has the unknown "order.paid"`},
 		"file: x\n---\nfile: y\n":                              {"2: is a second document: only one is allowed"},
 		"file: x\nworkers:\n  w:\n    description: 2026-01-01": nil, // a text all the same
+		"file: x\nworkers:\n  w:\n    shards: 0777\n":         {"4: has the number 0777: write it in decimal digits, or as a text in quotes"},
+		"file: x\nworkers:\n  w:\n    description: !env x\n":  {"4: has the tag !env, which means nothing here"},
 	} {
 		_, problems, err := Read([]byte(text))
 		var got []string
@@ -119,6 +121,22 @@ func TestWriteAndRead(t *testing.T) {
 			rt.Fatalf("%s\n(-want +got)\n%s", written, diff)
 		}
 	})
+}
+
+// A number keeps every digit, also beyond a float64, and a text of digits stays a text.
+func TestNumbersThereAndBack(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{`1e400`, `"1e400"`, `9007199254740993`, `"9007199254740993"`, `0.10`, `-0`, `"0777"`, `"1_000"`, `"0x1F"`, `true`, `"true"`} {
+		want := File{Name: "f", Things: []store.Thing{{Kind: "route", Name: "r", Definition: json.RawMessage(`{"domain":"d","target_kind":"notify","target_ref":"c","payload_filter":{"n":` + value + `}}`)}}}
+		written, err := Write(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, problems, err := Read(written)
+		if err != nil || len(problems) > 0 || string(got.Things[0].Definition) != string(want.Things[0].Definition) {
+			t.Errorf("%s: %s\n%v %v %v", value, written, got, problems, err)
+		}
+	}
 }
 
 func decoded(rt *rapid.T, f File) (all []any) {

@@ -50,6 +50,8 @@ func generate(t *testing.T) object {
 		property["description"] = about
 		kinds[kind]["properties"].(object)[name] = property
 	}
+	// Tidemark makes that of commands.
+	kinds["worker"]["properties"].(object)["source"].(object)["enum"] = []string{"outbox", "table"}
 	texts := object{"type": "array", "items": object{"type": "string"}}
 	add("domain", "emitters", "Roles that may emit into the domain, which must be restricted. Left out: as they are.", clone(texts))
 	add("capture", "trigger", "attached: the table has the trigger of capture; always: it fires for replicated changes too. Left out: as it is.",

@@ -119,10 +119,13 @@ func (s *Session) work(ctx context.Context, c Command) error {
 			return s.nameRole(ctx, err)
 		}
 	}
-	if err := c.Run(ctx, s); err != nil {
+	switch err := c.Run(ctx, s); {
+	case s.failed != nil && (err == nil || errors.Is(err, s.failed)):
+		return Hint(fmt.Errorf("the output cannot be written: %w", s.failed), "The command itself was done.")
+	case err != nil:
 		return s.nameRole(ctx, err)
 	}
-	return s.failed
+	return nil
 }
 
 // strictGroup makes an unknown subcommand an error: cobra alone prints the group's help and succeeds.

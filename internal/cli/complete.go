@@ -3,12 +3,14 @@ package cli
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tidemarkhq/tidemark/internal/oneline"
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/packs"
 )
@@ -116,5 +118,6 @@ func (a *App) names(cmd *cobra.Command, argument string) (all []string) {
 	}
 	defer Close(conn)
 	all, _ = read(ctx, store.New(conn))
-	return all
+	// Such a name could control the terminal.
+	return slices.DeleteFunc(all, func(name string) bool { return oneline.Clean(name) != name })
 }

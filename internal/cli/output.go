@@ -38,9 +38,12 @@ func (a *App) printer(cmd *cobra.Command) (*Printer, error) {
 	if out, isFile := p.Out.(*os.File); isFile {
 		p.width, p.Terminal = terminal(out)
 	}
-	p.colour = p.Terminal && os.Getenv("NO_COLOR") == ""
+	p.colour = p.Terminal && os.Getenv("NO_COLOR") == "" && !Dumb()
 	return p, nil
 }
+
+// Dumb tells whether the terminal says that it knows no control sequences.
+func Dumb() bool { return os.Getenv("TERM") == "dumb" }
 
 // IsTerminal tells whether the file is a terminal.
 func IsTerminal(f *os.File) bool {

@@ -72,6 +72,12 @@ func JSON(n *yaml.Node) (json.RawMessage, []Problem) {
 	return c.out.Bytes(), c.problems
 }
 
+// number is one of JSON.
+var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+
+// IsNumber tells whether a plain scalar is a number of JSON: a text like it has to be quoted.
+func IsNumber(scalar string) bool { return number.MatchString(scalar) }
+
 type converter struct {
 	out      bytes.Buffer
 	problems []Problem
@@ -98,6 +104,9 @@ func (c *converter) value(n *yaml.Node) {
 		c.problem(n, "has an alias: write the value out")
 	default:
 		c.scalar(n)
+	}
+	if strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!") {
+		c.problem(n, "has the tag %s, which means nothing here", n.Tag)
 	}
 }
 
@@ -127,9 +136,11 @@ func (c *converter) scalar(n *yaml.Node) {
 	switch tag := n.ShortTag(); {
 	case tag == "!!null":
 		c.out.WriteString("null")
-	case (tag == "!!int" || tag == "!!float") && json.Valid([]byte(n.Value)):
-		c.out.WriteString(n.Value) // every digit of it
-	case tag == "!!bool" || tag == "!!int" || tag == "!!float":
+	case n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle|yaml.TaggedStyle) == 0 && IsNumber(n.Value):
+		c.out.WriteString(n.Value) // every digit of it, and one beyond a float64, which YAML takes for a text
+	case tag == "!!int":
+		c.problem(n, "has the number %s: write it in decimal digits, or as a text in quotes", n.Value)
+	case tag == "!!bool" || tag == "!!float":
 		var value any
 		if err := n.Decode(&value); err != nil {
 			c.problem(n, "is not %s", tag[2:])

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -264,4 +265,46 @@ func TestConfigurationRoundTrip(t *testing.T) {
 func quotedJSON(text string) string {
 	quoted, _ := json.Marshal(text)
 	return string(quoted)
+}
+
+// Two applies of a file at once leave what the last one says, also where the first changes what was as the last one wants it.
+func TestConfigurationAppliesInTurn(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	first, last := login(t, db, "first", "tidemark_admin"), login(t, db, "last", "tidemark_admin")
+	eye := open(t, db, "eye")
+	file := func(description string, open bool) string {
+		return fmt.Sprintf(`select count(*) from tidemark.configuration_apply('f', '[{"kind": "domain", "name": "gd", "definition": {"description": %q}},
+			{"kind": "gate", "name": "domain.gd.enabled", "definition": {"open": %t}}]', 'why')`, description, open)
+	}
+	first.exec(file("a", false))
+	first.exec(`begin`)
+	first.exec(file("b", true))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := last.conn.Exec(context.Background(), file("c", false))
+		ended <- err
+	}()
+	eye.waitsFor(last.session)
+	first.exec(`commit`)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	eye.wantRows(`select d.description || ' ' || tidemark.gate_open('domain.gd.enabled') from tidemark.domain d where d.domain = 'gd'`, "c false")
+}
+
+// What tidemark.configuration leaves out since it is Tidemark's own, no file changes.
+func TestConfigurationOfTidemarkItself(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := login(t, db, "admin", "tidemark_admin")
+	for _, thing := range []string{
+		`{"kind": "heartbeat", "name": "daemon/zzz", "definition": {}}`,
+		`{"kind": "heartbeat", "name": "default/outbox/0", "definition": {"expected_cadence_seconds": 3}}`,
+		`{"kind": "worker", "name": "w", "definition": {"source": "kafka", "handler": "command"}}`,
+		`{"kind": "domain", "name": "system", "definition": {}}`,
+	} {
+		s.refused("TM005", "it is Tidemark's own, and no file's", `select tidemark.configuration_apply('f', '[`+thing+`]', 'why')`)
+	}
+	s.wantRows(`select name from tidemark.owned`)
 }

@@ -1,6 +1,8 @@
 package test
 
 import (
+	"context"
+	"strings"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -158,4 +160,43 @@ func TestDeleteInboundRoute(t *testing.T) {
 	s.exec(`select tidemark.inbound_route_delete('new', 'why');
 		select tidemark.type_delete('shop', 'order', 'why'); insert into public.orders values (1)`)
 	s.wantRows(`select route_code from tidemark.inbound_route`)
+}
+
+// A gate that is being set keeps what it is of from being deleted: a gate without a worker would be that of the next one of its name.
+func TestGateOutlivesNothing(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	a, b, eye := open(t, db, "a"), open(t, db, "b"), open(t, db, "eye")
+	a.exec(`select tidemark.worker_set('w'), tidemark.domain_set('d', '{}')`)
+	deletes := func(gate, statement string) error {
+		a.exec(`begin`)
+		a.exec(gate)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := b.conn.Exec(context.Background(), statement)
+			ended <- err
+		}()
+		eye.waitsFor(b)
+		a.exec(`commit`)
+		return <-ended
+	}
+	if err := deletes(`select tidemark.gate_set('worker.w.enabled', true)`, `select tidemark.worker_delete('w', 'why')`); err != nil {
+		t.Error(err)
+	}
+	eye.wantRows(`select key from tidemark.setting where key = 'worker.w.enabled'`)
+	if err := deletes(`select tidemark.gate_set('domain.d.enabled', false)`, `select tidemark.domain_delete('d', 'why')`); err == nil || !strings.Contains(err.Error(), "its gate is closed") {
+		t.Error(err)
+	}
+	eye.wantRows(`select domain from tidemark.domain where domain = 'd'`, "d")
+	a.exec(`begin; select tidemark.worker_set('v'); commit; begin; select tidemark.worker_delete('v', 'why')`)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := b.conn.Exec(context.Background(), `select tidemark.gate_set('worker.v.enabled', true)`)
+		ended <- err
+	}()
+	eye.waitsFor(b)
+	a.exec(`commit`)
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "TM004") {
+		t.Error(err)
+	}
 }

@@ -7,8 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    before constant jsonb := (
-        select jsonb_object_agg(c.kind || ' ' || c.name, to_jsonb(c)) from tidemark.configuration() c);
+    before jsonb;
     after jsonb;
     t record;
     code text;
@@ -24,6 +23,9 @@ begin
         raise exception using errcode = 'TM005', message = 'things must be an array',
             hint = 'An empty array is a file without things.';
     end if;
+    -- One after the other, and each begins with what the one before has left: what is as its file has it is skipped.
+    perform pg_advisory_xact_lock(1953064301, 2);
+    before := (select jsonb_object_agg(c.kind || ' ' || c.name, to_jsonb(c)) from tidemark.configuration() c);
     for t in
         select x.kind, x.name, x.definition from jsonb_to_recordset(things) x (kind text, name text, definition jsonb)
         left join tidemark.configuration_kind k on k.kind = x.kind

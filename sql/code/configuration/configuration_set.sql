@@ -11,7 +11,11 @@ declare
     of_type constant text[] := regexp_match(name, '^([^/]*)/(.*)$');
     other text;
 begin
-    if split_part(name, '/', 1) in ('system', 'commands') and kind in ('domain', 'type') then
+    if kind in ('domain', 'type') and split_part(name, '/', 1) in ('system', 'commands')
+        or kind = 'heartbeat' and (name like 'daemon/%' or tidemark.is_cursor(name))
+        or kind = 'worker' and (definition ->> 'source' = 'kafka' or exists (
+            select from tidemark.worker w where w.worker = configuration_set.name and w.source = 'kafka'))
+    then
         raise exception using errcode = 'TM005', message = 'it is Tidemark''s own, and no file''s';
     end if;
     select k into other from jsonb_object_keys(definition) k

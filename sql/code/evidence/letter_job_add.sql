@@ -65,4 +65,5 @@ comment on function tidemark.letter_job_add(text, text, text, text, text, boolea
     '(tidemark.letter_job_step), and goes on where it or another one stopped. rate: it tries at most so many letters a '
     'second again; null: as many as it can. Returns the job, and how many letters '
     'are chosen; id null: none, or a dry run. Progress: tidemark.letter_job_summary. Raises TM004, TM005.';
-grant execute on function tidemark.letter_job_add(text, text, text, text, text, boolean, double precision) to tidemark_admin;
+grant execute on function tidemark.letter_job_add(text, text, text, text, text, boolean, double precision)
+    to tidemark_admin;

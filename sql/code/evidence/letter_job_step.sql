@@ -47,6 +47,7 @@ end
 $$;
 comment on function tidemark.letter_job_step(bigint) is
     'Does the next part of a job of tidemark.letter_job_add (null: of one that is due), at most 100 letters, of one '
-    'with a rate at most those of a second, in this transaction. A daemon calls it for all jobs. Returns how many letters it did; null: nothing is due. What stops '
-    'it, such as a closed gate, is on record, and it is tried again after 10 seconds.';
+    'with a rate at most those of a second, in this transaction. A daemon calls it for all jobs. Returns how many '
+    'letters it did; null: nothing is due. What stops it, such as a closed gate, is on record, and it is tried again '
+    'after 10 seconds.';
 grant execute on function tidemark.letter_job_step(bigint) to tidemark_executor;
