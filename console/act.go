@@ -148,7 +148,7 @@ func (c *console) showAct(w http.ResponseWriter, r *http.Request, status int, a 
 	q := query{c: c, r: r}
 	switch {
 	case a.preview != "":
-		if answer := q.call(http.MethodGet, fill(a.preview, v, url.PathEscape), nil); answer.problem != nil {
+		if answer := q.call(http.MethodGet, fill(a.preview, v, apiSegment), nil); answer.problem != nil {
 			page.Problem = first(page.Problem, answer.problem)
 		} else {
 			page.Preview = decode(answer.body)
@@ -156,7 +156,7 @@ func (c *console) showAct(w http.ResponseWriter, r *http.Request, status int, a 
 	case a.dryRun && complete(a, v) && unfit(a, v) == nil:
 		body := a.body(v)
 		body["dry_run"], body["reason"] = true, "preview"
-		if answer := q.call(a.method, fill(a.path, v, url.PathEscape), trimmed(a, body)); answer.problem != nil {
+		if answer := q.call(a.method, fill(a.path, v, apiSegment), trimmed(a, body)); answer.problem != nil {
 			page.Problem = first(page.Problem, answer.problem)
 		} else {
 			page.Preview = decode(answer.body)
@@ -191,7 +191,7 @@ func trimmed(a act, body map[string]any) map[string]any {
 func (c *console) askedOf(r *http.Request, a act, v url.Values) asked {
 	page := asked{
 		Act: r.PathValue("act"), Title: fill(a.title, v, plain), Button: a.button, Warn: a.warn, Values: v, Reason: v.Get("reason"), Fields: a.fields,
-		Shows: cmp.Or(a.shows, map[bool]string{true: "What it would do", false: "As it is now"}[a.dryRun]), Once: rand.Text(), Back: fill(a.back, v, url.PathEscape), NoReason: a.path == "/dead-letters/replay",
+		Shows: cmp.Or(a.shows, map[bool]string{true: "What it would do", false: "As it is now"}[a.dryRun]), Once: rand.Text(), Back: fill(a.back, v, segment), NoReason: a.path == "/dead-letters/replay",
 		Dry: a.dryRun && len(a.fields) > 0, Danger: a.typed,
 	}
 	if a.danger != "" {
@@ -238,7 +238,7 @@ func (c *console) do(w http.ResponseWriter, r *http.Request) {
 	}
 	body := a.body(v)
 	body["reason"] = v.Get("reason")
-	answer := query{c: c, r: r, once: v.Get("once")}.call(a.method, fill(a.path, v, url.PathEscape), trimmed(a, body))
+	answer := query{c: c, r: r, once: v.Get("once")}.call(a.method, fill(a.path, v, apiSegment), trimmed(a, body))
 	c.cache.clear()
 	if answer.problem != nil {
 		c.showAct(w, r, answer.problem.Status, a, v, answer.problem)

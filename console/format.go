@@ -16,13 +16,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemarkhq/tidemark/internal/api"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func (c *console) functions() template.FuncMap {
 	return template.FuncMap{
 		"age": age, "due": due, "join": func(all []string) string { return strings.Join(all, ",") }, "num": num, "bytes": size, "counts": counts, "text": text, "secs": seconds, "pretty": pretty, "dict": dict, "rows": rows, "facts": facts, "label": label,
-		"escape": url.PathEscape, "prefix": func() string { return c.Prefix }, "static": func() string { return c.Prefix + "/static" },
-		"act": c.actLink, "mend": c.mend, "more": more, "has": func(m both, name string) bool { _, ok := m[name]; return ok },
+		"escape": segment, "prefix": func() string { return c.Prefix }, "static": func() string { return c.Prefix + "/static" },
+		"act": c.actLink, "wait": c.waitLink, "mend": c.mend, "more": more, "has": func(m both, name string) bool { _, ok := m[name]; return ok },
 		"may": func(role Role, needs string) bool {
 			want, err := api.ParseRole(needs)
 			return err == nil && role >= want && (!c.ReadOnly || want == Viewer)
@@ -35,6 +36,33 @@ func (c *console) functions() template.FuncMap {
 			return num(n) + " " + many
 		},
 	}
+}
+
+// dots is a name that a browser would take for a step in the path, or one that looks like its stand-in.
+var dots = regexp.MustCompile(`^\.{1,2}~*$`)
+
+// segment is a name as a part of a page's path. A browser removes . and .. from a path, however they are written.
+func segment(name string) string {
+	if dots.MatchString(name) {
+		name += "~"
+	}
+	return url.PathEscape(name)
+}
+
+// fromSegment is the name that a part of a page's path stands for.
+func fromSegment(part string) string {
+	if dots.MatchString(part) {
+		return strings.TrimSuffix(part, "~")
+	}
+	return part
+}
+
+// apiSegment is a name as a part of a path of the API.
+func apiSegment(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
 }
 
 // link is a page in the navigation.
@@ -375,6 +403,14 @@ func (c *console) actLink(name string, pairs ...any) (string, error) {
 		}
 	}
 	return c.Prefix + "/act/" + name + "?" + v.Encode(), nil
+}
+
+// waitLink leads to an act on what waits: an event on a route, or a row of a worker's source.
+func (c *console) waitLink(name string, p store.PendingItem) (string, error) {
+	if p.RouteCode != nil {
+		return c.actLink(name, "route", p.RouteCode, "item", p.Item)
+	}
+	return c.actLink(name, "worker", p.Worker, "source", p.Source, "item", p.Item)
 }
 
 // more is the query of a list's next part: before a number, or after a name.

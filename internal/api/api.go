@@ -91,6 +91,8 @@ func build(o Options) (*http.ServeMux, *server) {
 	s.commands()
 	s.liveness()
 	s.settings()
+	s.deletions()
+	s.erasures()
 	return mux, s
 }
 

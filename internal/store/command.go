@@ -105,11 +105,16 @@ type ErasedCommands struct {
 	Complete    bool  `db:"complete" json:"-"`
 }
 
+// CommandsErasePart calls tidemark.commands_erase once.
+func (db *DB) CommandsErasePart(ctx context.Context, e CommandsErase) (ErasedCommands, error) {
+	return one[ErasedCommands](ctx, db, `select e.claims, e.records, e.dead_letters, e.waiting, e.complete
+		from tidemark.commands_erase($1, $2, nullif($3, ''), nullif($4, ''), $5, $6) e`, e.Service, e.Reason, e.Tenant, e.Key, instant(e.Before), e.DryRun)
+}
+
 // CommandsErase calls tidemark.commands_erase until it is complete, each call a transaction of its own.
 func (db *DB) CommandsErase(ctx context.Context, e CommandsErase) (all ErasedCommands, err error) {
 	for !all.Complete {
-		part, err := one[ErasedCommands](ctx, db, `select e.claims, e.records, e.dead_letters, e.waiting, e.complete
-			from tidemark.commands_erase($1, $2, nullif($3, ''), nullif($4, ''), $5, $6) e`, e.Service, e.Reason, e.Tenant, e.Key, instant(e.Before), e.DryRun)
+		part, err := db.CommandsErasePart(ctx, e)
 		if err != nil {
 			return all, err
 		}

@@ -17,6 +17,7 @@ as $$
         when code = '0A000' then 'the server does not support it'
         when code like '42%' then 'an object, a right or the statement is wrong'
         when code = 'transform_failed' then 'the route''s transform raised an error'
+        when code = 'given_up' then 'an operator gave it up'
         when code like 'P0%' then 'the function raised an error'
         else 'the message is for operators'
     end
