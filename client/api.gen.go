@@ -230,18 +230,21 @@ type Check struct {
 
 // ClaimDetails defines model for ClaimDetails.
 type ClaimDetails struct {
-	Attempts       int64      `json:"attempts"`
-	Command        string     `json:"command"`
-	ErrorCode      *string    `json:"error_code"`
-	ErrorMessage   *string    `json:"error_message"`
-	EventID        string     `json:"event_id"`
-	ExpiresAt      time.Time  `json:"expires_at"`
-	IdempotencyKey string     `json:"idempotency_key"`
-	NextAttemptAt  *time.Time `json:"next_attempt_at"`
-	Offset         *int64     `json:"offset"`
-	Partition      *int64     `json:"partition"`
-	ProcessedAt    time.Time  `json:"processed_at"`
-	Producer       *string    `json:"producer"`
+	Attempts int64  `json:"attempts"`
+	Command  string `json:"command"`
+
+	// Envelope Of a parked command, as it was checked: what it claims, and its payload; null: it is not parked, or hidden from this role.
+	Envelope       interface{} `json:"envelope"`
+	ErrorCode      *string     `json:"error_code"`
+	ErrorMessage   *string     `json:"error_message"`
+	EventID        string      `json:"event_id"`
+	ExpiresAt      time.Time   `json:"expires_at"`
+	IdempotencyKey string      `json:"idempotency_key"`
+	NextAttemptAt  *time.Time  `json:"next_attempt_at"`
+	Offset         *int64      `json:"offset"`
+	Partition      *int64      `json:"partition"`
+	ProcessedAt    time.Time   `json:"processed_at"`
+	Producer       *string     `json:"producer"`
 
 	// Result null: none, or hidden from this role.
 	Result  interface{} `json:"result"`
@@ -722,6 +725,11 @@ type Installed struct {
 
 // Lease defines model for Lease.
 type Lease struct {
+	// HeldBy The transactions that keep them open.
+	HeldBy *string `json:"held_by"`
+
+	// Holes Numbers below the watermark that have not shown up.
+	Holes      int64      `json:"holes"`
 	LeaseEpoch int64      `json:"lease_epoch"`
 	LeaseOwner *string    `json:"lease_owner"`
 	LeaseUntil *time.Time `json:"lease_until"`
@@ -1164,6 +1172,14 @@ type Route struct {
 	Transform      *string     `json:"transform"`
 	Type           string      `json:"type"`
 	Worker         string      `json:"worker"`
+}
+
+// RouteLatency defines model for RouteLatency.
+type RouteLatency struct {
+	// Events That were looked at, of the newest.
+	Events     int64   `json:"events"`
+	P50Seconds float64 `json:"p50_seconds"`
+	P99Seconds float64 `json:"p99_seconds"`
 }
 
 // RouteReplayed defines model for RouteReplayed.
@@ -2254,6 +2270,14 @@ func (c *Client) DeleteRoute(ctx context.Context, route string, body Act) (out N
 // For the role admin.
 func (c *Client) GoLiveRoute(ctx context.Context, route string, body Act) (out []Switch, err error) {
 	err = c.do(ctx, "POST", path("/api/v1/routes/{route}/go-live", route), nil, body, &out)
+	return out, err
+}
+
+// GetRouteLatency: How long events of the last hour took from their emit until the route had sent them; null: none was sent.
+//
+// For the role viewer.
+func (c *Client) GetRouteLatency(ctx context.Context, route string) (out RouteLatency, err error) {
+	err = c.do(ctx, "GET", path("/api/v1/routes/{route}/latency", route), nil, nil, &out)
 	return out, err
 }
 

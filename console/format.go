@@ -23,7 +23,7 @@ func (c *console) functions() template.FuncMap {
 	return template.FuncMap{
 		"age": age, "due": due, "join": func(all []string) string { return strings.Join(all, ",") }, "num": num, "bytes": size, "counts": counts, "text": text, "secs": seconds, "pretty": pretty, "dict": dict, "rows": rows, "facts": facts, "label": label,
 		"escape": segment, "prefix": func() string { return c.Prefix }, "static": func() string { return c.Prefix + "/static" },
-		"act": c.actLink, "wait": c.waitLink, "mend": c.mend, "more": more, "has": func(m both, name string) bool { _, ok := m[name]; return ok },
+		"act": c.actLink, "wait": c.waitLink, "pass": pass, "verified": verifiedOf, "claimed": claimed, "short": short, "mend": c.mend, "more": more, "has": func(m both, name string) bool { _, ok := m[name]; return ok },
 		"may": func(role Role, needs string) bool {
 			want, err := api.ParseRole(needs)
 			return err == nil && role >= want && (!c.ReadOnly || want == Viewer)
@@ -144,6 +144,61 @@ func seconds(v any) string {
 		return "—"
 	}
 	return span(time.Duration(r.Int()) * time.Second)
+}
+
+// short is a number of seconds that may be a part of one.
+func short(seconds float64) string {
+	switch {
+	case seconds < 1:
+		return fmt.Sprintf("%.0f ms", seconds*1000)
+	case seconds < 10:
+		return fmt.Sprintf("%.1f s", seconds)
+	}
+	return span(time.Duration(seconds * float64(time.Second)))
+}
+
+// passOf is what people ask of a pass.
+var passOf = []string{"status", "step", "events", "rows", "taken", "failed", "late", "decided", "blocked_by", "held_back_by", "detail", "gate"}
+
+// pass tells what a pass did, from its summary.
+func pass(summary json.RawMessage) string {
+	o, _ := decode(summary).(object)
+	var said []string
+	for _, name := range passOf {
+		v := o.get(name)
+		switch value := text(v); {
+		case none(v) || value == "0":
+		case name == "status" || name == "step" || name == "detail":
+			said = append(said, value)
+		default:
+			said = append(said, strings.ToLower(label(name))+" "+value)
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// verified is how much of the last seven days is verified, in seconds.
+type verified struct {
+	Max, Value int64
+	At         time.Time
+}
+
+func verifiedOf(at *time.Time) *verified {
+	if at == nil {
+		return nil
+	}
+	const week = 7 * 24 * time.Hour
+	since := min(max(time.Since(*at), 0), week)
+	return &verified{int64(week.Seconds()), int64((week - since).Seconds()), *at}
+}
+
+// claimed is who a command claims to be from; empty: its envelope is not there.
+func claimed(envelope json.RawMessage) string {
+	var e struct{ Producer string }
+	if json.Unmarshal(envelope, &e) != nil {
+		return ""
+	}
+	return e.Producer
 }
 
 // num is a number in groups of three digits.

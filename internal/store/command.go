@@ -327,6 +327,7 @@ type ClaimDetails struct {
 	Hidden       bool            `json:"-"` // this role may not read what follows
 	ErrorMessage *string         `json:"error_message"`
 	Result       json.RawMessage `json:"result" doc:"null: none, or hidden from this role."`
+	Envelope     json.RawMessage `json:"envelope" doc:"Of a parked command, as it was checked: what it claims, and its payload; null: it is not parked, or hidden from this role."`
 }
 
 // ClaimDetails returns a claim with what the command answered, where this role may read it.
@@ -339,10 +340,12 @@ func (db *DB) ClaimDetails(ctx context.Context, c CommandClaim) (ClaimDetails, e
 	type answer struct {
 		Result  json.RawMessage `db:"result"`
 		Message *string         `db:"error_message"`
+		Call    json.RawMessage `db:"call"`
 	}
-	a, err := one[answer](ctx, db, `select c.result, c.error_message from tidemark.command_claim c where c.service = $1 and c.idempotency_key = $2`,
-		c.Service, c.IdempotencyKey)
-	d.Result, d.ErrorMessage = a.Result, a.Message
+	a, err := one[answer](ctx, db, `select c.result, c.error_message, p.call - 'raw' as call
+		from tidemark.command_claim c left join tidemark.command_parked p using (service, idempotency_key)
+		where c.service = $1 and c.idempotency_key = $2`, c.Service, c.IdempotencyKey)
+	d.Result, d.ErrorMessage, d.Envelope = a.Result, a.Message, a.Call
 	return d, err
 }
 
