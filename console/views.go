@@ -107,7 +107,12 @@ var views = map[string]view{
 			func() *api.Problem { return read[store.Route](q, v, "Route", "/routes/"+route) },
 			func() *api.Problem { return readSummaries(q, v, q.name("route")) },
 			func() (p *api.Problem) { v["History"], p = readHistory(q, q.name("route"), "24"); return p },
-			func() *api.Problem { return read[*store.RouteLatency](q, v, "Latency", "/routes/"+route+"/latency") },
+			func() *api.Problem {
+				if q.param("backtest") != "" { // who asks for it wants to know that, and a page has ten statements
+					return nil
+				}
+				return read[*store.RouteLatency](q, v, "Latency", "/routes/"+route+"/latency")
+			},
 			func() *api.Problem {
 				return read[api.List[store.RouteReplayed]](q, v, "Replays", "/replays", "route", q.name("route"), "limit", "10")
 			},

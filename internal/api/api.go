@@ -53,6 +53,7 @@ const maxBody = 1 << 20
 
 type server struct {
 	Options
+	causes   causes
 	huma     huma.API
 	refusals *huma.Response // what every operation may answer
 }
@@ -180,6 +181,9 @@ func (s *server) transact(ctx context.Context, may access, work func(*store.DB) 
 			return shared.read(ctx, s, work)
 		}
 		options.AccessMode = pgx.ReadOnly
+	}
+	if may.write {
+		defer s.causes.forget() // also where it failed: perhaps the answer to the commit was lost
 	}
 	return pgx.BeginTxFunc(ctx, s.Pool, options, func(tx pgx.Tx) error {
 		db := store.New(tx)
