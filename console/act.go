@@ -26,12 +26,13 @@ type act struct {
 
 	method, path string // of the API, with {parameter}
 	body         func(v url.Values) map[string]any
-	dryRun       bool   // the API tells what would happen for the same body with dry_run
-	preview      string // a resource of the API that shows what is at stake
-	shows        string // the heading of what is shown; empty: what it would do, or what is there now
-	back         string // the page to go to afterwards; empty: the result is shown
-	done         string // what that page says, of dones; empty: that it is done
-	again        bool   // the answer may have a next: the act goes on from there
+	dryRun       bool     // the API tells what would happen for the same body with dry_run
+	preview      string   // a resource of the API that shows what is at stake
+	leaves       []string // what is not shown of it
+	shows        string   // the heading of what is shown; empty: what it would do, or what is there now
+	back         string   // the page to go to afterwards; empty: the result is shown
+	done         string   // what that page says, of dones; empty: that it is done
+	again        bool     // the answer may have a next: the act goes on from there
 }
 
 // field is asked for beside the reason.
@@ -151,7 +152,7 @@ func (c *console) showAct(w http.ResponseWriter, r *http.Request, status int, a 
 		if answer := q.call(http.MethodGet, fill(a.preview, v, apiSegment), nil); answer.problem != nil {
 			page.Problem = first(page.Problem, answer.problem)
 		} else {
-			page.Preview = decode(answer.body)
+			page.Preview = without(decode(answer.body), a.leaves)
 		}
 	case a.dryRun && complete(a, v) && unfit(a, v) == nil:
 		body := a.body(v)
@@ -163,6 +164,16 @@ func (c *console) showAct(w http.ResponseWriter, r *http.Request, status int, a 
 		}
 	}
 	c.show(w, r, status, "act", shell{Title: page.Title, Data: page})
+}
+
+// without leaves out members of the objects of a list.
+func without(v any, names []string) any {
+	list, _ := v.([]any)
+	for i, item := range list {
+		o, _ := item.(object)
+		list[i] = slices.DeleteFunc(o, func(f fact) bool { return slices.Contains(names, f.Name) })
+	}
+	return v
 }
 
 func first(problems ...*api.Problem) *api.Problem {

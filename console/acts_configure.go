@@ -9,7 +9,7 @@ import (
 var configuring = map[string]act{
 	"route-go-live": {
 		title: "Open all that keeps route {route} from delivering", button: "Go live", role: Admin, method: "POST", path: "/routes/{route}/go-live", body: nothing,
-		danger: "route", preview: "/routes/{route}/switches", shows: "What has to be open", back: "/routes/{route}",
+		danger: "route", preview: "/routes/{route}/switches", leaves: []string{"sql", "cli"}, shows: "What has to be open", back: "/routes/{route}",
 		warn: "The stage, gates and switches below are opened in one step, and what waits is sent. Test its target first.",
 	},
 	"route-new": {

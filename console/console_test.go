@@ -204,7 +204,7 @@ func TestActs(t *testing.T) {
 	s.exec(`create function public.greet(births[]) returns void language sql as 'select'; alter function public.greet owner to ` + s.db.Name + `_console`)
 	s.exec(`select tidemark.worker_set('greeter', '{"source": "table", "handler": "sql", "handler_ref": "public.greet"}'), tidemark.worker_source_add('greeter', 'births')`)
 	done := map[string]bool{"pack-install": true} // TestPackIsInstalled
-	before := map[string]string{ // what the database wants first
+	before := map[string]string{                  // what the database wants first
 		"command-delete": `update tidemark.command set enabled = false; select tidemark.command_discard('` + service + `', 'tried', 'x'); select tidemark.dead_letter_discard(l.id, 'x') from tidemark.dead_letter l where l.source = 'commands' and l.resolved_at is null`,
 		"service-delete": `select tidemark.producer_key_revoke('k2', 'x'); select tidemark.producer_key_delete('k2', 'x'); select tidemark.command_disallow('` + service + `', 'shop');
 			select tidemark.route_set('results', '{"enabled": false}'); select tidemark.route_delete('results', 'x')`,

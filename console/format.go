@@ -16,14 +16,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemarkhq/tidemark/internal/api"
-	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func (c *console) functions() template.FuncMap {
 	return template.FuncMap{
 		"age": age, "due": due, "join": func(all []string) string { return strings.Join(all, ",") }, "num": num, "bytes": size, "counts": counts, "text": text, "secs": seconds, "pretty": pretty, "dict": dict, "rows": rows, "facts": facts, "label": label,
 		"escape": segment, "prefix": func() string { return c.Prefix }, "static": func() string { return c.Prefix + "/static" },
-		"act": c.actLink, "wait": c.waitLink, "pass": pass, "verified": verifiedOf, "claimed": claimed, "short": short, "mend": c.mend, "more": more, "has": func(m both, name string) bool { _, ok := m[name]; return ok },
+		"act": c.actLink, "wait": c.waitLink, "most": most, "why": whyWaits, "interval": interval, "json": func(v json.RawMessage) string { return text(decode(v)) }, "lived": lived, "pass": pass, "verified": verifiedOf, "claimed": claimed, "short": short, "mend": c.mend, "more": more, "has": func(m both, name string) bool { _, ok := m[name]; return ok },
 		"may": func(role Role, needs string) bool {
 			want, err := api.ParseRole(needs)
 			return err == nil && role >= want && (!c.ReadOnly || want == Viewer)
@@ -36,33 +35,6 @@ func (c *console) functions() template.FuncMap {
 			return num(n) + " " + many
 		},
 	}
-}
-
-// dots is a name that a browser would take for a step in the path, or one that looks like its stand-in.
-var dots = regexp.MustCompile(`^\.{1,2}~*$`)
-
-// segment is a name as a part of a page's path. A browser removes . and .. from a path, however they are written.
-func segment(name string) string {
-	if dots.MatchString(name) {
-		name += "~"
-	}
-	return url.PathEscape(name)
-}
-
-// fromSegment is the name that a part of a page's path stands for.
-func fromSegment(part string) string {
-	if dots.MatchString(part) {
-		return strings.TrimSuffix(part, "~")
-	}
-	return part
-}
-
-// apiSegment is a name as a part of a path of the API.
-func apiSegment(name string) string {
-	if name == "." || name == ".." {
-		return strings.ReplaceAll(name, ".", "%2E")
-	}
-	return url.PathEscape(name)
 }
 
 // link is a page in the navigation.
@@ -144,61 +116,6 @@ func seconds(v any) string {
 		return "—"
 	}
 	return span(time.Duration(r.Int()) * time.Second)
-}
-
-// short is a number of seconds that may be a part of one.
-func short(seconds float64) string {
-	switch {
-	case seconds < 1:
-		return fmt.Sprintf("%.0f ms", seconds*1000)
-	case seconds < 10:
-		return fmt.Sprintf("%.1f s", seconds)
-	}
-	return span(time.Duration(seconds * float64(time.Second)))
-}
-
-// passOf is what people ask of a pass.
-var passOf = []string{"status", "step", "events", "rows", "taken", "failed", "late", "decided", "blocked_by", "held_back_by", "detail", "gate"}
-
-// pass tells what a pass did, from its summary.
-func pass(summary json.RawMessage) string {
-	o, _ := decode(summary).(object)
-	var said []string
-	for _, name := range passOf {
-		v := o.get(name)
-		switch value := text(v); {
-		case none(v) || value == "0":
-		case name == "status" || name == "step" || name == "detail":
-			said = append(said, value)
-		default:
-			said = append(said, strings.ToLower(label(name))+" "+value)
-		}
-	}
-	return strings.Join(said, ", ")
-}
-
-// verified is how much of the last seven days is verified, in seconds.
-type verified struct {
-	Max, Value int64
-	At         time.Time
-}
-
-func verifiedOf(at *time.Time) *verified {
-	if at == nil {
-		return nil
-	}
-	const week = 7 * 24 * time.Hour
-	since := min(max(time.Since(*at), 0), week)
-	return &verified{int64(week.Seconds()), int64((week - since).Seconds()), *at}
-}
-
-// claimed is who a command claims to be from; empty: its envelope is not there.
-func claimed(envelope json.RawMessage) string {
-	var e struct{ Producer string }
-	if json.Unmarshal(envelope, &e) != nil {
-		return ""
-	}
-	return e.Producer
 }
 
 // num is a number in groups of three digits.
@@ -286,6 +203,8 @@ func text(v any) string {
 			s += ", " + text(item)
 		}
 		s = strings.TrimPrefix(s, ", ")
+	case bool:
+		s = map[bool]string{true: "yes", false: "no"}[t]
 	case time.Time:
 		s = t.UTC().Format("2006-01-02 15:04:05 UTC")
 	default:
@@ -458,14 +377,6 @@ func (c *console) actLink(name string, pairs ...any) (string, error) {
 		}
 	}
 	return c.Prefix + "/act/" + name + "?" + v.Encode(), nil
-}
-
-// waitLink leads to an act on what waits: an event on a route, or a row of a worker's source.
-func (c *console) waitLink(name string, p store.PendingItem) (string, error) {
-	if p.RouteCode != nil {
-		return c.actLink(name, "route", p.RouteCode, "item", p.Item)
-	}
-	return c.actLink(name, "worker", p.Worker, "source", p.Source, "item", p.Item)
 }
 
 // more is the query of a list's next part: before a number, or after a name.

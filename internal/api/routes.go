@@ -91,7 +91,7 @@ func (s *server) routes() {
 		})
 	operation(s, "GET", "/routes/{route}/switches", "What must be open before the route delivers", see,
 		func(ctx context.Context, db *store.DB, in *RoutePath) ([]store.Switch, error) {
-			return db.RouteSwitches(ctx, in.Route, "")
+			return db.RouteSwitches(ctx, in.Route, "go live")
 		})
 	act(s, "POST", "/routes/{route}/go-live", "Open all that keeps the route from delivering, in one step", configure,
 		func(ctx context.Context, db *store.DB, in *struct {
