@@ -285,8 +285,10 @@ func TestActs(t *testing.T) {
 		{"/settings", "domain-delete", "domain=again", "", "again", `select not exists (select from tidemark.domain where domain = 'again')`},
 		{"/commands/" + service, "command-erase", "service=" + service, "key=parked", service, `select exists (select from tidemark.audit where action = 'commands_erase')`},
 		{"/commands/" + service, "key-delete", "kid=k&service=" + service, "", "k", `select not exists (select from tidemark.producer_key where kid = 'k')`},
-		{"/commands/" + service, "key-add", "service=" + service, "kid=k2&producer=shop&public_key=" + url.QueryEscape(`{"kty": "OKP", "crv": "Ed25519", "x": "`+strings.Repeat("A", 43)+`"}`), service,
-			`select exists (select from tidemark.producer_key where kid = 'k2')`},
+		{
+			"/commands/" + service, "key-add", "service=" + service, "kid=k2&producer=shop&public_key=" + url.QueryEscape(`{"kty": "OKP", "crv": "Ed25519", "x": "`+strings.Repeat("A", 43)+`"}`), service,
+			`select exists (select from tidemark.producer_key where kid = 'k2')`,
+		},
 		{"/commands/" + service, "command-delete", "command=charge&version=1&service=" + service, "", "charge", `select not exists (select from tidemark.command where command = 'charge')`},
 		{"/commands/" + service, "service-delete", "service=" + service, "", service, `select not exists (select from tidemark.service)`},
 		{"/settings", "stage-dry-run", "", "", "dry_run", `select stage = 'dry_run' from tidemark.stage`},

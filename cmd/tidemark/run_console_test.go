@@ -19,7 +19,7 @@ import (
 func TestTestDeliveriesStayOutside(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
-	inside, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it listens for the length of the test
+	inside, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +47,10 @@ func TestTestDeliveriesStayOutside(t *testing.T) {
 	c := config.Default()
 	c.Webhook.Ports = []int{443, port}
 	pages, err := console.New(db.Pool, console.Options{
-		Identify: func(*http.Request) (console.Person, bool) { return console.Person{Name: "oscar", Role: console.Operator}, true },
-		Probe:    probes(func() config.Config { return c }, io.Discard),
+		Identify: func(*http.Request) (console.Person, bool) {
+			return console.Person{Name: "oscar", Role: console.Operator}, true
+		},
+		Probe: probes(func() config.Config { return c }, io.Discard),
 	})
 	if err != nil {
 		t.Fatal(err)
