@@ -36,7 +36,7 @@ func TestDetails(t *testing.T) {
 		s.exec(`select tidemark.route_worker_run('default')`)
 	}
 	s.shows("viewer", "/workers/default", "Kept open by", `application "nightly"`, "ran, events 1, decided ")
-	s.shows("viewer", "/routes/sql", "From emit to arrival: half within", "of 2 events of the last hour")
+	s.shows("viewer", "/routes/sql", "From emit to arrival: half within", "of a sample of 2 events of the last hour")
 	s.exec(`update tidemark.pending set next_attempt_at = 'infinity' where seq > 4`)
 	s.shows("viewer", "/waiting", `behind <a href="/events/4">4</a>`)
 	if _, page := s.get("viewer", "/waiting"); strings.Contains(page, "Try now") {

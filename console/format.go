@@ -95,12 +95,19 @@ func span(d time.Duration) string {
 	case s < 60:
 		return fmt.Sprintf("%d s", s)
 	case s < 3600:
-		return fmt.Sprintf("%d m %d s", s/60, s%60)
+		return units(s/60, "m", s%60, "s")
 	case s < 86400:
-		return fmt.Sprintf("%d h %d m", s/3600, s%3600/60)
+		return units(s/3600, "h", s%3600/60, "m")
 	default:
-		return fmt.Sprintf("%d d %d h", s/86400, s%86400/3600)
+		return units(s/86400, "d", s%86400/3600, "h")
 	}
+}
+
+func units(n int64, unit string, rest int64, smaller string) string {
+	if rest == 0 {
+		return fmt.Sprintf("%d %s", n, unit)
+	}
+	return fmt.Sprintf("%d %s %d %s", n, unit, rest, smaller)
 }
 
 // seconds is a number of seconds as people say it; nil: nothing.
