@@ -75,7 +75,10 @@ async function refresh() {
   if (!next || busy(main)) return;
   document.title = fresh.title;
   localize(next);
+  // On a telephone no pointer says that someone reads at the right end of a table.
+  const scrolled = [...main.querySelectorAll(".wide, pre")].map((e) => [e.scrollLeft, e.scrollTop]);
   main.replaceWith(next);
+  next.querySelectorAll(".wide, pre").forEach((e, i) => scrolled[i] && e.scrollTo(...scrolled[i]));
   copying(next);
   charts(next);
 }
