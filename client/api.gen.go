@@ -242,6 +242,7 @@ type ClaimDetails struct {
 	IdempotencyKey string      `json:"idempotency_key"`
 	NextAttemptAt  *time.Time  `json:"next_attempt_at"`
 	Offset         *int64      `json:"offset"`
+	OrderingKey    *string     `json:"ordering_key"`
 	Partition      *int64      `json:"partition"`
 	ProcessedAt    time.Time   `json:"processed_at"`
 	Producer       *string     `json:"producer"`
@@ -290,6 +291,7 @@ type CommandClaim struct {
 	IdempotencyKey string     `json:"idempotency_key"`
 	NextAttemptAt  *time.Time `json:"next_attempt_at"`
 	Offset         *int64     `json:"offset"`
+	OrderingKey    *string    `json:"ordering_key"`
 	Partition      *int64     `json:"partition"`
 	ProcessedAt    time.Time  `json:"processed_at"`
 	Producer       *string    `json:"producer"`
@@ -299,6 +301,16 @@ type CommandClaim struct {
 	TopicID        *string    `json:"topic_id"`
 	Version        int64      `json:"version"`
 	Via            string     `json:"via"`
+}
+
+// CommandDoing defines model for CommandDoing.
+type CommandDoing struct {
+	// Circuit The open finding command_circuit: it fails for another reason than its payload, and is tried without end.
+	Circuit   *int64 `json:"circuit"`
+	Failed    int64  `json:"failed"`
+	Name      string `json:"name"`
+	Parked    int64  `json:"parked"`
+	Processed int64  `json:"processed"`
 }
 
 // CommandErasure defines model for CommandErasure.
@@ -1254,13 +1266,16 @@ type Service struct {
 
 // ServiceDetails defines model for ServiceDetails.
 type ServiceDetails struct {
-	Commands       []Command     `json:"commands"`
-	Description    string        `json:"description"`
-	Keys           []ProducerKey `json:"keys"`
-	Producers      []Producer    `json:"producers"`
-	Role           string        `json:"role"`
-	Service        string        `json:"service"`
-	UnknownCommand string        `json:"unknown_command"`
+	Commands    []Command `json:"commands"`
+	Description string    `json:"description"`
+
+	// Doing What came of each command within the hour.
+	Doing          []CommandDoing `json:"doing"`
+	Keys           []ProducerKey  `json:"keys"`
+	Producers      []Producer     `json:"producers"`
+	Role           string         `json:"role"`
+	Service        string         `json:"service"`
+	UnknownCommand string         `json:"unknown_command"`
 }
 
 // Setting defines model for Setting.

@@ -60,6 +60,9 @@ func TestCommandTellsItsIdentity(t *testing.T) {
 	if _, page := s.get("viewer", path); strings.Contains(page, "0af7651916cd43dd8448eb211c80319c") {
 		t.Errorf("a viewer sees the envelope: %s", page)
 	}
+	s.exec(`select tidemark.finding_open('command_circuit', '` + service + `.charge/v1', 'high', 'the table is gone')`)
+	s.shows("viewer", "/commands/"+service, `<td class="n">0</td><td class="n">1</td><td class="n">0</td><td>open: <a href="/findings">finding `)
+	s.shows("viewer", "/commands/"+service+"?state=failed_retryable", "<td>key, the first</td>")
 	s.exec(`update tidemark.command_claim set via = 'claimed' where idempotency_key = 'parked'`)
 	s.request("", "POST", "/act/letter-replay", url.Values{"id": {"999999"}})
 	s.shows("operator", path, "not verified: <strong>shop</strong>, as the command claims: nothing proves it")

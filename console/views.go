@@ -197,7 +197,13 @@ var views = map[string]view{
 		v, service := both{"Filter": q.r.URL.Query()}, q.name("service")
 		return all(v,
 			func() *api.Problem {
-				return read[api.ServiceDetails](q, v, "Service", "/services/"+apiSegment(service))
+				p := read[api.ServiceDetails](q, v, "Service", "/services/"+apiSegment(service))
+				doing := map[string]store.CommandDoing{}
+				for _, d := range v["Service"].(api.ServiceDetails).Doing {
+					doing[d.Name] = d
+				}
+				v["Doing"] = doing
+				return p
 			},
 			func() *api.Problem {
 				return read[api.Names[store.CommandClaim]](q, v, "Claims", "/command-claims", "service", service, "state", q.param("state"), "after", q.param("after"))

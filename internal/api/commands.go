@@ -23,9 +23,10 @@ type ClaimPath struct {
 // ServiceDetails is a service, its commands and who may send them.
 type ServiceDetails struct {
 	store.Service
-	Commands  []store.Command     `json:"commands"`
-	Producers []store.Producer    `json:"producers"`
-	Keys      []store.ProducerKey `json:"keys"`
+	Commands  []store.Command      `json:"commands"`
+	Doing     []store.CommandDoing `json:"doing" doc:"What came of each command within the hour."`
+	Producers []store.Producer     `json:"producers"`
+	Keys      []store.ProducerKey  `json:"keys"`
 }
 
 // CommandReplay chooses parked commands to try again.
@@ -62,6 +63,7 @@ func (s *server) commands() {
 			err = store.InTurn(
 				func() error { d.Service, err = db.Service(ctx, in.Service); return err },
 				func() error { d.Commands, err = db.Commands(ctx, in.Service); return err },
+				func() error { d.Doing, err = db.CommandsDoing(ctx, in.Service); return err },
 				func() error { d.Producers, err = db.Producers(ctx, in.Service); return err },
 				func() error { d.Keys, err = db.ProducerKeys(ctx, in.Service); return err },
 			)

@@ -223,11 +223,37 @@ type CommandClaim struct {
 	ProcessedAt    time.Time  `db:"processed_at" json:"processed_at"`
 	ExpiresAt      time.Time  `db:"expires_at" json:"expires_at"`
 	NextAttemptAt  *time.Time `db:"next_attempt_at" json:"next_attempt_at"` // of a parked one; nil: it waits behind another
+	OrderingKey    *string    `db:"ordering_key" json:"ordering_key"`       // of a parked one
 }
 
 const commandClaim = `select c.service, c.idempotency_key, c.state, c.command, c.version, c.event_id::text, c.tenant, c.producer, c.via, c.topic_id,
-	c.partition, c."offset", c.error_code, c.attempts, c.processed_at, c.expires_at, nullif(p.next_attempt_at, 'infinity') as next_attempt_at
+	c.partition, c."offset", c.error_code, c.attempts, c.processed_at, c.expires_at, nullif(p.next_attempt_at, 'infinity') as next_attempt_at,
+	p.key as ordering_key
 from tidemark.command_claim c left join tidemark.command_parked p using (service, idempotency_key) `
+
+// CommandDoing is how a command is doing: what came to each state within the hour, of the newest 10000 commands of all services.
+type CommandDoing struct {
+	Name      string `db:"name" json:"name"`
+	Processed int64  `db:"processed" json:"processed"`
+	Parked    int64  `db:"parked" json:"parked"`
+	Failed    int64  `db:"failed" json:"failed"`
+	Circuit   *int64 `db:"circuit" json:"circuit" doc:"The open finding command_circuit: it fails for another reason than its payload, and is tried without end."`
+}
+
+// CommandsDoing returns how the commands of a service are doing.
+func (db *DB) CommandsDoing(ctx context.Context, service string) ([]CommandDoing, error) {
+	return list[CommandDoing](ctx, db, `with newest as materialized (
+			select c.service, c.command, c.version, c.state from tidemark.command_claim c
+			where c.processed_at > now() - interval '1 hour' order by c.processed_at desc limit 10000),
+		came as (
+			select c.command, c.version, count(*) filter (where c.state = 'processed') as processed,
+				count(*) filter (where c.state = 'failed_retryable') as parked, count(*) filter (where c.state = 'failed_terminal') as failed
+			from newest c where c.service = $1 group by 1, 2)
+		select c.name, coalesce(t.processed, 0) as processed, coalesce(t.parked, 0) as parked, coalesce(t.failed, 0) as failed,
+			(select max(f.id) from tidemark.finding f where f.kind = 'command_circuit' and f.subject = c.name and f.closed_at is null) as circuit
+		from tidemark.command c left join came t on t.command = c.command and t.version = c.version
+		where c.service = $1 order by c.name`, service)
+}
 
 // ClaimFilter chooses claims. The zero value of a field chooses all.
 type ClaimFilter struct {
