@@ -53,7 +53,7 @@ const maxBody = 1 << 20
 
 type server struct {
 	Options
-	causes   causes
+	causes   *causes
 	huma     huma.API
 	refusals *huma.Response // what every operation may answer
 }
@@ -78,7 +78,7 @@ func build(o Options) (*http.ServeMux, *server) {
 	config.Info.Description = "What Tidemark holds, what is wrong with it, and the acts that change it. Errors are problems (RFC 9457) " +
 		"with the code of the refusal and a hint."
 	mux := http.NewServeMux()
-	s := &server{Options: o, huma: humago.New(mux, config)}
+	s := &server{Options: o, causes: newCauses(), huma: humago.New(mux, config)}
 	s.refusals = &huma.Response{Description: "Refused", Content: map[string]*huma.MediaType{problemType: {
 		Schema: s.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, ""),
 	}}}

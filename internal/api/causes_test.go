@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -57,5 +58,21 @@ func TestCausesAreShared(t *testing.T) {
 	gets[Changed](w, oscar, "POST", "/workers/default/pause", `{"reason": "calm"}`)
 	if n := bad(oscar); n != viewers || n == 0 {
 		t.Errorf("after an act %d things are wrong; for a viewer, who has not asked before, %d", n, viewers)
+	}
+}
+
+// A request that cannot have its turn ends when its time is over, and a change does not wait for who looks for causes.
+func TestCausesWaitNoLonger(t *testing.T) {
+	t.Parallel()
+	c := newCauses()
+	c.turn <- struct{}{} // another request finds them
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.of(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	c.forget()
+	if _, changes := c.recent(true); changes != 1 {
+		t.Errorf("%d changes", changes)
 	}
 }
