@@ -230,18 +230,22 @@ type Check struct {
 
 // ClaimDetails defines model for ClaimDetails.
 type ClaimDetails struct {
-	Attempts       int64      `json:"attempts"`
-	Command        string     `json:"command"`
-	ErrorCode      *string    `json:"error_code"`
-	ErrorMessage   *string    `json:"error_message"`
-	EventID        string     `json:"event_id"`
-	ExpiresAt      time.Time  `json:"expires_at"`
-	IdempotencyKey string     `json:"idempotency_key"`
-	NextAttemptAt  *time.Time `json:"next_attempt_at"`
-	Offset         *int64     `json:"offset"`
-	Partition      *int64     `json:"partition"`
-	ProcessedAt    time.Time  `json:"processed_at"`
-	Producer       *string    `json:"producer"`
+	Attempts int64  `json:"attempts"`
+	Command  string `json:"command"`
+
+	// Envelope Of a parked command, as it was checked: what it claims, and its payload; null: it is not parked, or hidden from this role.
+	Envelope       interface{} `json:"envelope"`
+	ErrorCode      *string     `json:"error_code"`
+	ErrorMessage   *string     `json:"error_message"`
+	EventID        string      `json:"event_id"`
+	ExpiresAt      time.Time   `json:"expires_at"`
+	IdempotencyKey string      `json:"idempotency_key"`
+	NextAttemptAt  *time.Time  `json:"next_attempt_at"`
+	Offset         *int64      `json:"offset"`
+	OrderingKey    *string     `json:"ordering_key"`
+	Partition      *int64      `json:"partition"`
+	ProcessedAt    time.Time   `json:"processed_at"`
+	Producer       *string     `json:"producer"`
 
 	// Result null: none, or hidden from this role.
 	Result  interface{} `json:"result"`
@@ -287,6 +291,7 @@ type CommandClaim struct {
 	IdempotencyKey string     `json:"idempotency_key"`
 	NextAttemptAt  *time.Time `json:"next_attempt_at"`
 	Offset         *int64     `json:"offset"`
+	OrderingKey    *string    `json:"ordering_key"`
 	Partition      *int64     `json:"partition"`
 	ProcessedAt    time.Time  `json:"processed_at"`
 	Producer       *string    `json:"producer"`
@@ -296,6 +301,34 @@ type CommandClaim struct {
 	TopicID        *string    `json:"topic_id"`
 	Version        int64      `json:"version"`
 	Via            string     `json:"via"`
+}
+
+// CommandDoing defines model for CommandDoing.
+type CommandDoing struct {
+	// Circuit The open finding command_circuit: it fails for another reason than its payload, and is tried without end.
+	Circuit   *int64 `json:"circuit"`
+	Failed    int64  `json:"failed"`
+	Name      string `json:"name"`
+	Parked    int64  `json:"parked"`
+	Processed int64  `json:"processed"`
+}
+
+// CommandErasure defines model for CommandErasure.
+type CommandErasure struct {
+	// Before Only commands that came to their state before.
+	Before *time.Time `json:"before,omitempty"`
+
+	// DryRun Only count.
+	DryRun *bool `json:"dry_run,omitempty"`
+
+	// Key Only the command with this idempotency key.
+	Key *string `json:"key,omitempty"`
+
+	// Reason Why, for the audit.
+	Reason string `json:"reason"`
+
+	// Tenant Only commands of this tenant.
+	Tenant *string `json:"tenant,omitempty"`
 }
 
 // CommandReplay defines model for CommandReplay.
@@ -322,6 +355,17 @@ type CommandReplayed struct {
 	// Next Give it as after to go on; null: that was all.
 	Next     *int64           `json:"next"`
 	Outcomes map[string]int64 `json:"outcomes"`
+}
+
+// CommandsErased defines model for CommandsErased.
+type CommandsErased struct {
+	Claims      int64 `json:"claims"`
+	DeadLetters int64 `json:"dead_letters"`
+
+	// More There are more: ask again.
+	More    bool  `json:"more"`
+	Records int64 `json:"records"`
+	Waiting int64 `json:"waiting"`
 }
 
 // Condition defines model for Condition.
@@ -404,6 +448,18 @@ type DeadLetter struct {
 	Worker           string     `json:"worker"`
 }
 
+// DetachCapturesRequest defines model for Detach-capturesRequest.
+type DetachCapturesRequest struct {
+	// DryRun Change nothing; tell the statements.
+	DryRun *bool `json:"dry_run,omitempty"`
+
+	// Reason Why, for the audit.
+	Reason string `json:"reason"`
+
+	// Table SCHEMA.TABLE
+	Table string `json:"table"`
+}
+
 // Details defines model for Details.
 type Details struct {
 	Description string     `json:"description"`
@@ -439,6 +495,12 @@ type Domain struct {
 	Types            int64    `json:"types"`
 }
 
+// Due defines model for Due.
+type Due struct {
+	// Deliveries 10000: there may be more, ask again.
+	Deliveries int64 `json:"deliveries"`
+}
+
 // Emitted defines model for Emitted.
 type Emitted struct {
 	Emitted int64 `json:"emitted"`
@@ -468,6 +530,27 @@ type EventDetails struct {
 	Type         string      `json:"type"`
 }
 
+// EventErasure defines model for EventErasure.
+type EventErasure struct {
+	// After Go on after this number: next of the act before.
+	After *int64 `json:"after,omitempty"`
+
+	// Before Only events created before.
+	Before *time.Time `json:"before,omitempty"`
+
+	// DryRun Only count.
+	DryRun *bool `json:"dry_run,omitempty"`
+
+	// Key Only events with this ordering key.
+	Key *string `json:"key,omitempty"`
+
+	// Reason Why, for the audit.
+	Reason string `json:"reason"`
+
+	// Subject Only events whose subject_ref this is.
+	Subject *string `json:"subject,omitempty"`
+}
+
 // EventType defines model for EventType.
 type EventType struct {
 	Description       string      `json:"description"`
@@ -477,6 +560,16 @@ type EventType struct {
 	Type              string      `json:"type"`
 	UncheckedKeywords []string    `json:"unchecked_keywords"`
 	Version           int64       `json:"version"`
+}
+
+// EventsErased defines model for EventsErased.
+type EventsErased struct {
+	DeadLetters int64 `json:"dead_letters"`
+	Events      int64 `json:"events"`
+
+	// Next Give it as after to go on; null: that was all.
+	Next    *int64 `json:"next"`
+	Waiting int64  `json:"waiting"`
 }
 
 // Explained defines model for Explained.
@@ -533,6 +626,15 @@ type GateChange struct {
 type GateOutlook struct {
 	Outlook []Outlook `json:"outlook"`
 	Worker  string    `json:"worker"`
+}
+
+// Grant defines model for Grant.
+type Grant struct {
+	// Reason Why, for the audit.
+	Reason string `json:"reason"`
+
+	// Role A login, or a role with logins as members.
+	Role string `json:"role"`
 }
 
 // Happening defines model for Happening.
@@ -635,6 +737,11 @@ type Installed struct {
 
 // Lease defines model for Lease.
 type Lease struct {
+	// HeldBy The transactions that keep them open.
+	HeldBy *string `json:"held_by"`
+
+	// Holes Numbers below the watermark that have not shown up.
+	Holes      int64      `json:"holes"`
 	LeaseEpoch int64      `json:"lease_epoch"`
 	LeaseOwner *string    `json:"lease_owner"`
 	LeaseUntil *time.Time `json:"lease_until"`
@@ -868,6 +975,25 @@ type NamesWorkerSummary struct {
 	Next *string `json:"next"`
 }
 
+// NewKey defines model for NewKey.
+type NewKey struct {
+	// Commands Only for these commands; none: those of the allowlist.
+	Commands []string `json:"commands,omitempty"`
+	Kid      string   `json:"kid"`
+
+	// Producer Whose key it is.
+	Producer string `json:"producer"`
+
+	// PublicKey A JWK: kty OKP, crv Ed25519, and x. One with a private key is refused.
+	PublicKey map[string]interface{} `json:"public_key"`
+
+	// Reason Why, for the audit.
+	Reason string `json:"reason"`
+
+	// Tenants Only for these tenants; * is all; none: those of the allowlist.
+	Tenants []string `json:"tenants,omitempty"`
+}
+
 // None defines model for None.
 type None = map[string]interface{}
 
@@ -923,11 +1049,13 @@ type OverviewStatus string
 
 // PendingItem defines model for PendingItem.
 type PendingItem struct {
+	Behind        *int64     `json:"behind"`
 	CreatedAt     time.Time  `json:"created_at"`
 	DeadLetterID  *int64     `json:"dead_letter_id"`
 	ErrorCount    int64      `json:"error_count"`
 	Held          bool       `json:"held"`
 	Item          string     `json:"item"`
+	Key           *string    `json:"key"`
 	LastError     *string    `json:"last_error"`
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
 	RouteCode     *string    `json:"route_code"`
@@ -1058,6 +1186,14 @@ type Route struct {
 	Worker         string      `json:"worker"`
 }
 
+// RouteLatency defines model for RouteLatency.
+type RouteLatency struct {
+	// Events That were looked at, of the newest.
+	Events     int64   `json:"events"`
+	P50Seconds float64 `json:"p50_seconds"`
+	P99Seconds float64 `json:"p99_seconds"`
+}
+
 // RouteReplayed defines model for RouteReplayed.
 type RouteReplayed struct {
 	Events      *int64      `json:"events"`
@@ -1130,13 +1266,16 @@ type Service struct {
 
 // ServiceDetails defines model for ServiceDetails.
 type ServiceDetails struct {
-	Commands       []Command     `json:"commands"`
-	Description    string        `json:"description"`
-	Keys           []ProducerKey `json:"keys"`
-	Producers      []Producer    `json:"producers"`
-	Role           string        `json:"role"`
-	Service        string        `json:"service"`
-	UnknownCommand string        `json:"unknown_command"`
+	Commands    []Command `json:"commands"`
+	Description string    `json:"description"`
+
+	// Doing What came of each command within the hour.
+	Doing          []CommandDoing `json:"doing"`
+	Keys           []ProducerKey  `json:"keys"`
+	Producers      []Producer     `json:"producers"`
+	Role           string         `json:"role"`
+	Service        string         `json:"service"`
+	UnknownCommand string         `json:"unknown_command"`
 }
 
 // Setting defines model for Setting.
@@ -1291,6 +1430,15 @@ type StoredEvent struct {
 	Type           string    `json:"type"`
 }
 
+// Switch defines model for Switch.
+type Switch struct {
+	Cli    string `json:"cli"`
+	Open   bool   `json:"open"`
+	SQL    string `json:"sql"`
+	State  string `json:"state"`
+	Switch string `json:"switch"`
+}
+
 // UnregisteredEmits defines model for UnregisteredEmits.
 type UnregisteredEmits struct {
 	Domain  string    `json:"domain"`
@@ -1306,6 +1454,45 @@ type Upkeep struct {
 	Action string `json:"action"`
 	Detail string `json:"detail"`
 	Object string `json:"object"`
+}
+
+// WaitingDiscard defines model for WaitingDiscard.
+type WaitingDiscard struct {
+	// Item Number or id of the event, id of the row.
+	Item *string `json:"item,omitempty"`
+
+	// Reason Why, for the audit.
+	Reason string `json:"reason"`
+
+	// Route Of an event.
+	Route *string `json:"route,omitempty"`
+
+	// Source Of a row.
+	Source *string `json:"source,omitempty"`
+
+	// Worker Of a row, with source.
+	Worker *string `json:"worker,omitempty"`
+}
+
+// WaitingRetry defines model for WaitingRetry.
+type WaitingRetry struct {
+	// Item Number or id of the event, id of the row.
+	Item *string `json:"item,omitempty"`
+
+	// NotBefore Park it until then, at most 30 days; later events of its key wait behind it. Empty: now.
+	NotBefore *time.Time `json:"not_before,omitempty"`
+
+	// Reason Why, for the audit.
+	Reason string `json:"reason"`
+
+	// Route Of an event.
+	Route *string `json:"route,omitempty"`
+
+	// Source Of a row.
+	Source *string `json:"source,omitempty"`
+
+	// Worker Of a row, with source.
+	Worker *string `json:"worker,omitempty"`
 }
 
 // Window defines model for Window.
@@ -1387,6 +1574,13 @@ type WorkerDetails struct {
 	Source              string      `json:"source"`
 	StormFraction       *float64    `json:"storm_fraction"`
 	Worker              string      `json:"worker"`
+}
+
+// WorkerSource defines model for WorkerSource.
+type WorkerSource struct {
+	// Reason Why, for the audit.
+	Reason string `json:"reason"`
+	Source string `json:"source"`
 }
 
 // WorkerSummary defines model for WorkerSummary.
@@ -1613,6 +1807,14 @@ func (c *Client) AttachCaptures(ctx context.Context, body AttachCapturesRequest)
 	return out, err
 }
 
+// DetachCaptures: Drop the triggers of capture of a table.
+//
+// For the role admin.
+func (c *Client) DetachCaptures(ctx context.Context, body DetachCapturesRequest) (out []CaptureStatement, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/captures/detach"), nil, body, &out)
+	return out, err
+}
+
 // EmitCaptures: Emit the events that the gaps of a table lack.
 //
 // For the role admin.
@@ -1626,6 +1828,14 @@ func (c *Client) EmitCaptures(ctx context.Context, body CaptureTable) (out Emitt
 // For the role admin.
 func (c *Client) PatchCapturesRoute(ctx context.Context, route string, body Changes) (out InboundRoute, err error) {
 	err = c.do(ctx, "PATCH", path("/api/v1/captures/routes/{route}", route), nil, body, &out)
+	return out, err
+}
+
+// DeleteCapturesRoute: Delete an inbound route without a trigger; its events stay.
+//
+// For the role admin.
+func (c *Client) DeleteCapturesRoute(ctx context.Context, route string, body Act) (out None, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/captures/routes/{route}/delete", route), nil, body, &out)
 	return out, err
 }
 
@@ -1743,6 +1953,46 @@ func (c *Client) DiscardDeadLetter(ctx context.Context, id int64, body Act) (out
 // For the role viewer.
 func (c *Client) GetDomains(ctx context.Context) (out []Domain, err error) {
 	err = c.do(ctx, "GET", path("/api/v1/domains"), nil, nil, &out)
+	return out, err
+}
+
+// PutDomain: Create a domain, or change it.
+//
+// For the role admin.
+func (c *Client) PutDomain(ctx context.Context, domain string, body Changes) (out Domain, err error) {
+	err = c.do(ctx, "PUT", path("/api/v1/domains/{domain}", domain), nil, body, &out)
+	return out, err
+}
+
+// DeleteDomain: Delete a domain without types that nothing names.
+//
+// For the role admin.
+func (c *Client) DeleteDomain(ctx context.Context, domain string, body Act) (out None, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/domains/{domain}/delete", domain), nil, body, &out)
+	return out, err
+}
+
+// EraseDomain: Erase payloads of events, such as those of a person: up to 10000 of them.
+//
+// For the role admin.
+func (c *Client) EraseDomain(ctx context.Context, domain string, body EventErasure) (out EventsErased, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/domains/{domain}/erase", domain), nil, body, &out)
+	return out, err
+}
+
+// GrantDomain: Let a role emit into a domain; roles without a grant no longer may.
+//
+// For the role admin.
+func (c *Client) GrantDomain(ctx context.Context, domain string, body Grant) (out Domain, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/domains/{domain}/grant", domain), nil, body, &out)
+	return out, err
+}
+
+// RevokeDomain: Revoke a role's grant; the domain stays restricted.
+//
+// For the role admin.
+func (c *Client) RevokeDomain(ctx context.Context, domain string, body Grant) (out Domain, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/domains/{domain}/revoke", domain), nil, body, &out)
 	return out, err
 }
 
@@ -1927,6 +2177,22 @@ func (c *Client) GetPending(ctx context.Context, params GetPendingParams) (out N
 	return out, err
 }
 
+// DiscardPending: Give up an event or row that waits: it becomes a dead letter.
+//
+// For the role operator.
+func (c *Client) DiscardPending(ctx context.Context, body WaitingDiscard) (out DeadLetter, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/pending/discard"), nil, body, &out)
+	return out, err
+}
+
+// RetryPending: Let what waits be tried now, or park it: an event, a row, or without item all of a route or source, at most 10000.
+//
+// For the role operator.
+func (c *Client) RetryPending(ctx context.Context, body WaitingRetry) (out Due, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/pending/retry"), nil, body, &out)
+	return out, err
+}
+
 // GetReplays: Replays of routes and how far they have come, the latest first.
 //
 // For the role viewer.
@@ -2006,11 +2272,43 @@ func (c *Client) GetRouteBacktest(ctx context.Context, route string, params GetR
 	return out, err
 }
 
+// DeleteRoute: Delete a route that is off and owes nothing; its evidence stays.
+//
+// For the role admin.
+func (c *Client) DeleteRoute(ctx context.Context, route string, body Act) (out None, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/routes/{route}/delete", route), nil, body, &out)
+	return out, err
+}
+
+// GoLiveRoute: Open all that keeps the route from delivering, in one step.
+//
+// For the role admin.
+func (c *Client) GoLiveRoute(ctx context.Context, route string, body Act) (out []Switch, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/routes/{route}/go-live", route), nil, body, &out)
+	return out, err
+}
+
+// GetRouteLatency: How long events of the last hour took from their emit until the route had sent them; null: none was sent.
+//
+// For the role viewer.
+func (c *Client) GetRouteLatency(ctx context.Context, route string) (out RouteLatency, err error) {
+	err = c.do(ctx, "GET", path("/api/v1/routes/{route}/latency", route), nil, nil, &out)
+	return out, err
+}
+
 // ReplayRoute: Send events of the log on the route again, as a job of its worker.
 //
 // For the role operator.
 func (c *Client) ReplayRoute(ctx context.Context, route string, body Window) (out Counted, err error) {
 	err = c.do(ctx, "POST", path("/api/v1/routes/{route}/replay", route), nil, body, &out)
+	return out, err
+}
+
+// GetRouteSwitches: What must be open before the route delivers.
+//
+// For the role viewer.
+func (c *Client) GetRouteSwitches(ctx context.Context, route string) (out []Switch, err error) {
+	err = c.do(ctx, "GET", path("/api/v1/routes/{route}/switches", route), nil, nil, &out)
 	return out, err
 }
 
@@ -2059,6 +2357,46 @@ func (c *Client) DiscardServiceClaim(ctx context.Context, service string, key st
 // For the role admin.
 func (c *Client) PatchServiceCommand(ctx context.Context, service string, command string, version int64, body Changes) (out Command, err error) {
 	err = c.do(ctx, "PATCH", path("/api/v1/services/{service}/commands/{command}/{version}", service, command, version), nil, body, &out)
+	return out, err
+}
+
+// DeleteServiceCommand: Delete a version of a command that is off; claims stay.
+//
+// For the role admin.
+func (c *Client) DeleteServiceCommand(ctx context.Context, service string, command string, version int64, body Act) (out None, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/services/{service}/commands/{command}/{version}/delete", service, command, version), nil, body, &out)
+	return out, err
+}
+
+// DeleteService: Delete a service without commands, producers, keys and routes; claims and its role stay.
+//
+// For the role admin.
+func (c *Client) DeleteService(ctx context.Context, service string, body Act) (out None, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/services/{service}/delete", service), nil, body, &out)
+	return out, err
+}
+
+// EraseService: Erase what is kept of commands, such as those of a tenant; that they ran stays.
+//
+// For the role admin.
+func (c *Client) EraseService(ctx context.Context, service string, body CommandErasure) (out CommandsErased, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/services/{service}/erase", service), nil, body, &out)
+	return out, err
+}
+
+// KeysService: Register a producer's public key (Ed25519).
+//
+// For the role admin.
+func (c *Client) KeysService(ctx context.Context, service string, body NewKey) (out ProducerKey, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/services/{service}/keys", service), nil, body, &out)
+	return out, err
+}
+
+// DeleteServiceKey: Delete a key that was revoked or has expired.
+//
+// For the role admin.
+func (c *Client) DeleteServiceKey(ctx context.Context, service string, kid string, body Act) (out None, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/services/{service}/keys/{kid}/delete", service, kid), nil, body, &out)
 	return out, err
 }
 
@@ -2121,6 +2459,14 @@ func (c *Client) PatchSource(ctx context.Context, source string, body Changes) (
 	return out, err
 }
 
+// DeleteSource: Delete a source that no worker reads; its table stays as it is.
+//
+// For the role admin.
+func (c *Client) DeleteSource(ctx context.Context, source string, body Act) (out None, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/sources/{source}/delete", source), nil, body, &out)
+	return out, err
+}
+
 // GetStage: The stage.
 //
 // For the role viewer.
@@ -2170,6 +2516,14 @@ func (c *Client) PutType(ctx context.Context, domain string, pType string, body 
 	return out, err
 }
 
+// DeleteType: Delete an event type that no route and no capture names; its events stay.
+//
+// For the role admin.
+func (c *Client) DeleteType(ctx context.Context, domain string, pType string, body Act) (out None, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/types/{domain}/{type}/delete", domain, pType), nil, body, &out)
+	return out, err
+}
+
 // GetVerify: Checks of the installation.
 //
 // For the role viewer.
@@ -2202,6 +2556,38 @@ func (c *Client) GetWorker(ctx context.Context, worker string) (out WorkerDetail
 // For the role admin.
 func (c *Client) PatchWorker(ctx context.Context, worker string, body Changes) (out Worker, err error) {
 	err = c.do(ctx, "PATCH", path("/api/v1/workers/{worker}", worker), nil, body, &out)
+	return out, err
+}
+
+// PutWorker: Create a worker, or change it; a new worker of the log begins at its end.
+//
+// For the role admin.
+func (c *Client) PutWorker(ctx context.Context, worker string, body Changes) (out Worker, err error) {
+	err = c.do(ctx, "PUT", path("/api/v1/workers/{worker}", worker), nil, body, &out)
+	return out, err
+}
+
+// AttachWorker: Let a worker of tables read a source, from the beginning of the table.
+//
+// For the role admin.
+func (c *Client) AttachWorker(ctx context.Context, worker string, body WorkerSource) (out Moved, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/workers/{worker}/attach", worker), nil, body, &out)
+	return out, err
+}
+
+// DeleteWorker: Delete a worker that serves no route and reads no source; its evidence stays.
+//
+// For the role admin.
+func (c *Client) DeleteWorker(ctx context.Context, worker string, body Act) (out None, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/workers/{worker}/delete", worker), nil, body, &out)
+	return out, err
+}
+
+// DetachWorker: Take a source from a worker of tables and drop its cursors; the audit keeps them.
+//
+// For the role admin.
+func (c *Client) DetachWorker(ctx context.Context, worker string, body WorkerSource) (out Moved, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/workers/{worker}/detach", worker), nil, body, &out)
 	return out, err
 }
 

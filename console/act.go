@@ -26,12 +26,13 @@ type act struct {
 
 	method, path string // of the API, with {parameter}
 	body         func(v url.Values) map[string]any
-	dryRun       bool   // the API tells what would happen for the same body with dry_run
-	preview      string // a resource of the API that shows what is at stake
-	shows        string // the heading of what is shown; empty: what it would do, or what is there now
-	back         string // the page to go to afterwards; empty: the result is shown
-	done         string // what that page says, of dones; empty: that it is done
-	again        bool   // the answer may have a next: the act goes on from there
+	dryRun       bool     // the API tells what would happen for the same body with dry_run
+	preview      string   // a resource of the API that shows what is at stake
+	leaves       []string // what is not shown of it
+	shows        string   // the heading of what is shown; empty: what it would do, or what is there now
+	back         string   // the page to go to afterwards; empty: the result is shown
+	done         string   // what that page says, of dones; empty: that it is done
+	again        bool     // the answer may have a next: the act goes on from there
 }
 
 // field is asked for beside the reason.
@@ -148,21 +149,31 @@ func (c *console) showAct(w http.ResponseWriter, r *http.Request, status int, a 
 	q := query{c: c, r: r}
 	switch {
 	case a.preview != "":
-		if answer := q.call(http.MethodGet, fill(a.preview, v, url.PathEscape), nil); answer.problem != nil {
+		if answer := q.call(http.MethodGet, fill(a.preview, v, apiSegment), nil); answer.problem != nil {
 			page.Problem = first(page.Problem, answer.problem)
 		} else {
-			page.Preview = decode(answer.body)
+			page.Preview = without(decode(answer.body), a.leaves)
 		}
 	case a.dryRun && complete(a, v) && unfit(a, v) == nil:
 		body := a.body(v)
 		body["dry_run"], body["reason"] = true, "preview"
-		if answer := q.call(a.method, fill(a.path, v, url.PathEscape), trimmed(a, body)); answer.problem != nil {
+		if answer := q.call(a.method, fill(a.path, v, apiSegment), trimmed(a, body)); answer.problem != nil {
 			page.Problem = first(page.Problem, answer.problem)
 		} else {
 			page.Preview = decode(answer.body)
 		}
 	}
 	c.show(w, r, status, "act", shell{Title: page.Title, Data: page})
+}
+
+// without leaves out members of the objects of a list.
+func without(v any, names []string) any {
+	list, _ := v.([]any)
+	for i, item := range list {
+		o, _ := item.(object)
+		list[i] = slices.DeleteFunc(o, func(f fact) bool { return slices.Contains(names, f.Name) })
+	}
+	return v
 }
 
 func first(problems ...*api.Problem) *api.Problem {
@@ -191,7 +202,7 @@ func trimmed(a act, body map[string]any) map[string]any {
 func (c *console) askedOf(r *http.Request, a act, v url.Values) asked {
 	page := asked{
 		Act: r.PathValue("act"), Title: fill(a.title, v, plain), Button: a.button, Warn: a.warn, Values: v, Reason: v.Get("reason"), Fields: a.fields,
-		Shows: cmp.Or(a.shows, map[bool]string{true: "What it would do", false: "As it is now"}[a.dryRun]), Once: rand.Text(), Back: fill(a.back, v, url.PathEscape), NoReason: a.path == "/dead-letters/replay",
+		Shows: cmp.Or(a.shows, map[bool]string{true: "What it would do", false: "As it is now"}[a.dryRun]), Once: rand.Text(), Back: fill(a.back, v, segment), NoReason: a.path == "/dead-letters/replay",
 		Dry: a.dryRun && len(a.fields) > 0, Danger: a.typed,
 	}
 	if a.danger != "" {
@@ -238,7 +249,7 @@ func (c *console) do(w http.ResponseWriter, r *http.Request) {
 	}
 	body := a.body(v)
 	body["reason"] = v.Get("reason")
-	answer := query{c: c, r: r, once: v.Get("once")}.call(a.method, fill(a.path, v, url.PathEscape), trimmed(a, body))
+	answer := query{c: c, r: r, once: v.Get("once")}.call(a.method, fill(a.path, v, apiSegment), trimmed(a, body))
 	c.cache.clear()
 	if answer.problem != nil {
 		c.showAct(w, r, answer.problem.Status, a, v, answer.problem)

@@ -2,11 +2,24 @@ package console
 
 import (
 	"encoding/json"
+	"maps"
 	"net/url"
 	"strings"
 )
 
-var acts = map[string]act{
+// acts are all acts by name.
+var acts = joined(operating, configuring)
+
+func joined(parts ...map[string]act) map[string]act {
+	all := map[string]act{}
+	for _, part := range parts {
+		maps.Copy(all, part)
+	}
+	return all
+}
+
+// operating are acts on what runs.
+var operating = map[string]act{
 	"gate-open": {
 		title: "Open gate {gate}", button: "Open the gate", role: Operator, method: "PUT", path: "/gates/{gate}", body: constant("open", true),
 		preview: "/outlook?gate={gate}", shows: "What the workers would do with what waits", back: "/settings", warn: "The workers behind it begin within a second.",
@@ -65,6 +78,28 @@ var acts = map[string]act{
 	"replay-cancel": {
 		title: "Cancel replay {id}", button: "Cancel the replay", role: Operator, method: "POST", path: "/replays/{id}/cancel", body: nothing, back: "/",
 		warn: "What was sent stays sent. Up to 1,000 events that its worker has taken already are still sent.",
+	},
+	"pending-retry": {
+		title: "Try {item} now", button: "Try now", role: Operator, method: "POST", path: "/pending/retry", body: waiting, back: "/waiting",
+		warn: "Its worker tries it within a second, if its gates and its route are open. While the breaker of its target is open, it waits for that.",
+	},
+	"pending-retry-all": {
+		title: "Try all that waits of route {route} now", button: "Try all now", role: Operator, method: "POST", path: "/pending/retry", body: waiting, back: "/waiting",
+		warn: "What failed and waits for another attempt is due at once, up to 10,000 deliveries. Do it once the target is well again.",
+	},
+	"pending-park": {
+		title: "Park {item}", button: "Park", role: Operator, method: "POST", path: "/pending/retry", back: "/waiting",
+		fields: []field{{Name: "until", Label: "Not before", Kind: "datetime-local", Required: true, Help: "UTC. At most 30 days from now."}},
+		body: func(v url.Values) map[string]any {
+			body := waiting(v)
+			body["not_before"] = instant(v.Get("until"))
+			return body
+		},
+		warn: "It is not tried before that time. Later events of its key wait behind it.",
+	},
+	"pending-discard": {
+		title: "Give up {item}", button: "Give up", role: Operator, method: "POST", path: "/pending/discard", body: waiting, danger: "item", back: "/dead-letters",
+		warn: "It has failed for good, and becomes a dead letter, which can be tried again. The next event of its key is due.",
 	},
 	"letter-replay": {
 		title: "Try dead letter {id} again", button: "Try again", role: Operator, method: "POST", path: "/dead-letters/replay", dryRun: true, body: letter,
@@ -221,13 +256,29 @@ var acts = map[string]act{
 	},
 }
 
+// waiting names what waits: an event on a route, or a row of a worker's source.
+func waiting(v url.Values) map[string]any {
+	body := map[string]any{}
+	for _, name := range []string{"route", "worker", "source", "item"} {
+		if v.Get(name) != "" {
+			body[name] = v.Get(name)
+		}
+	}
+	return body
+}
+
 // registration is what is expected of an executor.
 func registration(v url.Values) map[string]any {
 	body := map[string]any{"cadence_seconds": number(v.Get("cadence")), "threshold_seconds": number(v.Get("threshold")), "kind": v.Get("kind")}
-	if domains := strings.FieldsFunc(v.Get("domains"), func(r rune) bool { return r == ',' || r == ' ' }); len(domains) > 0 {
+	if domains := several(v.Get("domains")); len(domains) > 0 {
 		body["domains"] = domains
 	}
 	return body
+}
+
+// several are the names of a form's list.
+func several(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // letter chooses one dead letter.

@@ -179,13 +179,15 @@ func tabTo(ctx context.Context, t *testing.T, selector string) {
 	t.Fatalf("Tab does not lead to %s", selector)
 }
 
-// What is shown follows the database by itself.
+// What is shown follows the database by itself, and stays where it was scrolled to.
 func TestRefresh(t *testing.T) {
 	t.Parallel()
 	ctx := browser(t)
 	s := newSite(t)
 	s.populate()
-	must(ctx, t, chromedp.Navigate(s.url+"/events"))
+	must(ctx, t, chromedp.EmulateViewport(390, 900), chromedp.Navigate(s.url+"/events"))
+	const scrolled = `document.querySelector(".wide").scrollLeft`
+	run(ctx, t, chromedp.Evaluate[int](scrolled+` = 60`))
 	const shown = `document.body.innerText.includes("fresh-key")`
 	if run(ctx, t, chromedp.Evaluate[bool](shown)) {
 		t.Fatal("the event is there before it is emitted")
@@ -193,6 +195,9 @@ func TestRefresh(t *testing.T) {
 	s.exec(`select tidemark.emit('shop', 'order', key => 'fresh-key')`)
 	if !run(ctx, t, chromedp.Poll[bool](shown, chromedp.WithPollingTimeout(time.Minute))) {
 		t.Error("the page stays as it was")
+	}
+	if at := run(ctx, t, chromedp.Evaluate[int](scrolled)); at != 60 {
+		t.Errorf("a table that was scrolled to 60 is at %d", at)
 	}
 }
 

@@ -6,12 +6,14 @@ import (
 	"html"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -181,6 +183,14 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// columnsOfNew are the columns of things that acts make, before the rest of the form.
+var columnsOfNew = map[string]string{
+	"worker-new":        `columns={"domains":["shop"]}&`,
+	"source-new":        `columns={"table":"public.births","id_column":"id","timestamp_column":"at","safety":"clock"}&`,
+	"route-new":         `columns={"domain":"shop","type":"paid","target_kind":"notify","target_ref":"again"}&`,
+	"capture-route-new": `columns={"source_schema":"public","source_table":"births","sql_event":"insert","domain":"shop","type":"order","payload_columns":["id"]}&`,
+}
+
 // Every act is a button of a page, or of a cause. It has a page of its own that changes nothing, wants the reason and, where it is
 // dangerous, the name typed; then it does what it says.
 func TestActs(t *testing.T) {
@@ -194,6 +204,12 @@ func TestActs(t *testing.T) {
 	s.exec(`create function public.greet(births[]) returns void language sql as 'select'; alter function public.greet owner to ` + s.db.Name + `_console`)
 	s.exec(`select tidemark.worker_set('greeter', '{"source": "table", "handler": "sql", "handler_ref": "public.greet"}'), tidemark.worker_source_add('greeter', 'births')`)
 	done := map[string]bool{"pack-install": true} // TestPackIsInstalled
+	before := map[string]string{                  // what the database wants first
+		"command-delete": `update tidemark.command set enabled = false; select tidemark.command_discard('` + service + `', 'tried', 'x'); select tidemark.dead_letter_discard(l.id, 'x') from tidemark.dead_letter l where l.source = 'commands' and l.resolved_at is null`,
+		"service-delete": `select tidemark.producer_key_revoke('k2', 'x'); select tidemark.producer_key_delete('k2', 'x'); select tidemark.command_disallow('` + service + `', 'shop');
+			select tidemark.route_set('results', '{"enabled": false}'); select tidemark.route_delete('results', 'x')`,
+	}
+	tomorrow := time.Now().Add(24 * time.Hour).UTC().Format("2006-01-02T15:04")
 	for _, a := range []struct {
 		page       string // that has its button; empty: a cause has it
 		act, given string
@@ -218,6 +234,7 @@ func TestActs(t *testing.T) {
 		{"/dead-letters", "letter-job-cancel", "id=1", "", "", `select finished_at is not null from tidemark.letter_job where id = 1`},
 		{"", "route-replay", "route=hook&from_seq=1&to_seq=6", "", "hook", `select exists (select from tidemark.replay_summary)`},
 		{"/", "replay-cancel", "id=1", "", "", `select state = 'cancelled' from tidemark.replay_summary`},
+		{"/settings", "event-erase", "domain=shop", "key=" + url.QueryEscape(hostile), "shop", `select payload ? 'erased' from tidemark.outbox where seq = 1`},
 		{"/workers/default", "worker-rewind", "worker=default", "to_seq=0", "default", `select watermark_id = '0' from tidemark.worker_cursor where worker = 'default'`},
 		{"/workers/default", "worker-edit", "worker=default", `columns={"hole_limit":7000}`, "default", `select hole_limit = 7000 from tidemark.worker where worker = 'default'`},
 		{"/sources/births", "source-edit", "source=births", `columns={"description":"new"}`, "births", `select description = 'new' from tidemark.source where source = 'births'`},
@@ -241,12 +258,48 @@ func TestActs(t *testing.T) {
 		{"/heartbeats", "heartbeat-deregister", "executor=job", "", "job", `select not exists (select from tidemark.heartbeat_health where executor_id = 'job')`},
 		{"/settings", "setting-set", "setting=lag.warn&value=1+minute", "value=2 minutes", "lag.warn", `select value = '2 minutes' from tidemark.setting where key = 'lag.warn'`},
 		{"/workers/greeter", "source-rewind", "worker=greeter&source=births", "to_time=2026-01-31T12:00", "births", `select coalesce(watermark_ts between '2026-01-31 11:59Z' and '2026-01-31 12:00Z', false) from tidemark.worker_cursor where worker = 'greeter'`},
+		{"/waiting", "pending-park", "item=6&route=hook", "until=" + tomorrow, "", `select next_attempt_at > now() from tidemark.pending where seq = 6`},
+		{"/waiting", "pending-retry", "item=6&route=hook", "", "", `select next_attempt_at <= now() from tidemark.pending where seq = 6`},
+		{"/waiting", "pending-park", "item=5&route=hook", "until=" + tomorrow, "", `select next_attempt_at > now() from tidemark.pending where seq = 5`},
+		{"/waiting?route=hook", "pending-retry-all", "route=hook", "", "", `select next_attempt_at <= now() from tidemark.pending where seq = 5`},
+		{"/waiting", "pending-discard", "item=6&route=hook", "", "6", `select exists (select from tidemark.dead_letter where seq = 6 and error_code = 'given_up')`},
+		{"/workers/greeter", "worker-detach", "worker=greeter&source=births", "", "births", `select not exists (select from tidemark.worker_cursor where worker = 'greeter')`},
+		{"/workers/greeter", "worker-attach", "worker=greeter", "source=births", "", `select exists (select from tidemark.worker_cursor where worker = 'greeter')`},
+		{"/workers/greeter", "worker-detach", "worker=greeter&source=births", "", "births", `select not exists (select from tidemark.worker_cursor where worker = 'greeter')`},
+		{"/workers/greeter", "worker-delete", "worker=greeter", "", "greeter", `select not exists (select from tidemark.worker where worker = 'greeter')`},
+		{"/workers", "worker-new", "", "worker=again", "", `select exists (select from tidemark.worker where worker = 'again')`},
+		{"/sources/births", "source-delete", "source=births", "", "births", `select not exists (select from tidemark.source where source = 'births')`},
+		{"/sources", "source-new", "", "source=again", "", `select exists (select from tidemark.source where source = 'again')`},
+		{"/sources", "capture-detach", "table=public.births", "", "public.births", `select not exists (select from pg_trigger where tgrelid = 'public.births'::regclass)`},
+		{"/sources", "capture-route-delete", "route=births_in", "", "births_in", `select not exists (select from tidemark.inbound_route)`},
+		{"/sources", "capture-route-new", "", "route=again", "", `select exists (select from tidemark.inbound_route where route_code = 'again')`},
+		{"/routes", "route-new", "", "route=again", "", `select exists (select from tidemark.outbound_route where route_code = 'again')`},
+		{"/routes/again", "route-go-live", "route=again", "", "again", `select enabled and not dry_run from tidemark.outbound_route where route_code = 'again'`},
+		{"/routes/again", "route-disable", "route=again", "", "again", `select not enabled from tidemark.outbound_route where route_code = 'again'`},
+		{"/routes/again", "route-delete", "route=again", "", "again", `select not exists (select from tidemark.outbound_route where route_code = 'again')`},
+		{"/settings", "domain-set", "", "domain=again", "", `select exists (select from tidemark.domain where domain = 'again')`},
+		{"/settings", "domain-grant", "domain=again", "role=tidemark_emitter", "again", `select exists (select from tidemark.domain_emitter where domain = 'again')`},
+		{"/settings", "domain-revoke", "domain=again", "role=tidemark_emitter", "again", `select not exists (select from tidemark.domain_emitter where domain = 'again')`},
+		{"/settings", "type-set", "", "domain=again&type=there", "", `select exists (select from tidemark.event_type where domain = 'again')`},
+		{"/settings", "type-delete", "domain=again&type=there", "", "there", `select not exists (select from tidemark.event_type where domain = 'again')`},
+		{"/settings", "domain-delete", "domain=again", "", "again", `select not exists (select from tidemark.domain where domain = 'again')`},
+		{"/commands/" + service, "command-erase", "service=" + service, "key=parked", service, `select exists (select from tidemark.audit where action = 'commands_erase')`},
+		{"/commands/" + service, "key-delete", "kid=k&service=" + service, "", "k", `select not exists (select from tidemark.producer_key where kid = 'k')`},
+		{
+			"/commands/" + service, "key-add", "service=" + service, "kid=k2&producer=shop&public_key=" + url.QueryEscape(`{"kty": "OKP", "crv": "Ed25519", "x": "`+strings.Repeat("A", 43)+`"}`), service,
+			`select exists (select from tidemark.producer_key where kid = 'k2')`,
+		},
+		{"/commands/" + service, "command-delete", "command=charge&version=1&service=" + service, "", "charge", `select not exists (select from tidemark.command where command = 'charge')`},
+		{"/commands/" + service, "service-delete", "service=" + service, "", service, `select not exists (select from tidemark.service)`},
 		{"/settings", "stage-dry-run", "", "", "dry_run", `select stage = 'dry_run' from tidemark.stage`},
 		{"/settings", "stage-live", "", "", "live", `select stage = 'live' from tidemark.stage`},
 		{"", "maintain", "", "", "", `select exists (select from tidemark.log_minute)`},
 	} {
 		done[a.act] = true
 		s.gap(a.act)
+		if sql := before[a.act]; sql != "" {
+			s.exec(sql)
+		}
 		given, err := url.ParseQuery(a.given)
 		if err != nil {
 			t.Fatal(err)
@@ -259,7 +312,7 @@ func TestActs(t *testing.T) {
 			}
 		}
 		audited := `select count(*) from tidemark.audit where person = 'ada'`
-		before := value[int](s, audited)
+		entries := value[int](s, audited)
 		status, page := s.get("", "/act/"+a.act+"?"+a.given)
 		if status != http.StatusOK || strings.Contains(page, `class="problem"`) {
 			t.Fatalf("the page of %s: %d %s", a.act, status, page)
@@ -267,9 +320,11 @@ func TestActs(t *testing.T) {
 		if value[bool](s, a.effect) {
 			t.Fatalf("%s is done before it is asked for", a.act)
 		}
-		if name, v, ok := strings.Cut(a.form, "="); ok {
-			given.Set(name, v)
+		form, err := url.ParseQuery(columnsOfNew[a.act] + a.form)
+		if err != nil {
+			t.Fatal(err)
 		}
+		maps.Copy(given, form)
 		given.Set("reason", "of "+a.act)
 		if a.typed != "" {
 			if status, page := s.request("", "POST", "/act/"+a.act, given); status != http.StatusUnprocessableEntity || !strings.Contains(page, "nothing was done") || value[bool](s, a.effect) {
@@ -289,7 +344,7 @@ func TestActs(t *testing.T) {
 		if status != http.StatusOK || !value[bool](s, a.effect) {
 			t.Fatalf("%s: %d %s", a.act, status, page)
 		}
-		if value[int](s, audited) == before && a.act != "letter-replay" && a.act != "maintain" {
+		if value[int](s, audited) == entries && a.act != "letter-replay" && a.act != "maintain" {
 			t.Errorf("%s is not in the audit under the person's name", a.act)
 		}
 	}

@@ -50,7 +50,7 @@ func TestPagesCostLittle(t *testing.T) {
 	}
 	defer pool.Close()
 	for _, path := range []string{
-		"/", "/?hours=168", "/routes", "/routes/r7?hours=168", "/events", "/events/1?why=r7", "/waiting", "/dead-letters", "/dead-letters/7", "/workers",
+		"/", "/?hours=168", "/routes", "/routes/r7?hours=168", "/routes/r7?backtest=1", "/events", "/events/1?why=r7", "/waiting", "/dead-letters", "/dead-letters/7", "/workers",
 		"/workers/default", "/sources", "/commands", "/heartbeats", "/findings", "/audit", "/settings",
 	} {
 		h, err := New(pool, Options{Identify: func(*http.Request) (Person, bool) { return Person{Name: "ada", Role: Admin}, true }})

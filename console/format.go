@@ -21,8 +21,8 @@ import (
 func (c *console) functions() template.FuncMap {
 	return template.FuncMap{
 		"age": age, "due": due, "join": func(all []string) string { return strings.Join(all, ",") }, "num": num, "bytes": size, "counts": counts, "text": text, "secs": seconds, "pretty": pretty, "dict": dict, "rows": rows, "facts": facts, "label": label,
-		"escape": url.PathEscape, "prefix": func() string { return c.Prefix }, "static": func() string { return c.Prefix + "/static" },
-		"act": c.actLink, "mend": c.mend, "more": more, "has": func(m both, name string) bool { _, ok := m[name]; return ok },
+		"escape": segment, "prefix": func() string { return c.Prefix }, "static": func() string { return c.Prefix + "/static" },
+		"act": c.actLink, "wait": c.waitLink, "most": most, "why": whyWaits, "interval": interval, "json": func(v json.RawMessage) string { return text(decode(v)) }, "lived": lived, "pass": pass, "verified": verifiedOf, "claimed": claimed, "short": short, "mend": c.mend, "more": more, "has": func(m both, name string) bool { _, ok := m[name]; return ok },
 		"may": func(role Role, needs string) bool {
 			want, err := api.ParseRole(needs)
 			return err == nil && role >= want && (!c.ReadOnly || want == Viewer)
@@ -95,12 +95,19 @@ func span(d time.Duration) string {
 	case s < 60:
 		return fmt.Sprintf("%d s", s)
 	case s < 3600:
-		return fmt.Sprintf("%d m %d s", s/60, s%60)
+		return units(s/60, "m", s%60, "s")
 	case s < 86400:
-		return fmt.Sprintf("%d h %d m", s/3600, s%3600/60)
+		return units(s/3600, "h", s%3600/60, "m")
 	default:
-		return fmt.Sprintf("%d d %d h", s/86400, s%86400/3600)
+		return units(s/86400, "d", s%86400/3600, "h")
 	}
+}
+
+func units(n int64, unit string, rest int64, smaller string) string {
+	if rest == 0 {
+		return fmt.Sprintf("%d %s", n, unit)
+	}
+	return fmt.Sprintf("%d %s %d %s", n, unit, rest, smaller)
 }
 
 // seconds is a number of seconds as people say it; nil: nothing.
@@ -203,6 +210,8 @@ func text(v any) string {
 			s += ", " + text(item)
 		}
 		s = strings.TrimPrefix(s, ", ")
+	case bool:
+		s = map[bool]string{true: "yes", false: "no"}[t]
 	case time.Time:
 		s = t.UTC().Format("2006-01-02 15:04:05 UTC")
 	default:

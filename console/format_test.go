@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -44,6 +45,23 @@ func TestValues(t *testing.T) {
 }
 
 // Characters that reorder or hide text are shown as their numbers.
+// What waits, and what is counted to a bound, is told in words.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	breaker, refused := "breaker_open", "http_503: busy"
+	for got, want := range map[string]string{
+		whyWaits(&breaker): "the target fails, and is left alone for a while", whyWaits(&refused): refused, whyWaits(nil): "—",
+		most(int64(10_000)): "10,000 or more", most(int64(9_999)): "9,999", interval("00:00:10"): "10 s", interval("00:01:30"): "1 m 30 s", interval("00:00:00.25"): "250 ms",
+		interval("1 day 00:00:01"): "1 day 00:00:01", short(0.3042): "304 ms", short(2.34): "2.3 s", text(true): "yes", text(false): "no",
+		pass(json.RawMessage(`{"status": "ran", "events": 3, "late": 0, "decided": {"sent": 2}, "watermark": 7}`)): "ran, events 3, decided sent 2", pass(nil): "",
+		claimed(json.RawMessage(`{"producer": "shop"}`)): "shop", claimed(json.RawMessage(`[]`)): "",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestHiddenCharacters(t *testing.T) {
 	t.Parallel()
 	for _, c := range []string{"\u061c", "\u202e", "\u2028", "\u00ad", "\u3164", "\u206a", "\U000e0041"} {

@@ -67,7 +67,7 @@ func (c *console) mend(v any) *button {
 			continue
 		}
 		if strings.HasPrefix(m.to, "/") {
-			return &button{"Look", c.Prefix + fill(m.to, values, url.PathEscape), Viewer.String()}
+			return &button{"Look", c.Prefix + fill(m.to, values, segment), Viewer.String()}
 		}
 		name, fixed, _ := strings.Cut(m.to, "?")
 		switch name {

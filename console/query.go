@@ -24,6 +24,9 @@ type query struct {
 // param is a parameter of the page.
 func (q query) param(name string) string { return q.r.URL.Query().Get(name) }
 
+// name is what a part of the page's path names.
+func (q query) name(parameter string) string { return fromSegment(q.r.PathValue(parameter)) }
+
 // get reads a resource of the API. What one browser has read just now, another gets too.
 func get[T any](q query, path string, params ...string) (v T, p *api.Problem) {
 	values := url.Values{}

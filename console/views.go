@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +27,7 @@ func titled(text string) func(*http.Request) string {
 
 // named is the title of a page about one thing, whose name is in its path.
 func named(kind, parameter string) func(*http.Request) string {
-	return func(r *http.Request) string { return kind + " " + r.PathValue(parameter) }
+	return func(r *http.Request) string { return kind + " " + fromSegment(r.PathValue(parameter)) }
 }
 
 // simple reads one resource.
@@ -103,22 +102,28 @@ var views = map[string]view{
 		return v, readSummaries(q, v, codes...)
 	}},
 	"/routes/{route}": {"route", named("Route", "route"), func(q query) (any, *api.Problem) {
-		v, route := both{}, url.PathEscape(q.r.PathValue("route"))
+		v, route := both{}, apiSegment(q.name("route"))
 		return all(v,
 			func() *api.Problem { return read[store.Route](q, v, "Route", "/routes/"+route) },
-			func() *api.Problem { return readSummaries(q, v, q.r.PathValue("route")) },
-			func() (p *api.Problem) { v["History"], p = readHistory(q, q.r.PathValue("route"), "24"); return p },
+			func() *api.Problem { return readSummaries(q, v, q.name("route")) },
+			func() (p *api.Problem) { v["History"], p = readHistory(q, q.name("route"), "24"); return p },
 			func() *api.Problem {
-				return read[api.List[store.RouteReplayed]](q, v, "Replays", "/replays", "route", q.r.PathValue("route"), "limit", "10")
+				if q.param("backtest") != "" { // who asks for it wants to know that, and a page has ten statements
+					return nil
+				}
+				return read[*store.RouteLatency](q, v, "Latency", "/routes/"+route+"/latency")
 			},
 			func() *api.Problem {
-				return read[api.Names[store.PendingItem]](q, v, "Pending", "/pending", "route", q.r.PathValue("route"), "limit", "10")
+				return read[api.List[store.RouteReplayed]](q, v, "Replays", "/replays", "route", q.name("route"), "limit", "10")
 			},
 			func() *api.Problem {
-				return read[api.List[store.DeadLetter]](q, v, "Letters", "/dead-letters", "route", q.r.PathValue("route"), "limit", "10")
+				return read[api.Names[store.PendingItem]](q, v, "Pending", "/pending", "route", q.name("route"), "limit", "10")
 			},
 			func() *api.Problem {
-				return read[api.List[store.AuditEntry]](q, v, "Audit", "/audit", "object", "outbound_route "+q.r.PathValue("route"), "limit", "10")
+				return read[api.List[store.DeadLetter]](q, v, "Letters", "/dead-letters", "route", q.name("route"), "limit", "10")
+			},
+			func() *api.Problem {
+				return read[api.List[store.AuditEntry]](q, v, "Audit", "/audit", "object", "outbound_route "+q.name("route"), "limit", "10")
 			},
 			func() *api.Problem {
 				if q.param("backtest") == "" {
@@ -135,7 +140,7 @@ var views = map[string]view{
 		}, func() *api.Problem { v["Filter"] = q.r.URL.Query(); return nil })
 	}},
 	"/events/{event}": {"event", named("Event", "event"), func(q query) (any, *api.Problem) {
-		v, event := both{"Asked": q.param("why")}, url.PathEscape(q.r.PathValue("event"))
+		v, event := both{"Asked": q.param("why")}, apiSegment(q.name("event"))
 		return all(v,
 			func() *api.Problem { return read[store.EventDetails](q, v, "Event", "/events/"+event) },
 			func() *api.Problem { return read[api.Names[store.Route]](q, v, "Routes", "/routes") },
@@ -167,12 +172,12 @@ var views = map[string]view{
 			})
 	}},
 	"/dead-letters/{id}": {"letter", named("Dead letter", "id"), func(q query) (any, *api.Problem) {
-		v, p := get[store.LetterDetails](q, "/dead-letters/"+url.PathEscape(q.r.PathValue("id")))
+		v, p := get[store.LetterDetails](q, "/dead-letters/"+apiSegment(q.name("id")))
 		return v, p
 	}},
 	"/workers": {"workers", titled("Workers"), simple[api.Names[store.WorkerSummary]]("/workers", "after")},
 	"/workers/{worker}": {"worker", named("Worker", "worker"), func(q query) (any, *api.Problem) {
-		v, p := get[api.WorkerDetails](q, "/workers/"+url.PathEscape(q.r.PathValue("worker")))
+		v, p := get[api.WorkerDetails](q, "/workers/"+apiSegment(q.name("worker")))
 		return v, p
 	}},
 	"/sources": {"sources", titled("Tables and capture"), func(q query) (any, *api.Problem) {
@@ -184,25 +189,31 @@ var views = map[string]view{
 			func() *api.Problem { return read[api.Captures](q, v, "Captures", "/captures") })
 	}},
 	"/sources/{source}": {"source", named("Source", "source"), func(q query) (any, *api.Problem) {
-		v, p := get[api.SourceDetails](q, "/sources/"+url.PathEscape(q.r.PathValue("source")))
+		v, p := get[api.SourceDetails](q, "/sources/"+apiSegment(q.name("source")))
 		return v, p
 	}},
 	"/commands": {"services", titled("Commands"), simple[[]store.Service]("/services")},
 	"/commands/{service}": {"service", named("Service", "service"), func(q query) (any, *api.Problem) {
-		v, service := both{"Filter": q.r.URL.Query()}, q.r.PathValue("service")
+		v, service := both{"Filter": q.r.URL.Query()}, q.name("service")
 		return all(v,
 			func() *api.Problem {
-				return read[api.ServiceDetails](q, v, "Service", "/services/"+url.PathEscape(service))
+				p := read[api.ServiceDetails](q, v, "Service", "/services/"+apiSegment(service))
+				doing := map[string]store.CommandDoing{}
+				for _, d := range v["Service"].(api.ServiceDetails).Doing {
+					doing[d.Name] = d
+				}
+				v["Doing"] = doing
+				return p
 			},
 			func() *api.Problem {
 				return read[api.Names[store.CommandClaim]](q, v, "Claims", "/command-claims", "service", service, "state", q.param("state"), "after", q.param("after"))
 			})
 	}},
 	"/commands/{service}/{key}": {"command", named("Command", "key"), func(q query) (any, *api.Problem) {
-		v, service, key := both{}, q.r.PathValue("service"), q.r.PathValue("key")
+		v, service, key := both{}, q.name("service"), q.name("key")
 		return all(v,
 			func() *api.Problem {
-				return read[store.ClaimDetails](q, v, "Claim", "/services/"+url.PathEscape(service)+"/claims/"+url.PathEscape(key))
+				return read[store.ClaimDetails](q, v, "Claim", "/services/"+apiSegment(service)+"/claims/"+apiSegment(key))
 			},
 			func() *api.Problem {
 				return read[api.List[store.AuditEntry]](q, v, "Audit", "/audit", "object", "command "+service+" "+key, "limit", "10")
@@ -278,7 +289,7 @@ func readSummaries(q query, into both, codes ...string) *api.Problem {
 	for _, r := range all {
 		byCode[r.RouteCode] = r
 	}
-	into["Summaries"], into["Summary"] = byCode, byCode[q.r.PathValue("route")]
+	into["Summaries"], into["Summary"] = byCode, byCode[q.name("route")]
 	return nil
 }
 

@@ -154,8 +154,13 @@ more or changes it.`,
 
 func eventNumber(ctx context.Context, s *cli.Session, name string) (int64, error) {
 	seq, err := s.EventNumber(ctx, name)
+	return seq, eventName(err, name)
+}
+
+// eventName says which name is none of an event.
+func eventName(err error, name string) error {
 	if errors.Is(err, store.ErrEventName) {
-		err = cli.Usagef("%q is %v", name, err)
+		return cli.Usagef("%q is %v", name, err)
 	}
-	return seq, err
+	return err
 }

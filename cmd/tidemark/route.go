@@ -33,6 +33,13 @@ func routeCommand() cli.Command {
 					if err != nil {
 						return err
 					}
+					latency, err := s.RouteLatency(ctx, r.RouteCode)
+					if err != nil {
+						return err
+					}
+					if latency != nil {
+						defer s.Note("from emit to arrival: p50 %.3f s, p99 %.3f s, of %s of the last hour", latency.P50, latency.P99, cli.Count(latency.Events, "event"))
+					}
 					return routeShow(s, r)
 				},
 			},

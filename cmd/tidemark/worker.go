@@ -62,6 +62,11 @@ func workerShow(ctx context.Context, s *cli.Session) error {
 	}
 	workerFacts(s, d.Worker)
 	s.Line("")
+	for _, l := range d.Leases {
+		if l.HeldBy != nil {
+			defer s.Note("%s/%d: %s kept open by %s", l.Source, l.Shard, cli.Count(l.Holes, "hole is", "holes are"), *l.HeldBy)
+		}
+	}
 	if d.Log != nil {
 		return workerTable(s, d.Logs)
 	}

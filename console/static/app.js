@@ -35,10 +35,10 @@ function charts(root) {
       : new Date(t * 1000).toLocaleDateString([], { day: "numeric", month: "short" });
     const axis = { stroke: color("quiet"), grid: { stroke: color("line"), width: 1 }, ticks: { show: false } };
     const drawn = new uPlot({
-      width: plot.clientWidth, height: plot.clientHeight, legend: { show: false }, padding: [8, 0, 0, 0],
+      width: plot.clientWidth, height: plot.clientHeight, legend: { show: false }, padding: [8, 26, 0, 0],
       cursor: { y: false, drag: { x: false, y: false } },
       scales: { y: { range: (_, low, high) => [0, Math.max(1, high)] } },
-      axes: [{ ...axis, size: 24, space: 70, values: (_, at) => at.map(label) }, { ...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6, 1e7] }],
+      axes: [{ ...axis, size: 24, space: 70, values: (_, at) => at.map(label) }, { ...axis, size: 58, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6, 1e7] }],
       series: [{}, ...chart.lines.map((l) => ({ label: l.name, stroke: color(l.class), width: 2, points: { show: false } }))],
       hooks: {
         setCursor: [(u) => {
@@ -75,7 +75,10 @@ async function refresh() {
   if (!next || busy(main)) return;
   document.title = fresh.title;
   localize(next);
+  // On a telephone no pointer says that someone reads at the right end of a table.
+  const scrolled = [...main.querySelectorAll(".wide, pre")].map((e) => [e.scrollLeft, e.scrollTop]);
   main.replaceWith(next);
+  next.querySelectorAll(".wide, pre").forEach((e, i) => scrolled[i] && e.scrollTo(...scrolled[i]));
   copying(next);
   charts(next);
 }

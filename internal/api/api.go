@@ -53,6 +53,7 @@ const maxBody = 1 << 20
 
 type server struct {
 	Options
+	causes   *causes
 	huma     huma.API
 	refusals *huma.Response // what every operation may answer
 }
@@ -77,7 +78,7 @@ func build(o Options) (*http.ServeMux, *server) {
 	config.Info.Description = "What Tidemark holds, what is wrong with it, and the acts that change it. Errors are problems (RFC 9457) " +
 		"with the code of the refusal and a hint."
 	mux := http.NewServeMux()
-	s := &server{Options: o, huma: humago.New(mux, config)}
+	s := &server{Options: o, causes: newCauses(), huma: humago.New(mux, config)}
 	s.refusals = &huma.Response{Description: "Refused", Content: map[string]*huma.MediaType{problemType: {
 		Schema: s.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, ""),
 	}}}
@@ -91,6 +92,8 @@ func build(o Options) (*http.ServeMux, *server) {
 	s.commands()
 	s.liveness()
 	s.settings()
+	s.deletions()
+	s.erasures()
 	return mux, s
 }
 
@@ -178,6 +181,9 @@ func (s *server) transact(ctx context.Context, may access, work func(*store.DB) 
 			return shared.read(ctx, s, work)
 		}
 		options.AccessMode = pgx.ReadOnly
+	}
+	if may.write {
+		defer s.causes.forget() // also where it failed: perhaps the answer to the commit was lost
 	}
 	return pgx.BeginTxFunc(ctx, s.Pool, options, func(tx pgx.Tx) error {
 		db := store.New(tx)

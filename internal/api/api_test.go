@@ -285,6 +285,15 @@ func TestActs(t *testing.T) {
 		t.Error("the worker runs on")
 	}
 	w.refuses(404, "TM004", oscar, "POST", "/dead-letters/7/discard", `{"reason": "old"}`)
+	w.refuses(404, "TM004", oscar, "POST", "/pending/retry", `{"route": "hook", "item": "9", "reason": "x"}`)
+	w.refuses(404, "TM004", oscar, "POST", "/pending/discard", `{"worker": "default", "source": "births", "item": "../x'", "reason": "x"}`)
+	w.refuses(422, "", oscar, "POST", "/pending/discard", `{"route": "hook", "item": "x'", "reason": "x"}`)
+	w.refuses(422, "TM005", oscar, "POST", "/pending/discard", `{"route": "hook", "reason": "x"}`)
+	w.refuses(422, "TM005", ada, "POST", "/routes/hook/delete", `{"reason": " "}`)
+	gets[none](w, ada, "POST", "/routes/hook/delete", `{"reason": "no longer"}`)
+	if audit() != "t | ada | outbound_route hook | no longer" {
+		t.Error(audit())
+	}
 	w.refuses(422, "TM005", ada, "PUT", "/gates/routes.enabled", `{"open": true, "reason": "x"}`, "Idempotency-Key: "+strings.Repeat("k", 256))
 	w.refuses(400, "", ada, "PUT", "/gates/routes.enabled", `{"open": tr`)
 }

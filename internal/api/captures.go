@@ -49,6 +49,16 @@ func (s *server) captures() {
 		) ([]store.CaptureStatement, error) {
 			return db.CaptureAttach(ctx, in.Body.Table, in.Body.Reason, in.Body.DryRun, false)
 		})
+	act(s, "POST", "/captures/detach", "Drop the triggers of capture of a table", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			Body struct {
+				CaptureTable
+				DryRun bool `json:"dry_run,omitempty" doc:"Change nothing; tell the statements."`
+			}
+		},
+		) ([]store.CaptureStatement, error) {
+			return db.CaptureDetach(ctx, in.Body.Table, in.Body.Reason, in.Body.DryRun)
+		})
 	act(s, "POST", "/captures/emit", "Emit the events that the gaps of a table lack", configure,
 		func(ctx context.Context, db *store.DB, in *struct{ Body CaptureTable }) (out Emitted, err error) {
 			gaps, err := db.OpenGaps(ctx, in.Body.Table)

@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidemarkhq/tidemark"
@@ -21,9 +23,10 @@ type ClaimPath struct {
 // ServiceDetails is a service, its commands and who may send them.
 type ServiceDetails struct {
 	store.Service
-	Commands  []store.Command     `json:"commands"`
-	Producers []store.Producer    `json:"producers"`
-	Keys      []store.ProducerKey `json:"keys"`
+	Commands  []store.Command      `json:"commands"`
+	Doing     []store.CommandDoing `json:"doing" doc:"What came of each command within the hour."`
+	Producers []store.Producer     `json:"producers"`
+	Keys      []store.ProducerKey  `json:"keys"`
 }
 
 // CommandReplay chooses parked commands to try again.
@@ -42,6 +45,16 @@ type CommandReplayed struct {
 	Next     *int64           `json:"next" doc:"Give it as after to go on; null: that was all."`
 }
 
+// NewKey is a public key by which a producer signs.
+type NewKey struct {
+	KID       string         `json:"kid" minLength:"1"`
+	Producer  string         `json:"producer" minLength:"1" doc:"Whose key it is."`
+	PublicKey map[string]any `json:"public_key" doc:"A JWK: kty OKP, crv Ed25519, and x. One with a private key is refused."`
+	Tenants   []string       `json:"tenants,omitempty" doc:"Only for these tenants; * is all; none: those of the allowlist."`
+	Commands  []string       `json:"commands,omitempty" doc:"Only for these commands; none: those of the allowlist."`
+	Reason    string         `json:"reason" minLength:"1" maxLength:"1024" doc:"Why, for the audit."`
+}
+
 func (s *server) commands() {
 	operation(s, "GET", "/services", "Services that offer commands", see,
 		func(ctx context.Context, db *store.DB, _ *none) ([]store.Service, error) { return db.Services(ctx) })
@@ -50,6 +63,7 @@ func (s *server) commands() {
 			err = store.InTurn(
 				func() error { d.Service, err = db.Service(ctx, in.Service); return err },
 				func() error { d.Commands, err = db.Commands(ctx, in.Service); return err },
+				func() error { d.Doing, err = db.CommandsDoing(ctx, in.Service); return err },
 				func() error { d.Producers, err = db.Producers(ctx, in.Service); return err },
 				func() error { d.Keys, err = db.ProducerKeys(ctx, in.Service); return err },
 			)
@@ -97,10 +111,8 @@ func (s *server) commands() {
 		})
 	act(s, "PATCH", "/services/{service}/commands/{command}/{version}", "Change a command's policy", configure,
 		func(ctx context.Context, db *store.DB, in *struct {
-			ServicePath
-			Command string `path:"command"`
-			Version int    `path:"version" minimum:"1"`
-			Body    Changes
+			CommandPath
+			Body Changes
 		},
 		) (store.Command, error) {
 			return db.CommandSet(ctx, in.Service, in.Command, in.Version, in.Body.Set, in.Body.Reason)
@@ -118,21 +130,34 @@ func (s *server) commands() {
 			return out, err
 		})
 	act(s, "POST", "/services/{service}/keys/{kid}/revoke", "Revoke a producer's key", configure,
-		func(ctx context.Context, db *store.DB, in *struct {
-			ServicePath
-			KID  string `path:"kid"`
-			Body Act
-		},
-		) (key store.ProducerKey, err error) {
-			keys, err := db.ProducerKeys(ctx, in.Service)
-			if err != nil {
+		func(ctx context.Context, db *store.DB, in *keyGoes) (key store.ProducerKey, err error) {
+			if err := keyOf(ctx, db, in.KeyPath); err != nil {
 				return key, err
 			}
-			for _, k := range keys {
-				if k.KID == in.KID {
-					return db.ProducerKeyRevoke(ctx, in.KID, in.Body.Reason)
-				}
-			}
-			return key, &tidemark.Error{Code: "TM004", Message: fmt.Sprintf("service %s has no key %q", in.Service, in.KID), Hint: "Keys: tidemark command key list"}
+			return db.ProducerKeyRevoke(ctx, in.KID, in.Body.Reason)
 		})
+	act(s, "POST", "/services/{service}/keys", "Register a producer's public key (Ed25519)", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			ServicePath
+			Body NewKey
+		},
+		) (store.ProducerKey, error) {
+			b := in.Body
+			key, err := json.Marshal(b.PublicKey)
+			if err != nil {
+				return store.ProducerKey{}, err
+			}
+			return db.ProducerKeyAdd(ctx, store.ProducerKey{
+				KID: b.KID, Service: in.Service, Producer: b.Producer, PublicKey: key, Tenants: b.Tenants, Commands: b.Commands,
+			}, b.Reason)
+		})
+}
+
+// keyOf wants a key of the service.
+func keyOf(ctx context.Context, db *store.DB, in KeyPath) error {
+	keys, err := db.ProducerKeys(ctx, in.Service)
+	if err != nil || slices.ContainsFunc(keys, func(k store.ProducerKey) bool { return k.KID == in.KID }) {
+		return err
+	}
+	return &tidemark.Error{Code: "TM004", Message: fmt.Sprintf("service %s has no key %q", in.Service, in.KID), Hint: "Keys: tidemark command key list"}
 }

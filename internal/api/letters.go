@@ -54,6 +54,7 @@ func (s *server) letters() {
 			all, err := db.Pending(ctx, store.PendingFilter{Worker: in.Worker, Source: in.Source, Route: in.Route, Limit: in.Limit + 1, After: after})
 			return places(all, in.ByName, store.PendingItem.Place), err
 		})
+	s.pending()
 	operation(s, "GET", "/dead-letters", "Dead letters, the latest failure first", see,
 		func(ctx context.Context, db *store.DB, in *letterQuery) (List[store.DeadLetter], error) {
 			all, err := db.DeadLetters(ctx, store.LetterFilter{

@@ -174,8 +174,13 @@ func (s *server) log() {
 // number finds the number of an event that is given by number or id.
 func (in EventPath) number(ctx context.Context, db *store.DB) (int64, error) {
 	seq, err := db.EventNumber(ctx, in.Event)
+	return seq, eventName(err)
+}
+
+// eventName says how an event is named.
+func eventName(err error) error {
 	if errors.Is(err, store.ErrEventName) {
-		err = problem(http.StatusUnprocessableEntity, "an event is named by its number or its id, a UUID", "")
+		return problem(http.StatusUnprocessableEntity, "an event is named by its number or its id, a UUID", "")
 	}
-	return seq, err
+	return err
 }

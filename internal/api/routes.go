@@ -85,6 +85,25 @@ func (s *server) routes() {
 		) (store.Route, error) {
 			return db.RouteSet(ctx, in.Route, in.Body.Set, in.Body.Reason, true)
 		})
+	operation(s, "GET", "/routes/{route}/latency", "How long events of the last hour took from their emit until the route had sent them; null: none was sent", see,
+		func(ctx context.Context, db *store.DB, in *RoutePath) (*store.RouteLatency, error) {
+			return db.RouteLatency(ctx, in.Route)
+		})
+	operation(s, "GET", "/routes/{route}/switches", "What must be open before the route delivers", see,
+		func(ctx context.Context, db *store.DB, in *RoutePath) ([]store.Switch, error) {
+			return db.RouteSwitches(ctx, in.Route, "go live")
+		})
+	act(s, "POST", "/routes/{route}/go-live", "Open all that keeps the route from delivering, in one step", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			RoutePath
+			Body Act
+		},
+		) ([]store.Switch, error) {
+			if err := db.RouteGoLive(ctx, in.Route, in.Body.Reason); err != nil {
+				return nil, err
+			}
+			return db.RouteSwitches(ctx, in.Route, in.Body.Reason)
+		})
 	operation(s, "GET", "/replays", "Replays of routes and how far they have come, the latest first", see,
 		func(ctx context.Context, db *store.DB, in *struct {
 			Paging

@@ -26,6 +26,12 @@ type SettingChange struct {
 	Reason string `json:"reason" minLength:"1" maxLength:"1024"`
 }
 
+// Grant is a role that may emit into a domain.
+type Grant struct {
+	Role   string `json:"role" minLength:"1" doc:"A login, or a role with logins as members."`
+	Reason string `json:"reason" minLength:"1" maxLength:"1024" doc:"Why, for the audit."`
+}
+
 // GateOutlook is what the workers that a gate governs do once it is open.
 type GateOutlook struct {
 	Worker  string          `json:"worker"`
@@ -144,12 +150,35 @@ func (s *server) settings() {
 		})
 	act(s, "PUT", "/types/{domain}/{type}", "Create an event type, or change it", configure,
 		func(ctx context.Context, db *store.DB, in *struct {
-			Domain string `path:"domain"`
-			Type   string `path:"type"`
-			Body   Changes
+			TypePath
+			Body Changes
 		},
 		) (store.EventType, error) {
 			return db.TypeSet(ctx, in.Domain, in.Type, in.Body.Set, in.Body.Reason)
+		})
+	act(s, "PUT", "/domains/{domain}", "Create a domain, or change it", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			DomainPath
+			Body Changes
+		},
+		) (store.Domain, error) {
+			return db.DomainSet(ctx, in.Domain, in.Body.Set, in.Body.Reason)
+		})
+	act(s, "POST", "/domains/{domain}/grant", "Let a role emit into a domain; roles without a grant no longer may", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			DomainPath
+			Body Grant
+		},
+		) (store.Domain, error) {
+			return db.DomainGrant(ctx, in.Domain, in.Body.Role, in.Body.Reason)
+		})
+	act(s, "POST", "/domains/{domain}/revoke", "Revoke a role's grant; the domain stays restricted", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			DomainPath
+			Body Grant
+		},
+		) (store.Domain, error) {
+			return db.DomainRevoke(ctx, in.Domain, in.Body.Role, in.Body.Reason)
 		})
 	s.packs()
 	operation(s, "GET", "/verify", "Checks of the installation", see,

@@ -55,7 +55,11 @@ func (s *server) status() {
 	operation(s, "GET", "/status", "The installation at a glance, and what is wrong with it", see,
 		func(ctx context.Context, db *store.DB, in *store.Most) (o Overview, err error) {
 			o.You = s.you(ctx)
-			o.Overview, err = db.Overview(ctx, *in)
+			found, err := s.causes.of(ctx, db)
+			if err != nil {
+				return o, err
+			}
+			o.Overview, err = db.OverviewOf(ctx, *in, found)
 			o.Tally = tally(o.Causes)
 			if o.Causes = o.Causes[min(in.Skip, len(o.Causes)):]; in.Causes > 0 {
 				o.Causes = o.Causes[:min(len(o.Causes), in.Causes)]
@@ -64,7 +68,7 @@ func (s *server) status() {
 		})
 	operation(s, "GET", "/health", "How many things are wrong", see,
 		func(ctx context.Context, db *store.DB, _ *none) (c Condition, err error) {
-			causes, err := db.Causes(ctx)
+			causes, err := s.causes.of(ctx, db)
 			c.Status, c.Tally = "ok", tally(causes)
 			if len(causes) > 0 {
 				c.Status = causes[0].Status
@@ -72,7 +76,7 @@ func (s *server) status() {
 			return c, err
 		})
 	operation(s, "GET", "/causes", "What is wrong, worst first", see,
-		func(ctx context.Context, db *store.DB, _ *none) ([]store.Cause, error) { return db.Causes(ctx) })
+		func(ctx context.Context, db *store.DB, _ *none) ([]store.Cause, error) { return s.causes.of(ctx, db) })
 	operation(s, "GET", "/history", "What a route, or all of them, did over time, in steps of a minute, 5 minutes or an hour", see,
 		func(ctx context.Context, db *store.DB, in *struct {
 			Route string `query:"route" doc:"Empty: all."`

@@ -42,12 +42,18 @@ type SourceRewind struct {
 	Reason string    `json:"reason" minLength:"1" maxLength:"1024"`
 }
 
+// WorkerSource is a source that a worker reads.
+type WorkerSource struct {
+	Source string `json:"source" minLength:"1"`
+	Reason string `json:"reason" minLength:"1" maxLength:"1024" doc:"Why, for the audit."`
+}
+
 // Changed tells whether an act changed anything.
 type Changed struct {
 	Changed bool `json:"changed"`
 }
 
-// Moved is how many cursors were moved.
+// Moved is how many cursors were moved, made or dropped.
 type Moved struct {
 	Cursors int `json:"cursors"`
 }
@@ -101,6 +107,32 @@ func (s *server) workers() {
 				return store.Worker{}, err
 			}
 			return db.WorkerSet(ctx, in.Worker, in.Body.Set, in.Body.Reason, "")
+		})
+	act(s, "PUT", "/workers/{worker}", "Create a worker, or change it; a new worker of the log begins at its end", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			WorkerPath
+			Body Changes
+		},
+		) (store.Worker, error) {
+			return db.WorkerSet(ctx, in.Worker, in.Body.Set, in.Body.Reason, "")
+		})
+	act(s, "POST", "/workers/{worker}/attach", "Let a worker of tables read a source, from the beginning of the table", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			WorkerPath
+			Body WorkerSource
+		},
+		) (out Moved, err error) {
+			out.Cursors, err = db.WorkerSourceAdd(ctx, in.Worker, in.Body.Source, in.Body.Reason)
+			return out, err
+		})
+	act(s, "POST", "/workers/{worker}/detach", "Take a source from a worker of tables and drop its cursors; the audit keeps them", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			WorkerPath
+			Body WorkerSource
+		},
+		) (out Moved, err error) {
+			out.Cursors, err = db.WorkerSourceRemove(ctx, in.Worker, in.Body.Source, in.Body.Reason)
+			return out, err
 		})
 	act(s, "POST", "/workers/{worker}/rewind", "Let a worker of the log decide events again", configure,
 		func(ctx context.Context, db *store.DB, in *struct {

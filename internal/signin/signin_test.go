@@ -529,3 +529,19 @@ func TestRolesOfGroups(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
+
+// A session that a stranger has put into the browser before the sign-in is not the one that the person gets, and does not become hers.
+func TestSessionsAreNotFixed(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, Options{Users: map[string]User{"ada": {hash(t, "right horse"), api.Admin}, "eve": {hash(t, "red pear"), api.Viewer}}})
+	_, _, answer := d.do("POST", "/sign-in", url.Values{"name": {"eve"}, "password": {"red pear"}})
+	planted := cookieName + "=" + answer.set[0].Value
+	d.client.Jar, _ = cookiejar.New(nil)
+	d.wants(200, "in: eve, viewer", "GET", "/", "Cookie: "+planted)
+	status, body, answer := d.do("POST", "/sign-in", url.Values{"name": {"ada"}, "password": {"right horse"}}, "Cookie: "+planted)
+	if status != 200 || !strings.Contains(body, "in: ada, admin") || len(answer.set) == 0 || cookieName+"="+answer.set[0].Value == planted {
+		t.Errorf("%d %s %v", status, body, answer.set)
+	}
+	d.client.Jar, _ = cookiejar.New(nil)
+	d.wants(200, "in: eve, viewer", "GET", "/", "Cookie: "+planted)
+}

@@ -105,11 +105,16 @@ type ErasedCommands struct {
 	Complete    bool  `db:"complete" json:"-"`
 }
 
+// CommandsErasePart calls tidemark.commands_erase once.
+func (db *DB) CommandsErasePart(ctx context.Context, e CommandsErase) (ErasedCommands, error) {
+	return one[ErasedCommands](ctx, db, `select e.claims, e.records, e.dead_letters, e.waiting, e.complete
+		from tidemark.commands_erase($1, $2, nullif($3, ''), nullif($4, ''), $5, $6) e`, e.Service, e.Reason, e.Tenant, e.Key, instant(e.Before), e.DryRun)
+}
+
 // CommandsErase calls tidemark.commands_erase until it is complete, each call a transaction of its own.
 func (db *DB) CommandsErase(ctx context.Context, e CommandsErase) (all ErasedCommands, err error) {
 	for !all.Complete {
-		part, err := one[ErasedCommands](ctx, db, `select e.claims, e.records, e.dead_letters, e.waiting, e.complete
-			from tidemark.commands_erase($1, $2, nullif($3, ''), nullif($4, ''), $5, $6) e`, e.Service, e.Reason, e.Tenant, e.Key, instant(e.Before), e.DryRun)
+		part, err := db.CommandsErasePart(ctx, e)
 		if err != nil {
 			return all, err
 		}
@@ -218,11 +223,37 @@ type CommandClaim struct {
 	ProcessedAt    time.Time  `db:"processed_at" json:"processed_at"`
 	ExpiresAt      time.Time  `db:"expires_at" json:"expires_at"`
 	NextAttemptAt  *time.Time `db:"next_attempt_at" json:"next_attempt_at"` // of a parked one; nil: it waits behind another
+	OrderingKey    *string    `db:"ordering_key" json:"ordering_key"`       // of a parked one
 }
 
 const commandClaim = `select c.service, c.idempotency_key, c.state, c.command, c.version, c.event_id::text, c.tenant, c.producer, c.via, c.topic_id,
-	c.partition, c."offset", c.error_code, c.attempts, c.processed_at, c.expires_at, nullif(p.next_attempt_at, 'infinity') as next_attempt_at
+	c.partition, c."offset", c.error_code, c.attempts, c.processed_at, c.expires_at, nullif(p.next_attempt_at, 'infinity') as next_attempt_at,
+	p.key as ordering_key
 from tidemark.command_claim c left join tidemark.command_parked p using (service, idempotency_key) `
+
+// CommandDoing is how a command is doing: what came to each state within the hour, of the newest 10000 commands of all services.
+type CommandDoing struct {
+	Name      string `db:"name" json:"name"`
+	Processed int64  `db:"processed" json:"processed"`
+	Parked    int64  `db:"parked" json:"parked"`
+	Failed    int64  `db:"failed" json:"failed"`
+	Circuit   *int64 `db:"circuit" json:"circuit" doc:"The open finding command_circuit: it fails for another reason than its payload, and is tried without end."`
+}
+
+// CommandsDoing returns how the commands of a service are doing.
+func (db *DB) CommandsDoing(ctx context.Context, service string) ([]CommandDoing, error) {
+	return list[CommandDoing](ctx, db, `with newest as materialized (
+			select c.service, c.command, c.version, c.state from tidemark.command_claim c
+			where c.processed_at > now() - interval '1 hour' order by c.processed_at desc limit 10000),
+		came as (
+			select c.command, c.version, count(*) filter (where c.state = 'processed') as processed,
+				count(*) filter (where c.state = 'failed_retryable') as parked, count(*) filter (where c.state = 'failed_terminal') as failed
+			from newest c where c.service = $1 group by 1, 2)
+		select c.name, coalesce(t.processed, 0) as processed, coalesce(t.parked, 0) as parked, coalesce(t.failed, 0) as failed,
+			(select max(f.id) from tidemark.finding f where f.kind = 'command_circuit' and f.subject = c.name and f.closed_at is null) as circuit
+		from tidemark.command c left join came t on t.command = c.command and t.version = c.version
+		where c.service = $1 order by c.name`, service)
+}
 
 // ClaimFilter chooses claims. The zero value of a field chooses all.
 type ClaimFilter struct {
@@ -322,6 +353,7 @@ type ClaimDetails struct {
 	Hidden       bool            `json:"-"` // this role may not read what follows
 	ErrorMessage *string         `json:"error_message"`
 	Result       json.RawMessage `json:"result" doc:"null: none, or hidden from this role."`
+	Envelope     json.RawMessage `json:"envelope" doc:"Of a parked command, as it was checked: what it claims, and its payload; null: it is not parked, or hidden from this role."`
 }
 
 // ClaimDetails returns a claim with what the command answered, where this role may read it.
@@ -334,10 +366,12 @@ func (db *DB) ClaimDetails(ctx context.Context, c CommandClaim) (ClaimDetails, e
 	type answer struct {
 		Result  json.RawMessage `db:"result"`
 		Message *string         `db:"error_message"`
+		Call    json.RawMessage `db:"call"`
 	}
-	a, err := one[answer](ctx, db, `select c.result, c.error_message from tidemark.command_claim c where c.service = $1 and c.idempotency_key = $2`,
-		c.Service, c.IdempotencyKey)
-	d.Result, d.ErrorMessage = a.Result, a.Message
+	a, err := one[answer](ctx, db, `select c.result, c.error_message, p.call - 'raw' as call
+		from tidemark.command_claim c left join tidemark.command_parked p using (service, idempotency_key)
+		where c.service = $1 and c.idempotency_key = $2`, c.Service, c.IdempotencyKey)
+	d.Result, d.ErrorMessage, d.Envelope = a.Result, a.Message, a.Call
 	return d, err
 }
 

@@ -252,12 +252,17 @@ type Erased struct {
 	Complete    bool  `db:"complete" json:"-"`
 }
 
+// EventsErasePart calls tidemark.events_erase for events after a number.
+func (db *DB) EventsErasePart(ctx context.Context, e Erase, after int64) (Erased, error) {
+	return one[Erased](ctx, db, `select e.events, e.waiting, e.dead_letters, e.last_seq, e.complete
+		from tidemark.events_erase($1, $2, nullif($3, ''), nullif($4, ''), $5, $6, $7) e`,
+		e.Domain, e.Reason, e.Subject, e.Key, instant(e.Before), e.DryRun, after)
+}
+
 // EventsErase calls tidemark.events_erase until it is complete, each call a transaction of its own.
 func (db *DB) EventsErase(ctx context.Context, e Erase) (all Erased, err error) {
 	for !all.Complete {
-		part, err := one[Erased](ctx, db, `select e.events, e.waiting, e.dead_letters, e.last_seq, e.complete
-			from tidemark.events_erase($1, $2, nullif($3, ''), nullif($4, ''), $5, $6, $7) e`,
-			e.Domain, e.Reason, e.Subject, e.Key, instant(e.Before), e.DryRun, all.LastSeq)
+		part, err := db.EventsErasePart(ctx, e, all.LastSeq)
 		if err != nil {
 			return all, err
 		}

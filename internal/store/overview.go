@@ -70,13 +70,18 @@ type Most struct {
 
 // Overview reads the state of the installation. Causes are not cut: how many there are is of interest too. Where tables of Tidemark
 // are locked the rest would wait for them: it is left out.
-func (db *DB) Overview(ctx context.Context, m Most) (o Overview, err error) {
-	o.Status, o.Unregistered = "ok", []UnregisteredEmits{}
-	err = InTurn(
-		func() error { o.Server, err = db.Server(ctx); return err },
-		func() error { o.Causes, err = db.Causes(ctx); return err },
-	)
+func (db *DB) Overview(ctx context.Context, m Most) (Overview, error) {
+	causes, err := db.Causes(ctx)
 	if err != nil {
+		return Overview{}, err
+	}
+	return db.OverviewOf(ctx, m, causes)
+}
+
+// OverviewOf is Overview where the causes are known.
+func (db *DB) OverviewOf(ctx context.Context, m Most, causes []Cause) (o Overview, err error) {
+	o.Status, o.Unregistered, o.Causes = "ok", []UnregisteredEmits{}, causes
+	if o.Server, err = db.Server(ctx); err != nil {
 		return o, err
 	}
 	if len(o.Causes) > 0 {

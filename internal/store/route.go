@@ -117,6 +117,22 @@ func (db *DB) RouteGoLive(ctx context.Context, code, reason string) error {
 	return err
 }
 
+// RouteLatency is how long events of the last hour took from their emit until they were sent.
+type RouteLatency struct {
+	Events int64   `db:"events" json:"events" doc:"That were looked at, of the newest."`
+	P50    float64 `db:"p50_seconds" json:"p50_seconds"`
+	P99    float64 `db:"p99_seconds" json:"p99_seconds"`
+}
+
+// RouteLatency calls tidemark.route_latency. Nil: none was sent.
+func (db *DB) RouteLatency(ctx context.Context, code string) (*RouteLatency, error) {
+	all, err := list[RouteLatency](ctx, db, `select l.events, l.p50_seconds, l.p99_seconds from tidemark.route_latency($1) l`, code)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return &all[0], nil
+}
+
 // WhyNot is why a route delivers nothing, or what became of the latest event that it claims.
 type WhyNot struct {
 	Reason   string  `db:"reason" json:"reason"`

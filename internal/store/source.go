@@ -143,6 +143,8 @@ type PendingItem struct {
 	Held          bool       `db:"held" json:"held"`                       // until the gate of its domain is open
 	DeadLetterID  *int64     `db:"dead_letter_id" json:"dead_letter_id"`   // that this replays
 	CreatedAt     time.Time  `db:"created_at" json:"created_at"`
+	Key           *string    `db:"key" json:"key"`       // ordering key of the event
+	Behind        *int64     `db:"behind" json:"behind"` // the first event of its key, which it waits for
 }
 
 // PendingFilter chooses what waits. The zero value of a field chooses all.
@@ -178,13 +180,24 @@ func (db *DB) Pending(ctx context.Context, f PendingFilter) ([]PendingItem, erro
 	if f.After != nil {
 		after = *f.After
 	}
-	return list[PendingItem](ctx, db, `select p.worker, p.source, p.route_code, p.shard, p.item, p.error_count, p.last_error,
-		nullif(p.next_attempt_at, 'infinity') as next_attempt_at, p.held, p.dead_letter_id, p.created_at
-	from tidemark.waiting p
-	where ($1 = '' or p.worker = $1) and ($2 = '' or p.source = $2) and ($3 = '' or p.route_code = $3)
-	  and ($5 or (p.next_attempt_at, p.created_at, p.item, p.worker, p.source, coalesce(p.route_code, ''), p.shard)
-			> (coalesce($6::timestamptz, 'infinity'), $7::timestamptz, $8, $9, $10, $11, $12))
-	order by p.next_attempt_at, p.created_at, p.item, p.worker, p.source, coalesce(p.route_code, ''), p.shard
-	limit nullif($4::integer, 0)`, f.Worker, f.Source, f.Route, f.Limit, f.After == nil,
+	return list[PendingItem](ctx, db, `with part as materialized (
+		select p.worker, p.source, p.route_code, p.shard, p.item, p.error_count, p.last_error, p.next_attempt_at, p.held, p.dead_letter_id, p.created_at
+		from tidemark.waiting p
+		where ($1 = '' or p.worker = $1) and ($2 = '' or p.source = $2) and ($3 = '' or p.route_code = $3)
+		  and ($5 or (p.next_attempt_at, p.created_at, p.item, p.worker, p.source, coalesce(p.route_code, ''), p.shard)
+				> (coalesce($6::timestamptz, 'infinity'), $7::timestamptz, $8, $9, $10, $11, $12))
+		order by p.next_attempt_at, p.created_at, p.item, p.worker, p.source, coalesce(p.route_code, ''), p.shard
+		limit nullif($4::integer, 0))
+	select p.worker, p.source, p.route_code, p.shard, p.item, p.error_count, p.last_error, nullif(p.next_attempt_at, 'infinity') as next_attempt_at,
+		p.held, p.dead_letter_id, p.created_at, k.key, k.behind
+	from part p
+	left join lateral (
+		select e.key, (select min(f.seq) from tidemark.pending f
+			where p.next_attempt_at = 'infinity' and not p.held and f.worker_id = e.worker_id and f.route_id = e.route_id and f.key = e.key
+			  and not f.replay and f.seq < e.seq) as behind
+		from tidemark.pending e, tidemark.worker w, tidemark.outbound_route r
+		where p.source = 'outbox' and w.worker = p.worker and r.route_code = p.route_code
+		  and e.worker_id = w.id and e.route_id = r.id and e.seq = case when p.source = 'outbox' then p.item::bigint end) k on true
+	order by p.next_attempt_at, p.created_at, p.item, p.worker, p.source, coalesce(p.route_code, ''), p.shard`, f.Worker, f.Source, f.Route, f.Limit, f.After == nil,
 		after.Next, after.Created, after.Item, after.Worker, after.Source, after.Route, after.Shard)
 }

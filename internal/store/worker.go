@@ -269,6 +269,8 @@ type Lease struct {
 	Owner  *string    `db:"lease_owner" json:"lease_owner"` // null: no one
 	Until  *time.Time `db:"lease_until" json:"lease_until"`
 	Epoch  int64      `db:"lease_epoch" json:"lease_epoch"`
+	Holes  int64      `db:"holes" json:"holes" doc:"Numbers below the watermark that have not shown up."`
+	HeldBy *string    `db:"held_by" json:"held_by" doc:"The transactions that keep them open."`
 }
 
 // WorkerDetails returns the configuration of a worker and its cursors, or tidemark.ErrNotFound.
@@ -276,9 +278,9 @@ func (db *DB) WorkerDetails(ctx context.Context, name string) (d WorkerDetails, 
 	err = InTurn(
 		func() error { d.Worker, err = db.Worker(ctx, name); return err },
 		func() error {
-			d.Leases, err = list[Lease](ctx, db, `select c.source, c.shard, h.lease_owner, h.lease_until, h.lease_epoch
-				from tidemark.worker_cursor c join tidemark.heartbeat h on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
-				where c.worker = $1 order by c.source, c.shard limit 100`, name)
+			d.Leases, err = list[Lease](ctx, db, `select c.source, c.shard, h.lease_owner, h.lease_until, h.lease_epoch, c.holes, c.held_by
+				from tidemark.cursor_held($1) c join tidemark.heartbeat h on h.executor_id = tidemark.executor_id($1, c.source, c.shard)
+				order by c.source, c.shard limit 100`, name)
 			return err
 		},
 	)

@@ -17,6 +17,9 @@ as $$
         when code = '0A000' then 'the server does not support it'
         when code like '42%' then 'an object, a right or the statement is wrong'
         when code = 'transform_failed' then 'the route''s transform raised an error'
+        when code = 'connect' then 'the target cannot be reached'
+        when code ~ '^http_[0-9]{3}$' then 'the target answered with HTTP status ' || substr(code, 6)
+        when code = 'given_up' then 'an operator gave it up'
         when code like 'P0%' then 'the function raised an error'
         else 'the message is for operators'
     end

@@ -10,6 +10,9 @@ declare
     s constant tidemark.source := plan.source;
     at constant timestamptz := clock_timestamp();
     login constant name := tidemark.login();
+    gone tidemark.pending_row[];
+    codes text[];
+    messages text[];
     dead bigint;
 begin
     if plan.step = 'retry' then
@@ -48,24 +51,13 @@ begin
         from due d
         where p.worker_id = d.worker_id and p.source = d.source and p.shard = d.shard and p.item_id = d.item_id
           and d.delay is not null and not d.last_one and d.dead_letter_id is null
-    ), given_up as (
+    ), left_ as (
         delete from tidemark.pending_row p using due d
         where p.worker_id = d.worker_id and p.source = d.source and p.shard = d.shard and p.item_id = d.item_id
           and (d.delay is null or d.last_one or d.dead_letter_id is not null)
-        returning p.*, d.code, d.message)
-    insert into tidemark.dead_letter as l (idempotency_key, worker_id, source, shard, item_id, item_ts, event_snapshot,
-                                           error_code, error_detail,
-                                      attempts, first_failed_at, last_failed_at)
-    select format('tm:%s:%s:%s', w.worker, s.source, g.item_id), w.id, s.source, g.shard, g.item_id, g.item_ts,
-           g.snapshot, g.code, g.message, g.error_count, g.created_at, at
-    from given_up g
-    -- A replay failed, or a row was read again after a rewind: the dead letter is open again.
-    on conflict (idempotency_key) do update
-    set error_code = excluded.error_code, error_detail = excluded.error_detail,
-        last_failed_at = excluded.last_failed_at, attempts = l.attempts + 1, event_snapshot = excluded.event_snapshot,
-        resolved_at = null, resolution = null, resolved_by = null, resolution_reason = null,
-        logged = false;
-    get diagnostics dead = row_count;
+        returning p as row_, d.code, d.message)
+    select array_agg(l.row_), array_agg(l.code), array_agg(l.message) into gone, codes, messages from left_ l;
+    dead := tidemark.row_letters(w.worker, gone, codes, messages);
     if dead > 0 then
         perform tidemark.dead_letter_findings(w.worker, w.id,
                                               tidemark.executor_id(w.worker, s.source, (plan.cursor).shard), dead);

@@ -28,6 +28,17 @@ begin
             cross join lateral (
                 select p.ctid as at from tidemark.pending p
                 where p.worker_id = settle_retried.worker_id and p.route_id = r.route_id and p.seq = n limit 1) q);
+        if (r.outcome <> 'pending' or r.detail is not null)
+            and cardinality(rows_) < (select sum(upper(s) - lower(s)) from unnest(r.seqs) s) then
+            -- An operator gave up events whose deliveries were under way: what these came to belongs to the letters.
+            perform tidemark.dead_letter_settle(
+                l.id, case r.outcome when 'pending' then 'failed' else r.outcome end, r.reason, r.detail)
+            from tidemark.dead_letter l
+            where l.route_id = r.route_id and l.worker_id = settle_retried.worker_id and l.seq <@ r.seqs
+              and l.resolved_at is null and l.error_code = 'given_up'
+              and not exists (select from tidemark.pending p where p.dead_letter_id = l.id);
+        end if;
+        continue when cardinality(rows_) = 0;
         due := case when r.delay is null then 'infinity' else at + make_interval(secs => r.delay) end;
         if r.outcome = 'pending' and r.detail is null then
             -- The event was not tried after all (a closed gate, an open breaker, an earlier event of its key): this is

@@ -1,0 +1,93 @@
+package console
+
+import (
+	"html"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// shows wants texts on a page.
+func (s *site) shows(role, path string, texts ...string) {
+	s.t.Helper()
+	status, page := s.get(role, path)
+	for _, text := range texts {
+		if status != http.StatusOK || !strings.Contains(html.UnescapeString(page), text) {
+			s.t.Errorf("%s for %s does not show %q: %d %s", path, role, text, status, page)
+		}
+	}
+}
+
+// A worker's page tells whose transaction keeps its holes open, and what its last pass did; a route's page how long events take; what waits
+// behind an event names it.
+func TestDetails(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.populate()
+	s.exec(`select tidemark.route_set('sql', '{"enabled": true}')`)
+	s.exec(`create or replace function public.fails(jsonb) returns void language sql as 'select'`)
+	sleeper := s.db.Connect(t)
+	if _, err := sleeper.Exec(t.Context(), `set application_name = 'nightly'; begin; select tidemark.emit('shop', 'order')`); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s.exec(`select tidemark.emit('shop', 'order')`)
+		s.exec(`select tidemark.route_worker_run('default')`)
+	}
+	s.shows("viewer", "/workers/default", "Kept open by", `application "nightly"`, "ran, events 1, decided ")
+	s.shows("viewer", "/routes/sql", "From emit to arrival: half within", "of a sample of 2 events of the last hour")
+	s.exec(`update tidemark.pending set next_attempt_at = 'infinity' where seq > 4`)
+	s.shows("viewer", "/waiting", `behind <a href="/events/4">4</a>`)
+	if _, page := s.get("viewer", "/waiting"); strings.Contains(page, "Try now") {
+		t.Errorf("a viewer may try again: %s", page)
+	}
+	s.exec(`create function public.greet(births[]) returns void language sql as 'select'`)
+	s.exec(`select tidemark.worker_set('greeter', '{"source": "table", "handler": "sql", "handler_ref": "public.greet"}'), tidemark.worker_source_add('greeter', 'births')`)
+	s.exec(`update tidemark.worker_cursor set verified_through = now() - interval '84 hours' where worker = 'greeter'`)
+	s.shows("viewer", "/workers/greeter", `<progress max="604800" value="302`, "3 d 12 h ago")
+}
+
+// A command tells who it claims to be from, how that was proved, and while it is parked its envelope, to those who see payloads.
+func TestCommandTellsItsIdentity(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.populate()
+	service := s.populateCommands()
+	path := "/commands/" + service + "/parked"
+	s.shows("operator", path, "claims to be shop; verified: <strong>shop</strong>, proved by its signature", "Envelope", "0af7651916cd43dd8448eb211c80319c")
+	s.shows("viewer", path, "verified: <strong>shop</strong>, proved by its signature", "It is hidden from your role.")
+	if _, page := s.get("viewer", path); strings.Contains(page, "0af7651916cd43dd8448eb211c80319c") {
+		t.Errorf("a viewer sees the envelope: %s", page)
+	}
+	s.exec(`select tidemark.finding_open('command_circuit', '` + service + `.charge/v1', 'high', 'the table is gone')`)
+	s.shows("viewer", "/commands/"+service, `<td class="n">0</td><td class="n">1</td><td class="n">0</td><td>open: <a href="/findings">finding `)
+	s.shows("viewer", "/commands/"+service+"?state=failed_retryable", "<td>key, the first</td>")
+	s.exec(`update tidemark.command_claim set via = 'claimed' where idempotency_key = 'parked'`)
+	s.request("", "POST", "/act/letter-replay", url.Values{"id": {"999999"}})
+	s.shows("operator", path, "not verified: <strong>shop</strong>, as the command claims: nothing proves it")
+}
+
+// Keys may be what a browser or a server takes for a step in a path.
+func TestNamesThatAreStepsInAPath(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.populate()
+	service := s.populateCommands()
+	for _, key := range []string{".", "..", ".~", "..~~", "a/b", "../x", "%2e", "%2e%2e", "a b?c#d", "\\..\\", "~"} {
+		s.exec(`insert into tidemark.command_claim (service, idempotency_key, fingerprint, state, event_id, command, version, producer, via, processed_at, expires_at)
+			values ('` + service + `', '` + key + `', '', 'processed', gen_random_uuid(), 'charge', 1, 'shop', 'jws', now(), now() + interval '1 day')`)
+		s.request("", "POST", "/act/letter-replay", url.Values{"id": {"999999"}})
+		_, list := s.get("", "/commands/"+service)
+		link := "/commands/" + service + "/" + segment(key)
+		if !strings.Contains(list, `href="`+html.EscapeString(link)+`"`) {
+			t.Errorf("no link %s: %s", link, list)
+		}
+		s.shows("", link, `<h1>Command `+visible(key)+`</h1>`, `<code class="copy">`+key+`</code></dd><dt>Event id`)
+		// A browser resolves the path by the rules of WHATWG, where an escaped dot is a dot too.
+		resolved, err := url.Parse(s.url + strings.NewReplacer("%2e", ".", "%2E", ".").Replace(link))
+		if err != nil || resolved.JoinPath().EscapedPath() != resolved.EscapedPath() {
+			t.Errorf("%s becomes %s in a browser (%v)", link, resolved.JoinPath(), err)
+		}
+	}
+}

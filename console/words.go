@@ -1,0 +1,142 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/store"
+)
+
+// short is a number of seconds that may be a part of one.
+func short(seconds float64) string {
+	switch {
+	case seconds < 1:
+		return fmt.Sprintf("%.0f ms", seconds*1000)
+	case seconds < 10:
+		return fmt.Sprintf("%.1f s", seconds)
+	}
+	return span(time.Duration(seconds * float64(time.Second)))
+}
+
+// passOf is what people ask of a pass.
+var passOf = []string{"status", "step", "events", "rows", "taken", "failed", "late", "decided", "blocked_by", "held_back_by", "detail", "gate"}
+
+// pass tells what a pass did, from its summary.
+func pass(summary json.RawMessage) string {
+	o, _ := decode(summary).(object)
+	var said []string
+	for _, name := range passOf {
+		v := o.get(name)
+		switch value := text(v); {
+		case none(v) || value == "0":
+		case name == "status" || name == "step" || name == "detail":
+			said = append(said, value)
+		default:
+			said = append(said, strings.ToLower(label(name))+" "+value)
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// verified is how much of the last seven days is verified, in seconds.
+type verified struct {
+	Max, Value int64
+	At         time.Time
+}
+
+func verifiedOf(at *time.Time) *verified {
+	if at == nil {
+		return nil
+	}
+	const week = 7 * 24 * time.Hour
+	since := min(max(time.Since(*at), 0), week)
+	return &verified{int64(week.Seconds()), int64((week - since).Seconds()), *at}
+}
+
+// claimed is who a command claims to be from; empty: its envelope is not there.
+func claimed(envelope json.RawMessage) string {
+	var e struct{ Producer string }
+	if json.Unmarshal(envelope, &e) != nil {
+		return ""
+	}
+	return e.Producer
+}
+
+// most is a number that is counted to 10,000 at most.
+func most(v any) string {
+	if n := num(v); n != "10,000" {
+		return n
+	}
+	return "10,000 or more"
+}
+
+// waitsFor says why what was not tried waits.
+var waitsFor = map[string]string{
+	"behind_key": "an earlier event of its key waits", "busy": "events come faster than the target takes them", "breaker_open": "the target fails, and is left alone for a while",
+	"domain_closed": "the gate of its domain is closed", "gate_closed": "a gate is closed", "misconfigured": "the route's target cannot be opened", "suspect": "it is tried alone",
+}
+
+// whyWaits is the last error of what waits, or why it was not tried.
+func whyWaits(last *string) string {
+	if last != nil && waitsFor[*last] != "" {
+		return waitsFor[*last]
+	}
+	return text(last)
+}
+
+// interval is one that PostgreSQL has written, as people say it where it is below a day.
+func interval(written string) string {
+	var h, m int64
+	var s float64
+	if n, err := fmt.Sscanf(written, "%d:%d:%f", &h, &m, &s); err != nil || n != 3 {
+		return visible(written)
+	}
+	return short(float64(h*3600+m*60) + s)
+}
+
+// lived is what became of an event, by time.
+func lived(all []store.Attempt) []store.Attempt {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b store.Attempt) int { return a.DecidedAt.Compare(b.DecidedAt) })
+	return all
+}
+
+// dots is a name that a browser would take for a step in the path, or one that looks like its stand-in.
+var dots = regexp.MustCompile(`^\.{1,2}~*$`)
+
+// segment is a name as a part of a page's path. A browser removes . and .. from a path, however they are written.
+func segment(name string) string {
+	if dots.MatchString(name) {
+		name += "~"
+	}
+	return url.PathEscape(name)
+}
+
+// fromSegment is the name that a part of a page's path stands for.
+func fromSegment(part string) string {
+	if dots.MatchString(part) {
+		return strings.TrimSuffix(part, "~")
+	}
+	return part
+}
+
+// apiSegment is a name as a part of a path of the API.
+func apiSegment(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
+}
+
+// waitLink leads to an act on what waits: an event on a route, or a row of a worker's source.
+func (c *console) waitLink(name string, p store.PendingItem) (string, error) {
+	if p.RouteCode != nil {
+		return c.actLink(name, "route", p.RouteCode, "item", p.Item)
+	}
+	return c.actLink(name, "worker", p.Worker, "source", p.Source, "item", p.Item)
+}

@@ -1,0 +1,151 @@
+package test
+
+import (
+	"testing"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// refusing is a live worker whose route hook keeps the order of keys, with three events of the key k that wait: the first has failed
+// once and is due in an hour, the others wait behind it. An event of another key has not been tried.
+func refusing(t *testing.T, db *tidemarktest.DB) session {
+	t.Helper()
+	w := live(t, db)
+	w.exec(`select tidemark.route_set('app', '{"target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}, "ordering": "key"}')`)
+	w.emitKey(1, "k")
+	w.emitKey(2, "k")
+	w.emitKey(3, "k")
+	w.emitKey(4, "l")
+	w.pass()
+	w.exec(`update tidemark.pending set error_count = 1, last_error = 'http_503: busy', next_attempt_at = clock_timestamp() + interval '1 hour' where seq = 1`)
+	w.exec(`update tidemark.pending set next_attempt_at = 'infinity' where seq in (2, 3)`)
+	return w
+}
+
+// due are the events that wait: those that are due, those that are parked, and those behind another.
+const waits = `select string_agg(seq || case when next_attempt_at = 'infinity' then ' behind' when next_attempt_at > clock_timestamp() then ' parked' else ' due' end, ', ' order by seq) from tidemark.pending`
+
+func TestPendingRetry(t *testing.T) {
+	t.Parallel()
+	w := refusing(t, tidemarktest.NewDB(t))
+	w.wantRows(waits, "1 parked, 2 behind, 3 behind, 4 due")
+	w.refused("TM005", "needs a reason", `select tidemark.pending_retry(' ', 'app', 1)`)
+	w.refused("TM005", "which delivery is meant is not said", `select tidemark.pending_retry('why')`)
+	w.refused("TM005", "which delivery is meant is not said", `select tidemark.pending_retry('why', 'app', 1, item_id => '1')`)
+	w.refused("TM005", "which delivery is meant is not said", `select tidemark.pending_retry('why', worker => 'default')`)
+	w.refused("TM004", `there is no route "none"`, `select tidemark.pending_retry('why', 'none', 1)`)
+	w.refused("TM004", "app 9 does not wait", `select tidemark.pending_retry('why', 'app', 9)`)
+	w.refused("TM005", "app 3 waits behind an earlier event of its key", `select tidemark.pending_retry('why', 'app', 3)`)
+	w.refused("TM005", "not_before must be", `select tidemark.pending_retry('why', 'app', 1, not_before => clock_timestamp() + interval '31 days')`)
+	w.refused("TM005", "not_before must be", `select tidemark.pending_retry('why', 'app', 1, not_before => clock_timestamp() - interval '1 hour')`)
+	w.refused("TM005", "not_before is for one", `select tidemark.pending_retry('why', 'app', not_before => clock_timestamp() + interval '1 hour')`)
+	w.exec(`select tidemark.gate_set('worker.default.enabled', false)`)
+	w.refused("TM009", "app 1 is not tried: closed by worker.default.enabled", `select tidemark.pending_retry('why', 'app', 1)`)
+	w.exec(`select tidemark.gate_set('worker.default.enabled', true)`)
+	w.wantRows(waits, "1 parked, 2 behind, 3 behind, 4 due")
+
+	w.wantRows(`select tidemark.pending_retry('it is up', 'app', 1)::text`, "1")
+	w.wantRows(waits, "1 due, 2 behind, 3 behind, 4 due")
+	w.wantRows(`select tidemark.pending_retry('maintenance', 'app', 4, not_before => clock_timestamp() + interval '1 hour')::text`, "1")
+	w.wantRows(waits, "1 due, 2 behind, 3 behind, 4 parked")
+	w.wantRows(`select tidemark.pending_retry('it is up', 'app')::text`, "1")
+	w.wantRows(waits, "1 due, 2 behind, 3 behind, 4 due")
+	w.wantRows(`select concat_ws(' ', object, reason, after ->> 'deliveries') from tidemark.audit where action = 'pending_retry' order by id`,
+		"pending app 1 it is up 1", "pending app 4 maintenance 1", "pending app it is up 1")
+	// Errors and attempts stay: a try is counted when it is made.
+	w.wantRows(`select concat_ws(' ', attempt_no, error_count, last_error) from tidemark.pending where seq = 1`, "1 1 http_503: busy")
+}
+
+// What is given up is a dead letter with its evidence, in the finding and the counts; what waits behind it is due.
+func TestPendingDiscard(t *testing.T) {
+	t.Parallel()
+	w := refusing(t, tidemarktest.NewDB(t))
+	w.refused("TM005", "needs a reason", `select tidemark.pending_discard('', 'app', 1)`)
+	w.refused("TM005", "which delivery is given up is not said", `select tidemark.pending_discard('why', 'app')`)
+	w.refused("TM004", "app 9 does not wait", `select tidemark.pending_discard('why', 'app', 9)`)
+	w.wantRows(`select tidemark.pending_discard('the order was cancelled', 'app', 1)::text`, "1")
+	w.wantRows(waits, "2 due, 3 behind, 4 due")
+	w.wantRows(`select concat_ws(' ', seq, error_code, error_detail, attempts, resolved_at is null, event_snapshot -> 'payload' ->> 'n') from tidemark.dead_letter`,
+		"1 given_up its last error was http_503: busy 2 t 1")
+	w.wantRows(`select concat_ws(' ', attempt_no, outcome, reason, detail) from tidemark.attempt where seq = 1`, "2 failed given_up its last error was http_503: busy")
+	w.wantRows(`select concat_ws(' ', w.state, w.sentence) from tidemark.outbox o, tidemark.why(o.event_id, 'app') w where o.seq = 1`,
+		"dead letter It failed for good after 2 attempts: given_up, an operator gave it up.")
+	w.wantRows(`select kind from tidemark.finding`, "cursor_dlq")
+	w.wantRows(`select dead_lettered::text from tidemark.worker_cursor where worker = 'default'`, "1")
+	w.wantRows(`select failed::text from tidemark.route_minute where failed > 0`, "1")
+	w.wantRows(`select concat_ws(' ', object, reason, after) from tidemark.audit where action = 'pending_discard'`, `pending app 1 the order was cancelled {"dead_letter": 1}`)
+	// One that was never tried, from the middle of its key: what is before and behind it stays in order.
+	w.wantRows(`select tidemark.pending_discard('why', 'app', 3)::text`, "2")
+	w.wantRows(waits, "2 due, 4 due")
+	w.wantRows(`select error_detail from tidemark.dead_letter where seq = 3`, "it was not tried")
+	// It can be tried again, and given up again: the letter is the same.
+	w.exec(`select tidemark.dead_letter_replay(1)`)
+	w.wantRows(`select tidemark.pending_discard('still cancelled', 'app', 1)::text`, "1")
+	w.wantRows(`select concat_ws(' ', id, attempts, error_code, resolved_at is null) from tidemark.dead_letter order by id`, "1 4 given_up t", "2 2 given_up t")
+	w.wantRows(waits, "2 due, 4 due")
+	// A letter without an event would be lost in silence: the worker makes it, from what is left.
+	w.exec(`update tidemark.pending set seq = 77 where seq = 4`)
+	w.refused("TM004", "event 77 is no longer in the log", `select tidemark.pending_discard('why', 'app', 77)`)
+}
+
+// A delivery that was under way when an operator gave it up is recorded in the dead letter, whatever comes of it.
+func TestPendingDiscardUnderWay(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ result, letter, attempt string }{
+		"sent":             {`row(r.id, false, 'sent', null, null, '{[1,2)}', null)`, "given_up 3 sent", "3 sent"},
+		"refused for good": {`row(r.id, false, 'failed', 'http_400', 'no', '{[1,2)}', null)`, "http_400 3 open", "3 failed http_400"},
+		"refused for now":  {`row(r.id, false, 'pending', 'http_503', 'busy', '{[1,2)}', 10)`, "http_503 3 open", "3 failed http_503"},
+		"not tried":        {`row(r.id, false, 'pending', 'busy', null, '{[1,2)}', 10)`, "given_up 2 open", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := refusing(t, tidemarktest.NewDB(t))
+			w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
+			w.exec(`select tidemark.pending_discard('why', 'app', 1)`)
+			w.exec(`select tidemark.settle('default', (select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'), null, '{}', array[` + c.result + `::tidemark.result])
+				from tidemark.outbound_route r where r.route_code = 'app'`)
+			w.wantRows(`select concat_ws(' ', error_code, attempts, coalesce(resolution, 'open')) from tidemark.dead_letter`, c.letter)
+			w.wantRows(`select coalesce(max(concat_ws(' ', attempt_no, outcome, reason)), '') from tidemark.attempt where seq = 1 and attempt_no > 2`, c.attempt)
+			w.wantRows(waits, "2 due, 3 behind, 4 due")
+		})
+	}
+}
+
+// A settle that is under way ends first: it finds its rows where they were.
+func TestPendingActsWaitForTheSettle(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w := refusing(t, db)
+	for _, act := range []string{`select tidemark.pending_retry('why', 'app', 1)`, `select tidemark.pending_discard('why', 'app', 1)`} {
+		w.begin()
+		w.exec(`select from tidemark.heartbeat where executor_id = 'default/outbox/0' for update`)
+		operator := open(t, db, "operator")
+		operator.exec(`set lock_timeout = '100ms'`)
+		operator.refused("55P03", "lock timeout", act)
+		w.rollback()
+	}
+}
+
+// A row of a table: its worker tries it in its next pass, or it is a dead letter, with the row as it was.
+func TestPendingRows(t *testing.T) {
+	t.Parallel()
+	s := tail(t, tidemarktest.NewDB(t), "sequence", "")
+	s.exec(`create function public.refuse(rows anyarray) returns void language plpgsql as $$ begin raise 'never'; end $$;
+		insert into births select; insert into births select`)
+	s.worker("w", `{"handler": "sql", "handler_ref": "public.refuse", "retry_policy": {"base_seconds": 3600, "max_attempts": 5}}`)
+	s.once()
+	const due = `select string_agg(item_id || case when next_attempt_at > clock_timestamp() then ' parked' else ' due' end, ', ' order by item_id) from tidemark.pending_row`
+	s.want(due, "1 parked, 2 parked")
+	s.want(`select tidemark.pending_retry('why', worker => 'w', source => 'births', item_id => '2')`, "1")
+	s.want(due, "1 parked, 2 due")
+	s.once()
+	s.want(`select string_agg(item_id || ' ' || error_count, ', ' order by item_id) from tidemark.pending_row`, "1 1, 2 2")
+	s.want(`select tidemark.pending_retry('why', worker => 'w', source => 'births')`, "2")
+	s.want(due, "1 due, 2 due")
+	s.want(`select tidemark.pending_discard('why', worker => 'w', source => 'births', item_id => '1')`, "1")
+	s.want(due, "2 due")
+	s.want(`select concat_ws(' ', source, item_id, error_code, error_detail, attempts, event_snapshot ->> 'id', resolved_at is null) from tidemark.dead_letter`,
+		"births 1 given_up its last error was P0001: never 1 1 t")
+	s.want(`select kind || ' ' || subject from tidemark.finding where kind = 'cursor_dlq'`, "cursor_dlq w/births/0")
+	s.want(`select dead_lettered from tidemark.worker_cursor where worker = 'w'`, "1")
+}
