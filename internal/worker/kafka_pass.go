@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -27,8 +26,8 @@ type Kafka struct {
 
 // A Feed has the records of a partition that were fetched and are not passed yet.
 type Feed interface {
-	// Place tells where the cursor is. An error: the records from there on cannot be had without fetching anew.
-	Place(next int64) error
+	// Place tells where the cursor is, and the id of its topic. An error: the records from there on cannot be had without fetching anew.
+	Place(topicID string, next int64) error
 	// Peek returns the first records, at most so many. Next is the offset after them.
 	Peek(most int) store.Records
 	// Settled tells that the cursor has moved.
@@ -100,11 +99,8 @@ func (k *kafkaPass) place(l *lease) error {
 	if err != nil {
 		return err
 	}
-	if topic != k.o.TopicID {
-		return fmt.Errorf("the cursor is of the topic with the id %q, and the partition of %q", topic, k.o.TopicID)
-	}
 	k.next, k.renewed = at, time.Time{} // the first pass is made at once, even without records: else the partition counts as never run
-	return k.o.Feed.Place(at)
+	return k.o.Feed.Place(topic, at)
 }
 
 // judge says what an error of a pass means for the lease.

@@ -20,6 +20,8 @@ type feed struct {
 	pause func(bool) // fetching
 	woken chan struct{}
 
+	topicID string
+
 	mu      sync.Mutex
 	begin   int64 // no record from here on is missing
 	end     int64 // offset after the last record
@@ -66,10 +68,15 @@ func (f *feed) throttle() {
 }
 
 // Place implements worker.Feed.
-func (f *feed) Place(next int64) error {
+func (f *feed) Place(topicID string, next int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if next < f.begin {
+	switch {
+	case topicID == "": // tidemark.command_seek accepts the topic as it is
+		return fmt.Errorf("the cursor was set to offset %d", next)
+	case topicID != f.topicID:
+		return fmt.Errorf("the cursor is of the topic with the id %q, and the partition of %q", topicID, f.topicID)
+	case next < f.begin:
 		return fmt.Errorf("the cursor was set back to offset %d, and offsets from %d on were fetched", next, f.begin)
 	}
 	f.drop(next)

@@ -3,7 +3,11 @@ package consumer_test
 import (
 	"encoding/base64"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -128,6 +132,43 @@ func TestConsumerWithARegistry(t *testing.T) {
 	w.eventually(`select encode(r.value, 'hex') || ' ' || l.error_detail from tidemark.dead_letter l join tidemark.command_record r on l.idempotency_key = 'tm:commands:' || r.id`,
 		"00000000020278 the record is written as AVRO (schema 2), must be JSON: use the serializer for JSON Schema")
 	w.eventually(`select payload ->> 'error_message' from tidemark.outbox where payload ->> 'status' = 'rejected'`, "the record names schema 999, which the registry does not have")
+}
+
+// A partition asks for the schemas of all records that were fetched before it waits for one that the registry may not have.
+func TestConsumerAsksForAllSchemas(t *testing.T) {
+	t.Parallel()
+	const many = 30
+	var mu sync.Mutex
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		mu.Lock()
+		asked = append(asked, q.URL.Path)
+		mu.Unlock()
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"error_code": 40403, "message": "Schema not found"}`)
+	}))
+	t.Cleanup(server.Close)
+	client, err := sr.NewClient(sr.URLs(server.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, 1)
+	var records []*kgo.Record
+	for id := range many {
+		records = append(records, &kgo.Record{Value: append([]byte{0, 0, 0, 0, byte(id)}, w.envelope("k", `{"id": 1}`, nil)...)})
+	}
+	w.send(0, records...)
+	w.runWith(func(o *consumer.Options) { o.Registry = client })
+	w.eventually(offsets, fmt.Sprintf("kafka:%s/0 %d", w.topic, many))
+	mu.Lock()
+	defer mu.Unlock()
+	first := map[string]bool{}
+	for _, path := range asked[:many] {
+		first[path] = true
+	}
+	if len(first) != many {
+		t.Errorf("the first %d requests are for %d schemas: %q", many, len(first), asked)
+	}
 }
 
 // KIP-848: the brokers assign the partitions, and what a member does is the same: order, one effect, a partition of a member that was cut off.

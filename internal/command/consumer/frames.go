@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
@@ -16,11 +17,12 @@ import (
 // schema. What a number means never changes; one that the registry does not have may get a meaning.
 type frames struct {
 	registry *sr.Client // nil: no record has a frame
+	woken    chan struct{}
 
 	mu      sync.Mutex
 	known   map[uint32]answer
-	asked   chan uint32
-	failing error // of the registry
+	wanted  map[uint32]time.Time // schemas to ask for, and when; zero: now, and never asked for yet
+	failing error                // of the registry
 }
 
 // An answer is what the registry says of a schema.
@@ -32,41 +34,62 @@ type answer struct {
 const (
 	frameLength = 5
 	mostFrames  = 10000 // numbers are the producers'
+	mostWanted  = 1000
 	missingFor  = 10 * time.Second
 	mostOfError = 200
 )
 
 func newFrames(registry *sr.Client) *frames {
-	return &frames{registry: registry, known: map[uint32]answer{}, asked: make(chan uint32, 1)}
+	return &frames{registry: registry, woken: make(chan struct{}, 1), known: map[uint32]answer{}, wanted: map[uint32]time.Time{}}
+}
+
+// framed is the number of the schema in the frame of a record; not ok: it has none.
+func (f *frames) framed(record []byte) (id uint32, ok bool) {
+	if f.registry == nil || len(record) < frameLength || record[0] != 0 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(record[1:]), true
 }
 
 // value is that of a record without its frame. problem: the record is refused. Not ok: the registry is being asked.
 func (f *frames) value(record []byte) (value []byte, problem string, ok bool) {
-	if f.registry == nil || len(record) < frameLength || record[0] != 0 {
+	id, framed := f.framed(record)
+	if !framed {
 		return record, "", true
 	}
-	id := binary.BigEndian.Uint32(record[1:])
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known, ok := f.known[id]
-	if !ok || !known.until.IsZero() && time.Now().After(known.until) {
-		select {
-		case f.asked <- id:
-		default: // another one is asked for: then it is this one's turn
-		}
-		return nil, "", false
+	if ok && (known.until.IsZero() || time.Now().Before(known.until)) {
+		return record[frameLength:], known.problem, true
 	}
-	return record[frameLength:], known.problem, true
+	if _, asked := f.wanted[id]; !asked && len(f.wanted) < mostWanted {
+		f.wanted[id] = time.Time{}
+		select {
+		case f.woken <- struct{}{}:
+		default:
+		}
+	}
+	return nil, "", false
 }
 
-// now is value for a caller that waits for the registry.
+// expect has the registry asked for the schemas of all these records, before it is the turn of each.
+func (f *frames) expect(records []*kgo.Record) {
+	for _, r := range records {
+		f.value(r.Value)
+	}
+}
+
+// now is value for a caller that waits for the registry, beside no ask.
 func (f *frames) now(ctx context.Context, record []byte) (value []byte, problem string, err error) {
 	for {
 		value, problem, ok := f.value(record)
 		if ok {
 			return value, problem, nil
 		}
-		f.learn(ctx, <-f.asked)
+		id, wait := f.next()
+		sleep(ctx, wait)
+		f.learn(ctx, id)
 		if err := f.away(); err != nil {
 			return nil, "", err
 		}
@@ -74,38 +97,56 @@ func (f *frames) now(ctx context.Context, record []byte) (value []byte, problem 
 }
 
 // ask asks the registry for one schema after the other. learned is called after each answer. A schema for which no answer came is asked
-// for again, also when no partition waits for it any more: that tells when the registry answers. Another one that waits goes first.
+// for again, also when no partition waits for it any more: that tells when the registry answers.
 func (f *frames) ask(ctx context.Context, learned func()) {
-	for {
-		select {
-		case id := <-f.asked:
-			f.learn(ctx, id)
-			learned()
-			if f.away() != nil {
-				sleep(ctx, askEvery)
-				select {
-				case f.asked <- id:
-				default:
-				}
+	for ctx.Err() == nil {
+		id, wait := f.next()
+		if wait > 0 {
+			due := time.NewTimer(wait)
+			select {
+			case <-due.C:
+			case <-f.woken: // another one may go first
+			case <-ctx.Done():
 			}
-		case <-ctx.Done():
-			return
+			due.Stop()
+			continue
+		}
+		f.learn(ctx, id)
+		learned()
+		if f.away() != nil {
+			sleep(ctx, askEvery)
 		}
 	}
 }
 
-// learn asks for a schema, and once more if the registry does not have it: a copy of it may be a moment behind.
+// next is the schema that has to be asked for next, and how long until then; without one, long.
+func (f *frames) next() (id uint32, wait time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	wait = time.Hour
+	now := time.Now()
+	for wanted, at := range f.wanted {
+		if until := at.Sub(now); until < wait {
+			id, wait = wanted, until
+		}
+	}
+	return id, max(wait, 0)
+}
+
+// learn asks for a schema. One that the registry does not have is wanted once more, a moment later: a copy of it may be behind. Others
+// do not wait for that.
 func (f *frames) learn(ctx context.Context, id uint32) {
 	got, err := f.look(ctx, id)
-	if err == nil && !got.until.IsZero() {
-		sleep(ctx, askEvery)
-		got, err = f.look(ctx, id)
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.failing = err; err != nil {
 		return
 	}
+	if !got.until.IsZero() && f.wanted[id].IsZero() {
+		f.wanted[id] = time.Now().Add(askEvery)
+		return
+	}
+	delete(f.wanted, id)
 	if len(f.known) >= mostFrames {
 		clear(f.known)
 	}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
@@ -121,6 +123,44 @@ func TestFramesAskAgain(t *testing.T) {
 		synctest.Wait()
 		if err := f.away(); err != nil || r.asked.Load() != 3 {
 			t.Fatalf("after %d requests: %v", r.asked.Load(), err)
+		}
+	})
+}
+
+// Schemas that the registry does not have hold each other up no more than they hold up others: each is asked for once before any is asked
+// for again.
+func TestFramesAskForManyAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const many = 50
+		gone := slices.Repeat([]registryAnswer{{http.StatusNotFound, missing}}, many)
+		f, r := framesOf(t, append(append(gone, isJSON), gone...)...)
+		record := func(id byte) []byte { return []byte{0, 0, 0, 0, id, '{', '}'} }
+		var records []*kgo.Record
+		for id := range many {
+			records = append(records, &kgo.Record{Value: record(byte(id))})
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go f.ask(ctx, func() {})
+		f.expect(records)
+		synctest.Wait()
+		if f.expect([]*kgo.Record{{Value: record(many)}}); r.asked.Load() != many {
+			t.Fatalf("%d requests, want %d", r.asked.Load(), many)
+		}
+		synctest.Wait()
+		if _, problem, ok := f.value(record(many)); !ok || problem != "" {
+			t.Errorf("a schema that the registry has waits for those that it does not have: %t, %s", ok, problem)
+		}
+		time.Sleep(askEvery + time.Millisecond)
+		synctest.Wait()
+		for id := range many {
+			if _, problem, ok := f.value(record(byte(id))); !ok || problem == "" {
+				t.Errorf("schema %d: %t, %q", id, ok, problem)
+			}
+		}
+		if r.asked.Load() != 2*many+1 {
+			t.Errorf("%d requests, want %d", r.asked.Load(), 2*many+1)
 		}
 	})
 }

@@ -98,12 +98,15 @@ func ownTopic(service string, topics []string) string {
 	return ""
 }
 
-// named are the topics that have to be there: with a prefix the services have topics of their own, and need not share one.
-func named(topics []string) []string {
-	if ownTopic("", topics) != "" {
-		return nil
+// named are the topics that have to be there. Beside X.* the topic X need not, as in the default: services with topics of their own need
+// not share one.
+func named(topics []string) (all []string) {
+	for _, t := range topics {
+		if !strings.HasSuffix(t, "*") && !slices.Contains(topics, t+".*") {
+			all = append(all, t)
+		}
 	}
-	return topics
+	return all
 }
 
 // uncompiled are the schemas that do not compile.

@@ -35,7 +35,9 @@ type session struct {
 	began  time.Time
 
 	mu        sync.Mutex
-	refused   error // by the group; nil: it was joined since
+	refused   error     // by the group; nil: it was joined since
+	unfetched error     // why a broker's records could not be fetched last; nil: they could
+	at        time.Time // of unfetched
 	parts     map[place]*part
 	held      map[place]string // partitions that must not be read, and the id of their topic
 	committed map[place]int64
@@ -184,7 +186,7 @@ func (s *session) hold(at place, topicID string) {
 func (s *session) start(at place, topicID string, next int64) {
 	s.stop([]place{at})
 	read := reader{topic: at.topic, topicID: topicID, service: serviceOf(at.topic, s.o.Topics), cluster: s.o.Cluster}
-	f := &feed{most: s.o.InFlight, begin: next, end: next, woken: make(chan struct{}, 1)}
+	f := &feed{topicID: topicID, most: s.o.InFlight, begin: next, end: next, woken: make(chan struct{}, 1)}
 	f.read = func(r fetched) (store.Call, bool) { return s.judge(read, r, f) }
 	f.pause = func(pause bool) {
 		one := map[string][]int32{at.topic: {at.partition}}
@@ -221,8 +223,8 @@ type lostFeed struct {
 }
 
 // Place implements worker.Feed.
-func (f lostFeed) Place(next int64) error {
-	err := f.feed.Place(next)
+func (f lostFeed) Place(topicID string, next int64) error {
+	err := f.feed.Place(topicID, next)
 	if err != nil {
 		f.s.end(err)
 	}
@@ -295,7 +297,6 @@ func (s *session) all() []place {
 
 // poll hands what is fetched to the partitions until the session ends.
 func (s *session) poll() {
-	last := ""
 	for s.ctx.Err() == nil {
 		fetches := s.client.PollFetches(s.ctx)
 		if fetches.IsClientClosed() {
@@ -310,8 +311,11 @@ func (s *session) poll() {
 				s.end(fmt.Errorf("partition %d of %s: %w", partition, topic, err))
 				return
 			}
-			if err.Error() != last {
-				last = err.Error()
+			s.mu.Lock()
+			before := s.at
+			s.unfetched, s.at = err, time.Now()
+			s.mu.Unlock()
+			if time.Since(before) > unfetchedFor { // its text may differ each time
 				s.o.Log.WarnContext(s.ctx, "cannot fetch", "error", err)
 			}
 		})
@@ -320,6 +324,7 @@ func (s *session) poll() {
 			at := s.parts[place{p.Topic, p.Partition}]
 			s.mu.Unlock()
 			if at != nil && p.Err == nil {
+				s.frames.expect(p.Records)
 				at.add(p.FetchPartition)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
@@ -25,7 +26,10 @@ type trouble struct {
 	at    time.Time
 }
 
-const tellEvery = 30 * time.Second // another process may have told that all is well
+const (
+	tellEvery    = 30 * time.Second // another process may have told that all is well
+	unfetchedFor = 15 * time.Second // a client tries again after 5 seconds at most
+)
 
 func (t *trouble) bad(why error) {
 	t.mu.Lock()
@@ -86,10 +90,18 @@ func (s *session) health(ctx context.Context) error {
 		return fmt.Errorf("no broker answers: %w; see connections of the configuration", err)
 	}
 	s.mu.Lock()
-	err := s.refused
+	err, unfetched := s.refused, s.unfetched
+	if time.Since(s.at) > unfetchedFor {
+		unfetched = nil
+	}
 	s.mu.Unlock()
-	if err != nil {
+	switch {
+	case err != nil:
 		return s.explained(err)
+	case unfetched != nil:
+		most, _ := s.client.OptValue(kgo.BrokerMaxReadBytes).(int32)
+		return fmt.Errorf("records cannot be fetched: %w; an answer of a broker may have %d bytes, and a batch of records must fit: "+
+			"tidemark.command_seek passes over one that does not", unfetched, most)
 	}
 	if err := s.frames.away(); err != nil {
 		return err

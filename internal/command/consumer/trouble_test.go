@@ -162,14 +162,16 @@ func TestConsumerSetup(t *testing.T) {
 		fmt.Sprintf("db-events.%s: the topic keeps records without end", w.service), "db-gone: the topic was read", w.service+".make/v1: its schema of payloads does not compile")
 }
 
-// A topic that the configuration names, and that is not there, is told; a shared one that the default names beside those of services is not.
+// A topic that the configuration names, and that is not there, is told; the shared one of a prefix is not, which the default names too.
 func TestConsumerMissesANamedTopic(t *testing.T) {
 	t.Parallel()
+	const told = "db-evnets: commands.topics names the topic, and it does not exist, or the daemon may not read it"
 	for name, c := range map[string]struct {
 		topics, want []string
 	}{
-		"named":           {[]string{"db-events", "db-evnets"}, []string{"db-evnets: commands.topics names the topic, and it does not exist, or the daemon may not read it"}},
-		"beside a prefix": {[]string{"db-events.*", "db-evnets"}, nil},
+		"named":                {[]string{"db-events", "db-evnets"}, []string{told}},
+		"beside a prefix":      {[]string{"db-events.*", "db-evnets"}, []string{told}},
+		"shared by the prefix": {[]string{"db-events.*", "db-none.*", "db-none"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
