@@ -60,6 +60,7 @@ type Daemon struct {
 	admin      *admin.Server
 	owner      string
 	made       time.Time
+	jobs       chan struct{} // a job of dead letters is due
 
 	consumer *consumer.Consumer // of commands; nil: none
 	ingress  *server            // for commands; nil: none
@@ -96,6 +97,7 @@ func New(ctx context.Context, c config.Config, o Options) (*Daemon, error) {
 		// predecessor for its own.
 		owner:   c.Name + "/" + rand.Text()[:8],
 		made:    time.Now(),
+		jobs:    make(chan struct{}, 1),
 		running: map[string]*worker.Worker{}, deliverers: map[string]*deliver.Deliverer{},
 		watched: &watched{log: o.Log, born: time.Now()},
 	}
@@ -240,6 +242,12 @@ func (d *Daemon) Run(ctx context.Context) error {
 			d.bridge.Tell(all)
 			d.supervise(ctx, all)
 			dry.tell(all.Untried)
+			if all.Jobs {
+				select {
+				case d.jobs <- struct{}{}:
+				default: // it is told already
+				}
+			}
 		},
 	})
 	aside, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -440,34 +448,31 @@ func (d *Daemon) upkeep(ctx context.Context) {
 	}
 }
 
-const (
-	letterJobsEvery = 10 * time.Second
-	// A connection that the network has forgotten is given up after this; the server ends a part long before.
-	letterJobLimit = 10 * time.Minute
-)
+// A connection that the network has forgotten is given up after this; the server ends a part of a job long before.
+const letterJobLimit = 10 * time.Minute
 
-// letterJobs does what operators have asked for with many dead letters, part by part.
+// letterJobs does what operators have asked for with many dead letters, part by part: when a poll tells of a job that is due, and, while
+// there are jobs, when the next one is due.
 func (d *Daemon) letterJobs(ctx context.Context) {
+	var again <-chan time.Time
 	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.jobs:
+		case <-again:
+		}
+		again = nil
 		limited, cancel := context.WithTimeout(ctx, letterJobLimit)
 		worked, next, err := d.db.LetterJobStep(limited, nil)
 		cancel()
-		if err != nil && ctx.Err() == nil {
+		switch {
+		case err != nil && ctx.Err() == nil:
 			d.options.Log.WarnContext(ctx, "a job of dead letters failed", "error", err)
-		}
-		if worked && err == nil {
-			continue
-		}
-		wait := letterJobsEvery
-		if next > 0 && err == nil {
-			wait = min(wait, next)
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
+		case worked:
+			again = time.After(0)
+		case next > 0:
+			again = time.After(next)
 		}
 	}
 }

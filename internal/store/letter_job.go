@@ -39,7 +39,6 @@ func (db *DB) LetterJobAdd(ctx context.Context, a LetterJobAsk) (LetterJobAdded,
 // was not, such as one with a rate; 0: there is none. It sets statement_timeout where the session has none: nothing else ends a target
 // that hangs, and slow targets end a part early, which keeps what it has done.
 func (db *DB) LetterJobStep(ctx context.Context, job *int64) (worked bool, next time.Duration, err error) {
-	// Most often there is none: an idle daemon asks this alone.
 	type open struct {
 		Jobs    int64
 		Seconds float64

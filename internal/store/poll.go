@@ -38,6 +38,7 @@ type Registry struct {
 	Bridge  bool // the gate notify.bridge_enabled is open
 	Domains []string
 	Untried []Untried
+	Jobs    bool // one of dead letters is due
 }
 
 // Untried is a route with events that were decided in dry run and for which its transform was not called yet.
@@ -80,6 +81,7 @@ const (
 		where w.source = 'table' and w.handler in ('sql', 'emit')),
 	'bridge', tidemark.gate_open('notify.bridge_enabled'),
 	'domains', (select jsonb_agg(d.domain) from tidemark.domain d),
+	'jobs', exists (select from tidemark.letter_job j where j.finished_at is null and j.due_at <= clock_timestamp()),
 	'untried', (select jsonb_agg(jsonb_build_object('route', r.route_code, 'timeout', extract(epoch from r.timeout)) order by r.id)
 		from tidemark.outbound_route r where r.transform is not null and exists (
 			select from tidemark.decision d where d.route_id = r.id and d.reason = 'transform_untried' limit 1)))`

@@ -104,7 +104,7 @@ func NewPoller(db store.Pool, owner string, lease, pause time.Duration, log *slo
 	p := &Poller{
 		// A little less than once a second: with what else a process asks, upkeep and the
 		// life of its sessions, it comes to one a second.
-		db: db, owner: owner, lease: lease, every: min(every+every/16, lease/4), log: log,
+		db: db, owner: owner, lease: lease, every: min(every+every/5, lease/4), log: log,
 		asleep: map[*sleeper]struct{}{},
 	}
 	p.parts = append(p.parts, p.sleepers())
