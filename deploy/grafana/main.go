@@ -45,43 +45,61 @@ func dashboards() map[string]dashboard {
 // state is what an operator looks at when an alert comes: what is wrong, since when, and what waits.
 func state() dashboard {
 	l := layout{}
+	no, yes := func(text string) word { return word{Text: text, Color: "red"} }, func(text string) word { return word{Text: text, Color: "green"} }
 	l.row(4,
 		l.stat("Causes that stop work", "Open causes of severity high or critical. tidemark doctor explains each.",
 			`count(max by (kind, subject) (tidemark_finding_open{severity=~"high|critical"})) or vector(0)`, "short", step{"green", nil}, step{"red", at(1)}),
 		l.stat("Warnings", "Open causes of severity warning.",
 			`count(max by (kind, subject) (tidemark_finding_open{severity="warning"})) or vector(0)`, "short", step{"green", nil}, step{"orange", at(1)}),
-		l.stat("Daemons", "Daemons that answer Prometheus.", `sum(up{job="tidemark"})`, "short", step{"red", nil}, step{"green", at(1)}),
-		l.stat("Database", "1: every daemon reaches its database.", `min(tidemark_database_up)`, "short", step{"red", nil}, step{"green", at(1)}),
+		l.stat("Deliveries that wait", "Deliveries that are still to be tried, 10,000 at most for a route.",
+			`sum(max by (route) (tidemark_pending)) or vector(0)`, "short", step{"blue", nil}),
+		l.stat("Open dead letters", "Events and rows that were given up, 10,000 at most for a route or a source.",
+			`(sum(max by (route) (tidemark_dead_letters_open)) or vector(0)) + (sum(max by (worker, source, shard) (tidemark_dead_letter_rows_open)) or vector(0))`,
+			"short", step{"green", nil}, step{"orange", at(1)}),
+		l.stat("Silent daemons", "Daemons that do not answer Prometheus.", `sum(1 - up{job="tidemark"})`, "short", step{"green", nil}, step{"red", at(1)}).without("no daemon"),
+		l.stat("Database", "Whether every daemon reaches its database.", `min(tidemark_database_up)`, "short", step{"green", nil}).says(no("down"), yes("up")),
+		l.stat("May deliver", "Whether the stage is live, and this database is no copy.", `max(tidemark_armed)`, "short", step{"green", nil}).
+			says(word{Text: "no", Color: "orange"}, yes("yes")),
 		l.stat("Age of the watch", "Time since the newest look at the causes. The causes are as old.", `min(tidemark_watch_age_seconds)`, "s",
 			step{"green", nil}, step{"red", at(60)}),
-		l.stat("May deliver", "1: the stage is live, and this database is no copy.", `max(tidemark_armed)`, "short", step{"orange", nil}, step{"green", at(1)}),
 	)
 	l.row(8,
-		l.table("Open causes", "What is wrong now, and how often it was seen. Each word has a page in docs/runbooks.",
-			`max by (severity, kind, subject) (tidemark_finding_open)`),
+		l.table("Open causes", "What is wrong now, and how often it was seen. Each word links to its page in docs/runbooks.",
+			`max by (severity, kind, subject) (tidemark_finding_open)`,
+			column{"severity", "severity"}, column{"kind", "cause"}, column{"subject", "subject"}, column{"Value", "seen"}).
+			colored("severity", word{Text: "critical", Color: "red"}, word{Text: "high", Color: "red"}, word{Text: "warning", Color: "orange"}).
+			runbooks("cause").without("nothing is wrong"),
 		l.table("What is not well", "Items of tidemark.queue_health, symptoms included.",
-			`max by (status, kind, name) (tidemark_health{status=~"bad|unknown|warn"}) == 1`),
+			`max by (status, kind, name) (tidemark_health{status=~"bad|unknown|warn"}) == 1`,
+			column{"status", "status"}, column{"kind", "kind"}, column{"name", "name"}).
+			colored("status", word{Text: "bad", Color: "red"}, word{Text: "unknown", Color: "orange"}, word{Text: "warn", Color: "orange"}).
+			without("all is well"),
 	)
 	l.row(8,
-		l.series("Causes over time", "", "short", query{`sum by (kind) (max by (kind, subject) (tidemark_finding_open) > bool 0)`, "{{kind}}"}),
-		l.series("Behind", "Age of the oldest event or row that is not read.", "s", query{`max by (worker, source, shard) (tidemark_behind_seconds)`, "{{worker}}/{{source}}/{{shard}}"}),
+		l.series("Causes over time", "How many are open.", "short", query{`sum by (kind) (max by (kind, subject) (tidemark_finding_open) > bool 0)`, "{{kind}}"}).stacked(),
+		l.series("Behind", "Age of the oldest event or row that is not read. The line is the default of lag.warn.", "s",
+			query{`max by (worker, source, shard) (tidemark_behind_seconds)`, "{{worker}}/{{source}}/{{shard}}"}).from(60),
 	)
 	l.row(8,
-		l.series("Pending", "Deliveries that are still to be tried, 10,000 at most for a route.", "short", query{`max by (route) (tidemark_pending)`, "{{route}}"}),
-		l.series("Overdue", "How long the next delivery of a route has been due.", "s", query{`max by (route) (tidemark_pending_overdue_seconds)`, "{{route}}"}),
+		l.series("Deliveries that wait, by route", "Deliveries that are still to be tried, 10,000 at most for a route.", "short", query{`max by (route) (tidemark_pending)`, "{{route}}"}),
+		l.series("Overdue", "How long the next delivery of a route has been due. The line is the default of lag.warn.", "s",
+			query{`max by (route) (tidemark_pending_overdue_seconds)`, "{{route}}"}).from(60),
 		l.series("Open dead letters", "", "short",
 			query{`max by (route) (tidemark_dead_letters_open)`, "{{route}}"},
 			query{`max by (worker, source, shard) (tidemark_dead_letter_rows_open) > 0`, "rows of {{source}}"}),
 	)
 	l.row(8,
-		l.series("Breakers", "1: the target is left alone, since five deliveries in a row failed.", "short", query{`max by (route) (tidemark_breaker_open)`, "{{route}}"}),
-		l.series("Heartbeats", "Age of the last beat.", "s", query{`max by (executor) (tidemark_heartbeat_age_seconds)`, "{{executor}}"}),
-		l.series("Closed gates", "1: an operator closed it, or never opened it.", "short", query{`max by (gate) (tidemark_gate_open) == bool 0`, "{{gate}}"}),
+		l.series("Open breakers", "The target is left alone, since five deliveries in a row failed.", "short", query{`max by (route) (tidemark_breaker_open) > 0`, "{{route}}"}).stacked(),
+		l.series("Heartbeats", "Age of the last beat. A daemon is silent after 30 s.", "s", query{`max by (executor) (tidemark_heartbeat_age_seconds)`, "{{executor}}"}).from(30),
+		// Those of wake-up are often left closed, and that of the worker commands does nothing: commands have gates of their own.
+		l.table("Closed gates", "An operator closed it, or never opened it. Those of wake-up are left out.",
+			`max by (gate) (tidemark_gate_open{gate!~"notify[.].*|worker[.]commands[.]enabled"}) == 0`, column{"gate", "gate"}).
+			without("none is closed"),
 	)
 	l.row(8,
-		l.series("Emits that stored nothing", "Their type is not registered or not enabled.", "short",
-			query{`sum by (domain, type, role) (increase(tidemark_emit_unregistered_total[$__rate_interval]))`, "{{domain}}/{{type}} by {{role}}"}),
-		l.series("Open numbers", "Numbers of the log below the watermark that a transaction holds.", "short", query{`max by (worker) (tidemark_worker_holes)`, "{{worker}}"}),
+		l.series("Emits that stored nothing", "In the last day. Their type is not registered or not enabled.", "short",
+			query{`max by (domain, type, role) (tidemark_emit_unregistered_total)`, "{{domain}}/{{type}} by {{role}}"}),
+		l.series("Open numbers", "Numbers of the log below the watermark that a transaction holds.", "short", query{`max by (worker) (tidemark_worker_holes) > 0`, "{{worker}}"}),
 	)
 	return l.board("tidemark-state", "Tidemark: state")
 }
@@ -94,7 +112,7 @@ func flow() dashboard {
 	}
 	l.row(8,
 		l.series("Deliveries", "By what the target made of them.", "ops",
-			query{`sum by (outcome) (rate(tidemark_deliveries_total[$__rate_interval]))`, "{{outcome}}"}),
+			query{`sum by (outcome) (rate(tidemark_deliveries_total[$__rate_interval]))`, "{{outcome}}"}).outcomes(),
 		l.series("Deliveries by route", "", "ops",
 			query{`sum by (route) (rate(tidemark_deliveries_total{outcome="delivered"}[$__rate_interval]))`, "{{route}}"}),
 		l.series("Failures by route", "", "ops",
@@ -115,7 +133,7 @@ func flow() dashboard {
 	)
 	l.row(8,
 		l.series("Connections", "Of the workers' pools.", "short", query{`sum by (state) (tidemark_pool_connections)`, "{{state}}"}),
-		l.series("Waiting for a connection", "Seconds of waiting in a second.", "short", query{`sum by (instance) (rate(tidemark_pool_wait_seconds_total[$__rate_interval]))`, "{{instance}}"}),
+		l.series("Waiting for a connection", "Time of all waits in a second.", "s", query{`sum by (instance) (rate(tidemark_pool_wait_seconds_total[$__rate_interval]))`, "{{instance}}"}),
 		l.series("Leases", "Cursors that each daemon runs.", "short", query{`sum by (instance) (tidemark_worker_holds_lease)`, "{{instance}}"}),
 	)
 	l.row(8,

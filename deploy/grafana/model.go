@@ -81,7 +81,7 @@ type target struct {
 
 type fieldConfig struct {
 	Defaults  fieldDefaults `json:"defaults"`
-	Overrides []struct{}    `json:"overrides"`
+	Overrides []override    `json:"overrides"`
 }
 
 type fieldDefaults struct {
@@ -90,6 +90,36 @@ type fieldDefaults struct {
 	Color      map[string]any `json:"color"`
 	Custom     map[string]any `json:"custom,omitempty"`
 	Thresholds *thresholds    `json:"thresholds,omitempty"`
+	Mappings   []mapping      `json:"mappings,omitempty"`
+	NoValue    string         `json:"noValue,omitempty"`
+}
+
+// An override is what differs for the column, or the lines, of a name.
+type override struct {
+	Matcher    matcher    `json:"matcher"`
+	Properties []property `json:"properties"`
+}
+
+type matcher struct {
+	ID      string `json:"id"`
+	Options string `json:"options"`
+}
+
+type property struct {
+	ID    string `json:"id"`
+	Value any    `json:"value"`
+}
+
+// A mapping shows values as words, in colours.
+type mapping struct {
+	Type    string          `json:"type"`
+	Options map[string]word `json:"options"`
+}
+
+type word struct {
+	Text  string `json:"text"`
+	Color string `json:"color"`
+	Index int    `json:"index"`
 }
 
 type thresholds struct {
@@ -147,7 +177,7 @@ func (l *layout) stat(title, description, expr, unit string, steps ...step) pane
 		Targets: []target{{RefID: "A", Datasource: prometheus, Expr: expr, Instant: true, Format: "time_series"}},
 		FieldConfig: fieldConfig{fieldDefaults{
 			Unit: unit, Color: map[string]any{"mode": "thresholds"}, Thresholds: &thresholds{"absolute", steps},
-		}, []struct{}{}},
+		}, []override{}},
 		Options: map[string]any{
 			"colorMode": "background", "graphMode": "none", "justifyMode": "auto", "textMode": "auto", "orientation": "auto",
 			"wideLayout": true, "showPercentChange": false, "percentChangeColorMode": "standard",
@@ -156,13 +186,26 @@ func (l *layout) stat(title, description, expr, unit string, steps ...step) pane
 	}
 }
 
+// says has words for 0 and 1.
+func (p panel) says(no, yes word) panel {
+	no.Index, yes.Index = 0, 1
+	p.FieldConfig.Defaults.Mappings = []mapping{{"value", map[string]word{"0": no, "1": yes}}}
+	return p
+}
+
+// without is what it says when there is nothing to show.
+func (p panel) without(text string) panel {
+	p.FieldConfig.Defaults.NoValue = text
+	return p
+}
+
 func (l *layout) series(title, description, unit string, queries ...query) panel {
 	p := panel{
 		Title: title, Description: description, Type: "timeseries", Datasource: prometheus,
 		FieldConfig: fieldConfig{fieldDefaults{
 			Unit: unit, Min: at(0), Color: map[string]any{"mode": "palette-classic"},
-			Custom: map[string]any{"drawStyle": "line", "lineWidth": 1, "fillOpacity": 10, "showPoints": "never", "spanNulls": false},
-		}, []struct{}{}},
+			Custom: map[string]any{"drawStyle": "line", "lineWidth": 2, "fillOpacity": 0, "showPoints": "never", "spanNulls": false},
+		}, []override{}},
 		Options: map[string]any{
 			"legend":  map[string]any{"displayMode": "list", "placement": "bottom", "showLegend": true, "calcs": []string{}},
 			"tooltip": map[string]any{"mode": "multi", "sort": "desc"},
@@ -176,15 +219,69 @@ func (l *layout) series(title, description, unit string, queries ...query) panel
 	return p
 }
 
-// table shows the labels of the newest values.
-func (l *layout) table(title, description, expr string) panel {
+// from draws a line at the value from which it is a warning.
+func (p panel) from(value float64) panel {
+	p.FieldConfig.Defaults.Thresholds = &thresholds{"absolute", []step{{"green", nil}, {"orange", at(value)}}}
+	p.FieldConfig.Defaults.Custom["thresholdsStyle"] = map[string]any{"mode": "dashed"}
+	return p
+}
+
+// stacked draws counts on top of each other.
+func (p panel) stacked() panel {
+	custom := p.FieldConfig.Defaults.Custom
+	custom["stacking"] = map[string]any{"mode": "normal", "group": "A"}
+	custom["lineInterpolation"], custom["lineWidth"], custom["fillOpacity"] = "stepAfter", 0, 60
+	return p
+}
+
+// outcomes have the same colours in each panel.
+func (p panel) outcomes() panel {
+	for _, o := range []struct{ name, color string }{{"delivered", "green"}, {"retry", "orange"}, {"permanent", "red"}, {"unknown", "purple"}} {
+		p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, override{
+			matcher{"byName", o.name}, []property{{"color", map[string]any{"mode": "fixed", "fixedColor": o.color}}},
+		})
+	}
+	return p
+}
+
+// A column shows a label of the newest values, or the value.
+type column struct{ label, title string }
+
+// table shows the newest values, sorted by their first column.
+func (l *layout) table(title, description, expr string, columns ...column) panel {
+	excluded, places, titles := map[string]bool{"Time": true, "Value": true}, map[string]int{}, map[string]string{}
+	for i, c := range columns {
+		places[c.label], titles[c.label] = i, c.title
+		delete(excluded, c.label)
+	}
 	return panel{
 		Title: title, Description: description, Type: "table", Datasource: prometheus,
 		Targets: []target{{RefID: "A", Datasource: prometheus, Expr: expr, Instant: true, Format: "table"}},
 		FieldConfig: fieldConfig{fieldDefaults{
-			Unit: "short", Color: map[string]any{"mode": "thresholds"}, Custom: map[string]any{"align": "auto", "filterable": true, "inspect": false},
-		}, []struct{}{}},
-		Options:   map[string]any{"showHeader": true, "frameIndex": 0},
-		Transform: []transform{{"organize", map[string]any{"excludeByName": map[string]any{"Time": true}}}},
+			Unit: "short", Color: map[string]any{"mode": "thresholds"}, Custom: map[string]any{"align": "left", "filterable": true, "inspect": false},
+		}, []override{}},
+		Options:   map[string]any{"showHeader": true, "frameIndex": 0, "sortBy": []map[string]any{{"displayName": columns[0].title, "desc": false}}},
+		Transform: []transform{{"organize", map[string]any{"excludeByName": excluded, "indexByName": places, "renameByName": titles}}},
 	}
+}
+
+// colored gives the words of a column colours.
+func (p panel) colored(column string, words ...word) panel {
+	all := map[string]word{}
+	for i, w := range words {
+		w.Index = i
+		all[w.Text] = w
+	}
+	p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, override{matcher{"byName", column}, []property{
+		{"mappings", []mapping{{"value", all}}}, {"custom.cellOptions", map[string]any{"type": "color-background", "mode": "basic"}}, {"custom.width", 90},
+	}})
+	return p
+}
+
+// runbooks links the words of a column to their pages.
+func (p panel) runbooks(column string) panel {
+	p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, override{matcher{"byName", column}, []property{
+		{"links", []map[string]any{{"title": "Runbook", "url": "https://github.com/tidemarkhq/tidemark/blob/main/docs/runbooks/${__value.text}.md", "targetBlank": true}}},
+	}})
+	return p
 }

@@ -22,8 +22,13 @@ import (
 // serves runs a daemon with this configuration, and returns the address of its pages.
 func (n *night) serves(config string) (daemon *exec.Cmd, address string) {
 	n.t.Helper()
+	return n.servesAs("courier", config)
+}
+
+func (n *night) servesAs(name, config string) (daemon *exec.Cmd, address string) {
+	n.t.Helper()
 	file := filepath.Join(n.t.TempDir(), "tidemark.yaml")
-	text := "name: courier\nadmin: {listen: \"127.0.0.1:0\"}\nlease: 5s\nwebhook: {allow: [127.0.0.0/8]}\n" + config
+	text := "name: " + name + "\nadmin: {listen: \"127.0.0.1:0\"}\nlease: 5s\nwebhook: {allow: [127.0.0.0/8]}\n" + config
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		n.t.Fatal(err)
 	}
@@ -64,8 +69,13 @@ type desk struct {
 
 func (n *night) desk() *desk {
 	n.t.Helper()
-	name := "s" + strings.TrimPrefix(n.Name, "tidemark_test_")
-	d := &desk{night: n, open: name + "-open", shut: name + "-shut"}
+	name := "s" + strings.TrimPrefix(n.Name, "tidemark_test_") // roles are the server's
+	return n.deskOf(name+"-open", name+"-shut")
+}
+
+func (n *night) deskOf(open, shut string) *desk {
+	n.t.Helper()
+	d := &desk{night: n, open: open, shut: shut}
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "db-events."+d.open, "db-events."+d.shut))
 	if err != nil {
 		n.t.Fatal(err)
@@ -81,6 +91,7 @@ func (n *night) desk() *desk {
 			when 'fails' then raise 'there is no such invoice';
 			when 'waits' then raise 'the invoice is locked' using errcode = '40001';
 			when 'takes long' then perform pg_sleep(3);
+			when 'works' then null;
 		end case; end $$`)
 	for _, service := range []string{d.open, d.shut} {
 		n.t.Cleanup(func() {

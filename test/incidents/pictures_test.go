@@ -26,7 +26,7 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
-var pictures = flag.String("pictures", "", "write the pictures of the console to this folder: go test ./test/incidents -run TestPictures -pictures ../../docs/images")
+var pictures = flag.String("pictures", "", "write pictures to this folder: go test ./test/incidents -run 'TestPictures|TestDashboardPictures' -pictures ../../docs/images")
 
 // shop is an installation that has worked for a day. What its workers sent in that time is made up; all else happens.
 const shop = `
@@ -164,7 +164,7 @@ func TestPictures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(*pictures, "console-"+name+".png"), fewColors(t, shot), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(*pictures, "console-"+name+".png"), fewColors(t, shot, tallest), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -181,8 +181,8 @@ func TestPictures(t *testing.T) {
 // tallest is where a picture of a longer page ends.
 const tallest = 1300
 
-// fewColors makes a screenshot a third of its size: with the 256 colors that most of its points have.
-func fewColors(t *testing.T, shot []byte) []byte {
+// fewColors makes a screenshot a third of its size, and at most so high: with the 256 colors that most of its points have.
+func fewColors(t *testing.T, shot []byte, tallest int) []byte {
 	t.Helper()
 	full, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {
