@@ -3,7 +3,10 @@ package deliver
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -547,4 +550,13 @@ func TestNothingGoesToTheTargetBefore(t *testing.T) {
 			t.Errorf("arrived %v", arrived)
 		}
 	})
+}
+
+// A read brings as many events behind one of their key as the capacity of a route has room for.
+func TestBehindOneIsThatOfTheRead(t *testing.T) {
+	t.Parallel()
+	sql, err := os.ReadFile("../../sql/code/worker/pending_due.sql")
+	if limit := fmt.Sprintf("order by q.seq limit %d)", behindOne); err != nil || !strings.Contains(string(sql), limit) {
+		t.Errorf("tidemark.pending_due has no %q (%v)", limit, err)
+	}
 }

@@ -204,14 +204,15 @@ func (q *queue) capacity() int {
 		// The replays among them would be put off again, each by a write.
 		return firstCapacity
 	default:
-		// What is under way comes first, with up to fifty events behind each.
-		return min(max(q.pace, firstCapacity), mostCapacity) + min(51*len(q.known), mostCapacity)
+		// What is under way comes first, with those behind each.
+		return min(max(q.pace, firstCapacity), mostCapacity) + min((1+behindOne)*len(q.known), mostCapacity)
 	}
 }
 
 const (
 	firstCapacity = 100
 	mostCapacity  = 2000
+	behindOne     = 50 // events that tidemark.pending_due returns at most behind one of their key
 )
 
 // keysWait: the queue is at rest and can deliver, and has events waiting in the database.

@@ -110,9 +110,9 @@ begin
                 or took >= current_setting('statement_timeout')::interval / 3 and called.code = '57014'
                 or first <= old and suspects[first] = 1))
             then
-                odd := odd + (select range_agg(int8range(s, s + 1)) from unnest(numbers[first : last]) s);
+                odd := odd + tidemark.numbers_multirange(numbers[first : last]);
                 results := results || row(deliver.route.id, first > old, 'pending', 'suspect', null,
-                    (select range_agg(int8range(s, s + 1)) from unnest(numbers[first : last]) s), 0)::tidemark.result;
+                    tidemark.numbers_multirange(numbers[first : last]), 0)::tidemark.result;
                 done := last;
                 exit waves;
             elsif first < last then

@@ -31,10 +31,10 @@ begin
         return;
     end if;
     -- Nothing but these: an event has one outcome.
-    these := d.seqs * (select range_agg(int8range(n, n + 1)) from unnest(tried) n);
+    these := d.seqs * tidemark.numbers_multirange(tried);
     rest := d.seqs - these;
-    missing := these - coalesce((select range_agg(int8range(n, n + 1)) from unnest(found_) n), '{}');
-    bad := (these - missing) * coalesce((select range_agg(int8range(n, n + 1)) from unnest(failed) n), '{}');
+    missing := these - tidemark.numbers_multirange(found_);
+    bad := (these - missing) * tidemark.numbers_multirange(failed);
     dropped := (these - missing - bad) * dropped;
     if isempty(rest) then
         delete from tidemark.decision x

@@ -94,7 +94,7 @@ begin
     end if;
     return query select * from tidemark.backtest_ruled(
         route_backtest.route_code, since, until, samples, dropped,
-        coalesce((select range_agg(int8range(n, n + 1)) from unnest(failed) n), '{}'), failure, remark);
+        tidemark.numbers_multirange(failed), failure, remark);
 end
 $$;
 comment on function tidemark.route_backtest(text, timestamptz, timestamptz, integer) is

@@ -42,7 +42,7 @@ begin
         if not whole then
             numbers := array(select (k ->> 0)::bigint from jsonb_array_elements(keys) k);
         end if;
-        select coalesce(range_agg(int8range(n, n + 1)), '{}') into spans from unnest(numbers) n;
+        spans := tidemark.numbers_multirange(numbers);
         if whole and settled > mark and page.examined > page.late then
             spans := spans + int8multirange(int8range(mark + 1, least(settled, page.last_id::bigint) + 1));
         end if;

@@ -14,7 +14,7 @@ declare
     seen int8multirange := passed;
 begin
     if reached - mark > page.examined - page.late or page.late > 0 then
-        select coalesce(range_agg(int8range(n, n + 1)), '{}') into seen from unnest(page.numbers) n;
+        seen := tidemark.numbers_multirange(page.numbers);
     end if;
     -- A page full of late rows has not checked all the holes.
     c.fenced := case when plan.fence_closed and page.late < plan.rows_limit then '{}' else c.fenced - seen end;
