@@ -273,6 +273,8 @@ func (c *Consumer) session(ctx context.Context) error {
 		cut() // a broker answers when all members have joined, which may take their longest rebalance timeout
 	}
 	s.client.Close()
+	// Close leaves the group too, and polls to empty its buffers: if that poll comes first, its leaving waits for it without end.
+	s.client.AllowRebalance()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
