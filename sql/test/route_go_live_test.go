@@ -25,6 +25,8 @@ func TestRouteGoLive(t *testing.T) {
 	s.refused("TM005", "", `select * from tidemark.route_go_live('mail', ' ')`)
 	s.refused("TM004", "", `select * from tidemark.route_go_live('nope', 'test')`)
 	s.refused("TM004", "", `select * from tidemark.route_why_not('nope')`)
+	s.exec(`select tidemark.worker_set('book.rows', '{"source": "table", "handler": "go"}')`)
+	s.refused("TM004", "It is a worker of tables, which has no route: tidemark activate book.rows", `select * from tidemark.route_go_live('book.rows', 'test')`)
 	s.wantRows(`select concat_ws(' ', switch, changed, was) from tidemark.route_go_live('mail', 'it''s time')`, "stage t dry_run",
 		"gate routes.enabled t closed", "gate worker.default.enabled t closed", "gate domain.shop.enabled t closed",
 		"worker default t paused", "route t off", "dry run t on")
