@@ -432,6 +432,12 @@ func (db *DB) ClosedCommand(ctx context.Context, service string) (string, error)
 	return value[string](ctx, db, `select coalesce(tidemark.closed_command($1), '')`, service)
 }
 
+// TakesCommands tells whether a daemon that takes commands from Kafka has beaten lately.
+func (db *DB) TakesCommands(ctx context.Context) (bool, error) {
+	return value[bool](ctx, db, `select exists (select from tidemark.heartbeat_health h
+		where h.executor_id like 'daemon/%' and h.state = 'alive' and (h.payload ->> 'commands')::boolean)`)
+}
+
 // CommandResult is a result document, with its number in the log.
 type CommandResult struct {
 	Seq      int64           `db:"seq"`
