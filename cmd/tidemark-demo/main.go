@@ -116,7 +116,8 @@ func newPlayground() *cobra.Command {
 		Use:   "playground",
 		Short: "Run a private PostgreSQL and a broker to try Tidemark with, until Ctrl-C",
 		Long: `Runs a private PostgreSQL and a broker that speaks Kafka's protocol, on loopback, until Ctrl-C. Nothing
-is kept. The file env in the folder of --dir has the variables with which the command tidemark finds them.`,
+is kept. The login owns its database, has CREATEROLE, and is no superuser. The file env in the folder of --dir has the variables
+with which the command tidemark finds them.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return demo.Playground(cmd.Context(), cmd.OutOrStdout(), options)

@@ -63,6 +63,8 @@ func TestTutorial(t *testing.T) {
 	const end = "=== end of step "
 	var script strings.Builder
 	script.WriteString("set -e -o pipefail -m\ntrap 'kill $(jobs -p) 2>/dev/null' EXIT\n")
+	// A superuser would meet none of the rights that a newcomer needs later.
+	script.WriteString(`. playground/env; test "$(psql "$TIDEMARK_DATABASE_URL" -Atc 'select rolsuper, rolcreaterole from pg_roles where rolname = current_user')" = 'f|t'` + "\n")
 	for i, s := range all[2:] {
 		fmt.Fprintf(&script, "%s\necho '%s%d'\n", s.script, end, i)
 	}
