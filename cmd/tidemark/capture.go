@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -196,7 +195,7 @@ func captureCheck(ctx context.Context, s *cli.Session) error {
 		s.Note("nothing is wrong")
 		return nil
 	}
-	return cli.ShowChecks(s, checks, math.MaxInt)
+	return cli.ShowChecks(s, checks)
 }
 
 func captureReconcile() cli.Command {

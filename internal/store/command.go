@@ -75,7 +75,7 @@ func (db *DB) Commands(ctx context.Context, service string) ([]Command, error) {
 func (db *DB) Command(ctx context.Context, name string) (Command, error) {
 	c, err := one[Command](ctx, db, command+`tidemark.command c where c.name = $1 or c.service || '.' || c.command = $1
 		and 1 = (select count(*) from tidemark.command o where o.service = c.service and o.command = c.command)`, name)
-	return known(c, err, `command "`+name+`"`, "Names have a version, such as billing.charge.capture/v1: select name from tidemark.command;")
+	return known(c, err, `command "`+name+`"`, "Commands: select name from tidemark.command; the version may be left out of a name that has one.")
 }
 
 // CommandSet calls tidemark.command_set.
