@@ -125,5 +125,6 @@ with which the command tidemark finds them.`,
 	}
 	cmd.Flags().StringVar(&options.Dir, "dir", "playground", "folder for the files env and tidemark.yaml")
 	cmd.Flags().StringSliceVar(&options.Services, "service", nil, "make the topics of this service; may be repeated")
+	cmd.Flags().StringSliceVar(&options.Topics, "topic", nil, "make this topic, for a route to Kafka; may be repeated")
 	return cmd
 }

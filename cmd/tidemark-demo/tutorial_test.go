@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 const tutorial = "../../docs/command-tutorial.md"
@@ -57,7 +59,8 @@ func TestTutorial(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	playground(t, dir, all[1].script)
+	playground(t, dir, strings.TrimSpace(all[1].script)+" --topic orders")
+	hasTopic(t, dir, "orders")
 
 	// After each step the shell says which one has ended.
 	const end = "=== end of step "
@@ -90,6 +93,23 @@ func TestTutorial(t *testing.T) {
 				t.Errorf("no line %q is printed by\n%s\nwhich prints\n%s", strings.TrimSpace(line), s.script, printed)
 			}
 		}
+	}
+}
+
+// hasTopic fails unless the playground's broker, which makes no topic by itself, has the topic.
+func hasTopic(t *testing.T, dir, topic string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "playground", "env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(string(regexp.MustCompile(`KAFKA='(.*)'`).FindSubmatch(text)[1])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: topic}).FirstErr(); err != nil {
+		t.Error(err)
 	}
 }
 

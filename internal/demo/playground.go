@@ -20,6 +20,7 @@ import (
 type PlaygroundOptions struct {
 	Dir      string   // gets the files env and tidemark.yaml, which go when it ends
 	Services []string // whose topics the broker has
+	Topics   []string // that the broker has besides
 }
 
 // Playground runs a PostgreSQL and a broker until the context is cancelled. Nothing of them is left.
@@ -33,7 +34,7 @@ func Playground(ctx context.Context, out io.Writer, o PlaygroundOptions) (err er
 	if err != nil {
 		return err
 	}
-	topics := []string{sharedTopic}
+	topics := append([]string{sharedTopic}, o.Topics...)
 	for _, service := range o.Services {
 		topics = append(topics, "db-events."+service, "db-results."+service, "db-dlq."+service)
 	}
