@@ -35,7 +35,7 @@ var captureColumns = cli.Columns{
 		Usage: "change, or transaction: only the first change of a row in a transaction",
 	},
 	{
-		Flag: "columns", Name: "payload_columns", Kind: cli.List,
+		Flag: "payload-columns", Kind: cli.List,
 		Usage: "columns or fields whose values the payload shows; empty: none",
 	},
 	{Flag: "description", Usage: "free text that says what it is for"},
