@@ -6,5 +6,5 @@ as $$
     select coalesce(nullif(current_setting('role'), 'none'), tidemark.login())::name
 $$;
 comment on function tidemark.role_taken() is
-    'The role whose rights decide what a security definer shows: the one that the session has taken by set role, as the '
-    'console takes tidemark_reader for viewers, otherwise the login.';
+    'The role whose rights decide what a security definer shows: the one that the session has taken by set role, as '
+    'the console takes tidemark_reader for viewers, otherwise the login.';
