@@ -35,7 +35,7 @@ var mends = []struct{ command, to string }{
 	{"type set {domain} {type} --enabled", "type-enable"},
 	{"capture attach {table}", "capture-attach"},
 	{"capture reconcile --table {table} --emit", "capture-emit"},
-	{"capture route set {route} --columns {payload_columns}", "capture-route-edit"},
+	{"capture route set {route} --payload-columns {payload_columns}", "capture-route-edit"},
 	{"source set {source} --sweep-every {sweep_every}", "source-edit"},
 	{"maintain", "maintain"},
 

@@ -13,7 +13,7 @@ func TestMends(t *testing.T) {
 		`tidemark dead-letter replay --route 'it'\''s & more'`:                              "/tm/act/letters-replay?route=it%27s+%26+more",
 		`tidemark dead-letter replay --code unreadable`:                                     "/tm/act/letters-replay?source=outbox&code=unreadable",
 		`tidemark route set billing --concurrency 8 --reason 'its target is slow'`:          "/tm/act/route-edit?columns=%7B%22concurrency%22%3A8%7D&route=billing",
-		`tidemark capture route set in --columns id,name --reason 'total is gone'`:          "/tm/act/capture-route-edit?columns=%7B%22payload_columns%22%3A%5B%22id%22%2C%22name%22%5D%7D&route=in",
+		`tidemark capture route set in --payload-columns id,name --reason 'total is gone'`:  "/tm/act/capture-route-edit?columns=%7B%22payload_columns%22%3A%5B%22id%22%2C%22name%22%5D%7D&route=in",
 		`tidemark capture reconcile --table public.orders --emit --reason 'they were lost'`: "/tm/act/capture-emit?table=public.orders",
 		`tidemark source set births --sweep-every 3m --reason 'its sweep takes as long'`:    "/tm/act/source-edit?columns=%7B%22sweep_every%22%3A%223m%22%7D&source=births",
 		`tidemark worker show a/b`:            "/tm/workers/a%2Fb",

@@ -44,7 +44,7 @@ func (c *Client) Use(middleware ...Middleware) {
 // A Call is what a Handler is called for, besides the event.
 type Call struct {
 	Route   string // code of the route
-	Attempt int    // 1 for the first
+	Attempt int    // its number on record: 1 if nothing was recorded before, such as that the event waited or the route was off
 	Replay  bool   // an operator sends an earlier event again
 }
 

@@ -71,11 +71,12 @@ type Client struct {
 	pool   *pgxpool.Pool
 	config Config
 
-	mu       sync.Mutex // of running; the handlers do not change while it runs
+	mu       sync.Mutex // of running and off; the handlers do not change while it runs
 	running  bool
 	handlers []registration
 	rows     []rowsRegistration
-	around   []Middleware // outermost first
+	around   []Middleware    // outermost first
+	off      map[string]bool // routes that were said to be switched off
 }
 
 // mostConcurrency is the highest Config.Concurrency.
@@ -258,12 +259,24 @@ func (c *Client) workers(ctx context.Context, o worker.Options) ([]*worker.Worke
 		return nil, tidemark.AsError(err)
 	}
 	for _, r := range routes {
-		if !r.Enabled || r.DryRun {
+		if c.saysOff(r.Code, !r.Enabled || r.DryRun) {
 			c.config.Logger.InfoContext(ctx, "a handler is switched off", "route", r.Code, "pattern", r.Pattern,
 				"enabled", r.Enabled, "dry_run", r.DryRun)
 		}
 	}
 	return append(workers, worker.New(c.pool, c.options(c.config.Worker, o), c.log())), nil
+}
+
+// saysOff tells whether to say that a route is switched off: once, until it was on.
+func (c *Client) saysOff(route string, off bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.off == nil {
+		c.off = map[string]bool{}
+	}
+	said := c.off[route]
+	c.off[route] = off
+	return off && !said
 }
 
 // log is the log as the source of the events' handlers.

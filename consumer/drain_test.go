@@ -3,11 +3,15 @@ package consumer_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/consumer"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
 // Drain handles all events, those that a handler emits too, and returns; failures stay pending.
@@ -79,4 +83,35 @@ func TestDrainOfRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.eventually(effects, "1 2 3 4 5")
+}
+
+// A handler that is switched off is logged once, by Register or by the first Run, and again after it was on.
+func TestSwitchedOffIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	var log strings.Builder
+	client, err := consumer.New(db.Pool, consumer.Config{Worker: "billing", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Handle("shop/*", func(context.Context, pgx.Tx, tidemark.Event) error { return nil })
+	said := func(want int) {
+		t.Helper()
+		if err := client.Register(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(log.String(), "a handler is switched off"); got != want {
+			t.Errorf("said %d times, want %d\n%s", got, want, log.String())
+		}
+	}
+	said(1)
+	if err := client.Drain(t.Context()); !errors.Is(err, tidemark.ErrGateClosed) {
+		t.Fatal(err)
+	}
+	said(1)
+	tidemarktest.GoLive(t, db.Pool, client)
+	said(1)
+	p := program{t: t, db: db}
+	p.exec(`select tidemark.route_set('billing.shop.all', '{"enabled": false}')`)
+	said(2)
 }

@@ -3,6 +3,7 @@ package migrate_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os/exec"
 	"strings"
 	"sync"
@@ -81,7 +82,7 @@ func TestUpAtOnce(t *testing.T) {
 func TestCheckEmptyOlderNewer(t *testing.T) {
 	t.Parallel()
 	empty := tidemarktest.NewEmptyDB(t).Connect(t)
-	wantCheck(t, empty, migrate.ErrOlder, "tidemark migrate up")
+	wantCheck(t, empty, migrate.ErrOlder, "Tidemark is not installed in this database; run: tidemark migrate up")
 
 	conn := tidemarktest.NewDB(t).Connect(t)
 	exec1(t, conn, `update tidemark.code set checksum = 'another' where object = 'emit'`)
@@ -105,7 +106,7 @@ func TestCheckEmptyOlderNewer(t *testing.T) {
 func wantCheck(t *testing.T, conn *pgx.Conn, want error, text string) {
 	t.Helper()
 	err := migrate.Check(t.Context(), conn)
-	if err == nil || !strings.Contains(err.Error(), want.Error()) || !strings.Contains(err.Error(), text) {
+	if err == nil || !errors.Is(err, want) || !strings.Contains(err.Error(), text) {
 		t.Errorf("Check: %v; want %q with %q", err, want, text)
 	}
 }

@@ -113,6 +113,14 @@ func State(ctx context.Context, conn *pgx.Conn) (Status, error) {
 	return status, nil
 }
 
+// absentError is ErrOlder where no migration has run.
+type absentError struct{}
+
+func (absentError) Error() string {
+	return "Tidemark is not installed in this database; run: tidemark migrate up"
+}
+func (absentError) Is(target error) bool { return target == ErrOlder }
+
 // Check returns nil if this build can work with the schema. The error wraps ErrOlder if the schema lacks migrations or
 // code of this build, and ErrNewer if a newer build ran a breaking migration. A newer schema without one is fine.
 func Check(ctx context.Context, conn *pgx.Conn) error {
@@ -123,7 +131,7 @@ func Check(ctx context.Context, conn *pgx.Conn) error {
 	known := embedded().migrations
 	switch {
 	case len(state.migrations) == 0:
-		return fmt.Errorf("%w: nothing is installed; run: tidemark migrate up", ErrOlder)
+		return absentError{}
 	case len(state.migrations) < len(known):
 		return fmt.Errorf("%w: %d of %d migrations have run; run: tidemark migrate up", ErrOlder,
 			len(state.migrations), len(known))
@@ -146,7 +154,7 @@ func Verify(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 		return nil, err
 	}
 	if len(state.migrations) == 0 {
-		return []string{"nothing is installed; run: tidemark migrate up"}, nil
+		return []string{absentError{}.Error()}, nil
 	}
 	var problems []string
 	if _, err := InstalledPrefix(ctx, conn); err != nil {

@@ -21,6 +21,9 @@ type Uninstalling struct {
 	Others []string `json:"others"`
 	// Daemons beat within the last 30 seconds; Uninstall refuses while there are any.
 	Daemons []string `json:"daemons"`
+	// Instances hold leases of workers now, each with its workers: daemons, and Go programs with handlers. Uninstall refuses
+	// while there are any. A killed one keeps its leases until they end, by default 30 seconds.
+	Instances []string `json:"instances"`
 }
 
 // others selects objects that depend on one of the schema and are not in it. A function that only calls Tidemark is none:
@@ -63,13 +66,17 @@ func uninstalling(ctx context.Context, tx pgx.Tx) (u Uninstalling, err error) {
 		(select count(*) from tidemark.outbox), (select count(*) from tidemark.pending),
 		(select count(*) from tidemark.dead_letter l where l.resolved_at is null),
 		array(select h.executor_id from tidemark.heartbeat h where h.executor_id like 'daemon/%' and h.last_status <> 'stopped'
-			and h.last_beat_at > clock_timestamp() - interval '30 seconds' order by 1), (`+others+`)`).
-		Scan(&u.Database, &u.Bytes, &u.Events, &u.Pending, &u.DeadLetters, &u.Daemons, &u.Others)
+			and h.last_beat_at > clock_timestamp() - interval '30 seconds' order by 1),
+		array(select format('%s (%s)', h.lease_owner, string_agg(distinct c.worker, ', ' order by c.worker))
+			from tidemark.worker_cursor c join tidemark.heartbeat h on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
+			where h.lease_owner is not null and h.lease_until > clock_timestamp() group by h.lease_owner order by 1), (`+others+`)`).
+		Scan(&u.Database, &u.Bytes, &u.Events, &u.Pending, &u.DeadLetters, &u.Daemons, &u.Instances, &u.Others)
 	return u, err
 }
 
 // Uninstall drops the schema tidemark with all events, evidence and configuration, and what depends on it: see [WouldUninstall].
-// Roles stay, since other databases may use them. It refuses while a daemon runs.
+// Roles stay, since other databases may use them, and hold nothing in this database. It refuses while a daemon runs, or an
+// instance holds a lease.
 func Uninstall(ctx context.Context, conn *pgx.Conn) error {
 	return waited(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		u, err := uninstalling(ctx, tx)
@@ -79,7 +86,13 @@ func Uninstall(ctx context.Context, conn *pgx.Conn) error {
 		if len(u.Daemons) > 0 {
 			return fmt.Errorf("%s runs: stop it first", u.Daemons[0])
 		}
-		for _, statement := range []string{lock, waitForTable, "drop schema tidemark cascade"} {
+		if len(u.Instances) > 0 {
+			return fmt.Errorf("the instance %s holds leases: stop it first; one that was killed loses them by itself", u.Instances[0])
+		}
+		// The default privileges (migration 0043) would keep tidemark_owner from being dropped, from another database too.
+		for _, statement := range []string{
+			lock, waitForTable, "alter default privileges grant execute on functions to public", "drop schema tidemark cascade",
+		} {
 			if _, err := tx.Exec(ctx, statement); err != nil {
 				return err
 			}

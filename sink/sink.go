@@ -14,7 +14,7 @@ type Delivery struct {
 	Event tidemark.Event // as stored in the log: ID, Seq and CreatedAt are set
 
 	Route   string // code of the route
-	Attempt int    // 1 for the first
+	Attempt int    // its number on record: 1 if nothing was recorded before, such as that the event waited or the route was off
 	Epoch   int64  // of the sender's lease: a target that has seen a higher one may refuse this one
 	Replay  bool   // an operator sends an earlier event again
 	Test    bool   // an operator tests the target: the event is not in the log

@@ -13,6 +13,26 @@ import (
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
+// The test of a handler: what it does with one event.
+func TestHandler(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	client, err := consumer.New(db.Pool, consumer.Config{Worker: "ledger"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type order struct{ Cents int64 }
+	var booked int64
+	client.Handle("shop/order.*", consumer.HandleFunc(func(_ context.Context, _ pgx.Tx, _ tidemark.Event, o order) error {
+		booked += o.Cents
+		return nil
+	}))
+	tidemarktest.RequireHandled(t, db.Pool, client, tidemark.Event{Domain: "shop", Type: "order.placed", Payload: []byte(`{"cents": 1200}`)})
+	if booked != 1200 {
+		t.Errorf("booked %d cents", booked)
+	}
+}
+
 // The test of a program: it places orders, and its handler books them.
 func TestProgram(t *testing.T) {
 	t.Parallel()

@@ -21,6 +21,12 @@ type Program interface {
 	Register(ctx context.Context) error
 }
 
+// A DrainedProgram handles all that is due, and returns: a *consumer.Client.
+type DrainedProgram interface {
+	Program
+	Drain(ctx context.Context) error
+}
+
 // GoLive registers the handlers of the programs and opens all that keeps routes and tables from being delivered: the stage, the
 // gates, every route. Call it before the test emits: a new worker begins with what commits from then on.
 func GoLive(t testing.TB, db Database, programs ...Program) {

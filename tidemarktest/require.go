@@ -92,3 +92,37 @@ func why(ctx context.Context, db Database, route, id string) (state, sentence st
 	}
 	return state, sentence, err
 }
+
+// RequireHandled tests a handler from end to end: it registers the program's handlers and opens everything (GoLive), registers the
+// event's type where it is not registered, emits the event, and drains the program. It ends the test unless each handler that takes the event has
+// handled it, and returns the event's id.
+func RequireHandled(t testing.TB, db Database, program DrainedProgram, e tidemark.Event) (id string) {
+	t.Helper()
+	GoLive(t, db, program)
+	exec(t, db, `select tidemark.type_set($1, $2)
+		where not exists (select from tidemark.event_type k where k.domain = $1 and k.type = $2)`, e.Domain, e.Type)
+	id, err := tidemark.Emit(t.Context(), db, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rows, _ := db.Query(t.Context(), `select distinct e.route_code from tidemark.event_evidence(tidemark.event_seq($1::text::uuid)) e
+		join tidemark.outbound_route r on r.route_code = e.route_code where r.target_kind = 'go' order by 1`, id)
+	routes, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(routes) == 0 {
+		t.Fatalf("no handler takes the event %s, %s/%s", id, e.Domain, e.Type)
+	}
+	for _, route := range routes {
+		if state, sentence, err := why(t.Context(), db, route, id); err != nil {
+			t.Fatal(err)
+		} else if state != "sent" {
+			t.Fatalf("route %s did not handle the event %s: %s", route, id, sentence)
+		}
+	}
+	return id
+}

@@ -2,16 +2,21 @@ package tidemarktest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/consumer"
 	"github.com/tidemarkhq/tidemark/internal/config"
 	"github.com/tidemarkhq/tidemark/internal/daemon"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -152,4 +157,40 @@ func TestReceiver(t *testing.T) {
 	tidemarktest.Advance(t, db.Pool, 2*time.Hour)
 	receiver.Next(t)
 	tidemarktest.RequireDelivered(t, db.Pool, "hook", id)
+}
+
+// RequireHandled fails at once, with the handler's error, and where no handler takes the event.
+func TestRequireHandled(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	if _, err := db.Pool.Exec(t.Context(), `select tidemark.type_set('shop', 'order', '{"schema": {"type": "object", "required": ["n"]}}')`); err != nil {
+		t.Fatal(err)
+	}
+	client, err := consumer.New(db.Pool, consumer.Config{Worker: "ledger", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	client.Handle("shop/order", func(_ context.Context, _ pgx.Tx, e tidemark.Event) error {
+		if e.Key == "bad" {
+			return errors.New("the books are closed")
+		}
+		got = append(got, e.Key)
+		return nil
+	})
+	event := func(kind, key, payload string) tidemark.Event {
+		return tidemark.Event{Domain: "shop", Type: kind, Key: key, Payload: []byte(payload)}
+	}
+	tidemarktest.RequireHandled(t, db.Pool, client, event("order", "7", `{"n": 1}`))
+	tidemarktest.RequireHandled(t, db.Pool, client, event("order", "8", `{"n": 1}`))
+	if want := []string{"7", "8"}; !slices.Equal(got, want) {
+		t.Errorf("handled %v, want %v", got, want)
+	}
+	for text, e := range map[string]tidemark.Event{
+		"It has failed once: handler, the books are closed, and is tried again": event("order", "bad", `{"n": 1}`),
+		"no handler takes the event": event("refund", "9", `{}`),
+		"TM002":                      event("order", "10", `{}`), // the type keeps its schema
+	} {
+		wantFailure(t, text, func(t testing.TB) { tidemarktest.RequireHandled(t, db.Pool, client, e) })
+	}
 }

@@ -116,7 +116,8 @@ func newPlayground() *cobra.Command {
 		Use:   "playground",
 		Short: "Run a private PostgreSQL and a broker to try Tidemark with, until Ctrl-C",
 		Long: `Runs a private PostgreSQL and a broker that speaks Kafka's protocol, on loopback, until Ctrl-C. Nothing
-is kept. The file env in the folder of --dir has the variables with which the command tidemark finds them.`,
+is kept. The login owns its database, has CREATEROLE, and is no superuser. The file env in the folder of --dir has the variables
+with which the command tidemark finds them.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return demo.Playground(cmd.Context(), cmd.OutOrStdout(), options)
@@ -124,5 +125,6 @@ is kept. The file env in the folder of --dir has the variables with which the co
 	}
 	cmd.Flags().StringVar(&options.Dir, "dir", "playground", "folder for the files env and tidemark.yaml")
 	cmd.Flags().StringSliceVar(&options.Services, "service", nil, "make the topics of this service; may be repeated")
+	cmd.Flags().StringSliceVar(&options.Topics, "topic", nil, "make this topic, for a route to Kafka; may be repeated")
 	return cmd
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 const tutorial = "../../docs/command-tutorial.md"
@@ -57,12 +59,15 @@ func TestTutorial(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	playground(t, dir, all[1].script)
+	playground(t, dir, strings.TrimSpace(all[1].script)+" --topic orders")
+	hasTopic(t, dir, "orders")
 
 	// After each step the shell says which one has ended.
 	const end = "=== end of step "
 	var script strings.Builder
 	script.WriteString("set -e -o pipefail -m\ntrap 'kill $(jobs -p) 2>/dev/null' EXIT\n")
+	// A superuser would meet none of the rights that a newcomer needs later.
+	script.WriteString(`. playground/env; test "$(psql "$TIDEMARK_DATABASE_URL" -Atc 'select rolsuper, rolcreaterole from pg_roles where rolname = current_user')" = 'f|t'` + "\n")
 	for i, s := range all[2:] {
 		fmt.Fprintf(&script, "%s\necho '%s%d'\n", s.script, end, i)
 	}
@@ -88,6 +93,23 @@ func TestTutorial(t *testing.T) {
 				t.Errorf("no line %q is printed by\n%s\nwhich prints\n%s", strings.TrimSpace(line), s.script, printed)
 			}
 		}
+	}
+}
+
+// hasTopic fails unless the playground's broker, which makes no topic by itself, has the topic.
+func hasTopic(t *testing.T, dir, topic string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "playground", "env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(string(regexp.MustCompile(`KAFKA='(.*)'`).FindSubmatch(text)[1])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: topic}).FirstErr(); err != nil {
+		t.Error(err)
 	}
 }
 

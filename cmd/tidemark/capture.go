@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -36,7 +35,7 @@ var captureColumns = cli.Columns{
 		Usage: "change, or transaction: only the first change of a row in a transaction",
 	},
 	{
-		Flag: "columns", Name: "payload_columns", Kind: cli.List,
+		Flag: "payload-columns", Kind: cli.List,
 		Usage: "columns or fields whose values the payload shows; empty: none",
 	},
 	{Flag: "description", Usage: "free text that says what it is for"},
@@ -121,13 +120,22 @@ func captureDetach() cli.Command {
 	return cli.Command{
 		Use: "detach TABLE", Short: "Drop the capture triggers of a table", Role: "tidemark_admin", Reason: cli.MayGiveReason,
 		Long: `Drop the capture triggers of a table. Run it as the table's owner. To stop for a while, turn the route off
-instead: that waits for no lock.`,
+instead: that waits for no lock. Routes stay: one that is on is a finding, capture_disabled, until it is switched off or
+attached again; the command names these.`,
 		Flags: func(flags *pflag.FlagSet) { flags.BoolVar(&dryRun, "dry-run", false, "only show the SQL") },
 		Run: func(ctx context.Context, s *cli.Session) error {
-			return changeTable(ctx, s, "detached", dryRun,
+			err := changeTable(ctx, s, "detached", dryRun,
 				func(ctx context.Context, s *cli.Session, dryRun bool) ([]store.CaptureStatement, error) {
 					return s.CaptureDetach(ctx, s.Arg(0), s.Reason, dryRun)
 				})
+			if err != nil || dryRun {
+				return err
+			}
+			routes, err := s.InboundRoutesOn(ctx, s.Arg(0))
+			for _, code := range routes {
+				s.Note("route %[1]s is still on; switch it off: tidemark capture route set %[1]s --enabled=false --reason WHY", code)
+			}
+			return err
 		},
 	}
 }
@@ -187,7 +195,7 @@ func captureCheck(ctx context.Context, s *cli.Session) error {
 		s.Note("nothing is wrong")
 		return nil
 	}
-	return cli.ShowChecks(s, checks, math.MaxInt)
+	return cli.ShowChecks(s, checks)
 }
 
 func captureReconcile() cli.Command {

@@ -25,6 +25,7 @@ import (
 const (
 	sendTime    = 15 * time.Second // to reach the brokers and write a record
 	answerEvery = 100 * time.Millisecond
+	answerSoon  = 3 * time.Second // an answer that takes longer has a reason that the sender may know
 )
 
 const aboutCommandName = `COMMAND is the full name with its version, such as billing.charge.capture/v1; of a command with one version the version may
@@ -251,6 +252,8 @@ func produceRecord(ctx context.Context, c config.Config, record *kgo.Record) err
 func await(ctx context.Context, s *cli.Session, it sent, after store.CommandMark, patience time.Duration) error {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
+	soon := time.NewTimer(answerSoon)
+	defer soon.Stop()
 	tick := time.NewTicker(answerEvery)
 	defer tick.Stop()
 	for {
@@ -263,6 +266,17 @@ func await(ctx context.Context, s *cli.Session, it sent, after store.CommandMark
 		}
 		select {
 		case <-tick.C:
+		case <-soon.C:
+			if a.Document != nil {
+				continue
+			}
+			why, err := untaken(ctx, s, it)
+			if err != nil {
+				return err
+			}
+			if why != "" {
+				s.Note("no result after %s, and the command waits in Kafka. %s", answerSoon, why)
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-deadline.C:
@@ -275,15 +289,26 @@ func await(ctx context.Context, s *cli.Session, it sent, after store.CommandMark
 }
 
 func late(ctx context.Context, s *cli.Session, it sent, patience time.Duration) error {
-	gate, err := s.ClosedCommand(ctx, it.service)
+	why, err := untaken(ctx, s, it)
 	if err != nil {
 		return err
 	}
 	err = answerError{fmt.Errorf("no result after %s: the record, offset %d of partition %d of %s, waits in Kafka", patience, it.Offset, it.Partition, it.Topic)}
-	if gate != "" {
-		return cli.Hint(err, "It is taken when the gate is open: tidemark gate open "+gate)
+	return cli.Hint(err, cmp.Or(why, "tidemark command show "+it.EventID+" shows it when it was taken."))
+}
+
+// untaken is why no daemon takes the commands of the service, and what to do; empty: a daemon may.
+func untaken(ctx context.Context, s *cli.Session, it sent) (string, error) {
+	gate, err := s.ClosedCommand(ctx, it.service)
+	if err != nil {
+		return "", err
 	}
-	return cli.Hint(err, "Is a daemon with this configuration running? tidemark command show "+it.EventID+" shows it when it was taken.")
+	if gate != "" {
+		return "It is taken when the gate is open: tidemark gate open " + gate, nil
+	}
+	taken, err := s.TakesCommands(ctx)
+	return cli.Choose(taken || err != nil, "", "No daemon that takes commands runs for this database: start tidemark run with this "+
+		"configuration, and read the first lines of its log."), err
 }
 
 func printAnswer(s *cli.Session, it sent, a store.CommandAnswer) error {

@@ -79,7 +79,7 @@ func deadLetterList() cli.Command {
 				row := cli.Row{
 					l.ID, cli.Or(l.RouteCode, l.Source), cli.Or(l.ItemID, cli.Cell(l.Seq)), l.Attempts,
 					s.Age(l.LastFailedAt),
-					l.ErrorCode, cli.Cut(cli.Cell(l.ErrorDetail), 60), cli.Or(l.Resolution, "open"),
+					l.ErrorCode, l.ErrorDetail, cli.Or(l.Resolution, "open"),
 				}
 				return row[:strings.Count(header, "|")+1]
 			})

@@ -39,7 +39,7 @@ func pendingCommand() cli.Command {
 					func(p store.PendingItem) cli.Row {
 						return cli.Row{
 							p.Worker, cli.Or(p.RouteCode, p.Source), p.Item, p.ErrorCount, nextAttempt(s, p),
-							cli.Cut(cli.Cell(p.LastError), 60),
+							p.LastError,
 						}
 					})
 			},

@@ -282,10 +282,14 @@ func routeSwitch(name, short string, enabled bool) cli.Command {
 				if err != nil || !enabled {
 					return r, err
 				}
-				return r, cli.TellOutlook(ctx, s, db, r.Worker, r.RouteCode)
+				return r, cmp.Or(cli.TellOutlook(ctx, s, db, r.Worker, r.RouteCode), cli.TellMissed(ctx, s, db, r.RouteCode))
 			})
 			if err != nil {
 				return err
+			}
+			if !enabled {
+				s.Note("events that its worker %[1]s reads now are recorded as disabled, and not sent later by themselves; "+
+					"a paused worker leaves them unread: tidemark worker pause %[1]s", r.Worker)
 			}
 			return s.Result(r, "route %s: %s", r.RouteCode, cli.RouteState(r))
 		},

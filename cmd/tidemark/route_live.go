@@ -23,6 +23,7 @@ type goingLive struct {
 	RouteCode string          `json:"route_code"`
 	Switches  []store.Switch  `json:"switches"` // as they were before
 	Outlook   []store.Outlook `json:"outlook"`  // of its worker
+	Missed    []store.Missed  `json:"missed"`   // recorded while it was off or in dry run: they are not sent
 	Test      *tested         `json:"test"`     // null: none was sent
 	Live      bool            `json:"live"`
 }
@@ -41,7 +42,8 @@ Before that transaction commits, one test delivery is sent to the target (tidema
 accept it, nothing is changed. A target inside the database is always tested; one outside only with the daemon's
 configuration (--config), which has the secrets; a handler of a Go program never.
 
-Events that the worker has read already are not sent; tidemark route replay sends them.
+Events that the worker has read already, while the route was off or in dry run, are not sent: it says how many, and the
+tidemark route replay that sends them.
 
 Exit status: 0 the route is live, 1 nothing was changed, 5 the database refused it.`,
 		Example: "  tidemark route go-live billing --config tidemark.yaml --reason 'release 12'",
@@ -114,7 +116,10 @@ func planLive(ctx context.Context, s *cli.Session, code string) (goingLive, erro
 		if plan.Outlook, err = db.WorkerOutlook(ctx, route.Worker); err != nil {
 			return plan, err
 		}
-		return plan, cmp.Or(cli.TellOutlook(ctx, s, db, route.Worker, ""), cli.ErrRollback)
+		if plan.Missed, err = db.RouteMissed(ctx, code); err != nil {
+			return plan, err
+		}
+		return plan, cmp.Or(cli.TellOutlook(ctx, s, db, route.Worker, ""), cli.TellMissed(ctx, s, db, code), cli.ErrRollback)
 	})
 }
 

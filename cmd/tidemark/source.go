@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -90,7 +89,7 @@ func sourceCheck(ctx context.Context, s *cli.Session) error {
 	if len(changes) == 0 {
 		checks, err := s.SourceChecks(ctx, name)
 		if err == nil {
-			return cli.ShowChecks(s, checks, math.MaxInt)
+			return cli.ShowChecks(s, checks)
 		}
 		if !errors.Is(err, tidemark.ErrNotFound) || !strings.Contains(name, ".") {
 			return err
@@ -107,14 +106,14 @@ func sourceCheck(ctx context.Context, s *cli.Session) error {
 		if err != nil {
 			return err
 		}
-		return cli.ShowChecks(s, checks, math.MaxInt)
+		return cli.ShowChecks(s, checks)
 	}
 	advice, err := s.SourceAdvise(ctx, changes)
 	if err != nil {
 		return err
 	}
 	err = cli.Table(s.Printer, "no safeties", advice, "SAFETY|STATUS|FOUND|HINT", func(c store.Advice) cli.Row {
-		return cli.Row{c.Safety, c.Status, cli.Cut(c.Detail, 100), c.Hint}
+		return cli.Row{c.Safety, c.Status, c.Detail, c.Hint}
 	})
 	if !s.JSON {
 		s.Note("--safety NAME shows all that was found about one")
@@ -201,7 +200,7 @@ func storeSource(ctx context.Context, s *cli.Session, changes store.Changes, che
 		}
 		notOK = slices.DeleteFunc(slices.Clone(checks), func(c store.Check) bool { return c.Status == "ok" })
 		if err := cli.Failures(checks); err != nil {
-			_ = cli.CheckTable(s, notOK, math.MaxInt)
+			_ = cli.CheckTable(s, notOK)
 			return source, fmt.Errorf("source %s was not stored: %w", s.Arg(0), err)
 		}
 		if err := db.SourceSet(ctx, s.Arg(0), changes, s.Reason); err != nil {
@@ -213,7 +212,7 @@ func storeSource(ctx context.Context, s *cli.Session, changes store.Changes, che
 		return err
 	}
 	if !s.JSON && len(notOK) > 0 {
-		_ = cli.CheckTable(s, notOK, math.MaxInt)
+		_ = cli.CheckTable(s, notOK)
 	}
 	return s.Result(source, "source %s: %s by %s", source.Source, source.Table, source.Safety)
 }

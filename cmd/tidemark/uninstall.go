@@ -19,8 +19,8 @@ func uninstallCommand() cli.Command {
 		Use: "uninstall", Short: "Drop Tidemark from a database, with all events; shows what goes, and asks", Needs: cli.Database,
 		Long: `Drop the schema tidemark: the log, all evidence, the configuration, and what depends on it, such as the triggers of captured
 tables. It shows what would go and asks for the name of the database; --yes DATABASE answers. It refuses while a daemon
-runs. Functions of yours that call Tidemark stay, and fail from then on; so do the schemas of packs, and the roles, which other
-databases may use.`,
+runs, or a Go program with handlers holds the lease of a worker. Functions of yours that call Tidemark stay, and fail from then
+on. The schemas of packs stay, and the roles, which other databases may use.`,
 		Example: "  tidemark uninstall",
 		Flags: func(flags *pflag.FlagSet) {
 			flags.StringVar(&yes, "yes", "", "do not ask: the name of the `DATABASE`")
@@ -31,7 +31,7 @@ databases may use.`,
 				return err
 			}
 			err = s.Show(u, "database", u.Database, "events", u.Events, "pending deliveries", u.Pending, "open dead letters", u.DeadLetters,
-				"bytes", u.Bytes, "daemons", u.Daemons)
+				"bytes", u.Bytes, "daemons", u.Daemons, "instances with leases", u.Instances)
 			if err != nil {
 				return err
 			}

@@ -18,7 +18,7 @@ The table cuts details at 200 characters; -o json has them in full.`,
 			if err != nil {
 				return err
 			}
-			return cli.ShowChecks(s, checks, 200)
+			return cli.ShowChecks(s, checks)
 		},
 	}
 }

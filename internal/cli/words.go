@@ -79,16 +79,16 @@ func Watermark(ts *time.Time, id *string) string {
 // NoPayload stands for what the role may not read.
 const NoPayload = "(hidden: your role is not a member of tidemark_admin)"
 
-// CheckTable prints checks. Details are cut at most characters.
-func CheckTable(s *Session, checks []store.Check, most int) error {
+// CheckTable prints checks.
+func CheckTable(s *Session, checks []store.Check) error {
 	return Table(s.Printer, "no checks", checks, "STATUS|CHECK|FOUND|HINT", func(c store.Check) Row {
-		return Row{c.Status, c.Check, Cut(c.Detail, most), c.Hint}
+		return Row{c.Status, c.Check, c.Detail, c.Hint}
 	})
 }
 
-// ShowChecks prints checks, with details cut at most characters. Its error is that of checks that failed.
-func ShowChecks(s *Session, checks []store.Check, most int) error {
-	if err := CheckTable(s, checks, most); err != nil {
+// ShowChecks prints checks. Its error is that of checks that failed.
+func ShowChecks(s *Session, checks []store.Check) error {
+	if err := CheckTable(s, checks); err != nil {
 		return err
 	}
 	return Failures(checks)
@@ -119,7 +119,7 @@ func FindingTable(s *Session, all []store.Finding) error {
 			case f.AckedBy != nil:
 				state = "acked by " + *f.AckedBy
 			}
-			return Row{f.Severity, f.ID, f.Kind, f.Subject, s.Age(f.OpenedAt), Count(f.Count, "time"), state, Cut(f.Detail, 100)}
+			return Row{f.Severity, f.ID, f.Kind, f.Subject, s.Age(f.OpenedAt), Count(f.Count, "time"), state, f.Detail}
 		})
 }
 

@@ -53,6 +53,9 @@ func (d *Daemon) facts() map[string]any {
 		// By a clock that only goes forward: the database compares its own with it.
 		"uptime": time.Since(d.made).Seconds(),
 	}
+	if d.config.Commands.Connection != "" {
+		facts["commands"] = true
+	}
 	if d.options.File != "" {
 		facts["config"] = d.options.File
 	}

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/tidemarkhq/tidemark/internal/devpg"
@@ -18,6 +20,7 @@ import (
 type PlaygroundOptions struct {
 	Dir      string   // gets the files env and tidemark.yaml, which go when it ends
 	Services []string // whose topics the broker has
+	Topics   []string // that the broker has besides
 }
 
 // Playground runs a PostgreSQL and a broker until the context is cancelled. Nothing of them is left.
@@ -27,7 +30,11 @@ func Playground(ctx context.Context, out io.Writer, o PlaygroundOptions) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
-	topics := []string{sharedTopic}
+	address, err := playgroundDatabase(ctx, server)
+	if err != nil {
+		return err
+	}
+	topics := append([]string{sharedTopic}, o.Topics...)
 	for _, service := range o.Services {
 		topics = append(topics, "db-events."+service, "db-results."+service, "db-dlq."+service)
 	}
@@ -48,7 +55,7 @@ func Playground(ctx context.Context, out io.Writer, o PlaygroundOptions) (err er
 	for _, file := range []struct{ name, text string }{
 		{"tidemark.yaml", fmt.Sprintf("connections:\n  main: {kind: kafka, brokers: [%q]}\ncommands: {connection: main}\n", broker.ListenAddrs()[0])},
 		{"env", fmt.Sprintf("export TIDEMARK_DATABASE_URL='%s'\nexport TIDEMARK_CONFIG='%s'\nexport KAFKA='%s'\n",
-			server.URL("postgres"), filepath.Join(dir, "tidemark.yaml"), broker.ListenAddrs()[0])},
+			address, filepath.Join(dir, "tidemark.yaml"), broker.ListenAddrs()[0])},
 	} {
 		name := filepath.Join(dir, file.name)
 		part := name + ".part"
@@ -58,10 +65,36 @@ func Playground(ctx context.Context, out io.Writer, o PlaygroundOptions) (err er
 		defer func() { err = errors.Join(err, os.Remove(name)) }()
 	}
 	fmt.Fprintf(out, `A private PostgreSQL, and a broker that speaks Kafka's protocol: a single node, not replicated.
-Both forget everything when this ends, with Ctrl-C. In another terminal:
+Both forget everything when this ends, with Ctrl-C. The login ada owns the database shop and has CREATEROLE; she is no
+superuser (that is postgres). In another terminal:
 
     . %s
 `, filepath.Join(o.Dir, "env"))
 	<-ctx.Done()
 	return nil
+}
+
+// playgroundDatabase makes a database and the login that owns it, with the rights that an installer needs and no others, and returns
+// its address.
+func playgroundDatabase(ctx context.Context, server *devpg.Server) (string, error) {
+	conn, err := pgx.Connect(ctx, server.URL("postgres"))
+	if err != nil {
+		return "", err
+	}
+	for _, statement := range []string{
+		"create role ada login createrole", "grant pg_read_all_stats to ada with admin option", "create database shop owner ada",
+	} {
+		if _, err = conn.Exec(ctx, statement); err != nil {
+			break
+		}
+	}
+	if err := errors.Join(err, conn.Close(ctx)); err != nil {
+		return "", fmt.Errorf("the database shop: %w", err)
+	}
+	address, err := url.Parse(server.URL("shop"))
+	if err != nil {
+		return "", err
+	}
+	address.User = url.User("ada")
+	return address.String(), nil
 }

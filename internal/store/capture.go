@@ -54,6 +54,14 @@ func (db *DB) CaptureDetach(ctx context.Context, table, reason string, dryRun bo
 	return list[CaptureStatement](ctx, db, `select d.operation, d.statement from tidemark.capture_detach($1::text::regclass, $2, $3) d`, table, reason, dryRun)
 }
 
+// InboundRoutesOn are the enabled inbound routes of the table.
+func (db *DB) InboundRoutesOn(ctx context.Context, table string) ([]string, error) {
+	return value[[]string](ctx, db, `select array(select i.route_code from tidemark.inbound_route i
+		join pg_catalog.pg_namespace n on n.nspname = i.source_schema
+		join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = i.source_table
+		where i.source_object_kind = 'table' and i.enabled and c.oid = $1::text::regclass order by 1)`, table)
+}
+
 // LockBlame calls tidemark.lock_blame: which session keeps triggers from being put on the table. Empty: none.
 func (db *DB) LockBlame(ctx context.Context, table string) (string, error) {
 	return value[string](ctx, db, `select coalesce(tidemark.lock_blame($1::text::regclass), '')`, table)

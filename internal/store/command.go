@@ -75,7 +75,7 @@ func (db *DB) Commands(ctx context.Context, service string) ([]Command, error) {
 func (db *DB) Command(ctx context.Context, name string) (Command, error) {
 	c, err := one[Command](ctx, db, command+`tidemark.command c where c.name = $1 or c.service || '.' || c.command = $1
 		and 1 = (select count(*) from tidemark.command o where o.service = c.service and o.command = c.command)`, name)
-	return known(c, err, `command "`+name+`"`, "Names have a version, such as billing.charge.capture/v1: select name from tidemark.command;")
+	return known(c, err, `command "`+name+`"`, "Commands: select name from tidemark.command; the version may be left out of a name that has one.")
 }
 
 // CommandSet calls tidemark.command_set.
@@ -430,6 +430,12 @@ func (db *DB) CommandAnswer(ctx context.Context, service, eventID, topic string,
 // ClosedCommand returns the gate that keeps the commands of a service from running; empty: none.
 func (db *DB) ClosedCommand(ctx context.Context, service string) (string, error) {
 	return value[string](ctx, db, `select coalesce(tidemark.closed_command($1), '')`, service)
+}
+
+// TakesCommands tells whether a daemon that takes commands from Kafka has beaten lately.
+func (db *DB) TakesCommands(ctx context.Context) (bool, error) {
+	return value[bool](ctx, db, `select exists (select from tidemark.heartbeat_health h
+		where h.executor_id like 'daemon/%' and h.state = 'alive' and (h.payload ->> 'commands')::boolean)`)
 }
 
 // CommandResult is a result document, with its number in the log.

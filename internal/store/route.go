@@ -133,6 +133,20 @@ func (db *DB) RouteLatency(ctx context.Context, code string) (*RouteLatency, err
 	return &all[0], nil
 }
 
+// Missed is how many events were recorded while a route was off or in dry run, and not replayed since.
+type Missed struct {
+	Outcome  string `db:"outcome" json:"outcome"` // disabled or dry_run
+	Events   int64  `db:"events" json:"events"`
+	FirstSeq int64  `db:"first_seq" json:"first_seq"`
+	LastSeq  int64  `db:"last_seq" json:"last_seq"`
+	Complete bool   `db:"complete" json:"complete"` // false: there may be earlier ones
+}
+
+// RouteMissed calls tidemark.route_missed.
+func (db *DB) RouteMissed(ctx context.Context, code string) ([]Missed, error) {
+	return list[Missed](ctx, db, `select outcome::text, events, first_seq, last_seq, complete from tidemark.route_missed($1)`, code)
+}
+
 // WhyNot is why a route delivers nothing, or what became of the latest event that it claims.
 type WhyNot struct {
 	Reason   string  `db:"reason" json:"reason"`

@@ -6,7 +6,7 @@
 //	webhook-timestamp  when this attempt was made, in seconds since 1970
 //	webhook-signature  v1 (HMAC-SHA256) or v1a (ed25519), one for each secret
 //	tidemark-route     code of the route
-//	tidemark-attempt   1 for the first
+//	tidemark-attempt   the number of the attempt on record
 //	tidemark-epoch     the sender's lease
 //	tidemark-replay    true, for a replay
 //	tidemark-test      true, for a test of the target, whose event is not in the log

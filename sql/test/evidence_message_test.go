@@ -35,10 +35,16 @@ func TestMessagesAreNotForReaders(t *testing.T) {
 	s.exec(`select tidemark.source_cut(p, p.epoch, null, 'canceled: ` + secret + `') from generate_series(1, 5) n cross join lateral (
 		select (tidemark.source_plan('w', 'births', 0, c.epoch, null, null)).* from tidemark.claim('w', 'me', '30 seconds', 'births', 0) c) p`)
 	reader, operator := login(t, db, "reader", "tidemark_reader"), login(t, db, "operator", "tidemark_admin")
+	const event = `(select event_id from tidemark.outbox where seq = 1)`
 	operator.want(`select count(*) from tidemark.letter_detail where error_detail like '%`+secret+`%'`, "2")
 	operator.want(`select count(*) from tidemark.waiting where last_error like '%`+secret+`%'`, "1")
 	operator.want(`select count(*) from tidemark.route_attempt where detail like '%`+secret+`%'`, "1")
 	operator.want(`select count(*) from tidemark.event_evidence(1) where detail like '%`+secret+`%'`, "1")
+	// Of the event's route: the letter, and what is tried again.
+	const failedBefore = "It failed for good after one attempt: 22P02, "
+	operator.want(`select sentence from tidemark.why(`+event+`, 'app')`, failedBefore+`invalid input syntax for type integer: "`+secret+`".`)
+	operator.want(`select count(*) from tidemark.route_why_not('app') where sentence like '%`+secret+`%' and reason = 'dead letter'`, "1")
+	reader.want(`select sentence from tidemark.why(`+event+`, 'app')`, failedBefore+"a value cannot be read, or is out of range.")
 	operator.want(`select count(*) from tidemark.finding_detail where detail like '%`+secret+`%'`, "3")
 	operator.want(`select count(*) from tidemark.queue_health where note like '%`+secret+`%'`, "3")
 

@@ -47,15 +47,19 @@ func TestWhy(t *testing.T) {
 	emit(`{}`, `'other'`)       // 5
 	run()
 	why(3, "inside", "sent", "It was delivered at T, in attempt 1.", "-")
-	why(4, "inside", "dead letter", "It failed for good after one attempt: P0001, the function raised an error.", "tidemark dead-letter replay 1")
+	why(4, "inside", "dead letter", `It failed for good after one attempt: P0001, tell no one {"fail": 1}.`, "tidemark dead-letter replay 1")
 	why(5, "hook", "not claimed", "The route does not claim it: it is for the keys k*, the event has other.", "tidemark route show hook")
 	why(3, "hook", "pending", "It is about to be delivered.", "-")
 	s.exec(`update tidemark.pending set error_count = 2, last_error = '503: tell no one' where seq = 3`)
 	s.exec(`update tidemark.pending set next_attempt_at = 'infinity' where seq = 4`)
+	why(3, "hook", "pending", "It has failed 2 times: 503, tell no one, and is tried again at T.", "-")
+	why(4, "hook", "pending", "It waits behind event 3 of its key, which has failed 2 times: 503, tell no one.", "-")
+	s.exec(`set role tidemark_reader`) // as the console does for viewers
 	why(3, "hook", "pending", "It has failed 2 times: 503, the message is for operators, and is tried again at T.", "-")
-	why(4, "hook", "pending", "It waits behind event 3 of its key, which has failed 2 times: 503, the message is for operators.", "-")
+	why(4, "inside", "dead letter", "It failed for good after one attempt: P0001, the function raised an error.", "tidemark dead-letter replay 1")
+	s.exec(`reset role`)
 	s.exec(`select tidemark.finding_open('credentials_refused', 'hook', 'high', 'tell no one')`)
-	why(3, "hook", "pending", "It has failed 2 times: 503, the message is for operators, and waits, since the target of the route refuses the credentials: "+
+	why(3, "hook", "pending", "It has failed 2 times: 503, tell no one, and waits, since the target of the route refuses the credentials: "+
 		"the daemon tries one event now and then, and sends the others once that succeeds.", "tidemark route show hook")
 	s.exec(`select tidemark.finding_close('credentials_refused', 'hook')`)
 	s.exec(`select tidemark.worker_pause('default', true, 'test')`)

@@ -25,6 +25,8 @@ func TestRouteGoLive(t *testing.T) {
 	s.refused("TM005", "", `select * from tidemark.route_go_live('mail', ' ')`)
 	s.refused("TM004", "", `select * from tidemark.route_go_live('nope', 'test')`)
 	s.refused("TM004", "", `select * from tidemark.route_why_not('nope')`)
+	s.exec(`select tidemark.worker_set('book.rows', '{"source": "table", "handler": "go"}')`)
+	s.refused("TM004", "It is a worker of tables, which has no route: tidemark activate book.rows", `select * from tidemark.route_go_live('book.rows', 'test')`)
 	s.wantRows(`select concat_ws(' ', switch, changed, was) from tidemark.route_go_live('mail', 'it''s time')`, "stage t dry_run",
 		"gate routes.enabled t closed", "gate worker.default.enabled t closed", "gate domain.shop.enabled t closed",
 		"worker default t paused", "route t off", "dry run t on")
@@ -54,4 +56,42 @@ func TestRouteGoLive(t *testing.T) {
 	s.exec(`create trigger no before update on tidemark.outbound_route for each row when (new.enabled) execute function public.no()`)
 	s.refused("XX001", "", `select * from tidemark.route_go_live('mail', 'test')`)
 	s.wantRows(`select is_open::text from tidemark.route_switches('mail') where switch in ('gate routes.enabled', 'route')`, "false", "false")
+}
+
+// What was recorded while a route was off or in dry run, since it last delivered and not replayed since, is counted in bounds.
+func TestRouteMissed(t *testing.T) {
+	t.Parallel()
+	s := open(t, tidemarktest.NewDB(t), "operator")
+	s.exec(`select tidemark.type_set('shop', 'order')`)
+	s.exec(`create function public.target(e jsonb) returns void language sql as ''`)
+	s.exec(`select tidemark.route_set('mail', '{"domain": "shop", "type": "*", "target_kind": "sql", "target_ref": "public.target"}')`)
+	s.exec(`select tidemark.route_go_live('mail', 'test')`)
+	events := func(changes string, n int) {
+		t.Helper()
+		s.exec(`select tidemark.route_set('mail', $1::jsonb)`, changes)
+		s.exec(`select tidemark.emit('shop', 'order') from generate_series(1, $1::integer)`, n)
+		s.exec(`select tidemark.route_worker_run('default')`)
+	}
+	const missed = `select concat_ws(' ', outcome, events, first_seq, last_seq, complete) from tidemark.route_missed('mail')`
+	events(`{"enabled": false}`, 2) // 1, 2: an earlier time
+	events(`{"enabled": true}`, 1)  // 3
+	s.wantRows(missed)
+	events(`{"dry_run": true}`, 2)  // 4, 5
+	events(`{"enabled": false}`, 1) // 6
+	events(`{}`, 4)                 // 7 to 10
+	s.wantRows(missed, "disabled 5 6 10 t", "dry_run 2 4 5 t")
+	s.wantRows(`select concat_ws(' ', outcome, events, first_seq, last_seq, complete) from tidemark.route_missed('mail', 1)`, "disabled 4 7 10 f")
+	s.wantRows(`select command from tidemark.route_why_not('mail') where reason = 'disabled'`,
+		"tidemark route replay mail --from-seq 6 --to-seq 10 --only disabled --reason 'route why-not'")
+
+	// A replay under way takes what it still has to send; what was sent stays out.
+	s.exec(`select tidemark.route_replay('mail', 'test', from_seq => 6, to_seq => 8)`)
+	s.wantRows(missed, "disabled 2 7 10 t", "dry_run 2 4 5 t") // the span is of whole batches
+	s.exec(`select tidemark.route_set('mail', '{"enabled": true, "dry_run": false}')`)
+	s.exec(`select tidemark.route_worker_run('default')`)
+	s.wantRows(`select (finished_at is not null)::text from tidemark.replay_job`, "true")
+	s.wantRows(missed, "disabled 2 6 10 t", "dry_run 2 4 5 t")
+
+	s.refused("TM004", `there is no route "nope"`, `select tidemark.route_missed('nope')`)
+	s.refused("TM005", "most is 0", `select tidemark.route_missed('mail', 0)`)
 }

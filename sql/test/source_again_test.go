@@ -258,6 +258,11 @@ func TestSourceExchangedInMidPass(t *testing.T) {
 			if got.Status != "held" {
 				t.Errorf("got %+v, want held", got)
 			}
+			if name == "no right to it" {
+				operator.want(`select detail from tidemark.finding where closed_at is null`,
+					"42501: tidemark_executor may not read public.births: it needs usage on the schema and select on the table")
+				operator.want(`select cli[1] from tidemark.cause where cause = 'source_misconfigured'`, "tidemark source check births")
+			}
 		})
 	}
 }

@@ -287,7 +287,8 @@ from (values
      'server''s words. The worker is held.',
      'Create the function or the event type, or grant the privilege, and the worker continues.',
      '{}',
-     array['tidemark worker show {worker}']),
+     array['tidemark source check {source}',
+           'tidemark worker show {worker}']),
     ('source_unreadable',
      'The transactions of other sessions can no longer be seen, so a source read by time could lose rows. The worker '
      'is held.',

@@ -52,7 +52,7 @@ begin
            array[format('select tidemark.inbound_route_set(%L, %L, %L);', r.route_code,
                         jsonb_build_object('payload_columns', x.left_), x.missing || ' is gone')],
            case when cardinality(x.left_) > 0 then array[
-               format('tidemark capture route set %s --columns %s --reason %s',
+               format('tidemark capture route set %s --payload-columns %s --reason %s',
                       tidemark.shell_word(r.route_code), tidemark.shell_word(array_to_string(x.left_, ',')),
                       tidemark.shell_word(x.missing || ' is gone'))] else '{}' end
     from tidemark.inbound_route r

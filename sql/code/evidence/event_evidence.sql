@@ -7,8 +7,7 @@ set search_path = pg_catalog, pg_temp
 as $$
     select w.worker, r.route_code, e.attempt_no, e.outcome, e.reason, tidemark.error_shown(e.reason, e.detail, l.login),
            e.decided_at, tidemark.attempt_key(w.worker, r.route_code, o.event_id)
-    -- The role that the caller has taken, as the console takes tidemark_reader for viewers: this runs as its owner.
-    from (select coalesce(nullif(current_setting('role'), 'none'), tidemark.login())::name as login offset 0) l
+    from (select tidemark.role_taken() as login offset 0) l
     cross join (
         select d.worker_id, d.route_id, 1 as attempt_no, d.outcome, d.reason, null as detail, d.decided_at
         from tidemark.decision d

@@ -90,9 +90,9 @@ begin
             command := again;
         when letter.id is not null and letter.resolved_at is null then
             state := 'dead letter';
-            sentence := format('It failed for good after %s: %s, %s.',
+            sentence := format('It failed for good after %s: %s.',
                 case letter.attempts when 1 then 'one attempt' else letter.attempts || ' attempts' end,
-                letter.error_code, tidemark.error_means(letter.error_code));
+                tidemark.why_error(letter.error_code, letter.error_detail));
             command := format('tidemark dead-letter replay %s', letter.id);
         when letter.resolution = 'discarded' then
             state := 'discarded';

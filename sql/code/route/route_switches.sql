@@ -15,7 +15,11 @@ begin
     select * into route from tidemark.outbound_route r where r.route_code = route_switches.route_code;
     if route.id is null then
         raise exception using errcode = 'TM004', message = format('there is no route "%s"', route_switches.route_code),
-            hint = 'Routes: select route_code from tidemark.outbound_route;';
+            hint = coalesce((
+                select format('It is a worker of tables, which has no route: tidemark activate %1$s checks it and '
+                              'opens its gate, worker.%1$s.enabled.', w.worker)
+                from tidemark.worker w where w.worker = route_switches.route_code and w.source = 'table'),
+                'Routes: select route_code from tidemark.outbound_route;');
     end if;
     return query
     select 'stage', tidemark.armed(),

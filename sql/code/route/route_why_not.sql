@@ -42,8 +42,16 @@ begin
         return next;
     else
         return query
-        select w.state, format('Event %s, the latest that it claims: %s', claimed.seq, w.sentence), w.command
-        from tidemark.why(claimed.event_id, route.route_code) w;
+        select w.state, format('Event %s, the latest that it claims: %s', claimed.seq, w.sentence)
+                            || case when m.events > 1 then format(' So were %s of its events, numbered %s to %s.',
+                                                                  case when m.complete then '' else 'at least ' end
+                                                                      || m.events, m.first_seq, m.last_seq)
+                                    else '' end,
+               case when m.events > 1 then format('tidemark route replay %s --from-seq %s --to-seq %s --only %s '
+                   '--reason ''route why-not''', tidemark.shell_word(route.route_code), m.first_seq, m.last_seq,
+                   w.state) else w.command end
+        from tidemark.why(claimed.event_id, route.route_code) w
+        left join tidemark.route_missed(route.route_code) m on m.outcome::text = w.state;
     end if;
 end
 $$;
@@ -51,5 +59,6 @@ comment on function tidemark.route_why_not(text) is
     'Why the route delivers nothing, most fundamental first: what is closed (tidemark.route_switches, and '
     'for a route of all domains the gates of single ones, which route_go_live leaves as they are), the causes '
     '(tidemark.cause) of the route, its worker and its daemon, and the latest of the last 1,000 events that it '
-    'claims, with what became of it (tidemark.why). command: what opens it, mends it or shows more. Raises TM004.';
+    'claims, with what became of it (tidemark.why) and, where it was off or in dry run, of the others of that time '
+    '(tidemark.route_missed). command: what opens it, mends it or shows more. Raises TM004.';
 grant execute on function tidemark.route_why_not(text) to tidemark_reader, tidemark_executor;

@@ -77,7 +77,7 @@ begin
                 raise;
             end if;
             get stacked diagnostics code = returned_sqlstate, message = message_text;
-            problem := code || ': ' || tidemark.error_means(code);
+            problem := tidemark.source_error(next, code);
             kind := 'source_misconfigured';
     end;
     if problem is not null then

@@ -124,9 +124,7 @@ begin
             -- raise any of these codes, with any message.
             get stacked diagnostics code = returned_sqlstate, message = message_text;
             return tidemark.source_rest(tidemark.source_misread(
-                plan, 'source_misconfigured', code || ': ' || tidemark.error_means(code)
-                || case when (plan.worker).handler = 'emit' then ' (of ' || (plan.worker).handler_ref || ')'
-                        else '' end, message));
+                plan, 'source_misconfigured', tidemark.source_error(plan, code), message));
     end;
 end
 $$;

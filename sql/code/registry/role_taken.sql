@@ -1,0 +1,10 @@
+create or replace function tidemark.role_taken()
+returns name
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(nullif(current_setting('role'), 'none'), tidemark.login())::name
+$$;
+comment on function tidemark.role_taken() is
+    'The role whose rights decide what a security definer shows: the one that the session has taken by set role, as '
+    'the console takes tidemark_reader for viewers, otherwise the login.';
