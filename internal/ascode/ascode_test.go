@@ -77,8 +77,8 @@ func TestReadRefuses(t *testing.T) {
 		"file: x\ntypes:\n  order.paid: {}\n":                  {`2: /types has the unknown "order.paid"`},
 		"file: x\n---\nfile: y\n":                              {"2: is a second document: only one is allowed"},
 		"file: x\nworkers:\n  w:\n    description: 2026-01-01": nil, // a text all the same
-		"file: x\nworkers:\n  w:\n    shards: 0777\n":         {"4: has the number 0777: write it in decimal digits, or as a text in quotes"},
-		"file: x\nworkers:\n  w:\n    description: !env x\n":  {"4: has the tag !env, which means nothing here"},
+		"file: x\nworkers:\n  w:\n    shards: 0777\n":          {"4: has the number 0777: write it in decimal digits, or as a text in quotes"},
+		"file: x\nworkers:\n  w:\n    description: !env x\n":   {"4: has the tag !env, which means nothing here"},
 	} {
 		_, problems, err := Read([]byte(text))
 		var got []string
