@@ -102,8 +102,8 @@ const (
 func NewPoller(db store.Pool, owner string, lease, pause time.Duration, log *slog.Logger, besides Besides) *Poller {
 	every := min(pause, pollAtLeast)
 	p := &Poller{
-		// A little less than once a second: with what else a process asks, upkeep and the
-		// life of its sessions, it comes to one a second.
+		// Less than once a second: with what else a process asks, the watch, upkeep and the
+		// life of its sessions, it stays below one a second.
 		db: db, owner: owner, lease: lease, every: min(every+every/5, lease/4), log: log,
 		asleep: map[*sleeper]struct{}{},
 	}
