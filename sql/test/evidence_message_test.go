@@ -44,6 +44,10 @@ func TestMessagesAreNotForReaders(t *testing.T) {
 	const failedBefore = "It failed for good after one attempt: 22P02, "
 	operator.want(`select sentence from tidemark.why(`+event+`, 'app')`, failedBefore+`invalid input syntax for type integer: "`+secret+`".`)
 	operator.want(`select count(*) from tidemark.route_why_not('app') where sentence like '%`+secret+`%' and reason = 'dead letter'`, "1")
+	operator.want(`select count(*) from tidemark.route_why_not('app') where sentence like '%`+secret+`%' and reason = 'dead_letters'`, "1")
+	reader.want(`select string_agg(reason, ' ') from tidemark.route_why_not('app')`, "target_down worker_failing dead_letters dead letter")
+	executor := login(t, db, "executor", "tidemark_executor")
+	executor.want(`select string_agg(reason, ' ') from tidemark.route_why_not('app')`, "target_down worker_failing dead_letters dead letter")
 	reader.want(`select sentence from tidemark.why(`+event+`, 'app')`, failedBefore+"a value cannot be read, or is out of range.")
 	operator.want(`select count(*) from tidemark.finding_detail where detail like '%`+secret+`%'`, "3")
 	operator.want(`select count(*) from tidemark.queue_health where note like '%`+secret+`%'`, "3")

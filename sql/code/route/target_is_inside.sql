@@ -8,4 +8,4 @@ $$;
 comment on function tidemark.target_is_inside(text) is
     'True where a pass delivers to targets of this kind in its own transaction. Events for other kinds are staged as '
     'pending.';
-grant execute on function tidemark.target_is_inside(text) to tidemark_executor;
+grant execute on function tidemark.target_is_inside(text) to tidemark_reader, tidemark_executor;
