@@ -37,6 +37,19 @@ func (db *DB) EventType(ctx context.Context, domain, name string) (EventType, er
 // Changes names columns of a configuration row, with their new values; nil is null.
 type Changes map[string]any
 
+// UnmarshalJSON keeps each value as it is written: a float64 rounds long numbers.
+func (c *Changes) UnmarshalJSON(text []byte) error {
+	var written map[string]json.RawMessage
+	if err := json.Unmarshal(text, &written); err != nil {
+		return err
+	}
+	*c = Changes{}
+	for column, value := range written {
+		(*c)[column] = value
+	}
+	return nil
+}
+
 // TypeSet calls tidemark.type_set.
 func (db *DB) TypeSet(ctx context.Context, domain, name string, changes Changes, reason string) (EventType, error) {
 	return one[EventType](ctx, db, eventType+`tidemark.type_set($1, $2, coalesce($3::jsonb, '{}'), nullif($4, '')) t`, domain, name, changes, reason)
