@@ -14,6 +14,7 @@ func TestListsComeInParts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.exec(`select tidemark.type_set('d' || n % 3, 't' || n) from generate_series(1, 7) n;
+		select tidemark.type_set('d1', 't/' || n), tidemark.type_set('d1', 't.' || n), tidemark.type_set('d1', 't/' || n || '/u') from generate_series(1, 3) n;
 		create table public.births (id bigint generated always as identity primary key);
 		create function public.f(jsonb) returns void language sql as 'select'; create function public.g(births[]) returns void language sql as 'select';
 		grant select on public.births to tidemark_executor;
