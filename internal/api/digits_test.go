@@ -53,3 +53,15 @@ func TestMembersThatComeTwice(t *testing.T) {
 		}
 	}
 }
+
+// A number that is too large for its column is the caller's mistake, and the database is there.
+func TestNumbersThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.refuses(404, "TM004", oscar, "POST", "/dead-letters/replay", `{"after": 3000000001}`)
+	w.refuses(404, "TM004", oscar, "POST", "/dead-letters/replay", `{"ids": [3000000001]}`)
+	p := w.refuses(422, "", ada, "PATCH", "/services/billing/commands/charge/3000000000", `{"set": {"enabled": true}, "reason": "x"}`)
+	if !strings.Contains(p.Detail, "too large") {
+		t.Error(p.Detail)
+	}
+}

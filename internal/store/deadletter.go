@@ -118,7 +118,7 @@ func (db *DB) DeadLetterReplay(ctx context.Context, id int64, dryRun bool) (Repl
 func (db *DB) DeadLetterReplayMany(ctx context.Context, f LetterFilter, dryRun bool) ([]Replay, error) {
 	return list[Replay](ctx, db, replay+`tidemark.dead_letter_replay_many(
 			route => nullif($1, ''), error_code => nullif($2, ''), failed_since => $3, failed_until => $4,
-			max_letters => $5, dry_run => $6, source => nullif($7, ''), after => nullif($8, 0)) with ordinality p on p.id = l.id order by p.ordinality`,
+			max_letters => $5, dry_run => $6, source => nullif($7, ''), after => nullif($8::bigint, 0)) with ordinality p on p.id = l.id order by p.ordinality`,
 		f.Route, f.Code, instant(f.Since), instant(f.Until), f.Limit, dryRun, f.Source, f.After)
 }
 

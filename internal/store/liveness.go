@@ -50,7 +50,7 @@ type Registration struct {
 // HeartbeatRegister calls tidemark.heartbeat_register.
 func (db *DB) HeartbeatRegister(ctx context.Context, r Registration) (Heartbeat, error) {
 	_, err := value[string](ctx, db, `select r.executor_id from tidemark.heartbeat_register($1, nullif($2, ''), coalesce($3::text[], '{}'),
-		make_interval(secs => $4), make_interval(secs => nullif($5, 0)), coalesce(nullif($6, '')::jsonb, '{}'), nullif($7, '')) r`,
+		make_interval(secs => $4), make_interval(secs => nullif($5::float8, 0)), coalesce(nullif($6, '')::jsonb, '{}'), nullif($7, '')) r`,
 		r.ExecutorID, r.Kind, r.DomainScope, r.Cadence.Seconds(), r.Threshold.Seconds(), r.Payload, r.Reason)
 	if err != nil {
 		return Heartbeat{}, err
