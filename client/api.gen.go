@@ -866,22 +866,6 @@ type ListAuditEntry struct {
 	Next *int64 `json:"next"`
 }
 
-// ListDeadLetter defines model for ListDeadLetter.
-type ListDeadLetter struct {
-	Items []DeadLetter `json:"items"`
-
-	// Next Give it as before to get the next part; null: there is none.
-	Next *int64 `json:"next"`
-}
-
-// ListFinding defines model for ListFinding.
-type ListFinding struct {
-	Items []Finding `json:"items"`
-
-	// Next Give it as before to get the next part; null: there is none.
-	Next *int64 `json:"next"`
-}
-
 // ListLetterJob defines model for ListLetterJob.
 type ListLetterJob struct {
 	Items []LetterJob `json:"items"`
@@ -919,9 +903,25 @@ type NamesCommandClaim struct {
 	Next *string `json:"next"`
 }
 
+// NamesDeadLetter defines model for NamesDeadLetter.
+type NamesDeadLetter struct {
+	Items []DeadLetter `json:"items"`
+
+	// Next Give it as after to get the next part; null: there is none.
+	Next *string `json:"next"`
+}
+
 // NamesEventType defines model for NamesEventType.
 type NamesEventType struct {
 	Items []EventType `json:"items"`
+
+	// Next Give it as after to get the next part; null: there is none.
+	Next *string `json:"next"`
+}
+
+// NamesFinding defines model for NamesFinding.
+type NamesFinding struct {
+	Items []Finding `json:"items"`
 
 	// Next Give it as after to get the next part; null: there is none.
 	Next *string `json:"next"`
@@ -1647,13 +1647,13 @@ type GetDeadLetterJobsParams struct {
 // GetDeadLettersParams are what GetDeadLetters can be asked for. A field that is zero is not sent.
 type GetDeadLettersParams struct {
 	Limit    int64     // At most so many.
+	After    string    // Those after this one: next of the part before.
 	Since    time.Time // From this time on.
 	Until    time.Time // Before this time.
 	Route    string
 	Source   string // outbox: events; else rows of this source.
 	Code     string // Error code.
 	Resolved bool   // The resolved ones too.
-	Before   int64  // Those after this one in the list: next of the part before.
 }
 
 // GetEventsParams are what GetEvents can be asked for. A field that is zero is not sent.
@@ -1675,9 +1675,9 @@ type GetEventWhyParams struct {
 
 // GetFindingsParams are what GetFindings can be asked for. A field that is zero is not sent.
 type GetFindingsParams struct {
-	Limit  int64 // At most so many.
+	Limit  int64  // At most so many.
+	After  string // Those after this one: next of the part before.
 	Closed bool
-	Before int64 // Those after this one in the list: next of the part before.
 }
 
 // GetHeartbeatsParams are what GetHeartbeats can be asked for. A field that is zero is not sent.
@@ -1910,16 +1910,16 @@ func (c *Client) CancelDeadLetterJob(ctx context.Context, id int64, body Act) (o
 // GetDeadLetters: Dead letters, the latest failure first.
 //
 // For the role viewer.
-func (c *Client) GetDeadLetters(ctx context.Context, params GetDeadLettersParams) (out ListDeadLetter, err error) {
+func (c *Client) GetDeadLetters(ctx context.Context, params GetDeadLettersParams) (out NamesDeadLetter, err error) {
 	query := url.Values{}
 	add(query, "limit", params.Limit)
+	add(query, "after", params.After)
 	add(query, "since", params.Since)
 	add(query, "until", params.Until)
 	add(query, "route", params.Route)
 	add(query, "source", params.Source)
 	add(query, "code", params.Code)
 	add(query, "resolved", params.Resolved)
-	add(query, "before", params.Before)
 	err = c.do(ctx, "GET", path("/api/v1/dead-letters"), query, nil, &out)
 	return out, err
 }
@@ -2034,11 +2034,11 @@ func (c *Client) GetEventWhy(ctx context.Context, event string, params GetEventW
 // GetFindings: Findings that are open, worst first; or those that are over.
 //
 // For the role viewer.
-func (c *Client) GetFindings(ctx context.Context, params GetFindingsParams) (out ListFinding, err error) {
+func (c *Client) GetFindings(ctx context.Context, params GetFindingsParams) (out NamesFinding, err error) {
 	query := url.Values{}
 	add(query, "limit", params.Limit)
+	add(query, "after", params.After)
 	add(query, "closed", params.Closed)
-	add(query, "before", params.Before)
 	err = c.do(ctx, "GET", path("/api/v1/findings"), query, nil, &out)
 	return out, err
 }

@@ -164,6 +164,27 @@ func TestActsAndRefusals(t *testing.T) {
 	}
 }
 
+// Numbers that a program writes reach the database with every digit.
+func TestNumbersKeepTheirDigits(t *testing.T) {
+	t.Parallel()
+	db, as := world(t)
+	filter := map[string]any{"account": json.Number("12345678901234567890.10"), "order": int64(9007199254740993)}
+	route, err := as("admin").PatchRoute(t.Context(), "hook", client.Changes{Set: map[string]any{"payload_filter": filter}, Reason: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored string
+	if err := db.Pool.QueryRow(t.Context(), `select payload_filter::text from tidemark.outbound_route where route_code = 'hook'`).Scan(&stored); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"order": 9007199254740993, "account": 12345678901234567890.10}`; stored != want {
+		t.Errorf("stored as %s", stored)
+	}
+	if read, _ := json.Marshal(route.PayloadFilter); string(read) != `{"account":12345678901234567890.10,"order":9007199254740993}` {
+		t.Errorf("read as %s", read)
+	}
+}
+
 // What is not the API is told from it.
 func TestOtherServers(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,7 @@
 package console
 
 import (
-	"encoding/json"
+	"cmp"
 	"maps"
 	"net/url"
 	"strings"
@@ -350,13 +350,7 @@ func given(name string) func(url.Values) map[string]any {
 
 // columns sets what an editor's form has changed: its fields are JSON values by column.
 func columns(v url.Values) map[string]any {
-	changed := map[string]any{}
-	if text := strings.TrimSpace(v.Get("columns")); text != "" {
-		if err := json.Unmarshal([]byte(text), &changed); err != nil {
-			return map[string]any{"set": text} // the API refuses it, and says why
-		}
-	}
-	return map[string]any{"set": changed}
+	return map[string]any{"set": asJSON(cmp.Or(strings.TrimSpace(v.Get("columns")), "{}"))}
 }
 
 const (

@@ -141,11 +141,10 @@ func erased(names ...string) func(url.Values) map[string]any {
 	}
 }
 
-// asJSON is a value of a form; what is none stays text, and the API refuses it.
+// asJSON is a value of a form as it was typed, since a float64 rounds long numbers. What is no JSON stays text, and the API refuses it.
 func asJSON(text string) any {
-	var v any
-	if json.Unmarshal([]byte(text), &v) != nil {
+	if !json.Valid([]byte(text)) {
 		return text
 	}
-	return v
+	return json.RawMessage(text)
 }

@@ -386,8 +386,8 @@ func (c *console) actLink(name string, pairs ...any) (string, error) {
 	return c.Prefix + "/act/" + name + "?" + v.Encode(), nil
 }
 
-// more is the query of a list's next part: before a number, or after a name.
-func more(filter url.Values, next any) template.URL {
+// more is the query of a list's next part: before a number, or after a name; or as the list is called on a page with several.
+func more(filter url.Values, next any, as ...string) template.URL {
 	v := url.Values{}
 	for name, values := range filter {
 		if name != "before" && name != "after" && name != "done" {
@@ -398,7 +398,7 @@ func more(filter url.Values, next any) template.URL {
 	case *int64:
 		v.Set("before", strconv.FormatInt(*n, 10))
 	case *string:
-		v.Set("after", *n)
+		v.Set(append(as, "after")[0], *n)
 	}
 	return template.URL(v.Encode()) //nolint:gosec // it is encoded, and the template escapes quotes
 }

@@ -120,7 +120,7 @@ var views = map[string]view{
 				return read[api.Names[store.PendingItem]](q, v, "Pending", "/pending", "route", q.name("route"), "limit", "10")
 			},
 			func() *api.Problem {
-				return read[api.List[store.DeadLetter]](q, v, "Letters", "/dead-letters", "route", q.name("route"), "limit", "10")
+				return read[api.Names[store.DeadLetter]](q, v, "Letters", "/dead-letters", "route", q.name("route"), "limit", "10")
 			},
 			func() *api.Problem {
 				return read[api.List[store.AuditEntry]](q, v, "Audit", "/audit", "object", "outbound_route "+q.name("route"), "limit", "10")
@@ -167,8 +167,8 @@ var views = map[string]view{
 				return read[api.List[store.LetterJob]](q, v, "Jobs", "/dead-letter-jobs", "limit", "10")
 			},
 			func() *api.Problem {
-				return read[api.List[store.DeadLetter]](q, v, "Letters", "/dead-letters", "route", q.param("route"), "source", q.param("source"),
-					"code", q.param("code"), "before", q.param("before"), "resolved", q.param("resolved"))
+				return read[api.Names[store.DeadLetter]](q, v, "Letters", "/dead-letters", "route", q.param("route"), "source", q.param("source"),
+					"code", q.param("code"), "after", q.param("before"), "resolved", q.param("resolved"), "limit", "50")
 			})
 	}},
 	"/dead-letters/{id}": {"letter", named("Dead letter", "id"), func(q query) (any, *api.Problem) {
@@ -224,10 +224,10 @@ var views = map[string]view{
 		v := both{}
 		return all(v,
 			func() *api.Problem {
-				return read[api.List[store.Finding]](q, v, "Open", "/findings", "before", q.param("before"))
+				return read[api.Names[store.Finding]](q, v, "Open", "/findings", "after", q.param("after"), "limit", "50")
 			},
 			func() *api.Problem {
-				return read[api.List[store.Finding]](q, v, "Closed", "/findings", "closed", "true", "limit", "20")
+				return read[api.Names[store.Finding]](q, v, "Closed", "/findings", "closed", "true", "limit", "20")
 			})
 	}},
 	"/audit": {"audit", titled("Audit"), func(q query) (any, *api.Problem) {

@@ -131,7 +131,7 @@ func deadLetterReplay() cli.Command {
 	return cli.Command{
 		Use: "replay [ID]", Short: "Try dead letters again: one, or all that the flags choose", Role: "tidemark_executor",
 		Long: `Try dead letters again: one, or all that the flags choose, oldest events first. Each 500 of them are a
-transaction: an interrupted run keeps what it has done, and the same command continues with the rest. A run tries no
+transaction: an interrupted run keeps what it has done, and the same command tries what is still open. A run tries no
 letter twice, and leaves out letters that fail for the first time after its start. From 500 letters on, the table lists
 only those that are still open; JSON lists all. The exit status is 1 if some are still open.`,
 		Flags: func(flags *pflag.FlagSet) {
@@ -281,5 +281,5 @@ func (t replayTally) interrupted(err error) error {
 	if t.tried == 0 {
 		return err
 	}
-	return fmt.Errorf("%w (%d were replayed before it and stay so: %s; the same command continues with the rest)", err, t.tried, t)
+	return fmt.Errorf("%w (%d were replayed before it and stay so: %s; the same command tries those that are still open)", err, t.tried, t)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tidemarkhq/tidemark/internal/cli"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func findingCommand() cli.Command {
@@ -32,11 +33,13 @@ func findingList() cli.Command {
 			if err := cli.CheckLimit(limit); err != nil {
 				return err
 			}
-			read, most := s.OpenFindings, 0
+			var all []store.Finding
+			var err error
 			if closed {
-				read, most = s.ClosedFindings, limit
+				all, err = s.ClosedFindings(ctx, nil, limit)
+			} else {
+				all, err = s.OpenFindings(ctx, nil, 0)
 			}
-			all, err := read(ctx, 0, most)
 			if err != nil {
 				return err
 			}

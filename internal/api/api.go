@@ -23,6 +23,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
+	"github.com/tidemarkhq/tidemark/internal/strict"
 )
 
 // Pool is a *pgxpool.Pool.
@@ -74,6 +75,7 @@ func build(o Options) (*http.ServeMux, *server) {
 	config := huma.DefaultConfig("Tidemark", "1")
 	config.DocsPath, config.SchemasPath, config.OpenAPIPath = "", "", "/api/v1/openapi"
 	config.CreateHooks = nil // no $schema in the bodies
+	config.Formats = map[string]huma.Format{"application/json": bodies, "json": bodies}
 	config.Transformers = []huma.Transformer{asProblem}
 	config.Info.Description = "What Tidemark holds, what is wrong with it, and the acts that change it. Errors are problems (RFC 9457) " +
 		"with the code of the refusal and a hint."
@@ -95,6 +97,23 @@ func build(o Options) (*http.ServeMux, *server) {
 	s.deletions()
 	s.erasures()
 	return mux, s
+}
+
+// bodies are JSON. Values reach the database as they are written: a float64 rounds long numbers, and of a member that comes twice one
+// would be lost.
+var bodies = huma.Format{
+	Marshal: huma.DefaultJSONFormat.Marshal,
+	Unmarshal: func(text []byte, v any) error {
+		if _, first := v.(*any); !first { // for the handler, once it is valid
+			return json.Unmarshal(text, v)
+		}
+		if err := strict.Check(text); err != nil {
+			return err
+		}
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.UseNumber() // 1e400 is none of float64, and jsonb has it
+		return decoder.Decode(v)
+	},
 }
 
 // access says who may call an operation.

@@ -322,9 +322,12 @@ func TestIdempotencyKey(t *testing.T) {
 	if one[int](w, `select count(*) from tidemark.api_answer where key = 'a2'`) != 0 {
 		t.Error("a refusal is kept")
 	}
-	w.exec(`update tidemark.api_answer set at = at - interval '2 days'`)
-	gets[Changed](w, oscar, "POST", "/workers/default/pause", body, "Idempotency-Key: a3")
-	if n := one[int](w, `select count(*) from tidemark.api_answer`); n != 1 {
+	w.exec(`update tidemark.api_answer set at = at - interval '23 hours'; select tidemark.maintain()`)
+	if n := one[int](w, `select count(*) from tidemark.api_answer`); n != 2 {
+		t.Errorf("%d answers are kept for a day", n)
+	}
+	w.exec(`update tidemark.api_answer set at = at - interval '1 hour'; select tidemark.maintain()`)
+	if n := one[int](w, `select count(*) from tidemark.api_answer`); n != 0 {
 		t.Errorf("%d answers are kept after a day", n)
 	}
 }

@@ -47,12 +47,12 @@ type CommandReplayed struct {
 
 // NewKey is a public key by which a producer signs.
 type NewKey struct {
-	KID       string         `json:"kid" minLength:"1"`
-	Producer  string         `json:"producer" minLength:"1" doc:"Whose key it is."`
-	PublicKey map[string]any `json:"public_key" doc:"A JWK: kty OKP, crv Ed25519, and x. One with a private key is refused."`
-	Tenants   []string       `json:"tenants,omitempty" doc:"Only for these tenants; * is all; none: those of the allowlist."`
-	Commands  []string       `json:"commands,omitempty" doc:"Only for these commands; none: those of the allowlist."`
-	Reason    string         `json:"reason" minLength:"1" maxLength:"1024" doc:"Why, for the audit."`
+	KID       string                     `json:"kid" minLength:"1"`
+	Producer  string                     `json:"producer" minLength:"1" doc:"Whose key it is."`
+	PublicKey map[string]json.RawMessage `json:"public_key" doc:"A JWK: kty OKP, crv Ed25519, and x. One with a private key is refused."`
+	Tenants   []string                   `json:"tenants,omitempty" doc:"Only for these tenants; * is all; none: those of the allowlist."`
+	Commands  []string                   `json:"commands,omitempty" doc:"Only for these commands; none: those of the allowlist."`
+	Reason    string                     `json:"reason" minLength:"1" maxLength:"1024" doc:"Why, for the audit."`
 }
 
 func (s *server) commands() {

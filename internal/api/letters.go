@@ -14,13 +14,12 @@ type pendingQuery struct {
 }
 
 type letterQuery struct {
-	Paging
+	ByName
 	Span
 	Route    string `query:"route"`
 	Source   string `query:"source" doc:"outbox: events; else rows of this source."`
 	Code     string `query:"code" doc:"Error code."`
 	Resolved bool   `query:"resolved" doc:"The resolved ones too."`
-	Before   int64  `query:"before" minimum:"0" doc:"Those after this one in the list: next of the part before."`
 }
 
 type LetterPath struct {
@@ -56,12 +55,16 @@ func (s *server) letters() {
 		})
 	s.pending()
 	operation(s, "GET", "/dead-letters", "Dead letters, the latest failure first", see,
-		func(ctx context.Context, db *store.DB, in *letterQuery) (List[store.DeadLetter], error) {
+		func(ctx context.Context, db *store.DB, in *letterQuery) (some Names[store.DeadLetter], err error) {
+			after, err := place[store.LetterPlace](in.ByName)
+			if err != nil {
+				return some, err
+			}
 			all, err := db.DeadLetters(ctx, store.LetterFilter{
 				Route: in.Route, Source: in.Source, Code: in.Code, Since: in.Since, Until: in.Until, Resolved: in.Resolved,
-				Before: in.Before, Limit: in.Limit + 1,
+				Place: after, Limit: in.Limit + 1,
 			})
-			return part(all, in.Limit, func(l store.DeadLetter) int64 { return l.ID }), err
+			return places(all, in.ByName, store.DeadLetter.Place), err
 		})
 	operation(s, "GET", "/dead-letter-groups", "Open dead letters by route or source and error, the largest group first; of the newest 10000", see,
 		func(ctx context.Context, db *store.DB, in *ByName) (some Names[store.LetterGroup], err error) {

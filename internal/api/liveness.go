@@ -48,17 +48,14 @@ func (s *server) liveness() {
 		})
 	operation(s, "GET", "/findings", "Findings that are open, worst first; or those that are over", see,
 		func(ctx context.Context, db *store.DB, in *struct {
-			Paging
-			Closed bool  `query:"closed"`
-			Before int64 `query:"before" minimum:"0" doc:"Those after this one in the list: next of the part before."`
+			ByName
+			Closed bool `query:"closed"`
 		},
-		) (List[store.Finding], error) {
-			findings := db.OpenFindings
+		) (Names[store.Finding], error) {
 			if in.Closed {
-				findings = db.ClosedFindings
+				return findings(ctx, in.ByName, db.ClosedFindings, store.Finding.ClosedPlace)
 			}
-			all, err := findings(ctx, in.Before, in.Limit+1)
-			return part(all, in.Limit, func(f store.Finding) int64 { return f.ID }), err
+			return findings(ctx, in.ByName, db.OpenFindings, store.Finding.OpenPlace)
 		})
 	act(s, "POST", "/findings/{id}/acknowledge", "Say that someone knows of a finding", operate,
 		func(ctx context.Context, db *store.DB, in *struct {
@@ -82,4 +79,14 @@ func (s *server) liveness() {
 			})
 			return part(all, in.Limit, func(a store.AuditEntry) int64 { return a.ID }), err
 		})
+}
+
+// findings reads a part of a list of findings.
+func findings[P any](ctx context.Context, b ByName, read func(context.Context, *P, int) ([]store.Finding, error), at func(store.Finding) P) (some Names[store.Finding], err error) {
+	after, err := place[P](b)
+	if err != nil {
+		return some, err
+	}
+	all, err := read(ctx, after, b.Limit+1)
+	return places(all, b, at), err
 }

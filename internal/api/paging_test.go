@@ -14,6 +14,7 @@ func TestListsComeInParts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.exec(`select tidemark.type_set('d' || n % 3, 't' || n) from generate_series(1, 7) n;
+		select tidemark.type_set('d1', 't/' || n), tidemark.type_set('d1', 't.' || n), tidemark.type_set('d1', 't/' || n || '/u') from generate_series(1, 3) n;
 		create table public.births (id bigint generated always as identity primary key);
 		create function public.f(jsonb) returns void language sql as 'select'; create function public.g(births[]) returns void language sql as 'select';
 		grant select on public.births to tidemark_executor;
@@ -30,7 +31,7 @@ func TestListsComeInParts(t *testing.T) {
 	w.exec(crowd)
 	for path, cursor := range map[string]string{
 		"/routes?": "after", "/routes?q=order": "after", "/workers?": "after", "/sources?": "after", "/types?": "after", "/types?domain=d1": "after",
-		"/heartbeats?": "after", "/findings?": "before", "/findings?closed=true": "before", "/replays?": "before", "/dead-letter-jobs?": "before",
+		"/heartbeats?": "after", "/findings?": "after", "/findings?closed=true": "after", "/dead-letters?route=rAf": "after", "/dead-letters?resolved=true": "after", "/replays?": "before", "/dead-letter-jobs?": "before",
 		"/audit?who=postgres": "before", "/pending?": "after", "/pending?route=rAf": "after", "/pending?source=s1": "after", "/dead-letter-groups?": "after",
 		"/command-claims?service=billing": "after", "/command-claims?service=billing&state=failed_terminal": "after",
 	} {
@@ -88,12 +89,26 @@ func TestListsThatChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.exec(`select tidemark.route_set('r' || n, '{"domain": "shop", "type": "order", "target_kind": "webhook", "target_ref": "https://example.com/", "options": {"unsigned": true}}') from generate_series(1, 3) n;
-		select tidemark.worker_set('w1')`)
+		select tidemark.worker_set('w1');
+		select tidemark.finding_open('disk', 'd' || n, (array['high', 'warning', 'critical'])[1 + n % 3]::tidemark.severity, 'full') from generate_series(1, 20) n;
+		update tidemark.finding set closed_at = clock_timestamp() where id % 2 = 0`)
 	w.exec(crowd)
 	for path, change := range map[string]func(last map[string]any){
 		"/pending?": func(last map[string]any) {
 			w.exec(fmt.Sprintf(`delete from tidemark.pending p using tidemark.outbound_route r where r.id = p.route_id and r.route_code = '%s' and p.seq = %s`, last["route_code"], last["item"]))
 			w.exec(`update tidemark.pending set next_attempt_at = now() where seq = 4`)
+		},
+		"/dead-letters?": func(last map[string]any) {
+			w.exec(fmt.Sprintf(`update tidemark.dead_letter set last_failed_at = clock_timestamp() where id = %.0f`, last["id"]))
+		},
+		"/dead-letters?source=outbox": func(last map[string]any) {
+			w.exec(fmt.Sprintf(`delete from tidemark.dead_letter where id = %.0f`, last["id"]))
+		},
+		"/findings?": func(last map[string]any) {
+			w.exec(fmt.Sprintf(`update tidemark.finding set closed_at = clock_timestamp() where id = %.0f`, last["id"]))
+		},
+		"/findings?closed=true": func(last map[string]any) {
+			w.exec(fmt.Sprintf(`delete from tidemark.finding where id = %.0f`, last["id"]))
 		},
 		"/dead-letter-groups?": func(last map[string]any) {
 			w.exec(fmt.Sprintf(`update tidemark.dead_letter l set resolved_at = now(), resolution = 'discarded', resolved_by = 'x' from tidemark.outbound_route r

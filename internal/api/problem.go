@@ -84,6 +84,9 @@ func (s *server) problem(ctx context.Context, err error) error {
 		return problem(http.StatusServiceUnavailable, "the request was given up", "")
 	}
 	s.Log.WarnContext(ctx, "request failed", "error", err)
+	if strings.HasPrefix(err.Error(), "failed to encode args") { // pgx has no type for it; its text has the value
+		return problem(http.StatusUnprocessableEntity, "a value does not fit its column, such as a number that is too large", "The log of this server has more.")
+	}
 	if errors.As(err, &pgErr) || errors.Is(err, pgx.ErrNoRows) {
 		if unfit := s.unfit(ctx); unfit != nil {
 			return unfit

@@ -13,8 +13,8 @@ type RoutePath struct {
 
 // Changes are columns of a configuration row to set, by name. The API's resources have the same names.
 type Changes struct {
-	Set    map[string]any `json:"set" doc:"Columns and their new values."`
-	Reason string         `json:"reason" minLength:"1" maxLength:"1024" doc:"Why, for the audit."`
+	Set    store.Changes `json:"set" doc:"Columns and their new values."`
+	Reason string        `json:"reason" minLength:"1" maxLength:"1024" doc:"Why, for the audit."`
 }
 
 // Window chooses events of the log for a replay.

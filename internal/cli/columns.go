@@ -108,7 +108,7 @@ func (c Column) value(flags *pflag.FlagSet) (any, error) {
 	case c.Kind == Optional:
 		return text, nil
 	}
-	var object map[string]any
+	var object map[string]json.RawMessage // 1e400 is none of float64, and jsonb has it
 	if json.Unmarshal([]byte(text), &object) != nil || object == nil {
 		return nil, Usagef("--%s must be a JSON object", c.Flag)
 	}

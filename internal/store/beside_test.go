@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,18 @@ import (
 var update = flag.Bool("update", false, "record the statements of this build, as those of a release")
 
 const between = "\n----\n"
+
+// A parameter beside an integer literal is an integer of 32 bits, which a number of an event or a dead letter does not fit.
+func TestNumbersHaveTypes(t *testing.T) {
+	t.Parallel()
+	for _, statement := range statements(t) {
+		if bare := untyped.FindString(statement); bare != "" {
+			t.Errorf("give the parameter of %s a type, such as ::bigint, in\n%s", bare, statement)
+		}
+	}
+}
+
+var untyped = regexp.MustCompile(`(nullif|coalesce|greatest|least)\(\$\d+, *-?\d|\$\d+ *[-=<>+*]+ *\d|\b\d+ *[-=<>+*]+ *\$\d+[^:\d]`)
 
 // AD3: the daemons, the command and the programs of a release go on beside the schema of the next one. Each file of
 // testdata/beside has the statements that the Go code of a release sends; each must still be understood. What a release is

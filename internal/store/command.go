@@ -284,7 +284,7 @@ func (db *DB) CommandClaims(ctx context.Context, f ClaimFilter) ([]CommandClaim,
 	return list[CommandClaim](ctx, db, commandClaim+`where ($1 = '' or c.service = $1) and ($2 = '' or c.state = $2)
 			and ($2 <> 'failed_terminal' or c.error_code is not null) and ($2 <> 'failed_retryable' or p.service is not null)
 			and ($4 or c.processed_at <= $5 and (c.processed_at < $5 or (c.service, c.idempotency_key) > ($6, $7)))
-		order by c.processed_at desc, c.service, c.idempotency_key limit nullif($3, 0)`, f.Service, f.State, f.Limit,
+		order by c.processed_at desc, c.service, c.idempotency_key limit nullif($3::integer, 0)`, f.Service, f.State, f.Limit,
 		f.After == nil, after.At, after.Service, after.Key)
 }
 

@@ -47,20 +47,33 @@ type LetterFilter struct {
 	Source       string    // outbox: events
 	Since, Until time.Time // last_failed_at in [Since, Until)
 	Resolved     bool      // the resolved ones too
-	Limit        int       // at most so many; 0: all
-	After        int64     // of replays: go on after this one; 0: from the first
-	Before       int64     // of lists: go on below this one; 0: from the latest
+	Limit        int          // at most so many; 0: all
+	After        int64        // of replays: go on after this one; 0: from the first
+	Place        *LetterPlace // of lists: go on after it; nil: from the latest
 }
+
+// LetterPlace is the place of a dead letter in the list. The letter itself may have failed again, or be gone since.
+type LetterPlace struct {
+	Failed time.Time `json:"f"`
+	ID     int64     `json:"i"`
+}
+
+// Place is where the letter is in the list.
+func (l DeadLetter) Place() LetterPlace { return LetterPlace{l.LastFailedAt, l.ID} }
 
 // DeadLetters returns dead letters, those that failed last first.
 func (db *DB) DeadLetters(ctx context.Context, f LetterFilter) ([]DeadLetter, error) {
+	var after LetterPlace
+	if f.Place != nil {
+		after = *f.Place
+	}
 	return list[DeadLetter](ctx, db, deadLetter+`
 		where ($1 = '' or r.route_code = $1) and ($2 = '' or l.error_code = $2)
 		  and ($3::timestamptz is null or l.last_failed_at >= $3) and ($4::timestamptz is null or l.last_failed_at < $4)
 		  and ($5 or l.resolved_at is null) and ($7 = '' or l.source = $7)
-		  and ($8::bigint = 0 or (l.last_failed_at, l.id) < (select b.last_failed_at, b.id from tidemark.dead_letter b where b.id = $8))
+		  and ($8 or (l.last_failed_at, l.id) < ($9, $10))
 		order by l.last_failed_at desc, l.id desc limit nullif($6::integer, 0)`,
-		f.Route, f.Code, instant(f.Since), instant(f.Until), f.Resolved, f.Limit, f.Source, f.Before)
+		f.Route, f.Code, instant(f.Since), instant(f.Until), f.Resolved, f.Limit, f.Source, f.Place == nil, after.Failed, after.ID)
 }
 
 // DeadLetter returns one dead letter, or tidemark.ErrNotFound.
@@ -105,7 +118,7 @@ func (db *DB) DeadLetterReplay(ctx context.Context, id int64, dryRun bool) (Repl
 func (db *DB) DeadLetterReplayMany(ctx context.Context, f LetterFilter, dryRun bool) ([]Replay, error) {
 	return list[Replay](ctx, db, replay+`tidemark.dead_letter_replay_many(
 			route => nullif($1, ''), error_code => nullif($2, ''), failed_since => $3, failed_until => $4,
-			max_letters => $5, dry_run => $6, source => nullif($7, ''), after => nullif($8, 0)) with ordinality p on p.id = l.id order by p.ordinality`,
+			max_letters => $5, dry_run => $6, source => nullif($7, ''), after => nullif($8::bigint, 0)) with ordinality p on p.id = l.id order by p.ordinality`,
 		f.Route, f.Code, instant(f.Since), instant(f.Until), f.Limit, dryRun, f.Source, f.After)
 }
 

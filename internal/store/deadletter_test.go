@@ -33,6 +33,24 @@ func deadLetter(t *testing.T, test *tidemarktest.DB, db *store.DB) store.DeadLet
 	return letters[0]
 }
 
+// Letters are counted in 64 bits. A replay goes on after one with such a number.
+func TestLettersWithLargeNumbers(t *testing.T) {
+	t.Parallel()
+	test, db := setup(t)
+	exec(t, test, `select setval(pg_get_serial_sequence('tidemark.dead_letter', 'id'), 3000000000)`)
+	letter := deadLetter(t, test, db)
+	emit(t, test, tidemark.Event{Domain: "shop", Type: "order.paid", Payload: json.RawMessage(`{"a": 2}`)})
+	must(t)(db.RouteWorkerRun(t.Context(), "default", 100))
+	filter := store.LetterFilter{Route: "boom", Limit: 1}
+	for _, want := range []int64{letter.ID, letter.ID + 1, 0} {
+		part, err := db.DeadLetterReplayMany(t.Context(), filter, false)
+		if err != nil || want > 0 && (len(part) != 1 || part[0].ID != want) || want == 0 && len(part) > 0 {
+			t.Fatalf("%+v, %v; want %d", part, err, want)
+		}
+		filter.After = want
+	}
+}
+
 func TestDeadLetters(t *testing.T) {
 	t.Parallel()
 	test, db := setup(t)

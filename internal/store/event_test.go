@@ -131,7 +131,7 @@ func TestReaderSeesNoPayload(t *testing.T) {
 		"routes":       func() error { _, err := reader.Routes(t.Context(), store.RouteFilter{}); return err },
 		"dead letters": func() error { _, err := reader.DeadLetters(t.Context(), store.LetterFilter{}); return err },
 		"evidence":     func() error { _, err := reader.Evidence(t.Context(), 1); return err },
-		"findings":     func() error { _, err := reader.OpenFindings(t.Context(), 0, 0); return err },
+		"findings":     func() error { _, err := reader.OpenFindings(t.Context(), nil, 0); return err },
 		"packs":        func() error { _, err := reader.Packs(t.Context()); return err },
 		"verify":       func() error { _, err := reader.Verify(t.Context()); return err },
 	} {

@@ -32,7 +32,7 @@ func TestTimesThatGoCannotWrite(t *testing.T) {
 			"events":          func() (any, error) { return db.Events(ctx, store.EventFilter{}) },
 			"event":           func() (any, error) { return db.Event(ctx, 1) },
 			"full events":     func() (any, error) { return db.FullEvents(ctx, store.Route{}, []int64{1}) },
-			"closed findings": func() (any, error) { return db.ClosedFindings(ctx, 0, 10) },
+			"closed findings": func() (any, error) { return db.ClosedFindings(ctx, nil, 10) },
 			"finding":         func() (any, error) { return db.Finding(ctx, 1) },
 			"dead letters":    func() (any, error) { return db.DeadLetters(ctx, store.LetterFilter{}) },
 			"dead letter":     func() (any, error) { return db.DeadLetter(ctx, 1) },

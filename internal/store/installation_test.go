@@ -26,7 +26,7 @@ func TestOperations(t *testing.T) {
 	}
 	must(t)(db.Maintain(t.Context()))
 	exec(t, test, `select tidemark.finding_open('cursor_holes', 'default', 'high', 'the cursor waits')`)
-	findings, err := db.OpenFindings(t.Context(), 0, 0)
+	findings, err := db.OpenFindings(t.Context(), nil, 0)
 	if err != nil || len(findings) != 1 || findings[0].Kind != "cursor_holes" || findings[0].Count != 1 {
 		t.Errorf("got %+v, %v", findings, err)
 	}

@@ -50,7 +50,7 @@ type Registration struct {
 // HeartbeatRegister calls tidemark.heartbeat_register.
 func (db *DB) HeartbeatRegister(ctx context.Context, r Registration) (Heartbeat, error) {
 	_, err := value[string](ctx, db, `select r.executor_id from tidemark.heartbeat_register($1, nullif($2, ''), coalesce($3::text[], '{}'),
-		make_interval(secs => $4), make_interval(secs => nullif($5, 0)), coalesce(nullif($6, '')::jsonb, '{}'), nullif($7, '')) r`,
+		make_interval(secs => $4), make_interval(secs => nullif($5::float8, 0)), coalesce(nullif($6, '')::jsonb, '{}'), nullif($7, '')) r`,
 		r.ExecutorID, r.Kind, r.DomainScope, r.Cadence.Seconds(), r.Threshold.Seconds(), r.Payload, r.Reason)
 	if err != nil {
 		return Heartbeat{}, err
@@ -230,19 +230,45 @@ type Finding struct {
 const finding = `select f.id, f.kind, f.subject, f.severity::text, d.detail, f.opened_at, f.last_seen_at, f.closed_at, f.count,
 	f.acked_at, f.acked_by, f.ack_note from tidemark.finding_detail d join `
 
-// OpenFindings returns the findings that are not over, worst first: those after the finding before in the list; 0: from the beginning.
-// limit 0: all.
-func (db *DB) OpenFindings(ctx context.Context, before int64, limit int) ([]Finding, error) {
-	return list[Finding](ctx, db, finding+`tidemark.finding f using (id) left join tidemark.finding b on b.id = $1
-		where f.closed_at is null and ($1 = 0 or f.severity < b.severity or f.severity = b.severity and (f.opened_at, f.id) > (b.opened_at, b.id))
-		order by f.severity desc, f.opened_at, f.id limit nullif($2::integer, 0)`, before, limit)
+// OpenPlace is the place of a finding in the list of the open ones. The finding itself may have changed or be over since.
+type OpenPlace struct {
+	Severity string    `json:"s"`
+	Opened   time.Time `json:"o"`
+	ID       int64     `json:"i"`
 }
 
+// OpenPlace is where the finding is in the list of the open ones.
+func (f Finding) OpenPlace() OpenPlace { return OpenPlace{f.Severity, f.OpenedAt, f.ID} }
+
+// OpenFindings returns the findings that are not over, worst first: those after a place; nil: from the beginning. limit 0: all.
+func (db *DB) OpenFindings(ctx context.Context, after *OpenPlace, limit int) ([]Finding, error) {
+	first := after == nil
+	if first {
+		after = &OpenPlace{Severity: "info"}
+	}
+	return list[Finding](ctx, db, finding+`tidemark.finding f using (id)
+		where f.closed_at is null and ($1 or f.severity < $2::text::tidemark.severity or f.severity = $2::text::tidemark.severity and (f.opened_at, f.id) > ($3, $4))
+		order by f.severity desc, f.opened_at, f.id limit nullif($5::integer, 0)`, first, after.Severity, after.Opened, after.ID, limit)
+}
+
+// ClosedPlace is the place of a finding in the list of those that are over. The finding itself may be gone since.
+type ClosedPlace struct {
+	Closed time.Time `json:"c"`
+	ID     int64     `json:"i"`
+}
+
+// ClosedPlace is where the finding, which is over, is in the list of those.
+func (f Finding) ClosedPlace() ClosedPlace { return ClosedPlace{*f.ClosedAt, f.ID} }
+
 // ClosedFindings returns those that are over, newest first, as OpenFindings does.
-func (db *DB) ClosedFindings(ctx context.Context, before int64, limit int) ([]Finding, error) {
-	return list[Finding](ctx, db, finding+`tidemark.finding f using (id) left join tidemark.finding b on b.id = $1
-		where f.closed_at is not null and ($1 = 0 or (f.closed_at, f.id) < (b.closed_at, b.id))
-		order by f.closed_at desc, f.id desc limit nullif($2::integer, 0)`, before, limit)
+func (db *DB) ClosedFindings(ctx context.Context, after *ClosedPlace, limit int) ([]Finding, error) {
+	first := after == nil
+	if first {
+		after = &ClosedPlace{}
+	}
+	return list[Finding](ctx, db, finding+`tidemark.finding f using (id)
+		where f.closed_at is not null and ($1 or (f.closed_at, f.id) < ($2, $3))
+		order by f.closed_at desc, f.id desc limit nullif($4::integer, 0)`, first, after.Closed, after.ID, limit)
 }
 
 // Finding returns one finding, or tidemark.ErrNotFound.

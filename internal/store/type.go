@@ -21,10 +21,11 @@ type EventType struct {
 const eventType = `select t.domain, t.type, t.version, t.enabled, t.schema, tidemark.schema_unchecked(t.schema) as unchecked_keywords,
 	t.description from `
 
-// EventTypes returns the registry of event types, or the part of one domain.
+// EventTypes returns the registry of event types, or the part of one domain. A part goes on after DOMAIN/TYPE: types may have slashes,
+// and domains have none.
 func (db *DB) EventTypes(ctx context.Context, domain string, p Part) ([]EventType, error) {
 	return list[EventType](ctx, db, eventType+`tidemark.event_type t where ($1 = '' or t.domain = $1)
-		and ($2 = '' or (t.domain, t.type) > (split_part($2, '/', 1), split_part($2, '/', 2)))
+		and ($2 = '' or (t.domain, t.type) > (split_part($2, '/', 1), substr($2, strpos($2, '/') + 1)))
 		order by t.domain, t.type limit nullif($3::integer, 0)`, domain, p.After, p.Limit)
 }
 
@@ -36,6 +37,19 @@ func (db *DB) EventType(ctx context.Context, domain, name string) (EventType, er
 
 // Changes names columns of a configuration row, with their new values; nil is null.
 type Changes map[string]any
+
+// UnmarshalJSON keeps each value as it is written: a float64 rounds long numbers.
+func (c *Changes) UnmarshalJSON(text []byte) error {
+	var written map[string]json.RawMessage
+	if err := json.Unmarshal(text, &written); err != nil {
+		return err
+	}
+	*c = Changes{}
+	for column, value := range written {
+		(*c)[column] = value
+	}
+	return nil
+}
 
 // TypeSet calls tidemark.type_set.
 func (db *DB) TypeSet(ctx context.Context, domain, name string, changes Changes, reason string) (EventType, error) {

@@ -86,6 +86,7 @@ begin
     set event_snapshot = (l.event_snapshot - 'context') || jsonb_build_object('payload', erased),
         error_detail = 'erased'
     where l.id = any (letters);
+    perform tidemark.api_answers_erase();
     insert into tidemark.audit (action, object, reason, after)
     values ('commands_erase', 'service ' || commands_erase.service, commands_erase.reason,
             jsonb_strip_nulls(jsonb_build_object(

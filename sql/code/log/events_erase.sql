@@ -87,6 +87,7 @@ begin
     set event_snapshot = l.event_snapshot || jsonb_build_object('payload', erased), error_detail = 'erased',
         payload_in_log = false
     where l.id = any (letters);
+    perform tidemark.api_answers_erase();
     insert into tidemark.audit (action, object, reason, after)
     values ('events_erase', 'domain ' || events_erase.domain, events_erase.reason, jsonb_strip_nulls(jsonb_build_object(
         'subject', events_erase.subject, 'key', events_erase.key, 'before', events_erase.before, 'events', events,
@@ -96,7 +97,8 @@ $$;
 comment on function tidemark.events_erase(text, text, text, text, timestamptz, boolean, bigint, integer) is
     'Erases the payloads of events of a domain: of a subject (subject_ref), of a key, created before a time, or what '
     'fits all that is given. The payload becomes {"erased": time}; the event, its evidence and its place stay. Dead '
-    'letters of such events lose payload and error text, and open ones are discarded. Events that are still to be '
+    'letters of such events lose payload and error text, and open ones are discarded; answers that the API keeps for '
+    'repeated requests lose error texts, whatever event they are of. Events that are still to be '
     'delivered stay as they are and are counted as waiting: call it again once they are. Looks at most events from '
     'after_seq on; until complete call it again with last_seq, in a transaction of its own. dry_run only counts. Reads '
     'the whole log. Raises TM004, TM005.';

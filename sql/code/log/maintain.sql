@@ -23,8 +23,8 @@ $$;
 comment on function tidemark.maintain() is
     'Keeps the log in shape. Makes partitions ahead, and drops those that are past retention and that no cursor, hole, '
     'pending delivery or dead letter without a payload needs. Erases payloads past the payload_retention of their '
-    'domain (tidemark.payloads_expire). Deletes old idempotency keys, claims and raw records of commands (10,000 of '
-    'each a call), sums up and deletes rows of tidemark.captured, compares captured tables with '
+    'domain (tidemark.payloads_expire). Deletes old idempotency keys, claims and raw records of commands, and answers '
+    'of the API (10,000 of each a call), sums up and deletes rows of tidemark.captured, compares captured tables with '
     'their events by the server''s counts (tidemark.capture_count), notes which tables have rows to '
     'read (of those that the caller may read), opens and closes cursor_lag, capture_unwritten, command_waiting, '
     'producer_unproved and emit_unregistered, keeps the history (tidemark.history), closes findings that are over, and '

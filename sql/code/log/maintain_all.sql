@@ -193,6 +193,15 @@ begin
         return query select 'forgot', 'finding', format('%s closed findings past the setting finding.retention', n);
     end if;
 
+    delete from tidemark.api_answer a
+    where a.ctid = any (array(
+        select o.ctid from tidemark.api_answer o
+        where o.at < clock_timestamp() - interval '1 day' order by o.at limit 10000 for update skip locked));
+    get diagnostics n = row_count;
+    if n > 0 then
+        return query select 'forgot', 'api_answer', format('%s answers of the API older than a day', n);
+    end if;
+
     return query
     delete from tidemark.heartbeat h
     where h.executor_id like 'daemon/%' and h.last_status = 'stopped'

@@ -113,6 +113,9 @@ begin
             events = p.events, dead_letters = p.dead_letters, at = clock_timestamp(), kept_seq = p.kept_seq,
             kept_for = p.kept_for, open_letters = p.open_letters
         where r.domain = d.domain;
+        if n + cardinality(letters) > 0 then
+            perform tidemark.api_answers_erase();
+        end if;
         object := 'payloads of ' || d.domain;
         if n + cardinality(letters) > 0 or more then
             action := 'erased'; -- more: the slice had other domains only
