@@ -23,7 +23,7 @@ func refuse(w http.ResponseWriter, status int, detail, hint string) {
 
 // OtherSite refuses a request that a page of another site makes.
 func OtherSite(w http.ResponseWriter, _ *http.Request) {
-	refuse(w, http.StatusForbidden, "this request comes from a page of another site", "Programs send no Origin and no Sec-Fetch-Site.")
+	refuse(w, http.StatusForbidden, "this cross-origin request comes from a page of another site", "Programs send no Origin and no Sec-Fetch-Site.")
 }
 
 // known refuses what is no operation by a problem, as the operations do: a mux answers with plain text.
