@@ -42,7 +42,7 @@ func TestArrows(t *testing.T) {
 		"/examples/producers/go":       {},
 		"/examples/webhook-receiver":   {},
 		"/internal/admin":              {"/internal/loopback"},
-		"/internal/api":                {"", "/internal/packlist", "/internal/store"},
+		"/internal/api":                {"", "/internal/packlist", "/internal/store", "/internal/strict"},
 		"/internal/signin":             {"/internal/api", "/internal/loopback"},
 		"/internal/consoleserver":      {"/console", "/internal/admin", "/internal/api", "/internal/config", "/internal/signin", "/internal/store", "/migrate"},
 		"/console":                     {"/internal/api", "/internal/packlist", "/internal/store"},

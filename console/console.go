@@ -126,6 +126,7 @@ func (c *console) handler() (http.Handler, error) {
 		c.problem(w, r, &api.Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "unknown page " + r.URL.Path, Hint: "The navigation above lists the pages."})
 	})
 	var crossOrigin http.CrossOriginProtection
+	crossOrigin.SetDenyHandler(http.HandlerFunc(api.OtherSite))
 	inner := crossOrigin.Handler(c.identified(c.observed(mux)))
 	if c.Prefix == "" {
 		return inner, nil

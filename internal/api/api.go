@@ -7,11 +7,8 @@ package api
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"reflect"
@@ -22,6 +19,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/internal/strict"
 )
@@ -62,7 +60,7 @@ type server struct {
 // New returns the API as a handler. The context of each request needs a person: see WithPerson.
 func New(o Options) http.Handler {
 	mux, _ := build(o)
-	return prepared(mux)
+	return prepared(known(mux))
 }
 
 // Document is the OpenAPI description, as YAML or JSON readers take it.
@@ -148,6 +146,9 @@ func register[I, O any](s *server, method, path, summary string, may access, run
 		Description: "For the role " + may.role.String() + ".", MaxBodyBytes: maxBody, Parameters: parameters(may),
 		Responses: map[string]*huma.Response{"default": s.refusals}, Middlewares: huma.Middlewares{s.guard(may)},
 	}, func(ctx context.Context, in *I) (*output, error) {
+		if blank(in) {
+			return nil, s.problem(ctx, &tidemark.Error{Code: "TM005", Message: "the reason is blank", Hint: "Say why, for the audit."})
+		}
 		ctx, cancel := context.WithTimeout(ctx, requestLimit)
 		defer cancel()
 		body, err := run(ctx, in)
@@ -156,6 +157,19 @@ func register[I, O any](s *server, method, path, summary string, may access, run
 		}
 		return &output{body}, nil
 	})
+}
+
+// blank tells whether a body has a reason that says nothing.
+func blank(in any) bool {
+	body := reflect.ValueOf(in).Elem()
+	if body.Kind() == reflect.Struct {
+		body = body.FieldByName("Body")
+	}
+	if body.Kind() != reflect.Struct {
+		return false
+	}
+	reason := body.FieldByName("Reason")
+	return reason.Kind() == reflect.String && reason.Len() > 0 && strings.TrimSpace(reason.String()) == ""
 }
 
 // parameters are those that operations of a kind share.
@@ -285,65 +299,3 @@ func repeatable(ctx context.Context) (key string, hash []byte) {
 	r, _ := ctx.Value(requestKey{}).(request)
 	return r.key, r.hash
 }
-
-// prepared hashes writes that carry an Idempotency-Key, and tags answers: a GET whose answer the client has is 304.
-func prepared(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-store")
-		if r.Method != http.MethodGet {
-			if key := r.Header.Get("Idempotency-Key"); key != "" {
-				body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-				if err != nil {
-					http.Error(w, "the body is too long", http.StatusRequestEntityTooLarge)
-					return
-				}
-				hash := sha256.New()
-				fmt.Fprintf(hash, "%s %s\n%s", r.Method, r.URL.RequestURI(), body)
-				asked := r
-				r = r.WithContext(context.WithValue(r.Context(), requestKey{}, request{key, hash.Sum(nil)}))
-				r.Body = io.NopCloser(bytes.NewReader(body))
-				defer func() { asked.Pattern = r.Pattern }() // for metrics
-			}
-			next.ServeHTTP(w, r)
-			return
-		}
-		answer := record(next, r, w.Header())
-		if answer.Status == http.StatusOK {
-			sum := sha256.Sum256(answer.Body.Bytes())
-			tag := `"` + hex.EncodeToString(sum[:12]) + `"`
-			w.Header().Set("ETag", tag)
-			if r.Header.Get("If-None-Match") == tag {
-				w.WriteHeader(http.StatusNotModified)
-				return
-			}
-		}
-		w.WriteHeader(answer.Status)
-		_, _ = w.Write(answer.Body.Bytes()) // the client is gone: nothing can receive the error
-	})
-}
-
-// Answer is what a handler has written.
-type Answer struct {
-	Status int
-	Body   bytes.Buffer
-	header http.Header
-}
-
-// Ask makes a request of the API within this process.
-func Ask(handler http.Handler, r *http.Request) *Answer { return record(handler, r, http.Header{}) }
-
-// record keeps what a handler writes, but for the header, which is this one.
-func record(handler http.Handler, r *http.Request, header http.Header) *Answer {
-	a := &Answer{Status: http.StatusOK, header: header}
-	handler.ServeHTTP(a, r)
-	return a
-}
-
-// Header implements http.ResponseWriter.
-func (a *Answer) Header() http.Header { return a.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (a *Answer) WriteHeader(status int) { a.Status = status }
-
-// Write implements http.ResponseWriter.
-func (a *Answer) Write(b []byte) (int, error) { return a.Body.Write(b) }

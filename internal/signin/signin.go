@@ -142,6 +142,7 @@ func (s *SignIn) Handler(next http.Handler) http.Handler {
 		}
 	})
 	var crossOrigin http.CrossOriginProtection
+	crossOrigin.SetDenyHandler(http.HandlerFunc(api.OtherSite))
 	return s.guard(crossOrigin.Handler(mux))
 }
 

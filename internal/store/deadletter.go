@@ -44,9 +44,9 @@ join tidemark.letter_detail s on s.id = l.id `
 // LetterFilter chooses dead letters. The zero value of a field chooses all.
 type LetterFilter struct {
 	Route, Code  string
-	Source       string    // outbox: events
-	Since, Until time.Time // last_failed_at in [Since, Until)
-	Resolved     bool      // the resolved ones too
+	Source       string       // outbox: events
+	Since, Until time.Time    // last_failed_at in [Since, Until)
+	Resolved     bool         // the resolved ones too
 	Limit        int          // at most so many; 0: all
 	After        int64        // of replays: go on after this one; 0: from the first
 	Place        *LetterPlace // of lists: go on after it; nil: from the latest
