@@ -135,7 +135,7 @@ func TestLetterJobArguments(t *testing.T) {
 	w.refused("TM005", `a job has no action "burn"`, `select tidemark.letter_job_add('burn', 'x', 'app')`)
 	w.refused("TM005", "a job needs a route or a source", `select tidemark.letter_job_add('replay', 'x', error_code => 'P0001')`)
 	w.refused("TM005", "a job needs a reason", `select tidemark.letter_job_add('replay', null, 'app')`)
-	w.refused("TM005", "rate is 0 letters per second, and must be above 0", `select tidemark.letter_job_add('replay', 'x', 'app', rate => 0)`)
+	w.refused("TM005", "rate is 0 letters per second, and must be from 0.001 to 1000000", `select tidemark.letter_job_add('replay', 'x', 'app', rate => 0)`)
 	w.refused("TM005", "a job that discards dead letters has no rate", `select tidemark.letter_job_add('discard', 'x', 'app', rate => 1)`)
 	w.refused("TM005", "dead letters of commands are not replayed by a job", `select tidemark.letter_job_add('replay', 'x', source => 'commands')`)
 	w.refused("TM004", `there is no route "nope"`, `select tidemark.letter_job_add('replay', 'x', 'nope')`)

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -69,7 +70,7 @@ func TestPendingDiscard(t *testing.T) {
 		"1 given_up its last error was http_503: busy 2 t 1")
 	w.wantRows(`select concat_ws(' ', attempt_no, outcome, reason, detail) from tidemark.attempt where seq = 1`, "2 failed given_up its last error was http_503: busy")
 	w.wantRows(`select concat_ws(' ', w.state, w.sentence) from tidemark.outbox o, tidemark.why(o.event_id, 'app') w where o.seq = 1`,
-		"dead letter It failed for good after 2 attempts: given_up, an operator gave it up.")
+		"dead letter It failed for good after 2 attempts: given_up, its last error was http_503: busy.")
 	w.wantRows(`select kind from tidemark.finding`, "cursor_dlq")
 	w.wantRows(`select dead_lettered::text from tidemark.worker_cursor where worker = 'default'`, "1")
 	w.wantRows(`select failed::text from tidemark.route_minute where failed > 0`, "1")
@@ -102,13 +103,56 @@ func TestPendingDiscardUnderWay(t *testing.T) {
 			w := refusing(t, tidemarktest.NewDB(t))
 			w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
 			w.exec(`select tidemark.pending_discard('why', 'app', 1)`)
+			// The mark of a handler that has committed: it must not outlive the record that it was sent.
+			w.exec(`insert into tidemark.handled select id, 1 from tidemark.outbound_route where route_code = 'app'`)
 			w.exec(`select tidemark.settle('default', (select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'), null, '{}', array[` + c.result + `::tidemark.result])
 				from tidemark.outbound_route r where r.route_code = 'app'`)
 			w.wantRows(`select concat_ws(' ', error_code, attempts, coalesce(resolution, 'open')) from tidemark.dead_letter`, c.letter)
 			w.wantRows(`select coalesce(max(concat_ws(' ', attempt_no, outcome, reason)), '') from tidemark.attempt where seq = 1 and attempt_no > 2`, c.attempt)
 			w.wantRows(waits, "2 due, 3 behind, 4 due")
+			w.wantRows(`select count(*)::text from tidemark.handled`, map[bool]string{true: "0", false: "1"}[name == "sent"])
 		})
 	}
+}
+
+// A letter that was discarded before its delivery ended says that it was sent.
+func TestPendingDiscardedThenSent(t *testing.T) {
+	t.Parallel()
+	w := refusing(t, tidemarktest.NewDB(t))
+	w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
+	w.exec(`select tidemark.pending_discard('why', 'app', 1), tidemark.dead_letter_discard(1, 'not needed')`)
+	w.exec(`select tidemark.settle('default', (select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'), null, '{}',
+		array[row(r.id, false, 'sent', null, null, '{[1,2)}', null)::tidemark.result]) from tidemark.outbound_route r where r.route_code = 'app'`)
+	w.wantRows(`select resolution from tidemark.dead_letter`, "sent")
+	w.wantRows(`select concat_ws(' ', attempt_no, outcome) from tidemark.attempt where seq = 1 and attempt_no > 2`, "3 sent")
+}
+
+// A replay is not over while events that another pass has just staged are pending.
+func TestReplayEndsWithItsLastEvent(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w := refusing(t, db)
+	w.exec(`select tidemark.emit('test', 'tick', '{"n": 1}') from generate_series(1, 1100); select tidemark.route_worker_run('default', 5000);
+		update tidemark.pending set next_attempt_at = 'infinity'`)
+	w.exec(`select tidemark.route_replay('app', 'again', from_seq => 5, outcomes => '{sent, failed, pending, none, disabled, dry_run}')`)
+	w.exec(`delete from tidemark.pending where seq > 4`) // as if all had been sent
+	w.exec(`select tidemark.replay_stage('default')`)
+	w.wantRows(`select count(*)::text from tidemark.pending where replay_id is not null`, "1000")
+	w.exec(`delete from tidemark.pending where replay_id is not null and seq > 5`)
+	other, eye := open(t, db, "other"), open(t, db, "eye")
+	w.begin()
+	w.exec(`select tidemark.replay_stage('default')`)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := other.conn.Exec(context.Background(), `select tidemark.pending_discard('why', 'app', 5)`)
+		ended <- err
+	}()
+	eye.waitsFor(other)
+	w.commit()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	eye.wantRows(`select (finished_at is null)::text || ' ' || (select count(*) > 0 from tidemark.pending p where p.replay_id = j.id) from tidemark.replay_job j`, "true true")
 }
 
 // A settle that is under way ends first: it finds its rows where they were.

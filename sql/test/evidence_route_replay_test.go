@@ -92,7 +92,7 @@ func TestRouteReplayChooses(t *testing.T) {
 		`'app', ' ', from_seq => 1`:                                "needs a reason",
 		`'app', 'why'`:                                             "one beginning",
 		`'app', 'why', from_seq => 1, since => now()`:              "one beginning",
-		`'app', 'why', from_seq => 1, rate => 0`:                   "must be above 0",
+		`'app', 'why', from_seq => 1, rate => 0`:                   "must be from 0.001 to 1000000",
 		`'app', 'why', from_seq => 1, outcomes => '{lost}'`:        "choose from sent",
 		`'app', 'why', from_seq => 1, to_seq => 2, until => now()`: "at most one end",
 	} {

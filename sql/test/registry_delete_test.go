@@ -188,6 +188,10 @@ func TestGateOutlivesNothing(t *testing.T) {
 		t.Error(err)
 	}
 	eye.wantRows(`select domain from tidemark.domain where domain = 'd'`, "d")
+	// To close a gate waits for none who holds the worker.
+	a.exec(`begin; select from tidemark.worker where worker = 'default' for update`)
+	b.exec(`set lock_timeout = '100ms'; select tidemark.gate_set('worker.default.enabled', false); reset lock_timeout`)
+	a.exec(`commit`)
 	a.exec(`begin; select tidemark.worker_set('v'); commit; begin; select tidemark.worker_delete('v', 'why')`)
 	ended := make(chan error, 1)
 	go func() {

@@ -14,7 +14,12 @@ declare
     low bigint;
     high bigint;
     seen bigint; -- batches of evidence
-    again int8multirange; -- what a replay under way sends
+    again constant jsonb := (  -- what replays under way send, by outcome
+        select jsonb_object_agg(o, coalesce((
+            select range_agg(int8range(j.passed_seq + 1, j.last_seq + 1))::text from tidemark.replay_job j
+            where j.route_id = route.id and j.finished_at is null and j.key is null and j.passed_seq < j.last_seq
+              and (j.outcomes is null or o = any (j.outcomes))), '{}'))
+        from unnest(array['disabled', 'dry_run']) o);
 begin
     if route is null then
         raise exception using errcode = 'TM004', message = format('there is no route "%s"', route_missed.route_code),
@@ -24,23 +29,21 @@ begin
             message = format('most is %s, and must be from 1 to 1000000', coalesce(most::text, 'null'));
     end if;
     -- The newest evidence back to the last batch that was decided for delivery.
-    select count(*), coalesce(max(n.last_seq) filter (where n.outcome not in ('disabled', 'dry_run')), 0) + 1,
+    select count(*), coalesce(max(n.last_seq) filter (where n.outcome in ('sent', 'pending', 'failed')), 0) + 1,
            max(n.last_seq)
     into seen, low, high from (
         select d.outcome, d.last_seq from tidemark.decision d
         where d.worker_id = w and d.route_id = route.id
         order by d.last_seq desc limit most) n;
-    again := (
-        select coalesce(range_agg(int8range(j.passed_seq + 1, j.last_seq + 1)), '{}') from tidemark.replay_job j
-        where j.route_id = route.id and j.finished_at is null and j.key is null and j.passed_seq < j.last_seq
-          and (j.outcomes is null or j.outcomes && array['disabled', 'dry_run']));
     return query
     with batch as materialized (
         select d.outcome, d.first_seq, d.last_seq, d.events - case
-                   when again && int8range(d.first_seq, d.last_seq + 1)
-                   then cardinality(tidemark.multirange_numbers(again * d.seqs)) else 0 end as n
+                   when a.again && int8range(d.first_seq, d.last_seq + 1)
+                   then cardinality(tidemark.multirange_numbers(a.again * d.seqs)) else 0 end as n
         from tidemark.decision d
+        cross join lateral (select (again ->> d.outcome::text)::int8multirange as again) a
         where d.worker_id = w and d.route_id = route.id and d.last_seq between low and high
+          and d.outcome in ('disabled', 'dry_run')
         order by d.last_seq desc limit most
     ), tried as materialized (
         select a.seq from tidemark.attempt a
@@ -49,12 +52,15 @@ begin
     ), replayed as (
         select d.outcome, count(distinct t.seq) as n
         from tried t
+        -- Its batch is one of the next few, if it has one: what only has attempts must not read all that follows.
         cross join lateral (
-            select d.outcome from tidemark.decision d
-            where d.worker_id = w and d.route_id = route.id and d.last_seq >= t.seq and d.first_seq <= t.seq
-              and d.seqs @> t.seq
-            order by d.last_seq limit 1) d
-        where not again @> t.seq
+            select n.outcome from (
+                select d.outcome, d.first_seq, d.last_seq, d.seqs from tidemark.decision d
+                where d.worker_id = w and d.route_id = route.id and d.last_seq >= t.seq
+                order by d.last_seq limit 8) n
+            where n.first_seq <= t.seq and n.seqs @> t.seq
+            order by n.last_seq limit 1) d
+        where d.outcome in ('disabled', 'dry_run') and not (again ->> d.outcome::text)::int8multirange @> t.seq
         group by 1
     )
     select b.outcome, b.n - coalesce(r.n, 0), b.low, b.high, seen < most and (select count(*) from tried) < most

@@ -41,6 +41,10 @@ begin
            'the event is no longer in the log'
     from unnest(gone) g;
 
+    -- Locked first: a pass that stages more holds it, and its events have to be seen below.
+    perform from tidemark.replay_job j
+    where j.id = any (array(select g.replay_id from unnest(gone) g where g.replay_id is not null))
+    order by j.id for update;
     update tidemark.replay_job j
     set failed = j.failed + k.n,
         finished_at = coalesce(j.finished_at, case when j.passed_seq >= j.last_seq

@@ -11,6 +11,7 @@ declare
     at constant timestamptz := clock_timestamp();
     r tidemark.result;
     rows_ tid[];
+    late tidemark.dead_letter[];
     due timestamptz;
     done tidemark.pending[];
     gone tidemark.pending[] := '{}';
@@ -30,13 +31,20 @@ begin
                 where p.worker_id = settle_retried.worker_id and p.route_id = r.route_id and p.seq = n limit 1) q);
         if (r.outcome <> 'pending' or r.detail is not null)
             and cardinality(rows_) < (select sum(upper(s) - lower(s)) from unnest(r.seqs) s) then
-            -- An operator gave up events whose deliveries were under way: what these came to belongs to the letters.
+            -- An operator gave up events whose deliveries were under way: what these came to belongs to the letters,
+            -- and that of a discarded one if it was sent.
+            late := array(
+                select l from tidemark.dead_letter l
+                where l.route_id = r.route_id and l.worker_id = settle_retried.worker_id and l.seq <@ r.seqs
+                  and l.error_code = 'given_up'
+                  and not exists (select from tidemark.pending p where p.dead_letter_id = l.id));
             perform tidemark.dead_letter_settle(
                 l.id, case r.outcome when 'pending' then 'failed' else r.outcome end, r.reason, r.detail)
-            from tidemark.dead_letter l
-            where l.route_id = r.route_id and l.worker_id = settle_retried.worker_id and l.seq <@ r.seqs
-              and l.resolved_at is null and l.error_code = 'given_up'
-              and not exists (select from tidemark.pending p where p.dead_letter_id = l.id);
+            from unnest(late) l where l.resolved_at is null or r.outcome = 'sent';
+            if r.outcome = 'sent' then
+                -- Else a replay would find the mark, and not call the handler.
+                delete from tidemark.handled h using unnest(late) l where h.route_id = r.route_id and h.seq = l.seq;
+            end if;
         end if;
         continue when cardinality(rows_) = 0;
         due := case when r.delay is null then 'infinity' else at + make_interval(secs => r.delay) end;
@@ -75,6 +83,10 @@ begin
             delete from tidemark.handled h using unnest(done) d where h.route_id = r.route_id and h.seq = d.seq;
         end if;
 
+        -- Locked first: a pass that stages more holds it, and its events have to be seen below.
+        perform from tidemark.replay_job j
+        where j.id = any (array(select d.replay_id from unnest(done) d where d.replay_id is not null))
+        order by j.id for update;
         update tidemark.replay_job j
         set sent = j.sent + case r.outcome when 'sent' then k.n else 0 end,
             failed = j.failed + case r.outcome when 'failed' then k.n else 0 end,
