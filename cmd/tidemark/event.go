@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -154,13 +153,5 @@ more or changes it.`,
 
 func eventNumber(ctx context.Context, s *cli.Session, name string) (int64, error) {
 	seq, err := s.EventNumber(ctx, name)
-	return seq, eventName(err, name)
-}
-
-// eventName says which name is none of an event.
-func eventName(err error, name string) error {
-	if errors.Is(err, store.ErrEventName) {
-		return cli.Usagef("%q is %v", name, err)
-	}
-	return err
+	return seq, cli.EventName(err, name)
 }

@@ -79,7 +79,7 @@ wait behind it. A breaker that is open counts as before: the daemon tries one ev
 			for {
 				n, err := s.PendingRetry(ctx, w, due, s.Reason)
 				if err != nil {
-					return eventName(err, w.Item)
+					return cli.EventName(err, w.Item)
 				}
 				if all += n; n < 10_000 {
 					break
@@ -102,7 +102,7 @@ It has failed for good: the evidence says given_up, a dead letter keeps it, and 
 			w.Item = s.Arg(0)
 			letter, err := cli.InTx(ctx, s, func(db *store.DB) (store.DeadLetter, error) { return db.PendingDiscard(ctx, w, s.Reason) })
 			if err != nil {
-				return eventName(err, w.Item)
+				return cli.EventName(err, w.Item)
 			}
 			return s.Result(letter, "%s: given up, dead letter %d", w.Item, letter.ID)
 		},

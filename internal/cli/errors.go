@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/oneline"
+	"github.com/tidemarkhq/tidemark/internal/store"
 	"github.com/tidemarkhq/tidemark/migrate"
 )
 
@@ -37,6 +38,14 @@ type usageError struct{ error }
 
 // Usagef is an error in the command line.
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// EventName says which name is none of an event.
+func EventName(err error, name string) error {
+	if errors.Is(err, store.ErrEventName) {
+		return Usagef("%q is %v", name, err)
+	}
+	return err
+}
 
 type hinted struct {
 	error

@@ -7,4 +7,4 @@ alter table tidemark.letter_job add constraint rate_is_above_0 check (rate > 0 a
 alter table tidemark.letter_job validate constraint rate_is_above_0;
 comment on column tidemark.letter_job.rate is 'At most so many letters a second are tried again; null: as many as come.';
 
-drop function if exists tidemark.letter_job_add(text, text, text, text, text, boolean);
+drop function if exists tidemark.letter_job_add;

@@ -88,7 +88,7 @@ func TestTransform(t *testing.T) {
 				`transform_failed public.shape: poison (P0001) {"n": 7, "rest": "x"}`, `transform_failed public.shape: poison (P0001) {"n": 7, "rest": "x"}`)
 			w.wantRows(`select y.sentence from tidemark.outbox o cross join lateral tidemark.why(o.event_id, 'each') y where o.seq in (3, 7) order by o.seq`,
 				one[string](w, `select format('The route''s transform dropped it at %s, in attempt 1.', date_trunc('second', e.decided_at)) from tidemark.event_evidence(3) e where e.route_code = 'each'`),
-				"It failed for good after one attempt: transform_failed, the route's transform raised an error.")
+				"It failed for good after one attempt: transform_failed, public.shape: poison (P0001).")
 			w.wantRows(`select concat_ws(' ', n.route_code, m.sent, m.failed, m.recorded) from tidemark.route_minute m join tidemark.route_name n on n.id = m.route_id
 				where n.route_code <> 'app' order by 1`, "batch 96 2 2", "each 96 2 2")
 

@@ -24,7 +24,7 @@ begin
             hint = 'An empty array is a file without things.';
     end if;
     -- One after the other, and each begins with what the one before has left: what is as its file has it is skipped.
-    perform pg_advisory_xact_lock(1953064301, 2);
+    perform tidemark.configuration_lock();
     before := (select jsonb_object_agg(c.kind || ' ' || c.name, to_jsonb(c)) from tidemark.configuration() c);
     for t in
         select x.kind, x.name, x.definition from jsonb_to_recordset(things) x (kind text, name text, definition jsonb)

@@ -12,7 +12,8 @@ declare
     other text;
 begin
     if kind in ('domain', 'type') and split_part(name, '/', 1) in ('system', 'commands')
-        or kind = 'heartbeat' and (name like 'daemon/%' or tidemark.is_cursor(name))
+        or kind = 'heartbeat' and (name like 'daemon/%' or exists (
+            select from tidemark.worker_cursor c where tidemark.executor_id(c.worker, c.source, c.shard) = name))
         or kind = 'worker' and (definition ->> 'source' = 'kafka' or exists (
             select from tidemark.worker w where w.worker = configuration_set.name and w.source = 'kafka'))
     then

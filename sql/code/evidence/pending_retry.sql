@@ -77,6 +77,7 @@ comment on function tidemark.pending_retry(text, text, bigint, text, text, text,
     'Makes what waits for another attempt due now: an event on a route (route_code, seq), a row (worker, source, '
     'item_id), or without seq and item_id all that waits there after a failure, at most 10000 a call. With not_before '
     'it parks one of them until then, at most 30 days; later events of its key wait behind it. A delivery that is '
-    'under way decides by what it comes to, and not by this. Returns how many it moved. A route''s breaker counts as before. Raises TM004 (it does not wait), TM005 (no reason; it waits behind an '
+    'under way decides by what it comes to, and not by this. Returns how many it moved. A route''s breaker counts as '
+    'before. Raises TM004 (it does not wait), TM005 (no reason; it waits behind an '
     'earlier event of its key), TM009 (a gate is closed).';
 grant execute on function tidemark.pending_retry(text, text, bigint, text, text, text, timestamptz) to tidemark_admin;

@@ -8,4 +8,3 @@ as $$
 $$;
 comment on function tidemark.is_cursor(text) is
     'True where the executor is the worker/source/shard of a cursor, whose passes are its beats.';
-grant execute on function tidemark.is_cursor(text) to tidemark_reader;
