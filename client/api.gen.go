@@ -782,9 +782,14 @@ type LetterGroup struct {
 	FirstFailedAt time.Time `json:"first_failed_at"`
 	LastFailedAt  time.Time `json:"last_failed_at"`
 	Letters       int64     `json:"letters"`
-	Newest        int64     `json:"newest"`
-	RouteCode     *string   `json:"route_code"`
-	Source        string    `json:"source"`
+
+	// Line The first line of the newest one's error, at most 200 characters, as the person may see it.
+	Line *string `json:"line"`
+
+	// Newest The id of the newest of them.
+	Newest    int64   `json:"newest"`
+	RouteCode *string `json:"route_code"`
+	Source    string  `json:"source"`
 }
 
 // LetterJob defines model for LetterJob.
@@ -1635,6 +1640,7 @@ type GetCommandClaimsParamsState string
 type GetDeadLetterGroupsParams struct {
 	Limit int64  // At most so many.
 	After string // Those after this one: next of the part before.
+	Route string // Those of this route alone.
 }
 
 // GetDeadLetterJobsParams are what GetDeadLetterJobs can be asked for. A field that is zero is not sent.
@@ -1875,6 +1881,7 @@ func (c *Client) GetDeadLetterGroups(ctx context.Context, params GetDeadLetterGr
 	query := url.Values{}
 	add(query, "limit", params.Limit)
 	add(query, "after", params.After)
+	add(query, "route", params.Route)
 	err = c.do(ctx, "GET", path("/api/v1/dead-letter-groups"), query, nil, &out)
 	return out, err
 }

@@ -120,7 +120,7 @@ var views = map[string]view{
 				return read[api.Names[store.PendingItem]](q, v, "Pending", "/pending", "route", q.name("route"), "limit", "10")
 			},
 			func() *api.Problem {
-				return read[api.Names[store.DeadLetter]](q, v, "Letters", "/dead-letters", "route", q.name("route"), "limit", "10")
+				return read[api.Names[store.LetterGroup]](q, v, "Groups", "/dead-letter-groups", "route", q.name("route"), "limit", "20")
 			},
 			func() *api.Problem {
 				return read[api.List[store.AuditEntry]](q, v, "Audit", "/audit", "object", "outbound_route "+q.name("route"), "limit", "10")
@@ -161,7 +161,7 @@ var views = map[string]view{
 		v := both{"Filter": q.r.URL.Query()}
 		return all(v,
 			func() *api.Problem {
-				return read[api.Names[store.LetterGroup]](q, v, "Groups", "/dead-letter-groups", "after", q.param("after"))
+				return read[api.Names[store.LetterGroup]](q, v, "Groups", "/dead-letter-groups", "after", q.param("after"), "limit", "50")
 			},
 			func() *api.Problem {
 				return read[api.List[store.LetterJob]](q, v, "Jobs", "/dead-letter-jobs", "limit", "10")
