@@ -735,6 +735,15 @@ type Installed struct {
 	Version string   `json:"version"`
 }
 
+// LatencyOfRoute defines model for LatencyOfRoute.
+type LatencyOfRoute struct {
+	// Events That were looked at, of the newest.
+	Events     int64   `json:"events"`
+	P50Seconds float64 `json:"p50_seconds"`
+	P99Seconds float64 `json:"p99_seconds"`
+	RouteCode  string  `json:"route_code"`
+}
+
 // Lease defines model for Lease.
 type Lease struct {
 	// HeldBy The transactions that keep them open.
@@ -1720,6 +1729,11 @@ type GetReplaysParams struct {
 	Before int64 // Only numbers below this one.
 }
 
+// GetRouteLatenciesParams are what GetRouteLatencies can be asked for. A field that is zero is not sent.
+type GetRouteLatenciesParams struct {
+	Routes []string // Codes of routes.
+}
+
 // GetRouteSummariesParams are what GetRouteSummaries can be asked for. A field that is zero is not sent.
 type GetRouteSummariesParams struct {
 	Routes []string // Of these alone.
@@ -2218,6 +2232,16 @@ func (c *Client) GetReplays(ctx context.Context, params GetReplaysParams) (out L
 // For the role operator.
 func (c *Client) CancelReplay(ctx context.Context, id int64, body Act) (out Cancelled, err error) {
 	err = c.do(ctx, "POST", path("/api/v1/replays/{id}/cancel", id), nil, body, &out)
+	return out, err
+}
+
+// GetRouteLatencies: The latency of several routes, by smaller samples: ten batches and ten retries of each; those that sent nothing are left out.
+//
+// For the role viewer.
+func (c *Client) GetRouteLatencies(ctx context.Context, params GetRouteLatenciesParams) (out []LatencyOfRoute, err error) {
+	query := url.Values{}
+	add(query, "routes", params.Routes)
+	err = c.do(ctx, "GET", path("/api/v1/route-latencies"), query, nil, &out)
 	return out, err
 }
 

@@ -38,6 +38,9 @@ func TestDetails(t *testing.T) {
 	}
 	s.shows("viewer", "/workers/default", "Kept open by", `application "nightly"`, "ran, events 1, decided ")
 	s.shows("viewer", "/routes/sql", "From emit to arrival: half within", "of a sample of 2 events of the last hour")
+	s.exec(`set session_replication_role = replica; update tidemark.outbox set created_at = created_at - interval '30 minutes'; reset session_replication_role`)
+	s.shows("viewer", "/api/v1/route-latencies?routes=sql,hook,none", `"events":2,`, `"route_code":"sql"`, `"p50_seconds":18`)
+	s.shows("viewer", "/", `<td class="n">30 m</td></tr>`, `<td class="n">—</td></tr>`)
 	s.exec(`update tidemark.pending set next_attempt_at = 'infinity' where seq > 4`)
 	s.shows("viewer", "/waiting", `behind <a href="/events/4">4</a>`)
 	if _, page := s.get("viewer", "/waiting"); strings.Contains(page, "Try now") {
