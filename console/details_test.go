@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"html"
 	"net/http"
 	"net/url"
@@ -37,6 +38,9 @@ func TestDetails(t *testing.T) {
 	}
 	s.shows("viewer", "/workers/default", "Kept open by", `application "nightly"`, "ran, events 1, decided ")
 	s.shows("viewer", "/routes/sql", "From emit to arrival: half within", "of a sample of 2 events of the last hour")
+	s.exec(`set session_replication_role = replica; update tidemark.outbox set created_at = created_at - interval '30 minutes'; reset session_replication_role`)
+	s.shows("viewer", "/api/v1/route-latencies?routes=sql,hook,none", `"events":2,`, `"route_code":"sql"`, `"p50_seconds":18`)
+	s.shows("viewer", "/", `<td class="n">30 m</td></tr>`, `<td class="n">—</td></tr>`)
 	s.exec(`update tidemark.pending set next_attempt_at = 'infinity' where seq > 4`)
 	s.shows("viewer", "/waiting", `behind <a href="/events/4">4</a>`)
 	if _, page := s.get("viewer", "/waiting"); strings.Contains(page, "Try now") {
@@ -46,6 +50,44 @@ func TestDetails(t *testing.T) {
 	s.exec(`select tidemark.worker_set('greeter', '{"source": "table", "handler": "sql", "handler_ref": "public.greet"}'), tidemark.worker_source_add('greeter', 'births')`)
 	s.exec(`update tidemark.worker_cursor set verified_through = now() - interval '84 hours' where worker = 'greeter'`)
 	s.shows("viewer", "/workers/greeter", `<progress max="604800" value="302`, "3 d 12 h ago")
+}
+
+// Dead letters are grouped by route and code, with the first line of the newest one's error; a route's page has its own groups.
+func TestFailuresByReason(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.populate()
+	s.exec(`insert into tidemark.dead_letter (route_id, worker_id, seq, event_id, error_code, error_detail, event_snapshot, idempotency_key)
+		select r.id, w.id, n, gen_random_uuid(), 'http_4' || n / 8, E'\n' || n || ' was refused' || repeat('!', 300) || E'\r\nand more', '{}', n || 'n'
+		from tidemark.outbound_route r join tidemark.worker w using (worker), generate_series(1, 10) n where r.route_code = 'hook'`)
+	s.exec(`update tidemark.dead_letter set resolved_at = now(), resolution = 'discarded', resolved_by = 'x' where seq = 1 and error_code = 'http_40'`)
+	last := value[int64](s, `select max(id) from tidemark.dead_letter where error_code = 'http_40'`)
+	row := func(role, path, code string) string {
+		t.Helper()
+		_, page := s.get(role, path)
+		_, row, _ := strings.Cut(html.UnescapeString(page), "<td><code>"+code+"</code></td><td>")
+		row, _, _ = strings.Cut(row, "</td><td>")
+		return row
+	}
+	line := "7 was refused" + strings.Repeat("!", 187)
+	for _, path := range []string{"/routes/hook", "/dead-letters"} {
+		want := fmt.Sprintf(`<a href="/dead-letters/%d">%s</a></td><td class="n"><a href="/dead-letters?route=hook&code=http_40">6</a>`, last, line)
+		if got := row("operator", path, "http_40"); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+		if got := row("operator", path, "http_41"); !strings.Contains(got, ">10 was refused") || !strings.Contains(got, ">3</a>") {
+			t.Errorf("%s: %s", path, got)
+		}
+		if got := row("viewer", path, "http_40"); strings.Contains(got, "refused") || !strings.Contains(got, ">the message is for operators</a>") {
+			t.Errorf("%s shows a viewer %s", path, got)
+		}
+	}
+	if got := row("operator", "/routes/hook", "P0001"); got != "" {
+		t.Errorf("a group of another route: %s", got)
+	}
+	if got := row("operator", "/dead-letters", "P0001"); !strings.Contains(got, ">no: ") {
+		t.Errorf("the groups of all routes: %s", got)
+	}
 }
 
 // A command tells who it claims to be from, how that was proved, and while it is parked its envelope, to those who see payloads.

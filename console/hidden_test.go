@@ -17,7 +17,7 @@ func TestQuotedPayloadsAreHidden(t *testing.T) {
 	seq := value[string](s, `select max(seq)::text from tidemark.attempt`)
 	letter := value[string](s, `select max(id)::text from tidemark.dead_letter`)
 	for _, path := range []string{
-		"/api/v1/events/" + seq, "/api/v1/dead-letters", "/api/v1/dead-letters/" + letter, "/events/" + seq, "/dead-letters", "/dead-letters/" + letter, "/routes/sql",
+		"/api/v1/events/" + seq, "/api/v1/dead-letters", "/api/v1/dead-letters/" + letter, "/api/v1/dead-letter-groups", "/events/" + seq, "/dead-letters", "/dead-letters/" + letter, "/routes/sql",
 	} {
 		if status, text := s.get("operator", path); status != 200 || !strings.Contains(text, "quoted: tell no one") {
 			t.Errorf("%s: an operator does not see the error: %d %s", path, status, text)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,6 +77,9 @@ var views = map[string]view{
 			if shown.History, p = readHistory(q, "", "1"); p != nil {
 				return nil, p
 			}
+			if shown.Latencies, p = readLatencies(q, o.Routes); p != nil {
+				return nil, p
+			}
 		}
 		person, _ := api.PersonOf(q.r.Context())
 		q.c.last.set(person.Role, shown)
@@ -120,7 +124,7 @@ var views = map[string]view{
 				return read[api.Names[store.PendingItem]](q, v, "Pending", "/pending", "route", q.name("route"), "limit", "10")
 			},
 			func() *api.Problem {
-				return read[api.Names[store.DeadLetter]](q, v, "Letters", "/dead-letters", "route", q.name("route"), "limit", "10")
+				return read[api.Names[store.LetterGroup]](q, v, "Groups", "/dead-letter-groups", "route", q.name("route"), "limit", "20")
 			},
 			func() *api.Problem {
 				return read[api.List[store.AuditEntry]](q, v, "Audit", "/audit", "object", "outbound_route "+q.name("route"), "limit", "10")
@@ -161,7 +165,7 @@ var views = map[string]view{
 		v := both{"Filter": q.r.URL.Query()}
 		return all(v,
 			func() *api.Problem {
-				return read[api.Names[store.LetterGroup]](q, v, "Groups", "/dead-letter-groups", "after", q.param("after"))
+				return read[api.Names[store.LetterGroup]](q, v, "Groups", "/dead-letter-groups", "after", q.param("after"), "limit", "50")
 			},
 			func() *api.Problem {
 				return read[api.List[store.LetterJob]](q, v, "Jobs", "/dead-letter-jobs", "limit", "10")
@@ -260,9 +264,10 @@ var views = map[string]view{
 // overview is the first page.
 type overview struct {
 	api.Overview
-	At      time.Time // when it was read
-	History history
-	Skipped int // causes that are on the pages before
+	At        time.Time // when it was read
+	History   history
+	Latencies map[string]store.RouteLatency // of the routes that are shown and sent something
+	Skipped   int                           // causes that are on the pages before
 }
 
 // More is how many causes are on the pages after this one, and Next how many they leave out.
@@ -291,6 +296,24 @@ func readSummaries(q query, into both, codes ...string) *api.Problem {
 	}
 	into["Summaries"], into["Summary"] = byCode, byCode[q.name("route")]
 	return nil
+}
+
+// readLatencies reads how long the events of routes take, by route. It takes a tenth of the time that an overview may, so only the first
+// who asks waits for it.
+func readLatencies(q query, routes []store.RouteSummary) (map[string]store.RouteLatency, *api.Problem) {
+	if len(routes) == 0 {
+		return nil, nil
+	}
+	var codes []string
+	for _, r := range routes {
+		codes = append(codes, r.RouteCode)
+	}
+	all, _, p := recent[[]store.LatencyOfRoute](q, "/route-latencies?routes="+url.QueryEscape(strings.Join(codes, ",")), healthAge)
+	byCode := map[string]store.RouteLatency{}
+	for _, l := range all {
+		byCode[l.RouteCode] = l.RouteLatency
+	}
+	return byCode, p
 }
 
 // causesOfPage is how many causes a page shows: the worst are first.

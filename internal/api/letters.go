@@ -67,13 +67,17 @@ func (s *server) letters() {
 			return places(all, in.ByName, store.DeadLetter.Place), err
 		})
 	operation(s, "GET", "/dead-letter-groups", "Open dead letters by route or source and error, the largest group first; of the newest 10000", see,
-		func(ctx context.Context, db *store.DB, in *ByName) (some Names[store.LetterGroup], err error) {
-			after, err := place[store.GroupPlace](*in)
+		func(ctx context.Context, db *store.DB, in *struct {
+			ByName
+			Route string `query:"route" doc:"Those of this route alone."`
+		},
+		) (some Names[store.LetterGroup], err error) {
+			after, err := place[store.GroupPlace](in.ByName)
 			if err != nil {
 				return some, err
 			}
-			all, err := db.LetterGroups(ctx, after, in.Limit+1)
-			return places(all, *in, store.LetterGroup.Place), err
+			all, err := db.LetterGroups(ctx, in.Route, after, in.Limit+1)
+			return places(all, in.ByName, store.LetterGroup.Place), err
 		})
 	operation(s, "GET", "/dead-letters/{id}", "A dead letter and the event or row that it keeps", see,
 		func(ctx context.Context, db *store.DB, in *LetterPath) (store.LetterDetails, error) {

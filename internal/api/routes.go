@@ -89,6 +89,13 @@ func (s *server) routes() {
 		func(ctx context.Context, db *store.DB, in *RoutePath) (*store.RouteLatency, error) {
 			return db.RouteLatency(ctx, in.Route)
 		})
+	operation(s, "GET", "/route-latencies", "The latency of several routes, by smaller samples: ten batches and ten retries of each; those that sent nothing are left out", see,
+		func(ctx context.Context, db *store.DB, in *struct {
+			Routes []string `query:"routes" required:"true" minItems:"1" maxItems:"50" doc:"Codes of routes."`
+		},
+		) ([]store.LatencyOfRoute, error) {
+			return db.RouteLatencies(ctx, 10, in.Routes...)
+		})
 	operation(s, "GET", "/routes/{route}/switches", "What must be open before the route delivers", see,
 		func(ctx context.Context, db *store.DB, in *RoutePath) ([]store.Switch, error) {
 			return db.RouteSwitches(ctx, in.Route, "go live")

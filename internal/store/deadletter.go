@@ -136,7 +136,8 @@ type LetterGroup struct {
 	Letters   int64     `db:"letters" json:"letters"`
 	First     time.Time `db:"first_failed_at" json:"first_failed_at"`
 	Last      time.Time `db:"last_failed_at" json:"last_failed_at"`
-	Newest    int64     `db:"newest" json:"newest"` // the id of one of them
+	Newest    int64     `db:"newest" json:"newest" doc:"The id of the newest of them."`
+	Line      *string   `db:"line" json:"line" doc:"The first line of the newest one's error, at most 200 characters, as the person may see it."`
 	Complete  bool      `db:"complete" json:"complete"`
 }
 
@@ -157,25 +158,28 @@ func (g LetterGroup) Place() GroupPlace {
 	return at
 }
 
-// LetterGroups groups the newest 10000 open dead letters, the largest group first; Complete tells whether these are all. It goes on
-// after a place (nil: from the first), with at most limit groups (0: all).
-func (db *DB) LetterGroups(ctx context.Context, after *GroupPlace, limit int) ([]LetterGroup, error) {
+// LetterGroups groups the newest 10000 open dead letters, of a route or of all (empty), the largest group first; Complete tells
+// whether these are all. It goes on after a place (nil: from the first), with at most limit groups (0: all).
+func (db *DB) LetterGroups(ctx context.Context, route string, after *GroupPlace, limit int) ([]LetterGroup, error) {
 	first := after == nil
 	if first {
 		after = &GroupPlace{}
 	}
 	return list[LetterGroup](ctx, db, `with open as materialized (
 			select l.id, l.route_id, l.source, l.error_code, l.first_failed_at, l.last_failed_at
-			from tidemark.dead_letter l where l.resolved_at is null order by l.id desc limit 10001),
+			from tidemark.dead_letter l
+			where l.resolved_at is null and ($7 = '' or l.route_id = (select r.id from tidemark.outbound_route r where r.route_code = $7))
+			order by l.id desc limit 10001),
 		grouped as (
 			select r.route_code, l.source, l.error_code, count(*) as letters, min(l.first_failed_at) as first_failed_at,
 				max(l.last_failed_at) as last_failed_at, max(l.id) as newest, (select count(*) <= 10000 from open) as complete
 			from open l left join tidemark.outbound_route r on r.id = l.route_id
 			group by 1, 2, 3)
-		select g.* from grouped g
+		select g.*, (select left(substring(d.error_detail from '[^\r\n]+'), 200) from tidemark.letter_detail d where d.id = g.newest) as line
+		from grouped g
 		where $1 or g.letters < $2 or g.letters = $2 and (coalesce(g.route_code, ''), g.source, g.error_code) > ($3, $4, $5)
 		order by g.letters desc, coalesce(g.route_code, ''), g.source, g.error_code limit nullif($6::integer, 0)`,
-		first, after.Letters, after.Route, after.Source, after.Code, limit)
+		first, after.Letters, after.Route, after.Source, after.Code, limit, route)
 }
 
 // LetterDetails is a dead letter and what it keeps.

@@ -124,13 +124,26 @@ type RouteLatency struct {
 	P99    float64 `db:"p99_seconds" json:"p99_seconds"`
 }
 
-// RouteLatency calls tidemark.route_latency. Nil: none was sent.
+// RouteLatency calls tidemark.route_latency for one route, by its largest sample. Nil: none was sent.
 func (db *DB) RouteLatency(ctx context.Context, code string) (*RouteLatency, error) {
-	all, err := list[RouteLatency](ctx, db, `select l.events, l.p50_seconds, l.p99_seconds from tidemark.route_latency($1) l`, code)
+	all, err := db.RouteLatencies(ctx, 200, code)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	return &all[0], nil
+	return &all[0].RouteLatency, nil
+}
+
+// LatencyOfRoute is the latency of one of several routes.
+type LatencyOfRoute struct {
+	RouteCode string `db:"route_code" json:"route_code"`
+	RouteLatency
+}
+
+// RouteLatencies calls tidemark.route_latency for routes, by samples of most batches and attempts each. Routes that sent nothing are
+// left out.
+func (db *DB) RouteLatencies(ctx context.Context, most int, codes ...string) ([]LatencyOfRoute, error) {
+	return list[LatencyOfRoute](ctx, db, `select c.code as route_code, l.events, l.p50_seconds, l.p99_seconds
+		from unnest($1::text[]) c (code) cross join lateral tidemark.route_latency(c.code, $2) l`, codes, most)
 }
 
 // Missed is how many events were recorded while a route was off or in dry run, and not replayed since.

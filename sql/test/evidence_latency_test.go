@@ -10,9 +10,9 @@ import (
 func TestRouteLatency(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))
-	const latency = `select concat_ws(' ', events, round(p50_seconds::numeric, 1), round(p99_seconds::numeric, 1)) from tidemark.route_latency('app')`
+	const latency = `select concat_ws(' ', events, round(p50_seconds::numeric, 1), round(p99_seconds::numeric, 1)) from tidemark.route_latency('app', 200)`
 	w.wantRows(latency)
-	w.wantRows(`select events::text from tidemark.route_latency('none')`)
+	w.wantRows(`select events::text from tidemark.route_latency('none', 200)`)
 	for n := range 10 {
 		w.emit(n + 1)
 	}
@@ -26,6 +26,11 @@ func TestRouteLatency(t *testing.T) {
 	w.exec(`update tidemark.decision set seqs = '{[1,9)}'; insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, decided_at)
 		select 9, d.worker_id, d.route_id, 3, 'sent', d.decided_at + interval '10 minutes' from tidemark.decision d`)
 	w.wantRows(latency, "9 5.0 560.9")
+	// A smaller sample has the batch with the largest numbers alone.
+	w.exec(`update tidemark.attempt set decided_at = decided_at - interval '2 hours'; insert into tidemark.decision (worker_id, route_id, first_seq, last_seq, events, outcome, seqs)
+		select d.worker_id, d.route_id, 9, 9, 1, 'sent', '{[9,10)}' from tidemark.decision d`)
+	w.wantRows(`select events::text from tidemark.route_latency('app', 2)`, "9")
+	w.wantRows(`select events::text from tidemark.route_latency('app', 1)`, "8")
 	w.exec(`update tidemark.decision set outcome = 'skipped'; update tidemark.attempt set decided_at = decided_at - interval '2 hours'`)
 	w.wantRows(latency)
 }

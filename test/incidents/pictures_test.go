@@ -74,7 +74,7 @@ var at = []struct {
 }{
 	{"overview", "/", true},
 	{"routes", "/routes", false},
-	{"route", "/routes/billing", false},
+	{"route", "/routes/mailer", false},
 	{"events", "/events", false},
 	{"event", "/events/$?why=billing", true},
 	{"waiting", "/waiting", false},
