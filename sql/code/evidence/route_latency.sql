@@ -7,7 +7,8 @@ set jit = off
 as $$
 #variable_conflict use_column
 declare
-    -- A sample, by the primary keys alone: most batches and most attempts of the last hour, and ten events of each range.
+    -- A sample, by the primary keys alone: most batches and most attempts of the last hour, and ten events of each
+    -- range.
     since constant timestamptz := clock_timestamp() - interval '1 hour';
     of_worker integer;
     of_route integer;
@@ -19,7 +20,8 @@ begin
     with sent (seq, at) as (
         select n, d.decided_at
         from (select x.seqs, x.decided_at, x.outcome from tidemark.decision x
-              where x.worker_id = of_worker and x.route_id = of_route order by x.last_seq desc limit least(route_latency.most, 200)) d
+              where x.worker_id = of_worker and x.route_id = of_route
+              order by x.last_seq desc limit least(route_latency.most, 200)) d
         cross join lateral unnest(d.seqs) s
         cross join lateral generate_series(
             lower(s), upper(s) - 1, greatest((upper(s) - lower(s)) / 10, 1)) n
@@ -27,7 +29,8 @@ begin
         union all
         select a.seq, a.decided_at
         from (select x.seq, x.decided_at, x.outcome from tidemark.attempt x
-              where x.worker_id = of_worker and x.route_id = of_route order by x.seq desc limit least(route_latency.most, 200)) a
+              where x.worker_id = of_worker and x.route_id = of_route
+              order by x.seq desc limit least(route_latency.most, 200)) a
         where a.outcome = 'sent' and a.decided_at >= since
     ), took as (
         select extract(epoch from t.at - o.created_at)::double precision as seconds
@@ -43,5 +46,6 @@ end
 $$;
 comment on function tidemark.route_latency(text, integer) is
     'How long events of the last hour took from their emit until the route had sent them, retries included: the median '
-    'and the 99th percentile of a sample: its newest batches and attempts, most of each (up to 200). No row: none was sent.';
+    'and the 99th percentile of a sample: its newest batches and attempts, most of each (up to 200). No row: none was '
+    'sent.';
 grant execute on function tidemark.route_latency(text, integer) to tidemark_reader, tidemark_executor;
