@@ -59,5 +59,5 @@ end
 $$;
 comment on function tidemark.pending_claim(text, text, text, bigint, text, text, text) is
     'Finds what an operator means by an event on a route (route_code, seq) or a row of a worker''s source (worker, '
-    'source, item_id), and locks its cursor, so that nothing is settled meanwhile. what names it for people. Raises '
-    'TM004 (unknown, or it does not wait), TM005 (no reason, or not said which).';
+    'source, item_id), and locks its cursor, so that nothing is settled meanwhile. what is its name in messages. '
+    'Raises TM004 (unknown, or it does not wait), TM005 (no reason, or not said which).';

@@ -4,29 +4,24 @@ returns boolean
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    known boolean := gate in ('routes.enabled', 'commands.enabled', 'notify.bridge_enabled',
-                              'notify.listeners_enabled');
 begin
-    if not known and open then
-        -- Whose gate it is stays until the commit: an open gate that outlives a deletion would be that of the next of
-        -- this name.
+    -- Whose gate it is stays until the commit: an open gate that outlives a deletion would be that of the next of this
+    -- name. Closing waits for none, who may hold these rows for as long as a pass takes.
+    if open then
         perform from tidemark.worker w where 'worker.' || w.worker || '.enabled' = gate for key share;
-        known := found;
         perform from tidemark.domain d where 'domain.' || d.domain || '.enabled' = gate for key share;
-        known := known or found;
         perform from tidemark.service s where 'commands.' || s.service || '.enabled' = gate for key share;
-        known := known or found;
-    elsif not known then
-        -- Closing waits for none, who may hold these rows for as long as a pass takes.
+    else
         perform from tidemark.worker w where 'worker.' || w.worker || '.enabled' = gate for key share skip locked;
         perform from tidemark.domain d where 'domain.' || d.domain || '.enabled' = gate for key share skip locked;
         perform from tidemark.service s where 'commands.' || s.service || '.enabled' = gate for key share skip locked;
-        known := exists (select from tidemark.worker w where 'worker.' || w.worker || '.enabled' = gate)
-            or exists (select from tidemark.domain d where 'domain.' || d.domain || '.enabled' = gate)
-            or exists (select from tidemark.service s where 'commands.' || s.service || '.enabled' = gate);
     end if;
-    if known is not true then
+    if gate is null or gate not in ('routes.enabled', 'commands.enabled', 'notify.bridge_enabled',
+                                    'notify.listeners_enabled')
+        and not exists (select from tidemark.worker w where 'worker.' || w.worker || '.enabled' = gate)
+        and not exists (select from tidemark.domain d where 'domain.' || d.domain || '.enabled' = gate)
+        and not exists (select from tidemark.service s where 'commands.' || s.service || '.enabled' = gate)
+    then
         raise exception using errcode = 'TM004', message = format('there is no gate "%s"', gate),
             hint = 'Gates: routes.enabled, commands.enabled, notify.bridge_enabled, notify.listeners_enabled, '
                 'worker.<name>.enabled of each worker in tidemark.worker, domain.<name>.enabled of each domain in '

@@ -41,16 +41,7 @@ begin
            'the event is no longer in the log'
     from unnest(gone) g;
 
-    -- Locked first: a pass that stages more holds it, and its events have to be seen below.
-    perform from tidemark.replay_job j
-    where j.id = any (array(select g.replay_id from unnest(gone) g where g.replay_id is not null))
-    order by j.id for update;
-    update tidemark.replay_job j
-    set failed = j.failed + k.n,
-        finished_at = coalesce(j.finished_at, case when j.passed_seq >= j.last_seq
-            and not exists (select from tidemark.pending p where p.replay_id = j.id) then at end)
-    from (select g.replay_id, count(*) as n from unnest(gone) g where g.replay_id is not null group by 1) k
-    where j.id = k.replay_id;
+    perform tidemark.replay_count(array(select g.replay_id from unnest(gone) g), 'failed', 'event_missing');
 
     perform tidemark.settle_replay(g.dead_letter_id, g.attempt_no + 1, 'failed', 'event_missing',
                                    'the event is no longer in the log')

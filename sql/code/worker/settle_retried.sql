@@ -83,20 +83,7 @@ begin
             delete from tidemark.handled h using unnest(done) d where h.route_id = r.route_id and h.seq = d.seq;
         end if;
 
-        -- Locked first: a pass that stages more holds it, and its events have to be seen below.
-        perform from tidemark.replay_job j
-        where j.id = any (array(select d.replay_id from unnest(done) d where d.replay_id is not null))
-        order by j.id for update;
-        update tidemark.replay_job j
-        set sent = j.sent + case r.outcome when 'sent' then k.n else 0 end,
-            failed = j.failed + case r.outcome when 'failed' then k.n else 0 end,
-            left_out = case r.outcome
-                when 'skipped' then tidemark.jsonb_add(j.left_out, jsonb_build_object(r.reason, k.n))
-                else j.left_out end,
-            finished_at = coalesce(j.finished_at, case when j.passed_seq >= j.last_seq
-                and not exists (select from tidemark.pending p where p.replay_id = j.id) then at end)
-        from (select d.replay_id, count(*) as n from unnest(done) d where d.replay_id is not null group by 1) k
-        where j.id = k.replay_id;
+        perform tidemark.replay_count(array(select d.replay_id from unnest(done) d), r.outcome, r.reason);
 
         perform tidemark.settle_replay(d.dead_letter_id, d.attempt_no + 1, r.outcome, r.reason, r.detail)
         from unnest(done) d where d.dead_letter_id is not null;
