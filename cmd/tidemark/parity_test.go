@@ -35,18 +35,18 @@ var inAPI = map[string]string{
 
 // notInAPI is why the API does not do what a command does.
 var notInAPI = map[string]string{
-	"apply":            "the configuration is a file of the one who types, kept with the code",
-	"plan":             "the configuration is a file of the one who types, kept with the code",
+	"apply":            "the configuration is a file beside the caller's code",
+	"plan":             "the configuration is a file beside the caller's code",
 	"beat":             "a job beats for itself",
 	"capture backfill": "it goes through a table page by page, for as long as that takes, as the owner of the table",
 	"capture guard":    "only a superuser may",
-	"command apply":    "a bundle is a folder of the one who types, kept with the code",
-	"command diff":     "a bundle is a folder of the one who types, kept with the code",
-	"command init":     "a bundle is a folder of the one who types, kept with the code",
-	"command lint":     "a bundle is a folder of the one who types, kept with the code",
-	"command test":     "a bundle is a folder of the one who types, kept with the code",
+	"command apply":    "a bundle is a folder beside the caller's code",
+	"command diff":     "a bundle is a folder beside the caller's code",
+	"command init":     "a bundle is a folder beside the caller's code",
+	"command lint":     "a bundle is a folder beside the caller's code",
+	"command test":     "a bundle is a folder beside the caller's code",
 	"completion":       "it is for shells",
-	"config":           "it is about a file of the one who types",
+	"config":           "it is about a file of the caller",
 	"healthcheck":      "it asks the daemon",
 	"help":             "it is about commands",
 	"version":          "it is about the program",
@@ -54,11 +54,11 @@ var notInAPI = map[string]string{
 	"command watch":    "it follows results, and changes nothing",
 	"console":          "it serves the API",
 	"emit":             "applications emit, in their own transactions",
-	"migrate":          "the installer has other rights than those who operate",
-	"uninstall":        "the installer has other rights than those who operate",
+	"migrate":          "the installer has other rights than an operator",
+	"uninstall":        "the installer has other rights than an operator",
 	"run":              "it is the daemon",
 	"stale-check":      "every daemon does it every 10 seconds",
-	"worker run":       "it runs a handler with the rights of the one who types",
+	"worker run":       "it runs a handler with the rights of the caller",
 }
 
 // What the command line can do and the API cannot is a defect, unless there is a reason. Commands for readers change nothing.

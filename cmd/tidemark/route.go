@@ -282,7 +282,12 @@ func routeSwitch(name, short string, enabled bool) cli.Command {
 				if err != nil || !enabled {
 					return r, err
 				}
-				return r, cmp.Or(cli.TellOutlook(ctx, s, db, r.Worker, r.RouteCode), cli.TellMissed(ctx, s, db, r.RouteCode))
+				if err := cli.TellOutlook(ctx, s, db, r.Worker, r.RouteCode); err != nil {
+					return r, err
+				}
+				missed, err := db.RouteMissed(ctx, r.RouteCode)
+				cli.TellMissed(s, r.RouteCode, missed)
+				return r, err
 			})
 			if err != nil {
 				return err

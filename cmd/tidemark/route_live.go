@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +118,11 @@ func planLive(ctx context.Context, s *cli.Session, code string) (goingLive, erro
 		if plan.Missed, err = db.RouteMissed(ctx, code); err != nil {
 			return plan, err
 		}
-		return plan, cmp.Or(cli.TellOutlook(ctx, s, db, route.Worker, ""), cli.TellMissed(ctx, s, db, code), cli.ErrRollback)
+		if err := cli.TellOutlook(ctx, s, db, route.Worker, ""); err != nil {
+			return plan, err
+		}
+		cli.TellMissed(s, code, plan.Missed)
+		return plan, cli.ErrRollback
 	})
 }
 

@@ -57,14 +57,12 @@ func TellOutlook(ctx context.Context, s *Session, db *store.DB, worker, route st
 }
 
 // TellMissed notes the events that were recorded while the route was off or in dry run, and what sends them.
-func TellMissed(ctx context.Context, s *Session, db *store.DB, route string) error {
-	all, err := db.RouteMissed(ctx, route)
-	for _, m := range all {
+func TellMissed(s *Session, route string, missed []store.Missed) {
+	for _, m := range missed {
 		s.Note("%s%d events were recorded while route %s was %s, and are not sent unless you replay them: "+
 			"tidemark route replay %[3]s --from-seq %[5]d --to-seq %[6]d --only %[7]s --reason WHY", Choose(m.Complete, "", "at least "), m.Events,
 			route, Choose(m.Outcome == "disabled", "off", "in dry run"), m.FirstSeq, m.LastSeq, m.Outcome)
 	}
-	return err
 }
 
 // atLeast is the number of events, if they were counted to the end.
