@@ -90,7 +90,7 @@ func TestFailuresByReason(t *testing.T) {
 	}
 }
 
-// A command tells who it claims to be from, how that was proved, and while it is parked its envelope, to those who see payloads.
+// A command's page says which producer it names and how that was proved, and, while it is parked, has its envelope for roles that see payloads.
 func TestCommandTellsItsIdentity(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
