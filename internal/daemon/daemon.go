@@ -448,35 +448,6 @@ func (d *Daemon) upkeep(ctx context.Context) {
 	}
 }
 
-// A connection that the network has forgotten is given up after this; the server ends a part of a job long before.
-const letterJobLimit = 10 * time.Minute
-
-// letterJobs does what operators have asked for with many dead letters, part by part: when a poll tells of a job that is due, and, while
-// there are jobs, when the next one is due.
-func (d *Daemon) letterJobs(ctx context.Context) {
-	var again <-chan time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-d.jobs:
-		case <-again:
-		}
-		again = nil
-		limited, cancel := context.WithTimeout(ctx, letterJobLimit)
-		worked, next, err := d.db.LetterJobStep(limited, nil)
-		cancel()
-		switch {
-		case err != nil && ctx.Err() == nil:
-			d.options.Log.WarnContext(ctx, "a job of dead letters failed", "error", err)
-		case worked:
-			again = time.After(0)
-		case next > 0:
-			again = time.After(next)
-		}
-	}
-}
-
 func (d *Daemon) newAdmin(ctx context.Context, registry *prometheus.Registry) (*admin.Server, error) {
 	s, err := admin.New(ctx, admin.Options{
 		Listen: d.config.Admin.Listen, Pprof: d.config.Admin.Pprof, Version: d.options.Version,
