@@ -90,5 +90,5 @@ func beside(ctx context.Context, now *atomic.Pointer[config.Config], out io.Writ
 			log.ErrorContext(ctx, "the console ended", "error", err)
 		}
 	})
-	return func() { cancel(); running.Wait() }, []prometheus.Collector{server.Metrics()}, nil
+	return func() { cancel(); running.Wait() }, server.Metrics(), nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-var update = flag.Bool("update", false, "write schema.json")
+var update = flag.Bool("update", false, "write schema.json and docs/configuration.md")
 
 // schema.json is made from the types, their tags and their comments.
 func TestSchemaIsGolden(t *testing.T) {
@@ -44,6 +44,15 @@ const (
 )
 
 func generate() ([]byte, error) {
+	schema, err := reflected()
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.MarshalIndent(schema, "", "  ")
+	return append(text, '\n'), err
+}
+
+func reflected() (*jsonschema.Schema, error) {
 	comments, err := comments()
 	if err != nil {
 		return nil, err
@@ -63,8 +72,7 @@ func generate() ([]byte, error) {
 	schema.Title = "Configuration of tidemark"
 	schema.Description = "The configuration of the daemon, tidemark run."
 	refine(schema, reflect.ValueOf(Default()))
-	text, err := json.MarshalIndent(schema, "", "  ")
-	return append(text, '\n'), err
+	return schema, nil
 }
 
 // comments are those of the fields, by TYPE.FIELD.

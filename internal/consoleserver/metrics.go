@@ -42,16 +42,6 @@ func (m metrics) counting(note func(context.Context, string, string, string) err
 	}
 }
 
-// Describe implements prometheus.Collector.
-func (m metrics) Describe(into chan<- *prometheus.Desc) {
-	m.requests.Describe(into)
-	m.seconds.Describe(into)
-	m.signIns.Describe(into)
-}
-
-// Collect implements prometheus.Collector.
-func (m metrics) Collect(into chan<- prometheus.Metric) {
-	m.requests.Collect(into)
-	m.seconds.Collect(into)
-	m.signIns.Collect(into)
+func (m metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.requests, m.seconds, m.signIns}
 }

@@ -114,7 +114,7 @@ func (s *Server) start(ctx context.Context, c config.Config, probe api.Probe) er
 // beside adds /metrics to the pages. It wants a sign-in, as the pages do: a scraper has a token.
 func (s *Server) beside(prefix string, pages http.Handler) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(s.metrics)
+	registry.MustRegister(s.Metrics()...)
 	mux := http.NewServeMux()
 	mux.Handle("GET "+prefix+"/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.Handle("/", pages)
@@ -122,7 +122,7 @@ func (s *Server) beside(prefix string, pages http.Handler) http.Handler {
 }
 
 // Metrics are those of the console, for the daemon's /metrics.
-func (s *Server) Metrics() prometheus.Collector { return s.metrics }
+func (s *Server) Metrics() []prometheus.Collector { return s.metrics.all() }
 
 // check fails where the schema does not fit this program. A database that cannot be reached may come back.
 func (s *Server) check(ctx context.Context) error {

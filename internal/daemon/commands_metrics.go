@@ -65,7 +65,7 @@ func (m *metrics) command(o consumer.Outcome) {
 	}
 }
 
-func (m *metrics) registerCommands(r *prometheus.Registry, c *consumer.Consumer) {
+func (m *metrics) registerCommands(r prometheus.Registerer, c *consumer.Consumer) {
 	r.MustRegister(m.commands.seconds, m.commands.total, m.commands.duplicates, m.commands.letters, commandState{c})
 }
 

@@ -36,15 +36,15 @@ var (
 	healthOf = desc("health", "1 for each item of tidemark.queue_health, with its status (ok, warn, bad or unknown). At most 1,000 series, the worst.",
 		"kind", "name", "status")
 	findingOpen = desc("finding_open",
-		"Occurrences of each open cause of trouble, as the watch told it; kind is the word for the cause. At most 1,000 series, the worst.",
+		"How often each open cause of trouble has been seen, as the watch told it; kind is the word for the cause. At most 1,000 series, the worst.",
 		"kind", "subject", "severity")
-	watchAge = desc("watch_age_seconds", "Time since the watch last answered this process, or since it began: tidemark_finding_open is as old.")
+	watchAge = desc("watch_age_seconds", "Time since the watch last answered this process, or since it began. It grows while the watch cannot look, and tidemark_finding_open is as old.")
 
 	behind = desc("worker_behind", "Numbers of the log that the worker has not passed yet. A table's rows are not counted.", ofCursor...)
 	lag    = desc("behind_seconds",
 		"Age of the oldest committed event, or row of a table, that the worker has not read; 0 if it has read all. Missing if unknown.", ofCursor...)
 	holes    = desc("worker_holes", "Numbers below the watermark that are not visible yet.", ofCursor...)
-	lastRun  = desc("worker_last_run_timestamp_seconds", "When a pass was last recorded.", ofCursor...)
+	lastRun  = desc("worker_last_run_timestamp_seconds", "When a pass was last recorded. It grows while the worker lives and is not closed.", ofCursor...)
 	rowsLeft = desc("pending_rows", "Rows of a table that are still to be tried, 10,000 at most.", ofCursor...)
 	deadRows = desc("dead_letter_rows_open", "Dead letters of a table's rows that are not resolved, 10,000 at most.", ofCursor...)
 
@@ -62,7 +62,8 @@ var (
 	armed   = desc("armed", "1 where this database may deliver: its stage is live, and it is no copy.")
 
 	unregistered = desc("emit_unregistered_total",
-		"Emits that stored nothing, since the type is not registered or not enabled. At most 1,000 series; those past them have the labels *.",
+		"Emits that stored nothing, since the type is not registered or not enabled. The database counts them over the last day. At most 1,000 series; "+
+			"those past them have the labels *. A series disappears once the type is enabled.",
 		"domain", "type", "role")
 )
 

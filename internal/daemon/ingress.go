@@ -47,9 +47,7 @@ func (d *Daemon) newIngress(ctx context.Context, registry *prometheus.Registry) 
 		_ = listener.Close()
 		return nil, err
 	}
-	answers := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "tidemark_command_ingress_answers_total", Help: "Answers to commands over HTTP, by their status code.",
-	}, []string{"code"})
+	answers := newAnswers()
 	registry.MustRegister(answers)
 	producers := map[string]ingress.Producer{}
 	for name, p := range c.Producers {
@@ -109,4 +107,10 @@ func (s *server) end(ctx context.Context) error {
 	err := s.Shutdown(ctx)
 	_ = s.listener.Close() // still open if Serve was never called
 	return err
+}
+
+func newAnswers() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tidemark_command_ingress_answers_total", Help: "Answers to commands over HTTP, by their status code.",
+	}, []string{"code"})
 }

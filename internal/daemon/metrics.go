@@ -34,7 +34,7 @@ type metrics struct {
 // shard 0, where it has no others; a worker of tables has a cursor for each source and shard.
 var ofCursor = []string{"worker", "source", "shard"}
 
-func newMetrics(r *prometheus.Registry) *metrics {
+func newMetrics(r prometheus.Registerer) *metrics {
 	buckets := prometheus.ExponentialBuckets(0.0005, 2, 16)  // half a millisecond to 16 s
 	latencies := prometheus.ExponentialBuckets(0.001, 4, 13) // a millisecond to 4.7 hours
 	m := &metrics{
@@ -45,7 +45,7 @@ func newMetrics(r *prometheus.Registry) *metrics {
 			Name: "tidemark_worker_claims_total", Help: "Times that this process claimed the cursor.",
 		}, ofCursor),
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tidemark_events_read_total", Help: "Events of the log, or rows of a table, that were read; each shard reads all.",
+			Name: "tidemark_events_read_total", Help: "Events of the log, or rows of a table, that were read. Each shard reads all.",
 		}, ofCursor),
 		reading: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "tidemark_read_seconds", Help: "Time of a read from the log, with the flush before anything leaves; of a table the whole pass.", Buckets: buckets,
@@ -67,7 +67,7 @@ func newMetrics(r *prometheus.Registry) *metrics {
 			Help: "Time from the emit of an event, by the database's clock, to its delivery, by this host's. Replays are not counted.", Buckets: latencies,
 		}, []string{"route"}),
 		breaker: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "tidemark_breaker_open", Help: "1 while this process leaves the target of the route alone, since it failed again and again.",
+			Name: "tidemark_breaker_open", Help: "1 while this process leaves the target of the route alone, since five deliveries in a row failed.",
 		}, []string{"route"}),
 		commands: newCommandMetrics(),
 	}
@@ -76,13 +76,13 @@ func newMetrics(r *prometheus.Registry) *metrics {
 }
 
 // registerPool registers the metrics of the workers' connections.
-func registerPool(r *prometheus.Registry, pool *pgxpool.Pool) {
+func registerPool(r prometheus.Registerer, pool *pgxpool.Pool) {
 	for state, count := range map[string]func(*pgxpool.Stat) int32{
 		"acquired": (*pgxpool.Stat).AcquiredConns, "idle": (*pgxpool.Stat).IdleConns, "opening": (*pgxpool.Stat).ConstructingConns,
 		"max": (*pgxpool.Stat).MaxConns,
 	} {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "tidemark_pool_connections", Help: "Connections of the workers' pool by state; max is the limit.",
+			Name: "tidemark_pool_connections", Help: "Connections of the workers' pool by state: acquired, idle, opening, and the limit max.",
 			ConstLabels: prometheus.Labels{"state": state},
 		}, func() float64 { return float64(count(pool.Stat())) }))
 	}
