@@ -400,16 +400,20 @@ type Counted struct {
 
 // Counts defines model for Counts.
 type Counts struct {
-	Cursors         int64      `json:"cursors"`
-	EventTypes      int64      `json:"event_types"`
-	LastSeq         int64      `json:"last_seq"`
-	NewestEventAt   *time.Time `json:"newest_event_at"`
-	OpenDeadLetters int64      `json:"open_dead_letters"`
-	OpenFindings    int64      `json:"open_findings"`
-	Pending         int64      `json:"pending"`
-	Routes          int64      `json:"routes"`
-	RoutesEnabled   int64      `json:"routes_enabled"`
-	RoutesLive      int64      `json:"routes_live"`
+	Cursors       int64      `json:"cursors"`
+	EventTypes    int64      `json:"event_types"`
+	LastSeq       int64      `json:"last_seq"`
+	NewestEventAt *time.Time `json:"newest_event_at"`
+
+	// OpenDeadLetters Counted up to 100000.
+	OpenDeadLetters int64 `json:"open_dead_letters"`
+	OpenFindings    int64 `json:"open_findings"`
+
+	// Pending Counted up to 100000.
+	Pending       int64 `json:"pending"`
+	Routes        int64 `json:"routes"`
+	RoutesEnabled int64 `json:"routes_enabled"`
+	RoutesLive    int64 `json:"routes_live"`
 }
 
 // Daemon defines model for Daemon.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -87,7 +88,12 @@ type overview struct {
 }
 
 func status(ctx context.Context, s *cli.Session) error {
-	o, err := readOverview(ctx, s.DB)
+	o, err := cli.InTx(ctx, s, func(db *store.DB) (overview, error) {
+		if err := db.NotCompiled(ctx); err != nil {
+			return overview{}, err
+		}
+		return readOverview(ctx, db)
+	})
 	if err != nil {
 		return err
 	}
@@ -105,6 +111,14 @@ func readOverview(ctx context.Context, db *store.DB) (overview, error) {
 		Server: o.Server, Status: o.Status, Causes: o.Causes, Partial: o.Partial, Stage: o.Stage, Counts: o.Counts, Gates: o.Gates, Workers: o.Workers,
 		Routes: o.Routes, Replays: o.Replays, Unregistered: o.Unregistered,
 	}, err
+}
+
+// howMany is a figure of store.Counts that is counted up to a bound.
+func howMany(n int64) string {
+	if n < store.MostCounted {
+		return strconv.FormatInt(n, 10)
+	}
+	return fmt.Sprintf("%d or more", n)
 }
 
 func showOverview(s *cli.Session, o overview) {
@@ -132,7 +146,7 @@ func showOverview(s *cli.Session, o overview) {
 		"stage", cli.StageText(o.Stage), "master gate", master, "events", newest, "event types", fmt.Sprintf("%d enabled", o.EventTypes),
 		"unregistered", unregistered(s, o.Unregistered),
 		"routes", fmt.Sprintf("%d, %d enabled, %d of them live", o.Counts.Routes, o.RoutesEnabled, o.RoutesLive),
-		"pending", o.Pending, "dead letters", fmt.Sprintf("%d open", o.OpenDeadLetters),
+		"pending", howMany(o.Pending), "dead letters", howMany(o.OpenDeadLetters)+" open",
 		"findings", fmt.Sprintf("%d open", o.OpenFindings))
 
 	s.Line("")

@@ -60,6 +60,13 @@ type Happening struct {
 	Over    *time.Time `json:"over" doc:"When the finding was over."`
 }
 
+// NotCompiled switches JIT off in this transaction: with hundreds of routes the server would compile the views, which takes ten times
+// as long as to read them.
+func (db *DB) NotCompiled(ctx context.Context) error {
+	_, err := db.querier.Exec(ctx, `select set_config('jit', 'off', true)`)
+	return err
+}
+
 // Most is how much of an overview is wanted; 0: all of it.
 type Most struct {
 	Causes  int `query:"causes" minimum:"1" default:"100" doc:"At most so many causes, the worst."`

@@ -79,6 +79,8 @@ func TestQueueHealthOfManyRows(t *testing.T) {
 	s.want(`select kind, count, note from tidemark.queue_health where kind like '%\_row' order by kind`,
 		"dead_letter_row 10000 10000 or more", "pending_row 10000 10000 or more")
 	s.want(`select pending, open_dead_letters from tidemark.worker_summary where worker = 'w'`, "10000 10000")
+	s.want(`select pending, open_dead_letters from tidemark.worker_health where worker = 'w'`, "10000 10000")
+	s.want(`select pending, open_dead_letters from tidemark.source_cursor where worker = 'w'`, "10000 10000")
 	for _, view := range []string{"queue_health", "worker_summary"} {
 		plan := strings.Join(column[string](s.session, `explain (analyze, timing off, costs off) select * from tidemark.`+view), "\n")
 		for line := range strings.Lines(plan) {

@@ -16,13 +16,16 @@ select c.worker, c.source, c.shard,
        case when m.number is not null then greatest(s.last_seq - m.number, 0) end as behind,
        (select coalesce(sum(upper(r) - lower(r)), 0)::bigint from unnest(c.holes + c.fenced) r) as holes,
        c.last_run_at, c.last_run_summary, c.events_seen, c.attempts_written, c.dead_lettered,
-       (select count(*) from tidemark.dead_letter l
-        where l.worker_id = w.id and l.source = c.source and l.shard = c.shard
-          and l.resolved_at is null) as open_dead_letters,
-       case when m.number is not null then (select count(*) from tidemark.pending p
-                                           where p.worker_id = w.id and p.shard = c.shard)
-            else (select count(*) from tidemark.pending_row p
-                  where p.worker_id = w.id and p.source = c.source and p.shard = c.shard) end as pending,
+       (select count(*) from (
+            select from tidemark.dead_letter l
+            where l.worker_id = w.id and l.source = c.source and l.shard = c.shard and l.resolved_at is null
+            limit 10000) l) as open_dead_letters,
+       case when m.number is not null then
+                (select count(*) from (
+                    select from tidemark.pending p where p.worker_id = w.id and p.shard = c.shard limit 10000) p)
+            else (select count(*) from (
+                select from tidemark.pending_row p
+                where p.worker_id = w.id and p.source = c.source and p.shard = c.shard limit 10000) p) end as pending,
        l.seconds as behind_seconds
 from tidemark.worker_cursor c
 join tidemark.worker w on w.worker = c.worker
@@ -35,5 +38,5 @@ comment on view tidemark.worker_health is
     'The state of each worker. status: closed (gate names the gate), never ran, held or blocked (last_run_summary has '
     'the reason), behind, idle or unknown (as in tidemark.worker_summary). Also how far it is behind in numbers (of '
     'the log; null for tables) and seconds (tidemark.cursor_lag), and the open deliveries and dead letters of the '
-    'cursor. Source: S0 fn_iu_route_worker_health.';
+    'cursor, counted up to 10000. Source: S0 fn_iu_route_worker_health.';
 grant select on tidemark.worker_health to tidemark_reader, tidemark_executor;
