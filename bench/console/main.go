@@ -47,7 +47,7 @@ var asked = []string{
 	"/api/v1/events?limit=500", "/api/v1/pending?limit=500", "/api/v1/dead-letters?limit=500", "/api/v1/dead-letter-groups",
 	"/api/v1/dead-letter-jobs", "/api/v1/workers", "/api/v1/sources", "/api/v1/captures", "/api/v1/services", "/api/v1/heartbeats",
 	"/api/v1/findings", "/api/v1/findings?closed=true&limit=500", "/api/v1/audit?limit=500", "/api/v1/gates", "/api/v1/stage", "/api/v1/settings",
-	"/api/v1/domains", "/api/v1/types", "/api/v1/packs", "/api/v1/outlook", "/api/v1/routes/route-7/latency", "/api/v1/routes/route-7/switches",
+	"/api/v1/domains", "/api/v1/types", "/api/v1/packs", "/api/v1/outlook", "/api/v1/routes/route-7/latency", "/api/v1/routes/route-7/switches", "/api/v1/route-latencies?routes=route-1,route-2,route-3",
 }
 
 //go:embed seed.sql
@@ -104,6 +104,9 @@ func run(ctx context.Context, events int, dir, only string) error {
 		if only != "" && path != only {
 			continue
 		}
+		if err := beat(ctx, pool); err != nil {
+			return err
+		}
 		a, err := ask(ctx, pool, counted, path)
 		if err != nil {
 			return err
@@ -141,18 +144,21 @@ func fill(ctx context.Context, pool *pgxpool.Pool, events int) (version string, 
 			}
 		}
 	}
-	// The workers and the daemon are alive, also those of an installation that was kept.
-	for _, sql := range []string{
-		`select tidemark.maintain()`,
-		`update tidemark.heartbeat set last_beat_at = now(), last_status = 'idle'`,
-		`update tidemark.worker_cursor set last_run_at = now(), horizon = now()`,
-		`update tidemark.pending set next_attempt_at = now() + interval '1 hour'`,
-	} {
+	for _, sql := range []string{`select tidemark.maintain()`, `update tidemark.pending set next_attempt_at = now() + interval '1 hour'`,
+		`vacuum analyze tidemark.pending`, `vacuum analyze tidemark.worker_cursor`} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return "", err
 		}
 	}
 	return version, nil
+}
+
+// beat keeps the workers and the daemon alive: they have read what Tidemark emitted meanwhile.
+func beat(ctx context.Context, pool *pgxpool.Pool) error {
+	_, err := pool.Exec(ctx, `with beaten as (update tidemark.heartbeat set last_beat_at = clock_timestamp(), last_status = 'idle')
+		update tidemark.worker_cursor set last_run_at = clock_timestamp(), horizon = clock_timestamp(),
+			watermark_id = (select max(o.seq) from tidemark.outbox o)::text, decided_through = (select max(o.seq) from tidemark.outbox o)`)
+	return err
 }
 
 // parts repeats statements that name $from and $to, for some events at a time: partitions are made in between, as the log grows.
