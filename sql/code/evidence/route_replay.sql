@@ -43,14 +43,12 @@ begin
     elsif not coalesce(dry_run, false) and coalesce(btrim(route_replay.reason), '') = '' then
         raise exception using errcode = 'TM005', message = 'replaying a route needs a reason',
             hint = 'Or ask for a dry run.';
-    elsif rate < 0.001 or rate > 1000000 then
-        raise exception using errcode = 'TM005',
-            message = format('rate is %s events per second, and must be from 0.001 to 1000000', rate);
     elsif not (outcomes <@ array['sent', 'disabled', 'dry_run', 'skipped', 'failed', 'pending', 'none']) then
         raise exception using errcode = 'TM005',
             message = format('outcomes %s: choose from sent, disabled, dry_run, skipped, failed, pending and none',
                              outcomes);
     end if;
+    perform tidemark.rate_check(rate, 'events');
     -- What lies above the watermark comes anyway.
     mark := (select min(c.watermark_id::bigint) from tidemark.worker_cursor c
              where c.worker = route_.worker and c.source = 'outbox');
