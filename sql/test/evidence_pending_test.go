@@ -145,6 +145,17 @@ func TestPendingParkedUnderWay(t *testing.T) {
 	}
 }
 
+// An event that was delivered right behind the one before it of its key, and refused for now, waits by the retry policy.
+func TestPendingBehindIsNotParked(t *testing.T) {
+	t.Parallel()
+	w := refusing(t, tidemarktest.NewDB(t))
+	w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
+	w.exec(`select tidemark.settle('default', (select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'), null, '{}', array[
+		row(r.id, false, 'sent', null, null, '{[1,2)}', null), row(r.id, false, 'pending', 'http_503', 'busy', '{[2,3)}', 60)]::tidemark.result[])
+		from tidemark.outbound_route r where r.route_code = 'app'`)
+	w.wantRows(waits, "2 parked, 3 behind, 4 due")
+}
+
 // What was tried is in the history as the attempts tell it: not an event that another settle has ended meanwhile.
 func TestHistoryOfWhatNoLongerWaits(t *testing.T) {
 	t.Parallel()

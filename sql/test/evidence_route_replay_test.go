@@ -280,14 +280,15 @@ func TestNewRouteFromTheStart(t *testing.T) {
 		operator := open(t, db, "operator")
 		operator.begin()
 		operator.exec(newRoute)
-		w.emit(1)
-		w.emit(2)
-		w.passLimit(1)
+		for n := range 3 {
+			w.emit(n + 1)
+		}
+		w.passLimit(2)
 		operator.commit()
 		for range 3 {
 			w.pass()
 		}
-		w.wantRows(got, "2 of 2")
+		w.wantRows(got, "3 of 3")
 		w.wantRows(finished, "finished")
 	})
 	t.Run("shards", func(t *testing.T) {
@@ -300,6 +301,9 @@ func TestNewRouteFromTheStart(t *testing.T) {
 		w.passShard(0, 5000)
 		w.passShard(1, 10)
 		w.exec(newRoute)
+		// What a shard has not read comes anyway.
+		w.wantRows(`select events::text from tidemark.route_replay('late', from_seq => 1, outcomes => '{none}', dry_run => true) where former is null`,
+			one[string](w, `select count(*)::text from received`))
 		w.exec(`select tidemark.route_worker_run('default', 5000, 0)`)
 		// It waits for shards that are behind, and does not keep the worker busy.
 		w.wantRows(`select coalesce(tidemark.log_next('default'), 'nothing')`, "nothing")
