@@ -311,6 +311,7 @@ func TestNewRouteFromTheStart(t *testing.T) {
 		w.drainShards(4)
 		w.wantRows(got, "40 of 40")
 		w.wantRows(finished, "finished")
+		w.wantRows(`select coalesce(events::text, 'not known before') from tidemark.replay_summary`, "not known before")
 		w.wantRows(`select count(*)::text || ' of ' || count(distinct n) from received`, "40 of 40")
 		w.wantRows(problems)
 	})

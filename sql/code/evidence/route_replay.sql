@@ -86,7 +86,7 @@ begin
         insert into tidemark.replay_job as j (route_id, worker_id, first_seq, last_seq, open_end, passed_seq, key,
                                               outcomes, rate, events, reason)
         select route_.id, w.id, first_seq, last_seq, open_end, first_seq - 1, route_replay.key, route_replay.outcomes,
-               route_replay.rate, case when complete then total end, route_replay.reason
+               route_replay.rate, case when complete and not open_end then total end, route_replay.reason
         from tidemark.worker w where w.worker = route_.worker
         returning j.id into job;
         insert into tidemark.audit (action, object, reason, after)
