@@ -122,8 +122,8 @@ func routeSet() cli.Command {
 		Use: "set ROUTE", Short: "Create or change a route", Role: "tidemark_admin", Reason: cli.MayGiveReason, Columns: routeColumns,
 		Long: `Create or change a route. A new route needs --domain, --target-kind and --target-ref; it is off and in dry run
 unless you say otherwise. It gets the events that its worker reads from now on; --from adds a replay of earlier ones
-(tidemark route replay), which waits until the route is live. Live events do not wait for a replay: with --ordering key,
---from is refused where there are earlier events; give the route a worker of its own that begins there. An empty text removes a filter or the retry policy.
+(tidemark route replay), which waits until the route is live, of those that it has no evidence of. Live events do not wait for a replay:
+with --ordering key, --from is refused; give the route a worker of its own that begins there. An empty text removes a filter or the retry policy.
 Columns and options that you do not name keep their values.
 
 ` + target.Help() + `
@@ -173,12 +173,15 @@ func storeRoute(ctx context.Context, s *cli.Session, changes store.Changes, opti
 				return r, cli.Usagef("route %s already exists: tidemark route replay %s sends it earlier events", code, code)
 			}
 		}
-		if r, err = db.RouteSet(ctx, code, changes, s.Reason, true); err == nil && past != nil {
+		r, err = db.RouteSet(ctx, code, changes, s.Reason, true)
+		switch {
+		case err != nil || past == nil:
+		case r.Ordering == "key":
+			return r, unordered(code, s.Flags.Lookup("from").Value.String())
+		default:
 			var all store.Counted
 			all, err = db.RouteReplay(ctx, *past)
-			if counts = &all; err == nil && all.Events > 0 && r.Ordering == "key" {
-				return r, unordered(code, all.Events, s.Flags.Lookup("from").Value.String())
-			}
+			counts = &all
 		}
 		if err != nil || !r.Enabled {
 			return r, err
@@ -196,9 +199,9 @@ func storeRoute(ctx context.Context, s *cli.Session, changes store.Changes, opti
 }
 
 // unordered refuses a replay that would break the order of the route: live events of a key do not wait for it.
-func unordered(code string, events int64, from string) error {
+func unordered(code, from string) error {
 	return cli.Hint(
-		cli.Usagef("route %s has the order of keys, and a replay beside live events has not: %s would come in between", code, cli.Count(events, "earlier event")),
+		cli.Usagef("route %s has the order of keys, and a replay beside live events has not: earlier events would come in between", code),
 		fmt.Sprintf("Give it a worker of its own, which begins there: tidemark worker set NEW --from %s, then this command with --worker NEW and without --from. "+
 			"Or make the route without --from, and tidemark route replay %s, where the receiver looks at the order.", from, code))
 }
@@ -209,7 +212,7 @@ func backfill(s *cli.Session, from string) (*store.ReplayAsk, error) {
 	if err != nil || start == "now" {
 		return nil, err
 	}
-	ask := &store.ReplayAsk{Route: s.Arg(0), Reason: cmp.Or(s.Reason, "where the route begins"), FromSeq: new(int64)}
+	ask := &store.ReplayAsk{Route: s.Arg(0), Reason: cmp.Or(s.Reason, "where the route begins"), FromSeq: new(int64), Outcomes: []string{"none"}}
 	if seq, err := strconv.ParseInt(start, 10, 64); err == nil {
 		ask.FromSeq = &seq
 	} else if start != "start" {

@@ -59,8 +59,8 @@ func TellOutlook(ctx context.Context, s *Session, db *store.DB, worker, route st
 // TellMissed notes the events that were recorded while the route was off or in dry run, and what sends them.
 func TellMissed(s *Session, route string, missed []store.Missed) {
 	for _, m := range missed {
-		s.Note("%s%d events were recorded while route %s was %s, and are not sent unless you replay them: "+
-			"tidemark route replay %[3]s --from-seq %[5]d --to-seq %[6]d --only %[7]s --reason WHY", Choose(m.Complete, "", "at least "), m.Events,
+		s.Note("%s%s recorded while route %s was %s, and sent only by a replay: "+
+			"tidemark route replay %[3]s --from-seq %[5]d --to-seq %[6]d --only %[7]s --reason WHY", Choose(m.Complete, "", "at least "), Count(m.Events, "event was", "events were"),
 			route, Choose(m.Outcome == "disabled", "off", "in dry run"), m.FirstSeq, m.LastSeq, m.Outcome)
 	}
 }

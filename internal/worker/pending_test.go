@@ -40,6 +40,31 @@ func TestGivenUpUnderWay(t *testing.T) {
 	eventually(t, db, settled, "true")
 }
 
+// A delivery that an operator parks while it is under way, and that is refused for now, is tried no sooner than that. One that arrives is not
+// sent again.
+func TestParkedUnderWay(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, "")
+	held := make(chan struct{})
+	ts["app"].answers(func(_ context.Context, d sink.Delivery) sink.Result {
+		<-held
+		if d.Event.Key == "s" {
+			return sink.Result{Status: sink.Retry, Code: "http_503", Detail: "busy"}
+		}
+		return sink.Result{Status: sink.Delivered}
+	})
+	run(t, db, ts)
+	emit(t, db, "s1", "t2")
+	eventually(t, db, `select seq::text from tidemark.pending order by seq`, "1", "2")
+	exec(t, db, `select tidemark.pending_retry('maintenance', 'app', n, not_before => clock_timestamp() + interval '1 day') from generate_series(1, 2) n`)
+	close(held)
+	eventually(t, db, `select concat_ws(' ', seq, error_count, last_error, next_attempt_at > clock_timestamp() + interval '23 hours') from tidemark.pending`, "1 1 http_503: busy t")
+	eventually(t, db, `select concat_ws(' ', seq, attempt_no, outcome, reason) from tidemark.route_attempt where attempt_no > 1 order by seq`, "1 2 pending http_503", "2 2 sent")
+	if got := arrivedAs(ts["app"].wait(t, 1)); got != "t2" {
+		t.Errorf("arrived: %s", got)
+	}
+}
+
 // What waits for an hour is delivered at once when an operator says so, and what waits behind it; what is given up is not.
 func TestTriedNow(t *testing.T) {
 	t.Parallel()

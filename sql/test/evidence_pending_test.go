@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -47,6 +48,8 @@ func TestPendingRetry(t *testing.T) {
 
 	w.wantRows(`select tidemark.pending_retry('it is up', 'app', 1)::text`, "1")
 	w.wantRows(waits, "1 due, 2 behind, 3 behind, 4 due")
+	// Perhaps it is under way, and what it comes to would overrule this.
+	w.refused("TM013", "app 1 is due already", `select tidemark.pending_retry('it is up', 'app', 1)`)
 	w.wantRows(`select tidemark.pending_retry('maintenance', 'app', 4, not_before => clock_timestamp() + interval '1 hour')::text`, "1")
 	w.wantRows(waits, "1 due, 2 behind, 3 behind, 4 parked")
 	w.wantRows(`select tidemark.pending_retry('it is up', 'app')::text`, "1")
@@ -92,11 +95,11 @@ func TestPendingDiscard(t *testing.T) {
 // A delivery that was under way when an operator gave it up is recorded in the dead letter, whatever comes of it.
 func TestPendingDiscardUnderWay(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ result, letter, attempt string }{
-		"sent":             {`row(r.id, false, 'sent', null, null, '{[1,2)}', null)`, "given_up 3 sent", "3 sent"},
-		"refused for good": {`row(r.id, false, 'failed', 'http_400', 'no', '{[1,2)}', null)`, "http_400 3 open", "3 failed http_400"},
-		"refused for now":  {`row(r.id, false, 'pending', 'http_503', 'busy', '{[1,2)}', 10)`, "http_503 3 open", "3 failed http_503"},
-		"not tried":        {`row(r.id, false, 'pending', 'busy', null, '{[1,2)}', 10)`, "given_up 2 open", ""},
+	for name, c := range map[string]struct{ result, letter, attempt, history string }{
+		"sent":             {`row(r.id, false, 'sent', null, null, '{[1,2)}', null)`, "given_up 3 sent", "3 sent", "1 0 1 0"},
+		"refused for good": {`row(r.id, false, 'failed', 'http_400', 'no', '{[1,2)}', null)`, "http_400 3 open", "3 failed http_400", "0 0 2 0"},
+		"refused for now":  {`row(r.id, false, 'pending', 'http_503', 'busy', '{[1,2)}', 10)`, "http_503 3 open", "3 failed http_503", "0 0 2 0"},
+		"not tried":        {`row(r.id, false, 'pending', 'busy', null, '{[1,2)}', 10)`, "given_up 2 open", "", "0 0 1 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,10 +112,64 @@ func TestPendingDiscardUnderWay(t *testing.T) {
 				from tidemark.outbound_route r where r.route_code = 'app'`)
 			w.wantRows(`select concat_ws(' ', error_code, attempts, coalesce(resolution, 'open')) from tidemark.dead_letter`, c.letter)
 			w.wantRows(`select coalesce(max(concat_ws(' ', attempt_no, outcome, reason)), '') from tidemark.attempt where seq = 1 and attempt_no > 2`, c.attempt)
+			w.wantRows(historySums+`'app')`, c.history+" 60")
 			w.wantRows(waits, "2 due, 3 behind, 4 due")
 			w.wantRows(`select count(*)::text from tidemark.handled`, map[bool]string{true: "0", false: "1"}[name == "sent"])
 		})
 	}
+}
+
+// An event that is parked while its delivery is under way is tried no sooner than the operator said, whatever the retry policy or the order
+// of its key say; one that arrived, or failed for good, is not tried again.
+func TestPendingParkedUnderWay(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ result, waits, history string }{
+		"sent":             {`row(r.id, false, 'sent', null, null, '{[4,5)}', null)`, "1 parked, 2 behind, 3 behind", "1 0 0 0"},
+		"refused for good": {`row(r.id, false, 'failed', 'http_400', 'no', '{[4,5)}', null)`, "1 parked, 2 behind, 3 behind", "0 0 1 0"},
+		"refused for now":  {`row(r.id, false, 'pending', 'http_503', 'busy', '{[4,5)}', 10)`, "1 parked, 2 behind, 3 behind, 4 parked", "0 1 0 0"},
+		"not tried":        {`row(r.id, false, 'pending', 'breaker_open', null, '{[4,5)}', 10)`, "1 parked, 2 behind, 3 behind, 4 parked", "0 0 0 0"},
+		"behind its key":   {`row(r.id, false, 'pending', 'behind_key', null, '{[4,5)}', null)`, "1 parked, 2 behind, 3 behind, 4 parked", "0 0 0 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := refusing(t, tidemarktest.NewDB(t))
+			w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
+			w.exec(`select tidemark.pending_retry('maintenance', 'app', 4, not_before => clock_timestamp() + interval '1 day')`)
+			w.exec(`select tidemark.settle('default', (select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'), null, '{}', array[` + c.result + `::tidemark.result])
+				from tidemark.outbound_route r where r.route_code = 'app'`)
+			w.wantRows(waits, c.waits)
+			w.wantRows(`select distinct (next_attempt_at > clock_timestamp() + interval '23 hours')::text from tidemark.pending where seq = 4 and next_attempt_at > clock_timestamp()`,
+				strings.Fields(map[bool]string{true: "true"}[strings.Contains(c.waits, "4 parked")])...)
+			w.wantRows(historySums+`'app')`, c.history+" 60")
+		})
+	}
+}
+
+// An event that was delivered right behind the one before it of its key, and refused for now, waits by the retry policy.
+func TestPendingBehindIsNotParked(t *testing.T) {
+	t.Parallel()
+	w := refusing(t, tidemarktest.NewDB(t))
+	w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
+	w.exec(`select tidemark.settle('default', (select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'), null, '{}', array[
+		row(r.id, false, 'sent', null, null, '{[1,2)}', null), row(r.id, false, 'pending', 'http_503', 'busy', '{[2,3)}', 60)]::tidemark.result[])
+		from tidemark.outbound_route r where r.route_code = 'app'`)
+	w.wantRows(waits, "2 parked, 3 behind, 4 due")
+}
+
+// What was tried is in the history as the attempts tell it: not an event that another settle has ended meanwhile.
+func TestHistoryOfWhatNoLongerWaits(t *testing.T) {
+	t.Parallel()
+	w := refusing(t, tidemarktest.NewDB(t))
+	w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
+	settle := func(result string) {
+		w.exec(`select tidemark.settle('default', (select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'), null, '{}', array[` + result + `::tidemark.result])
+			from tidemark.outbound_route r where r.route_code = 'app'`)
+	}
+	settle(`row(r.id, false, 'sent', null, null, '{[4,5)}', null)`)
+	settle(`row(r.id, false, 'pending', 'http_503', 'busy', '{[4,5)}', 10)`)
+	settle(`row(r.id, false, 'sent', null, null, '{[1,2), [4,5)}', null)`)
+	w.wantRows(historySums+`'app')`, "2 0 0 0 60")
+	w.wantRows(`select concat_ws(' ', seq, attempt_no, outcome) from tidemark.attempt order by seq`, "1 2 sent", "4 2 sent")
 }
 
 // A letter that was discarded before its delivery ended says that it was sent.

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -239,6 +240,90 @@ func TestRouteReplayRate(t *testing.T) {
 	w.refused("TM004", "there is no replay 9", `select tidemark.replay_cancel(9, 'why')`)
 	w.refused("TM005", "needs a reason", `select tidemark.replay_cancel(1, ' ')`)
 	w.wantSound()
+}
+
+// A new route that begins at the start of the log gets each event once: also those that a pass has read, and those that are read while
+// the route is being made, and of shards at different places those that one has passed and another has not.
+func TestNewRouteFromTheStart(t *testing.T) {
+	t.Parallel()
+	const newRoute = `select tidemark.route_set('late', '{"domain": "test", "target_kind": "sql", "target_ref": "public.receive_late", "enabled": true, "dry_run": false}'),
+		tidemark.route_replay('late', 'it begins', from_seq => 1, outcomes => '{none}')`
+	late := func(t *testing.T) (db *tidemarktest.DB, w session) {
+		t.Helper()
+		db = tidemarktest.NewDB(t)
+		w = live(t, db)
+		w.exec(`create table late (n int);
+			create function receive_late(event jsonb) returns void language sql as $$ insert into late values ((event -> 'payload' ->> 'n')::int) $$`)
+		return db, w
+	}
+	const got, finished = `select count(*)::text || ' of ' || count(distinct n) from late`, `select state from tidemark.replay_summary`
+	t.Run("read before, settled after", func(t *testing.T) {
+		t.Parallel()
+		db, w := late(t)
+		for n := range 3 {
+			w.emit(n + 1)
+		}
+		w.passLimit(1)
+		w.begin()
+		w.passLimit(1)
+		open(t, db, "operator").exec(newRoute)
+		w.commit()
+		for range 3 {
+			w.pass()
+		}
+		w.wantRows(got, "3 of 3")
+		w.wantRows(finished, "finished")
+	})
+	t.Run("read while it is made", func(t *testing.T) {
+		t.Parallel()
+		db, w := late(t)
+		operator := open(t, db, "operator")
+		operator.begin()
+		operator.exec(newRoute)
+		for n := range 3 {
+			w.emit(n + 1)
+		}
+		w.passLimit(2)
+		operator.commit()
+		for range 3 {
+			w.pass()
+		}
+		w.wantRows(got, "3 of 3")
+		w.wantRows(finished, "finished")
+	})
+	t.Run("shards", func(t *testing.T) {
+		t.Parallel()
+		_, w := late(t)
+		w.shards(4)
+		for n := range 40 {
+			w.emitKey(n+1, fmt.Sprint("k", n))
+		}
+		w.passShard(0, 5000)
+		w.passShard(1, 10)
+		w.exec(newRoute)
+		// What a shard has not read comes anyway.
+		w.wantRows(`select events::text from tidemark.route_replay('late', from_seq => 1, outcomes => '{none}', dry_run => true) where former is null`,
+			one[string](w, `select count(*)::text from received`))
+		w.exec(`select tidemark.route_worker_run('default', 5000, 0)`)
+		// It waits for shards that are behind, and does not keep the worker busy.
+		w.wantRows(`select coalesce(tidemark.log_next('default'), 'nothing')`, "nothing")
+		w.drainShards(4)
+		w.drainShards(4)
+		w.wantRows(got, "40 of 40")
+		w.wantRows(finished, "finished")
+		w.wantRows(`select coalesce(events::text, 'not known before') from tidemark.replay_summary`, "not known before")
+		w.wantRows(`select count(*)::text || ' of ' || count(distinct n) from received`, "40 of 40")
+		w.wantRows(problems)
+	})
+	t.Run("an empty log", func(t *testing.T) {
+		t.Parallel()
+		_, w := late(t)
+		w.exec(newRoute)
+		w.wantRows(`select tidemark.log_next('default')`, "replay")
+		w.pass()
+		w.wantRows(finished, "finished")
+		w.wantRows(`select coalesce(tidemark.log_next('default'), 'nothing')`, "nothing")
+	})
 }
 
 // At most a page of it is pending; a span of any length is done step by step, each event once.

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -94,4 +95,50 @@ func TestRouteMissed(t *testing.T) {
 
 	s.refused("TM004", `there is no route "nope"`, `select tidemark.route_missed('nope')`)
 	s.refused("TM005", "most is 0", `select tidemark.route_missed('mail', 0)`)
+}
+
+// Shards are at different places: one that is behind records, while the route is off, numbers below those that another has delivered.
+func TestRouteMissedOfShards(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.shards(4)
+	for n := range 40 {
+		w.emitKey(n+1, fmt.Sprintf("k%d", n))
+	}
+	const missed = `select concat_ws(' ', outcome, events, first_seq, last_seq, complete) from tidemark.route_missed('app')`
+	const recorded = `select concat_ws(' ', a.outcome, count(*), min(a.seq), max(a.seq), 't') from tidemark.route_attempt a
+		where a.outcome in ('disabled', 'dry_run') group by a.outcome order by a.outcome`
+	w.passShard(0, 5000)
+	w.exec(`select tidemark.route_set('app', '{"enabled": false}')`)
+	w.passShard(1, 5000)
+	w.passShard(1, 5000)
+	w.exec(`select tidemark.route_set('app', '{"dry_run": true, "enabled": true}')`)
+	w.passShard(2, 5000)
+	equal(t, "missed", column[string](w, missed), column[string](w, recorded))
+	equal(t, "outcomes", len(column[string](w, missed)), 2)
+	// A replay sends just these, once the fourth shard has passed them too.
+	w.exec(`select tidemark.route_replay('app', 'test', from_seq => 1, outcomes => '{disabled, dry_run}')`)
+	w.wantRows(missed)
+	w.exec(`select tidemark.route_set('app', '{"dry_run": false}')`)
+	w.drainShards(4)
+	w.drainShards(4)
+	w.wantRows(`select count(*)::text || ' ' || count(distinct n)::text from received`, "40 40")
+}
+
+// Events whose transform failed in dry run have not been sent either, and a replay sends them.
+func TestRouteMissedOfTransforms(t *testing.T) {
+	t.Parallel()
+	w := shaping(t)
+	w.exec(`insert into poison values (2), (3); select tidemark.route_set('each', '{"dry_run": true}')`)
+	w.emitUpTo(3)
+	w.pass()
+	const missed = `select concat_ws(' ', outcome, events, first_seq, last_seq, complete) from tidemark.route_missed('each')`
+	w.wantRows(missed, "dry_run 3 1 3 t")
+	w.wantRows(`select events::text from tidemark.dry_run_transform('each')`, "3")
+	w.wantRows(missed, "dry_run 3 1 3 t")
+	w.exec(`delete from poison; select tidemark.route_replay('each', 'test', from_seq => 3, to_seq => 3)`)
+	w.wantRows(missed, "dry_run 2 1 2 t")
+	w.exec(`select tidemark.route_set('each', '{"dry_run": false}')`)
+	w.pass()
+	w.wantRows(missed, "dry_run 2 1 2 t")
 }

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -37,4 +38,22 @@ func TestOutlook(t *testing.T) {
 	w.refused("TM005", "most is 0", `select * from tidemark.worker_outlook('default', 0)`)
 	w.exec(`select tidemark.worker_set('tables', '{"source": "table", "handler": "emit", "handler_ref": "test/tick"}')`)
 	w.wantRows(`select count(*)::text from tidemark.worker_outlook('tables')`, "0")
+}
+
+// Of shards at different places each event counts that its own shard has not read.
+func TestOutlookOfShards(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.shards(4)
+	for n := range 40 {
+		w.emitKey(n+1, fmt.Sprint("k", n))
+	}
+	w.passShard(0, 5000)
+	w.passShard(2, 20)
+	const outlook = `select concat_ws(' ', coalesce(route_code, 'all'), events) from tidemark.worker_outlook('default')`
+	before := one[int](w, `select count(*)::int from received`)
+	w.wantRows(outlook, fmt.Sprint("all ", 40-before), fmt.Sprint("app ", 40-before))
+	w.drainShards(4)
+	w.wantRows(`select count(*)::text from received`, "40")
+	w.wantRows(outlook, "all 0")
 }

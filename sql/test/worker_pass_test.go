@@ -260,6 +260,10 @@ func TestDeadLetterFindings(t *testing.T) {
 	w.wantRows(`select kind || ' ' || detail from tidemark.finding where closed_at is null order by kind`,
 		"cursor_dlq 2 more dead-lettered; see tidemark.dead_letter", "dlq_overflow more than 2 dead letters are open")
 	w.exec(`select tidemark.dead_letter_discard(id, 'test') from tidemark.dead_letter`)
+	// They are over at once, and closed when the database is next watched or maintained.
+	w.wantRows(`select kind from tidemark.finding where closed_at is null order by kind`, "cursor_dlq", "dlq_overflow")
+	w.wantRows(`select name from tidemark.queue_health where kind = 'finding'`)
+	w.wantRows(`select cause from tidemark.cause`)
 	w.exec(`select tidemark.maintain()`)
 	w.wantRows(`select kind from tidemark.finding where closed_at is null`)
 }

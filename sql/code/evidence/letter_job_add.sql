@@ -31,12 +31,10 @@ begin
             hint = 'tidemark.command_replay runs them again as they were sent.';
     elsif letter_job_add.rate is not null and letter_job_add.action = 'discard' then
         raise exception using errcode = 'TM005', message = 'a job that discards dead letters has no rate';
-    elsif letter_job_add.rate < 0.001 or letter_job_add.rate > 1000000 then
-        raise exception using errcode = 'TM005',
-            message = format('rate is %s letters per second, and must be from 0.001 to 1000000', letter_job_add.rate);
     elsif not coalesce(dry_run, false) and coalesce(btrim(letter_job_add.reason), '') = '' then
         raise exception using errcode = 'TM005', message = 'a job needs a reason', hint = 'Or ask for a dry run.';
     end if;
+    perform tidemark.rate_check(letter_job_add.rate, 'letters');
     letters := (
         select count(*) from tidemark.dead_letter l
         where l.resolved_at is null and l.last_failed_at < at

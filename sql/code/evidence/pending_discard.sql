@@ -22,6 +22,7 @@ declare
     detail text;
     alone int8multirange;
     dead bigint;
+    recorded tidemark.evidence[];
     letter bigint;
 begin
     if coalesce(pending_discard.seq::text, pending_discard.item_id) is null then
@@ -40,10 +41,10 @@ begin
         alone := int8multirange(int8range(p.seq, p.seq + 1));
         -- As if its last attempt had failed. An owner of the cursor that had counted it sends later events of its key
         -- by way of tidemark.pending until its lease ends: a statement more, in their order.
-        dead := tidemark.settle_retried(item.worker_name, item.worker_id, array[
-            row(p.route_id, false, 'failed', 'given_up', detail, alone, null)::tidemark.result]);
-        perform tidemark.history_add(array[
-            row(p.route_id, 'failed', 'given_up', detail, 1, alone)::tidemark.evidence]);
+        select s.dead, s.recorded into dead, recorded
+        from tidemark.settle_retried(item.worker_name, item.worker_id, array[
+            row(p.route_id, false, 'failed', 'given_up', detail, alone, null)::tidemark.result]) s;
+        perform tidemark.history_add(recorded);
         letter := coalesce(p.dead_letter_id, (
             select max(l.id) from tidemark.dead_letter l
             where l.worker_id = item.worker_id and l.route_id = p.route_id and l.seq = p.seq
@@ -79,6 +80,7 @@ $$;
 comment on function tidemark.pending_discard(text, text, bigint, text, text, text) is
     'Gives up what waits for another attempt: an event on a route (route_code, seq) or a row (worker, source, '
     'item_id). It has failed for good, with an attempt given_up on record and an open dead letter, whose id this '
-    'returns, and the next event of its key is due. A delivery that is under way meanwhile is recorded in that letter. '
+    'returns, and the next event of its key is due. A delivery that is under way meanwhile is recorded in that letter: '
+    'if it arrives, the letter is resolved as sent; if not, the letter stays open, and it is not tried again. '
     'Raises TM004 (it does not wait), TM005 (no reason).';
 grant execute on function tidemark.pending_discard(text, text, bigint, text, text, text) to tidemark_admin;

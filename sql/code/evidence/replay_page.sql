@@ -16,6 +16,10 @@ declare
     open constant int8multirange := (
         select coalesce(range_agg(c.holes), '{}') + coalesce(range_agg(c.fenced), '{}') from tidemark.worker_cursor c
         where c.worker = w.worker and c.source = 'outbox');
+    places constant bigint[] := array(
+        select c.watermark_id::bigint from tidemark.worker_cursor c
+        where c.worker = w.worker and c.source = 'outbox' order by c.shard);
+    lowest constant bigint := (select min(p) from unnest(places) p);
 begin
     return query
     with event as materialized (
@@ -38,7 +42,9 @@ begin
         select e.seq, e.key, e.claimed, coalesce(t.outcome, d.outcome)::text as former,
                greatest(coalesce(t.attempt_no, 0), (d.outcome is not null)::integer) + 1 as attempt_no,
                case
-                   when open @> e.seq then 'open'
+                   when open @> e.seq
+                       or e.seq > lowest and e.seq > places[tidemark.shard_of(e.key, e.seq, cardinality(places)) + 1]
+                       then 'open'
                    when not e.claimed then 'no_match'
                    when exists (select from tidemark.pending p
                                 where p.worker_id = w.id and p.route_id = (replay_page.route).id

@@ -36,6 +36,13 @@ begin
         for update of j skip locked
     loop
         route := (select r from tidemark.outbound_route r where r.id = job.route_id);
+        if job.open_end then
+            -- The route is committed: a pass that has read without it has read no further, and one that reads now
+            -- leaves evidence.
+            upto := coalesce((select max(o.seq) from tidemark.outbox o), 0);
+            job.last_seq := greatest(job.last_seq, upto);
+            job.passed_seq := case when upto < job.first_seq then job.last_seq else job.passed_seq end;
+        end if;
         -- A rewind waits: what is staged here is on record before the log is read again.
         select min(c.mark) into mark from (
             select k.watermark_id::bigint as mark from tidemark.worker_cursor k
@@ -90,11 +97,12 @@ begin
         end loop;
         update tidemark.replay_job j
         set passed_seq = job.passed_seq, staged = job.staged, due_at = job.due_at, left_out = job.left_out,
+            last_seq = job.last_seq, open_end = false,
             finished_at = case when job.passed_seq >= job.last_seq
                 and not exists (select from tidemark.pending p where p.replay_id = job.id) then clock_timestamp() end
         where j.id = job.id
-          and (j.passed_seq, j.staged, job.passed_seq >= job.last_seq)
-              is distinct from (job.passed_seq, job.staged, false);
+          and (j.passed_seq, j.staged, j.open_end, job.passed_seq >= job.last_seq)
+              is distinct from (job.passed_seq, job.staged, false, false);
     end loop;
     return staged;
 end

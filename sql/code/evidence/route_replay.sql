@@ -23,6 +23,8 @@ declare
     step constant integer := 20000;
     route_ constant tidemark.outbound_route := (
         select r from tidemark.outbound_route r where r.route_code = route_replay.route);
+    -- Passes may have read events that are not settled yet, without knowing a new route.
+    open_end constant boolean := coalesce(outcomes = '{none}', false) and until is null and to_seq is null;
     mark bigint;
     first_number bigint;
     low bigint;
@@ -43,17 +45,17 @@ begin
     elsif not coalesce(dry_run, false) and coalesce(btrim(route_replay.reason), '') = '' then
         raise exception using errcode = 'TM005', message = 'replaying a route needs a reason',
             hint = 'Or ask for a dry run.';
-    elsif rate < 0.001 or rate > 1000000 then
-        raise exception using errcode = 'TM005',
-            message = format('rate is %s events per second, and must be from 0.001 to 1000000', rate);
     elsif not (outcomes <@ array['sent', 'disabled', 'dry_run', 'skipped', 'failed', 'pending', 'none']) then
         raise exception using errcode = 'TM005',
             message = format('outcomes %s: choose from sent, disabled, dry_run, skipped, failed, pending and none',
                              outcomes);
     end if;
-    -- What lies above the watermark comes anyway.
-    mark := (select min(c.watermark_id::bigint) from tidemark.worker_cursor c
-             where c.worker = route_.worker and c.source = 'outbox');
+    perform tidemark.rate_check(rate, 'events');
+    -- What lies above the watermark comes anyway. Shards are at different places: what one has passed and another has
+    -- not is judged by its evidence once all have passed it, unless what was sent meanwhile would be sent again.
+    mark := (select case when outcomes is null or 'sent' = any (outcomes) then min(c.watermark_id::bigint)
+                         else max(c.watermark_id::bigint) end
+             from tidemark.worker_cursor c where c.worker = route_.worker and c.source = 'outbox');
     first_number := (select min(p.first_seq) from tidemark.partitions('tidemark.outbox') p);
     -- Numbers and times do not rise together exactly: from the lowest to the highest number of that time.
     low := coalesce(from_seq, (select min(o.seq) from tidemark.outbox o where o.created_at >= since), mark + 1);
@@ -79,16 +81,17 @@ begin
     total := coalesce((select sum((c.value #>> '{}')::bigint) from jsonb_each(counts) c where right(c.key, 1) = '/'),
                       0);
 
-    if not coalesce(dry_run, false) and first_seq <= high then
-        insert into tidemark.replay_job as j (route_id, worker_id, first_seq, last_seq, passed_seq, key, outcomes, rate,
-                                              events, reason)
-        select route_.id, w.id, first_seq, high, first_seq - 1, route_replay.key, route_replay.outcomes,
-               route_replay.rate, case when complete then total end, route_replay.reason
+    if not coalesce(dry_run, false) and (first_seq <= high or open_end) then
+        last_seq := greatest(first_seq, high);
+        insert into tidemark.replay_job as j (route_id, worker_id, first_seq, last_seq, open_end, passed_seq, key,
+                                              outcomes, rate, events, reason)
+        select route_.id, w.id, first_seq, last_seq, open_end, first_seq - 1, route_replay.key, route_replay.outcomes,
+               route_replay.rate, case when complete and not open_end then total end, route_replay.reason
         from tidemark.worker w where w.worker = route_.worker
         returning j.id into job;
         insert into tidemark.audit (action, object, reason, after)
         values ('route_replay', 'route ' || route_.route_code, route_replay.reason,
-                jsonb_build_object('replay', job, 'first_seq', first_seq, 'last_seq', high, 'key', route_replay.key,
+                jsonb_build_object('replay', job, 'first_seq', first_seq, 'last_seq', last_seq, 'key', route_replay.key,
                                    'outcomes', route_replay.outcomes, 'rate', route_replay.rate, 'counts', counts));
     end if;
 
@@ -109,10 +112,13 @@ $$;
 comment on function tidemark.route_replay(text, text, timestamptz, timestamptz, bigint, bigint, text, text[],
                                           double precision, boolean) is
     'Sends events on a route again, or for the first time where it is newer than they are: those from since or '
-    'from_seq to until or to_seq, at most to the watermark of its worker (what lies above comes anyway), of the key, '
+    'from_seq to until or to_seq, at most to the watermark of its worker (what lies above comes anyway; with outcomes '
+    'without sent to that of its foremost shard, and it waits for the others), of the key, '
     'with one of the outcomes on this route so far (sent, disabled, dry_run, skipped, failed, pending; none: no '
-    'evidence). Each is a new attempt on record, marked as a replay, in the order of numbers, at most rate a second; '
-    'live events of the key are not held up. The passes of the worker do it step by step: while a gate is closed, or '
+    'evidence; alone and without an end, it has all that no pass has decided for the route until the replay begins: so '
+    'a new route begins in the past). Each is a new attempt on record, marked as a replay, in the order of numbers, at '
+    'most rate a second; live events of the key are not held up. The passes of the worker do it step by step: while '
+    'a gate is closed, or '
     'the route is off or in dry run, it waits. Returns what was counted before anything moved: by the latest outcome '
     '(former), how many go, and how many are left out and why (pending, dead_letter: an open one, discarded, '
     'no_match, open, outcome; gone: numbers that retention has dropped); the last row (former null) has the sum that '

@@ -14,6 +14,9 @@ as $$
 #variable_conflict use_column
 declare
     w constant tidemark.worker := (select w from tidemark.worker w where w.worker = span_claims.worker);
+    places constant bigint[] := array(
+        select c.watermark_id::bigint from tidemark.worker_cursor c
+        where c.worker = span_claims.worker and c.source = 'outbox' order by c.shard);
 begin
     return query
     with routes as materialized (
@@ -22,7 +25,9 @@ begin
         from tidemark.outbound_route r where r.worker = span_claims.worker
     ), log as materialized (
         select o.* from tidemark.outbox o
-        where o.seq > after_seq and (to_seq is null or o.seq <= to_seq) order by o.seq limit most
+        where o.seq > after_seq and (to_seq is null or o.seq <= to_seq)
+          and (undecided or o.seq > places[tidemark.shard_of(o.key, o.seq, cardinality(places)) + 1])
+        order by o.seq limit most
     )
     select null::integer, count(*), min(l.seq), max(l.seq) from log l
     union all
@@ -35,4 +40,4 @@ $$;
 comment on function tidemark.span_claims(text, bigint, bigint, integer, boolean) is
     'How many of the events above after_seq, up to to_seq (null: the end of the log), the worker''s routes claim: '
     'first (route_id null) how many there are, at most most, then each route that claims some; with undecided only '
-    'those that the route has no evidence for.';
+    'those that the route has no evidence for, else only those that their shard has not read.';

@@ -15,13 +15,7 @@ as $$
            or f.kind = 'worker_failing' and f.subject = 'commands'
               and f.last_seen_at < clock_timestamp() - interval '2 minutes'
            or f.kind = 'command_setup' and f.last_seen_at < clock_timestamp() - interval '10 minutes'
-           or f.kind in ('cursor_dlq', 'dlq_overflow') and not exists (
-                select from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id
-                where l.resolved_at is null and f.subject = case when f.kind = 'cursor_dlq' and l.source <> 'outbox'
-                    then tidemark.executor_id(w.worker, l.source, l.shard) else w.worker end)
-           or f.kind = 'event_unreadable' and not exists (
-                select from tidemark.dead_letter l join tidemark.worker w on w.id = l.worker_id
-                where l.resolved_at is null and l.error_code = 'unreadable' and f.subject = w.worker)
+           or tidemark.letters_over(f.kind, f.subject)
            or f.kind = 'cursor_lag' and not exists (
                 select from tidemark.cursor_lag l
                 where tidemark.executor_id(l.worker, l.source, l.shard) = f.subject and l.gate is null

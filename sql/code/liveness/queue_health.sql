@@ -158,7 +158,9 @@ select 'finding', f.kind || ' ' || f.subject,
        floor(extract(epoch from clock_timestamp() - f.opened_at))::bigint, f.count,
        jsonb_build_object('finding', f.id, 'count', f.count, 'severity', f.severity),
        d.detail, null, f.last_seen_at, 'open'
-from tidemark.finding f join tidemark.finding_detail d on d.id = f.id where f.closed_at is null and not f.derived;
+from tidemark.finding f join tidemark.finding_detail d on d.id = f.id
+-- What an operator has replayed or discarded is over at once, and the watch closes the finding later.
+where f.closed_at is null and not f.derived and not tidemark.letters_over(f.kind, f.subject);
 comment on view tidemark.queue_health is
     'One view for watchdogs, a row for each item: kind cursor, backlog (of a cursor), heartbeat, dead_letter_event and '
     'pending (of a route, where it has any), dead_letter_row and pending_row (likewise of a cursor of a table), '

@@ -11,9 +11,7 @@ declare
     route constant tidemark.outbound_route := (
         select r from tidemark.outbound_route r where r.route_code = route_missed.route_code);
     w constant integer := (select w.id from tidemark.worker w where w.worker = (route).worker);
-    low bigint;
-    high bigint;
-    seen bigint; -- batches of evidence
+    shards constant integer := (select w.shards from tidemark.worker w where w.worker = (route).worker);
     again constant jsonb := (  -- what replays under way send, by outcome
         select jsonb_object_agg(o, coalesce((
             select range_agg(int8range(j.passed_seq + 1, j.last_seq + 1))::text from tidemark.replay_job j
@@ -28,52 +26,71 @@ begin
         raise exception using errcode = 'TM005',
             message = format('most is %s, and must be from 1 to 1000000', coalesce(most::text, 'null'));
     end if;
-    -- The newest evidence back to the last batch that was decided for delivery.
-    select count(*), coalesce(max(n.last_seq) filter (where n.outcome in ('sent', 'pending', 'failed')), 0) + 1,
-           max(n.last_seq)
-    into seen, low, high from (
-        select d.outcome, d.last_seq from tidemark.decision d
-        where d.worker_id = w and d.route_id = route.id
-        order by d.last_seq desc limit most) n;
     return query
-    with batch as materialized (
-        select d.outcome, d.first_seq, d.last_seq, d.events - case
-                   when a.again && int8range(d.first_seq, d.last_seq + 1)
-                   then cardinality(tidemark.multirange_numbers(a.again * d.seqs)) else 0 end as n
-        from tidemark.decision d
-        cross join lateral (select (again ->> d.outcome::text)::int8multirange as again) a
-        where d.worker_id = w and d.route_id = route.id and d.last_seq between low and high
-          and d.outcome in ('disabled', 'dry_run')
+    with newest as materialized (
+        select d.outcome, d.first_seq, d.last_seq, d.events, d.decided_at from tidemark.decision d
+        where d.worker_id = w and d.route_id = route.id
         order by d.last_seq desc limit most
+    ), delivered as materialized (
+        select coalesce(max(n.last_seq), 0) as seq, coalesce(max(n.decided_at), '-infinity') as at
+        from newest n where n.outcome in ('sent', 'pending')
+    ), batch as materialized (
+        select n.outcome, n.first_seq, n.last_seq, n.events - case
+                   when a.again && int8range(n.first_seq, n.last_seq + 1) then (
+                       select cardinality(tidemark.multirange_numbers(a.again * d.seqs)) from tidemark.decision d
+                       where d.worker_id = w and d.route_id = route.id and d.last_seq = n.last_seq)
+                   else 0 end as n
+        from newest n cross join delivered v
+        cross join lateral (select (again ->> n.outcome::text)::int8multirange as again) a
+        where n.outcome in ('disabled', 'dry_run')
+          -- A shard that is behind the others records lower numbers than they have delivered before.
+          and (n.last_seq > v.seq or n.decided_at > v.at)
+    ), attempts as materialized (
+        select a.seq, a.attempt_no, a.outcome, a.decided_at from tidemark.attempt a
+        where a.worker_id = w and a.route_id = route.id
+        order by a.seq desc, a.attempt_no desc limit most
     ), tried as materialized (
-        select a.seq from tidemark.attempt a
-        where a.worker_id = w and a.route_id = route.id and a.seq between low and high
-        order by a.seq desc limit most
+        select distinct on (a.seq) a.seq, a.outcome, a.decided_at from attempts a
+        order by a.seq desc, a.attempt_no desc
     ), replayed as (
-        select d.outcome, count(distinct t.seq) as n
+        select d.outcome, count(*) as n
         from tried t
-        -- Its batch is one of the next few, if it has one: what only has attempts must not read all that follows.
+        -- Its batch is one of the next few of its shard, if it has one: what only has attempts must not read all that
+        -- follows.
         cross join lateral (
-            select n.outcome from (
+            select n.outcome, n.last_seq from (
                 select d.outcome, d.first_seq, d.last_seq, d.seqs from tidemark.decision d
                 where d.worker_id = w and d.route_id = route.id and d.last_seq >= t.seq
-                order by d.last_seq limit 8) n
+                order by d.last_seq limit 8 * shards) n
             where n.first_seq <= t.seq and n.seqs @> t.seq
             order by n.last_seq limit 1) d
-        where d.outcome in ('disabled', 'dry_run') and not (again ->> d.outcome::text)::int8multirange @> t.seq
+        where t.seq >= (select min(b.first_seq) from batch b) and d.last_seq in (select b.last_seq from batch b)
+          and not (again ->> d.outcome::text)::int8multirange @> t.seq
         group by 1
+    ), missed as (
+        select b.outcome, b.n, b.first_seq as low, b.last_seq as high from batch b where b.n > 0
+        union all
+        -- In dry run a transform failed, or a dead letter was tried again.
+        select t.outcome, 1, t.seq, t.seq from tried t cross join delivered v
+        where t.outcome in ('disabled', 'dry_run') and (t.seq > v.seq or t.decided_at > v.at)
+          and not (again ->> t.outcome::text)::int8multirange @> t.seq
+    ), whole as materialized (
+        select (select count(*) from newest) < most
+            and (count(*) < most or min(a.seq) <= (select least(min(m.low), min(v.seq) + 1) from missed m, delivered v))
+            as read
+        from attempts a
     )
-    select b.outcome, b.n - coalesce(r.n, 0), b.low, b.high, seen < most and (select count(*) from tried) < most
-    from (select b.outcome, sum(b.n)::bigint as n, min(b.first_seq) as low, max(b.last_seq) as high
-          from batch b where b.n > 0 group by 1) b
-    left join replayed r on r.outcome = b.outcome
-    where b.n > coalesce(r.n, 0)
+    select m.outcome, m.n - coalesce(r.n, 0), m.low, m.high, (select whole.read from whole)
+    from (select m.outcome, sum(m.n)::bigint as n, min(m.low) as low, max(m.high) as high from missed m group by 1) m
+    left join replayed r on r.outcome = m.outcome
+    where m.n > coalesce(r.n, 0)
     order by 1;
 end
 $$;
 comment on function tidemark.route_missed(text, integer) is
     'The events that were recorded while the route was off (outcome disabled) or in dry run (dry_run) and not replayed '
-    'since: their number, and the span in which they lie. Only of the time since the route last delivered. Nothing '
+    'since: their number, and the span in which they lie. Only of the time since the route last delivered, on any '
+    'shard of its worker; events whose transform failed in dry run are among them. Nothing '
     'sends them but tidemark.route_replay. Looks at the newest most batches of evidence and as many attempts (1 to '
     '1000000, default 10000); complete false: there may be earlier ones. Raises TM004, TM005.';
 grant execute on function tidemark.route_missed(text, integer) to tidemark_reader, tidemark_executor;

@@ -82,11 +82,7 @@ begin
     end if;
     if cardinality(fresh) < cardinality(results) then
         retried := array(select r from unnest(results) r where not r.fresh);
-        others := array(
-            select row(r.route_id, r.outcome, r.reason, r.detail,
-                       (select sum(upper(s) - lower(s)) from unnest(r.seqs) s), r.seqs)::tidemark.evidence
-            from unnest(retried) r);
-        n := tidemark.settle_retried(settle.worker, me.id, retried);
+        select s.dead, s.recorded into n, others from tidemark.settle_retried(settle.worker, me.id, retried) s;
         dead := dead + n;
     end if;
     perform tidemark.history_add(ranges || others);

@@ -1,5 +1,9 @@
-create or replace function tidemark.settle_retried(worker text, worker_id integer, retried tidemark.result[])
-returns bigint
+create or replace function tidemark.settle_retried(
+    worker text,
+    worker_id integer,
+    retried tidemark.result[],
+    out dead bigint,
+    out recorded tidemark.evidence[])
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -17,8 +21,11 @@ declare
     gone tidemark.pending[] := '{}';
     routes integer[];
     keys text[];
-    dead bigint := 0;
+    n bigint;
+    tries integer;
 begin
+    dead := 0;
+    recorded := '{}';
     -- One element for all events with the same outcome: a few statements.
     foreach r in array retried loop
         -- One lookup in the primary key for each event. A join would be planned by statistics of a table that is empty
@@ -41,6 +48,12 @@ begin
             perform tidemark.dead_letter_settle(
                 l.id, case r.outcome when 'pending' then 'failed' else r.outcome end, r.reason, r.detail)
             from unnest(late) l where l.resolved_at is null or r.outcome = 'sent';
+            get diagnostics n = row_count;
+            if n > 0 then
+                recorded := recorded || row(
+                    r.route_id, case r.outcome when 'pending' then 'failed' else r.outcome end, r.reason, r.detail, n,
+                    null)::tidemark.evidence;
+            end if;
             if r.outcome = 'sent' then
                 -- Else a replay would find the mark, and not call the handler.
                 delete from tidemark.handled h using unnest(late) l where h.route_id = r.route_id and h.seq = l.seq;
@@ -48,23 +61,28 @@ begin
         end if;
         continue when cardinality(rows_) = 0;
         due := case when r.delay is null then 'infinity' else at + make_interval(secs => r.delay) end;
-        if r.outcome = 'pending' and r.detail is null then
-            -- The event was not tried after all (a closed gate, an open breaker, an earlier event of its key): this is
-            -- no attempt.
-            update tidemark.pending p
-            set next_attempt_at = due, held = false,
-                suspects = case when r.reason = 'suspect' then cardinality(rows_) else p.suspects end
-            where p.ctid = any (rows_);
-            continue;
-        elsif r.outcome = 'pending' then
-            with tried as (
+        if r.outcome = 'pending' then
+            -- Without detail the event was not tried after all (a closed gate, an open breaker, an earlier event of its
+            -- key): that is no attempt.
+            tries := (r.detail is not null)::integer;
+            with waits as (
                 update tidemark.pending p
-                set attempt_no = p.attempt_no + 1, error_count = p.error_count + 1, next_attempt_at = due, held = false,
-                    last_error = r.reason || ': ' || r.detail
+                set attempt_no = p.attempt_no + tries, error_count = p.error_count + tries, held = false,
+                    -- A delivery begins when its event is due: an operator has parked this one meanwhile.
+                    next_attempt_at = case when p.next_attempt_at > at and p.next_attempt_at < 'infinity'
+                                           then p.next_attempt_at else due end,
+                    last_error = case tries when 1 then r.reason || ': ' || r.detail else p.last_error end,
+                    suspects = case when tries = 0 and r.reason = 'suspect' then cardinality(rows_)
+                                    else p.suspects end
                 where p.ctid = any (rows_)
                 returning p.seq, p.attempt_no)
             insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
-            select t.seq, worker_id, r.route_id, t.attempt_no, r.outcome, r.reason, r.detail from tried t;
+            select w.seq, worker_id, r.route_id, w.attempt_no, r.outcome, r.reason, r.detail from waits w
+            where tries = 1;
+            if tries = 1 then
+                recorded := recorded || row(
+                    r.route_id, r.outcome, r.reason, r.detail, cardinality(rows_), null)::tidemark.evidence;
+            end if;
             continue;
         end if;
 
@@ -77,6 +95,8 @@ begin
 
         insert into tidemark.attempt (seq, worker_id, route_id, attempt_no, outcome, reason, detail)
         select d.seq, worker_id, r.route_id, d.attempt_no + 1, r.outcome, r.reason, r.detail from unnest(done) d;
+        recorded := recorded || row(
+            r.route_id, r.outcome, r.reason, r.detail, cardinality(done), null)::tidemark.evidence;
 
         -- Not of an event that was not pending: what made it so was never settled, and it is read again.
         if r.outcome = 'sent' then
@@ -115,9 +135,8 @@ begin
     if routes is not null then
         perform tidemark.release_keys(worker_id, routes, keys);
     end if;
-    return dead;
 end
 $$;
 comment on function tidemark.settle_retried(text, integer, tidemark.result[]) is
     'The part of tidemark.settle for events that were pending: done, dead-lettered, or to be tried again. Returns how '
-    'many it dead-lettered.';
+    'many it dead-lettered, and how many attempts it has recorded, of each outcome, for tidemark.history_add.';

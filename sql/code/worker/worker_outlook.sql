@@ -56,10 +56,10 @@ begin
 end
 $$;
 comment on function tidemark.worker_outlook(text, integer) is
-    'A preview for a worker of the log: the effects on the events above its watermark (of shards the lowest) if its '
-    'gates were open. First '
-    '(route_code null) the number of events, then for each route how many events it claims, with their outcome: '
-    'pending (delivered), disabled or dry_run (recorded, and not delivered later unless tidemark.route_replay sends '
+    'A preview for a worker of the log: the effects on the events that it has not read (of each shard those above its '
+    'watermark) if its gates were open. First (route_code null) the number of events, then for each route how many '
+    'events it claims, with their outcome: pending (delivered), disabled or dry_run (recorded, and not delivered later '
+    'unless tidemark.route_replay sends '
     'them). waiting: deliveries of the route that already wait. Looks at the first most events (1 to 1000000, default '
     '10000), and counts as many deliveries; complete false: more may exist. No row for a worker of tables. Raises '
     'TM004, TM005.';
