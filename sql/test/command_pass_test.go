@@ -132,6 +132,11 @@ func TestCommandPassSwitches(t *testing.T) {
 	p.exec(`select tidemark.gate_set('commands.enabled', false)`)
 	p.wantPass(`closed commands.enabled `, "batch", p.record(0, "a", `{"id": 1}`, `{}`))
 	equal(t, "gate", one[string](p.session, `select tidemark.closed_gate('commands')`), "commands.enabled")
+	// The worker has no gate beside that, in which an operator could believe.
+	p.refused("TM004", `there is no gate "worker.commands.enabled"`, `select tidemark.gate_set('worker.commands.enabled', false)`)
+	p.exec(`insert into tidemark.setting (key, value, description) values ('worker.commands.enabled', 'false', 'of an earlier release')`)
+	p.wantRows(`select name from tidemark.configuration() where name like 'worker.commands.%'`)
+	p.wantRows(`select key from jsonb_object_keys(tidemark.scrape() -> 'gates') key where key like 'worker.%'`, "worker.default.enabled")
 	p.exec(`select tidemark.gate_set('commands.enabled', true), tidemark.gate_set($1, true), tidemark.stage_set('dry_run', 'test')`, gate)
 	p.wantPass(`closed stage `, "batch", p.record(0, "a", `{"id": 1}`, `{}`))
 	p.exec(`select tidemark.stage_set('live', 'test')`)
