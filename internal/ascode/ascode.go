@@ -141,7 +141,7 @@ func Write(f File) ([]byte, error) {
 
 // hidden: the character cannot be seen, or changes the direction of the text around it. Spaces, tabs and line ends are not.
 func hidden(r rune) bool {
-	return r > '~' && (unicode.In(r, unicode.Cc, unicode.Cf, unicode.Z, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector))
+	return r > '~' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Z, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // escaped escapes the hidden characters of a document. All of them are in double quotes: see text.

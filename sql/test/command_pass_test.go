@@ -308,3 +308,27 @@ func TestCommandLosesFunctionAndRole(t *testing.T) {
 	p.wantRows(open)
 	p.wantInvoices("1", "2", "3")
 }
+
+// A partition that no daemon reads is shown as such; of one whose topic no running daemon has, the command is named that forgets it.
+func TestCommandPartitionIsForgotten(t *testing.T) {
+	t.Parallel()
+	p := serve(t, tidemarktest.NewDB(t)).partition()
+	p.wantPass(`ran 1 {"processed": 1}`, "batch", p.record(0, "a", `{"id": 1}`, `{}`))
+	state := `select concat_ws(' ', h.status, s.status) from tidemark.worker_health h join tidemark.worker_summary s using (worker, source, shard) where worker = 'commands'`
+	p.wantRows(state, "unknown unknown") // the pass was not told how many records there are
+	p.refused("TM005", "me reads kafka:events", `select tidemark.worker_source_remove('commands', 'kafka:events', 'why')`)
+	p.exec(`select tidemark.release('commands', $1, 'kafka:events', 3)`, p.epoch)
+	p.wantRows(state, "not read not read")
+
+	p.exec(`update tidemark.heartbeat set last_beat_at = now() - interval '20 minutes' where executor_id like 'commands/%'`)
+	p.exec(`select tidemark.stale_check()`)
+	cure := `select cli[1] from tidemark.cause where subject = 'commands/kafka:events/3'`
+	p.wantRows(cure, "tidemark run")
+	p.exec(`select tidemark.heartbeat_daemon('d', 'running', '{"commands": true}')`)
+	p.wantRows(cure, "tidemark worker detach commands kafka:events --reason 'it is not configured any more'")
+	p.wantRows(`select tidemark.worker_source_remove('commands', 'kafka:events', 'why')::text`, "1")
+	p.exec(`select tidemark.stale_check()`)
+	p.wantRows(cure)
+	p.wantRows(state)
+	p.wantRows(`select before ->> 'watermark_id' from tidemark.audit where action = 'worker_source_remove'`, "1")
+}
