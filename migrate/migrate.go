@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -50,7 +51,7 @@ type Report struct {
 	Warnings []string
 }
 
-// Up brings the schema up to date. If the schema is current, Up does nothing. It waits up to a minute for another Up that
+// Up brings the schema up to date. If the schema is current and as it was installed, Up does nothing. It waits up to a minute for another Up that
 // is under way. On an error the database is as before, except for the first migration, which creates the schema and is
 // then in the Report. Up refuses a schema newer than this build with ErrNewer.
 //
@@ -251,7 +252,10 @@ func upgradeIn(ctx context.Context, tx pgx.Tx, o options) (Report, error) {
 	objects := embedded().objects
 	left := embedded().migrations[min(len(in.migrations), len(embedded().migrations)):]
 	if len(left) == 0 && in.current(objects) {
-		return report, nil
+		changed, err := changedObjects(ctx, tx)
+		if err != nil || !slices.ContainsFunc(changed, func(o objectRow) bool { return o.Installed != nil }) {
+			return report, err
+		}
 	}
 	if _, err := tx.Exec(ctx, waitForTable); err != nil {
 		return report, err

@@ -124,13 +124,29 @@ func TestVerifyFindsWhatWasChangedByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"migration 0001_schema: ran in this database with another text",
+		"migration 0001_schema: ran in this database with another text, such as that of a build before its release; no command repeats it: " +
+			"compare the tables with those of a new installation",
 		"gate_open: changed by hand since it was installed",
 		"mine: not one of Tidemark's own objects, but in its schema",
 		"outbox_no_truncate: gone since it was installed",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+
+	// Up mends what it has installed.
+	report, err := migrate.Up(t.Context(), conn)
+	if err != nil || report.Recreated == 0 {
+		t.Errorf("%+v %v", report, err)
+	}
+	if got, err = migrate.Verify(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{want[0], want[2]}, got); diff != "" {
+		t.Error(diff)
+	}
+	if report, err = migrate.Up(t.Context(), conn); err != nil || report.Recreated != 0 {
+		t.Errorf("%+v %v", report, err)
 	}
 }
 

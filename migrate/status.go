@@ -162,20 +162,11 @@ func Verify(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	}
 	for i, m := range state.migrations {
 		if i < len(embedded().migrations) && m.Checksum != embedded().migrations[i].checksum {
-			problems = append(problems, fmt.Sprintf("migration %04d_%s: ran in this database with another text", m.Version, m.Name))
+			problems = append(problems, fmt.Sprintf("migration %04d_%s: ran in this database with another text, such as that of a build before its release; "+
+				"no command repeats it: compare the tables with those of a new installation", m.Version, m.Name))
 		}
 	}
-	rows, err := conn.Query(ctx, `
-select coalesce(c.object, d.object), coalesce(c.checksum, ''), c.installed, d.now
-from tidemark.code c
-full join (select d.object, md5(string_agg(d.definition, '' order by d.definition)) as now
-           from (`+definitions+`) d group by d.object) d on d.object = c.object
-where c.installed is distinct from d.now
-order by 1`)
-	if err != nil {
-		return nil, err
-	}
-	changed, err := pgx.CollectRows(rows, pgx.RowToStructByPos[objectRow])
+	changed, err := changedObjects(ctx, conn)
 	for _, o := range changed {
 		switch {
 		case o.Now == nil:
@@ -187,6 +178,21 @@ order by 1`)
 		}
 	}
 	return problems, err
+}
+
+// changedObjects are those whose definition is not the one that was installed.
+func changedObjects(ctx context.Context, db querier) ([]objectRow, error) {
+	rows, err := db.Query(ctx, `
+select coalesce(c.object, d.object), coalesce(c.checksum, ''), c.installed, d.now
+from tidemark.code c
+full join (select d.object, md5(string_agg(d.definition, '' order by d.definition)) as now
+           from (`+definitions+`) d group by d.object) d on d.object = c.object
+where c.installed is distinct from d.now
+order by 1`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[objectRow])
 }
 
 // Print writes all SQL that Up would run on an empty database, with the records that it makes, as one script for psql.

@@ -24,6 +24,9 @@ type Uninstalling struct {
 	// Instances hold leases of workers now, each with its workers: daemons, and Go programs with handlers. Uninstall refuses
 	// while there are any. A killed one keeps its leases until they end, by default 30 seconds.
 	Instances []string `json:"instances"`
+	// Executors beat within the last 30 seconds and hold no lease: such as workers of a Go program behind closed gates, each with
+	// its last status. Uninstall refuses while there are any.
+	Executors []string `json:"executors"`
 }
 
 // others selects objects that depend on one of the schema and are not in it. A function that only calls Tidemark is none:
@@ -69,14 +72,17 @@ func uninstalling(ctx context.Context, tx pgx.Tx) (u Uninstalling, err error) {
 			and h.last_beat_at > clock_timestamp() - interval '30 seconds' order by 1),
 		array(select format('%s (%s)', h.lease_owner, string_agg(distinct c.worker, ', ' order by c.worker))
 			from tidemark.worker_cursor c join tidemark.heartbeat h on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
-			where h.lease_owner is not null and h.lease_until > clock_timestamp() group by h.lease_owner order by 1), (`+others+`)`).
-		Scan(&u.Database, &u.Bytes, &u.Events, &u.Pending, &u.DeadLetters, &u.Daemons, &u.Instances, &u.Others)
+			where h.lease_owner is not null and h.lease_until > clock_timestamp() group by h.lease_owner order by 1),
+		array(select format('%s (%s)', h.executor_id, h.last_status) from tidemark.heartbeat h where h.executor_id not like 'daemon/%'
+			and coalesce(h.last_status, '') not in ('released', 'stopped') and h.last_beat_at > clock_timestamp() - interval '30 seconds'
+			and coalesce(h.lease_until <= clock_timestamp(), true) order by 1), (`+others+`)`).
+		Scan(&u.Database, &u.Bytes, &u.Events, &u.Pending, &u.DeadLetters, &u.Daemons, &u.Instances, &u.Executors, &u.Others)
 	return u, err
 }
 
 // Uninstall drops the schema tidemark with all events, evidence and configuration, and what depends on it: see [WouldUninstall].
-// Roles stay, since other databases may use them, and hold nothing in this database. It refuses while a daemon runs, or an
-// instance holds a lease.
+// Roles stay, since other databases may use them, and hold nothing in this database. It refuses while a daemon runs, an instance
+// holds a lease, or an executor has beaten within the last 30 seconds.
 func Uninstall(ctx context.Context, conn *pgx.Conn) error {
 	return waited(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		u, err := uninstalling(ctx, tx)
@@ -88,6 +94,9 @@ func Uninstall(ctx context.Context, conn *pgx.Conn) error {
 		}
 		if len(u.Instances) > 0 {
 			return fmt.Errorf("the instance %s holds leases: stop it first; one that was killed loses them by itself", u.Instances[0])
+		}
+		if len(u.Executors) > 0 {
+			return fmt.Errorf("%s has beaten within the last 30 seconds: stop what runs it first, and wait for so long", u.Executors[0])
 		}
 		// The default privileges (migration 0043) would keep tidemark_owner from being dropped, from another database too.
 		for _, statement := range []string{

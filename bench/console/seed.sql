@@ -3,7 +3,7 @@
 select tidemark.stage_set('live', 'bench');
 select tidemark.type_set('bench', 'type.' || i) from generate_series(0, 99) i;
 select tidemark.worker_set('w' || i) from generate_series(1, 99) i;
-select tidemark.gate_set(g, true) from unnest(array['routes.enabled'] || (select array_agg('worker.' || worker || '.enabled') from tidemark.worker)) g;
+select tidemark.gate_set(g, true) from unnest(array['routes.enabled'] || (select array_agg('worker.' || worker || '.enabled') from tidemark.worker where source <> 'kafka')) g;
 select tidemark.route_set('route-' || i, jsonb_build_object('domain', 'bench', 'type', 'type.' || i % 100,
     'worker', case when i % 100 = 0 then 'default' else 'w' || i % 100 end, 'target_kind', 'webhook',
     'target_ref', 'https://receiver-' || i || '.example.org/hooks', 'options', '{"unsigned": true}'::jsonb, 'enabled', true, 'dry_run', false))

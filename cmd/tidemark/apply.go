@@ -71,7 +71,8 @@ func planCommand() cli.Command {
 	return cli.Command{
 		Use: "plan FILE", Short: "Show what apply would change; changes nothing", Role: "tidemark_admin",
 		Long: `Show what tidemark apply of the file would change, column by column. It does all of it in a transaction and rolls that
-back, so what apply would be refused is refused here. --check is for CI: status 1 if something would change.`,
+back, so what apply would be refused is refused here. It waits for no apply that is under way, and says so: the plan is against
+what was there before. --check is for CI: status 1 if something would change.`,
 		Example: "  tidemark plan shop.yaml --check",
 		Flags: func(flags *pflag.FlagSet) {
 			o.add(flags)
@@ -126,7 +127,11 @@ func applyFile(ctx context.Context, s *cli.Session, o applyFlags, keep bool) (in
 	}
 	left := 0
 	changes, err := cli.InTx(ctx, s, func(db *store.DB) ([]store.Applied, error) {
-		all, err := db.ConfigurationApply(ctx, f.Name, f.Things, s.Reason, o.prune, o.take)
+		do := db.ConfigurationApply
+		if !keep {
+			do = db.ConfigurationPlan
+		}
+		all, err := do(ctx, f.Name, f.Things, s.Reason, o.prune, o.take)
 		changes := slices.DeleteFunc(slices.Clone(all), func(c store.Applied) bool { return c.Change == "left" })
 		left = len(all) - len(changes)
 		if err == nil && (!keep || len(changes) == 0) {
@@ -134,7 +139,13 @@ func applyFile(ctx context.Context, s *cli.Session, o applyFlags, keep bool) (in
 		}
 		return changes, err
 	})
-	if err != nil {
+	if !keep {
+		err = besideApply(ctx, s, err)
+	}
+	switch {
+	case store.HasCode(err, "23514"):
+		return 0, cli.Hint(err, "The constraint's name says what is taken; tidemark export --schema lists every key.")
+	case err != nil:
 		return 0, err
 	}
 	if left > 0 {
@@ -143,6 +154,24 @@ func applyFile(ctx context.Context, s *cli.Session, o applyFlags, keep bool) (in
 	return len(changes), cli.Table(s.Printer, "nothing changes", changes, "CHANGE|WHAT|FIELD|WAS|BECOMES", func(c store.Applied) cli.Row {
 		return cli.Row{c.Change, c.Kind + " " + c.Name, cli.Or(c.Field, "file"), value(c.Was), value(c.Becomes)}
 	})
+}
+
+// besideApply says if an apply is under way beside a plan, and makes a lock that the plan did not wait for an error that says so.
+func besideApply(ctx context.Context, s *cli.Session, err error) error {
+	locked := store.HasCode(err, "55P03")
+	if err != nil && !locked {
+		return err
+	}
+	applying, failed := s.Applying(ctx)
+	switch {
+	case !locked && applying != "":
+		s.Note("an apply is under way (%s): the plan is against what was there before it", applying)
+	case locked && applying != "":
+		err = cli.Hint(fmt.Errorf("an apply is under way (%s), and a plan does not wait for it: %w", applying, err), "Plan again when it has ended.")
+	case locked:
+		err = cli.Hint(fmt.Errorf("another session has locked it, and a plan does not wait for it: %w", err), "Plan again.")
+	}
+	return cmp.Or(err, failed)
 }
 
 // value is a JSON value in a cell.

@@ -34,6 +34,11 @@ was run dry has no result, nor has a record that is only a dead letter.`,
 			if err != nil {
 				return err
 			}
+			if service != "" {
+				if _, err := s.Service(ctx, service); err != nil {
+					return err
+				}
+			}
 			first, err := s.CommandResultsFrom(ctx, from)
 			if err != nil {
 				return err

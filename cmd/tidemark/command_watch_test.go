@@ -21,7 +21,10 @@ func TestCommandWatch(t *testing.T) {
 		return fmt.Sprintf(`select tidemark.emit_strict('commands', 'result.shop', jsonb_build_object('service', 'shop', 'command', 'make', 'command_version', 1,
 			'status', 'processed', 'idempotency_key', %[1]s, 'processed_at', '2026-01-31T12:00:00Z'), key => %[1]s)`, "'"+key+"'")
 	}
-	for _, sql := range []string{`select tidemark.domain_set('commands')`, `select tidemark.type_set('commands', 'result.shop'), tidemark.type_set('commands', 'result.other')`, emit("a")} {
+	for _, sql := range []string{
+		`select tidemark.domain_set('commands')`, `select tidemark.type_set('commands', 'result.shop'), tidemark.type_set('commands', 'result.other')`,
+		`insert into tidemark.service (service, role) values ('shop', 'nobody')`, emit("a"),
+	} {
 		if _, err := db.Pool.Exec(ctx, sql); err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,8 @@ func gateCommand() cli.Command {
 		Use: "gate", Short: "Switches that workers obey within a second",
 		Long: `Switches that workers obey within a second. A worker runs while routes.enabled and its own worker.NAME.enabled
 are both open; a new gate is closed. While domain.NAME.enabled is closed, the events of that domain wait and the others
-go on; a domain has such a gate once it was opened or closed for the first time.`,
+go on; a domain has such a gate once it was opened or closed for the first time. Commands run while commands.enabled and their
+commands.SERVICE.enabled are both open.`,
 		Example: "  tidemark gate close routes.enabled --reason 'target is down'",
 		Sub: []cli.Command{
 			{Use: "list", Short: "List gates", Role: "tidemark_reader", Run: gateList},

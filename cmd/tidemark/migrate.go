@@ -47,7 +47,7 @@ func migrateUp() cli.Command {
 	return cli.Command{
 		Use: "up", Short: "Install the schema or bring it up to date", Needs: cli.Database, Flags: prefix.add,
 		Long: `Install the schema or bring it up to date: run the migrations that are left, and re-create functions, triggers
-and views if they changed, all in one transaction. Waits for another migrate up in progress. The first run creates
+and views if they changed, by hand too, all in one transaction. Waits for another migrate up in progress. The first run creates
 Tidemark's roles, and needs CREATE on the database and CREATEROLE or superuser. If a DBA creates the roles, yours must
 be a member of tidemark_owner: migrate roles --print writes the statements.`,
 		Run: func(ctx context.Context, s *cli.Session) error {
@@ -205,7 +205,7 @@ func migrateVerify(ctx context.Context, s *cli.Session) error {
 	}
 	if len(problems) > 0 {
 		return cli.Hint(fmt.Errorf("the schema is not as it was installed: %s", cli.Count(len(problems), "problem")),
-			"tidemark migrate up installs what is missing or of another build; drop manual additions yourself.")
+			"tidemark migrate up installs again what is gone or was changed; drop additions yourself.")
 	}
 	if !s.JSON {
 		s.Line("the schema is as it was installed")

@@ -18,9 +18,10 @@ func uninstallCommand() cli.Command {
 	return cli.Command{
 		Use: "uninstall", Short: "Drop Tidemark from a database, with all events; shows what goes, and asks", Needs: cli.Database,
 		Long: `Drop the schema tidemark: the log, all evidence, the configuration, and what depends on it, such as the triggers of captured
-tables. It shows what would go and asks for the name of the database; --yes DATABASE answers. It refuses while a daemon
-runs, or a Go program with handlers holds the lease of a worker. Functions of yours that call Tidemark stay, and fail from then
-on. The schemas of packs stay, and the roles, which other databases may use.`,
+tables. It shows what would go and asks for the name of the database; --yes DATABASE answers. It refuses while a daemon or
+another executor, such as a Go program with handlers, runs: one that holds a lease, or has beaten within the last 30 seconds.
+Functions of yours that call Tidemark stay, and fail from then on. The schemas of packs stay, and the roles, which other
+databases may use.`,
 		Example: "  tidemark uninstall",
 		Flags: func(flags *pflag.FlagSet) {
 			flags.StringVar(&yes, "yes", "", "do not ask: the name of the `DATABASE`")
@@ -31,7 +32,7 @@ on. The schemas of packs stay, and the roles, which other databases may use.`,
 				return err
 			}
 			err = s.Show(u, "database", u.Database, "events", u.Events, "pending deliveries", u.Pending, "open dead letters", u.DeadLetters,
-				"bytes", u.Bytes, "daemons", u.Daemons, "instances with leases", u.Instances)
+				"bytes", u.Bytes, "daemons", u.Daemons, "instances with leases", u.Instances, "executors that beat", u.Executors)
 			if err != nil {
 				return err
 			}

@@ -285,6 +285,8 @@ func workerDetach() cli.Command {
 	return cli.Command{
 		Use: "detach WORKER SOURCE", Short: "Take a source from a worker of tables and drop its cursors; the audit keeps them", Role: "tidemark_admin",
 		Reason: cli.NeedsReason,
+		Long: `Take a source from a worker of tables and drop its cursors; the audit keeps them. From the worker commands it takes a topic that no
+daemon reads any more: tidemark worker detach commands kafka:TOPIC.`,
 		Run: func(ctx context.Context, s *cli.Session) error {
 			worker, source := s.Arg(0), s.Arg(1)
 			gone, err := s.WorkerSourceRemove(ctx, worker, source, s.Reason)

@@ -91,9 +91,9 @@ func state() dashboard {
 	l.row(8,
 		l.series("Open breakers", "The target is left alone, since five deliveries in a row failed.", "short", query{`max by (route) (tidemark_breaker_open) > 0`, "{{route}}"}).stacked(),
 		l.series("Heartbeats", "Age of the last beat. A daemon is silent after 30 s.", "s", query{`max by (executor) (tidemark_heartbeat_age_seconds)`, "{{executor}}"}).from(30),
-		// Those of wake-up are often left closed, and that of the worker commands does nothing: commands have gates of their own.
+		// Those of wake-up are often left closed.
 		l.table("Closed gates", "An operator closed it, or never opened it. Those of wake-up are left out.",
-			`max by (gate) (tidemark_gate_open{gate!~"notify[.].*|worker[.]commands[.]enabled"}) == 0`, column{"gate", "gate"}).
+			`max by (gate) (tidemark_gate_open{gate!~"notify[.].*"}) == 0`, column{"gate", "gate"}).
 			without("none is closed"),
 	)
 	l.row(8,

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -135,7 +136,28 @@ func Write(f File) ([]byte, error) {
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
 	err := encoder.Encode(root)
-	return out.Bytes(), err
+	return escaped(out.Bytes()), err
+}
+
+// hidden: the character cannot be seen, or changes the direction of the text around it. Spaces, tabs and line ends are not.
+func hidden(r rune) bool {
+	return r > '~' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Z, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// escaped escapes the hidden characters of a document. All of them are in double quotes: see text.
+func escaped(document []byte) []byte {
+	var out bytes.Buffer
+	for _, r := range string(document) {
+		switch {
+		case !hidden(r):
+			out.WriteRune(r)
+		case r > 0xffff:
+			fmt.Fprintf(&out, `\U%08X`, r)
+		default:
+			fmt.Fprintf(&out, `\u%04X`, r)
+		}
+	}
+	return out.Bytes()
 }
 
 func mapping(content ...*yaml.Node) *yaml.Node {
@@ -143,11 +165,11 @@ func mapping(content ...*yaml.Node) *yaml.Node {
 }
 
 // inBlock are texts of several lines that can be read as a block; others are quoted.
-var inBlock = regexp.MustCompile(`^\S[^\t\r\x{85}\x{2028}\x{2029}\x{feff}]*\S\n?$`)
+var inBlock = regexp.MustCompile(`^\S[^\t\r]*\S\n?$`)
 
 func text(value string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
-	if strings.Contains(value, "\n") && !inBlock.MatchString(value) || yamldoc.IsNumber(value) {
+	if strings.Contains(value, "\n") && !inBlock.MatchString(value) || yamldoc.IsNumber(value) || strings.ContainsFunc(value, hidden) {
 		n.Style = yaml.DoubleQuotedStyle
 	}
 	return n

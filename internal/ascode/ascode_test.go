@@ -1,11 +1,13 @@
 package ascode
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -121,6 +123,25 @@ func TestWriteAndRead(t *testing.T) {
 			rt.Fatalf("%s\n(-want +got)\n%s", written, diff)
 		}
 	})
+}
+
+// A character that cannot be seen, or that changes the direction of text, is written as an escape, and read as it was.
+func TestHiddenCharactersAreEscaped(t *testing.T) {
+	t.Parallel()
+	const text = "pay \u202eeur\u2066\u200b\u00ad\u00a0\ufeff\u3000\u2028\u0085\U000e0041\ufe0f\u061c\nin two lines \\"
+	definition, err := json.Marshal(map[string]any{"description": text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := File{Name: "f", Things: []store.Thing{{Kind: "domain", Name: "d\u202e", Definition: definition}}}
+	written, err := Write(want)
+	if err != nil || strings.ContainsFunc(string(written), func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }) {
+		t.Errorf("%+q %v", written, err)
+	}
+	got, problems, err := Read([]byte(strings.Replace(string(written), `"d\u202E"`, "d", 1))) // no domain has such a name
+	if err != nil || len(problems) > 0 || !bytes.Equal(got.Things[0].Definition, definition) {
+		t.Errorf("%s\n%v %v %v", written, got, problems, err)
+	}
 }
 
 // A number keeps every digit, also beyond a float64, and a text of digits stays a text.

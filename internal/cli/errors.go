@@ -138,7 +138,7 @@ func describeSQL(cmd *cobra.Command, err error, pgErr *pgconn.PgError, hint stri
 	hint = cmp.Or(hint, pgErr.Hint)
 	switch {
 	case pgErr.Code == "23514":
-		return text, cmp.Or(hint, cmd.CommandPath()+" --help lists the values that it takes."), StatusRefused
+		return text, cmp.Or(hint, "The constraint's name says what is taken."), StatusRefused
 	case pgErr.Code == "42501", pgErr.Code[:2] == "22", pgErr.Code[:2] == "23", pgErr.Code[:2] == "54":
 		return text, hint, StatusRefused
 	case pgErr.Code[:2] == "08", pgErr.Code[:3] == "57P", pgErr.Code == "53300":

@@ -35,7 +35,7 @@ func TestReport(t *testing.T) {
 		"privilege with a hint": {
 			&pgconn.PgError{Code: "42501", Message: "no", Hint: "yes"}, 5, "tidemark: 42501: no\nhint: yes\n",
 		},
-		"constraint":    {sql("23514"), 5, "tidemark: do: 23514: no\nhint: tidemark x --help lists the values that it takes.\n"},
+		"constraint":    {sql("23514"), 5, "tidemark: do: 23514: no\nhint: The constraint's name says what is taken.\n"},
 		"value":         {sql("22003"), 5, "tidemark: do: 22003: no: detail\n"},
 		"other SQL":     {sql("40P01"), 1, "tidemark: do: 40P01: no: detail\n"},
 		"shut down":     {sql("57P01"), 3, "tidemark: do: 57P01: no: detail\n"},

@@ -33,3 +33,23 @@ func (db *DB) ConfigurationApply(ctx context.Context, file string, things []Thin
 	return list[Applied](ctx, db, `select a.change, a.kind, a.name, a.field, a.was, a.becomes
 		from tidemark.configuration_apply($1, coalesce(nullif($2::jsonb, 'null'), '[]'), $3, $4, $5) a`, file, things, reason, prune, take)
 }
+
+// ConfigurationPlan does the same, for a transaction that is rolled back. It waits for no apply, and for no other lock longer than
+// half a second: then the error has the code 55P03.
+func (db *DB) ConfigurationPlan(ctx context.Context, file string, things []Thing, reason string, prune, take bool) ([]Applied, error) {
+	if _, err := value[string](ctx, db, `select set_config('lock_timeout', '500ms', true)`); err != nil {
+		return nil, err
+	}
+	return list[Applied](ctx, db, `select a.change, a.kind, a.name, a.field, a.was, a.becomes
+		from tidemark.configuration_change($1, coalesce(nullif($2::jsonb, 'null'), '[]'), $3, $4, $5) a`, file, things, reason, prune, take)
+}
+
+// Applying names the session of a tidemark.configuration_apply that is under way, which holds the lock of
+// tidemark.configuration_lock. Empty: none is.
+func (db *DB) Applying(ctx context.Context) (string, error) {
+	return value[string](ctx, db, `select coalesce((
+		select format('pid %s, application "%s", user %s', a.pid, a.application_name, a.usename)
+		from pg_locks l join pg_stat_activity a on a.pid = l.pid
+		where l.relation = 'tidemark.owned'::regclass and l.database = (select d.oid from pg_database d where d.datname = current_database())
+			and l.mode = 'ShareUpdateExclusiveLock' and l.granted and a.usename is not null limit 1), '')`)
+}

@@ -28,7 +28,8 @@ func OthersOpen(gates []Gate, workers []string) (others []string) {
 	return others
 }
 
-// Gates returns the master gate, the gates of domains that have one, and the gate of each worker and service.
+// Gates returns the master gates, the gates of domains that have one, and the gate of each service and of each worker but that of
+// commands, which has none.
 func (db *DB) Gates(ctx context.Context) ([]Gate, error) {
 	return list[Gate](ctx, db, gates)
 }
@@ -39,7 +40,7 @@ const gates = `select g.gate, tidemark.gate_open(g.gate) as open, a.at as change
 		      union all select 'commands.' || s.service || '.enabled', 2 from tidemark.service s
 		      union all select g, 3 from unnest(array['notify.bridge_enabled', 'notify.listeners_enabled']) g
 		      union all select s.key, 1 from tidemark.setting s where s.key like 'domain.%.enabled'
-		      union all select 'worker.' || w.worker || '.enabled', 2 from tidemark.worker w) g
+		      union all select 'worker.' || w.worker || '.enabled', 2 from tidemark.worker w where w.source <> 'kafka') g
 		left join (select distinct on (a.object) a.object, a.at, a.actor, a.reason from tidemark.audit a
 		           where a.object like 'setting %.enabled' order by a.object, a.id desc) a on a.object = 'setting ' || g.gate
 		order by g.place, g.gate`

@@ -157,7 +157,7 @@ type WorkerSummary struct {
 	Worker               string     `db:"worker" json:"worker"`
 	Source               string     `db:"source" json:"source"`
 	Shard                int        `db:"shard" json:"shard"`
-	Status               string     `db:"status" json:"status"` // closed, never ran, blocked, behind, idle or unknown
+	Status               string     `db:"status" json:"status"` // closed, never ran, blocked, not read, behind, idle or unknown
 	Gate                 *string    `db:"gate" json:"gate"`
 	Events               *int64     `db:"events" json:"events"`   // behind; null: not the log
 	Seconds              *int64     `db:"seconds" json:"seconds"` // behind: age of the oldest that is not read; null: it cannot be told

@@ -87,7 +87,7 @@ type Health struct {
 	Worker          string          `db:"worker" json:"worker"`
 	Source          string          `db:"source" json:"source"`
 	Shard           int             `db:"shard" json:"shard"`
-	Status          string          `db:"status" json:"status"` // closed, behind, idle, held, blocked, never ran, unknown or no source
+	Status          string          `db:"status" json:"status"` // closed, behind, idle, held, blocked, never ran, not read, unknown or no source
 	Gate            *string         `db:"gate" json:"gate"`
 	Watermark       *int64          `db:"watermark" json:"watermark"` // with LastSeq and Behind null for a table
 	LastSeq         *int64          `db:"last_seq" json:"last_seq"`

@@ -97,7 +97,7 @@ func TestCaptureAttachRefuses(t *testing.T) {
 	s.refused("TM005", "inbound route new is new and needs sql_event", `select tidemark.inbound_route_set('new', '{"source_schema": "public", "source_table": "plain", "domain": "a", "type": "b"}')`)
 	s.refused("TM004", `there is no inbound route "new"`, `select tidemark.inbound_route_set('new', '{}', may_create => false)`)
 	s.exec(`select tidemark.inbound_route_set('plain', '{"source_schema": "public", "source_table": "plain", "sql_event": "insert", "domain": "app", "type": "b", "payload_columns": ["id", "ID"]}')`)
-	s.refused("23505", "one_route_for_an_operation", `select tidemark.inbound_route_set('twice', '{"source_schema": "public", "source_table": "plain", "sql_event": "insert", "domain": "app", "type": "b"}')`)
+	s.refused("TM005", "inbound route twice is for the same operation as plain", `select tidemark.inbound_route_set('twice', '{"source_schema": "public", "source_table": "plain", "sql_event": "insert", "domain": "app", "type": "b"}')`)
 	s.refused("TM008", "plain cannot be enabled and live", `select tidemark.inbound_route_set('plain', '{"enabled": true, "dry_run": false}')`)
 	s.refused("TM005", `inbound route plain: public.plain has no column "ID" that can be shown`, attach("plain"))
 	s.exec(`select tidemark.inbound_route_set('plain', '{"payload_columns": []}')`)

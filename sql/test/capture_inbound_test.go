@@ -103,7 +103,7 @@ func TestInboundKindsAreApart(t *testing.T) {
 		{`{"source_object_kind": "function"}`, "23514", "sql_event_is_known"},
 		{`{"sql_event": "call"}`, "23514", "sql_event_is_known"},
 		{`{"source_object_kind": "trigger", "sql_event": "delete", "idempotency_policy": "transaction"}`, "23514", "policy_transaction_is_of_tables"},
-		{`{"source_object_kind": "trigger"}`, "23505", "one_route_for_an_operation"},
+		{`{"source_object_kind": "trigger"}`, "TM005", "is for the same operation as"},
 	} {
 		s.refused(wrong.code, wrong.constraint, `select tidemark.inbound_route_set('table', $1)`, wrong.changes)
 	}

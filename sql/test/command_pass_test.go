@@ -132,6 +132,11 @@ func TestCommandPassSwitches(t *testing.T) {
 	p.exec(`select tidemark.gate_set('commands.enabled', false)`)
 	p.wantPass(`closed commands.enabled `, "batch", p.record(0, "a", `{"id": 1}`, `{}`))
 	equal(t, "gate", one[string](p.session, `select tidemark.closed_gate('commands')`), "commands.enabled")
+	// The worker has no gate beside that, in which an operator could believe.
+	p.refused("TM004", `there is no gate "worker.commands.enabled"`, `select tidemark.gate_set('worker.commands.enabled', false)`)
+	p.exec(`insert into tidemark.setting (key, value, description) values ('worker.commands.enabled', 'false', 'of an earlier release')`)
+	p.wantRows(`select name from tidemark.configuration() where name like 'worker.commands.%'`)
+	p.wantRows(`select key from jsonb_object_keys(tidemark.scrape() -> 'gates') key where key like 'worker.%'`, "worker.default.enabled")
 	p.exec(`select tidemark.gate_set('commands.enabled', true), tidemark.gate_set($1, true), tidemark.stage_set('dry_run', 'test')`, gate)
 	p.wantPass(`closed stage `, "batch", p.record(0, "a", `{"id": 1}`, `{}`))
 	p.exec(`select tidemark.stage_set('live', 'test')`)
@@ -302,4 +307,28 @@ func TestCommandLosesFunctionAndRole(t *testing.T) {
 	p.wantRows(`select document ->> 'status' from tidemark.command_retry()`, "processed")
 	p.wantRows(open)
 	p.wantInvoices("1", "2", "3")
+}
+
+// A partition that no daemon reads is shown as such; of one whose topic no running daemon has, the command is named that forgets it.
+func TestCommandPartitionIsForgotten(t *testing.T) {
+	t.Parallel()
+	p := serve(t, tidemarktest.NewDB(t)).partition()
+	p.wantPass(`ran 1 {"processed": 1}`, "batch", p.record(0, "a", `{"id": 1}`, `{}`))
+	state := `select concat_ws(' ', h.status, s.status) from tidemark.worker_health h join tidemark.worker_summary s using (worker, source, shard) where worker = 'commands'`
+	p.wantRows(state, "unknown unknown") // the pass was not told how many records there are
+	p.refused("TM005", "me reads kafka:events", `select tidemark.worker_source_remove('commands', 'kafka:events', 'why')`)
+	p.exec(`select tidemark.release('commands', $1, 'kafka:events', 3)`, p.epoch)
+	p.wantRows(state, "not read not read")
+
+	p.exec(`update tidemark.heartbeat set last_beat_at = now() - interval '20 minutes' where executor_id like 'commands/%'`)
+	p.exec(`select tidemark.stale_check()`)
+	cure := `select cli[1] from tidemark.cause where subject = 'commands/kafka:events/3'`
+	p.wantRows(cure, "tidemark run")
+	p.exec(`select tidemark.heartbeat_daemon('d', 'running', '{"commands": true}')`)
+	p.wantRows(cure, "tidemark worker detach commands kafka:events --reason 'it is not configured any more'")
+	p.wantRows(`select tidemark.worker_source_remove('commands', 'kafka:events', 'why')::text`, "1")
+	p.exec(`select tidemark.stale_check()`)
+	p.wantRows(cure)
+	p.wantRows(state)
+	p.wantRows(`select before ->> 'watermark_id' from tidemark.audit where action = 'worker_source_remove'`, "1")
 }

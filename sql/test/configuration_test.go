@@ -308,3 +308,55 @@ func TestConfigurationOfTidemarkItself(t *testing.T) {
 	}
 	s.wantRows(`select name from tidemark.owned`)
 }
+
+// A plan changes in a transaction that is rolled back: it waits for no apply that is under way.
+func TestConfigurationPlanWaitsForNoApply(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	first, plan := login(t, db, "first", "tidemark_admin"), login(t, db, "plan", "tidemark_admin")
+	file := func(name string) string {
+		return fmt.Sprintf(`'%[1]s', '[{"kind": "domain", "name": "%[1]s", "definition": {}}]', 'why'`, name)
+	}
+	first.exec(`begin; select * from tidemark.configuration_apply(` + file("a") + `)`)
+	plan.exec(`set lock_timeout = '1s'`)
+	plan.wantRows(`select concat_ws(' ', change, kind, name) from tidemark.configuration_change(`+file("b")+`, false, false)`, "create domain b")
+	plan.wantRefused("55P03", `select * from tidemark.configuration_change(`+file("a")+`, false, false)`)
+	plan.wantRefused("55P03", `select * from tidemark.configuration_apply(`+file("c")+`)`)
+	first.exec(`commit`)
+}
+
+// A capture keeps its name: a file that renames it is refused in words, and can take the other name once the first is gone.
+func TestConfigurationRenamesNoCapture(t *testing.T) {
+	t.Parallel()
+	s := tailing{open(t, tidemarktest.NewDB(t), "from")}
+	s.exec(exportedTables)
+	file := func(name, operation string) string {
+		return `[{"kind": "domain", "name": "shop", "definition": {}}, {"kind": "capture", "name": "` + name + `", "definition":
+			{"source_schema": "public", "source_table": "births", "sql_event": "` + operation + `", "domain": "shop", "type": "born"}}]`
+	}
+	s.exec(`select tidemark.configuration_apply('f', $1, 'why')`, file("old", "insert"))
+	s.refused("TM005", "inbound route new is for the same operation as old", `select tidemark.configuration_apply('f', '`+file("new", "insert")+`', 'why', prune => true)`)
+	s.exec(`select tidemark.configuration_apply('f', $1, 'why')`, file("other", "delete"))
+	s.refused("TM005", "inbound route other is for the same operation as old", `select tidemark.inbound_route_set('other', '{"sql_event": "insert"}')`)
+	s.exec(`select tidemark.configuration_apply('f', '[]', 'why', prune => true)`)
+	s.exec(`select tidemark.configuration_apply('f', $1, 'why', prune => true)`, file("new", "insert"))
+	s.wantRows(`select route_code from tidemark.inbound_route`, "new")
+}
+
+// What is set can be exported and read by a plan, whose file has at most 500 levels.
+func TestConfigurationHasADepth(t *testing.T) {
+	t.Parallel()
+	s := login(t, tidemarktest.NewDB(t), "admin", "tidemark_admin")
+	deep := func(column string, levels int) string {
+		return fmt.Sprintf(`{"%s": %s1%s}`, column, strings.Repeat(`{"a": `, levels), strings.Repeat("}", levels))
+	}
+	s.exec(`select tidemark.type_set('d', 't'), tidemark.route_set('r', '{"domain": "d", "target_kind": "notify", "target_ref": "c"}')`)
+	for column, set := range map[string]string{
+		"payload_filter of a route": `select tidemark.route_set('r', $1)`, "options of a route": `select tidemark.route_set('r', $1)`,
+		"schema of a type": `select tidemark.type_set('d', 't', $1)`, "retry_policy of a worker": `select tidemark.worker_set('default', $1)`,
+	} {
+		name, _, _ := strings.Cut(column, " ")
+		s.session.refused("TM005", column+" nests deeper than 400 levels", set, deep(name, 401))
+	}
+	s.exec(`select tidemark.route_set('r', $1), tidemark.type_set('d', 't', $2)`, deep("payload_filter", 400), deep("schema", 400))
+}

@@ -174,6 +174,37 @@ func TestInstallByAnotherTool(t *testing.T) {
 	u.schemaIsGolden()
 }
 
+// AD3: likewise with roles of the database's own; the script of the other roles is refused.
+func TestUpgradeByAnotherToolWithAPrefix(t *testing.T) {
+	t.Parallel()
+	u := beforeUpgrade(t)
+	prefix := migrate.RolePrefix("acme_")
+	statements, err := migrate.Roles(t.Context(), u.conn, "", prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range statements {
+		if !s.Done && s.Needed != "advice" {
+			u.exec(s.SQL)
+		}
+	}
+	script := func(from int, opts ...migrate.Option) string {
+		var out bytes.Buffer
+		if err := migrate.PrintUpgrade(&out, from, opts...); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	u.exec(script(0, prefix))
+	u.exec(script(store.Migrations, prefix))
+	if err := u.try(script(store.Migrations)); err == nil {
+		t.Error("the script without the prefix is not refused")
+	}
+	if problems, err := migrate.Verify(t.Context(), u.conn); err != nil || len(problems) > 0 {
+		t.Error(problems, err)
+	}
+}
+
 // load loads the installation.
 func (u upgrade) load(file string) {
 	u.t.Helper()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sr"
 
@@ -90,7 +91,10 @@ func (r Replay) span(ctx context.Context, client *kgo.Client, db *store.DB) (top
 	if err == nil {
 		err = details[r.Topic].Err
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		return "", nil, fmt.Errorf("there is no topic %s, or the user of the connection may not see it", r.Topic)
+	case err != nil:
 		return "", nil, BrokerError{fmt.Errorf("topic %s: %w", r.Topic, err)}
 	}
 	first, err := admin.ListStartOffsets(ctx, r.Topic)

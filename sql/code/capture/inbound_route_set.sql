@@ -13,6 +13,7 @@ declare
     route tidemark.inbound_route;
     field text;
     problem text;
+    rival text;
 begin
     perform set_config('tidemark.reason', coalesce(inbound_route_set.reason, ''), true);
     perform tidemark.changes_check('inbound route', inbound_route_set.changes, 'tidemark.inbound_route',
@@ -33,6 +34,21 @@ begin
                     hint = 'A new inbound route needs source_schema, source_table, sql_event, domain and type.';
             end if;
         end loop;
+    end if;
+    select r.route_code into rival from tidemark.inbound_route r
+    where r.route_code <> inbound_route_set.route_code
+      and (r.source_schema, r.source_table, r.sql_event, r.source_object_kind) = (
+          coalesce(changes ->> 'source_schema', route.source_schema),
+          coalesce(changes ->> 'source_table', route.source_table),
+          coalesce(changes ->> 'sql_event', route.sql_event),
+          coalesce(changes ->> 'source_object_kind', route.source_object_kind, 'table'));
+    if found then
+        raise exception using errcode = 'TM005',
+            message = format('inbound route %s is for the same operation as %s', inbound_route_set.route_code, rival),
+            hint = format('An operation of a table has one inbound route, which keeps its name: change %s, or delete '
+                          'it first (tidemark capture route delete %1$s), which needs its trigger detached.', rival);
+    end if;
+    if route.id is null then
         insert into tidemark.inbound_route as r (route_code, source_object_kind, source_schema, source_table, sql_event,
                                                  domain, type)
         values (inbound_route_set.route_code, coalesce(changes ->> 'source_object_kind', 'table'),
@@ -66,6 +82,6 @@ comment on function tidemark.inbound_route_set(text, jsonb, text, boolean) is
     'Creates an inbound route, or changes the named columns of one: tidemark.inbound_route_set(''orders-new'', '
     '''{"source_schema": "public", "source_table": "orders", "sql_event": "insert", "domain": "shop", "type": '
     '"order.placed"}''). Returns the row. With may_create false an unknown route raises TM004. Raises TM005 for an '
-    'unknown column and for a contract column that the closed schema of the type does not name, TM008 for enabled and '
-    'live in an installation that is not.';
+    'unknown column, for a contract column that the closed schema of the type does not name, and where another route '
+    'is for the same operation; TM008 for enabled and live in an installation that is not.';
 grant execute on function tidemark.inbound_route_set(text, jsonb, text, boolean) to tidemark_admin;

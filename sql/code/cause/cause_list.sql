@@ -31,6 +31,9 @@ declare
                       date_trunc('second', h.last_beat_at))
         from tidemark.heartbeat_health h where h.executor_id like 'daemon/%' and h.last_status = 'stopped'
         order by h.last_beat_at desc limit 1);
+    takers constant boolean := exists (
+        select from tidemark.heartbeat_health h
+        where h.executor_id like 'daemon/%' and h.state = 'alive' and h.payload ->> 'commands' = 'true');
 begin
     return query
     with known as materialized (
@@ -125,7 +128,12 @@ begin
                 from (select from tidemark.outbound_route o join tidemark.pending p on p.route_id = o.id
                       where o.route_code = f.subject and f.folds = array['pending ' || f.subject] limit 10000) p)
                    + coalesce(o.waiting, 0),
-               f.folds, null, null, f.id
+               f.folds, null,
+               case when f.cause = 'cursor_silent_gap' and f.subject like 'commands/kafka:%' then
+                   tidemark.cause_commands(array[case when takers
+                       then 'tidemark worker detach {worker} {source} --reason ''it is not configured any more'''
+                       else 'tidemark run' end], f.subject, true) end,
+               f.id
         from found_ f left join of_finding o on o.id = f.id
         where not exists (select from reported g where g.symptom = f.symptom)
         union all

@@ -33,8 +33,10 @@ begin
     where c.worker = 'commands' and c.source = feed and c.shard = command_partition.partition;
     held := case
         when known <> command_partition.topic_id then format(
-            'the topic was deleted and made again: it has the id %s, and was read to offset %s under the id %s',
-            command_partition.topic_id, next_offset, known)
+            'the topic was deleted and made again: it has the id %s and the offsets %s to %s, and was read to offset '
+            '%s under the id %s',
+            command_partition.topic_id, command_partition.first_offset, command_partition.end_offset, next_offset,
+            known)
         when next_offset not between command_partition.first_offset and command_partition.end_offset then format(
             'the next offset is %s, and the partition has %s to %s: records are lost, or the topic is another',
             next_offset, command_partition.first_offset, command_partition.end_offset) end;

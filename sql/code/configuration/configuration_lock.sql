@@ -4,7 +4,8 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    -- It conflicts with itself, and with no change of rows. An advisory lock would be one that any login can take.
+    -- It conflicts with itself, and with no change of rows, such as those of a plan. An advisory lock would be one that
+    -- any login can take.
     lock table tidemark.owned in share update exclusive mode;
 end
 $$;

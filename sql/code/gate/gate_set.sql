@@ -18,14 +18,16 @@ begin
     end if;
     if gate is null or gate not in ('routes.enabled', 'commands.enabled', 'notify.bridge_enabled',
                                     'notify.listeners_enabled')
-        and not exists (select from tidemark.worker w where 'worker.' || w.worker || '.enabled' = gate)
+        and not exists (select from tidemark.worker w
+                        where 'worker.' || w.worker || '.enabled' = gate and w.source <> 'kafka')
         and not exists (select from tidemark.domain d where 'domain.' || d.domain || '.enabled' = gate)
         and not exists (select from tidemark.service s where 'commands.' || s.service || '.enabled' = gate)
     then
         raise exception using errcode = 'TM004', message = format('there is no gate "%s"', gate),
             hint = 'Gates: routes.enabled, commands.enabled, notify.bridge_enabled, notify.listeners_enabled, '
-                'worker.<name>.enabled of each worker in tidemark.worker, domain.<name>.enabled of each domain in '
-                'tidemark.domain, and commands.<name>.enabled of each service in tidemark.service.';
+                'worker.<name>.enabled of each worker in tidemark.worker that does not read Kafka, '
+                'domain.<name>.enabled of each domain in tidemark.domain, and commands.<name>.enabled of each service '
+                'in tidemark.service.';
     end if;
     if open is null then
         raise exception using errcode = 'TM005',

@@ -9,7 +9,11 @@ select c.worker, c.source, c.shard, g.gate,
        (select coalesce(sum(upper(r) - lower(r)), 0)::bigint from unnest(c.holes + c.fenced) r) as holes,
        round((c.events_seen - p.older_seen) / nullif(extract(epoch from clock_timestamp() - p.older_at), 0), 1) as rate,
        c.events_seen, c.attempts_written, c.dead_lettered, c.last_run_at,
-       c.last_run_summary ->> 'blocked_by' as blocked_by, t.unread
+       c.last_run_summary ->> 'blocked_by' as blocked_by, t.unread,
+       case when c.source like 'kafka:%' then exists (
+           select from tidemark.heartbeat h
+           where h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
+             and h.lease_until > clock_timestamp()) end as taken
 from tidemark.worker_cursor c
 left join tidemark.cursor_sample p on p.worker = c.worker and p.source = c.source and p.shard = c.shard
     and p.older_at > clock_timestamp() - interval '10 minutes' and p.older_seen <= c.events_seen
@@ -37,5 +41,6 @@ comment on view tidemark.cursor_lag is
     '(the age of the oldest committed event, row or record that the cursor has not read, and of the log at most the '
     'time since tidemark.watch or maintain last saw that it had read all; 0: it has read all; null: unknown; for '
     'tables as in tidemark.cursor_unread), unread (true: an event or row is unread), holes, rate (events a second over '
-    'the last minutes; null: tidemark.maintain does not run), gate (the gate that is closed).';
+    'the last minutes; null: tidemark.maintain does not run), gate (the gate that is closed), taken (of a partition of '
+    'Kafka: a daemon reads it now; null for others).';
 grant select on tidemark.cursor_lag to tidemark_reader, tidemark_executor;

@@ -6,6 +6,7 @@ select c.worker, c.source, c.shard,
            when c.last_run_at is null then 'never ran'
            when c.last_run_summary ->> 'status' = 'held' then 'held'
            when c.last_run_summary ? 'blocked_by' then 'blocked'
+           when not l.taken then 'not read'
            when l.unread then 'behind'
            when l.unread is null then 'unknown'
            else 'idle'
@@ -36,7 +37,7 @@ cross join lateral (select case when c.source = 'outbox' then c.watermark_id::bi
 cross join (select coalesce(max(o.seq), 0) from tidemark.outbox o) as s (last_seq);
 comment on view tidemark.worker_health is
     'The state of each worker. status: closed (gate names the gate), never ran, held or blocked (last_run_summary has '
-    'the reason), behind, idle or unknown (as in tidemark.worker_summary). Also how far it is behind in numbers (of '
-    'the log; null for tables) and seconds (tidemark.cursor_lag), and the open deliveries and dead letters of the '
-    'cursor, counted up to 10000. Source: S0 fn_iu_route_worker_health.';
+    'the reason), not read, behind, idle or unknown (as in tidemark.worker_summary). Also how far it is behind in '
+    'numbers (of the log; null for tables) and seconds (tidemark.cursor_lag), and the open deliveries and dead letters '
+    'of the cursor, counted up to 10000. Source: S0 fn_iu_route_worker_health.';
 grant select on tidemark.worker_health to tidemark_reader, tidemark_executor;

@@ -2,7 +2,7 @@
 create or replace view tidemark.worker_summary as
 select l.worker, l.source, l.shard,
        case when l.gate is not null then 'closed' when l.last_run_at is null then 'never ran'
-            when l.blocked_by is not null then 'blocked'
+            when l.blocked_by is not null then 'blocked' when not l.taken then 'not read'
             when l.unread then 'behind' when l.unread is null then 'unknown' else 'idle' end as status,
        l.gate, l.events, l.seconds, l.rate, l.holes, p.pending, p.oldest_pending_seconds, p.open_dead_letters,
        l.last_run_at
@@ -28,8 +28,9 @@ cross join lateral (
               order by r.next_attempt_at limit 10000) r) r
     where l.source <> 'outbox' and w.worker = l.worker) p;
 comment on view tidemark.worker_summary is
-    'The state of each cursor: status closed (gate names the gate), never ran, blocked, behind, idle or unknown (this '
-    'role may not read the table, and tidemark.maintain has not looked lately); how far it is behind in events (of the '
-    'log only) and seconds, events a second, holes, and pending and dead items: for the log by the worker''s routes, '
-    'with its first shard, as in tidemark.route_summary, for a table the rows that failed, counted up to 10000.';
+    'The state of each cursor: status closed (gate names the gate), never ran, blocked, not read (a partition of Kafka '
+    'that no daemon reads: none runs, or commands.topics leaves its topic out), behind, idle or unknown (this role may '
+    'not read the table, and tidemark.maintain has not looked lately); how far it is behind in events (not of tables) '
+    'and seconds, events a second, holes, and pending and dead items: for the log by the worker''s routes, with its '
+    'first shard, as in tidemark.route_summary, for a table the rows that failed, counted up to 10000.';
 grant select on tidemark.worker_summary to tidemark_reader, tidemark_executor;

@@ -5,6 +5,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     unknown text;
+    deep text;
     columns text[];
 begin
     if jsonb_typeof(changes) is distinct from 'object' then
@@ -21,8 +22,17 @@ begin
             message = format('a %s has no column "%s" that can be set', what, unknown),
             hint = 'Columns: ' || array_to_string(columns, ', ') || '.';
     end if;
+    -- A file of tidemark plan has at most 500 levels, of which a column is a part. So an export can be read.
+    select c.key into deep from jsonb_each(changes) c
+    where jsonb_path_exists(c.value, 'strict $.**{400} ? (@.type() == "object" || @.type() == "array")') limit 1;
+    if found then
+        raise exception using errcode = 'TM005',
+            message = format('%s of a %s nests deeper than 400 levels', deep, what),
+            hint = 'Flatten it.';
+    end if;
 end
 $$;
 comment on function tidemark.changes_check(text, jsonb, regclass, text[]) is
-    'Raises TM005 where changes is no object, or names a fixed column or one that the relation does not have.';
+    'Raises TM005 where changes is no object, names a fixed column or one that the relation does not have, or has a '
+    'column that nests deeper than 400 levels.';
 grant execute on function tidemark.changes_check(text, jsonb, regclass, text[]) to tidemark_admin;

@@ -24,7 +24,8 @@ as $$
                         union select 'commands.enabled' from tidemark.service
                         union select 'commands.' || s.service || '.enabled' from tidemark.service s
                         union select s.key from tidemark.setting s where s.key like 'domain.%.enabled'
-                        union select 'worker.' || w.worker || '.enabled' from tidemark.worker w) g),
+                        union select 'worker.' || w.worker || '.enabled' from tidemark.worker w
+                              where w.source <> 'kafka') g),
         'parked', (select jsonb_object_agg(s.service, (
                        select count(*) from (select from tidemark.command_parked p where p.service = s.service
                                              limit 10000) p))

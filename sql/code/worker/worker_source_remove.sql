@@ -8,6 +8,7 @@ as $$
 declare
     id constant integer := (select w.id from tidemark.worker w where w.worker = worker_source_remove.worker);
     waiting bigint;
+    reader text;
     removed integer;
 begin
     if coalesce(btrim(worker_source_remove.reason), '') = '' then
@@ -20,6 +21,15 @@ begin
     perform from tidemark.heartbeat h
     join tidemark.worker_cursor c on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
     where c.worker = worker_source_remove.worker and c.source = worker_source_remove.source for update of h;
+    select h.lease_owner into reader from tidemark.heartbeat h
+    join tidemark.worker_cursor c on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
+    where c.worker = worker_source_remove.worker and c.source = worker_source_remove.source
+      and c.source like 'kafka:%' and h.lease_until > clock_timestamp() limit 1;
+    if found then
+        raise exception using errcode = 'TM005',
+            message = format('%s reads %s', reader, worker_source_remove.source),
+            hint = 'Take the topic out of commands.topics of its configuration first, and restart it.';
+    end if;
     select count(*) into waiting from tidemark.pending_row p
     where p.worker_id = id and p.source = worker_source_remove.source;
     if waiting > 0 then
@@ -52,6 +62,7 @@ end
 $$;
 comment on function tidemark.worker_source_remove(text, text, text) is
     'Takes a source from a worker: deletes its cursors, and keeps them in tidemark.audit. If the worker gets the '
-    'source again, it starts at the beginning of the table. Waits for a pass under way. Returns how many cursors it '
-    'deleted. Raises TM004, TM005 (no reason, or failed rows still wait).';
+    'source again, it starts at the beginning of the table. Of the worker commands: a topic, as kafka:TOPIC, that no '
+    'daemon reads any more; if one does again, it starts at the first record. Waits for a pass under way. Returns how '
+    'many cursors it deleted. Raises TM004, TM005 (no reason, failed rows still wait, or a daemon reads the topic).';
 grant execute on function tidemark.worker_source_remove(text, text, text) to tidemark_admin;
