@@ -205,7 +205,7 @@ func TestReadings(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 
-	for gate, want := range map[string]int{"": 1, "?gate=routes.enabled": 1, "?gate=worker.default.enabled": 1, "?gate=worker.other.enabled": 0} {
+	for gate, want := range map[string]int{"": 1, "?gate=routes.enabled": 1, "?gate=worker.default.enabled": 1, "?gate=notify.bridge_enabled": 0} {
 		if got := gets[[]GateOutlook](w, vera, "GET", "/outlook"+gate, ""); len(got) != want {
 			t.Errorf("%s governs %+v", gate, got)
 		}
@@ -214,6 +214,8 @@ func TestReadings(t *testing.T) {
 	w.refuses(404, "TM004", vera, "GET", "/events/"+strings.Repeat("0", 8)+"-0000-0000-0000-000000000000", "")
 	w.refuses(422, "", vera, "GET", "/events/x%27", "")
 	w.refuses(404, "TM004", vera, "GET", "/routes/nope", "")
+	w.refuses(404, "TM004", vera, "GET", "/outlook?gate=nope", "")
+	w.refuses(404, "TM004", vera, "GET", "/outlook?gate=worker.other.enabled", "")
 	w.refuses(422, "", vera, "GET", "/events?limit=100000", "")
 	w.refuses(404, "TM004", vera, "GET", "/services/nope", "")
 
