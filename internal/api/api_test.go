@@ -178,6 +178,10 @@ func TestReadings(t *testing.T) {
 	if rest := gets[List[store.StoredEvent]](w, vera, "GET", fmt.Sprintf("/events?limit=2&before=%d", *first.Next), ""); len(rest.Items) != 1 || rest.Next != nil {
 		t.Errorf("%+v", rest)
 	}
+	w.exec(`select tidemark.emit('shop', 'order', '{}', subject_ref => 'order/7')`)
+	if about := gets[List[store.StoredEvent]](w, vera, "GET", "/events?subject=order/7", ""); len(about.Items) != 1 || about.Items[0].Seq != 4 {
+		t.Errorf("%+v", about)
+	}
 	if other := gets[List[store.StoredEvent]](w, vera, "GET", "/events?key=other", ""); len(other.Items) != 0 || other.Next != nil {
 		t.Errorf("%+v", other)
 	}
