@@ -449,6 +449,10 @@ func TestListsGoOn(t *testing.T) {
 	service := s.populateCommands()
 	s.exec(fmt.Sprintf(`insert into tidemark.command_claim (service, idempotency_key, fingerprint, state, event_id, command, version, via, processed_at, expires_at)
 		select '%s', 'no. ' || n, '', 'processed', gen_random_uuid(), 'charge', 1, 'acl', now(), now() from generate_series(1, 230) n`, service))
+	s.exec(`update tidemark.worker_cursor set verified_through = now(), watermark_ts = now() where worker = 'greeter'`)
+	if _, page := s.get("", "/workers/greeter"); len(page) > 100<<10 || strings.Count(page, `<rect class="counted"`) != 40 || !strings.Contains(page, "40 of 130 cursors") {
+		t.Errorf("a worker with 130 cursors: %d bytes: %s", len(page), page)
+	}
 	for path, list := range map[string]struct {
 		mark string
 		want int

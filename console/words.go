@@ -91,6 +91,9 @@ var promises = map[string]string{
 	"declared": "a row that comes up to the sweep window late is read; a later one is noticed by the count, and not read",
 }
 
+// someCursors are those that a page of a worker shows: a page has at most 100 KB.
+func someCursors(all []store.SourceCursor) []store.SourceCursor { return all[:min(len(all), 40)] }
+
 // anyCounted tells whether the rows of a table are counted for one of these cursors.
 func anyCounted(all []store.WorkerSummary) bool {
 	return slices.ContainsFunc(all, func(w store.WorkerSummary) bool { return w.VerifiedThrough != nil })
