@@ -758,8 +758,11 @@ type Lease struct {
 	LeaseEpoch int64      `json:"lease_epoch"`
 	LeaseOwner *string    `json:"lease_owner"`
 	LeaseUntil *time.Time `json:"lease_until"`
-	Shard      int64      `json:"shard"`
-	Source     string     `json:"source"`
+
+	// PausedAt Since when; null: it is not paused.
+	PausedAt *time.Time `json:"paused_at"`
+	Shard    int64      `json:"shard"`
+	Source   string     `json:"source"`
 }
 
 // LetterDetails defines model for LetterDetails.
@@ -874,6 +877,16 @@ type Letters struct {
 	Limit  int64   `json:"limit,omitempty,omitzero"`
 	Route  string  `json:"route,omitempty,omitzero"`
 	Source string  `json:"source,omitempty,omitzero"`
+}
+
+// LettersChosen defines model for LettersChosen.
+type LettersChosen struct {
+	// DryRun Change nothing; tell which they are.
+	DryRun *bool   `json:"dry_run,omitempty"`
+	Ids    []int64 `json:"ids"`
+
+	// Reason Why, for the audit.
+	Reason string `json:"reason"`
 }
 
 // ListAuditEntry defines model for ListAuditEntry.
@@ -1338,10 +1351,22 @@ type SourceCursor struct {
 	Phase           string      `json:"phase"`
 	Shard           int64       `json:"shard"`
 	Source          string      `json:"source"`
-	VerifiedThrough *time.Time  `json:"verified_through"`
-	WatermarkID     *string     `json:"watermark_id"`
-	WatermarkTS     *time.Time  `json:"watermark_ts"`
-	Worker          string      `json:"worker"`
+
+	// SweepEvery An interval.
+	SweepEvery string `json:"sweep_every"`
+
+	// SweepWindow An interval: as old as this a row may be that appears late. Null: rows are not counted.
+	SweepWindow *string `json:"sweep_window"`
+
+	// Sweeping A sweep has begun and not ended.
+	Sweeping bool `json:"sweeping"`
+
+	// SweptAt When the last sweep ended; null: none has.
+	SweptAt         *time.Time `json:"swept_at"`
+	VerifiedThrough *time.Time `json:"verified_through"`
+	WatermarkID     *string    `json:"watermark_id"`
+	WatermarkTS     *time.Time `json:"watermark_ts"`
+	Worker          string     `json:"worker"`
 }
 
 // SourceDetails defines model for SourceDetails.
@@ -1615,7 +1640,13 @@ type WorkerSummary struct {
 	Shard                int64      `json:"shard"`
 	Source               string     `json:"source"`
 	Status               string     `json:"status"`
-	Worker               string     `json:"worker"`
+
+	// VerifiedThrough Up to where the rows of a table were counted, and none was missed; null: not yet.
+	VerifiedThrough *time.Time `json:"verified_through"`
+
+	// WatermarkTS Up to where it has read a table; null: it goes by number.
+	WatermarkTS *time.Time `json:"watermark_ts"`
+	Worker      string     `json:"worker"`
 }
 
 // You defines model for You.
@@ -1677,14 +1708,15 @@ type GetDeadLettersParams struct {
 
 // GetEventsParams are what GetEvents can be asked for. A field that is zero is not sent.
 type GetEventsParams struct {
-	Limit  int64     // At most so many.
-	Since  time.Time // From this time on.
-	Until  time.Time // Before this time.
-	Domain string
-	Type   string
-	Stream string
-	Key    string
-	Before int64 // Only numbers below this one.
+	Limit   int64     // At most so many.
+	Since   time.Time // From this time on.
+	Until   time.Time // Before this time.
+	Domain  string
+	Type    string
+	Stream  string
+	Key     string
+	Subject string // subject_ref of the events.
+	Before  int64  // Only numbers below this one.
 }
 
 // GetEventWhyParams are what GetEventWhy can be asked for. A field that is zero is not sent.
@@ -1949,6 +1981,14 @@ func (c *Client) GetDeadLetters(ctx context.Context, params GetDeadLettersParams
 	return out, err
 }
 
+// DiscardDeadLetters: Resolve several dead letters that will never be delivered: all of them, or none.
+//
+// For the role operator.
+func (c *Client) DiscardDeadLetters(ctx context.Context, body LettersChosen) (out []DeadLetter, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/dead-letters/discard"), nil, body, &out)
+	return out, err
+}
+
 // ReplayDeadLetters: Try dead letters again, oldest events first, at most 500 at a time.
 //
 // For the role operator.
@@ -2033,6 +2073,7 @@ func (c *Client) GetEvents(ctx context.Context, params GetEventsParams) (out Lis
 	add(query, "type", params.Type)
 	add(query, "stream", params.Stream)
 	add(query, "key", params.Key)
+	add(query, "subject", params.Subject)
 	add(query, "before", params.Before)
 	err = c.do(ctx, "GET", path("/api/v1/events"), query, nil, &out)
 	return out, err

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tidemarkhq/tidemark/internal/api"
 )
@@ -27,7 +28,8 @@ type act struct {
 	method, path string // of the API, with {parameter}
 	body         func(v url.Values) map[string]any
 	dryRun       bool     // the API tells what would happen for the same body with dry_run
-	preview      string   // a resource of the API that shows what is at stake
+	preview      string   // a resource of the API that shows what is at stake, if the link says which
+	part         string   // the member of it that is shown; empty: all
 	leaves       []string // what is not shown of it
 	shows        string   // the heading of what is shown; empty: what it would do, or what is there now
 	back         string   // the page to go to afterwards; empty: the result is shown
@@ -44,13 +46,18 @@ type field struct {
 }
 
 // dones says what an act has done, on the page that follows it.
-var dones = map[string]string{"": "", "1": "Done.", "job": "The job is made. Its progress is below."}
+var dones = map[string]string{"": "", "1": "Done.", "job": "The job is made. Its progress is below.", "same": "Nothing was changed: it was so already."}
 
 var parameter = regexp.MustCompile(`\{(\w+)\}`)
 
 // fill puts parameters into a text; escape is for paths.
 func fill(text string, v url.Values, escape func(string) string) string {
-	return parameter.ReplaceAllStringFunc(text, func(p string) string { return escape(v.Get(p[1 : len(p)-1])) })
+	return parameter.ReplaceAllStringFunc(text, func(p string) string { return escape(strings.Join(v[p[1:len(p)-1]], ", ")) })
+}
+
+// fills tells whether there is a value for each parameter of a text.
+func fills(text string, v url.Values) bool {
+	return !slices.ContainsFunc(parameter.FindAllStringSubmatch(text, -1), func(p []string) bool { return v.Get(p[1]) == "" })
 }
 
 func plain(s string) string { return s }
@@ -66,6 +73,7 @@ type asked struct {
 	Fields   []field
 	Danger   string // what has to be typed
 	Shows    string // heading of Preview
+	Seen     bool   // Preview was read
 	Preview  any
 	Problem  *api.Problem
 	Result   any
@@ -73,12 +81,12 @@ type asked struct {
 	Next     string // where the act goes on
 	Back     string
 	NoReason bool   // the API asks for none
-	Dry      bool   // the form can be tried without doing it
+	Dry      bool   // the form shows first what it would do
 	Once     string // the Idempotency-Key: a form that is sent twice is done once
 }
 
 // numbers are parameters of links that are numbers.
-var numbers = []string{"id", "after", "version"}
+var numbers = []string{"id", "ids", "after", "version"}
 
 // unfit is why a form cannot be sent: a parameter that is missing, or a number that cannot be read, must not become 0 or all.
 func unfit(a act, v url.Values) *api.Problem {
@@ -98,7 +106,7 @@ func unfit(a act, v url.Values) *api.Problem {
 		}
 	}
 	for _, name := range whole {
-		if n, err := strconv.ParseInt(v.Get(name), 10, 64); v.Get(name) != "" && (err != nil || n < 0) {
+		if slices.ContainsFunc(v[name], func(text string) bool { return text != "" && !natural(text) }) {
 			why = label(name) + ": this is no whole number"
 			for _, f := range a.fields {
 				if f.Name == name {
@@ -111,6 +119,11 @@ func unfit(a act, v url.Values) *api.Problem {
 		return nil
 	}
 	return &api.Problem{Status: http.StatusUnprocessableEntity, Title: "Not done", Detail: "nothing was done: " + why}
+}
+
+func natural(text string) bool {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return err == nil && n >= 0
 }
 
 // ask shows what an act would do, and asks for the reason.
@@ -148,19 +161,22 @@ func (c *console) showAct(w http.ResponseWriter, r *http.Request, status int, a 
 	page.Problem = tried
 	q := query{c: c, r: r}
 	switch {
-	case a.preview != "":
+	case a.preview != "" && fills(a.preview, v):
 		if answer := q.call(http.MethodGet, fill(a.preview, v, apiSegment), nil); answer.problem != nil {
 			page.Problem = first(page.Problem, answer.problem)
 		} else {
-			page.Preview = without(decode(answer.body), a.leaves)
+			page.Seen, page.Preview = true, without(decode(answer.body), a.leaves)
+			if whole, has := page.Preview.(object); has && a.part != "" {
+				page.Preview = whole.get(a.part)
+			}
 		}
-	case a.dryRun && complete(a, v) && unfit(a, v) == nil:
+	case a.dryRun && (v.Get("preview") != "" || complete(a, v)) && unfit(a, v) == nil:
 		body := a.body(v)
 		body["dry_run"], body["reason"] = true, "preview"
 		if answer := q.call(a.method, fill(a.path, v, apiSegment), trimmed(a, body)); answer.problem != nil {
 			page.Problem = first(page.Problem, answer.problem)
 		} else {
-			page.Preview = decode(answer.body)
+			page.Seen, page.Preview = true, decode(answer.body)
 		}
 	}
 	c.show(w, r, status, "act", shell{Title: page.Title, Data: page})
@@ -203,7 +219,7 @@ func (c *console) askedOf(r *http.Request, a act, v url.Values) asked {
 	page := asked{
 		Act: r.PathValue("act"), Title: fill(a.title, v, plain), Button: a.button, Warn: a.warn, Values: v, Reason: v.Get("reason"), Fields: a.fields,
 		Shows: cmp.Or(a.shows, map[bool]string{true: "What it would do", false: "As it is now"}[a.dryRun]), Once: rand.Text(), Back: fill(a.back, v, segment), NoReason: a.path == "/dead-letters/replay",
-		Dry: a.dryRun && len(a.fields) > 0, Danger: a.typed,
+		Dry: a.dryRun && slices.ContainsFunc(a.fields, func(f field) bool { return !f.How }), Danger: a.typed,
 	}
 	if a.danger != "" {
 		page.Danger = v.Get(a.danger)
@@ -255,12 +271,16 @@ func (c *console) do(w http.ResponseWriter, r *http.Request) {
 		c.showAct(w, r, answer.problem.Status, a, v, answer.problem)
 		return
 	}
-	if a.back != "" {
-		http.Redirect(w, r, c.Prefix+page.Back+"?done="+cmp.Or(a.done, "1"), http.StatusSeeOther)
-		return
-	}
 	page.Result = decode(answer.body)
 	answered, _ := page.Result.(object)
+	if a.back != "" {
+		done := cmp.Or(a.done, "1")
+		if answered.get("changed") == false {
+			done = "same"
+		}
+		http.Redirect(w, r, c.Prefix+page.Back+"?done="+done, http.StatusSeeOther)
+		return
+	}
 	if next, more := answered.get("next").(json.Number); more && a.again {
 		result := page.Result
 		v.Set("after", next.String())

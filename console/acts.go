@@ -22,20 +22,20 @@ func joined(parts ...map[string]act) map[string]act {
 var operating = map[string]act{
 	"gate-open": {
 		title: "Open gate {gate}", button: "Open the gate", role: Operator, method: "PUT", path: "/gates/{gate}", body: constant("open", true),
-		preview: "/outlook?gate={gate}", shows: "What the workers would do with what waits", back: "/settings", warn: "The workers behind it begin within a second.",
+		danger: "gate", preview: "/outlook?gate={gate}", shows: outlook, back: "/settings", warn: "The workers behind it begin within a second.",
 	},
 	"gate-close": {
 		title: "Close gate {gate}", button: "Close the gate", role: Operator, method: "PUT", path: "/gates/{gate}", body: constant("open", false),
-		danger: "gate", back: "/settings", warn: "Workers behind the gate stop within a second. Events wait until it is open again; nothing is lost.",
+		danger: "gate", preview: "/outlook?gate={gate}", shows: "What the workers would do if it stayed open", back: "/settings", warn: "Workers behind the gate stop within a second. Events wait until it is open again; nothing is lost.",
 	},
 	"stage-live": {
 		title: "Set the stage live", button: "Go live", role: Admin, method: "PUT", path: "/stage", body: constant("stage", "live"),
-		typed: "live", preview: "/outlook", shows: "What the workers would do with what waits", back: "/settings",
+		typed: "live", preview: "/outlook", shows: outlook, back: "/settings",
 		warn: "Enabled routes that are not in dry run deliver from now on.",
 	},
 	"stage-dry-run": {
 		title: "Set the stage to dry_run", button: "Leave live", role: Admin, method: "PUT", path: "/stage", body: constant("stage", "dry_run"),
-		typed: "dry_run", back: "/settings", warn: "Workers with live routes stop within a second; events wait until the stage is live again. Nothing is lost.",
+		typed: "dry_run", preview: "/outlook", shows: "What the workers would do if it stayed live", back: "/settings", warn: "Workers with live routes stop within a second; events wait until the stage is live again. Nothing is lost.",
 	},
 	"route-enable": {
 		title: "Enable route {route}", button: "Enable", role: Admin, method: "PATCH", path: "/routes/{route}", body: set("enabled", true),
@@ -99,6 +99,7 @@ var operating = map[string]act{
 	},
 	"pending-discard": {
 		title: "Give up {item}", button: "Give up", role: Operator, method: "POST", path: "/pending/discard", body: waiting, danger: "item", back: "/dead-letters",
+		preview: "/events/{item}/why?route={route}", shows: "Why it waits",
 		warn: "It has failed for good, and becomes a dead letter, which can be tried again. The next event of its key is due.",
 	},
 	"letter-replay": {
@@ -110,12 +111,20 @@ var operating = map[string]act{
 		fields: []field{
 			{Name: "rate", Label: "At most letters a second", Kind: "number", How: true, Help: "Empty: as many as the route takes."},
 		},
-		back: "/dead-letters", done: "job", warn: "Each is delivered once more, the oldest event first: the first 100 at once, the others by a daemon, whether this page is open or not. " +
+		typed: "replay", back: "/dead-letters", done: "job", warn: "Each is delivered once more, the oldest event first: the first 100 at once, the others by a daemon, whether this page is open or not. " +
 			"Those that fail again stay open.",
 	},
 	"letters-discard": {
 		title: "Discard dead letters", button: "Discard", role: Operator, method: "POST", path: "/dead-letter-jobs", dryRun: true, body: job("discard"),
 		typed: "discard", back: "/dead-letters", done: "job", warn: "They will never be delivered. They stay on record. The first 100 are discarded at once, the others by a daemon.",
+	},
+	"letters-chosen-replay": {
+		title: "Try dead letters {ids} again", button: "Try again", role: Operator, method: "POST", path: "/dead-letters/replay", dryRun: true, body: chosen,
+		typed: "replay", warn: "Each is delivered once more: at once to a target inside the database, else by the daemon. Those that fail again stay open.",
+	},
+	"letters-chosen-discard": {
+		title: "Discard dead letters {ids}", button: "Discard", role: Operator, method: "POST", path: "/dead-letters/discard", dryRun: true, body: chosen,
+		typed: "discard", back: "/dead-letters", warn: "They will never be delivered. They stay on record.",
 	},
 	"letter-job-cancel": {
 		title: "Cancel job {id}", button: "Cancel the job", role: Operator, method: "POST", path: "/dead-letter-jobs/{id}/cancel", body: nothing, back: "/dead-letters",
@@ -145,6 +154,7 @@ var operating = map[string]act{
 	},
 	"source-rewind": {
 		title: "Rewind worker {worker} in {source}", button: "Rewind", role: Admin, method: "POST", path: "/workers/{worker}/source-rewind", danger: "source",
+		preview: "/workers/{worker}", part: "cursors", shows: "Where it is now",
 		fields: []field{
 			{Name: "to_time", Label: "To this time", Kind: "datetime-local", Help: "UTC. Rows of that time and later are handled again."},
 			{Name: "to_id", Label: "Or to this number", Kind: "text", Help: "Of a source that is read by number: rows after it are handled again."},
@@ -217,10 +227,10 @@ var operating = map[string]act{
 	},
 	"command-discard": {
 		title: "Give up command {key} of {service}", button: "Give up", role: Operator, method: "POST", path: "/services/{service}/claims/{key}/discard", body: nothing,
-		danger: "key", back: "/commands/{service}/{key}", warn: "It has failed for good, with a result and a dead letter. The next command of its ordering key is due.",
+		danger: "key", preview: "/services/{service}/claims/{key}", back: "/commands/{service}/{key}", warn: "It has failed for good, with a result and a dead letter. The next command of its ordering key is due.",
 	},
 	"commands-replay": {
-		title: "Try parked commands of {service} again", button: "Try again", role: Operator, method: "POST", path: "/services/{service}/replay", dryRun: true, again: true,
+		title: "Try parked commands of {service} again", button: "Try again", role: Operator, method: "POST", path: "/services/{service}/replay", danger: "service", dryRun: true, again: true,
 		warn: "Up to 500 at a time: those that are parked, and those that were only run dry. What was processed never runs again.",
 		body: func(v url.Values) map[string]any {
 			return map[string]any{"code": v.Get("code"), "after": number(v.Get("after"))}
@@ -283,6 +293,15 @@ func several(text string) []string {
 
 // letter chooses one dead letter.
 func letter(v url.Values) map[string]any { return map[string]any{"ids": []int64{number(v.Get("id"))}} }
+
+// chosen chooses several dead letters.
+func chosen(v url.Values) map[string]any {
+	ids := []int64{}
+	for _, id := range v["ids"] {
+		ids = append(ids, number(id))
+	}
+	return map[string]any{"ids": ids}
+}
 
 // job chooses dead letters by route, source and code.
 func job(action string) func(url.Values) map[string]any {
@@ -354,6 +373,7 @@ func columns(v url.Values) map[string]any {
 }
 
 const (
+	outlook     = "What the workers would do with what waits"
 	lastHour    = "What it would have done with the last hour"
 	keepsOthers = "The columns that you name are changed, the others stay."
 )

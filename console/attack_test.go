@@ -76,12 +76,12 @@ func TestOtherSitesDoNothing(t *testing.T) {
 			form[name] = v
 		}
 		for _, from := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: https://evil.example", "Origin: null", "Origin: http://127.0.0.1.evil.example"} {
-			body, kind := form.Encode(), "Content-Type: application/x-www-form-urlencoded"
+			body, kind, answered := form.Encode(), "Content-Type: application/x-www-form-urlencoded", "text/html; charset=utf-8"
 			if strings.HasPrefix(path, "/api/") {
-				body, kind = `{"reason": "x", "open": false}`, "Content-Type: text/plain"
+				body, kind, answered = `{"reason": "x", "open": false}`, "Content-Type: text/plain", "application/problem+json"
 			}
-			if status, _ := s.raw(w[0], path, body, kind, from); status != http.StatusForbidden {
-				t.Errorf("%s %s with %s: %d", w[0], path, from, status)
+			if status, h := s.raw(w[0], path, body, kind, from); status != http.StatusForbidden || h.Get("Content-Type") != answered {
+				t.Errorf("%s %s with %s: %d %v", w[0], path, from, status, h)
 			}
 		}
 	}

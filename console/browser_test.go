@@ -153,11 +153,14 @@ func TestMendInABrowser(t *testing.T) {
 			must(ctx, t, chromedp.KeyEvent(kb.Enter), chromedp.WaitReady(chromedp.CSS("form.act")))
 			tabTo(ctx, t, `input[name="reason"]`)
 			must(ctx, t, chromedp.KeyEvent("mended"))
+			tabTo(ctx, t, `input[name="typed"]`)
+			must(ctx, t, chromedp.KeyEvent("replay"))
 			tabTo(ctx, t, `button.do`)
 			must(ctx, t, chromedp.KeyEvent(kb.Enter))
 		} else {
 			must(ctx, t, chromedp.Click(chromedp.CSS(link)), chromedp.WaitReady(chromedp.CSS("form.act")),
-				chromedp.Click(chromedp.CSS(`input[name="reason"]`)), chromedp.KeyEvent("mended"), chromedp.Click(chromedp.CSS("button.do")))
+				chromedp.Click(chromedp.CSS(`input[name="reason"]`)), chromedp.KeyEvent("mended"),
+				chromedp.Click(chromedp.CSS(`input[name="typed"]`)), chromedp.KeyEvent("replay"), chromedp.Click(chromedp.CSS("button.do")))
 		}
 		must(ctx, t, chromedp.WaitReady(chromedp.CSS(".done")))
 		if n := value[int](s, open); n != 0 {

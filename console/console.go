@@ -126,12 +126,21 @@ func (c *console) handler() (http.Handler, error) {
 		c.problem(w, r, &api.Problem{Status: http.StatusNotFound, Title: "Not found", Detail: "unknown page " + r.URL.Path, Hint: "The navigation above lists the pages."})
 	})
 	var crossOrigin http.CrossOriginProtection
-	crossOrigin.SetDenyHandler(http.HandlerFunc(api.OtherSite))
-	inner := crossOrigin.Handler(c.identified(c.observed(mux)))
+	crossOrigin.SetDenyHandler(http.HandlerFunc(c.otherSite))
+	inner := c.identified(crossOrigin.Handler(c.observed(mux)))
 	if c.Prefix == "" {
 		return inner, nil
 	}
 	return http.StripPrefix(c.Prefix, inner), nil
+}
+
+// otherSite refuses a request that a page of another site makes: to a program by a problem, to a person by a page.
+func (c *console) otherSite(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		api.Refuse(w, api.OtherSite(true))
+		return
+	}
+	c.problem(w, r, api.OtherSite(false))
 }
 
 // observed tells Observe of each answer.

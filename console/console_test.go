@@ -218,7 +218,7 @@ func TestActs(t *testing.T) {
 		effect     string // true once it is done
 	}{
 		{"/settings", "gate-close", "gate=routes.enabled", "", "routes.enabled", `select not tidemark.gate_open('routes.enabled')`},
-		{"/settings", "gate-open", "gate=routes.enabled", "", "", `select tidemark.gate_open('routes.enabled')`},
+		{"/settings", "gate-open", "gate=routes.enabled", "", "routes.enabled", `select tidemark.gate_open('routes.enabled')`},
 		{"/routes/hook", "route-disable", "route=hook", "", "hook", `select not enabled from tidemark.outbound_route where route_code = 'hook'`},
 		{"/routes/hook", "route-enable", "route=hook", "", "", `select enabled from tidemark.outbound_route where route_code = 'hook'`},
 		{"/routes/hook", "route-dry-run", "route=hook", "", "hook", `select dry_run from tidemark.outbound_route where route_code = 'hook'`},
@@ -229,7 +229,9 @@ func TestActs(t *testing.T) {
 		{"/workers/default", "worker-resume", "worker=default", "", "", `select paused_at is null from tidemark.worker_cursor where worker = 'default'`},
 		{"/dead-letters/1", "letter-discard", "id=1", "", "1", `select resolution is not distinct from 'discarded' from tidemark.dead_letter where id = 1`},
 		{"/dead-letters/2", "letter-replay", "id=2", "", "", `select attempts = 2 from tidemark.dead_letter where id = 2`},
-		{"/dead-letters", "letters-replay", "route=sql&source=outbox&code=P0001", "rate=500", "", `select exists (select from tidemark.dead_letter l, tidemark.letter_job j where l.id = 3 and l.attempts = 2 and j.rate = 500)`},
+		{"", "letters-chosen-replay", "ids=2", "", "replay", `select attempts = 3 from tidemark.dead_letter where id = 2`},
+		{"", "letters-chosen-discard", "ids=2", "", "discard", `select resolution is not distinct from 'discarded' from tidemark.dead_letter where id = 2`},
+		{"/dead-letters", "letters-replay", "route=sql&source=outbox&code=P0001", "rate=500", "replay", `select exists (select from tidemark.dead_letter l, tidemark.letter_job j where l.id = 3 and l.attempts = 2 and j.rate = 500)`},
 		{"/dead-letters", "letters-discard", "route=sql&source=outbox&code=P0001", "", "discard", `select resolution is not distinct from 'discarded' from tidemark.dead_letter where id = 3`},
 		{"/dead-letters", "letter-job-cancel", "id=1", "", "", `select finished_at is not null from tidemark.letter_job where id = 1`},
 		{"", "route-replay", "route=hook&from_seq=1&to_seq=6", "", "hook", `select exists (select from tidemark.replay_summary)`},
@@ -248,7 +250,7 @@ func TestActs(t *testing.T) {
 		{"/commands/" + service, "command-enable", "command=charge&version=1&service=" + service, "", "", `select enabled from tidemark.command where command = 'charge'`},
 		{"/commands/" + service, "command-dry-run", "command=charge&version=1&service=" + service, "", "charge", `select dry_run from tidemark.command where command = 'charge'`},
 		{"/commands/" + service, "command-live", "command=charge&version=1&service=" + service, "", "charge", `select not dry_run from tidemark.command where command = 'charge'`},
-		{"/commands/" + service, "commands-replay", "service=" + service, "", "", `select exists (select from tidemark.audit where action = 'command_replay')`},
+		{"/commands/" + service, "commands-replay", "service=" + service, "", service, `select exists (select from tidemark.audit where action = 'command_replay')`},
 		{"/commands/" + service + "/parked", "command-discard", "key=parked&service=" + service, "", "parked", `select exists (select from tidemark.audit where action = 'command_discard')`},
 		{"/commands/" + service, "key-revoke", "kid=k&service=" + service, "", "k", `select revoked_at is not null from tidemark.producer_key where kid = 'k'`},
 		{"/findings", "finding-acknowledge", "id=1", "", "", `select acked_at is not null from tidemark.finding where id = 1`},
@@ -293,7 +295,7 @@ func TestActs(t *testing.T) {
 		{"/commands/" + service, "service-delete", "service=" + service, "", service, `select not exists (select from tidemark.service)`},
 		{"/settings", "stage-dry-run", "", "", "dry_run", `select stage = 'dry_run' from tidemark.stage`},
 		{"/settings", "stage-live", "", "", "live", `select stage = 'live' from tidemark.stage`},
-		{"", "maintain", "", "", "", `select exists (select from tidemark.log_minute)`},
+		{"/settings", "maintain", "", "", "", `select exists (select from tidemark.log_minute)`},
 	} {
 		done[a.act] = true
 		s.gap(a.act)
@@ -344,7 +346,7 @@ func TestActs(t *testing.T) {
 		if status != http.StatusOK || !value[bool](s, a.effect) {
 			t.Fatalf("%s: %d %s", a.act, status, page)
 		}
-		if value[int](s, audited) == entries && a.act != "letter-replay" && a.act != "maintain" {
+		if value[int](s, audited) == entries && a.act != "letter-replay" && a.act != "letters-chosen-replay" && a.act != "maintain" {
 			t.Errorf("%s is not in the audit under the person's name", a.act)
 		}
 	}
@@ -447,6 +449,10 @@ func TestListsGoOn(t *testing.T) {
 	service := s.populateCommands()
 	s.exec(fmt.Sprintf(`insert into tidemark.command_claim (service, idempotency_key, fingerprint, state, event_id, command, version, via, processed_at, expires_at)
 		select '%s', 'no. ' || n, '', 'processed', gen_random_uuid(), 'charge', 1, 'acl', now(), now() from generate_series(1, 230) n`, service))
+	s.exec(`update tidemark.worker_cursor set verified_through = now(), watermark_ts = now() where worker = 'greeter'`)
+	if _, page := s.get("", "/workers/greeter"); len(page) > 100<<10 || strings.Count(page, `<rect class="counted"`) != 40 || !strings.Contains(page, "40 of 130 cursors") {
+		t.Errorf("a worker with 130 cursors: %d bytes: %s", len(page), page)
+	}
 	for path, list := range map[string]struct {
 		mark string
 		want int

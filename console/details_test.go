@@ -5,6 +5,7 @@ import (
 	"html"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,6 +42,8 @@ func TestDetails(t *testing.T) {
 	s.exec(`set session_replication_role = replica; update tidemark.outbox set created_at = created_at - interval '30 minutes'; reset session_replication_role`)
 	s.shows("viewer", "/api/v1/route-latencies?routes=sql,hook,none", `"events":2,`, `"route_code":"sql"`, `"p50_seconds":18`)
 	s.shows("viewer", "/", `<td class="n">30 m</td></tr>`, `<td class="n">—</td></tr>`)
+	s.shows("viewer", "/routes", `<td class="n">30 m</td><td class="n">30 m</td></tr>`, `<td class="n">—</td><td class="n">—</td></tr>`)
+	s.shows("operator", "/events/4", `action="/act/route-replay"`, `name="from_seq" value="4"`, `<select name="route">`)
 	s.exec(`update tidemark.pending set next_attempt_at = 'infinity' where seq > 4`)
 	s.shows("viewer", "/waiting", `behind <a href="/events/4">4</a>`)
 	if _, page := s.get("viewer", "/waiting"); strings.Contains(page, "Try now") {
@@ -48,8 +51,17 @@ func TestDetails(t *testing.T) {
 	}
 	s.exec(`create function public.greet(births[]) returns void language sql as 'select'`)
 	s.exec(`select tidemark.worker_set('greeter', '{"source": "table", "handler": "sql", "handler_ref": "public.greet"}'), tidemark.worker_source_add('greeter', 'births')`)
-	s.exec(`update tidemark.worker_cursor set verified_through = now() - interval '84 hours' where worker = 'greeter'`)
-	s.shows("viewer", "/workers/greeter", `<progress max="604800" value="302`, "3 d 12 h ago")
+	s.exec(`update tidemark.worker_cursor set verified_through = now() - interval '84 hours', watermark_ts = now() where worker = 'greeter'`)
+	forget := func() { s.request("", "POST", "/act/letter-replay", url.Values{"id": {"999999"}}) } // any act makes pages forget what others have asked
+	forget()
+	// Half of the last week is verified; a bar shows more time where half of it is not enough.
+	for _, path := range []string{"/", "/workers", "/workers/greeter"} {
+		s.shows("viewer", path, "3 d 12 h ago", `<rect class="counted" width="500"`, `<rect class="read" width="1000"`)
+	}
+	s.exec(`update tidemark.worker_cursor set verified_through = now() - interval '10 days' where worker = 'greeter'`)
+	forget()
+	s.shows("viewer", "/workers/greeter", "10 d ago", `<rect class="counted" width="500"`, "20 d ago")
+	s.shows("viewer", "/sources/births", "every committed row is read", "10 d ago", `href="/workers/greeter"`)
 }
 
 // Dead letters are grouped by route and code, with the first line of the newest one's error; a route's page has its own groups.
@@ -131,5 +143,101 @@ func TestNamesThatAreStepsInAPath(t *testing.T) {
 		if err != nil || resolved.JoinPath().EscapedPath() != resolved.EscapedPath() {
 			t.Errorf("%s becomes %s in a browser (%v)", link, resolved.JoinPath(), err)
 		}
+	}
+}
+
+// Of pause and resume a worker's page has what applies: both where a part of its cursors is paused. What is so already is not reported as done.
+func TestPauseOrResume(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.populate()
+	has := func(worker string, want ...string) {
+		t.Helper()
+		s.serve(s.pool, false) // it has not read anything yet
+		_, page := s.get("", "/workers/"+worker)
+		for _, act := range []string{"worker-pause", "worker-resume"} {
+			if slices.Contains(want, act) != strings.Contains(page, `href="/act/`+act+`?`) {
+				t.Errorf("%s, want %v: %s", act, want, page)
+			}
+		}
+	}
+	form := url.Values{"worker": {"default"}, "typed": {"default"}, "reason": {"test"}}
+	has("default", "worker-pause")
+	if _, page := s.request("", "POST", "/act/worker-resume", form); !strings.Contains(page, "Nothing was changed: it was so already.") {
+		t.Errorf("a worker that is not paused is resumed: %s", page)
+	}
+	if _, page := s.request("", "POST", "/act/worker-pause", form); !strings.Contains(page, "Done.") {
+		t.Errorf("it is paused: %s", page)
+	}
+	has("default", "worker-resume")
+	s.exec(`create function public.greet(births[]) returns void language sql as 'select'`)
+	s.exec(`select tidemark.worker_set('greeter', '{"source": "table", "handler": "sql", "handler_ref": "public.greet"}')`)
+	has("greeter")
+	s.exec(`select tidemark.source_set('again', '{"table": "public.births", "id_column": "id", "timestamp_column": "at", "safety": "clock"}')`)
+	s.exec(`select tidemark.worker_source_add('greeter', 'births'), tidemark.worker_pause('greeter', true, 'test'), tidemark.worker_source_add('greeter', 'again')`)
+	has("greeter", "worker-resume", "worker-pause")
+}
+
+// A dangerous act is offered once the page has shown what it would do.
+func TestShownBeforeDone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.populate()
+	const button = `<button class="do">`
+	for _, c := range []struct{ act, given, form, shows string }{
+		{"route-replay", "route=hook", "from_seq=1&to_seq=6", "What it would do"},
+		{"worker-rewind", "worker=default", "to_seq=0", "What it would do"},
+		{"event-erase", "domain=shop", "key=none", "What it would do"},
+		{"gate-close", "gate=routes.enabled", "", "What the workers would do if it stayed open"},
+		{"gate-open", "gate=routes.enabled", "", "What the workers would do with what waits"},
+		{"pending-discard", "item=5&route=hook", "", "Why it waits"},
+		{"letters-replay", "route=sql&source=outbox", "", "What it would do"},
+	} {
+		_, page := s.get("", "/act/"+c.act+"?"+c.given)
+		if c.form != "" && (strings.Contains(page, button) || !strings.Contains(page, "Show what it would do")) {
+			t.Errorf("%s is offered before it is shown: %s", c.act, page)
+		}
+		if c.form != "" {
+			form, err := url.ParseQuery(c.given + "&" + c.form + "&preview=1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, page = s.request("", "POST", "/act/"+c.act, form)
+		}
+		if !strings.Contains(page, button) || !strings.Contains(page, c.shows) || strings.Contains(page, `class="problem"`) || !strings.Contains(page, `name="typed"`) {
+			t.Errorf("%s does not show %q: %s", c.act, c.shows, page)
+		}
+	}
+}
+
+// Several dead letters are chosen in the list, and tried again or discarded: all of them, or none. None chosen is not all.
+func TestChosenDeadLetters(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.populate()
+	s.shows("operator", "/dead-letters", `<form method="get" action="/act/letters-chosen-replay">`, `name="ids" value="2"`, `formaction="/act/letters-chosen-discard"`)
+	if _, page := s.get("viewer", "/dead-letters"); strings.Contains(page, `name="ids"`) {
+		t.Errorf("a viewer chooses: %s", page)
+	}
+	s.shows("operator", "/act/letters-chosen-replay?ids=2&ids=3", "Try dead letters 2, 3 again", `name="ids" value="2"`, `name="ids" value="3"`, "sql", `<button class="do">`)
+	discard := func(wantStatus int, typed string, ids ...string) {
+		t.Helper()
+		form := url.Values{"ids": ids, "typed": {typed}, "reason": {"test"}}
+		if status, page := s.request("operator", "POST", "/act/letters-chosen-discard", form); status != wantStatus {
+			t.Errorf("%v: %d %s", ids, status, page)
+		}
+	}
+	const open = `select array_agg(id order by id)::text from tidemark.dead_letter where resolved_at is null`
+	before := value[string](s, open)
+	discard(http.StatusUnprocessableEntity, "discard")
+	discard(http.StatusUnprocessableEntity, "discard", "2", "x")
+	discard(http.StatusUnprocessableEntity, "2, 3", "2", "3")
+	discard(http.StatusNotFound, "discard", "2", "999999")
+	if now := value[string](s, open); now != before {
+		t.Fatalf("open are %s, were %s", now, before)
+	}
+	discard(http.StatusOK, "discard", "2", "3")
+	if now := value[string](s, open); now == before || strings.ContainsAny(now, "23") {
+		t.Errorf("open are %s, were %s", now, before)
 	}
 }

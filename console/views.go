@@ -77,7 +77,11 @@ var views = map[string]view{
 			if shown.History, p = readHistory(q, "", "1"); p != nil {
 				return nil, p
 			}
-			if shown.Latencies, p = readLatencies(q, o.Routes); p != nil {
+			var codes []string
+			for _, r := range o.Routes {
+				codes = append(codes, r.RouteCode)
+			}
+			if shown.Latencies, p = readLatencies(q, codes); p != nil {
 				return nil, p
 			}
 		}
@@ -90,7 +94,7 @@ var views = map[string]view{
 	}},
 	"/routes": {"routes", titled("Routes"), func(q query) (any, *api.Problem) {
 		v := both{"Filter": q.r.URL.Query()}
-		routes, p := get[api.Names[store.Route]](q, "/routes", "q", q.param("q"), "after", q.param("after"))
+		routes, p := get[api.Names[store.Route]](q, "/routes", "q", q.param("q"), "after", q.param("after"), "limit", "50")
 		if p != nil {
 			return nil, p
 		}
@@ -103,7 +107,11 @@ var views = map[string]view{
 		for _, r := range page {
 			codes = append(codes, r.RouteCode)
 		}
-		return v, readSummaries(q, v, codes...)
+		if p := readSummaries(q, v, codes...); p != nil {
+			return nil, p
+		}
+		v["Latencies"], p = readLatencies(q, codes)
+		return v, p
 	}},
 	"/routes/{route}": {"route", named("Route", "route"), func(q query) (any, *api.Problem) {
 		v, route := both{}, apiSegment(q.name("route"))
@@ -140,7 +148,7 @@ var views = map[string]view{
 		v := both{}
 		return all(v, func() *api.Problem {
 			return read[api.List[store.StoredEvent]](q, v, "Events", "/events", "domain", q.param("domain"), "type", q.param("type"),
-				"key", q.param("key"), "stream", q.param("stream"), "since", instant(q.param("since")), "until", instant(q.param("until")), "before", q.param("before"))
+				"key", q.param("key"), "stream", q.param("stream"), "subject", q.param("subject"), "since", instant(q.param("since")), "until", instant(q.param("until")), "before", q.param("before"))
 		}, func() *api.Problem { v["Filter"] = q.r.URL.Query(); return nil })
 	}},
 	"/events/{event}": {"event", named("Event", "event"), func(q query) (any, *api.Problem) {
@@ -300,13 +308,9 @@ func readSummaries(q query, into both, codes ...string) *api.Problem {
 
 // readLatencies reads how long the events of routes take, by route. It takes a tenth of the time that an overview may, so only the first
 // who asks waits for it.
-func readLatencies(q query, routes []store.RouteSummary) (map[string]store.RouteLatency, *api.Problem) {
-	if len(routes) == 0 {
+func readLatencies(q query, codes []string) (map[string]store.RouteLatency, *api.Problem) {
+	if len(codes) == 0 {
 		return nil, nil
-	}
-	var codes []string
-	for _, r := range routes {
-		codes = append(codes, r.RouteCode)
 	}
 	all, _, p := recent[[]store.LatencyOfRoute](q, "/route-latencies?routes="+url.QueryEscape(strings.Join(codes, ",")), healthAge)
 	byCode := map[string]store.RouteLatency{}

@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/url"
 	"regexp"
 	"slices"
@@ -43,19 +44,64 @@ func pass(summary json.RawMessage) string {
 	return strings.Join(said, ", ")
 }
 
-// verified is how much of the last seven days is verified, in seconds.
+// verified is how far a cursor of a table has come, as a bar that ends now: in thousandths of it, the time whose rows were counted, and
+// the time whose rows were read.
 type verified struct {
-	Max, Value int64
-	At         time.Time
+	Counted, Read int
+	From          time.Time
+	At            *time.Time // up to where rows were counted
+	Says          string
 }
 
-func verifiedOf(at *time.Time) *verified {
-	if at == nil {
+// barSpan is how much time a bar shows, if nothing is behind for longer than half of it.
+const barSpan = 7 * 24 * time.Hour
+
+func verifiedOf(counted, read *time.Time) *verified {
+	if counted == nil {
 		return nil
 	}
-	const week = 7 * 24 * time.Hour
-	since := min(max(time.Since(*at), 0), week)
-	return &verified{int64(week.Seconds()), int64((week - since).Seconds()), *at}
+	shown := max(barSpan, 2*time.Since(*counted))
+	part := func(at *time.Time) int {
+		if at == nil {
+			return 0
+		}
+		return int(math.Round(1000 * (1 - max(time.Since(*at), 0).Seconds()/shown.Seconds())))
+	}
+	v := verified{Counted: part(counted), Read: max(part(counted), part(read)), From: time.Now().Add(-shown), At: counted}
+	v.Says = fmt.Sprintf("Of the time from %s ago until now rows are counted up to %d%%, and read up to %d%%", span(shown), v.Counted/10, v.Read/10)
+	return &v
+}
+
+// opened tells how many gates are open.
+func opened(gates []store.Gate) string {
+	n := 0
+	for _, g := range gates {
+		if g.Open {
+			n++
+		}
+	}
+	return fmt.Sprintf("%s of %s gates open", num(n), num(len(gates)))
+}
+
+// promises are what the safeties of sources promise.
+var promises = map[string]string{
+	"sequence": "every committed row is read, however late it commits",
+	"clock":    "every committed row is read, if the server sets its timestamp in the transaction that inserts it, and no one changes it",
+	"capture":  "every row that is inserted from the attaching of the trigger on is read",
+	"declared": "a row that comes up to the sweep window late is read; a later one is noticed by the count, and not read",
+}
+
+// someCursors are those that a page of a worker shows: a page has at most 100 KB.
+func someCursors(all []store.SourceCursor) []store.SourceCursor { return all[:min(len(all), 40)] }
+
+// anyCounted tells whether the rows of a table are counted for one of these cursors.
+func anyCounted(all []store.WorkerSummary) bool {
+	return slices.ContainsFunc(all, func(w store.WorkerSummary) bool { return w.VerifiedThrough != nil })
+}
+
+// paused tells whether some cursor is paused, or is not.
+func paused(leases []store.Lease, want bool) bool {
+	return slices.ContainsFunc(leases, func(l store.Lease) bool { return (l.Paused != nil) == want })
 }
 
 // claimed is who a command claims to be from; empty: its envelope is not there.

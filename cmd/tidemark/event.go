@@ -71,6 +71,7 @@ func eventList() cli.Command {
 			flags.StringVar(&f.Type, "type", "", "only this type")
 			flags.StringVar(&f.Stream, "stream", "", "only this stream")
 			flags.StringVar(&f.Key, "key", "", "only this ordering key")
+			flags.StringVar(&f.Subject, "subject", "", "only events whose subject_ref this is")
 			window.Add(flags, "emitted", "")
 			flags.Int64Var(&f.BeforeSeq, "before", 0, "only numbers below this one: the next page")
 			cli.Limit(flags, &limit, 20)

@@ -55,7 +55,7 @@ function charts(root) {
 
 // busy: nothing moves under a pointer, a selection, a form or an opened detail.
 function busy(main) {
-  return document.hidden || main.matches(":hover") || main.contains(document.activeElement) || main.querySelector("details[open]") ||
+  return document.hidden || main.matches(":hover") || main.contains(document.activeElement) || main.querySelector("details[open], input:checked") ||
     String(document.getSelection()) !== "";
 }
 

@@ -178,6 +178,10 @@ func TestReadings(t *testing.T) {
 	if rest := gets[List[store.StoredEvent]](w, vera, "GET", fmt.Sprintf("/events?limit=2&before=%d", *first.Next), ""); len(rest.Items) != 1 || rest.Next != nil {
 		t.Errorf("%+v", rest)
 	}
+	w.exec(`select tidemark.emit('shop', 'order', '{}', subject_ref => 'order/7')`)
+	if about := gets[List[store.StoredEvent]](w, vera, "GET", "/events?subject=order/7", ""); len(about.Items) != 1 || about.Items[0].Seq != 4 {
+		t.Errorf("%+v", about)
+	}
 	if other := gets[List[store.StoredEvent]](w, vera, "GET", "/events?key=other", ""); len(other.Items) != 0 || other.Next != nil {
 		t.Errorf("%+v", other)
 	}
@@ -205,7 +209,7 @@ func TestReadings(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 
-	for gate, want := range map[string]int{"": 1, "?gate=routes.enabled": 1, "?gate=worker.default.enabled": 1, "?gate=worker.other.enabled": 0} {
+	for gate, want := range map[string]int{"": 1, "?gate=routes.enabled": 1, "?gate=worker.default.enabled": 1, "?gate=notify.bridge_enabled": 0} {
 		if got := gets[[]GateOutlook](w, vera, "GET", "/outlook"+gate, ""); len(got) != want {
 			t.Errorf("%s governs %+v", gate, got)
 		}
@@ -214,6 +218,8 @@ func TestReadings(t *testing.T) {
 	w.refuses(404, "TM004", vera, "GET", "/events/"+strings.Repeat("0", 8)+"-0000-0000-0000-000000000000", "")
 	w.refuses(422, "", vera, "GET", "/events/x%27", "")
 	w.refuses(404, "TM004", vera, "GET", "/routes/nope", "")
+	w.refuses(404, "TM004", vera, "GET", "/outlook?gate=nope", "")
+	w.refuses(404, "TM004", vera, "GET", "/outlook?gate=worker.other.enabled", "")
 	w.refuses(422, "", vera, "GET", "/events?limit=100000", "")
 	w.refuses(404, "TM004", vera, "GET", "/services/nope", "")
 

@@ -14,16 +14,20 @@ import (
 	"time"
 )
 
-// refuse answers a request with a problem.
-func refuse(w http.ResponseWriter, status int, detail, hint string) {
+// Refuse answers a request with a problem.
+func Refuse(w http.ResponseWriter, p *Problem) {
 	w.Header().Set("Content-Type", problemType)
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(problem(status, detail, hint)) // the client is gone: nothing can receive the error
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // the client is gone: nothing can receive the error
 }
 
-// OtherSite refuses a request that a page of another site makes.
-func OtherSite(w http.ResponseWriter, _ *http.Request) {
-	refuse(w, http.StatusForbidden, "this cross-origin request comes from a page of another site", "Programs send no Origin and no Sec-Fetch-Site.")
+// OtherSite is why a request that a page of another site makes is refused, as a program or a person is told.
+func OtherSite(program bool) *Problem {
+	hint := "Nothing was changed. Open the page in this console, and send its form there."
+	if program {
+		hint = "Programs send no Origin and no Sec-Fetch-Site."
+	}
+	return problem(http.StatusForbidden, "this cross-origin request comes from a page of another site", hint)
 }
 
 // known refuses what is no operation by a problem, as the operations do: a mux answers with plain text.
@@ -36,10 +40,10 @@ func known(mux *http.ServeMux) http.Handler {
 		answer := record(mux, r, http.Header{})
 		if allowed := answer.header.Get("Allow"); answer.Status == http.StatusMethodNotAllowed {
 			w.Header().Set("Allow", allowed)
-			refuse(w, answer.Status, r.Method+" is no method of "+r.URL.Path, "It has "+allowed+".")
+			Refuse(w, problem(answer.Status, r.Method+" is no method of "+r.URL.Path, "It has "+allowed+"."))
 			return
 		}
-		refuse(w, http.StatusNotFound, "unknown path "+r.URL.Path, "/api/v1/openapi.json lists the paths.")
+		Refuse(w, problem(http.StatusNotFound, "unknown path "+r.URL.Path, "/api/v1/openapi.json lists the paths."))
 	})
 }
 
@@ -55,13 +59,13 @@ func prepared(next http.Handler) http.Handler {
 			return
 		}
 		if r.Header.Get("If-Match") != "" {
-			refuse(w, http.StatusPreconditionFailed, "nothing was done: writes take no If-Match", "Leave it out. The audit has what others changed.")
+			Refuse(w, problem(http.StatusPreconditionFailed, "nothing was done: writes take no If-Match", "Leave it out. The audit has what others changed."))
 			return
 		}
 		if key := r.Header.Get("Idempotency-Key"); key != "" {
 			body, refused := bodyOf(w, r)
 			if refused != nil {
-				refuse(w, refused.Status, refused.Detail, refused.Hint)
+				Refuse(w, refused)
 				return
 			}
 			hash := sha256.New()

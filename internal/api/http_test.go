@@ -38,7 +38,7 @@ func TestRefusalsAreProblems(t *testing.T) {
 		w.refuses(422, "TM005", ada, "POST", path, body)
 	}
 	got := httptest.NewRecorder()
-	OtherSite(got, nil)
+	Refuse(got, OtherSite(true))
 	var told Problem
 	if err := json.Unmarshal(got.Body.Bytes(), &told); err != nil || told.Status != 403 || got.Header().Get("Content-Type") != problemType {
 		t.Errorf("%s, %v", got.Body, err)

@@ -37,6 +37,13 @@ type Letters struct {
 	Limit  int     `json:"limit,omitempty" minimum:"1" maximum:"500" default:"500"`
 }
 
+// LettersChosen are dead letters, by their numbers.
+type LettersChosen struct {
+	IDs    []int64 `json:"ids" minItems:"1" maxItems:"500"`
+	DryRun bool    `json:"dry_run,omitempty" doc:"Change nothing; tell which they are."`
+	Reason string  `json:"reason" minLength:"1" maxLength:"1024" doc:"Why, for the audit."`
+}
+
 // Replays is what a replay of dead letters came to.
 type Replays struct {
 	Items []store.Replay `json:"items"`
@@ -93,6 +100,10 @@ func (s *server) letters() {
 				return store.DeadLetter{}, err
 			}
 			return db.DeadLetter(ctx, in.ID)
+		})
+	act(s, "POST", "/dead-letters/discard", "Resolve several dead letters that will never be delivered: all of them, or none", operate,
+		func(ctx context.Context, db *store.DB, in *struct{ Body LettersChosen }) ([]store.DeadLetter, error) {
+			return db.DeadLettersDiscard(ctx, in.Body.IDs, in.Body.Reason, in.Body.DryRun)
 		})
 	operation(s, "GET", "/dead-letter-jobs", "Jobs that replay or discard many dead letters, the latest first", see,
 		func(ctx context.Context, db *store.DB, in *struct {

@@ -92,23 +92,24 @@ func split[T, C any](all []T, limit int, cursor func(T) C) ([]T, *C) {
 type eventQuery struct {
 	Paging
 	Span
-	Domain string `query:"domain"`
-	Type   string `query:"type"`
-	Stream string `query:"stream"`
-	Key    string `query:"key"`
-	Before int64  `query:"before" minimum:"0" doc:"Only numbers below this one."`
+	Domain  string `query:"domain"`
+	Type    string `query:"type"`
+	Stream  string `query:"stream"`
+	Key     string `query:"key"`
+	Subject string `query:"subject" doc:"subject_ref of the events."`
+	Before  int64  `query:"before" minimum:"0" doc:"Only numbers below this one."`
 }
 
-// searched is how many numbers of the log one search looks at: no index has domains, types, keys and streams.
+// searched is how many numbers of the log one search looks at: no index has domains, types, keys, streams and subjects.
 const searched = 100_000
 
 func (in eventQuery) search(ctx context.Context, db *store.DB) (found List[store.StoredEvent], err error) {
 	f := store.EventFilter{
-		Domain: in.Domain, Type: in.Type, Stream: in.Stream, Key: in.Key, Since: in.Since, Until: in.Until,
+		Domain: in.Domain, Type: in.Type, Stream: in.Stream, Key: in.Key, Subject: in.Subject, Since: in.Since, Until: in.Until,
 		BeforeSeq: in.Before, Limit: in.Limit + 1,
 	}
 	var first int64
-	if in.Domain+in.Type+in.Stream+in.Key != "" {
+	if in.Domain+in.Type+in.Stream+in.Key+in.Subject != "" {
 		var last int64
 		if first, last, err = db.LogSpan(ctx); err != nil {
 			return found, err

@@ -48,6 +48,11 @@ type PackPath struct {
 	Pack string `path:"pack"`
 }
 
+// governs tells whether a gate, or an empty one, holds back what a worker of the log delivers.
+func governs(gate, worker string) bool {
+	return gate == "" || gate == "routes.enabled" || strings.HasPrefix(gate, "domain.") || gate == store.WorkerGate(worker)
+}
+
 func (s *server) packs() {
 	operation(s, "GET", "/packs", "Packs of this build, and those that are installed", see,
 		func(ctx context.Context, db *store.DB, _ *none) ([]packlist.State, error) {
@@ -84,10 +89,15 @@ func (s *server) settings() {
 			Gate string `query:"gate" doc:"Of the workers that it governs."`
 		},
 		) ([]GateOutlook, error) {
+			if in.Gate != "" {
+				if err := db.GateExists(ctx, in.Gate); err != nil {
+					return nil, err
+				}
+			}
 			known, err := db.Outlooks(ctx, 20)
 			all := []GateOutlook{}
 			for _, o := range known {
-				if strings.HasPrefix(in.Gate, "worker.") && in.Gate != store.WorkerGate(o.Worker) {
+				if !governs(in.Gate, o.Worker) {
 					continue
 				}
 				if len(all) == 0 || all[len(all)-1].Worker != o.Worker {

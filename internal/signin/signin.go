@@ -124,9 +124,8 @@ func (s *SignIn) Handler(next http.Handler) http.Handler {
 		case err == nil:
 			next.ServeHTTP(w, r.WithContext(api.WithPerson(r.Context(), person)))
 		case errors.Is(err, errTooMany):
-			w.Header().Set("Retry-After", "60")
-			http.Error(w, err.Error(), http.StatusTooManyRequests)
-		case strings.HasPrefix(r.URL.Path, s.Prefix+"/api/"), strings.HasPrefix(r.URL.Path, s.Prefix+"/static/"):
+			s.tooMany(w, r, r.URL.RequestURI())
+		case s.isAPI(r), s.isStatic(r):
 			if len(s.Users) > 0 || len(s.Tokens) > 0 {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="tidemark"`)
 			}
@@ -142,23 +141,31 @@ func (s *SignIn) Handler(next http.Handler) http.Handler {
 		}
 	})
 	var crossOrigin http.CrossOriginProtection
-	crossOrigin.SetDenyHandler(http.HandlerFunc(api.OtherSite))
+	crossOrigin.SetDenyHandler(http.HandlerFunc(s.otherSite))
 	return s.guard(crossOrigin.Handler(mux))
+}
+
+// isAPI tells whether a program reads the answer.
+func (s *SignIn) isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, s.Prefix+"/api/") }
+
+// isStatic tells whether the request is for a file of the pages, which are no secret.
+func (s *SignIn) isStatic(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, s.Prefix+"/static/")
 }
 
 // guard refuses names of this server that a stranger's DNS could have made, and sets the headers of all answers.
 func (s *SignIn) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.known(r.Host) {
-			http.Error(w, "this server is not known as "+r.Host[:min(len(r.Host), 256)]+": set console.url to the address at which browsers reach it", http.StatusForbidden)
-			return
-		}
 		h := w.Header()
 		h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Referrer-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
+		if !s.known(r.Host) && !s.isStatic(r) {
+			s.unknownHost(w, r)
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
 }
@@ -172,7 +179,7 @@ func (s *SignIn) known(host string) bool {
 
 var (
 	errUnknown = errors.New("not signed in")
-	errTooMany = errors.New("too many refused sign-ins: try again in a minute")
+	errTooMany = errors.New("too many refused sign-ins")
 )
 
 // identify tells who makes the request.

@@ -222,7 +222,16 @@ func TestBruteForce(t *testing.T) {
 	if status := try("right horse"); status != 429 {
 		t.Errorf("guess 11, the right one: %d", status)
 	}
-	d.wants(429, "a minute", "GET", "/api/v1/status", "Authorization: Bearer guess")
+	d.sleep(18 * time.Second)
+	for path, kind := range map[string]string{"/api/v1/status": "application/problem+json", "/": "text/html; charset=utf-8"} {
+		status, text, answer := d.do("GET", path, nil, "Authorization: Bearer guess")
+		if status != 429 || answer.header.Get("Content-Type") != kind || answer.header.Get("Retry-After") != "42" || !strings.Contains(text, "Try again in 42 s.") {
+			t.Errorf("%s: %d %v %s", path, status, answer.header, text)
+		}
+	}
+	if status, text, answer := d.do("POST", "/sign-in", url.Values{"name": {"ada"}}); status != 429 || answer.header.Get("Retry-After") != "42" || !strings.Contains(text, "Try again in 42 s.") {
+		t.Errorf("%d %v %s", status, answer.header, text)
+	}
 	d.wants(200, "in: ci", "GET", "/", "Authorization: Bearer t0ken") // strangers behind the same proxy lock no program out
 	if n := strings.Count(d.noted(), "refused"); n != tryLimit {
 		t.Errorf("%d refusals are noted: the audit must not be flooded", n)
@@ -310,7 +319,7 @@ func TestClientBehindProxies(t *testing.T) {
 	for i := range tryLimit {
 		d.do("POST", "/sign-in", url.Values{"name": {fmt.Sprint("n", i)}, "password": {"guess"}}, "X-Forwarded-For: 1.2.3.4")
 	}
-	d.wants(429, "a minute", "GET", "/", "X-Forwarded-For: 1.2.3.4", "Authorization: Basic YWRhOnJpZ2h0IGhvcnNl")
+	d.wants(429, "Try again in", "GET", "/", "X-Forwarded-For: 1.2.3.4", "Authorization: Basic YWRhOnJpZ2h0IGhvcnNl")
 	d.wants(200, "in: ada", "GET", "/", "X-Forwarded-For: 1.2.3.5", "Authorization: Basic YWRhOnJpZ2h0IGhvcnNl")
 }
 
@@ -396,6 +405,17 @@ func TestOtherSites(t *testing.T) {
 	d.wants(403, "cross-origin", "POST", "/act/x", "Sec-Fetch-Site: cross-site")
 	d.wants(403, "cross-origin", "POST", "/act/x", "Origin: https://evil.example")
 	d.wants(403, "console.url", "GET", "/", "Host: evil.example")
+	for path, kind := range map[string]string{"/api/v1/status": "application/problem+json", "/act/x": "text/html; charset=utf-8"} {
+		for _, why := range []struct{ header, hint string }{
+			{"Host: evil.example", "Set console.url"},
+			{"Sec-Fetch-Site: cross-site", map[string]string{"/act/x": "Open the page in this console", "/api/v1/status": "Programs send no Origin"}[path]},
+		} {
+			status, text, answer := d.do("POST", path, nil, why.header)
+			if status != 403 || answer.header.Get("Content-Type") != kind || !strings.Contains(text, why.hint) || answer.header.Get("X-Frame-Options") != "DENY" {
+				t.Errorf("%s with %s: %d %v %s", path, why.header, status, answer.header, text)
+			}
+		}
+	}
 	d.wants(200, "in: local", "GET", "/", "Host: localhost:1")
 	_, _, answer := d.do("GET", "/", nil)
 	for name, want := range map[string]string{"Content-Security-Policy": "default-src 'self'", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff"} {

@@ -36,6 +36,13 @@ func (t *tries) allowed(now time.Time, counters ...string) bool {
 	return true
 }
 
+// over is when refused sign-ins are forgotten.
+func (t *tries) over() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.began.Add(tryPeriod)
+}
+
 func (t *tries) failed(counters ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

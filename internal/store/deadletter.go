@@ -128,6 +128,16 @@ func (db *DB) DeadLetterDiscard(ctx context.Context, id int64, reason string) er
 	return tidemark.AsError(err)
 }
 
+// DeadLettersDiscard calls tidemark.dead_letter_discard for each of them, but in a dry run, and returns them.
+func (db *DB) DeadLettersDiscard(ctx context.Context, ids []int64, reason string, dryRun bool) ([]DeadLetter, error) {
+	if !dryRun {
+		if _, err := db.querier.Exec(ctx, `select tidemark.dead_letter_discard(i, $2) from unnest($1::bigint[]) i`, ids, reason); err != nil {
+			return nil, tidemark.AsError(err)
+		}
+	}
+	return list[DeadLetter](ctx, db, deadLetter+`where l.id = any ($1) order by l.id`, ids)
+}
+
 // LetterGroup is a number of open dead letters with the same route or source and the same error.
 type LetterGroup struct {
 	Route     *string   `db:"route_code" json:"route_code"` // null: rows of Source

@@ -86,6 +86,7 @@ func timestamp(raw []byte) time.Time {
 // EventFilter chooses events of the log. The zero value of a field chooses all.
 type EventFilter struct {
 	Domain, Type, Stream, Key string
+	Subject                   string    // subject_ref
 	Since, Until              time.Time // created_at in [Since, Until)
 	BeforeSeq                 int64     // numbers below this one
 	FromSeq                   int64     // numbers from this one on
@@ -97,9 +98,9 @@ func (db *DB) Events(ctx context.Context, f EventFilter) ([]StoredEvent, error) 
 	return list[StoredEvent](ctx, db, storedEvent+`
 		where ($1 = '' or o.domain = $1) and ($2 = '' or o.type = $2) and ($3 = '' or o.stream = $3) and ($4 = '' or o.key = $4)
 		  and ($5::timestamptz is null or o.created_at >= $5) and ($6::timestamptz is null or o.created_at < $6)
-		  and ($7::bigint = 0 or o.seq < $7) and o.seq >= $9
+		  and ($7::bigint = 0 or o.seq < $7) and o.seq >= $9 and ($10 = '' or o.subject_ref = $10)
 		order by o.seq desc limit nullif($8::integer, 0)`,
-		f.Domain, f.Type, f.Stream, f.Key, instant(f.Since), instant(f.Until), f.BeforeSeq, f.Limit, f.FromSeq)
+		f.Domain, f.Type, f.Stream, f.Key, instant(f.Since), instant(f.Until), f.BeforeSeq, f.Limit, f.FromSeq, f.Subject)
 }
 
 // LogSpan returns the first number and the last one that the log has; 0 and 0: it is empty.

@@ -34,6 +34,13 @@ func (db *DB) Gates(ctx context.Context) ([]Gate, error) {
 	return list[Gate](ctx, db, gates)
 }
 
+// GateExists returns tidemark.ErrNotFound for a gate that Gates does not list.
+func (db *DB) GateExists(ctx context.Context, gate string) error {
+	_, err := one[Gate](ctx, db, `select g.* from (`+gates+`) g where g.gate = $1`, gate)
+	_, err = known(gate, err, `gate "`+gate+`"`, "Gates: tidemark gate list")
+	return err
+}
+
 const gates = `select g.gate, tidemark.gate_open(g.gate) as open, a.at as changed_at, a.actor as changed_by, a.reason
 		from (select 'routes.enabled' as gate, 0 as place
 		      union all select 'commands.enabled', 0 from tidemark.service having count(*) > 0

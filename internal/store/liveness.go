@@ -167,11 +167,15 @@ type WorkerSummary struct {
 	OldestPendingSeconds *int64     `db:"oldest_pending_seconds" json:"oldest_pending_seconds"`
 	OpenDeadLetters      int64      `db:"open_dead_letters" json:"open_dead_letters"`
 	LastRunAt            *time.Time `db:"last_run_at" json:"last_run_at"`
+	WatermarkTS          *time.Time `db:"watermark_ts" json:"watermark_ts" doc:"Up to where it has read a table; null: it goes by number."`
+	VerifiedThrough      *time.Time `db:"verified_through" json:"verified_through" doc:"Up to where the rows of a table were counted, and none was missed; null: not yet."`
 }
 
 // Which cursors are wanted is found first: what waits for the others, and their dead letters, are not counted.
 const workerSummary = `select w.worker, w.source, w.shard, w.status, w.gate, w.events, w.seconds, w.rate, w.holes, w.pending,
-	w.oldest_pending_seconds, w.open_dead_letters, w.last_run_at from tidemark.worker_summary w where (w.worker, w.source, w.shard) in `
+	w.oldest_pending_seconds, w.open_dead_letters, w.last_run_at, k.watermark_ts, k.verified_through
+	from tidemark.worker_summary w join tidemark.worker_cursor k on k.worker = w.worker and k.source = w.source and k.shard = w.shard
+	where (w.worker, w.source, w.shard) in `
 
 // WorkerSummaries returns how cursors are doing, by name.
 func (db *DB) WorkerSummaries(ctx context.Context, p Part) ([]WorkerSummary, error) {

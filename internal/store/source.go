@@ -117,6 +117,10 @@ type SourceCursor struct {
 	LastRunAt       *time.Time      `db:"last_run_at" json:"last_run_at"`
 	LastRunSummary  json.RawMessage `db:"last_run_summary" json:"last_run_summary"`
 	PausedAt        *time.Time      `db:"paused_at" json:"paused_at"`
+	SweepWindow     *string         `db:"sweep_window" json:"sweep_window" doc:"An interval: as old as this a row may be that appears late. Null: rows are not counted."`
+	SweepEvery      string          `db:"sweep_every" json:"sweep_every" doc:"An interval."`
+	SweptAt         *time.Time      `db:"swept_at" json:"swept_at" doc:"When the last sweep ended; null: none has."`
+	Sweeping        bool            `db:"sweeping" json:"sweeping" doc:"A sweep has begun and not ended."`
 }
 
 // Last is what the cursor's last pass did. The zero value: there was none.
@@ -126,8 +130,11 @@ func (c SourceCursor) Last() (Pass, error) { return readPass(c.LastRunSummary, n
 func (db *DB) SourceCursors(ctx context.Context, worker string) ([]SourceCursor, error) {
 	return list[SourceCursor](ctx, db, `select c.worker, c.source, c.shard, c.phase, c.watermark_ts, c.watermark_id,
 		date_trunc('second', c.lag)::text as lag, c.verified_through, c.events_seen, c.pending, c.open_dead_letters, c.dead_lettered,
-		c.last_run_at, c.last_run_summary, c.paused_at
-		from tidemark.source_cursor c where c.worker = $1 order by c.source, c.shard`, worker)
+		c.last_run_at, c.last_run_summary, c.paused_at, s.sweep_window::text, s.sweep_every::text,
+		(k.sweep ->> 'done_at')::timestamptz as swept_at, k.sweep ? 'next_xmin' as sweeping
+		from tidemark.source_cursor c join tidemark.source s on s.source = c.source
+		join tidemark.worker_cursor k on k.worker = c.worker and k.source = c.source and k.shard = c.shard
+		where c.worker = $1 order by c.source, c.shard`, worker)
 }
 
 // PendingItem is an event or a row that waits for another attempt.

@@ -271,6 +271,7 @@ type Lease struct {
 	Epoch  int64      `db:"lease_epoch" json:"lease_epoch"`
 	Holes  int64      `db:"holes" json:"holes" doc:"Numbers below the watermark that have not shown up."`
 	HeldBy *string    `db:"held_by" json:"held_by" doc:"The transactions that keep them open."`
+	Paused *time.Time `db:"paused_at" json:"paused_at" doc:"Since when; null: it is not paused."`
 }
 
 // WorkerDetails returns the configuration of a worker and its cursors, or tidemark.ErrNotFound.
@@ -278,8 +279,9 @@ func (db *DB) WorkerDetails(ctx context.Context, name string) (d WorkerDetails, 
 	err = InTurn(
 		func() error { d.Worker, err = db.Worker(ctx, name); return err },
 		func() error {
-			d.Leases, err = list[Lease](ctx, db, `select c.source, c.shard, h.lease_owner, h.lease_until, h.lease_epoch, c.holes, c.held_by
+			d.Leases, err = list[Lease](ctx, db, `select c.source, c.shard, h.lease_owner, h.lease_until, h.lease_epoch, c.holes, c.held_by, k.paused_at
 				from tidemark.cursor_held($1) c join tidemark.heartbeat h on h.executor_id = tidemark.executor_id($1, c.source, c.shard)
+				join tidemark.worker_cursor k on k.worker = $1 and k.source = c.source and k.shard = c.shard
 				order by c.source, c.shard limit 100`, name)
 			return err
 		},

@@ -122,20 +122,21 @@ func TestPictures(t *testing.T) {
 	n.exec(shop)
 	n.route("billing", "webhook", bills.URL, billing+`, "description": "Invoices what is paid."`)
 	n.route("warehouse", "webhook", warehouse.URL, billing+`, "description": "Packs what is paid."`)
-	n.source("sequence")
+	n.source("clock")
+	n.exec(`select tidemark.source_set('births', '{"sweep_window": "2 hours"}')`)
 	n.captured()
 	n.daemon(billingSecret)
 	emit := func(from, to int) {
 		n.exec(fmt.Sprintf(`select tidemark.emit('shop', 'order.paid', jsonb_build_object('order', i, 'total', 1900 + i, 'currency', 'EUR'), key => i::text) from generate_series(%d, %d) i`, from, to))
 	}
 	emit(1, 240)
-	n.exec(`insert into public.births (name) select 'n' from generate_series(1, 40)`)
+	n.exec(`insert into public.births (name, at) select 'n', now() - interval '74 hours' from generate_series(1, 40)`)
 	n.until("all is delivered", func() bool { return warehouse.events() == 240 })
 	n.exec(shopsDay)
 
 	n.exec(`select tidemark.gate_set('worker.greeter.enabled', false, 'the registry moves')`)
 	n.exec(`set session_replication_role = replica; update tidemark.audit set at = at - interval '3 days';
-		update tidemark.worker_cursor set last_run_at = last_run_at - interval '3 days' where worker = 'greeter'; reset session_replication_role;
+		update tidemark.worker_cursor set last_run_at = last_run_at - interval '3 days', verified_through = now() - interval '102 hours' where worker = 'greeter'; reset session_replication_role;
 		insert into public.births (name, at) select 'n', now() - interval '3 days' from generate_series(1, 18)`)
 	refuses.Store(true)
 	emit(241, 300)
