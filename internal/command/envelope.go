@@ -3,7 +3,6 @@
 package command
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -147,21 +146,17 @@ func object(text []byte) (map[string]json.RawMessage, *Refusal) {
 // beyond is a number of valid JSON that a double cannot hold in magnitude, or "". PostgreSQL writes a jsonb without exponents:
 // 1e131000 would take 131 KB. The SQL function tidemark.command_beyond has the same rule.
 func beyond(text []byte) string {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	for {
-		token, err := decoder.Token()
-		if err != nil {
-			return "" // the syntax has been checked: this is the end
+	for token := range strict.Tokens(text) {
+		if !strict.IsNumber(token) {
+			continue
 		}
-		if number, ok := token.(json.Number); ok {
-			double, err := number.Float64()
-			mantissa, _, _ := strings.Cut(strings.ToLower(string(number)), "e")
-			if err != nil || double == 0 && strings.ContainsAny(mantissa, "123456789") {
-				return string(number)
-			}
+		double, err := strconv.ParseFloat(string(token), 64)
+		mantissa, _, _ := strings.Cut(strings.ToLower(string(token)), "e")
+		if err != nil || double == 0 && strings.ContainsAny(mantissa, "123456789") {
+			return string(token)
 		}
 	}
+	return ""
 }
 
 // reader collects the problems of an envelope's members.

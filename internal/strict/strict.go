@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -40,6 +41,9 @@ func CheckDepth(text []byte, depth int) error {
 }
 
 func syntax(text []byte) error {
+	if json.Valid(text) {
+		return nil
+	}
 	var any json.RawMessage
 	err := json.Unmarshal(text, &any)
 	var syntax *json.SyntaxError
@@ -94,38 +98,77 @@ type level struct {
 	key   string
 }
 
+// Tokens are those of a text that is JSON, as CheckDepth has found: delimiters, and strings, numbers and names as they are written.
+// A json.Decoder would look at the syntax again, at several times the cost.
+func Tokens(text []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for {
+			text = bytes.TrimLeft(text, " \t\r\n,:")
+			if len(text) == 0 {
+				return
+			}
+			n := 1
+			switch text[0] {
+			case '{', '}', '[', ']':
+			case '"':
+				for ; text[n] != '"'; n++ {
+					if text[n] == '\\' {
+						n++
+					}
+				}
+				n++
+			default:
+				if n = bytes.IndexAny(text, " \t\r\n,]}"); n < 0 {
+					n = len(text)
+				}
+			}
+			if !yield(text[:n:n]) {
+				return
+			}
+			text = text[n:]
+		}
+	}
+}
+
+// IsNumber tells whether a token is a number.
+func IsNumber(token []byte) bool { return token[0] == '-' || token[0] >= '0' && token[0] <= '9' }
+
+// unquote returns a string that is written so.
+func unquote(token []byte) (s string) {
+	if bytes.IndexByte(token, '\\') < 0 {
+		return string(token[1 : len(token)-1])
+	}
+	_ = json.Unmarshal(token, &s) // the syntax has been checked
+	return s
+}
+
 // tokens refuses duplicate keys, numbers that jsonb cannot store, and more than depth levels.
-func tokens(text []byte, depth int) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
+func tokens(document []byte, depth int) error {
 	var path []level
 	written := 0
-	for {
-		token, err := decoder.Token()
-		if err != nil {
-			return nil //nolint:nilerr // the syntax has been checked: this is the end
-		}
+	for token := range Tokens(document) {
 		top := len(path) - 1
-		if name, ok := token.(string); ok && top >= 0 && path[top].seen != nil && !path[top].value {
+		if token[0] == '"' && top >= 0 && path[top].seen != nil && !path[top].value {
+			name := unquote(token)
 			if path[top].seen[name] {
 				return fmt.Errorf("has the key %s twice", place(path[:top], name))
 			}
 			path[top].seen[name], path[top].key, path[top].value = true, name, true
 			continue
 		}
-		switch token {
-		case json.Delim('{'):
+		switch token[0] {
+		case '{':
 			path = append(path, level{seen: map[string]bool{}})
-		case json.Delim('['):
+		case '[':
 			path = append(path, level{})
-		case json.Delim('}'), json.Delim(']'):
+		case '}', ']':
 			path = path[:top]
 			ended(path)
 		default:
 			ended(path)
 		}
-		if number, ok := token.(json.Number); ok {
-			if err := storable(string(number), &written); err != nil {
+		if IsNumber(token) {
+			if err := storable(string(token), &written); err != nil {
 				return err
 			}
 		}
@@ -133,6 +176,7 @@ func tokens(text []byte, depth int) error {
 			return fmt.Errorf("is nested deeper than %d levels", depth)
 		}
 	}
+	return nil
 }
 
 // ended notes in the innermost level that a value has ended.

@@ -65,9 +65,10 @@ func TestConsumerTakesBinaryEvents(t *testing.T) {
 	// The trace of a record goes on with its result; its trace_id is the producer's.
 	w.eventually(`select (payload ->> 'trace_id') || ' ' || coalesce(trace, 'none') from tidemark.outbox where type like 'result.%' order by payload ->> 'idempotency_key'`,
 		parent+" "+parent, "0123456789abcdef0123456789abcdef none")
+	w.eventually(`select trace from tidemark.command_claim order by idempotency_key`, parent, "0123456789abcdef0123456789abcdef")
 }
 
-// S3: the trace of the record's header goes on with its result, a parked command keeps it, and a header that is none counts for nothing.
+// S3: the trace of the record's header goes on with its claim and its result, a parked command keeps it, and a header that is none counts for nothing.
 func TestConsumerGoesOnWithTheTrace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -83,6 +84,7 @@ func TestConsumerGoesOnWithTheTrace(t *testing.T) {
 	w.send(0, traced(w.make("b", 2), "00-"+strings.Repeat("x", 32)+"-b7ad6b7169203331-01"), w.make("c", 3))
 	w.eventually(`select concat_ws(' ', payload ->> 'idempotency_key', payload ->> 'status', trace) from tidemark.outbox where type like 'result.%' order by 1`,
 		"a failed_retryable "+parent, "a processed "+parent, "b processed", "c processed")
+	w.eventually(`select idempotency_key || ' ' || trace from tidemark.command_claim order by 1`, "a "+parent, "b 0123456789abcdef0123456789abcdef", "c 0123456789abcdef0123456789abcdef")
 }
 
 // Records with the frame of a schema registry's serializer are commands if the registry is named, and knows their schema as one of JSON. While

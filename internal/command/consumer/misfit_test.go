@@ -27,8 +27,8 @@ func TestConsumerChecksTheWholeSchema(t *testing.T) {
 
 	// What the daemon has found counts for the schema that it knew.
 	call := func(schema string) string {
-		return fmt.Sprintf(`select coalesce((tidemark.command_problem(jsonb_build_object('service', '%s', 'command', 'make', 'command_version', 1, 'schema_version', 1,
-			'producer', 'shop', 'payload', '{"id": 5}'::jsonb, 'misfit', jsonb_build_object('schema', %s, 'message', '/x is wrong')))).message, 'none')`, w.service, schema)
+		return fmt.Sprintf(`select coalesce((tidemark.command_problem(call, tidemark.command_of(call))).message, 'none') from jsonb_build_object('service', '%s', 'command', 'make', 'command_version', 1, 'schema_version', 1,
+			'producer', 'shop', 'payload', '{"id": 5}'::jsonb, 'misfit', jsonb_build_object('schema', %s, 'message', '/x is wrong')) call`, w.service, schema)
 	}
 	w.eventually(call(`(select md5(payload_schema::text) from tidemark.command)`), "payload /x is wrong")
 	w.eventually(call(`md5('another')`), "none")

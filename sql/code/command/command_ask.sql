@@ -27,7 +27,7 @@ begin
     end if;
     call := call || jsonb_strip_nulls(jsonb_build_object('via', via, 'login', login, 'key', key, 'misfit', misfit));
     if code is null then
-        select p.code, p.message into code, message from tidemark.command_problem(call) p;
+        select p.code, p.message into code, message from tidemark.command_problem(call, tidemark.command_of(call)) p;
     end if;
     if code is not null then
         return tidemark.command_reject(call, code, message, convert_to(given, 'UTF8'));

@@ -75,10 +75,12 @@ begin
             if (c.service, c.command, c.version::text)
                is distinct from (call ->> 'service', call ->> 'command', call ->> 'command_version') then
                 c := tidemark.command_of(call);
+                perform tidemark.command_made_check(c);
             end if;
-            if again or ran then
-                -- Set immediate by each command, they must be deferred again for the next one.
-                deferring := coalesce(deferring, exists (select from pg_constraint d where d.condeferred));
+            -- Set immediate by each command, they must be deferred again for the next one. Asked once: the query is
+            -- planned anew each time.
+            if deferring is null and (again or ran) then
+                deferring := exists (select from pg_constraint d where d.condeferred);
             end if;
             began := clock_timestamp();
             results[i] := tidemark.command_execute(call, c, coalesce(deferring, false), settling);

@@ -7,11 +7,12 @@ as $$
 begin
     insert into tidemark.command_claim (
         service, idempotency_key, fingerprint, state, event_id, command, version, tenant, producer, via, login,
-        topic_id, partition, "offset", error_code, error_message, processed_at, attempts, expires_at)
+        topic_id, partition, "offset", error_code, error_message, processed_at, attempts, expires_at, trace)
     values (command.service, call ->> 'idempotency_key', decode(call ->> 'fingerprint', 'hex'), state,
             (call ->> 'event_id')::uuid, command.command, command.version, call ->> 'tenant', call ->> 'producer',
             call ->> 'via', (call ->> 'login')::name, call ->> 'topic_id', (call ->> 'partition')::integer,
-            (call ->> 'offset')::bigint, code, message, at, failed, at + command.retention)
+            (call ->> 'offset')::bigint, code, message, at, failed, at + command.retention,
+            coalesce(call ->> 'trace', call ->> 'trace_id'))
     on conflict do nothing;
     return found;
 end

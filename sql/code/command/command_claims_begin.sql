@@ -28,13 +28,14 @@ begin
     ), claimed as (
         insert into tidemark.command_claim as m (
             service, idempotency_key, fingerprint, state, event_id, command, version, tenant, producer, via, login,
-            topic_id, partition, "offset", processed_at, attempts, expires_at)
+            topic_id, partition, "offset", processed_at, attempts, expires_at, trace)
         select i.service, i.idempotency_key, decode(i.call ->> 'fingerprint', 'hex'),
                case when i.behind then 'failed_retryable' else 'processed' end, (i.call ->> 'event_id')::uuid,
                i.call ->> 'command', (i.call ->> 'command_version')::integer, i.call ->> 'tenant',
                i.call ->> 'producer', i.call ->> 'via', (i.call ->> 'login')::name, i.call ->> 'topic_id',
                (i.call ->> 'partition')::integer, (i.call ->> 'offset')::bigint, at,
-               case when i.behind then 0 else 1 + coalesce((i.call ->> 'failed')::integer, 0) end, at + i.retention
+               case when i.behind then 0 else 1 + coalesce((i.call ->> 'failed')::integer, 0) end, at + i.retention,
+               coalesce(i.call ->> 'trace', i.call ->> 'trace_id')
         from input i where i.place = 1 and not i.parked
         order by i.service collate "C", i.idempotency_key collate "C"
         on conflict do nothing

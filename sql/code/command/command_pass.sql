@@ -97,19 +97,19 @@ begin
                      where s.service = call ->> 'service');
         end if;
         exit when gate is not null;
+        if (c.service, c.command, c.version::text)
+           is distinct from (call ->> 'service', call ->> 'command', call ->> 'command_version') then
+            c := tidemark.command_of(call);
+        end if;
         code := call -> 'refused' ->> 'code';
         message := call -> 'refused' ->> 'message';
         if code is null and call ->> 'via' = 'claimed' and not claims_count then
             code := 'identity.signature_missing';
             message := 'the record has no signature, and the setting commands.shared_topic asks for one';
         elsif code is null then
-            problem := tidemark.command_problem(call);
+            problem := tidemark.command_problem(call, c);
             code := problem.code;
             message := problem.message;
-        end if;
-        if (c.service, c.command, c.version::text)
-           is distinct from (call ->> 'service', call ->> 'command', call ->> 'command_version') then
-            c := tidemark.command_of(call);
         end if;
         -- Until what was parked is committed, no session can release another of any service: see command_behind. So
         -- nothing that may take long comes after it.

@@ -1,15 +1,14 @@
-create or replace function tidemark.command_problem(call jsonb, out code text, out message text)
+create or replace function tidemark.command_problem(
+    call jsonb, c tidemark.command, out code text, out message text)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    c tidemark.command;
     allowed text[];
     rows_ integer;
     age constant interval := clock_timestamp() - (call ->> 'record_at')::timestamptz;
 begin
-    c := tidemark.command_of(call);
     if c.id is null then
         if not exists (select from tidemark.service s where s.service = call ->> 'service') then
             code := 'contract.unknown_service';
@@ -69,6 +68,6 @@ begin
     end if;
 end
 $$;
-comment on function tidemark.command_problem(jsonb) is
+comment on function tidemark.command_problem(jsonb, tidemark.command) is
     'Why a command may not run, in the order of the checks: service, command, version, schema version, producer, '
-    'tenant, payload, age of the record, policy of a command that is off. Null: it may.';
+    'tenant, payload, age of the record, policy of a command that is off. Null: it may. c: tidemark.command_of(call).';

@@ -32,7 +32,7 @@ begin
         end if;
     end if;
     -- By the contract and the allowlist of now.
-    select p.code into code from tidemark.command_problem(wanted) p;
+    select p.code into code from tidemark.command_problem(wanted, tidemark.command_of(wanted)) p;
     if code is not null then
         return code;
     end if;

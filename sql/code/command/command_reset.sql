@@ -10,9 +10,10 @@ declare
 begin
     -- Also what a SET LOCAL hides until the commit, and settings of which Tidemark has never heard.
     reset all;
-    -- Before anything else, since names would be looked up in that of the session.
-    perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-    perform set_config('tidemark.ran', ran, true), set_config('client_connection_check_interval', watch, true);
+    -- With the names of schemas, since they would be looked up in the path of the session.
+    perform pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
+            pg_catalog.set_config('tidemark.ran', ran, true),
+            pg_catalog.set_config('client_connection_check_interval', watch, true);
 end
 $$;
 comment on function tidemark.command_reset() is

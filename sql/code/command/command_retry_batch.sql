@@ -43,7 +43,8 @@ begin
     -- By the allowlist of now, not the one under which they were parked: those before the first that it refuses.
     n := coalesce((
         select min(c.n) - 1 from unnest(calls) with ordinality c (call, n)
-        cross join lateral tidemark.command_problem(c.call) p where p.code like 'identity.%'), cardinality(calls), 0);
+        cross join lateral tidemark.command_problem(c.call, tidemark.command_of(c.call)) p
+        where p.code like 'identity.%'), cardinality(calls), 0);
     if n > 0 then
         perform tidemark.command_gate_check(to_jsonb(calls[: n]));
     end if;

@@ -19,7 +19,8 @@ begin
     end if;
     call := parked.call || '{"parked": true}';
     -- By the allowlist of now, not the one under which it was parked.
-    select p.code, p.message into code, message from tidemark.command_problem(parked.call) p;
+    select p.code, p.message into code, message
+    from tidemark.command_problem(parked.call, tidemark.command_of(parked.call)) p;
     if code like 'identity.%' then
         return tidemark.command_fail(call, 'terminal', code, message, null, 0);
     end if;
