@@ -333,16 +333,20 @@ func TestCommandPartitionIsForgotten(t *testing.T) {
 	p.wantRows(`select before ->> 'watermark_id' from tidemark.audit where action = 'worker_source_remove'`, "1")
 }
 
-// SE1: each command of a pass is run by what command_set has made for it, also behind one that is, and after one that has dropped it.
+// SE1: each command of a pass is run by what command_set has made for it, also behind one that is, and after one that has dropped or
+// altered it: as a function of its caller it would run with the rights of the daemon.
 func TestCommandPassRunsWhatWasMade(t *testing.T) {
 	t.Parallel()
 	p := serve(t, tidemarktest.NewDB(t)).partition()
 	p.exec(`select tidemark.command_set($1, 'other', 1, '{"function": "app.charge", "payload_schema": {"type": "object"}, "enabled": true, "dry_run": false}')`, p.name)
 	p.exec(`do $$ begin execute format('alter function tidemark.command_%s(jsonb, jsonb) security invoker',
 		(select id from tidemark.command where command = 'other')); end $$`)
+	p.exec(`do $$ begin execute format('grant tidemark_emitter to %I', (select role from tidemark.service where service = '` + p.name + `')); end $$`)
 	for what, calls := range map[string][]string{
 		"was changed": {p.record(0, "a", `{"id": 1}`, `{}`), p.record(1, "b", `{"id": 2}`, `{"command": "other"}`)},
-		"is dropped":  {p.record(0, "a", `{"id": 1, "sql": "drop owned by current_user"}`, `{}`), p.record(1, "b", `{"id": 2}`, `{}`)},
+		"is altered": {p.record(0, "a", fmt.Sprintf(`{"id": 1, "sql": "alter function tidemark.command_%d(jsonb, jsonb) security invoker"}`,
+			one[int](p.session, `select id from tidemark.command where command = 'charge'`)), `{}`), p.record(1, "b", `{"id": 2}`, `{}`)},
+		"is dropped": {p.record(0, "a", `{"id": 1, "sql": "drop owned by current_user"}`, `{}`), p.record(1, "b", `{"id": 2}`, `{}`)},
 	} {
 		refused := p.wantCode("42883", "batch", calls...)
 		equal(t, what, refused.DataTypeName+" "+refused.ColumnName, "operator 2")

@@ -75,7 +75,6 @@ begin
             if (c.service, c.command, c.version::text)
                is distinct from (call ->> 'service', call ->> 'command', call ->> 'command_version') then
                 c := tidemark.command_of(call);
-                perform tidemark.command_made_check(c);
             end if;
             -- Set immediate by each command, they must be deferred again for the next one. Asked once: the query is
             -- planned anew each time.

@@ -18,6 +18,15 @@ declare
     result jsonb;
     bytes integer;
 begin
+    -- It runs with the rights of its owner as long as it is what command_set made. Looked at for each command: the
+    -- command before, which owns it, could have altered it.
+    if not exists (select from tidemark.service s join pg_proc p on pg_get_userbyid(p.proowner) = s.role
+                   where p.pronamespace = 'tidemark'::regnamespace and p.proname = made and p.prosecdef
+                     and strpos(p.prosrc, 'command_settle') > 0 and s.service = command.service) then
+        raise exception using errcode = 'undefined_function',
+            message = format('tidemark.%s, which runs command %s, is missing or was changed', made, command.name),
+            hint = 'Call tidemark.command_set for the command.';
+    end if;
     perform set_config('tidemark.tenant', coalesce(call ->> 'tenant', ''), true),
             set_config('tidemark.producer', coalesce(call ->> 'producer', ''), true),
             set_config('tidemark.trace_id', coalesce(call ->> 'trace_id', ''), true),
