@@ -57,6 +57,7 @@ func TestArrows(t *testing.T) {
 		"/internal/failpoint":          {},
 		"/internal/loopback":           {},
 		"/internal/mark":               {},
+		"/internal/metrictable":        {},
 		"/internal/oneline":            {},
 		"/internal/exampledb":          {"/tidemarktest"},
 		"/internal/target":             {"/sql"},
