@@ -22,7 +22,7 @@ type Config struct {
 	Name string `yaml:"name" is:"name"`
 
 	// The workers that this daemon runs, by name. Default, also if empty: every worker
-	// whose handler is route.
+	// that a daemon can run.
 	Workers []string `yaml:"workers" is:"name"`
 
 	// How long a worker may be silent before another daemon takes over from it. Default:
@@ -88,8 +88,8 @@ type Database struct {
 	// also if empty: that of url.
 	DirectURL Secret `yaml:"direct_url" is:"database" empty:"default"`
 
-	// The highest number of connections in the pool; listening takes one more. Default:
-	// 10; from 2 to 1000.
+	// The highest number of connections of workers; a daemon takes some more for other
+	// things. Default: 10; from 2 to 1000.
 	MaxConnections int `yaml:"max_connections" range:"2..1000"`
 }
 
