@@ -120,7 +120,7 @@ func TestBehindNginx(t *testing.T) {
 	if status, text := do("GET", "/tidemark/", nil); status != 200 || !strings.Contains(text, "ada, admin") || !strings.Contains(text, `href="/tidemark/routes"`) {
 		t.Errorf("%d %s", status, text)
 	}
-	form := url.Values{"gate": {"routes.enabled"}, "reason": {"behind a proxy"}}
+	form := url.Values{"gate": {"routes.enabled"}, "typed": {"routes.enabled"}, "reason": {"behind a proxy"}}
 	if status, text := do("POST", "/tidemark/act/gate-open", form); status != http.StatusSeeOther {
 		t.Errorf("%d %s", status, text)
 	}

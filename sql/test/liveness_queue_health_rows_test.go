@@ -81,6 +81,14 @@ func TestQueueHealthOfManyRows(t *testing.T) {
 	s.want(`select pending, open_dead_letters from tidemark.worker_summary where worker = 'w'`, "10000 10000")
 	s.want(`select pending, open_dead_letters from tidemark.worker_health where worker = 'w'`, "10000 10000")
 	s.want(`select pending, open_dead_letters from tidemark.source_cursor where worker = 'w'`, "10000 10000")
+	// What is over of one worker costs nothing of the letters of another.
+	s.exec(`select pg_stat_force_next_flush()`)
+	s.begin()
+	s.wantRows(`select k || ' ' || tidemark.letters_over(k, 'default') from unnest('{cursor_dlq,dlq_overflow,event_unreadable}'::text[]) k`,
+		"cursor_dlq true", "dlq_overflow true", "event_unreadable true")
+	s.wantRows(`select (sum(pg_stat_get_xact_tuples_returned(i.indexrelid)) + pg_stat_get_xact_tuples_returned(i.indrelid) < 100)::text
+		from pg_index i where i.indrelid = 'tidemark.dead_letter'::regclass group by i.indrelid`, "true")
+	s.commit()
 	for _, view := range []string{"queue_health", "worker_summary"} {
 		plan := strings.Join(column[string](s.session, `explain (analyze, timing off, costs off) select * from tidemark.`+view), "\n")
 		for line := range strings.Lines(plan) {

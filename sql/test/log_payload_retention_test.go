@@ -123,6 +123,22 @@ func TestPayloadRetentionKeepsWhatIsNeeded(t *testing.T) {
 	w.exec(`select tidemark.maintain()`)
 	w.wantRows(`select detail from tidemark.finding where kind = 'payloads_kept' and closed_at is null`, "event 5 and later ones are needed by replay 1")
 	w.wantRows(erasedNumbers, "1,2,3,4")
+	w.exec(`select tidemark.replay_cancel(1, 'test')`)
+	w.wantRows(`select detail from tidemark.payloads_expire()`, "1 events, 0 dead letters, up to number 5")
+
+	// Ahead of the replay of a new route, which has no end until passes that do not know the route are over.
+	w.exec(emit)
+	w.exec(`select tidemark.route_set('new', '{"domain": "shop", "target_kind": "sql", "target_ref": "public.receive"}'),
+		tidemark.route_replay('new', 'test', from_seq => 1, outcomes => '{none}')`)
+	w.pass()
+	w.age()
+	w.wantRows(`select detail from tidemark.payloads_expire()`, "event 6 is past the retention, and is needed by replay 2")
+	w.wantRows(`select concat_ws(' ', events, waiting) from tidemark.events_erase('shop', 'test', before => now(), dry_run => true)`, "0 1")
+	w.exec(`select tidemark.maintain()`)
+	w.exec(emit)
+	w.pass()
+	w.age()
+	w.wantRows(`select concat_ws(' ', events, waiting) from tidemark.events_erase('shop', 'test', before => now(), dry_run => true)`, "1 1")
 	w.wantRows(allVerified)
 }
 

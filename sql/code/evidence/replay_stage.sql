@@ -17,6 +17,7 @@ declare
     worker_id constant integer := (select w.id from tidemark.worker w where w.worker = replay_stage.worker);
     job tidemark.replay_job;
     route tidemark.outbound_route;
+    ended boolean;
     mark bigint;
     now_ timestamptz;
     at timestamptz;
@@ -36,17 +37,12 @@ begin
         for update of j skip locked
     loop
         route := (select r from tidemark.outbound_route r where r.id = job.route_id);
-        if job.open_end then
-            -- The route is committed: a pass that has read without it has read no further, and one that reads now
-            -- leaves evidence.
-            upto := coalesce((select max(o.seq) from tidemark.outbox o), 0);
-            job.last_seq := greatest(job.last_seq, upto);
-            job.passed_seq := case when upto < job.first_seq then job.last_seq else job.passed_seq end;
-        end if;
+        ended := job.open_end;
+        job := tidemark.replay_end(job);
         -- A rewind waits: what is staged here is on record before the log is read again.
-        select min(c.mark) into mark from (
-            select k.watermark_id::bigint as mark from tidemark.worker_cursor k
-            where k.worker = replay_stage.worker and k.source = 'outbox' order by k.shard for key share) c;
+        perform from tidemark.worker_cursor k
+        where k.worker = replay_stage.worker and k.source = 'outbox' order by k.shard for key share;
+        mark := tidemark.replay_bound(replay_stage.worker, job.outcomes);
         room := page - (select count(*) from (select from tidemark.pending p where p.replay_id = job.id limit page) p);
         loop
             now_ := clock_timestamp();
@@ -97,12 +93,12 @@ begin
         end loop;
         update tidemark.replay_job j
         set passed_seq = job.passed_seq, staged = job.staged, due_at = job.due_at, left_out = job.left_out,
-            last_seq = job.last_seq, open_end = false,
+            last_seq = job.last_seq, open_end = job.open_end,
             finished_at = case when job.passed_seq >= job.last_seq
                 and not exists (select from tidemark.pending p where p.replay_id = job.id) then clock_timestamp() end
         where j.id = job.id
-          and (j.passed_seq, j.staged, j.open_end, job.passed_seq >= job.last_seq)
-              is distinct from (job.passed_seq, job.staged, false, false);
+          and (ended or (j.passed_seq, j.staged, job.passed_seq >= job.last_seq)
+                        is distinct from (job.passed_seq, job.staged, false));
     end loop;
     return staged;
 end

@@ -55,7 +55,8 @@ begin
            -- pending has no index by number: it is read once, not for each event.
            or n in (select p.seq from tidemark.pending p where p.seq between found_[1] and last_seq)
            or exists (select from tidemark.replay_job j
-                      where j.finished_at is null and j.cancelled_at is null and n > j.passed_seq and n <= j.last_seq));
+                      where j.finished_at is null and j.cancelled_at is null and n > j.passed_seq
+                        and (j.open_end or n <= j.last_seq)));
     waiting := cardinality(owed);
     events := cardinality(found_) - waiting;
     found_ := array(select n from unnest(found_) n where n <> all (owed));

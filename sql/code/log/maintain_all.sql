@@ -236,6 +236,12 @@ begin
         return query select 'summed up', 'route_minute', format('%s minutes, by hour', n);
     end if;
     -- Last, since cursors with holes wait for the transaction from here on.
+    -- Payloads are kept for a replay up to its end, which would stay open for as long as its route is off.
+    update tidemark.replay_job j set passed_seq = e.passed_seq, last_seq = e.last_seq, open_end = e.open_end
+    from (select tidemark.replay_end(r) as e from tidemark.replay_job r
+          where r.open_end and r.finished_at is null for update skip locked) r
+    cross join lateral (select (r.e).*) e
+    where j.id = e.id;
     return query select e.action, e.object, e.detail from tidemark.payloads_expire() e;
 end
 $$;

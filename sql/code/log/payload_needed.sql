@@ -42,7 +42,7 @@ begin
         union all
         (select n.seq, 'replay ' || j.id
          from unnest(payload_needed.numbers) n (seq)
-         join tidemark.replay_job j on n.seq > j.passed_seq and n.seq <= j.last_seq
+         join tidemark.replay_job j on n.seq > j.passed_seq and (j.open_end or n.seq <= j.last_seq)
          join tidemark.outbound_route r on r.id = j.route_id and r.domain in ('*', payload_needed.domain)
          where j.finished_at is null and j.cancelled_at is null
          order by n.seq limit 1)

@@ -36,10 +36,9 @@ begin
             select from tidemark.replay_job j join tidemark.outbound_route r on r.id = j.route_id
             where j.worker_id = me and j.finished_at is null and j.due_at <= clock_timestamp()
               and r.worker = log_next.worker and r.enabled and not r.dry_run
-              -- Else it waits for a shard.
-              and (j.open_end or j.passed_seq >= j.last_seq or j.passed_seq < (
-                  select min(k.watermark_id::bigint) from tidemark.worker_cursor k
-                  where k.worker = log_next.worker and k.source = 'outbox'))
+              -- Else it waits for a shard, or for numbers that are open.
+              and (j.open_end or j.passed_seq >= j.last_seq
+                   or j.passed_seq < tidemark.replay_bound(log_next.worker, j.outcomes))
               and not exists (select from tidemark.pending p where p.replay_id = j.id)) then 'replay'
         when c.watermark_id::bigint < (select max(o.seq) from tidemark.outbox o) then 'events'
         when exists (
