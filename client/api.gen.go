@@ -1745,7 +1745,7 @@ type GetHistoryParams struct {
 
 // GetOutlookParams are what GetOutlook can be asked for. A field that is zero is not sent.
 type GetOutlookParams struct {
-	Gate string // Of the workers that it governs.
+	Gate string // Of the workers that it governs, and the routes of its domain; empty for a gate of commands.
 }
 
 // GetPendingParams are what GetPending can be asked for. A field that is zero is not sent.

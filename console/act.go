@@ -50,9 +50,14 @@ var dones = map[string]string{"": "", "1": "Done.", "job": "The job is made. Its
 
 var parameter = regexp.MustCompile(`\{(\w+)\}`)
 
-// fill puts parameters into a text; escape is for paths.
+// fill puts parameters into a text; escape is for paths. Only of ids there may be several.
 func fill(text string, v url.Values, escape func(string) string) string {
-	return parameter.ReplaceAllStringFunc(text, func(p string) string { return escape(strings.Join(v[p[1:len(p)-1]], ", ")) })
+	return parameter.ReplaceAllStringFunc(text, func(p string) string {
+		if name := p[1 : len(p)-1]; name != "ids" {
+			return escape(v.Get(name))
+		}
+		return escape(strings.Join(v["ids"], ", "))
+	})
 }
 
 // fills tells whether there is a value for each parameter of a text.
@@ -168,6 +173,9 @@ func (c *console) showAct(w http.ResponseWriter, r *http.Request, status int, a 
 			page.Seen, page.Preview = true, without(decode(answer.body), a.leaves)
 			if whole, has := page.Preview.(object); has && a.part != "" {
 				page.Preview = whole.get(a.part)
+			}
+			if list, is := page.Preview.([]any); is && len(list) == 0 {
+				page.Seen = a.shows != outlook // without workers, as of a gate of commands, it does not say that nothing will be done
 			}
 		}
 	case a.dryRun && (v.Get("preview") != "" || complete(a, v)) && unfit(a, v) == nil:

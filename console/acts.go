@@ -26,7 +26,7 @@ var operating = map[string]act{
 	},
 	"gate-close": {
 		title: "Close gate {gate}", button: "Close the gate", role: Operator, method: "PUT", path: "/gates/{gate}", body: constant("open", false),
-		danger: "gate", preview: "/outlook?gate={gate}", shows: "What the workers would do if it stayed open", back: "/settings", warn: "Workers behind the gate stop within a second. Events wait until it is open again; nothing is lost.",
+		danger: "gate", back: "/settings", warn: "Workers behind the gate stop within a second. Events wait until it is open again; nothing is lost.",
 	},
 	"stage-live": {
 		title: "Set the stage live", button: "Go live", role: Admin, method: "PUT", path: "/stage", body: constant("stage", "live"),
@@ -35,7 +35,7 @@ var operating = map[string]act{
 	},
 	"stage-dry-run": {
 		title: "Set the stage to dry_run", button: "Leave live", role: Admin, method: "PUT", path: "/stage", body: constant("stage", "dry_run"),
-		typed: "dry_run", preview: "/outlook", shows: "What the workers would do if it stayed live", back: "/settings", warn: "Workers with live routes stop within a second; events wait until the stage is live again. Nothing is lost.",
+		typed: "dry_run", back: "/settings", warn: "Workers with live routes stop within a second; events wait until the stage is live again. Nothing is lost.",
 	},
 	"route-enable": {
 		title: "Enable route {route}", button: "Enable", role: Admin, method: "PATCH", path: "/routes/{route}", body: set("enabled", true),

@@ -188,7 +188,6 @@ func TestShownBeforeDone(t *testing.T) {
 		{"route-replay", "route=hook", "from_seq=1&to_seq=6", "What it would do"},
 		{"worker-rewind", "worker=default", "to_seq=0", "What it would do"},
 		{"event-erase", "domain=shop", "key=none", "What it would do"},
-		{"gate-close", "gate=routes.enabled", "", "What the workers would do if it stayed open"},
 		{"gate-open", "gate=routes.enabled", "", "What the workers would do with what waits"},
 		{"pending-discard", "item=5&route=hook", "", "Why it waits"},
 		{"letters-replay", "route=sql&source=outbox", "", "What it would do"},
@@ -208,6 +207,34 @@ func TestShownBeforeDone(t *testing.T) {
 			t.Errorf("%s does not show %q: %s", c.act, c.shows, page)
 		}
 	}
+}
+
+// Closing a gate waits for no outlook, and of a gate that governs no worker of the log there is none.
+func TestGatesWithoutOutlook(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.populate()
+	service := s.populateCommands()
+	for _, act := range []string{
+		"gate-close?gate=routes.enabled", "stage-dry-run?", "gate-open?gate=commands.enabled", "gate-open?gate=commands." + service + ".enabled",
+		"gate-open?gate=notify.bridge_enabled",
+	} {
+		status, page := s.get("", "/act/"+act)
+		if status != http.StatusOK || strings.Contains(page, "What the workers would do") || strings.Contains(page, `class="problem"`) || !strings.Contains(page, `<button class="do">`) {
+			t.Errorf("%s: %d %s", act, status, page)
+		}
+	}
+	// What is named twice is done once, and shown so.
+	s.shows("operator", "/act/letter-replay?id=2&id=3", "<h1>Try dead letter 2 again</h1>")
+}
+
+// A replay's bar begins at the first of its numbers.
+func TestReplayProgress(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.populate()
+	s.exec(`select tidemark.route_replay('hook', 'test', from_seq => 5, to_seq => 6)`)
+	s.shows("viewer", "/routes/hook", `<progress max="2" value="0">4 of 6</progress>`)
 }
 
 // Several dead letters are chosen in the list, and tried again or discarded: all of them, or none. None chosen is not all.

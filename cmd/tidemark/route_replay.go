@@ -112,16 +112,31 @@ func replayRoute(ctx context.Context, s *cli.Session, ask store.ReplayAsk) error
 		s.Line("route %s: %d events of the numbers %d to %d would be sent", all.Route, all.Events, all.FirstSeq, all.LastSeq)
 		return nil
 	}
-	s.Line("route %s: replay %d of %d events, numbers %d to %d", all.Route, *all.Replay, all.Events,
-		all.FirstSeq, all.LastSeq)
-	replays, err := s.RouteReplays(ctx, store.ReplayFilter{Route: ask.Route, Open: true})
+	return tellReplay(ctx, s, all)
+}
+
+// tellReplay says what was requested, and what it waits for.
+func tellReplay(ctx context.Context, s *cli.Session, all requestedReplay) error {
+	replays, err := s.RouteReplays(ctx, store.ReplayFilter{Route: all.Route, Open: true})
 	if err != nil {
 		return err
 	}
+	line := fmt.Sprintf("replay %d of %d events, numbers %d to %d", *all.Replay, all.Events, all.FirstSeq, all.LastSeq)
+	var waits string
 	for _, r := range replays {
-		if r.ID == *all.Replay && r.WaitsFor != nil {
-			s.Note("it waits: %s", cli.ReplayWaits(r))
+		switch {
+		case r.ID != *all.Replay:
+			continue
+		case r.Events == nil && all.Complete: // its end is open
+			line = fmt.Sprintf("replay %d of events from number %d on, %d so far", r.ID, all.FirstSeq, all.Events)
 		}
+		if r.WaitsFor != nil {
+			waits = cli.ReplayWaits(r)
+		}
+	}
+	s.Line("route %s: %s", all.Route, line)
+	if waits != "" {
+		s.Note("it waits: %s", waits)
 	}
 	s.Note("to see its progress: tidemark route replay %s --list", all.Route)
 	return nil

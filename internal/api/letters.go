@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
@@ -140,7 +141,7 @@ func (s *server) letters() {
 		func(ctx context.Context, db *store.DB, in *struct{ Body Letters }) (out Replays, err error) {
 			b := in.Body
 			if len(b.IDs) > 0 {
-				for _, id := range b.IDs {
+				for _, id := range slices.Compact(slices.Sorted(slices.Values(b.IDs))) { // two replays lock letters in one order
 					one, err := db.DeadLetterReplay(ctx, id, b.DryRun)
 					if err != nil {
 						return out, err

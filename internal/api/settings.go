@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"strings"
 
 	"github.com/tidemarkhq/tidemark/internal/packlist"
 	"github.com/tidemarkhq/tidemark/internal/store"
@@ -48,11 +47,6 @@ type PackPath struct {
 	Pack string `path:"pack"`
 }
 
-// governs tells whether a gate, or an empty one, holds back what a worker of the log delivers.
-func governs(gate, worker string) bool {
-	return gate == "" || gate == "routes.enabled" || strings.HasPrefix(gate, "domain.") || gate == store.WorkerGate(worker)
-}
-
 func (s *server) packs() {
 	operation(s, "GET", "/packs", "Packs of this build, and those that are installed", see,
 		func(ctx context.Context, db *store.DB, _ *none) ([]packlist.State, error) {
@@ -86,7 +80,7 @@ func (s *server) settings() {
 		func(ctx context.Context, db *store.DB, _ *none) ([]store.Gate, error) { return db.Gates(ctx) })
 	operation(s, "GET", "/outlook", "What waits, and what the workers of the log do with it once their gates are open", see,
 		func(ctx context.Context, db *store.DB, in *struct {
-			Gate string `query:"gate" doc:"Of the workers that it governs."`
+			Gate string `query:"gate" doc:"Of the workers that it governs, and the routes of its domain; empty for a gate of commands."`
 		},
 		) ([]GateOutlook, error) {
 			if in.Gate != "" {
@@ -94,12 +88,9 @@ func (s *server) settings() {
 					return nil, err
 				}
 			}
-			known, err := db.Outlooks(ctx, 20)
+			known, err := db.Outlooks(ctx, in.Gate, 20)
 			all := []GateOutlook{}
 			for _, o := range known {
-				if !governs(in.Gate, o.Worker) {
-					continue
-				}
 				if len(all) == 0 || all[len(all)-1].Worker != o.Worker {
 					all = append(all, GateOutlook{Worker: o.Worker})
 				}

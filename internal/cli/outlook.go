@@ -36,7 +36,11 @@ func TellOutlook(ctx context.Context, s *Session, db *store.DB, worker, route st
 	if len(waiting) > 0 {
 		s.Note("deliveries that wait already: %s", strings.Join(waiting, ", "))
 	}
-	if all[0].Events == 0 {
+	switch {
+	case all[0].Events == 0 && all[0].Complete:
+		return nil
+	case all[0].Events == 0:
+		s.Note("what worker %s has to read was not counted: one of its shards is far behind the others", worker)
 		return nil
 	}
 	line := fmt.Sprintf("worker %s has %s events to read", worker, atLeast(all[0]))
@@ -59,9 +63,9 @@ func TellOutlook(ctx context.Context, s *Session, db *store.DB, worker, route st
 // TellMissed notes the events that were recorded while the route was off or in dry run, and what sends them.
 func TellMissed(s *Session, route string, missed []store.Missed) {
 	for _, m := range missed {
-		s.Note("%s%s recorded while route %s was %s, and sent only by a replay: "+
+		s.Note("%s%s recorded while route %s was %s; only a replay sends %[8]s: "+
 			"tidemark route replay %[3]s --from-seq %[5]d --to-seq %[6]d --only %[7]s --reason WHY", Choose(m.Complete, "", "at least "), Count(m.Events, "event was", "events were"),
-			route, Choose(m.Outcome == "disabled", "off", "in dry run"), m.FirstSeq, m.LastSeq, m.Outcome)
+			route, Choose(m.Outcome == "disabled", "off", "in dry run"), m.FirstSeq, m.LastSeq, m.Outcome, Choose(m.Events == 1, "it", "them"))
 	}
 }
 

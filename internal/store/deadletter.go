@@ -128,14 +128,16 @@ func (db *DB) DeadLetterDiscard(ctx context.Context, id int64, reason string) er
 	return tidemark.AsError(err)
 }
 
-// DeadLettersDiscard calls tidemark.dead_letter_discard for each of them, but in a dry run, and returns them.
+// DeadLettersDiscard calls tidemark.dead_letter_discard once for each of them, in the order of their numbers: two that name the same
+// letters wait for each other in turn. It returns them. A dry run discards none, and returns those that are open.
 func (db *DB) DeadLettersDiscard(ctx context.Context, ids []int64, reason string, dryRun bool) ([]DeadLetter, error) {
 	if !dryRun {
-		if _, err := db.querier.Exec(ctx, `select tidemark.dead_letter_discard(i, $2) from unnest($1::bigint[]) i`, ids, reason); err != nil {
+		if _, err := db.querier.Exec(ctx, `select tidemark.dead_letter_discard(i.id, $2)
+			from (select distinct i.id from unnest($1::bigint[]) i (id) order by i.id) i`, ids, reason); err != nil {
 			return nil, tidemark.AsError(err)
 		}
 	}
-	return list[DeadLetter](ctx, db, deadLetter+`where l.id = any ($1) order by l.id`, ids)
+	return list[DeadLetter](ctx, db, deadLetter+`where l.id = any ($1) and (l.resolved_at is null or not $2) order by l.id`, ids, dryRun)
 }
 
 // LetterGroup is a number of open dead letters with the same route or source and the same error.

@@ -2,10 +2,12 @@ package store_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/store"
@@ -31,6 +33,40 @@ func deadLetter(t *testing.T, test *tidemarktest.DB, db *store.DB) store.DeadLet
 		t.Fatal(letters, err)
 	}
 	return letters[0]
+}
+
+// Letters are discarded in the order of their numbers, whatever the order in which they are named, and once.
+func TestDeadLettersDiscard(t *testing.T) {
+	t.Parallel()
+	test, db := setup(t)
+	letter := deadLetter(t, test, db)
+	for range 2 {
+		emit(t, test, tidemark.Event{Domain: "shop", Type: "order.paid", Payload: json.RawMessage(`{"a": 2}`)})
+		must(t)(db.RouteWorkerRun(t.Context(), "default", 100))
+	}
+	a, b, c := letter.ID, letter.ID+1, letter.ID+2
+	discard := func(dryRun bool, want []int64, ids ...int64) {
+		t.Helper()
+		letters, err := db.DeadLettersDiscard(t.Context(), ids, "test", dryRun)
+		var got []int64
+		for _, l := range letters {
+			got = append(got, l.ID)
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Error(err, diff)
+		}
+	}
+	discard(true, []int64{a, b}, b, a, b)
+	discard(false, []int64{a, b}, b, a, b)
+	discard(true, []int64{c}, c, b, a)
+	var order []string
+	rows, err := test.Connect(t).Query(t.Context(), `select object from tidemark.audit where action = 'dead_letter_discard' order by id`)
+	if err == nil {
+		order, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	}
+	if diff := cmp.Diff([]string{fmt.Sprint("dead_letter ", a), fmt.Sprint("dead_letter ", b)}, order); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
 }
 
 // Letters are counted in 64 bits. A replay goes on after one with such a number.

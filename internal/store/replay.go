@@ -73,7 +73,7 @@ type RouteReplayed struct {
 	Key         *string         `db:"key" json:"key"`
 	Outcomes    []string        `db:"outcomes" json:"outcomes"`
 	Rate        *float64        `db:"rate" json:"rate"`
-	Events      *int64          `db:"events" json:"events"` // that go; nil: more than were counted
+	Events      *int64          `db:"events" json:"events"` // that go; nil: more than were counted, or its end was open
 	Staged      int64           `db:"staged" json:"staged"`
 	Sent        int64           `db:"sent" json:"sent"`
 	Failed      int64           `db:"failed" json:"failed"`

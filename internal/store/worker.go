@@ -235,11 +235,19 @@ type OutlookOf struct {
 	Outlook
 }
 
-// Outlooks calls tidemark.worker_outlook of at most so many workers of the log.
-func (db *DB) Outlooks(ctx context.Context, workers int) ([]OutlookOf, error) {
+// Outlooks calls tidemark.worker_outlook of at most so many workers of the log: those that the gate governs, and of a domain's gate
+// those of their routes that may claim its events. With an empty gate all.
+func (db *DB) Outlooks(ctx context.Context, gate string, workers int) ([]OutlookOf, error) {
 	return list[OutlookOf](ctx, db, `select w.worker, o.route_code, o.becomes::text, o.events, o.waiting, o.first_seq, o.last_seq, o.complete
-		from (select w.worker from tidemark.worker w where w.source = 'outbox' order by w.worker limit $1) w
-		cross join lateral tidemark.worker_outlook(w.worker) o order by w.worker`, workers)
+		from (select w.worker, g.domain from tidemark.worker w
+			cross join substring($1 from '^domain\.(.*)\.enabled$') g (domain)
+			where w.source = 'outbox' and ($1 in ('', 'routes.enabled', 'worker.' || w.worker || '.enabled')
+				or g.domain is not null and (w.domains is null or g.domain = any (w.domains)))
+			order by w.worker limit $2) w
+		cross join lateral tidemark.worker_outlook(w.worker) o
+		left join tidemark.outbound_route r on r.route_code = o.route_code
+		where w.domain is null or r.route_code is null or r.domain in ('*', w.domain)
+		order by w.worker, o.route_code nulls first`, gate, workers)
 }
 
 // SourceRewind calls tidemark.source_rewind, and returns how many cursors it moved. A zero

@@ -99,7 +99,7 @@ type level struct {
 }
 
 // Tokens are those of a text that is JSON, as CheckDepth has found: delimiters, and strings, numbers and names as they are written.
-// A json.Decoder would look at the syntax again, at several times the cost.
+// A json.Decoder would look at the syntax again, at several times the cost. Of another text they are parts without a meaning.
 func Tokens(text []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for {
@@ -111,12 +111,12 @@ func Tokens(text []byte) iter.Seq[[]byte] {
 			switch text[0] {
 			case '{', '}', '[', ']':
 			case '"':
-				for ; text[n] != '"'; n++ {
+				for ; n < len(text) && text[n] != '"'; n++ {
 					if text[n] == '\\' {
 						n++
 					}
 				}
-				n++
+				n = min(n+1, len(text))
 			default:
 				if n = bytes.IndexAny(text, " \t\r\n,]}"); n < 0 {
 					n = len(text)

@@ -305,8 +305,9 @@ func TestNewRouteFromTheStart(t *testing.T) {
 		w.wantRows(`select events::text from tidemark.route_replay('late', from_seq => 1, outcomes => '{none}', dry_run => true) where former is null`,
 			one[string](w, `select count(*)::text from received`))
 		w.exec(`select tidemark.route_worker_run('default', 5000, 0)`)
-		// It waits for shards that are behind, and does not keep the worker busy.
+		// It waits for shards that are behind, says so, and does not keep the worker busy.
 		w.wantRows(`select coalesce(tidemark.log_next('default'), 'nothing')`, "nothing")
+		w.wantRows(`select state || ': ' || waits_for from tidemark.replay_summary`, "waiting: shard 2 of its worker, which has read to event 0")
 		w.drainShards(4)
 		w.drainShards(4)
 		w.wantRows(got, "40 of 40")

@@ -125,6 +125,23 @@ func TestRouteMissedOfShards(t *testing.T) {
 	w.wantRows(`select count(*)::text || ' ' || count(distinct n)::text from received`, "40 40")
 }
 
+// What many attempts cost is not the evidence of the events after each of them.
+func TestRouteMissedCost(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`select tidemark.route_set('app', '{"dry_run": true}')`)
+	w.exec(`insert into tidemark.decision (worker_id, route_id, last_seq, first_seq, events, outcome, seqs)
+		select w.id, r.id, n, n, 1, 'dry_run', int8multirange(int8range(n, n + 1))
+		from tidemark.outbound_route r join tidemark.worker w on w.worker = r.worker cross join generate_series(1, 3000, 3) n where r.route_code = 'app'`)
+	w.exec(`insert into tidemark.attempt (worker_id, route_id, seq, attempt_no, outcome)
+		select w.id, r.id, n, 1, 'sent' from tidemark.outbound_route r join tidemark.worker w on w.worker = r.worker
+		cross join generate_series(1, 3000) n where r.route_code = 'app' and n % 3 in (1, 2) and n > 1500`)
+	w.begin()
+	w.wantRows(`select concat_ws(' ', outcome, events, first_seq, last_seq, complete) from tidemark.route_missed('app')`, "dry_run 500 1 2998 t")
+	w.wantRows(`select (sum(seq_scan) = 0 and sum(idx_tup_fetch) < 3000)::text from pg_stat_xact_user_tables where relname like 'decision\_%'`, "true")
+	w.rollback()
+}
+
 // Events whose transform failed in dry run have not been sent either, and a replay sends them.
 func TestRouteMissedOfTransforms(t *testing.T) {
 	t.Parallel()

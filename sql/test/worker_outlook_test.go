@@ -57,3 +57,20 @@ func TestOutlookOfShards(t *testing.T) {
 	w.wantRows(`select count(*)::text from received`, "40")
 	w.wantRows(outlook, "all 0")
 }
+
+// An outlook ends where one shard is far behind the others, and has next to no events of its own.
+func TestOutlookIsBounded(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.shards(2)
+	for n := range 40 {
+		w.emitKey(n+1, "k")
+	}
+	ahead := one[int](w, `select tidemark.shard_of('k', 1, 2)`)
+	w.passShard(ahead, 5000)
+	w.wantRows(`select count(*)::text from received`, "40")
+	const outlook = `select concat_ws(' ', coalesce(route_code, 'all'), events, complete) from tidemark.worker_outlook`
+	w.wantRows(outlook+`('default', 2)`, "all 0 f")
+	w.wantRows(outlook+`('default', 20)`, "all 0 f") // 40 for each of two
+	w.wantRows(outlook+`('default', 21)`, "all 0 t")
+}

@@ -27,10 +27,18 @@ cross join lateral (select case
          where f.kind in ('target_down', 'credentials_refused', 'two_copies') and f.subject = r.route_code
            and f.closed_at is null),
         (select format('event %s failed %s times, and is tried again', p.seq, p.error_count) from tidemark.pending p
-         where p.replay_id = j.id and p.error_count > 0 order by p.seq limit 1)) end as waits_for) s;
+         where p.replay_id = j.id and p.error_count > 0 order by p.seq limit 1),
+        -- As in tidemark.log_next.
+        (select format('shard %s of its worker, which has read to event %s', k.shard, k.watermark_id)
+         from tidemark.worker_cursor k
+         where k.worker = w.worker and k.source = 'outbox' and not j.open_end and j.passed_seq < j.last_seq
+           and k.watermark_id::bigint <= j.passed_seq
+           and not exists (select from tidemark.pending p where p.replay_id = j.id)
+         order by k.watermark_id::bigint, k.shard limit 1)) end as waits_for) s;
 comment on view tidemark.replay_summary is
     'Replays on routes: state (running, waiting, finished, cancelled) and what it waits for: a gate, the route''s '
-    'switches, a worker that does not run, a target that is down or refuses an event; how far it has come (passed_seq '
+    'switches, a worker that does not run, a target that is down or refuses an event, a shard of its worker that has '
+    'not come so far; how far it has come (passed_seq '
     'from first_seq to last_seq), how many go (events), how many are staged and of these sent and failed '
     '(dead-lettered), and left out by reason.';
 grant select on tidemark.replay_summary to tidemark_reader, tidemark_executor;

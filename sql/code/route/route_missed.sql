@@ -11,7 +11,6 @@ declare
     route constant tidemark.outbound_route := (
         select r from tidemark.outbound_route r where r.route_code = route_missed.route_code);
     w constant integer := (select w.id from tidemark.worker w where w.worker = (route).worker);
-    shards constant integer := (select w.shards from tidemark.worker w where w.worker = (route).worker);
     again constant jsonb := (  -- what replays under way send, by outcome
         select jsonb_object_agg(o, coalesce((
             select range_agg(int8range(j.passed_seq + 1, j.last_seq + 1))::text from tidemark.replay_job j
@@ -35,7 +34,7 @@ begin
         select coalesce(max(n.last_seq), 0) as seq, coalesce(max(n.decided_at), '-infinity') as at
         from newest n where n.outcome in ('sent', 'pending')
     ), batch as materialized (
-        select n.outcome, n.first_seq, n.last_seq, n.events - case
+        select n.outcome, n.first_seq, n.last_seq, a.again, n.events - case
                    when a.again && int8range(n.first_seq, n.last_seq + 1) then (
                        select cardinality(tidemark.multirange_numbers(a.again * d.seqs)) from tidemark.decision d
                        where d.worker_id = w and d.route_id = route.id and d.last_seq = n.last_seq)
@@ -53,19 +52,17 @@ begin
         select distinct on (a.seq) a.seq, a.outcome, a.decided_at from attempts a
         order by a.seq desc, a.attempt_no desc
     ), replayed as (
-        select d.outcome, count(*) as n
-        from tried t
-        -- Its batch is one of the next few of its shard, if it has one: what only has attempts must not read all that
-        -- follows.
+        select b.outcome, sum(cardinality(tidemark.multirange_numbers((
+            -- They may be long: only those of batches with attempts in their span.
+            select d.seqs from tidemark.decision d
+            where d.worker_id = w and d.route_id = route.id and d.last_seq = b.last_seq) * t.seqs - b.again))) as n
+        from (select min(a.seq) as low, max(a.seq) as high from attempts a) s
+        join batch b on b.first_seq <= s.high and b.last_seq >= s.low
         cross join lateral (
-            select n.outcome, n.last_seq from (
-                select d.outcome, d.first_seq, d.last_seq, d.seqs from tidemark.decision d
-                where d.worker_id = w and d.route_id = route.id and d.last_seq >= t.seq
-                order by d.last_seq limit 8 * shards) n
-            where n.first_seq <= t.seq and n.seqs @> t.seq
-            order by n.last_seq limit 1) d
-        where t.seq >= (select min(b.first_seq) from batch b) and d.last_seq in (select b.last_seq from batch b)
-          and not (again ->> d.outcome::text)::int8multirange @> t.seq
+            select range_agg(int8range(a.seq, a.seq + 1)) as seqs from tidemark.attempt a
+            where a.worker_id = w and a.route_id = route.id
+              and a.seq >= greatest(b.first_seq, s.low) and a.seq <= b.last_seq) t
+        where t.seqs is not null
         group by 1
     ), missed as (
         select b.outcome, b.n, b.first_seq as low, b.last_seq as high from batch b where b.n > 0

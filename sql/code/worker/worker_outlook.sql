@@ -16,10 +16,12 @@ set jit = off
 as $$
 #variable_conflict use_column
 declare
-    mark constant bigint := (
-        select min(c.watermark_id::bigint) from tidemark.worker_cursor c
-        where c.worker = worker_outlook.worker and c.source = 'outbox');
+    mark bigint;
+    shards integer;
+    upto bigint;
 begin
+    select min(c.watermark_id::bigint), count(*) into mark, shards from tidemark.worker_cursor c
+    where c.worker = worker_outlook.worker and c.source = 'outbox';
     if not exists (select from tidemark.worker w where w.worker = worker_outlook.worker) then
         raise exception using errcode = 'TM004', message = format('there is no worker "%s"', worker_outlook.worker),
             hint = 'Workers: select worker from tidemark.worker;';
@@ -29,9 +31,11 @@ begin
     elsif mark is null then
         return; -- a worker of tables
     end if;
+    -- Above the lowest watermark there may be any number of events that their own shards have read.
+    upto := (select o.seq from tidemark.outbox o where o.seq > mark order by o.seq offset most * shards - 1 limit 1);
     return query
     with claims as materialized (
-        select c.* from tidemark.span_claims(worker_outlook.worker, mark, null, most, false) c
+        select c.* from tidemark.span_claims(worker_outlook.worker, mark, upto, most, false) c
     ), read as (
         select c.events as n, c.first_seq as low, c.last_seq as high from claims c where c.route_id is null
     ), route as (
@@ -46,11 +50,12 @@ begin
         where r.worker = worker_outlook.worker
     )
     select null::text, null::tidemark.outcome, read.n, (select coalesce(sum(t.waiting), 0)::bigint from route t),
-           read.low, read.high, read.n < most and not exists (select from route t where t.waiting = most)
+           read.low, read.high,
+           upto is null and read.n < most and not exists (select from route t where t.waiting = most)
     from read
     union all
     select t.code, case when not t.on_ then 'disabled' when t.dry then 'dry_run' else 'pending' end::tidemark.outcome,
-           t.n, t.waiting, t.low, t.high, read.n < most and t.waiting < most
+           t.n, t.waiting, t.low, t.high, upto is null and read.n < most and t.waiting < most
     from route t, read where t.n > 0 or t.waiting > 0
     order by 1 nulls first;
 end
@@ -61,6 +66,7 @@ comment on function tidemark.worker_outlook(text, integer) is
     'events it claims, with their outcome: pending (delivered), disabled or dry_run (recorded, and not delivered later '
     'unless tidemark.route_replay sends '
     'them). waiting: deliveries of the route that already wait. Looks at the first most events (1 to 1000000, default '
-    '10000), and counts as many deliveries; complete false: more may exist. No row for a worker of tables. Raises '
+    '10000) for each shard of the worker, from the lowest watermark on, and counts up to most of them and as many '
+    'deliveries; complete false: more may exist. No row for a worker of tables. Raises '
     'TM004, TM005.';
 grant execute on function tidemark.worker_outlook(text, integer) to tidemark_reader, tidemark_executor;
