@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -72,7 +73,8 @@ func planCommand() cli.Command {
 		Use: "plan FILE", Short: "Show what apply would change; changes nothing", Role: "tidemark_admin",
 		Long: `Show what tidemark apply of the file would change, column by column. It does all of it in a transaction and rolls that
 back, so what apply would be refused is refused here. It waits for no apply that is under way, and says so: the plan is against
-what was there before. --check is for CI: status 1 if something would change.`,
+what was there before. --check is for CI: status 1 if something would change. Status 6 says that there is no plan, since another
+session had locked what it needs: an apply, or something else for more than 5 seconds.`,
 		Example: "  tidemark plan shop.yaml --check",
 		Flags: func(flags *pflag.FlagSet) {
 			o.add(flags)
@@ -125,22 +127,17 @@ func applyFile(ctx context.Context, s *cli.Session, o applyFlags, keep bool) (in
 	if len(problems) > 0 {
 		return 0, cli.Hint(cli.Usagef("%s has %s", name, cli.Count(len(problems), "problem")), "tidemark export --schema lists every key with what it takes.")
 	}
-	left := 0
-	changes, err := cli.InTx(ctx, s, func(db *store.DB) ([]store.Applied, error) {
-		do := db.ConfigurationApply
-		if !keep {
-			do = db.ConfigurationPlan
-		}
-		all, err := do(ctx, f.Name, f.Things, s.Reason, o.prune, o.take)
-		changes := slices.DeleteFunc(slices.Clone(all), func(c store.Applied) bool { return c.Change == "left" })
-		left = len(all) - len(changes)
-		if err == nil && (!keep || len(changes) == 0) {
-			return changes, cli.ErrRollback
-		}
-		return changes, err
-	})
-	if !keep {
-		err = besideApply(ctx, s, err)
+	var all []store.Applied
+	if keep {
+		all, err = cli.InTx(ctx, s, func(db *store.DB) ([]store.Applied, error) {
+			all, err := db.ConfigurationApply(ctx, f.Name, f.Things, s.Reason, o.prune, o.take)
+			if err == nil && !slices.ContainsFunc(all, isChange) {
+				return all, cli.ErrRollback
+			}
+			return all, err
+		})
+	} else {
+		all, err = planFile(ctx, s, f, o)
 	}
 	switch {
 	case store.HasCode(err, "23514"):
@@ -148,6 +145,7 @@ func applyFile(ctx context.Context, s *cli.Session, o applyFlags, keep bool) (in
 	case err != nil:
 		return 0, err
 	}
+	changes, left := noteChanges(s, all)
 	if left > 0 {
 		s.Note("%s of the file %s and no longer in it: --delete deletes what nothing uses", cli.Count(left, "thing"), f.Name)
 	}
@@ -156,22 +154,53 @@ func applyFile(ctx context.Context, s *cli.Session, o applyFlags, keep bool) (in
 	})
 }
 
-// besideApply says if an apply is under way beside a plan, and makes a lock that the plan did not wait for an error that says so.
-func besideApply(ctx context.Context, s *cli.Session, err error) error {
-	locked := store.HasCode(err, "55P03")
-	if err != nil && !locked {
-		return err
+// isChange reports whether applying the file changes something there.
+func isChange(c store.Applied) bool { return c.Change != "left" && c.Change != "ignored" }
+
+// noteChanges returns the changes, and how many things of the file it no longer has. It says what of it is ignored.
+func noteChanges(s *cli.Session, all []store.Applied) (changes []store.Applied, left int) {
+	for _, c := range all {
+		switch {
+		case isChange(c):
+			changes = append(changes, c)
+		case c.Change == "left":
+			left++
+		default:
+			s.Note("%s %s is ignored: an earlier release had it, and it had no effect; take it out of the file", c.Kind, c.Name)
+		}
 	}
-	applying, failed := s.Applying(ctx)
+	return changes, left
+}
+
+// planFile says what an apply would change. It does not wait for an apply that is under way, and some seconds for other locks.
+func planFile(ctx context.Context, s *cli.Session, f ascode.File, o applyFlags) (all []store.Applied, err error) {
+	applying := ""
+	for _, wait := range []time.Duration{500 * time.Millisecond, 5 * time.Second} {
+		all, err = cli.InTx(ctx, s, func(db *store.DB) ([]store.Applied, error) {
+			all, err := db.ConfigurationPlan(ctx, wait, f.Name, f.Things, s.Reason, o.prune, o.take)
+			return all, cmp.Or(err, cli.ErrRollback)
+		})
+		locked := store.HasCode(err, "55P03")
+		if err != nil && !locked {
+			return nil, err
+		}
+		var failed error
+		if applying, failed = s.Applying(ctx); failed != nil {
+			return nil, cmp.Or(err, failed)
+		}
+		if !locked || applying != "" {
+			break
+		}
+	}
 	switch {
-	case !locked && applying != "":
+	case err == nil && applying != "":
 		s.Note("an apply is under way (%s): the plan is against what was there before it", applying)
-	case locked && applying != "":
+	case err != nil && applying != "":
 		err = cli.Hint(fmt.Errorf("an apply is under way (%s), and a plan does not wait for it: %w", applying, err), "Plan again when it has ended.")
-	case locked:
-		err = cli.Hint(fmt.Errorf("another session has locked it, and a plan does not wait for it: %w", err), "Plan again.")
+	case err != nil:
+		err = cli.Hint(fmt.Errorf("another session has locked it for more than 5 seconds: %w", err), "Plan again.")
 	}
-	return cmp.Or(err, failed)
+	return all, err
 }
 
 // value is a JSON value in a cell.

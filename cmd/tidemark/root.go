@@ -26,6 +26,7 @@ Exit status:
   3    the database cannot be reached
   4    the schema is too old or too new for this build
   5    the database refused it: a rule of Tidemark (TM…), a privilege, a constraint
+  6    another session was in the way: a lock for too long, a deadlock; try again
   130  interrupted
 For status and doctor 1 means that something does not work, and 2 that a check could not be evaluated. beat exits with
 the status of the command that it runs.`

@@ -286,7 +286,7 @@ func workerDetach() cli.Command {
 		Use: "detach WORKER SOURCE", Short: "Take a source from a worker of tables and drop its cursors; the audit keeps them", Role: "tidemark_admin",
 		Reason: cli.NeedsReason,
 		Long: `Take a source from a worker of tables and drop its cursors; the audit keeps them. From the worker commands it takes a topic that no
-daemon reads any more: tidemark worker detach commands kafka:TOPIC.`,
+daemon is to read any more: tidemark worker detach commands kafka:TOPIC, five minutes after a daemon last read it.`,
 		Run: func(ctx context.Context, s *cli.Session) error {
 			worker, source := s.Arg(0), s.Arg(1)
 			gone, err := s.WorkerSourceRemove(ctx, worker, source, s.Reason)

@@ -27,6 +27,7 @@ const (
 	StatusUnreachable = 3
 	StatusSchema      = 4
 	StatusRefused     = 5
+	StatusLocked      = 6
 	StatusInterrupted = 130
 
 	// Of status and doctor, for watchdogs.
@@ -143,6 +144,8 @@ func describeSQL(cmd *cobra.Command, err error, pgErr *pgconn.PgError, hint stri
 		return text, hint, StatusRefused
 	case pgErr.Code[:2] == "08", pgErr.Code[:3] == "57P", pgErr.Code == "53300":
 		return text, hint, StatusUnreachable
+	case pgErr.Code == "55P03", pgErr.Code[:2] == "40":
+		return text, hint, StatusLocked
 	}
 	return text, hint, StatusFailed
 }

@@ -37,7 +37,9 @@ func TestReport(t *testing.T) {
 		},
 		"constraint":    {sql("23514"), 5, "tidemark: do: 23514: no\nhint: The constraint's name says what is taken.\n"},
 		"value":         {sql("22003"), 5, "tidemark: do: 22003: no: detail\n"},
-		"other SQL":     {sql("40P01"), 1, "tidemark: do: 40P01: no: detail\n"},
+		"other SQL":     {sql("XX000"), 1, "tidemark: do: XX000: no: detail\n"},
+		"lock":          {sql("55P03"), 6, "tidemark: do: 55P03: no: detail\n"},
+		"deadlock":      {sql("40P01"), 6, "tidemark: do: 40P01: no: detail\n"},
 		"shut down":     {sql("57P01"), 3, "tidemark: do: 57P01: no: detail\n"},
 		"no connection": {sql("53300"), 3, "tidemark: do: 53300: no: detail\n"},
 		"connection": {

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"strconv"
+	"time"
 )
 
 // Thing is a part of the configuration: a domain, a type, a route.
@@ -20,7 +22,7 @@ func (db *DB) Configuration(ctx context.Context) ([]Thing, error) {
 
 // Applied is a change that a file made.
 type Applied struct {
-	Change  string          `db:"change" json:"change"` // create, set, adopt, take, delete, release; left: none, but --delete would
+	Change  string          `db:"change" json:"change"` // create, set, adopt, take, delete, release; left: none, but --delete would; ignored
 	Kind    string          `db:"kind" json:"kind"`
 	Name    string          `db:"name" json:"name"`
 	Field   *string         `db:"field" json:"field"` // of set
@@ -34,10 +36,10 @@ func (db *DB) ConfigurationApply(ctx context.Context, file string, things []Thin
 		from tidemark.configuration_apply($1, coalesce(nullif($2::jsonb, 'null'), '[]'), $3, $4, $5) a`, file, things, reason, prune, take)
 }
 
-// ConfigurationPlan does the same, for a transaction that is rolled back. It waits for no apply, and for no other lock longer than
-// half a second: then the error has the code 55P03.
-func (db *DB) ConfigurationPlan(ctx context.Context, file string, things []Thing, reason string, prune, take bool) ([]Applied, error) {
-	if _, err := value[string](ctx, db, `select set_config('lock_timeout', '500ms', true)`); err != nil {
+// ConfigurationPlan does the same, for a transaction that is rolled back. It waits for no lock longer than wait: then the error has the
+// code 55P03.
+func (db *DB) ConfigurationPlan(ctx context.Context, wait time.Duration, file string, things []Thing, reason string, prune, take bool) ([]Applied, error) {
+	if _, err := value[string](ctx, db, `select set_config('lock_timeout', $1 || 'ms', true)`, strconv.FormatInt(wait.Milliseconds(), 10)); err != nil {
 		return nil, err
 	}
 	return list[Applied](ctx, db, `select a.change, a.kind, a.name, a.field, a.was, a.becomes
@@ -45,11 +47,13 @@ func (db *DB) ConfigurationPlan(ctx context.Context, file string, things []Thing
 }
 
 // Applying names the session of a tidemark.configuration_apply that is under way, which holds the lock of
-// tidemark.configuration_lock. Empty: none is.
+// tidemark.configuration_lock and has read the table: VACUUM and CREATE INDEX CONCURRENTLY have the first lock alone. Empty: none is.
 func (db *DB) Applying(ctx context.Context) (string, error) {
 	return value[string](ctx, db, `select coalesce((
 		select format('pid %s, application "%s", user %s', a.pid, a.application_name, a.usename)
 		from pg_locks l join pg_stat_activity a on a.pid = l.pid
 		where l.relation = 'tidemark.owned'::regclass and l.database = (select d.oid from pg_database d where d.datname = current_database())
-			and l.mode = 'ShareUpdateExclusiveLock' and l.granted and a.usename is not null limit 1), '')`)
+			and l.mode = 'ShareUpdateExclusiveLock' and l.granted and a.usename is not null
+			and exists (select from pg_locks r where r.pid = l.pid and r.relation = l.relation and r.database = l.database
+				and r.mode = 'AccessShareLock' and r.granted) limit 1), '')`)
 }

@@ -309,28 +309,50 @@ func TestCommandLosesFunctionAndRole(t *testing.T) {
 	p.wantInvoices("1", "2", "3")
 }
 
-// A partition that no daemon reads is shown as such; of one whose topic no running daemon has, the command is named that forgets it.
+// A partition that no daemon reads is shown as such, and whether to start a daemon or to forget the topic is for an operator to say:
+// the beat of a daemon does not tell its topics. Forgetting is refused where a daemon may have the topic.
 func TestCommandPartitionIsForgotten(t *testing.T) {
 	t.Parallel()
 	p := serve(t, tidemarktest.NewDB(t)).partition()
 	p.wantPass(`ran 1 {"processed": 1}`, "batch", p.record(0, "a", `{"id": 1}`, `{}`))
 	state := `select concat_ws(' ', h.status, s.status) from tidemark.worker_health h join tidemark.worker_summary s using (worker, source, shard) where worker = 'commands'`
 	p.wantRows(state, "unknown unknown") // the pass was not told how many records there are
-	p.refused("TM005", "me reads kafka:events", `select tidemark.worker_source_remove('commands', 'kafka:events', 'why')`)
+	const forget = `select tidemark.worker_source_remove('commands', 'kafka:events', 'why')::text`
+	p.refused("TM005", "me reads kafka:events", forget)
 	p.exec(`select tidemark.release('commands', $1, 'kafka:events', 3)`, p.epoch)
 	p.wantRows(state, "not read not read")
+	p.refused("TM005", "commands/kafka:events/3 was in use at ", forget)
 
-	p.exec(`update tidemark.heartbeat set last_beat_at = now() - interval '20 minutes' where executor_id like 'commands/%'`)
+	ago := func(age string) {
+		p.exec(`update tidemark.heartbeat set last_beat_at = clock_timestamp() - $1::interval where executor_id like 'commands/%'`, age)
+		p.exec(`update tidemark.worker_cursor set updated_at = clock_timestamp() - $1::interval where worker = 'commands'`, age)
+	}
+	ago("4 minutes")
+	p.refused("TM005", "commands/kafka:events/3 was in use at ", forget)
+	ago("20 minutes")
+	p.exec(`select tidemark.gate_set('commands.enabled', false)`)
+	p.refused("TM005", "whether a daemon has kafka:events cannot be seen: closed by commands.enabled", forget)
+	p.exec(`select tidemark.gate_set('commands.enabled', true)`)
+	p.exec(`select tidemark.worker_pause('commands', true, 'why')`)
+	p.refused("TM005", "closed by paused", forget)
+	p.exec(`select tidemark.worker_pause('commands', false, 'why')`)
+
+	// A daemon of other topics, and the topic was made again.
+	ago("20 minutes")
+	p.exec(`select tidemark.heartbeat_daemon('other', 'running', '{"commands": true}')`)
+	p.exec(`select * from tidemark.command_partition('events', 3, 'another', 0, 9)`)
 	p.exec(`select tidemark.stale_check()`)
-	cure := `select cli[1] from tidemark.cause where subject = 'commands/kafka:events/3'`
-	p.wantRows(cure, "tidemark run")
-	p.exec(`select tidemark.heartbeat_daemon('d', 'running', '{"commands": true}')`)
-	p.wantRows(cure, "tidemark worker detach commands kafka:events --reason 'it is not configured any more'")
-	p.wantRows(`select tidemark.worker_source_remove('commands', 'kafka:events', 'why')::text`, "1")
+	p.wantRows(`select cause || ': ' || cli[1] from tidemark.cause where subject = 'commands/kafka:events/3' order by 1`,
+		"command_partition_held: tidemark finding list", "cursor_silent_gap: tidemark run")
+	p.refused("TM005", "commands/kafka:events/3 is held, and would be read from its first record", forget)
+	p.exec(`select tidemark.command_seek('events', 3, 0, 'no daemon is to read it')`)
+	p.refused("TM005", "commands/kafka:events/3 was in use at ", forget) // by the daemon that held it
+	ago("20 minutes")
+	p.wantRows(forget, "1")
 	p.exec(`select tidemark.stale_check()`)
-	p.wantRows(cure)
+	p.wantRows(`select kind || ' ' || subject from tidemark.finding where closed_at is null`)
 	p.wantRows(state)
-	p.wantRows(`select before ->> 'watermark_id' from tidemark.audit where action = 'worker_source_remove'`, "1")
+	p.wantRows(`select before ->> 'watermark_id' from tidemark.audit where action = 'worker_source_remove'`, "0")
 }
 
 // SE1: each command of a pass is run by what command_set has made for it, also behind one that is, and after one that has dropped or

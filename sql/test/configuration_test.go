@@ -309,6 +309,21 @@ func TestConfigurationOfTidemarkItself(t *testing.T) {
 	s.wantRows(`select name from tidemark.owned`)
 }
 
+// A file that an earlier release has exported still applies: the gate of the worker of commands, which never had an effect, is left out.
+func TestConfigurationOfAnEarlierRelease(t *testing.T) {
+	t.Parallel()
+	s := login(t, tidemarktest.NewDB(t), "admin", "tidemark_admin")
+	const apply = `select concat_ws(' ', change, kind, name) from tidemark.configuration_apply('f', $1, 'why', prune => true)`
+	const gate = `{"kind": "gate", "name": "worker.commands.enabled", "definition": {"open": false}}`
+	const shop = `{"kind": "domain", "name": "shop", "definition": {}}`
+	s.wantRows(strings.Replace(apply, "$1", "'["+gate+", "+shop+"]'", 1), "create domain shop", "ignored gate worker.commands.enabled")
+	s.wantRows(strings.Replace(apply, "$1", "'["+gate+", "+shop+"]'", 1), "ignored gate worker.commands.enabled")
+	s.wantRows(`select kind || ' ' || name from tidemark.owned`, "domain shop")
+	// Where an application has a worker of this name, it has the gate.
+	const worker = `{"kind": "worker", "name": "commands", "definition": {}}`
+	s.wantRows(strings.Replace(apply, "$1", "'["+gate+", "+shop+", "+worker+"]'", 1), "create worker commands", "create gate worker.commands.enabled", "set gate worker.commands.enabled")
+}
+
 // A plan changes in a transaction that is rolled back: it waits for no apply that is under way.
 func TestConfigurationPlanWaitsForNoApply(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,7 @@ func TestPendingRetry(t *testing.T) {
 	w.wantRows(`select tidemark.pending_retry('it is up', 'app', 1)::text`, "1")
 	w.wantRows(waits, "1 due, 2 behind, 3 behind, 4 due")
 	// Perhaps it is under way, and what it comes to would overrule this.
-	w.refused("TM013", "app 1 is due already", `select tidemark.pending_retry('it is up', 'app', 1)`)
+	w.refused("TM005", "app 1 is due already", `select tidemark.pending_retry('it is up', 'app', 1)`)
 	w.wantRows(`select tidemark.pending_retry('maintenance', 'app', 4, not_before => clock_timestamp() + interval '1 hour')::text`, "1")
 	w.wantRows(waits, "1 due, 2 behind, 3 behind, 4 parked")
 	w.wantRows(`select tidemark.pending_retry('it is up', 'app')::text`, "1")
@@ -243,6 +243,7 @@ func TestPendingRows(t *testing.T) {
 	s.want(`select string_agg(item_id || ' ' || error_count, ', ' order by item_id) from tidemark.pending_row`, "1 1, 2 2")
 	s.want(`select tidemark.pending_retry('why', worker => 'w', source => 'births')`, "2")
 	s.want(due, "1 due, 2 due")
+	s.want(`select tidemark.pending_retry('why', worker => 'w', source => 'births', item_id => '2')`, "1")
 	s.want(`select tidemark.pending_discard('why', worker => 'w', source => 'births', item_id => '1')`, "1")
 	s.want(due, "2 due")
 	s.want(`select concat_ws(' ', source, item_id, error_code, error_detail, attempts, event_snapshot ->> 'id', resolved_at is null) from tidemark.dead_letter`,

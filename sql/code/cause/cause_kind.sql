@@ -163,8 +163,8 @@ from (values
     ('cursor_silent_gap',
      'A worker used to run and has stopped, its gates are open, and events wait for it.',
      'Start what runs it: a daemon, or the job that calls route_worker_run. If it is not meant to run, pause it. A '
-     'partition of Kafka is read by a daemon whose commands.topics has its topic; worker detach forgets a topic that '
-     'none is to read any more.',
+     'partition of Kafka is read by a daemon whose commands.topics has its topic; the runbook says when to forget a '
+     'topic.',
      '{}',
      array['tidemark worker run {worker}']),
     ('heartbeat_silent',

@@ -31,9 +31,6 @@ declare
                       date_trunc('second', h.last_beat_at))
         from tidemark.heartbeat_health h where h.executor_id like 'daemon/%' and h.last_status = 'stopped'
         order by h.last_beat_at desc limit 1);
-    takers constant boolean := exists (
-        select from tidemark.heartbeat_health h
-        where h.executor_id like 'daemon/%' and h.state = 'alive' and h.payload ->> 'commands' = 'true');
 begin
     return query
     with known as materialized (
@@ -129,10 +126,9 @@ begin
                       where o.route_code = f.subject and f.folds = array['pending ' || f.subject] limit 10000) p)
                    + coalesce(o.waiting, 0),
                f.folds, null,
-               case when f.cause = 'cursor_silent_gap' and f.subject like 'commands/kafka:%' then
-                   tidemark.cause_commands(array[case when takers
-                       then 'tidemark worker detach {worker} {source} --reason ''it is not configured any more'''
-                       else 'tidemark run' end], f.subject, true) end,
+               -- Which topics a daemon has, its beat does not tell: when to forget one, the runbook says.
+               case when f.cause = 'cursor_silent_gap' and f.subject like 'commands/kafka:%'
+                    then array['tidemark run'] end,
                f.id
         from found_ f left join of_finding o on o.id = f.id
         where not exists (select from reported g where g.symptom = f.symptom)

@@ -20,5 +20,6 @@ comment on function tidemark.configuration_apply(text, jsonb, text, boolean, boo
     '"definition": {…}}, …] as tidemark.configuration() gives them, and replaces what the file had. Returns what it '
     'changed, field by field (roll back for a plan). The file owns what it names (adopt: a thing of no file); it '
     'does not change what another file owns, unless take. What it owned and names no more is left, or with prune '
-    'deleted. Raises TM005 (no reason, a thing of another file), and what the functions for the kinds raise.';
+    'deleted. ignored: the gate worker.commands.enabled, which an earlier release had. Raises TM005 (no reason, a '
+    'thing of another file), and what the functions for the kinds raise.';
 grant execute on function tidemark.configuration_apply(text, jsonb, text, boolean, boolean) to tidemark_admin;

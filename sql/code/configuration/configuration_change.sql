@@ -6,6 +6,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    -- Exports of earlier releases have it; its worker, which reads Kafka, obeys none.
+    no_gate constant text := 'worker.commands.enabled';
+    ignored boolean := false;
     before jsonb;
     after jsonb;
     t record;
@@ -28,6 +31,12 @@ begin
         left join tidemark.configuration_kind k on k.kind = x.kind
         order by coalesce(k.place, case x.kind when 'heartbeat' then 7 else 8 end), x.name
     loop
+        if t.kind = 'gate' and t.name = no_gate and not exists (
+                select from tidemark.worker w where 'worker.' || w.worker || '.enabled' = no_gate
+                                                and w.source <> 'kafka') then
+            ignored := true;
+            continue;
+        end if;
         begin
             perform tidemark.configuration_own(t.kind, t.name, configuration_change.file, take, reason);
             if before -> (t.kind || ' ' || t.name) -> 'definition' is distinct from t.definition then
@@ -81,6 +90,9 @@ begin
         where f.value is distinct from g.value and c.a is not null
     ) d (change, kind, name, field, was, becomes)
     order by c.place, c.name, d.change <> 'set' desc, d.field;
+    if ignored then
+        return query select 'ignored', 'gate', no_gate, null, null::jsonb, null::jsonb;
+    end if;
 end
 $$;
 comment on function tidemark.configuration_change(text, jsonb, text, boolean, boolean) is

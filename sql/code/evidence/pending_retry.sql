@@ -48,7 +48,7 @@ begin
                 where q.worker_id = p.worker_id and q.route_id = p.route_id and q.key = p.key and not q.replay),
                 'It becomes due by itself.');
     elsif p.next_attempt_at <= now_ and pending_retry.not_before is null then
-        raise exception using errcode = 'TM013', message = format('%s is due already', item.what),
+        raise exception using errcode = 'TM005', message = format('%s is due already', item.what),
             hint = 'Its worker tries it next, or is trying it now. If that attempt fails, retry it then.';
     end if;
     if item.route_id is not null then
@@ -81,7 +81,8 @@ comment on function tidemark.pending_retry(text, text, bigint, text, text, text,
     'item_id), or without seq and item_id all that waits there after a failure, at most 10000 a call. With not_before '
     'it parks one of them until then, at most 30 days; later events of its key wait behind it. A delivery of it that '
     'is under way comes to its end: if it fails and would be tried again, that is not before this time; if it arrives '
-    'or fails for good, the event no longer waits. Returns how many it moved. A route''s breaker counts as before. '
-    'Raises TM004 (it does not wait), TM005 (no reason; it waits behind an earlier event of its key), TM009 (a gate is '
-    'closed), TM013 (it is due already: its worker tries it next, or is trying it now).';
+    'or fails for good, the event no longer waits. Returns how many it moved: a row that is due already is one of '
+    'them, since none is under way beside this call. A route''s breaker counts as before. Raises TM004 (it does not '
+    'wait), TM005 (no reason; it waits behind an earlier event of its key; an event that is due already: its worker '
+    'tries it next, or is trying it now), TM009 (a gate is closed).';
 grant execute on function tidemark.pending_retry(text, text, bigint, text, text, text, timestamptz) to tidemark_admin;

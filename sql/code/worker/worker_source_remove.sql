@@ -8,7 +8,9 @@ as $$
 declare
     id constant integer := (select w.id from tidemark.worker w where w.worker = worker_source_remove.worker);
     waiting bigint;
-    reader text;
+    topic constant boolean := worker_source_remove.source like 'kafka:%';
+    gate constant text := case when topic then tidemark.closed_gate(worker_source_remove.worker) end;
+    part record;
     removed integer;
 begin
     if coalesce(btrim(worker_source_remove.reason), '') = '' then
@@ -21,15 +23,43 @@ begin
     perform from tidemark.heartbeat h
     join tidemark.worker_cursor c on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
     where c.worker = worker_source_remove.worker and c.source = worker_source_remove.source for update of h;
-    select h.lease_owner into reader from tidemark.heartbeat h
-    join tidemark.worker_cursor c on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
-    where c.worker = worker_source_remove.worker and c.source = worker_source_remove.source
-      and c.source like 'kafka:%' and h.lease_until > clock_timestamp() limit 1;
-    if found then
-        raise exception using errcode = 'TM005',
-            message = format('%s reads %s', reader, worker_source_remove.source),
-            hint = 'Take the topic out of commands.topics of its configuration first, and restart it.';
-    end if;
+    -- A daemon that has the topic need not read it just now, and would begin at its first record.
+    for part in
+        select h.executor_id, h.lease_until > clock_timestamp() as leased, h.lease_owner,
+               greatest(h.last_beat_at, c.updated_at) as read_at,
+               -- Until an operator accepts the topic as it is (tidemark.command_seek).
+               c.metadata ? 'topic_id' and f.id is not null as held
+        from tidemark.worker_cursor c
+        join tidemark.heartbeat h on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
+        left join tidemark.finding f
+          on f.kind = 'command_partition_held' and f.subject = h.executor_id and f.closed_at is null
+        where topic and c.worker = worker_source_remove.worker and c.source = worker_source_remove.source
+        order by leased desc nulls last, held desc, read_at desc
+    loop
+        if part.leased then
+            raise exception using errcode = 'TM005',
+                message = format('%s reads %s', part.lease_owner, worker_source_remove.source),
+                hint = 'Take the topic out of commands.topics of its configuration first, and restart it.';
+        elsif gate is not null then
+            raise exception using errcode = 'TM005',
+                message = format('whether a daemon has %s cannot be seen: closed by %s', worker_source_remove.source,
+                                 gate),
+                hint = 'Open it first (paused: tidemark worker resume commands): the daemons that have the topic read '
+                    'it then.';
+        elsif part.held then
+            raise exception using errcode = 'TM005',
+                message = format('%s is held, and would be read from its first record', part.executor_id),
+                hint = 'See tidemark finding list. To go on, or where no daemon is to read the topic any more, name an '
+                    'offset by tidemark.command_seek; five minutes after that the topic can be detached.';
+        elsif part.read_at > clock_timestamp() - interval '5 minutes' then
+            raise exception using errcode = 'TM005',
+                message = format('%s was in use at %s: a daemon that restarts may have it', part.executor_id,
+                                 date_trunc('second', part.read_at)),
+                hint = 'Take the topic out of commands.topics of every configuration, restart those daemons, and '
+                    'detach it when nothing has read it for five minutes.';
+        end if;
+        perform tidemark.finding_close('command_partition_held', part.executor_id);
+    end loop;
     select count(*) into waiting from tidemark.pending_row p
     where p.worker_id = id and p.source = worker_source_remove.source;
     if waiting > 0 then
@@ -63,6 +93,7 @@ $$;
 comment on function tidemark.worker_source_remove(text, text, text) is
     'Takes a source from a worker: deletes its cursors, and keeps them in tidemark.audit. If the worker gets the '
     'source again, it starts at the beginning of the table. Of the worker commands: a topic, as kafka:TOPIC, that no '
-    'daemon reads any more; if one does again, it starts at the first record. Waits for a pass under way. Returns how '
-    'many cursors it deleted. Raises TM004, TM005 (no reason, failed rows still wait, or a daemon reads the topic).';
+    'daemon is to read any more; if one does again, it starts at the first record. Waits for a pass under way. Returns '
+    'how many cursors it deleted. Raises TM004, TM005 (no reason, or failed rows still wait; of a topic also: a daemon '
+    'reads it or has in the last five minutes, a partition is held, or a gate of commands is closed).';
 grant execute on function tidemark.worker_source_remove(text, text, text) to tidemark_admin;
