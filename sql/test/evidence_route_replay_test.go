@@ -332,6 +332,7 @@ func TestNewRouteFromTheStart(t *testing.T) {
 		operator.exec(newRoute)
 		operator.passShard(0, 5000)
 		operator.wantRows(`select coalesce(tidemark.log_next('default'), 'nothing')`, "nothing")
+		operator.wantRows(`select waits_for from tidemark.replay_summary`, "event 1, which a pass has still to record or a transaction to commit")
 		w.commit()
 		w.drainShards(2)
 		w.drainShards(2)

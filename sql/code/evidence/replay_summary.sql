@@ -34,11 +34,15 @@ cross join lateral (select case
          where k.worker = w.worker and k.source = 'outbox' and not j.open_end and j.passed_seq < j.last_seq
            and k.watermark_id::bigint <= j.passed_seq
            and not exists (select from tidemark.pending p where p.replay_id = j.id)
-         order by k.watermark_id::bigint, k.shard limit 1)) end as waits_for) s;
+         order by k.watermark_id::bigint, k.shard limit 1),
+        (select format('event %s, which a pass has still to record or a transaction to commit', b.upto + 1)
+         from tidemark.replay_bound(w.worker, j.outcomes) b (upto)
+         where not j.open_end and j.passed_seq < j.last_seq and b.upto <= j.passed_seq
+           and not exists (select from tidemark.pending p where p.replay_id = j.id))) end as waits_for) s;
 comment on view tidemark.replay_summary is
     'Replays on routes: state (running, waiting, finished, cancelled) and what it waits for: a gate, the route''s '
     'switches, a worker that does not run, a target that is down or refuses an event, a shard of its worker that has '
-    'not come so far; how far it has come (passed_seq '
+    'not come so far, a number that is still open; how far it has come (passed_seq '
     'from first_seq to last_seq), how many go (events), how many are staged and of these sent and failed '
     '(dead-lettered), and left out by reason.';
 grant select on tidemark.replay_summary to tidemark_reader, tidemark_executor;
