@@ -6,6 +6,7 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_sort = off
+set jit = off
 as $$
     select letters_over.kind in ('cursor_dlq', 'dlq_overflow', 'event_unreadable') and (
         select l.id from tidemark.dead_letter l
