@@ -17,7 +17,6 @@ declare
     worker_id constant integer := (select w.id from tidemark.worker w where w.worker = replay_stage.worker);
     job tidemark.replay_job;
     route tidemark.outbound_route;
-    ended boolean;
     mark bigint;
     now_ timestamptz;
     at timestamptz;
@@ -37,7 +36,6 @@ begin
         for update of j skip locked
     loop
         route := (select r from tidemark.outbound_route r where r.id = job.route_id);
-        ended := job.open_end;
         job := tidemark.replay_end(job);
         -- A rewind waits: what is staged here is on record before the log is read again.
         perform from tidemark.worker_cursor k
@@ -97,8 +95,8 @@ begin
             finished_at = case when job.passed_seq >= job.last_seq
                 and not exists (select from tidemark.pending p where p.replay_id = job.id) then clock_timestamp() end
         where j.id = job.id
-          and (ended or (j.passed_seq, j.staged, job.passed_seq >= job.last_seq)
-                        is distinct from (job.passed_seq, job.staged, false));
+          and (j.open_end or (j.passed_seq, j.staged, job.passed_seq >= job.last_seq)
+                             is distinct from (job.passed_seq, job.staged, false));
     end loop;
     return staged;
 end

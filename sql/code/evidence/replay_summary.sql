@@ -29,13 +29,12 @@ cross join lateral (select case
         (select format('event %s failed %s times, and is tried again', p.seq, p.error_count) from tidemark.pending p
          where p.replay_id = j.id and p.error_count > 0 order by p.seq limit 1),
         -- As in tidemark.log_next.
-        (select format('shard %s of its worker, which has read to event %s', k.shard, k.watermark_id)
-         from tidemark.worker_cursor k
-         where k.worker = w.worker and k.source = 'outbox' and not j.open_end and j.passed_seq < j.last_seq
-           and k.watermark_id::bigint <= j.passed_seq
-           and not exists (select from tidemark.pending p where p.replay_id = j.id)
-         order by k.watermark_id::bigint, k.shard limit 1),
-        (select format('event %s, which a pass has still to record or a transaction to commit', b.upto + 1)
+        (select coalesce(
+            (select format('shard %s of its worker, which has read to event %s', k.shard, k.watermark_id)
+             from tidemark.worker_cursor k
+             where k.worker = w.worker and k.source = 'outbox' and k.watermark_id::bigint <= j.passed_seq
+             order by k.watermark_id::bigint, k.shard limit 1),
+            format('event %s, which a pass has still to record or a transaction to commit', b.upto + 1))
          from tidemark.replay_bound(w.worker, j.outcomes) b (upto)
          where not j.open_end and j.passed_seq < j.last_seq and b.upto <= j.passed_seq
            and not exists (select from tidemark.pending p where p.replay_id = j.id))) end as waits_for) s;
