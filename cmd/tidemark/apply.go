@@ -73,8 +73,8 @@ func planCommand() cli.Command {
 		Use: "plan FILE", Short: "Show what apply would change; changes nothing", Role: "tidemark_admin",
 		Long: `Show what tidemark apply of the file would change, column by column. It does all of it in a transaction and rolls that
 back, so what apply would be refused is refused here. It waits for no apply that is under way, and says so: the plan is against
-what was there before. --check is for CI: status 1 if something would change. Status 6 says that there is no plan, since another
-session had locked what it needs: an apply, or something else for more than 5 seconds.`,
+what was there before. --check is for CI: status 1 if something would change. Status 6: it made no plan, because an apply had locked
+what it needs, or another session did for more than 5 seconds.`,
 		Example: "  tidemark plan shop.yaml --check",
 		Flags: func(flags *pflag.FlagSet) {
 			o.add(flags)

@@ -112,7 +112,7 @@ type Batch struct {
 // Admin is the HTTP server for health, metrics and profiles. It does not authenticate its clients.
 type Admin struct {
 	// Where it listens, as HOST:PORT. Port 0 lets the system choose. Default:
-	// 127.0.0.1:9321; if empty there is no server.
+	// 127.0.0.1:9321; if empty, the daemon listens nowhere.
 	Listen string `yaml:"listen" is:"listen"`
 
 	// Whether it serves profiles below /debug/pprof/, to clients on this host only: they show the contents of memory.
@@ -125,7 +125,7 @@ type Log struct {
 	// The lowest level to log. Default: info.
 	Level string `yaml:"level" enum:"debug,info,warn,error"`
 
-	// The form: json is one object a line, text is for people, and auto is text on a terminal and else json. Default:
+	// The form: json is one object a line, text is for people, and auto is text on a terminal and json elsewhere. Default:
 	// auto.
 	Format string `yaml:"format" enum:"auto,json,text"`
 }
@@ -235,7 +235,7 @@ type Registry struct {
 
 // Ingress is the HTTP server by which producers ask for commands.
 type Ingress struct {
-	// Where it listens, as HOST:PORT. Port 0 lets the system choose. Default, also if empty: there is no such server.
+	// Where it listens, as HOST:PORT. Port 0 lets the system choose. Default, also if empty: the daemon takes no commands over HTTP.
 	Listen string `yaml:"listen" is:"listen"`
 
 	// A PEM file with the server's certificate, with key_file. Default, also if empty: requests come unencrypted, which is
