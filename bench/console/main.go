@@ -56,7 +56,7 @@ var seedSQL string
 func main() {
 	events := flag.Int("events", 10_000_000, "events in the log")
 	dir := flag.String("dir", "", "keep the cluster here, filled, for the next run (default: a temporary one)")
-	only := flag.String("only", "", "ask only for this path; watch: measure only what a daemon asks for by itself")
+	only := flag.String("only", "", "ask only for this path")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -76,8 +76,18 @@ func run(ctx context.Context, events int, dir, only string) error {
 		return err
 	}
 	defer func() { _ = server.Stop() }()
+	config, err := pgxpool.ParseConfig(server.SocketURL("postgres"))
+	if err != nil {
+		return err
+	}
 	counted := &counter{}
-	pool, err := connect(ctx, server.SocketURL("postgres"), counted)
+	config.ConnConfig.Tracer, config.MaxConns, config.MaxConnLifetime = counted, 4, 24*time.Hour
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		counted.backends.Store(conn.PgConn().PID(), true)
+		return nil
+	}
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -105,56 +115,10 @@ func run(ctx context.Context, events int, dir, only string) error {
 		over = over || verdict != ""
 		fmt.Printf("| `%s` | %.0f | %.0f | %d | %d | %s |\n", path, a.cpu.Seconds()*1000, a.took.Seconds()*1000, a.statements, a.bytes, verdict)
 	}
-	if only == "" || only == "watch" {
-		if err := lookAfter(ctx, server, pool, counted); err != nil {
-			return err
-		}
-	}
 	if over {
 		return errors.New("over the limit")
 	}
 	return nil
-}
-
-// lookAfter measures what a daemon asks for by itself, with all routes in trouble and with none.
-func lookAfter(ctx context.Context, server *devpg.Server, pool *pgxpool.Pool, counted *counter) error {
-	if err := watch(ctx, pool, counted, "each of 1,000 routes has 100 dead letters"); err != nil {
-		return err
-	}
-	for _, sql := range []string{"drop database if exists quiet with (force)", "create database quiet"} {
-		if _, err := pool.Exec(ctx, sql); err != nil {
-			return err
-		}
-	}
-	well, err := connect(ctx, server.SocketURL("quiet"), counted)
-	if err != nil {
-		return err
-	}
-	defer well.Close()
-	if _, err := fill(ctx, well, 1000); err != nil {
-		return err
-	}
-	for sql := range strings.SplitSeq(quiet, "; ") {
-		if _, err := well.Exec(ctx, sql); err != nil {
-			return err
-		}
-	}
-	return watch(ctx, well, counted, "nothing is wrong with 1,000 routes of 100 workers")
-}
-
-// connect opens a pool as a console does, and counts its statements.
-func connect(ctx context.Context, url string, counted *counter) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		return nil, err
-	}
-	config.ConnConfig.Tracer, config.MaxConns, config.MaxConnLifetime = counted, 4, 24*time.Hour
-	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
-		counted.backends.Store(conn.PgConn().PID(), true)
-		return nil
-	}
-	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
-	return pgxpool.NewWithConfig(ctx, config)
 }
 
 // fill makes the installation, unless it is there.

@@ -51,7 +51,9 @@ func TestWatchCost(t *testing.T) {
 	const watch = `select * from tidemark.watch('courier/1', false)`
 	idle, took := s.cost(watch)
 	scrape, scraped := s.cost(`select tidemark.scrape()`)
-	t.Logf("well: watch %d pages, %.1f ms; scrape %d pages, %.1f ms", idle, took, scrape, scraped)
+	_, silence := s.cost(`select * from tidemark.stale_check()`)
+	_, upkeep := s.cost(`select * from tidemark.maintain()`)
+	t.Logf("well: watch %d pages, %.1f ms; scrape %d pages, %.1f ms; silence %.1f ms; maintain %.1f ms", idle, took, scrape, scraped, silence, upkeep)
 	s.wantRows(`select cause from tidemark.cause`)
 	const most = 25000 // pages; nearly all of them are read again and again
 	if idle > most || scrape > most {
