@@ -41,8 +41,12 @@ type Options struct {
 // Probe sends the test delivery that was begun, and returns what came of it.
 type Probe = func(ctx context.Context, begun store.RouteTest) store.RouteTested
 
-// statementLimit bounds what a request costs the database.
-const statementLimit = 10 * time.Second
+// statementLimit bounds what a request costs the database, and lockLimit how long one that reads waits for a lock: the overview has to
+// tell who has it.
+const (
+	statementLimit = 10 * time.Second
+	lockLimit      = time.Second
+)
 
 // requestLimit bounds how long a request waits for a connection and holds it, whatever the number of its statements: there are few.
 const requestLimit = 30 * time.Second
@@ -220,11 +224,18 @@ func (s *server) transact(ctx context.Context, may access, work func(*store.DB) 
 	}
 	return pgx.BeginTxFunc(ctx, s.Pool, options, func(tx pgx.Tx) error {
 		db := store.New(tx)
-		if err := db.ActFor(ctx, person.Name, person.Role == Viewer, statementLimit); err != nil {
+		if err := db.ActFor(ctx, person.Name, person.Role == Viewer, patience(may)); err != nil {
 			return err
 		}
 		return work(db)
 	})
+}
+
+func patience(may access) store.Patience {
+	if may.write {
+		return store.Patience{Statement: statementLimit, Lock: statementLimit}
+	}
+	return store.Patience{Statement: statementLimit, Lock: lockLimit}
 }
 
 // guard refuses requests that the person may not make, before anything of them is read.

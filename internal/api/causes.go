@@ -28,14 +28,21 @@ type found struct {
 
 func newCauses() *causes { return &causes{turn: make(chan struct{}, 1), known: map[bool]found{}} }
 
-// of returns what is wrong. One request finds it, and those that come meanwhile wait for that, for as long as they have.
-func (c *causes) of(ctx context.Context, db *store.DB) ([]store.Cause, error) {
+// wrong is what is wrong. One request finds it, and those that come meanwhile wait for that, for as long as they have, and without a
+// connection: the one may be waiting for theirs. begun is told once a connection is there or none is needed.
+func (s *server) wrong(ctx context.Context, begun func()) ([]store.Cause, error) {
+	c := s.causes
 	select {
 	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	default:
+		EndShared(ctx)
+		select {
+		case c.turn <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
+	defer func() { <-c.turn }()
 	person, _ := PersonOf(ctx)
 	viewer := person.Role == Viewer
 	known, changes := c.recent(viewer)
@@ -43,16 +50,26 @@ func (c *causes) of(ctx context.Context, db *store.DB) ([]store.Cause, error) {
 		return slices.Clone(known), nil
 	}
 	at := time.Now()
-	all, err := db.Causes(ctx)
+	var all []store.Cause
+	err := s.transact(ctx, see, func(db *store.DB) (err error) {
+		begun()
+		all, err = db.Causes(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
+	c.keep(viewer, found{at, all}, changes)
+	return slices.Clone(all), nil
+}
+
+// keep remembers causes, unless something was changed since they were looked for: they may be from before.
+func (c *causes) keep(viewer bool, f found, changes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.changes == changes { // else they may be from before
-		c.known[viewer] = found{at, all}
+	if c.changes == changes {
+		c.known[viewer] = f
 	}
-	return slices.Clone(all), nil
 }
 
 // recent are the causes that were found just now, or nil, and how often something was changed.

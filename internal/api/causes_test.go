@@ -3,7 +3,9 @@ package api
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,14 +63,46 @@ func TestCausesAreShared(t *testing.T) {
 	}
 }
 
+// The overview takes two connections where there are two. Requests that wait for one of them hold none, so few are enough for many.
+func TestFewConnectionsAreEnough(t *testing.T) {
+	t.Parallel()
+	for _, connections := range []int32{1, 2} {
+		w := newWorld(t)
+		config := w.pool.Config()
+		config.MaxConns = connections
+		pool, err := pgxpool.NewWithConfig(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		mux, s := build(Options{Pool: pool, Log: slog.New(slog.DiscardHandler)})
+		var all sync.WaitGroup
+		for i := range 40 {
+			all.Go(func() {
+				ctx := Share(WithPerson(t.Context(), oscar)) // as a page
+				for _, path := range [][]string{{"/gates", "/status"}, {"/gates", "/health", "/causes"}}[i%2] {
+					s.causes.forget()
+					r := httptest.NewRequestWithContext(ctx, "GET", "/api/v1"+path, nil)
+					if got := Ask(mux, r); got.Status != http.StatusOK {
+						t.Errorf("%d connections: %s: %d %s", connections, path, got.Status, got.Body.String())
+					}
+				}
+				EndShared(ctx)
+			})
+		}
+		all.Wait()
+	}
+}
+
 // A request that cannot have its turn ends when its time is over, and a change does not wait for who looks for causes.
 func TestCausesWaitNoLonger(t *testing.T) {
 	t.Parallel()
-	c := newCauses()
+	_, s := build(Options{})
+	c := s.causes
 	c.turn <- struct{}{} // another request finds them
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.of(ctx, nil); !errors.Is(err, context.Canceled) {
+	if _, err := s.wrong(ctx, func() {}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	c.forget()

@@ -52,7 +52,7 @@ func (s *shared) read(ctx context.Context, server *server, work func(*store.DB) 
 		}
 		s.tx = tx
 		person, _ := PersonOf(ctx)
-		if err := store.New(tx).ActFor(ctx, person.Name, person.Role == Viewer, statementLimit); err != nil {
+		if err := store.New(tx).ActFor(ctx, person.Name, person.Role == Viewer, patience(see)); err != nil {
 			s.rollback(ctx)
 			return err
 		}

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"sync"
 	"time"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
@@ -52,31 +54,17 @@ func (s *server) you(ctx context.Context) You {
 }
 
 func (s *server) status() {
-	operation(s, "GET", "/status", "The installation at a glance, and what is wrong with it", see,
-		func(ctx context.Context, db *store.DB, in *store.Most) (o Overview, err error) {
-			o.You = s.you(ctx)
-			found, err := s.causes.of(ctx, db)
-			if err != nil {
-				return o, err
-			}
-			o.Overview, err = db.OverviewOf(ctx, *in, found)
-			o.Tally = tally(o.Causes)
-			if o.Causes = o.Causes[min(in.Skip, len(o.Causes)):]; in.Causes > 0 {
-				o.Causes = o.Causes[:min(len(o.Causes), in.Causes)]
-			}
-			return o, err
-		})
-	operation(s, "GET", "/health", "How many things are wrong", see,
-		func(ctx context.Context, db *store.DB, _ *none) (c Condition, err error) {
-			causes, err := s.causes.of(ctx, db)
-			c.Status, c.Tally = "ok", tally(causes)
-			if len(causes) > 0 {
-				c.Status = causes[0].Status
-			}
-			return c, err
-		})
-	operation(s, "GET", "/causes", "What is wrong, worst first", see,
-		func(ctx context.Context, db *store.DB, _ *none) ([]store.Cause, error) { return s.causes.of(ctx, db) })
+	register(s, "GET", "/status", "The installation at a glance, and what is wrong with it", see, s.overview)
+	register(s, "GET", "/health", "How many things are wrong", see, func(ctx context.Context, _ *none) (c Condition, err error) {
+		causes, err := s.wrong(ctx, func() {})
+		c.Status, c.Tally = "ok", tally(causes)
+		if len(causes) > 0 {
+			c.Status = causes[0].Status
+		}
+		return c, err
+	})
+	register(s, "GET", "/causes", "What is wrong, worst first", see,
+		func(ctx context.Context, _ *none) ([]store.Cause, error) { return s.wrong(ctx, func() {}) })
 	operation(s, "GET", "/history", "What a route, or all of them, did over time, in steps of a minute, 5 minutes or an hour", see,
 		func(ctx context.Context, db *store.DB, in *struct {
 			Route string `query:"route" doc:"Empty: all."`
@@ -87,4 +75,41 @@ func (s *server) status() {
 		})
 	operation(s, "GET", "/me", "Who asks, and what he may do", see,
 		func(ctx context.Context, _ *store.DB, _ *none) (You, error) { return s.you(ctx), nil })
+}
+
+// overview finds what is wrong, and reads meanwhile what does not depend on it, on another connection. It asks for that connection only
+// once the other has one: else all those of the pool could be held by requests that wait for their second.
+func (s *server) overview(ctx context.Context, in *store.Most) (o Overview, err error) {
+	EndShared(ctx)
+	o.You = s.you(ctx)
+	type told struct {
+		causes []store.Cause
+		err    error
+	}
+	begun, found := make(chan struct{}), make(chan told, 1)
+	begin := sync.OnceFunc(func() { close(begun) })
+	go func() {
+		defer begin()
+		causes, err := s.wrong(Unshared(ctx), begin)
+		found <- told{causes, err}
+	}()
+	<-begun
+	var wrong told
+	heard := sync.OnceFunc(func() { wrong = <-found; o.Judge(wrong.causes) })
+	err = s.transact(ctx, see, func(db *store.DB) error {
+		err := db.ReadParts(ctx, &o.Overview, *in)
+		if heard(); err != nil || wrong.err != nil || o.Partial {
+			return err
+		}
+		return db.ReadRoutes(ctx, &o.Overview, *in)
+	})
+	heard()
+	if err = cmp.Or(wrong.err, err); err != nil && (wrong.err != nil || !o.Partial) {
+		return o, err
+	}
+	o.Tally = tally(o.Causes)
+	if o.Causes = o.Causes[min(in.Skip, len(o.Causes)):]; in.Causes > 0 {
+		o.Causes = o.Causes[:min(len(o.Causes), in.Causes)]
+	}
+	return o, nil
 }

@@ -3,16 +3,19 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"strconv"
 	"time"
 )
 
-// ActFor makes the transaction one of a person: tidemark.audit names him beside the login, and a statement takes limit at
-// most. A reader may do what tidemark_reader may, by its name in this database.
-func (db *DB) ActFor(ctx context.Context, person string, reader bool, limit time.Duration) error {
-	_, err := value[string](ctx, db, `select set_config('tidemark.person', $1, true) || set_config('statement_timeout', $2, true) || set_config('jit', 'off', true)
-			|| case when $3 then set_config('role', regexp_replace(pg_get_userbyid(n.nspowner)::text, 'owner$', 'reader'), true) else '' end
-		from pg_namespace n where n.nspname = 'tidemark'`, person, strconv.FormatInt(limit.Milliseconds(), 10), reader)
+// Patience is how long a statement may take, and how long of that it may wait for a lock.
+type Patience struct{ Statement, Lock time.Duration }
+
+// ActFor makes the transaction one of a person: tidemark.audit names him beside the login, and statements have patience. A reader may
+// do what tidemark_reader may, by its name in this database.
+func (db *DB) ActFor(ctx context.Context, person string, reader bool, p Patience) error {
+	_, err := value[string](ctx, db, `select set_config('tidemark.person', $1, true) || set_config('statement_timeout', $2, true) || set_config('lock_timeout', $3, true)
+			|| set_config('jit', 'off', true)
+			|| case when $4 then set_config('role', regexp_replace(pg_get_userbyid(n.nspowner)::text, 'owner$', 'reader'), true) else '' end
+		from pg_namespace n where n.nspname = 'tidemark'`, person, milliseconds(p.Statement), milliseconds(p.Lock), reader)
 	return err
 }
 

@@ -77,29 +77,39 @@ type Most struct {
 
 // Overview reads the state of the installation. Causes are not cut: how many there are is of interest too. Where tables of Tidemark
 // are locked the rest would wait for them: it is left out.
-func (db *DB) Overview(ctx context.Context, m Most) (Overview, error) {
+func (db *DB) Overview(ctx context.Context, m Most) (o Overview, err error) {
 	causes, err := db.Causes(ctx)
 	if err != nil {
-		return Overview{}, err
-	}
-	return db.OverviewOf(ctx, m, causes)
-}
-
-// OverviewOf is Overview where the causes are known.
-func (db *DB) OverviewOf(ctx context.Context, m Most, causes []Cause) (o Overview, err error) {
-	o.Status, o.Unregistered, o.Causes = "ok", []UnregisteredEmits{}, causes
-	if o.Server, err = db.Server(ctx); err != nil {
 		return o, err
 	}
-	if len(o.Causes) > 0 {
-		o.Status = o.Causes[0].Status
-	}
-	if o.Partial = slices.ContainsFunc(o.Causes, func(c Cause) bool { return c.Cause == "tables_locked" }); o.Partial {
-		return o, nil
+	if o.Judge(causes); o.Partial {
+		o.Server, err = db.Server(ctx)
+		return o, err
 	}
 	err = InTurn(
-		func() error { o.Brief, err = db.brief(ctx); return err },
-		func() error {
+		func() error { return db.ReadParts(ctx, &o, m) },
+		func() error { return db.ReadRoutes(ctx, &o, m) },
+	)
+	return o, err
+}
+
+// Judge tells what is wrong. Where tables are locked, what else was read is not all of it: it is left out.
+func (o *Overview) Judge(causes []Cause) {
+	o.Status, o.Causes = "ok", causes
+	if len(causes) > 0 {
+		o.Status = causes[0].Status
+	}
+	if o.Partial = slices.ContainsFunc(causes, func(c Cause) bool { return c.Cause == "tables_locked" }); o.Partial {
+		o.Brief, o.Workers = Brief{Unregistered: []UnregisteredEmits{}}, nil
+	}
+}
+
+// ReadParts reads what does not depend on the causes. The server is known even where the others cannot be read.
+func (db *DB) ReadParts(ctx context.Context, o *Overview, m Most) error {
+	return InTurn(
+		func() (err error) { o.Server, err = db.Server(ctx); return err },
+		func() (err error) { o.Brief, err = db.brief(ctx); return err },
+		func() (err error) {
 			if m.Workers == 0 {
 				o.Workers, err = db.WorkerSummaries(ctx, Part{})
 			} else {
@@ -107,9 +117,13 @@ func (db *DB) OverviewOf(ctx context.Context, m Most, causes []Cause) (o Overvie
 			}
 			return err
 		},
-		func() error { o.Routes, err = db.routesOf(ctx, o.Causes, m.Routes); return err },
 	)
-	return o, err
+}
+
+// ReadRoutes reads the routes, those in trouble first, once the causes are known.
+func (db *DB) ReadRoutes(ctx context.Context, o *Overview, m Most) (err error) {
+	o.Routes, err = db.routesOf(ctx, o.Causes, m.Routes)
+	return err
 }
 
 // brief reads the short parts of an overview.

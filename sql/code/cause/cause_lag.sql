@@ -1,8 +1,15 @@
 create or replace function tidemark.cause_lag(names text[])
 returns table (name text, found text, waiting bigint)
-language sql volatile
+language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_column
+begin
+    -- Mostly none is behind.
+    if cardinality(cause_lag.names) = 0 then
+        return;
+    end if;
+    return query
     with log as materialized (select tidemark.log_inflow() as rate, tidemark.log_event_bytes() as bytes)
     select tidemark.executor_id(l.worker, l.source, l.shard),
            format('%s unread, the oldest for %s; %s%s',
@@ -26,7 +33,8 @@ as $$
     join tidemark.worker_cursor c on c.worker = l.worker and c.source = l.source and c.shard = l.shard
     cross join lateral (select tidemark.cursor_waiting(c) as waiting) n
     left join log i on l.source = 'outbox'
-    where tidemark.executor_id(l.worker, l.source, l.shard) = any (cause_lag.names) and l.seconds is not null
+    where tidemark.executor_id(l.worker, l.source, l.shard) = any (cause_lag.names) and l.seconds is not null;
+end
 $$;
 comment on function tidemark.cause_lag(text[]) is
     'How far each of these cursors, worker/source/shard, is behind, in a sentence: how much is unread, since when, at '
