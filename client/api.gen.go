@@ -253,6 +253,7 @@ type ClaimDetails struct {
 	State   string      `json:"state"`
 	Tenant  *string     `json:"tenant"`
 	TopicID *string     `json:"topic_id"`
+	Trace   *string     `json:"trace"`
 	Version int64       `json:"version"`
 	Via     string      `json:"via"`
 }
@@ -299,6 +300,7 @@ type CommandClaim struct {
 	State          string     `json:"state"`
 	Tenant         *string    `json:"tenant"`
 	TopicID        *string    `json:"topic_id"`
+	Trace          *string    `json:"trace"`
 	Version        int64      `json:"version"`
 	Via            string     `json:"via"`
 }
@@ -355,6 +357,26 @@ type CommandReplayed struct {
 	// Next Give it as after to go on; null: that was all.
 	Next     *int64           `json:"next"`
 	Outcomes map[string]int64 `json:"outcomes"`
+}
+
+// CommandSeek defines model for CommandSeek.
+type CommandSeek struct {
+	// Next Offset of the next record that is read. Records that are passed over are not read.
+	Next int64 `json:"next"`
+
+	// Reason Why, for the audit.
+	Reason string `json:"reason"`
+}
+
+// CommandSought defines model for CommandSought.
+type CommandSought struct {
+	// Next The offset of the next record now.
+	Next      int64  `json:"next"`
+	Partition int64  `json:"partition"`
+	Topic     string `json:"topic"`
+
+	// Was The offset of the next record before.
+	Was int64 `json:"was"`
 }
 
 // CommandsErased defines model for CommandsErased.
@@ -758,6 +780,9 @@ type Lease struct {
 	LeaseEpoch int64      `json:"lease_epoch"`
 	LeaseOwner *string    `json:"lease_owner"`
 	LeaseUntil *time.Time `json:"lease_until"`
+
+	// NextOffset Of the next record of a partition of Kafka; null: it is none.
+	NextOffset *int64 `json:"next_offset"`
 
 	// PausedAt Since when; null: it is not paused.
 	PausedAt *time.Time `json:"paused_at"`
@@ -2569,6 +2594,14 @@ func (c *Client) GetStatus(ctx context.Context, params GetStatusParams) (out Ove
 	add(query, "routes", params.Routes)
 	add(query, "workers", params.Workers)
 	err = c.do(ctx, "GET", path("/api/v1/status"), query, nil, &out)
+	return out, err
+}
+
+// SeekTopicPartition: Set where the consumer of commands goes on in a partition.
+//
+// For the role admin.
+func (c *Client) SeekTopicPartition(ctx context.Context, topic string, partition int64, body CommandSeek) (out CommandSought, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/topics/{topic}/partitions/{partition}/seek", topic, partition), nil, body, &out)
 	return out, err
 }
 

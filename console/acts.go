@@ -236,6 +236,13 @@ var operating = map[string]act{
 			return map[string]any{"code": v.Get("code"), "after": number(v.Get("after"))}
 		},
 	},
+	"partition-seek": {
+		title: "Go on in partition {partition} of {topic}", button: "Seek", role: Admin, method: "POST", path: "/topics/{topic}/partitions/{partition}/seek", danger: "topic",
+		preview: "/workers/commands", part: "leases", shows: "Where the partitions are now",
+		fields: []field{{Name: "next", Label: "Offset of the next record", Kind: "number", Required: true}},
+		body:   func(v url.Values) map[string]any { return map[string]any{"next": number(v.Get("next"))} },
+		back:   "/workers/commands", warn: "Records that are passed over are not read. Commands that were claimed before do not run again.",
+	},
 	"key-revoke": {
 		title: "Revoke key {kid}", button: "Revoke", role: Admin, method: "POST", path: "/services/{service}/keys/{kid}/revoke", body: nothing, danger: "kid",
 		back: "/commands/{service}", warn: "Commands signed with it are refused from now on.",

@@ -203,6 +203,7 @@ func TestActs(t *testing.T) {
 	service := s.populateCommands()
 	s.exec(`create function public.greet(births[]) returns void language sql as 'select'; alter function public.greet owner to ` + s.db.Name + `_console`)
 	s.exec(`select tidemark.worker_set('greeter', '{"source": "table", "handler": "sql", "handler_ref": "public.greet"}'), tidemark.worker_source_add('greeter', 'births')`)
+	s.exec(`select tidemark.command_partition('events', 3, 'T', 0, 100)`)
 	done := map[string]bool{"pack-install": true} // TestPackIsInstalled
 	before := map[string]string{                  // what the database wants first
 		"command-delete": `update tidemark.command set enabled = false; select tidemark.command_discard('` + service + `', 'tried', 'x'); select tidemark.dead_letter_discard(l.id, 'x') from tidemark.dead_letter l where l.source = 'commands' and l.resolved_at is null`,
@@ -252,6 +253,7 @@ func TestActs(t *testing.T) {
 		{"/commands/" + service, "command-live", "command=charge&version=1&service=" + service, "", "charge", `select not dry_run from tidemark.command where command = 'charge'`},
 		{"/commands/" + service, "commands-replay", "service=" + service, "", service, `select exists (select from tidemark.audit where action = 'command_replay')`},
 		{"/commands/" + service + "/parked", "command-discard", "key=parked&service=" + service, "", "parked", `select exists (select from tidemark.audit where action = 'command_discard')`},
+		{"/workers/commands", "partition-seek", "topic=events&partition=3", "next=7", "events", `select watermark_id = '7' from tidemark.worker_cursor where source = 'kafka:events' and shard = 3`},
 		{"/commands/" + service, "key-revoke", "kid=k&service=" + service, "", "k", `select revoked_at is not null from tidemark.producer_key where kid = 'k'`},
 		{"/findings", "finding-acknowledge", "id=1", "", "", `select acked_at is not null from tidemark.finding where id = 1`},
 		{"", "heartbeat-register", "executor=night&cadence=60&domains=shop", "threshold=90", "", `select exists (select from tidemark.heartbeat

@@ -22,7 +22,7 @@ func (c *console) functions() template.FuncMap {
 	return template.FuncMap{
 		"age": age, "due": due, "join": func(all []string) string { return strings.Join(all, ",") }, "num": num, "bytes": size, "counts": counts, "text": text, "secs": seconds, "pretty": pretty, "dict": dict, "rows": rows, "facts": facts, "label": label,
 		"escape": segment, "prefix": func() string { return c.Prefix }, "static": func() string { return c.Prefix + "/static" },
-		"act": c.actLink, "wait": c.waitLink, "most": most, "span": func(first, last int64) int64 { return last - first + 1 }, "why": whyWaits, "interval": interval, "json": func(v json.RawMessage) string { return text(decode(v)) }, "lived": lived, "pass": pass, "verified": verifiedOf, "paused": paused, "some": someCursors, "opened": opened, "promise": func(safety string) string { return promises[safety] }, "any_counted": anyCounted, "claimed": claimed, "short": short, "mend": c.mend, "more": more, "has": func(m both, name string) bool { _, ok := m[name]; return ok },
+		"act": c.actLink, "wait": c.waitLink, "most": most, "span": func(first, last int64) int64 { return last - first + 1 }, "why": whyWaits, "interval": interval, "json": func(v json.RawMessage) string { return text(decode(v)) }, "lived": lived, "pass": pass, "verified": verifiedOf, "paused": paused, "some": someCursors, "opened": opened, "promise": func(safety string) string { return promises[safety] }, "any_counted": anyCounted, "claimed": claimed, "topic": topicOf, "short": short, "mend": c.mend, "more": more, "has": func(m both, name string) bool { _, ok := m[name]; return ok },
 		"may": func(role Role, needs string) bool {
 			want, err := api.ParseRole(needs)
 			return err == nil && role >= want && (!c.ReadOnly || want == Viewer)
@@ -402,3 +402,6 @@ func more(filter url.Values, next any, as ...string) template.URL {
 	}
 	return template.URL(v.Encode()) //nolint:gosec // it is encoded, and the template escapes quotes
 }
+
+// topicOf is the topic of commands that a source is.
+func topicOf(source string) string { return strings.TrimPrefix(source, "kafka:") }

@@ -32,7 +32,7 @@ func commandCommand() cli.Command {
 				return s.CommandDelete(ctx, c, s.Reason)
 			}),
 			commandService(),
-			commandSend(), commandList(), commandShow(), commandWatch(), commandDiscard(), commandReplay(), commandErase(), commandKey(), commandACL(),
+			commandSend(), commandList(), commandShow(), commandWatch(), commandDiscard(), commandReplay(), commandSeek(), commandErase(), commandKey(), commandACL(),
 		},
 	}
 }

@@ -76,7 +76,7 @@ func commandShow() cli.Command {
 			result := cli.Choose(c.Hidden, "hidden from this role", string(c.Result))
 			return s.Show(c, "command", claimed(c.CommandClaim), "state", c.State, "idempotency key", c.IdempotencyKey, "event id", c.EventID,
 				"producer", c.Producer, "via", c.Via, "tenant", c.Tenant, "topic id", c.Topic, "partition", c.Partition, "offset", c.Offset,
-				"error", c.ErrorCode, "message", c.ErrorMessage, "result", result, "envelope", string(c.Envelope), "attempts", c.Attempts, "next attempt", c.NextAttemptAt,
+				"error", c.ErrorCode, "message", c.ErrorMessage, "result", result, "envelope", string(c.Envelope), "attempts", c.Attempts, "trace", c.Trace, "next attempt", c.NextAttemptAt,
 				"processed", s.At(c.ProcessedAt), "kept until", c.ExpiresAt)
 		},
 	}

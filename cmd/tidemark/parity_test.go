@@ -18,7 +18,7 @@ var inAPI = map[string]string{
 	"command enable": "PATCH /services/{service}/commands/{command}/{version}", "command disable": "PATCH /services/{service}/commands/{command}/{version}",
 	"command delete": "POST /services/{service}/commands/{command}/{version}/delete", "command discard": "POST /services/{service}/claims/{key}/discard",
 	"command erase": "POST /services/{service}/erase", "command key add": "POST /services/{service}/keys", "command key delete": "POST /services/{service}/keys/{kid}/delete",
-	"command key revoke": "POST /services/{service}/keys/{kid}/revoke", "command replay": "POST /services/{service}/replay", "command service delete": "POST /services/{service}/delete",
+	"command key revoke": "POST /services/{service}/keys/{kid}/revoke", "command replay": "POST /services/{service}/replay", "command seek": "POST /topics/{topic}/partitions/{partition}/seek", "command service delete": "POST /services/{service}/delete",
 	"dead-letter discard": "POST /dead-letters/{id}/discard", "dead-letter replay": "POST /dead-letters/replay", "dead-letter job cancel": "POST /dead-letter-jobs/{id}/cancel",
 	"dead-letter job discard": "POST /dead-letter-jobs", "dead-letter job replay": "POST /dead-letter-jobs",
 	"domain delete": "POST /domains/{domain}/delete", "domain grant": "POST /domains/{domain}/grant", "domain revoke": "POST /domains/{domain}/revoke", "domain set": "PUT /domains/{domain}",

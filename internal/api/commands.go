@@ -45,6 +45,12 @@ type CommandReplayed struct {
 	Next     *int64           `json:"next" doc:"Give it as after to go on; null: that was all."`
 }
 
+// CommandSeek names the next record of a partition.
+type CommandSeek struct {
+	Next   int64  `json:"next" minimum:"0" doc:"Offset of the next record that is read. Records that are passed over are not read."`
+	Reason string `json:"reason" minLength:"1" maxLength:"1024" doc:"Why, for the audit."`
+}
+
 // NewKey is a public key by which a producer signs.
 type NewKey struct {
 	KID       string                     `json:"kid" minLength:"1"`
@@ -128,6 +134,15 @@ func (s *server) commands() {
 				Service: in.Service, Since: b.Since, Code: b.Code, Failed: b.Failed, DryRun: b.DryRun, Reason: b.Reason,
 			}, 500, b.After)
 			return out, err
+		})
+	act(s, "POST", "/topics/{topic}/partitions/{partition}/seek", "Set where the consumer of commands goes on in a partition", configure,
+		func(ctx context.Context, db *store.DB, in *struct {
+			Topic     string `path:"topic"`
+			Partition int    `path:"partition" minimum:"0"`
+			Body      CommandSeek
+		},
+		) (store.CommandSought, error) {
+			return db.CommandSeek(ctx, in.Topic, in.Partition, in.Body.Next, in.Body.Reason)
 		})
 	act(s, "POST", "/services/{service}/keys/{kid}/revoke", "Revoke a producer's key", configure,
 		func(ctx context.Context, db *store.DB, in *keyGoes) (key store.ProducerKey, err error) {

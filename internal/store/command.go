@@ -379,6 +379,20 @@ func (db *DB) CommandCall(ctx context.Context, name string, payload, context jso
 	return err
 }
 
+// CommandSought is a partition that goes on at another offset.
+type CommandSought struct {
+	Topic     string `json:"topic"`
+	Partition int    `json:"partition"`
+	Was       int64  `json:"was" doc:"The offset of the next record before."`
+	Next      int64  `json:"next" doc:"The offset of the next record now."`
+}
+
+// CommandSeek calls tidemark.command_seek: where the consumer goes on in a partition.
+func (db *DB) CommandSeek(ctx context.Context, topic string, partition int, next int64, reason string) (CommandSought, error) {
+	was, err := value[int64](ctx, db, `select tidemark.command_seek($1, $2, $3, $4)`, topic, partition, next, reason)
+	return CommandSought{topic, partition, was, next}, err
+}
+
 // CommandDiscard calls tidemark.command_discard, and returns the result document.
 func (db *DB) CommandDiscard(ctx context.Context, service, key, reason string) (json.RawMessage, error) {
 	return value[json.RawMessage](ctx, db, `select tidemark.command_discard($1, $2, $3)`, service, key, reason)

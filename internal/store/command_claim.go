@@ -22,6 +22,7 @@ type CommandClaim struct {
 	Offset         *int64     `db:"offset" json:"offset"`
 	ErrorCode      *string    `db:"error_code" json:"error_code"`
 	Attempts       int        `db:"attempts" json:"attempts"`
+	Trace          *string    `db:"trace" json:"trace"`
 	ProcessedAt    time.Time  `db:"processed_at" json:"processed_at"`
 	ExpiresAt      time.Time  `db:"expires_at" json:"expires_at"`
 	NextAttemptAt  *time.Time `db:"next_attempt_at" json:"next_attempt_at"` // of a parked one; nil: it waits behind another
@@ -29,7 +30,7 @@ type CommandClaim struct {
 }
 
 const commandClaim = `select c.service, c.idempotency_key, c.state, c.command, c.version, c.event_id::text, c.tenant, c.producer, c.via, c.topic_id,
-	c.partition, c."offset", c.error_code, c.attempts, c.processed_at, c.expires_at, nullif(p.next_attempt_at, 'infinity') as next_attempt_at,
+	c.partition, c."offset", c.error_code, c.attempts, c.trace, c.processed_at, c.expires_at, nullif(p.next_attempt_at, 'infinity') as next_attempt_at,
 	p.key as ordering_key
 from tidemark.command_claim c left join tidemark.command_parked p using (service, idempotency_key) `
 

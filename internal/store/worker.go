@@ -280,6 +280,7 @@ type Lease struct {
 	Holes  int64      `db:"holes" json:"holes" doc:"Numbers below the watermark that have not shown up."`
 	HeldBy *string    `db:"held_by" json:"held_by" doc:"The transactions that keep them open."`
 	Paused *time.Time `db:"paused_at" json:"paused_at" doc:"Since when; null: it is not paused."`
+	Offset *int64     `db:"next_offset" json:"next_offset" doc:"Of the next record of a partition of Kafka; null: it is none."`
 }
 
 // WorkerDetails returns the configuration of a worker and its cursors, or tidemark.ErrNotFound.
@@ -287,7 +288,8 @@ func (db *DB) WorkerDetails(ctx context.Context, name string) (d WorkerDetails, 
 	err = InTurn(
 		func() error { d.Worker, err = db.Worker(ctx, name); return err },
 		func() error {
-			d.Leases, err = list[Lease](ctx, db, `select c.source, c.shard, h.lease_owner, h.lease_until, h.lease_epoch, c.holes, c.held_by, k.paused_at
+			d.Leases, err = list[Lease](ctx, db, `select c.source, c.shard, h.lease_owner, h.lease_until, h.lease_epoch, c.holes, c.held_by, k.paused_at,
+					case when c.source like 'kafka:%' then k.watermark_id::bigint end as next_offset
 				from tidemark.cursor_held($1) c join tidemark.heartbeat h on h.executor_id = tidemark.executor_id($1, c.source, c.shard)
 				join tidemark.worker_cursor k on k.worker = $1 and k.source = c.source and k.shard = c.shard
 				order by c.source, c.shard limit 100`, name)

@@ -101,7 +101,7 @@ func (s *session) health(ctx context.Context) error {
 	case unfetched != nil:
 		most, _ := s.client.OptValue(kgo.BrokerMaxReadBytes).(int32)
 		return fmt.Errorf("records cannot be fetched: %w; an answer of a broker may have %d bytes, and a batch of records must fit: "+
-			"tidemark.command_seek passes over one that does not", unfetched, most)
+			"tidemark command seek passes over one that does not", unfetched, most)
 	}
 	if err := s.frames.away(); err != nil {
 		return err

@@ -195,8 +195,8 @@ from (values
     ('command_partition_held',
      'A partition of a topic of commands does not continue where it was read to: the topic was deleted and made '
      'again, or records are lost. Nothing of it is read, other partitions go on.',
-     'Find out what became of the records that were not read. Then name the offset to go on from: select '
-     'tidemark.command_seek(topic, partition, offset, reason);',
+     'Find out what became of the records that were not read. Then name the offset to go on from: tidemark command '
+     'seek TOPIC --partition N --offset N --reason REASON.',
      '{}',
      array['tidemark finding list']),
     ('producer_unproved',
