@@ -233,6 +233,19 @@ func startSelfBy(command []string, args ...string) (*process, error) {
 	}, nil
 }
 
+// until waits for a query to be true, which the process makes so.
+func (e *env) until(ctx context.Context, p *process, what, query string, arguments ...any) error {
+	for began := time.Now(); ; time.Sleep(2 * time.Millisecond) {
+		var is bool
+		if err := e.conn.QueryRow(ctx, query, arguments...).Scan(&is); err != nil || is {
+			return err
+		}
+		if time.Since(began) > 5*time.Minute {
+			return p.because(errors.New("not within five minutes: " + what))
+		}
+	}
+}
+
 // runMover is the program of a mover.
 func runMover(args []string) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)

@@ -67,7 +67,7 @@ func (c *daemons) Setup(ctx context.Context) error {
 		}
 		c.processes = append(c.processes, p)
 	}
-	return c.until(ctx, "the daemons wait for their shards", `
+	return c.until(ctx, c.processes[0], "the daemons wait for their shards", `
 		select count(*) = $1 from tidemark.heartbeat h where h.executor_id like 'daemon/bench-%' and h.last_status = 'running'
 			and ($1 = 1 or (select count(*) from tidemark.worker_instance i where i.seen_until > clock_timestamp()) = $1)`, c.n)
 }
@@ -110,19 +110,6 @@ func runShards(ctx context.Context, dsn, name string) error {
 	return <-r.ended
 }
 
-// until waits for a query to be true.
-func (c *daemons) until(ctx context.Context, what, query string, arguments ...any) error {
-	for began := time.Now(); ; time.Sleep(2 * time.Millisecond) {
-		var is bool
-		if err := c.conn.QueryRow(ctx, query, arguments...).Scan(&is); err != nil || is {
-			return err
-		}
-		if time.Since(began) > 5*time.Minute {
-			return c.processes[0].because(errors.New("not within five minutes: " + what))
-		}
-	}
-}
-
 func (c *daemons) Run(ctx context.Context) (int, error) {
 	if err := c.exec(ctx, "select tidemark.gate_set('worker.bench.enabled', true, 'bench')"); err != nil {
 		return 0, err
@@ -135,7 +122,7 @@ func (c *daemons) Run(ctx context.Context) (int, error) {
 	if err := c.arrived(ctx); err != nil {
 		return 0, err
 	}
-	err := c.until(ctx, "all is settled", `
+	err := c.until(ctx, c.processes[0], "all is settled", `
 		select count(*) = $1 and not exists (select from tidemark.pending) from tidemark.worker_cursor c
 		where c.worker = 'bench' and c.watermark_id::bigint >= $2 and isempty(c.holes + c.fenced)`, c.n, c.items)
 	c.begun = float64(c.items) / time.Since(time.Unix(0, c.receiver.first.Load())).Seconds()
@@ -157,7 +144,7 @@ func (c *daemons) loseOne(ctx context.Context) error {
 	} else if err := c.networks.plug(0, false); err != nil {
 		return err
 	}
-	err := c.until(ctx, "the others take over", `
+	err := c.until(ctx, c.processes[0], "the others take over", `
 		select count(*) = $1 from tidemark.heartbeat h
 		where h.executor_id like 'bench/outbox/%' and h.lease_until > clock_timestamp() and h.lease_owner not like 'bench-0/%'`, c.n)
 	c.takeover = time.Since(lost)
@@ -168,7 +155,7 @@ func (c *daemons) loseOne(ctx context.Context) error {
 	if err := c.networks.plug(0, true); err != nil {
 		return err
 	}
-	return c.until(ctx, "the one that was cut off is back", `
+	return c.until(ctx, c.processes[0], "the one that was cut off is back", `
 		select count(*) = 1 from tidemark.worker_instance i where i.seen_until > clock_timestamp() and i.owner like 'bench-0/%'`)
 }
 

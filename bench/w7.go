@@ -52,11 +52,12 @@ var w7 = workload{
 	number:  "7",
 	title:   "growth: cost of an event by the size of the backlog, routes, workers; and of sleep",
 	unit:    "event",
-	columns: []string{workFigure, costFigure, statementsFigure, asleepFigure},
+	columns: []string{workFigure, costFigure, memoryFigure, statementsFigure, asleepFigure},
 	contestants: func(e *env) (all []contestant) {
 		for _, n := range backlogs(e) {
 			all = append(all, &growth{env: e, name: backlogName(routesGrow, n), size: n, kind: &routeGrowth{env: e}},
-				&growth{env: e, name: backlogName(tableGrows, n), size: n, kind: &tableGrowth{births{env: e}}})
+				&growth{env: e, name: backlogName(tableGrows, n), size: n, kind: &tableGrowth{births{env: e}}},
+				&daemonGrowth{env: e, name: backlogName(daemonGrows, n), size: n})
 		}
 		size := min(grownSize, e.events)
 		for _, n := range routeCounts {
@@ -83,6 +84,14 @@ var w7 = workload{
 				if ok || n < largest {
 					goals = append(goals, within(0.9, 1.1, f))
 				}
+			}
+		}
+		for _, n := range []int{100_000, 10 * largest} {
+			v, ok := rs.between(backlogName(daemonGrows, n), backlogName(daemonGrows, largest), func(s, base sample) float64 {
+				return s.figures[memoryFigure] / base.figures[memoryFigure]
+			})
+			if ok || n < largest {
+				goals = append(goals, note(figure{memoryFigure + ", " + backlogName(daemonGrows, n) + " ÷ " + thousands(largest), v, ok}))
 			}
 		}
 		work := func(name, base string) figure {
