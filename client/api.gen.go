@@ -1228,6 +1228,7 @@ type Route struct {
 	KeyFilter      *string     `json:"key_filter"`
 	Options        interface{} `json:"options"`
 	Ordering       string      `json:"ordering"`
+	PausedAt       *time.Time  `json:"paused_at"`
 	PayloadFilter  interface{} `json:"payload_filter"`
 	RetryPolicy    interface{} `json:"retry_policy"`
 	RouteCode      string      `json:"route_code"`
@@ -1276,18 +1277,19 @@ type RouteReplayed struct {
 
 // RouteSummary defines model for RouteSummary.
 type RouteSummary struct {
-	Breaker              *string `json:"breaker"`
-	Dead                 int64   `json:"dead"`
-	OldestPendingSeconds *int64  `json:"oldest_pending_seconds"`
-	OpenDeadLetters      int64   `json:"open_dead_letters"`
-	Pending              int64   `json:"pending"`
-	Retried              int64   `json:"retried"`
-	Retrying             int64   `json:"retrying"`
-	RouteCode            string  `json:"route_code"`
-	Sent                 int64   `json:"sent"`
-	State                string  `json:"state"`
-	TargetKind           string  `json:"target_kind"`
-	Worker               string  `json:"worker"`
+	Breaker              *string    `json:"breaker"`
+	Dead                 int64      `json:"dead"`
+	OldestPendingSeconds *int64     `json:"oldest_pending_seconds"`
+	OpenDeadLetters      int64      `json:"open_dead_letters"`
+	PausedAt             *time.Time `json:"paused_at"`
+	Pending              int64      `json:"pending"`
+	Retried              int64      `json:"retried"`
+	Retrying             int64      `json:"retrying"`
+	RouteCode            string     `json:"route_code"`
+	Sent                 int64      `json:"sent"`
+	State                string     `json:"state"`
+	TargetKind           string     `json:"target_kind"`
+	Worker               string     `json:"worker"`
 }
 
 // RouteTested defines model for RouteTested.
@@ -2397,11 +2399,27 @@ func (c *Client) GetRouteLatency(ctx context.Context, route string) (out RouteLa
 	return out, err
 }
 
+// PauseRoute: Let a route deliver nothing for a while; its events wait.
+//
+// For the role operator.
+func (c *Client) PauseRoute(ctx context.Context, route string, body Act) (out Changed, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/routes/{route}/pause", route), nil, body, &out)
+	return out, err
+}
+
 // ReplayRoute: Send events of the log on the route again, as a job of its worker.
 //
 // For the role operator.
 func (c *Client) ReplayRoute(ctx context.Context, route string, body Window) (out Counted, err error) {
 	err = c.do(ctx, "POST", path("/api/v1/routes/{route}/replay", route), nil, body, &out)
+	return out, err
+}
+
+// ResumeRoute: Let a paused route deliver what waits, and go on.
+//
+// For the role operator.
+func (c *Client) ResumeRoute(ctx context.Context, route string, body Act) (out Changed, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/routes/{route}/resume", route), nil, body, &out)
 	return out, err
 }
 

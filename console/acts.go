@@ -18,6 +18,9 @@ func joined(parts ...map[string]act) map[string]act {
 	return all
 }
 
+// notOfAPause is what the summary of a route has beside its state and what waits.
+var notOfAPause = []string{"route_code", "worker", "target_kind", "sent", "retried", "dead", "open_dead_letters"}
+
 // operating are acts on what runs.
 var operating = map[string]act{
 	"gate-open": {
@@ -55,13 +58,24 @@ var operating = map[string]act{
 		title: "Put route {route} into dry run", button: "Only record", role: Admin, method: "PATCH", path: "/routes/{route}", body: set("dry_run", true),
 		danger: "route", back: "/routes/{route}", warn: "Events that pass are recorded as dry_run, and not sent later unless you replay them.",
 	},
+	"route-pause": {
+		title: "Pause route {route}", button: "Pause", role: Operator, method: "POST", path: "/routes/{route}/pause", body: nothing, danger: "route",
+		preview: "/route-summaries?routes={route}", leaves: notOfAPause, back: "/routes/{route}",
+		warn: "No delivery of it begins any more, within a second; those under way may end. Its events wait, in order, and so do retries, replays and dead letters. " +
+			"Nothing is lost, and no attempt is used up. A test delivery still goes.",
+	},
+	"route-resume": {
+		title: "Resume route {route}", button: "Resume", role: Operator, method: "POST", path: "/routes/{route}/resume", body: nothing,
+		preview: "/route-summaries?routes={route}", leaves: notOfAPause, back: "/routes/{route}",
+		warn: "What waits is tried at once, in order, as fast as the target takes it. Test the target first.",
+	},
 	"route-edit": {
 		title: "Edit route {route}", button: "Change", role: Admin, method: "PATCH", path: "/routes/{route}", body: columns, fields: columnsField(`{"concurrency": 8, "timeout": "10s"}`),
 		danger: "route", preview: "/routes/{route}", back: "/routes/{route}", warn: keepsOthers + " The next events go by the new ones.",
 	},
 	"route-test": {
 		title: "Test the target of route {route}", button: "Send one test delivery", role: Operator, method: "POST", path: "/routes/{route}/test", body: nothing,
-		warn: "It is signed and marked as a test, and goes to the target now, even if the route is off or in dry run. A target inside the database " +
+		warn: "It is signed and marked as a test, and goes to the target now, even if the route is off, in dry run or paused. A target inside the database " +
 			"is called, and its effects are undone. A closed gate or a stage that is not live refuses it.",
 	},
 	"route-replay": {

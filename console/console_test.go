@@ -226,6 +226,8 @@ func TestActs(t *testing.T) {
 		{"/routes/hook", "route-live", "route=hook", "", "hook", `select not dry_run from tidemark.outbound_route where route_code = 'hook'`},
 		{"/routes/hook", "route-edit", "route=hook", `columns={"concurrency":7}`, "hook", `select concurrency = 7 from tidemark.outbound_route where route_code = 'hook'`},
 		{"/routes/sql", "route-test", "route=sql", "", "", `select exists (select from tidemark.audit where action = 'route_test' and after ->> 'outcome' = 'failed' and after ->> 'error_code' = 'P0001')`},
+		{"/routes/hook", "route-pause", "route=hook", "", "hook", `select paused_at is not null from tidemark.outbound_route where route_code = 'hook'`},
+		{"/routes/hook", "route-resume", "route=hook", "", "", `select paused_at is null from tidemark.outbound_route where route_code = 'hook'`},
 		{"/workers/default", "worker-pause", "worker=default", "", "default", `select paused_at is not null from tidemark.worker_cursor where worker = 'default'`},
 		{"/workers/default", "worker-resume", "worker=default", "", "", `select paused_at is null from tidemark.worker_cursor where worker = 'default'`},
 		{"/dead-letters/1", "letter-discard", "id=1", "", "1", `select resolution is not distinct from 'discarded' from tidemark.dead_letter where id = 1`},

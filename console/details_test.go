@@ -178,6 +178,44 @@ func TestPauseOrResume(t *testing.T) {
 	has("greeter", "worker-resume", "worker-pause")
 }
 
+// A route's page has a pause or a resume, which show first what waits. The overview names the pause, with the act that ends it.
+func TestPauseOrResumeARoute(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.populate()
+	s.exec(`update tidemark.outbound_route set enabled = true, dry_run = false where route_code = 'hook'`)
+	waits := value[string](s, `select pending::text from tidemark.route_summary where route_code = 'hook'`)
+	if waits == "0" {
+		t.Fatal("nothing waits")
+	}
+	has := func(role string, want ...string) {
+		t.Helper()
+		s.serve(s.pool, false) // it has not read anything yet
+		_, page := s.get(role, "/routes/hook")
+		for _, act := range []string{"route-pause", "route-resume"} {
+			if slices.Contains(want, act) != strings.Contains(page, `href="/act/`+act+`?route=hook"`) {
+				t.Errorf("%s, want %v: %s", act, want, page)
+			}
+		}
+	}
+	has("viewer")
+	has("operator", "route-pause")
+	for _, act := range []string{"route-pause", "route-resume"} {
+		s.shows("operator", "/act/"+act+"?route=hook", "As it is now", "Pending", ">"+waits+"<")
+	}
+	form := url.Values{"route": {"hook"}, "typed": {"hook"}, "reason": {"it is mended"}}
+	if _, page := s.request("operator", "POST", "/act/route-pause", form); !strings.Contains(page, "Done.") {
+		t.Errorf("it is paused: %s", page)
+	}
+	has("operator", "route-resume")
+	s.shows("operator", "/routes/hook", "paused <time")
+	s.shows("operator", "/", "route_paused", "reason: it is mended", `href="/act/route-resume?route=hook"`)
+	if _, page := s.request("operator", "POST", "/act/route-resume", form); !strings.Contains(page, "Done.") {
+		t.Errorf("it is resumed: %s", page)
+	}
+	has("operator", "route-pause")
+}
+
 // A dangerous act is offered once the page has shown what it would do.
 func TestShownBeforeDone(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,7 @@ var mends = []struct{ command, to string }{
 	{"worker resume {worker}", "worker-resume"},
 	{"route enable {route}", "route-enable"},
 	{"route disable {route}", "route-disable"},
+	{"route resume {route}", "route-resume"},
 	{"route set {route} --dry-run=false", "route-live"},
 	{"route set {route} --concurrency {concurrency}", "route-edit"},
 	{"route test {route}", "route-test"},

@@ -124,7 +124,7 @@ func most(v any) string {
 // waitsFor says why what was not tried waits.
 var waitsFor = map[string]string{
 	"behind_key": "an earlier event of its key waits", "busy": "events come faster than the target takes them", "breaker_open": "the target fails, and is left alone for a while",
-	"domain_closed": "the gate of its domain is closed", "gate_closed": "a gate is closed", "misconfigured": "the route's target cannot be opened", "suspect": "it is tried alone",
+	"domain_closed": "the gate of its domain is closed", "gate_closed": "a gate is closed, or the route is paused", "misconfigured": "the route's target cannot be opened", "suspect": "it is tried alone",
 }
 
 // whyWaits is the last error of what waits, or why it was not tried.

@@ -203,14 +203,16 @@ func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task, deferr
 	return results, nil
 }
 
-// waits is what comes of an event behind one of its key that waits, and of one whose domain's gate is closed. held are the
-// keys of which one waits.
+// waits is what comes of an event behind one of its key that waits, and of one that a gate or a pause of the route keeps from its
+// handler. held are the keys of which one waits.
 func (h *handling) waits(t task, held map[store.KeyOf]bool) (r store.Result, shut bool) {
 	key, ordered := t.order()
 	r = store.Result{Route: t.route.ID, Seq: t.item.Seq, Fresh: t.item.Fresh, Outcome: store.Pending}
 	switch {
 	case ordered && held[key]:
 		r.Reason, r.Behind = "behind_key", true
+	case !h.permit.Allows(t.route.ID):
+		r.Reason = deliver.GateClosed
 	case !h.permit.AllowsDomain(t.item.Domain):
 		r.Reason = "domain_closed"
 	default:
@@ -258,14 +260,9 @@ func (h *handling) lose(ctx context.Context, tx pgx.Tx, t task, failure error) {
 	}
 }
 
-var errForbidden = errors.New("the route is switched off")
-
 func (h *handling) handle(ctx context.Context, tx pgx.Tx, t task) error {
-	switch {
-	case h.handled[store.EventOf{Route: t.route.ID, Seq: t.item.Seq}]:
+	if h.handled[store.EventOf{Route: t.route.ID, Seq: t.item.Seq}] {
 		return nil
-	case !h.permit.Allows(t.route.ID):
-		return errForbidden
 	}
 	handler, err := h.handlerOf(t.route)
 	if err != nil {
@@ -290,8 +287,8 @@ func result(ctx context.Context, t task, failure error) store.Result {
 		return store.Result{Outcome: store.Sent}
 	case errors.Is(failure, errDropped):
 		return store.Result{Outcome: store.Skipped, Reason: deliver.ReasonDropped}
-	case errors.Is(failure, errForbidden), ctx.Err() != nil:
-		return store.Result{Outcome: store.Pending, Reason: "gate_closed"}
+	case ctx.Err() != nil:
+		return store.Result{Outcome: store.Pending, Reason: deliver.GateClosed}
 	case permanent:
 		r.Outcome = store.Failed
 	default:

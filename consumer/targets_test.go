@@ -279,6 +279,7 @@ func TestSwitchedOffWhileAtWork(t *testing.T) {
 		`select tidemark.route_set('billing.shop.all', '{"dry_run": true}')`:  `select tidemark.route_set('billing.shop.all', '{"dry_run": false}')`,
 		`select tidemark.gate_set('routes.enabled', false)`:                   `select tidemark.gate_set('routes.enabled', true)`,
 		`select tidemark.gate_set('domain.shop.enabled', false)`:              `select tidemark.gate_set('domain.shop.enabled', true)`,
+		`select tidemark.route_pause('billing.shop.all', 'test')`:             `select tidemark.route_resume('billing.shop.all', 'test')`,
 	} {
 		p := prepared(t, lasting)
 		var calls atomic.Int32
@@ -301,5 +302,42 @@ func TestSwitchedOffWhileAtWork(t *testing.T) {
 		p.concurrently(2, func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error { return note(ctx, tx, e) })
 		p.eventually(effects, "1")
 		p.eventually(`select count(*)::text from tidemark.pending`, "0")
+	}
+}
+
+// A paused route: its events wait, and those of another handler go on, also in the same transaction. When it is resumed, each is
+// handled once, in the order of keys.
+func TestHandlerRoutePause(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{1, 4} {
+		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
+			t.Parallel()
+			p := prepared(t, `"ordering": "key"`)
+			p.exec(`create table other (n int)`)
+			p.exec(`select tidemark.handlers_register('billing', '{shop/*, */*}')`)
+			p.exec(`update tidemark.outbound_route set domain = 'shop', enabled = true, dry_run = false`)
+			client, pool := p.client(concurrency)
+			client.Handle("shop/*", note)
+			client.Handle("*/*", func(ctx context.Context, tx pgx.Tx, _ tidemark.Event) error {
+				_, err := tx.Exec(ctx, `insert into other values (1)`)
+				return err
+			})
+			p.exec(`select tidemark.route_pause('billing.shop.all', 'test')`)
+			stop := p.runs(client, pool)
+			p.emit("a", "1", "2", "3")
+			p.emit("b", "4")
+			p.eventually(`select count(*)::text from other`, "4")
+			p.emit("b", "5")
+			p.eventually(`select count(*)::text from other`, "5")
+			p.eventually(`select concat_ws(' ', count(*), sum(error_count)) from tidemark.pending`, "5 0")
+			p.eventually(effects, "")
+
+			p.exec(`select tidemark.route_resume('billing.shop.all', 'test')`)
+			p.eventually(`select count(*)::text from tidemark.pending`, "0")
+			stop()
+			p.eventually(effects, "1 2 3 4 5")
+			p.eventually(`select string_agg(n, ' ' order by ctid) from effect where n in ('4', '5')`, "4 5")
+			p.eventually(`select string_agg(n, ' ' order by ctid) from effect where n in ('1', '2', '3')`, "1 2 3")
+		})
 	}
 }

@@ -147,12 +147,18 @@ func showRoutes(ctx context.Context, s *cli.Session, worker string) error {
 	}
 	states := map[string]int{}
 	for _, r := range routes {
-		states[cli.RouteState(r)]++
+		for _, state := range strings.Split(cli.RouteState(r), ", ") {
+			states[state]++
+		}
+	}
+	result := fmt.Sprintf("%d live, %d in dry run, %d off", states["live"], states["dry run"], states["off"])
+	if states["paused"] > 0 {
+		result += fmt.Sprintf(", %d paused", states["paused"])
 	}
 	show(s, step{
 		Step:   "look at the routes of the worker",
 		SQL:    "select * from tidemark.outbound_route where worker = " + cli.Literal(worker) + ";",
-		Result: fmt.Sprintf("%d live, %d in dry run, %d off", states["live"], states["dry run"], states["off"]),
+		Result: result,
 	})
 	return nil
 }

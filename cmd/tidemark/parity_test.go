@@ -26,6 +26,7 @@ var inAPI = map[string]string{
 	"heartbeat register": "PUT /heartbeats/{executor}", "heartbeat deregister": "POST /heartbeats/{executor}/deregister",
 	"maintain": "POST /maintain", "pack install": "POST /packs/{pack}/install", "pending discard": "POST /pending/discard", "pending retry": "POST /pending/retry",
 	"route delete": "POST /routes/{route}/delete", "route disable": "PATCH /routes/{route}", "route enable": "PATCH /routes/{route}", "route go-live": "POST /routes/{route}/go-live",
+	"route pause": "POST /routes/{route}/pause", "route resume": "POST /routes/{route}/resume",
 	"route replay": "POST /routes/{route}/replay", "route set": "PUT /routes/{route}", "route test": "POST /routes/{route}/test",
 	"setting set": "PUT /settings/{setting}", "source add": "PATCH /sources/{source}", "source set": "PATCH /sources/{source}", "source delete": "POST /sources/{source}/delete",
 	"stage": "PUT /stage", "type delete": "POST /types/{domain}/{type}/delete", "type set": "PUT /types/{domain}/{type}",

@@ -46,6 +46,8 @@ func routeCommand() cli.Command {
 			routeSet(),
 			routeSwitch("enable", "Turn a route on; in dry run it still delivers nothing", true),
 			routeSwitch("disable", "Turn a route off; its events are recorded as disabled", false),
+			routePause("pause", "Let a route deliver nothing for a while; its events wait, and none is lost", true),
+			routePause("resume", "Let a paused route deliver what waits, in order, and go on", false),
 			routeGoLive(), routeWhyNot(), routeBacktest(), routeReplay(), routeTest(),
 			cli.Delete("ROUTE", "Delete a route that is off and owes nothing; its evidence stays",
 				func(ctx context.Context, s *cli.Session) error { return s.RouteDelete(ctx, s.Arg(0), s.Reason) }),
@@ -77,7 +79,7 @@ func routeList() cli.Command {
 }
 
 func routeShow(s *cli.Session, r store.Route) error {
-	return s.Show(r, "route", r.RouteCode, "state", cli.RouteState(r), "enabled", r.Enabled, "dry run", r.DryRun,
+	return s.Show(r, "route", r.RouteCode, "state", cli.RouteState(r), "enabled", r.Enabled, "dry run", r.DryRun, "paused since", r.PausedAt,
 		"fail closed", r.FailClosed,
 		"worker", r.Worker, "events", r.Domain+"/"+r.Type, "stream", r.Stream, "key filter", r.KeyFilter, "payload filter", r.PayloadFilter,
 		"target", r.TargetKind+" "+r.TargetRef, "takes", cli.Takes(r.TargetTakes), "options", strings.TrimSuffix(string(r.Options),
@@ -296,10 +298,24 @@ func routeSwitch(name, short string, enabled bool) cli.Command {
 				return err
 			}
 			if !enabled {
-				s.Note("events that its worker %[1]s reads now are recorded as disabled, and not sent later by themselves; "+
-					"a paused worker leaves them unread: tidemark worker pause %[1]s", r.Worker)
+				s.Note("events that its worker %s reads now are recorded as disabled, and not sent later by themselves; "+
+					"those of a paused route wait: tidemark route pause %s", r.Worker, r.RouteCode)
 			}
 			return s.Result(r, "route %s: %s", r.RouteCode, cli.RouteState(r))
+		},
+	}
+}
+
+func routePause(name, short string, pause bool) cli.Command {
+	return cli.Command{
+		Use: name + " ROUTE", Short: short, Role: "tidemark_admin", Reason: cli.MayGiveReason,
+		Run: func(ctx context.Context, s *cli.Session) error {
+			changed, err := s.RoutePause(ctx, s.Arg(0), pause, s.Reason)
+			if err != nil {
+				return err
+			}
+			done := cli.Choose(changed, name+"d", cli.Choose(pause, "was paused already", "was not paused"))
+			return s.Result(cli.Fields{"route", s.Arg(0), "paused", pause, "changed", changed}, "route %s: %s", s.Arg(0), done)
 		},
 	}
 }

@@ -290,6 +290,20 @@ func TestActs(t *testing.T) {
 	if !one[bool](w, `select paused_at is not null from tidemark.worker_cursor where worker = 'default'`) {
 		t.Error("the worker runs on")
 	}
+	for _, change := range []string{"pause", "resume"} {
+		for _, changed := range []bool{true, false} {
+			if got := gets[Changed](w, oscar, "POST", "/routes/hook/"+change, `{"reason": "`+change+` it"}`); got.Changed != changed {
+				t.Errorf("%s: %+v", change, got)
+			}
+		}
+		if audit() != "t | oscar | outbound_route hook | "+change+" it" {
+			t.Error(audit())
+		}
+		if route := gets[store.Route](w, oscar, "GET", "/routes/hook", ""); (route.PausedAt != nil) != (change == "pause") {
+			t.Errorf("%+v", route)
+		}
+	}
+	w.refuses(404, "TM004", oscar, "POST", "/routes/other/pause", `{"reason": "x"}`)
 	w.refuses(404, "TM004", oscar, "POST", "/dead-letters/7/discard", `{"reason": "old"}`)
 	w.refuses(404, "TM004", oscar, "POST", "/pending/retry", `{"route": "hook", "item": "9", "reason": "x"}`)
 	w.refuses(404, "TM004", oscar, "POST", "/pending/discard", `{"worker": "default", "source": "births", "item": "../x'", "reason": "x"}`)

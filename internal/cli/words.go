@@ -10,10 +10,14 @@ import (
 
 // RouteState is what the switches of a route amount to.
 func RouteState(r store.Route) string {
-	if !r.Enabled {
-		return "off"
+	paused := r.PausedAt != nil
+	switch {
+	case !r.Enabled:
+		return Choose(paused, "off, paused", "off")
+	case r.DryRun:
+		return Choose(paused, "dry run, paused", "dry run")
 	}
-	return Choose(r.DryRun, "dry run", "live")
+	return Choose(paused, "paused", "live")
 }
 
 // WorkerState is the status of a worker and the gate that closes it.

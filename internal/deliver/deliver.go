@@ -26,7 +26,7 @@ type Opener interface {
 
 // Permit says what the holder of the lease may do at this moment.
 type Permit interface {
-	// Allows reports whether this process holds the lease, the gates are open and the route is live.
+	// Allows reports whether this process holds the lease, the gates are open and the route is live and not paused.
 	Allows(route int32) bool
 	// AllowsDomain reports whether the gate of the domain is open, or the domain has none.
 	AllowsDomain(domain string) bool
@@ -400,7 +400,7 @@ func (d *Deliverer) Busy() bool {
 	return false
 }
 
-// KeysWait reports whether a route whose breaker is closed has events waiting behind their key in the database.
+// KeysWait reports whether a route that may deliver has events waiting behind their key in the database.
 func (d *Deliverer) KeysWait() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

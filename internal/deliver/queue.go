@@ -22,7 +22,7 @@ const (
 	busy          = "busy"          // events come faster than the target takes them
 	breakerOpen   = "breaker_open"  // the target failed so often that deliveries pause
 	domainClosed  = "domain_closed" // the gate of the event's domain is closed; SQL sets the event aside until it opens
-	GateClosed    = "gate_closed"   // a gate or a switch is closed, or the lease has ended; a handler answers so that finds it at its commit
+	GateClosed    = "gate_closed"   // a gate or a switch is closed, the route is paused, or the lease has ended; a handler answers so that finds it at its commit
 	misconfigured = "misconfigured" // the route's target cannot be opened
 )
 
@@ -219,7 +219,7 @@ const (
 func (q *queue) keysWait() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.ordered && q.waiting.any() && q.running == 0 && q.breaker.state() == gobreaker.StateClosed
+	return q.ordered && q.waiting.any() && q.running == 0 && q.breaker.state() == gobreaker.StateClosed && q.permit.Allows(q.route.ID)
 }
 
 // retire makes begin start no run any more.
@@ -260,11 +260,11 @@ func (q *queue) send(ctx context.Context, batch []*job, blocked map[string]bool)
 	if len(sending) == 0 {
 		return
 	}
-	if err := q.limiter.WaitN(ctx, len(sending)); err != nil || !q.permit.Allows(q.route.ID) {
+	if err := q.limiter.WaitN(ctx, len(sending)); err != nil {
 		q.untriedAll(sending, GateClosed, 0, blocked)
 		return
 	}
-	// Once more: a gate may have closed while it waited its turn, or for its transform.
+	// Once more: a gate may have closed, or the route have been paused, while it waited its turn, or for its transform.
 	if sending = q.open(sending, blocked); len(sending) == 0 {
 		return
 	}
@@ -314,14 +314,15 @@ func (q *queue) watch(ctx context.Context, cut func(), jobs []*job) {
 	}
 }
 
-// open are the jobs that nothing before them of their key, and no gate of their domain, keeps from going. It concludes the
-// others.
+// open are the jobs that nothing before them of their key, no gate and no pause keeps from going. It concludes the others.
 func (q *queue) open(jobs []*job, blocked map[string]bool) []*job {
 	open := jobs[:0:0]
 	for _, j := range jobs {
 		switch {
 		case q.ordered && blocked[j.key()]:
 			q.untried(j, behindKey, 0, blocked)
+		case !q.permit.Allows(q.route.ID):
+			q.untried(j, GateClosed, 0, blocked)
 		case !q.permit.AllowsDomain(j.item.Domain):
 			q.untried(j, domainClosed, 0, blocked)
 		default:

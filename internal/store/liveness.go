@@ -194,24 +194,25 @@ func (db *DB) workersBehind(ctx context.Context, most int) ([]WorkerSummary, err
 
 // RouteSummary is how a route is doing, from tidemark.route_summary.
 type RouteSummary struct {
-	RouteCode            string  `db:"route_code" json:"route_code"`
-	Worker               string  `db:"worker" json:"worker"`
-	TargetKind           string  `db:"target_kind" json:"target_kind"`
-	State                string  `db:"state" json:"state"` // off, dry run or live
-	Sent                 int64   `db:"sent" json:"sent"`   // in the last hour, as the next two
-	Retried              int64   `db:"retried" json:"retried"`
-	Dead                 int64   `db:"dead" json:"dead"`
-	Pending              int64   `db:"pending" json:"pending"`
-	Retrying             int64   `db:"retrying" json:"retrying"` // of the pending ones
-	OldestPendingSeconds *int64  `db:"oldest_pending_seconds" json:"oldest_pending_seconds"`
-	OpenDeadLetters      int64   `db:"open_dead_letters" json:"open_dead_letters"`
-	Breaker              *string `db:"breaker" json:"breaker"` // open or misconfigured
+	RouteCode            string     `db:"route_code" json:"route_code"`
+	Worker               string     `db:"worker" json:"worker"`
+	TargetKind           string     `db:"target_kind" json:"target_kind"`
+	State                string     `db:"state" json:"state"` // off, dry run, paused or live
+	Sent                 int64      `db:"sent" json:"sent"`   // in the last hour, as the next two
+	Retried              int64      `db:"retried" json:"retried"`
+	Dead                 int64      `db:"dead" json:"dead"`
+	Pending              int64      `db:"pending" json:"pending"`
+	Retrying             int64      `db:"retrying" json:"retrying"` // of the pending ones
+	OldestPendingSeconds *int64     `db:"oldest_pending_seconds" json:"oldest_pending_seconds"`
+	OpenDeadLetters      int64      `db:"open_dead_letters" json:"open_dead_letters"`
+	Breaker              *string    `db:"breaker" json:"breaker"`     // open or misconfigured
+	PausedAt             *time.Time `db:"paused_at" json:"paused_at"` // also of a route that is off or in dry run; null: it is not paused
 }
 
 // RouteSummaries returns how all routes are doing.
 func (db *DB) RouteSummaries(ctx context.Context, codes ...string) ([]RouteSummary, error) {
 	return list[RouteSummary](ctx, db, `select r.route_code, r.worker, r.target_kind, r.state, r.sent, r.retried, r.dead, r.pending, r.retrying,
-		r.oldest_pending_seconds, r.open_dead_letters, r.breaker from tidemark.route_summary r
+		r.oldest_pending_seconds, r.open_dead_letters, r.breaker, r.paused_at from tidemark.route_summary r
 		where $1::text[] is null or r.route_code = any ($1) order by r.route_code`, codes)
 }
 

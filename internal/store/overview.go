@@ -215,7 +215,7 @@ func rank(state string) int {
 	switch state {
 	case "live":
 		return 0
-	case "dry run":
+	case "dry run", "paused":
 		return 1
 	}
 	return 2

@@ -38,6 +38,7 @@ type Route struct {
 	Transform     *string         `db:"transform" json:"transform"`
 	Columns       []string        `db:"columns" json:"columns"` // null: all
 	Description   string          `db:"description" json:"description"`
+	PausedAt      *time.Time      `db:"paused_at" json:"paused_at"` // null: it is not paused
 }
 
 // TimeLimit is how long one delivery of a worker's route may take.
@@ -46,7 +47,7 @@ func (r Route) TimeLimit() time.Duration { return time.Duration(r.Seconds * floa
 const route = `select r.route_code, r.worker, r.domain, r.type, r.stream, r.key_filter, r.payload_filter, r.target_kind, r.target_ref,
 	case when r.target_kind = 'sql' then (tidemark.sql_target(r.target_ref)).takes end as target_takes,
 	r.exclusive, r.enabled, r.dry_run, r.fail_closed, r.ordering, r.retry_policy, r.timeout::text, r.concurrency, r.options,
-	r.transform, r.columns, r.description
+	r.transform, r.columns, r.description, r.paused_at
 from `
 
 // RouteFilter chooses routes. Zero values: all.
@@ -79,6 +80,12 @@ func (db *DB) Route(ctx context.Context, code string) (Route, error) {
 // tidemark.ErrNotFound.
 func (db *DB) RouteSet(ctx context.Context, code string, changes Changes, reason string, mayCreate bool) (Route, error) {
 	return one[Route](ctx, db, route+`tidemark.route_set($1, coalesce($2::jsonb, '{}'), nullif($3, ''), $4) r`, code, changes, reason, mayCreate)
+}
+
+// RoutePause calls tidemark.route_pause or route_resume, and reports whether that changed anything.
+func (db *DB) RoutePause(ctx context.Context, code string, pause bool, reason string) (changed bool, err error) {
+	return value[bool](ctx, db, `select case when $2 then tidemark.route_pause($1, nullif($3, '')) else tidemark.route_resume($1, nullif($3, '')) end`,
+		code, pause, reason)
 }
 
 // RouteDelete calls tidemark.route_delete.

@@ -66,9 +66,10 @@ type lease struct {
 	until    time.Time
 	fresh    time.Time
 	live     map[int32]bool
-	shut     []string      // domains whose gate is closed
-	shutAt   time.Time     // when the database was asked for them
-	changed  chan struct{} // closed when shut is another
+	paused   map[int32]bool // of the routes that pages needed, as the latest of them came
+	shut     []string       // domains whose gate is closed
+	shutAt   time.Time      // when the database was asked for them
+	changed  chan struct{}  // closed when shut is another
 	stopping bool
 	beaten   time.Time     // when the database was last asked
 	trusted  time.Duration // for so long after a beat the poll of the process is trusted with the next one
@@ -86,7 +87,7 @@ type beater interface {
 func hold(ctx, hard context.Context, c claimer, began time.Time, b beater) *lease {
 	l := &lease{
 		lasts: c.Lease(), epoch: c.Epoch(), hard: hard, over: make(chan struct{}), beater: b,
-		until: began.Add(c.Lease()), live: map[int32]bool{}, changed: make(chan struct{}),
+		until: began.Add(c.Lease()), live: map[int32]bool{}, paused: map[int32]bool{}, changed: make(chan struct{}),
 	}
 	// The end of ctx ends reading; deliveries that are under way may come to their end.
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -205,8 +206,8 @@ func (l *lease) shutBy(began time.Time, shut []string) {
 	}
 }
 
-// read tells the lease what a read, asked at began, has found out: the gates are open and
-// these routes are live.
+// read tells the lease what a read, asked at began, has found out: the gates are open and these routes are live, and deliver
+// unless they are paused. A page comes with its routes when one of them is another than in the page before.
 func (l *lease) read(began time.Time, page *store.Page) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -214,10 +215,13 @@ func (l *lease) read(began time.Time, page *store.Page) {
 		l.fresh = fresh
 	}
 	l.shutBy(began, page.Shut)
+	for _, r := range page.Routes {
+		l.paused[r.ID] = r.PausedAt != nil
+	}
 	added := map[int32]bool{}
 	for i := range page.Items {
 		for _, id := range page.Items[i].Routes {
-			added[id] = true
+			added[id] = !l.paused[id]
 		}
 	}
 	maps.Copy(l.live, added)

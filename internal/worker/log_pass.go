@@ -266,7 +266,7 @@ func (p *logPass) settleOnce(ctx context.Context, l *lease, page *store.Page, re
 		if err != nil {
 			return err
 		}
-		gate, err := p.SettleHandled(ctx, tx, page, routes(page), slices.Concat(results, done))
+		gate, err := p.SettleHandled(ctx, tx, page, handled(done), slices.Concat(results, done))
 		if err == nil && gate != "" {
 			err = gateError{gate}
 		}
@@ -328,9 +328,12 @@ func (p *logPass) report(ctx context.Context) {
 	p.Targets.Report(ctx, p.Cursor)
 }
 
-func routes(page *store.Page) (ids []int32) {
-	for i := range page.Items {
-		ids = append(ids, page.Items[i].Routes...)
+// handled are the routes whose handlers have done something that the commit makes last.
+func handled(done []store.Result) (ids []int32) {
+	for _, r := range done {
+		if r.Outcome != store.Pending {
+			ids = append(ids, r.Route)
+		}
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)

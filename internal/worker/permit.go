@@ -21,7 +21,7 @@ func (p *Permit) current() *lease {
 }
 
 // Allows reports whether the route may deliver now: the lease is ours, the gates are
-// open, and it is live.
+// open, and it is live and not paused.
 func (p *Permit) Allows(route int32) bool {
 	l := p.current()
 	return l != nil && l.allows(route)

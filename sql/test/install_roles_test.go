@@ -44,7 +44,7 @@ var mayDo = map[string][]string{
 		`select * from tidemark.event_evidence(1)`, `select tidemark.event_seq(gen_random_uuid())`,
 		`select last_value from tidemark.outbox_seq_seq`,
 		`select seq, event_id, created_at, domain, type, stream, key, actor, idempotency_key from tidemark.outbox`,
-		`select tidemark.armed(), tidemark.gate_open('x'), tidemark.closed_gate('default'), tidemark.closed_delivery('default', 'd')`,
+		`select tidemark.armed(), tidemark.gate_open('x'), tidemark.closed_gate('default'), tidemark.closed_delivery('default', 'd', null)`,
 		`select tidemark.pattern_matches('a', 'a'), tidemark.retry_policy_ok('{}'), tidemark.uuid_time(gen_random_uuid())`,
 		`select * from tidemark.decide('default', null, '{}', row(true, true, true, null))`,
 		`select * from tidemark.worker_outlook('default')`,

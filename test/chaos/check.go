@@ -198,7 +198,7 @@ func (c *checker) came(t *target) map[string]bool {
 // written and, since one batch is decided for all routes at once, not after its effect.
 func (c *checker) mayBeOff(t *target, written, effect time.Time) bool {
 	return slices.ContainsFunc(c.Closings, func(x closing) bool {
-		return slices.Contains(x.Routes, t.Route) && (effect.IsZero() || effect.After(x.Sent)) && written.Before(x.Over)
+		return slices.Contains(x.Routes, t.Route) && !x.Keeps && (effect.IsZero() || effect.After(x.Sent)) && written.Before(x.Over)
 	})
 }
 

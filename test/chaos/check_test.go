@@ -126,6 +126,10 @@ func TestEachViolation(t *testing.T) {
 			e.Arrivals = append(e.Arrivals, arrivalOf(e.Stored[2], plain, 7.5))
 		}, []string{"I6"}},
 		"effect through a closed gate": {func(e *evidence) { e.Effects[2].At = at(8) }, []string{"I6"}},
+		"lost in a pause": {func(e *evidence) {
+			drop(e, plain, "event-3")
+			e.Closings = append(e.Closings, closing{What: plain, Routes: []string{plain}, Keeps: true, Sent: at(2.2), From: at(2.3), To: at(4), Over: at(4)})
+		}, []string{"I3"}},
 		"watermark back":               {func(e *evidence) { e.Samples[4].Watermark = 1 }, []string{"I7"}},
 		"epoch back":                   {func(e *evidence) { e.Samples[2].Epoch = 9 }, []string{"I7"}},
 		"watermark of a shard back":    {func(e *evidence) { e.Samples[3].Watermark = 6 }, []string{"I7"}},

@@ -49,6 +49,7 @@ var faults = []fault{
 	{"gate-worker", 3, gateWorker},
 	{"gate-slow", 3, gateSlow},
 	{"route-off", 4, routeOff},
+	{"route-pause", 5, routePause},
 	{"bridge", 2, bridge},
 	{"late-commit", 5, lateCommit},
 	{"late-alone", 2, lateAlone},

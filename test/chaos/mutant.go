@@ -120,6 +120,14 @@ var mutants = func() map[string]mutant {
 			sql: []edit{{"closed_gate", "end if;\n    select", "end if;\n    return null;\n    select"}}, scenes: []string{"gate-master", "gate-worker"},
 		},
 		{
+			name: "nopause", by: "I6", tells: "a paused route goes on inside the database",
+			sql: []edit{
+				{"live_inside", " and r.paused_at is null", ""},
+				{"closed_switch", " or r.paused_at is not null", ""},
+			},
+			scenes: []string{"route-pause"},
+		},
+		{
 			name: "nogate", by: "I6", tells: "gates are looked at when a page is read, not while it is delivered",
 			bug: "nogate", scenes: []string{"gate-slow"},
 		},

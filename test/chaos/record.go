@@ -82,6 +82,7 @@ type Letter struct {
 type closing struct {
 	What   string
 	Routes []string // empty: all
+	Keeps  bool     // its events wait, and each of them comes later
 	Sent   time.Time
 	From   time.Time // the commit of the closing was acknowledged
 	To     time.Time // the opening was sent

@@ -171,9 +171,9 @@ func keyFails(h *harness, random *rand.Rand) (string, func(context.Context) erro
 }
 
 // shut closes something for a while, and writes down exactly when.
-func (h *harness) shut(what string, routes []string, d time.Duration, set func(ctx context.Context, open bool) error) func(context.Context) error {
+func (h *harness) shut(x closing, d time.Duration, set func(ctx context.Context, open bool) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		x := closing{What: what, Routes: routes, Sent: time.Now()}
+		x.Sent = time.Now()
 		if err := set(ctx, false); err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (h *harness) shut(what string, routes []string, d time.Duration, set func(c
 }
 
 func (h *harness) gate(name string, random *rand.Rand) func(context.Context) error {
-	return h.shut(name, nil, between(random, 1800*time.Millisecond, 3500*time.Millisecond), func(ctx context.Context, open bool) error {
+	return h.shut(closing{What: name}, between(random, 1800*time.Millisecond, 3500*time.Millisecond), func(ctx context.Context, open bool) error {
 		return h.command(ctx, `select tidemark.gate_set($1, $2, 'chaos')`, name, open)
 	})
 }
@@ -226,12 +226,24 @@ func routeOff(h *harness, random *rand.Rand) (string, func(context.Context) erro
 	if random.IntN(2) == 0 {
 		change = [2]string{`{"dry_run": false}`, `{"dry_run": true}`}
 	}
-	return "route " + plain, h.shut("route "+plain, []string{plain}, between(random, 1500*time.Millisecond, 3*time.Second), func(ctx context.Context, open bool) error {
+	return "route " + plain, h.shut(closing{What: "route " + plain, Routes: []string{plain}}, between(random, 1500*time.Millisecond, 3*time.Second), func(ctx context.Context, open bool) error {
 		n := 1
 		if open {
 			n = 0
 		}
 		return h.command(ctx, `select count(*) from tidemark.route_set($1, $2, 'chaos')`, plain, change[n])
+	})
+}
+
+// routePause pauses a route, whose events all come later.
+func routePause(h *harness, random *rand.Rand) (string, func(context.Context) error) {
+	route := []string{healthy, flaky, plain, inside}[random.IntN(4)]
+	x := closing{What: "the pause of " + route, Routes: []string{route}, Keeps: true}
+	return "pause of " + route, h.shut(x, between(random, 1500*time.Millisecond, 6*time.Second), func(ctx context.Context, open bool) error {
+		if open {
+			return h.command(ctx, `select tidemark.route_resume($1, 'chaos')`, route)
+		}
+		return h.command(ctx, `select tidemark.route_pause($1, 'chaos')`, route)
 	})
 }
 

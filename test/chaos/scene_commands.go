@@ -31,7 +31,7 @@ func commandKeyFails(h *harness, random *rand.Rand) (string, func(context.Contex
 // commandGate closes the gate of all commands, or of one service.
 func commandGate(h *harness, random *rand.Rand) (string, func(context.Context) error) {
 	name := []string{commandsGate, serviceGate("till"), serviceGate("depot")}[random.IntN(3)]
-	return "gate of commands", h.shut(name, []string{name}, between(random, 1500*time.Millisecond, 3500*time.Millisecond), func(ctx context.Context, open bool) error {
+	return "gate of commands", h.shut(closing{What: name, Routes: []string{name}}, between(random, 1500*time.Millisecond, 3500*time.Millisecond), func(ctx context.Context, open bool) error {
 		return h.command(ctx, `select tidemark.gate_set($1, $2, 'chaos')`, name, open)
 	})
 }

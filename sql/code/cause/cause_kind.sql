@@ -55,6 +55,12 @@ from (values
      'Ask who closed it whether the reason is over, and open it. The events are then delivered in their order.',
      '{}',
      '{}'),
+    ('route_paused',
+     'An operator paused a route, and its events wait for it. None is lost, and no attempt is used up.',
+     'Ask who paused it whether the reason is over, test its target (tidemark route test), and resume it. What waits '
+     'is then tried at once, in order.',
+     '{}',
+     '{}'),
     ('dead_letters',
      'Events could not be delivered on this route, and are kept. The facts count them by reason, and show the latest '
      'error of each.',

@@ -43,6 +43,8 @@ begin
         union all
         select t.* from tidemark.cause_gates() t
         union all
+        select t.* from tidemark.cause_paused() t
+        union all
         select t.* from tidemark.cause_routes() t
         union all
         select t.* from tidemark.cause_tables() t

@@ -35,18 +35,23 @@ begin
     end loop;
     if first_seq is not null then
         oldest := (select o.created_at from tidemark.outbox o where o.seq >= needed.seq order by o.seq limit 1);
-        gate := case when needed.kind = 'cursor' then tidemark.closed_gate(needed.subject) end;
+        gate := case needed.kind
+            when 'cursor' then tidemark.closed_gate(needed.subject)
+            when 'pending' then (select 'route ' || o.route_code from tidemark.outbound_route o
+                                 where o.route_code = needed.subject and o.paused_at is not null) end;
         opening := tidemark.gate_opening(gate, needed.subject, 'it holds the log');
         return next row(
             'retention_held', needed.subject, 'warn', newest + retention,
             format('numbers %s to %s of the log are past the retention of %s, and are kept for number %s by %s%s; the '
                    'oldest event is %s old, and they take %s',
                    first_seq, end_seq - 1, retention, needed.seq, needed.who,
-                   case gate when 'paused' then ', which is paused' else ', which is closed by ' || gate end,
+                   case when gate = 'paused' or gate like 'route %' then ', which is paused'
+                        else ', which is closed by ' || gate end,
                    date_trunc('second', clock - oldest), pg_size_pretty(bytes)),
             null, '{}',
             case needed.kind
                 when 'cursor' then case gate when 'stage' then '{}' else array_remove(array[opening.sql], null) end
+                when 'pending' then array_remove(array[opening.sql], null)
                 when 'dead_letter' then array[format('select outcome from tidemark.dead_letter_replay(%s);',
                                                      needed.subject)]
                 when 'replay' then array[format('select tidemark.replay_cancel(%s, ''it holds the log'');',
@@ -58,7 +63,8 @@ begin
                 when 'dead_letter' then array['tidemark dead-letter replay ' || needed.subject]
                 when 'replay' then array[format('tidemark route replay --cancel %s --reason ''it holds the log''',
                                                 needed.subject)]
-                else array['tidemark pending list --route ' || tidemark.shell_word(needed.subject)] end
+                else array[coalesce(opening.cli,
+                                    'tidemark pending list --route ' || tidemark.shell_word(needed.subject))] end
         )::tidemark.trouble;
     end if;
 

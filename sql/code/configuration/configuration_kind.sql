@@ -7,7 +7,7 @@ from (values
     (4, 'source', 'tidemark.source',
      '{source,schema_name,table_name,id_type,id_collate_c,timestamp_type,created_at,created_by}', '{}'),
     (5, 'worker', 'tidemark.worker', '{id,worker}', '{source,handler}'),
-    (6, 'route', 'tidemark.outbound_route', '{id,route_code}', '{enabled,dry_run}')
+    (6, 'route', 'tidemark.outbound_route', '{id,route_code,paused_at}', '{enabled,dry_run}')
 ) k (place, kind, relation, fixed, kept);
 comment on view tidemark.configuration_kind is
     'The kinds of tidemark.configuration() that are rows of a table, in the order in which they are made. fixed: '

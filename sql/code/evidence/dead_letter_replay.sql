@@ -11,7 +11,7 @@ declare
     route constant tidemark.outbound_route := (select r from tidemark.outbound_route r where r.id = letter.route_id);
     worker constant text := (select w.worker from tidemark.worker w where w.id = letter.worker_id);
     closed constant text[] := tidemark.closed_domains();
-    gate constant text := tidemark.closed_delivery(worker, event.domain);
+    gate constant text := tidemark.closed_delivery(worker, event.domain, letter.route_id);
     statement text;
     outcome tidemark.outcome;
     reason text;
@@ -28,7 +28,9 @@ begin
     if gate is not null and not dead_letter_replay.dry_run then
         raise exception using errcode = 'TM009',
             message = format('dead letter %s is not replayed: closed by %s', letter.id, gate),
-            hint = 'Open the gate first, or ask for a dry run.';
+            hint = case when gate like 'route %' then 'The route is paused. Resume it first, or ask for a dry run: '
+                            || (tidemark.gate_opening(gate, worker, 'its dead letters are replayed')).cli
+                        else 'Open the gate first, or ask for a dry run.' end;
     end if;
 
     if letter.source = 'outbox' and (letter.event_id is null or event.seq is null) then
@@ -111,6 +113,6 @@ comment on function tidemark.dead_letter_replay(bigint, boolean) is
     'dry run) or skipped by the route''s transform. With dry_run nothing is written or delivered, and the answer is '
     'what would happen: pending where it would be delivered, after the route''s transform. A row of a source is left '
     'to its worker, which tries it once more: pending. Raises TM004 (no such letter, or its event is gone from the '
-    'log, which it needs), TM009 (a gate is closed), TM013 (resolved already, or its delivery is pending). Source: '
+    'log, which it needs), TM009 (a gate is closed, or the route is paused), TM013 (resolved already, or its delivery is pending). Source: '
     'S0 fn_iu_route_dead_letter_replay.';
 grant execute on function tidemark.dead_letter_replay(bigint, boolean) to tidemark_executor;

@@ -28,18 +28,20 @@ begin
         raise exception using errcode = 'TM005', message = 'not_before must be a time of the next 30 days';
     elsif pending_retry.not_before is not null and not one then
         raise exception using errcode = 'TM005', message = 'not_before is for one event or row',
-            hint = 'To hold back all of a route, switch it off; all of a worker: tidemark worker pause.';
+            hint = 'To hold back all of a route: tidemark route pause; all of a worker: tidemark worker pause.';
     end if;
     if pending_retry.seq is not null then
         select q.* into p from tidemark.pending q
         where q.worker_id = item.worker_id and q.route_id = item.route_id and q.seq = pending_retry.seq;
     end if;
     if p.held or pending_retry.not_before is null then
-        gate := tidemark.closed_delivery(item.worker_name, p.domain);
+        gate := tidemark.closed_delivery(item.worker_name, p.domain, item.route_id);
     end if;
     if gate is not null then
         raise exception using errcode = 'TM009', message = format('%s is not tried: closed by %s', item.what, gate),
-            hint = 'Open the gate: what is due is tried then.';
+            hint = case when gate like 'route %' then 'The route is paused. What is due is tried when it is resumed: '
+                            || (tidemark.gate_opening(gate, item.worker_name, pending_retry.reason)).cli
+                        else 'Open the gate: what is due is tried then.' end;
     elsif p.next_attempt_at = 'infinity' and not p.held then
         raise exception using errcode = 'TM005',
             message = format('%s waits behind an earlier event of its key', item.what),
@@ -84,5 +86,5 @@ comment on function tidemark.pending_retry(text, text, bigint, text, text, text,
     'or fails for good, the event no longer waits. Returns how many it moved: a row that is due already is one of '
     'them, since none is under way beside this call. A route''s breaker counts as before. Raises TM004 (it does not '
     'wait), TM005 (no reason; it waits behind an earlier event of its key; an event that is due already: its worker '
-    'tries it next, or is trying it now), TM009 (a gate is closed).';
+    'tries it next, or is trying it now), TM009 (a gate is closed, or the route is paused).';
 grant execute on function tidemark.pending_retry(text, text, bigint, text, text, text, timestamptz) to tidemark_admin;

@@ -14,6 +14,7 @@ cross join lateral (select case
     when r.worker <> w.worker then 'the route is of worker ' || r.worker || ' now'
     when not r.enabled then 'the route is off'
     when r.dry_run then 'the route is in dry run'
+    when r.paused_at is not null then 'the route is paused'
     else coalesce(
         tidemark.closed_gate(w.worker),
         (select case h.state when 'silent' then 'its worker is silent for ' || h.age_seconds || ' s'
@@ -40,7 +41,7 @@ cross join lateral (select case
            and not exists (select from tidemark.pending p where p.replay_id = j.id))) end as waits_for) s;
 comment on view tidemark.replay_summary is
     'Replays on routes: state (running, waiting, finished, cancelled) and what it waits for: a gate, the route''s '
-    'switches, a worker that does not run, a target that is down or refuses an event, a shard of its worker that has '
+    'switches or its pause, a worker that does not run, a target that is down or refuses an event, a shard of its worker that has '
     'not come so far, a number that is still open; how far it has come (passed_seq '
     'from first_seq to last_seq), how many go (events), how many are staged and of these sent and failed '
     '(dead-lettered), and left out by reason.';

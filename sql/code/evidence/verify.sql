@@ -98,7 +98,10 @@ as $$
                     where g.gate is not null
                     union all
                     select 'deliveries of domain ' || d, 'domain.' || d || '.enabled'
-                    from unnest(tidemark.closed_domains()) d) c (worker, gate)),
+                    from unnest(tidemark.closed_domains()) d
+                    union all
+                    select 'deliveries of route ' || r.route_code, 'its pause'
+                    from tidemark.outbound_route r where r.paused_at is not null) c (worker, gate)),
                'tidemark gate open GATE'
         union all
         select 'W3 workers', 'fail',

@@ -31,7 +31,7 @@ begin
     end if;
     code := tidemark.shell_word(route.route_code);
     again := format('tidemark route replay %s --from-seq %s --to-seq %2$s --reason ''tidemark why''', code, event.seq);
-    gate := tidemark.closed_delivery(route.worker, event.domain);
+    gate := tidemark.closed_delivery(route.worker, event.domain, null);
 
     -- What waits or is on record holds whatever the settings of the route are now.
     select * into waits from tidemark.pending p where p.route_id = route.id and p.seq = event.seq;
@@ -52,6 +52,9 @@ begin
         elsif route.dry_run then
             sentence := 'It waits, since the route was set to dry run.';
             command := format('tidemark route set %s --dry-run=false --reason ''tidemark why''', code);
+        elsif route.paused_at is not null then
+            sentence := format('It waits, since the route was paused at %s.', date_trunc('second', route.paused_at));
+            command := (tidemark.gate_opening('route ' || route.route_code, route.worker, 'tidemark why')).cli;
         elsif waits.next_attempt_at = 'infinity' then
             select format('It waits behind event %s of its key%s.', p.seq,
                           ', which ' || tidemark.why_failed(p)) into sentence

@@ -105,11 +105,11 @@ select 'pending_row', r.name,
 from row_ r, bound w where r.waiting > 0
 union all
 select 'pending', p.route_code,
-       case when g.gate is not null or coalesce(t.overdue, 0) <= w.warn then 'ok'
+       case when g.gate is not null or r.paused_at is not null or coalesce(t.overdue, 0) <= w.warn then 'ok'
             when t.overdue <= w.bad then 'warn' else 'bad' end,
        t.overdue, p.n,
        jsonb_build_object('waiting', p.n, 'retried', p.retried, 'overdue_seconds', t.overdue),
-       case when p.n = 10000 then '10000 or more' else '' end,
+       case when r.paused_at is not null then 'paused' when p.n = 10000 then '10000 or more' else '' end,
        r.domain, null, null
 from waiting p join tidemark.outbound_route r on r.route_code = p.route_code
 join closed g on g.worker = p.worker

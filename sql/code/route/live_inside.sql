@@ -9,7 +9,8 @@ as $$
 begin
     return array(
         select r.id from tidemark.outbound_route r
-        where r.worker = live_inside.worker and r.enabled and not r.dry_run and tidemark.target_is_inside(r.target_kind)
+        where r.worker = live_inside.worker and r.enabled and not r.dry_run and r.paused_at is null
+          and tidemark.target_is_inside(r.target_kind)
           and (exists (select from unnest(evidence) e where e.route_id = r.id and e.outcome = 'pending'
                        and e.reason is distinct from 'domain_closed')
                or exists (select from tidemark.pending p where p.route_id = r.id and p.replay in (false, true)
@@ -18,6 +19,6 @@ begin
 end
 $$;
 comment on function tidemark.live_inside(text, tidemark.evidence[], integer) is
-    'The worker''s routes that have something to deliver inside the database: from this evidence, or left over from '
+    'The worker''s live routes, but for paused ones, that have something to deliver inside the database: from this evidence, or left over from '
     'earlier passes.';
 grant execute on function tidemark.live_inside(text, tidemark.evidence[], integer) to tidemark_executor;

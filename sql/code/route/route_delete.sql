@@ -22,8 +22,9 @@ begin
         where route.enabled
         union all
         select 'deliveries of it are pending',
-               'Enable it until they are sent or dead letters (with retry_policy {"max_attempts": 1} soon): tidemark '
-               'pending list --route ' || route.route_code
+               'Enable it' || case when route.paused_at is not null then ' and resume it' else '' end || ' until they '
+               'are sent or dead letters (with retry_policy {"max_attempts": 1} soon): tidemark pending list --route '
+               || route.route_code
         from (select from tidemark.pending p where p.route_id = route.id limit 1) p
         union all
         select 'it has open dead letters',

@@ -1,7 +1,8 @@
 -- public
 create or replace view tidemark.route_summary as
 select r.route_code, r.worker, r.target_kind,
-       case when not r.enabled then 'off' when r.dry_run then 'dry run' else 'live' end as state,
+       case when not r.enabled then 'off' when r.dry_run then 'dry run' when r.paused_at is not null then 'paused'
+            else 'live' end as state,
        coalesce(m.sent, 0) as sent, coalesce(m.retried, 0) as retried, coalesce(m.dead, 0) as dead,
        p.pending, p.retrying,
        floor(extract(epoch from clock_timestamp() - f.created_at))::bigint as oldest_pending_seconds,
@@ -12,7 +13,7 @@ select r.route_code, r.worker, r.target_kind,
             when exists (select from tidemark.finding t
                          where t.kind = 'route_misconfigured' and t.subject = r.route_code
                            and t.closed_at is null) then 'misconfigured'
-       end as breaker
+       end as breaker, r.paused_at
 from tidemark.outbound_route r
 join tidemark.worker w on w.worker = r.worker
 -- Left joins: the server leaves out sums whose columns are not asked for.
@@ -32,5 +33,6 @@ comment on view tidemark.route_summary is
     'How each route is doing. sent, retried and dead are those of the last hour, as in tidemark.history. pending, '
     'retrying (those of pending that were tried before) and open_dead_letters are counted up to 10000. The first '
     'pending event has waited for oldest_pending_seconds. '
-    'breaker: open (finding target_down, credentials_refused or two_copies), misconfigured, or null.';
+    'breaker: open (finding target_down, credentials_refused or two_copies), misconfigured, or null. '
+    'state: off, dry run, paused or live; a route that is off or in dry run may be paused too: paused_at, since when.';
 grant select on tidemark.route_summary to tidemark_reader, tidemark_executor;

@@ -49,12 +49,16 @@ begin
     union all
     select 'dry run', not route.dry_run, case when route.dry_run then 'on' else 'off' end,
            format('select tidemark.route_set(%L, ''{"dry_run": false}'', %L);', route.route_code, why),
-           'tidemark route set ' || code || ' --dry-run=false' || given;
+           'tidemark route set ' || code || ' --dry-run=false' || given
+    union all
+    select 'pause', false, 'paused', o.sql, o.cli
+    from tidemark.gate_opening('route ' || route.route_code, route.worker, why) o
+    where route.paused_at is not null;
 end
 $$;
 comment on function tidemark.route_switches(text, text) is
     'All that must be open before the route delivers, in the order in which it is opened: the stage, the master gate, '
-    'the worker''s gate, the route itself, and its dry run; the gate of its domain and a pause of its worker where '
-    'they hold it back (a route of all domains delivers the others). is_open: it does not. sql and cli open it. '
+    'the worker''s gate, the route itself, and its dry run; the gate of its domain, and a pause of its worker or of itself, '
+    'where they hold it back (a route of all domains delivers the others). is_open: it does not. sql and cli open it. '
     'Raises TM004.';
 grant execute on function tidemark.route_switches(text, text) to tidemark_reader, tidemark_executor;

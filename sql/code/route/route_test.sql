@@ -28,7 +28,8 @@ begin
             message = format('route %s: its target is a function of a Go program', route_test.route_code),
             hint = 'Only that program can call it.';
     end if;
-    closed := coalesce(tidemark.closed_delivery(tested.worker, tested.domain),
+    -- A pause of the route does not refuse it: an operator tests the target before the route is resumed.
+    closed := coalesce(tidemark.closed_delivery(tested.worker, tested.domain, null),
                        case when not tidemark.armed() then 'stage' end);
     if closed is not null then
         raise exception using errcode = 'TM009',
@@ -81,7 +82,7 @@ end
 $$;
 comment on function tidemark.route_test(text, text) is
     'Begins a test of a route''s target. The event is marked as a test (type tidemark.test, payload {"test": true}) '
-    'and is not in the log; the route may be off or in dry run, and its transform and columns are only looked for. A '
+    'and is not in the log; the route may be off, in dry run or paused, and its transform and columns are only looked for. A '
     'target inside the database is called at once, with the caller''s rights, and all its effects are undone: '
     'outcome accepted or failed. For a target outside the outcome is null: the caller sends the event after the '
     'commit (tidemark route test) and calls tidemark.route_test_note. tidemark.audit records the test. Raises TM004, '

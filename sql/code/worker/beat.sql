@@ -17,12 +17,13 @@ begin
     perform tidemark.executor_beat(array[tidemark.executor_id(beat.worker, 'outbox', beat.shard)],
                                    case when gate is null then 'ok' else 'closed' end, beat.lease);
     live_routes := array(
-        select r.id from tidemark.outbound_route r where r.enabled and not r.dry_run order by r.id);
+        select r.id from tidemark.outbound_route r where r.enabled and not r.dry_run and r.paused_at is null
+        order by r.id);
     closed_domains := tidemark.closed_domains();
 end
 $$;
 comment on function tidemark.beat(text, bigint, interval, integer) is
     'Renews the lease and reports which deliveries are still allowed: gate names the gate that is closed (null: none), '
-    'live_routes are the routes that are enabled and not in dry run, closed_domains the domains whose gate is closed. '
-    'Raises TM011 where the lease has another epoch by now, or was given back.';
+    'live_routes are the routes that are enabled, not in dry run and not paused, closed_domains the domains whose gate '
+    'is closed. Raises TM011 where the lease has another epoch by now, or was given back.';
 grant execute on function tidemark.beat(text, bigint, interval, integer) to tidemark_executor;

@@ -69,11 +69,11 @@ begin
                     order by a.next_attempt_at limit room.n + past) o
                 where ((o.p).domain = any (closed)) is not true
                 order by o.at limit greatest(room.n - (select count(*) from live), room.n / 10)) a) due (p)
-        where r.worker = pending_due.worker and r.enabled and not r.dry_run
+        where r.worker = pending_due.worker and r.enabled and not r.dry_run and r.paused_at is null
           and not tidemark.target_is_inside(r.target_kind));
 end
 $$;
 comment on function tidemark.pending_due(text, integer, integer[], integer[], integer) is
-    'The pending events that are due on the worker''s live routes, of domains whose gate is open, live events first: '
+    'The pending events that are due on the worker''s live routes that are not paused, of domains whose gate is open, live events first: '
     'at most 100 a route, or room_of for those in rooms. They include up to 50 events that wait behind an event of a '
     'key. Replays get the room that is left, and at least a tenth.';

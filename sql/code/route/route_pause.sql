@@ -1,0 +1,29 @@
+-- public
+create or replace function tidemark.route_pause(route_code text, reason text)
+returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    changed boolean;
+begin
+    perform set_config('tidemark.reason', coalesce(route_pause.reason, ''), true);
+    update tidemark.outbound_route r set paused_at = clock_timestamp()
+    where r.route_code = route_pause.route_code and r.paused_at is null;
+    changed := found;
+    if not changed and not exists (
+        select from tidemark.outbound_route r where r.route_code = route_pause.route_code)
+    then
+        raise exception using errcode = 'TM004', message = format('there is no route "%s"', route_pause.route_code),
+            hint = 'Routes: select route_code from tidemark.outbound_route;';
+    end if;
+    return changed;
+end
+$$;
+comment on function tidemark.route_pause(text, text) is
+    'Pauses a route: its worker goes on to decide its events, and they wait in tidemark.pending, in the order of their '
+    'keys; no delivery of it begins, also none of a replay or of a dead letter, until tidemark.route_resume. Obeyed '
+    'within a second; deliveries under way may end. A route that is off or in dry run is paused for when it goes '
+    'live. Returns whether that changed anything. Raises TM004.';
+grant execute on function tidemark.route_pause(text, text) to tidemark_admin;
