@@ -58,6 +58,7 @@ var (
 
 	beatAge = desc("heartbeat_age_seconds", "Age of the executor's last beat, or of its registration.", "executor")
 	gate    = desc("gate_open", "1 where the gate is open, 0 where it is closed.", "gate")
+	held    = desc("route_paused", "1 for each route that an operator has paused. Missing: it is not.", "route")
 	stage   = desc("stage_live", "1 where the stage is live.")
 	armed   = desc("armed", "1 where this database may deliver: its stage is live, and it is no copy.")
 
@@ -70,7 +71,7 @@ var (
 // Describe names the metrics.
 func (h health) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		up, healthOf, findingOpen, watchAge, behind, lag, holes, lastRun, rowsLeft, deadRows, pending, overdue, dead, parked, beatAge, gate, stage, armed, unregistered,
+		up, healthOf, findingOpen, watchAge, behind, lag, holes, lastRun, rowsLeft, deadRows, pending, overdue, dead, parked, beatAge, gate, held, stage, armed, unregistered,
 	} {
 		to <- d
 	}
@@ -118,6 +119,9 @@ func (h health) Collect(to chan<- prometheus.Metric) {
 	}
 	for name, open := range a.Gates {
 		gauge(gate, is(open), name)
+	}
+	for _, route := range a.Paused {
+		gauge(held, 1, route)
 	}
 	for service, n := range a.Parked {
 		gauge(parked, float64(n), service)

@@ -199,6 +199,8 @@ func TestMetricsOfTheInstallation(t *testing.T) {
 		`tidemark_finding_open\{kind="target_down",severity="\w+",subject="app"\} \d`,
 		`tidemark_commit_to_delivery_seconds_count\{route="app"\} 1`, // nothing more was delivered
 	)
+	execSQL(t, db, `select tidemark.route_pause('app', 'test')`)
+	has(`tidemark_route_paused\{route="app"\} 1`)
 	execSQL(t, db, `select tidemark.gate_set('routes.enabled', false)`)
 	has(`tidemark_gate_open\{gate="routes.enabled"\} 0`, `tidemark_breaker_open\{route="app"\} 0`) // no lease, no breaker
 

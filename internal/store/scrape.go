@@ -12,6 +12,7 @@ type Scrape struct {
 	Causes       []ScrapedCause
 	Cursors      []ScrapedCursor
 	Gates        map[string]bool  // open
+	Paused       []string         // routes
 	Parked       map[string]int64 // commands by service, 10000 at most
 	Unregistered []UnregisteredEmits
 	Live, Armed  bool

@@ -36,6 +36,30 @@ func TestRetentionHeld(t *testing.T) {
 	n.handled(2500)
 }
 
+// A route that was paused: its events wait at once, and hold the log in the end.
+func TestRouteIsPaused(t *testing.T) {
+	t.Parallel()
+	n := newNight(t)
+	n.route("orders", "sql", "public.take", "")
+	n.exec(`update tidemark.setting set value = '1000' where key = 'outbox.partition_events';
+		select setval('tidemark.outbox_seq_seq', 2999000);
+		update tidemark.worker_cursor set watermark_id = '2999000', decided_through = '2999000';
+		select tidemark.route_pause('orders', 'the shop moves')`)
+	n.exec(`select tidemark.maintain()`)
+	n.daemon("")
+	n.emit(1, 2500)
+	n.until("they wait", func() bool { return n.value(`select count(*)::text from tidemark.pending`) == "2500" })
+	n.exec(`select tidemark.maintain()`)
+	n.happens()
+	n.sees("warn", "route_paused orders", `, 2500 wait`, `by postgres, reason: the shop moves; the oldest of what waits is 00:\d\d:\d\d old`)
+	n.exec(`update tidemark.setting set value = '1 second' where key = 'outbox.retention'`)
+	c := n.sees("warn", "retention_held orders", `are kept for number 2999001 by a pending delivery of route orders, which is paused`)
+	n.mend(c)
+	n.gone("retention_held")
+	n.gone("route_paused")
+	n.handled(2500)
+}
+
 // Incident 7.
 func TestRestoredClone(t *testing.T) {
 	t.Parallel()

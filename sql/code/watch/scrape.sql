@@ -26,6 +26,8 @@ as $$
                         union select s.key from tidemark.setting s where s.key like 'domain.%.enabled'
                         union select 'worker.' || w.worker || '.enabled' from tidemark.worker w
                               where w.source <> 'kafka') g),
+        'paused', (select jsonb_agg(r.route_code order by r.route_code) from tidemark.outbound_route r
+                   where r.paused_at is not null),
         'parked', (select jsonb_object_agg(s.service, (
                        select count(*) from (select from tidemark.command_parked p where p.service = s.service
                                              limit 10000) p))
@@ -35,5 +37,5 @@ as $$
 $$;
 comment on function tidemark.scrape() is
     'What /metrics of a daemon shows of the database: tidemark.queue_health, the causes that tidemark.watch has told, '
-    'cursors, gates, the stage.';
+    'cursors, gates, paused routes, the stage.';
 grant execute on function tidemark.scrape() to tidemark_reader, tidemark_executor;
