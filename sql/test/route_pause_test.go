@@ -150,6 +150,21 @@ func TestRoutePauseHoldsRetriesAndReplays(t *testing.T) {
 	s.wantRows(`select concat_ws(' ', route, seq, count(*)) from took group by route, seq order by seq`, "any_order 1 1", "any_order 2 1", "any_order 3 1")
 }
 
+// The pass of a daemon leaves alone what waits of a paused route, so that it does not read it again and again.
+func TestPausedRouteIsNotRead(t *testing.T) {
+	t.Parallel()
+	s := gated(t)
+	s.exec(`select tidemark.route_set('out', '{"domain": "a", "target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}, "enabled": true, "dry_run": false}')`)
+	s.emitKeyed("a", "1")
+	s.pass()
+	const due = `select cardinality(tidemark.pending_due('default', 1, null, null, 0))::text`
+	s.wantRows(due, "1")
+	s.exec(`select tidemark.route_pause('out', 'test')`)
+	s.wantRows(due, "0")
+	s.exec(`select tidemark.route_resume('out', 'test')`)
+	s.wantRows(due, "1")
+}
+
 // A pause that comes while a pass delivers takes the pass back, as a gate does; the next one leaves its events waiting.
 func TestRoutePausedInMidPass(t *testing.T) {
 	t.Parallel()
