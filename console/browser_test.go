@@ -15,6 +15,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -202,6 +203,58 @@ func TestRefresh(t *testing.T) {
 	if at := run(ctx, t, chromedp.Evaluate[int](scrolled)); at != 60 {
 		t.Errorf("a table that was scrolled to 60 is at %d", at)
 	}
+}
+
+// A change is shown within two seconds or so, long before the timer would ask. A page in the background does not listen, nor one whose
+// switch is off. Without server-sent events, or where they are kept back, the timer asks.
+func TestChangesInABrowser(t *testing.T) {
+	t.Parallel()
+	ctx := browser(t)
+	s := newSite(t)
+	s.populate()
+	c, _ := s.served()
+	listening := func(n int) {
+		t.Helper()
+		for {
+			c.changes.mu.Lock()
+			now := len(c.changes.listeners)
+			c.changes.mu.Unlock()
+			if now == n {
+				return
+			}
+			must(ctx, t, chromedp.Sleep(20*time.Millisecond)) // until the test's deadline
+		}
+	}
+	shows := func(key string, within time.Duration) {
+		t.Helper()
+		s.exec(`select tidemark.emit('shop', 'order', key => '` + key + `')`)
+		if !run(ctx, t, chromedp.Poll[bool](`document.body.innerText.includes("`+key+`")`, chromedp.WithPollingTimeout(within))) {
+			t.Errorf("%s is not shown", key)
+		}
+	}
+	must(ctx, t, chromedp.Navigate(s.url+"/events"))
+	listening(1)
+	run(ctx, t, chromedp.Poll[bool](`heard > 0`))
+	run(ctx, t, chromedp.Evaluate[bool](`due = 0, asked = Infinity, window.loaded = true`)) // the timer asks for nothing
+	shows("told-key", time.Minute)
+	if !run(ctx, t, chromedp.Evaluate[bool](`window.loaded === true`)) {
+		t.Error("the page was loaded again")
+	}
+	const hide = `Object.defineProperty(document, "hidden", {value: %t, configurable: true}); document.dispatchEvent(new Event("visibilitychange"))`
+	run(ctx, t, chromedp.Evaluate[bool](fmt.Sprintf(hide, true)))
+	listening(0)
+	run(ctx, t, chromedp.Evaluate[bool](fmt.Sprintf(hide, false)))
+	listening(1)
+	run(ctx, t, chromedp.Evaluate[bool](`document.querySelector("#live").click(), true`))
+	listening(0)
+
+	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `delete window.EventSource`}); err != nil {
+		t.Fatal(err)
+	}
+	must(ctx, t, chromedp.Navigate(s.url+"/events"))
+	run(ctx, t, chromedp.Evaluate[bool](`due = 0; !window.EventSource`))
+	shows("timer-key", time.Minute)
+	listening(0)
 }
 
 // The result of an act stays: a refresh would put the act itself in its place, for all dead letters.

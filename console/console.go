@@ -71,6 +71,10 @@ type Options struct {
 	// how long it took. Several goroutines call it at once. Default: not called.
 	Observe func(page string, status int, took time.Duration)
 
+	// Done is closed when the server stops: the streams that tell pages of changes end then, so that they do not hold it up. Default:
+	// never, and a stream lasts a minute.
+	Done <-chan struct{}
+
 	// Logger gets what a client is not told. Default: slog.Default().
 	Logger *slog.Logger
 }
@@ -80,14 +84,24 @@ var files embed.FS
 
 type console struct {
 	Options
-	api   http.Handler
-	pages *template.Template
-	cache cache
-	last  lastKnown
+	api     http.Handler
+	store   *store.DB
+	pages   *template.Template
+	cache   cache
+	last    lastKnown
+	changes changes
 }
 
 // New returns a console of the database. It serves the pages, and the API below /api/v1.
 func New(pool *pgxpool.Pool, o Options) (http.Handler, error) {
+	c, err := newConsole(pool, o)
+	if err != nil {
+		return nil, err
+	}
+	return c.handler()
+}
+
+func newConsole(pool *pgxpool.Pool, o Options) (*console, error) {
 	if o.Identify == nil {
 		return nil, errors.New("console: Options.Identify is needed: it tells who makes a request")
 	}
@@ -97,13 +111,14 @@ func New(pool *pgxpool.Pool, o Options) (http.Handler, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	c := &console{Options: o, api: api.New(api.Options{Pool: pool, ReadOnly: o.ReadOnly, Probe: o.Probe, Log: o.Logger})}
+	c := &console{Options: o, store: store.New(pool), api: api.New(api.Options{Pool: pool, ReadOnly: o.ReadOnly, Probe: o.Probe, Log: o.Logger})}
 	c.cache.kept = map[string]*kept{}
+	c.changes = changes{look: c.mark, seen: c.cache.forget, listeners: map[chan string]struct{}{}}
 	var err error
 	if c.pages, err = template.New("").Funcs(c.functions()).ParseFS(files, "pages/*.html"); err != nil {
 		return nil, err
 	}
-	return c.handler()
+	return c, nil
 }
 
 func (c *console) handler() (http.Handler, error) {
@@ -127,7 +142,10 @@ func (c *console) handler() (http.Handler, error) {
 	})
 	var crossOrigin http.CrossOriginProtection
 	crossOrigin.SetDenyHandler(http.HandlerFunc(c.otherSite))
-	inner := c.identified(crossOrigin.Handler(c.observed(mux)))
+	outer := http.NewServeMux()
+	outer.HandleFunc("GET /changes", c.stream) // not observed: how long a page is open is no time of an answer
+	outer.Handle("/", c.observed(mux))
+	inner := c.identified(crossOrigin.Handler(outer))
 	if c.Prefix == "" {
 		return inner, nil
 	}

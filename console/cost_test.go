@@ -179,3 +179,24 @@ func TestCacheForgetsAtAnAct(t *testing.T) {
 		t.Errorf("%s", got.body)
 	}
 }
+
+// What was asked for before a change was seen is asked for again after it, but for what may be older.
+func TestCacheForgetsAtAChange(t *testing.T) {
+	t.Parallel()
+	c := cache{kept: map[string]*kept{}}
+	ask := func(text string) func(bool) answer { return func(bool) answer { return answer{body: []byte(text)} } }
+	ages := map[string]time.Duration{"page": cacheFor, "health": healthAge}
+	for key, age := range ages {
+		c.get(key, age, func() {}, ask("before"))
+	}
+	c.forget(time.Now())
+	for key, want := range map[string]string{"page": "after", "health": "before"} {
+		if got := c.get(key, ages[key], func() {}, ask("after")); string(got.body) != want {
+			t.Errorf("%s is from %s the change", key, got.body)
+		}
+	}
+	c.forget(time.Now().Add(-time.Minute))
+	if got := c.get("page", cacheFor, func() {}, ask("once more")); string(got.body) != "after" {
+		t.Error("what was asked for after a change is asked for again")
+	}
+}

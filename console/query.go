@@ -182,6 +182,17 @@ func (c *cache) clear() {
 	c.cleared++
 }
 
+// forget forgets what was asked for before a change was seen, but for what may be older than cacheFor.
+func (c *cache) forget(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, k := range c.kept {
+		if k.at.Before(at) && k.until.Sub(k.at) <= cacheFor {
+			delete(c.kept, key)
+		}
+	}
+}
+
 // age tells how often all was forgotten.
 func (c *cache) age() int {
 	c.mu.Lock()

@@ -59,9 +59,47 @@ function busy(main) {
     String(document.getSelection()) !== "";
 }
 
+// What the server says of changes is heard while the page is in front: in the background it would keep one of the few connections that
+// the browser has for this server. Asking for the page costs a turn, which the timer gives, so a page that always changes is not asked for
+// more often than the timer does. Where the server is not heard, such as behind a proxy that keeps messages back, the timer asks.
+const every = 5000, silent = 25000, longest = 15000; // milliseconds; what time alone changes, no one tells
+const live = document.querySelector("#live");
+let stream = null, heard = 0, asked = Date.now(), turns = 2, asking = false;
+let due = 1; // how often to ask: once after the page came, twice after a change, since counts in the head are a little older
+
+function listen() {
+  if (!live.checked || document.hidden) {
+    stream?.close();
+    stream = null;
+  } else if (!stream && window.EventSource) {
+    const own = stream = new EventSource(live.dataset.changes);
+    const hear = () => { heard = Date.now(); };
+    own.addEventListener("beat", hear);
+    own.addEventListener("change", () => {
+      hear();
+      due = 2;
+      if (turns > 0) refresh();
+    });
+    own.addEventListener("error", () => {
+      heard = 0;
+      if (own.readyState !== EventSource.CLOSED || stream !== own) return; // else the browser tries again by itself
+      stream = null;
+      setTimeout(listen, 60000);
+    });
+  }
+}
+
+function tick() {
+  turns = Math.min(turns + 1, 2);
+  if (due > 0 || !stream || Date.now() - heard > silent || Date.now() - asked >= longest) refresh();
+}
+
 async function refresh() {
-  const main = document.querySelector("main");
-  if (!document.querySelector("#live").checked || busy(main)) return;
+  if (asking || !live.checked || busy(document.querySelector("main"))) return;
+  asking = true;
+  asked = Date.now();
+  turns--;
+  due = Math.max(due - 1, 0);
   let fresh;
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
@@ -70,8 +108,10 @@ async function refresh() {
   } catch {
     document.querySelector(".checked").textContent = "this server does not answer";
     return;
+  } finally {
+    asking = false;
   }
-  const next = fresh.querySelector("main");
+  const main = document.querySelector("main"), next = fresh.querySelector("main");
   if (!next || busy(main)) return;
   document.title = fresh.title;
   localize(next);
@@ -87,9 +127,12 @@ localize(document);
 copying(document);
 document.addEventListener("DOMContentLoaded", () => charts(document)); // what it draws with is loaded by then
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts(document));
-const live = document.querySelector(".live");
 // The result of an act is not to be had again: what a refresh shows in its place is the act itself, for all there is.
 if (live && !document.querySelector("form.act, .result")) {
-  live.hidden = false;
-  setInterval(refresh, 5000);
+  live.parentElement.hidden = false;
+  setInterval(tick, every);
+  const again = () => { listen(); if (!document.hidden) refresh(); };
+  live.addEventListener("change", again);
+  document.addEventListener("visibilitychange", again);
+  listen();
 }

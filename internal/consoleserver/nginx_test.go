@@ -1,6 +1,7 @@
 package consoleserver
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net"
@@ -120,10 +121,32 @@ func TestBehindNginx(t *testing.T) {
 	if status, text := do("GET", "/tidemark/", nil); status != 200 || !strings.Contains(text, "ada, admin") || !strings.Contains(text, `href="/tidemark/routes"`) {
 		t.Errorf("%d %s", status, text)
 	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+proxy+"/tidemark/changes", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = "tidemark.example.com"
+	stream, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	told := bufio.NewScanner(stream.Body) // the proxy keeps nothing back
+	heard := func(event string) {
+		t.Helper()
+		for told.Scan() {
+			if told.Text() == "event: "+event {
+				return
+			}
+		}
+		t.Fatalf("no %s comes through: %v", event, told.Err())
+	}
+	heard("beat")
 	form := url.Values{"gate": {"routes.enabled"}, "typed": {"routes.enabled"}, "reason": {"behind a proxy"}}
 	if status, text := do("POST", "/tidemark/act/gate-open", form); status != http.StatusSeeOther {
 		t.Errorf("%d %s", status, text)
 	}
+	heard("change")
 	var noted, person string
 	if err := db.Pool.QueryRow(t.Context(), `select (select reason from tidemark.audit where action = 'sign_in_note'),
 		(select person from tidemark.audit where reason = 'behind a proxy')`).Scan(&noted, &person); err != nil {

@@ -35,6 +35,7 @@ type Server struct {
 	http     *http.Server
 	log      *slog.Logger
 	metrics  metrics
+	stopping chan struct{} // closed when it stops
 }
 
 // connections of the console, whatever how many people look.
@@ -52,7 +53,7 @@ func New(ctx context.Context, c config.Config, probe api.Probe, log *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{pool: pool, log: log, metrics: newMetrics()}
+	s := &Server{pool: pool, log: log, metrics: newMetrics(), stopping: make(chan struct{})}
 	if err := s.start(ctx, c, probe); err != nil {
 		pool.Close()
 		return nil, err
@@ -93,7 +94,7 @@ func (s *Server) start(ctx context.Context, c config.Config, probe api.Probe) er
 	}
 	pages, err := console.New(s.pool, console.Options{
 		Prefix: options.Prefix, ReadOnly: c.Console.ReadOnly, Probe: probe, Logger: s.log, SignOut: signOut(options),
-		Observe:  s.metrics.observe,
+		Observe: s.metrics.observe, Done: s.stopping,
 		Identify: func(r *http.Request) (console.Person, bool) { return api.PersonOf(r.Context()) },
 	})
 	if err != nil {
@@ -217,6 +218,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
+	close(s.stopping)
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	err := s.http.Shutdown(limited)

@@ -1,6 +1,7 @@
 package consoleserver
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -24,13 +25,7 @@ func TestMain(m *testing.M) { tidemarktest.Main(m, func() error { return goleak.
 // serve runs a console by a configuration, and returns its address.
 func serve(t *testing.T, c config.Console, database string) string {
 	t.Helper()
-	all := config.Default()
-	all.Database.URL, all.Console = config.NewSecret(database), c
-	all.Console.Listen = "127.0.0.1:0"
-	s, err := New(t.Context(), all, nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := listening(t, c, database)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -41,6 +36,19 @@ func serve(t *testing.T, c config.Console, database string) string {
 		}
 	})
 	return "http://" + s.listener.Addr().String()
+}
+
+// listening is a console that is to be run.
+func listening(t *testing.T, c config.Console, database string) *Server {
+	t.Helper()
+	all := config.Default()
+	all.Database.URL, all.Console = config.NewSecret(database), c
+	all.Console.Listen = "127.0.0.1:0"
+	s, err := New(t.Context(), all, nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func get(t *testing.T, url string, headers ...string) (int, string) {
@@ -127,6 +135,45 @@ func TestConnectionsAreLimited(t *testing.T) {
 	}
 	if !answered(conns[0]) || answered(conns[clients]) {
 		t.Error("one connection too many is answered, or none")
+	}
+}
+
+// A stream of changes outlasts the limits of other answers, and does not hold up the end of the server, which ends it in order.
+func TestStreamOfChanges(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s := listening(t, config.Console{}, db.URL)
+	s.http.ReadTimeout, s.http.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.listener.Addr().String()+"/changes", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	told := bufio.NewReader(answer.Body)
+	for line := ""; line != "event: change\n"; {
+		if line, err = told.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		if line == "event: beat\n" {
+			if _, err := db.Pool.Exec(t.Context(), `select tidemark.gate_set('routes.enabled', true, 'x')`); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cancel()
+	if _, err := io.ReadAll(told); err != nil {
+		t.Errorf("the stream was cut: %v", err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 
