@@ -821,11 +821,17 @@ type LetterGroup struct {
 	Complete      bool      `json:"complete"`
 	ErrorCode     string    `json:"error_code"`
 	FirstFailedAt time.Time `json:"first_failed_at"`
-	LastFailedAt  time.Time `json:"last_failed_at"`
-	Letters       int64     `json:"letters"`
+
+	// Kinds How many different first lines the newest 1000 have.
+	Kinds        int64     `json:"kinds"`
+	LastFailedAt time.Time `json:"last_failed_at"`
+	Letters      int64     `json:"letters"`
 
 	// Line The first line of the newest one's error, at most 200 characters, as the person may see it.
 	Line *string `json:"line"`
+
+	// Lines The most frequent first lines of the newest 1000 of them, at most 3.
+	Lines []Line `json:"lines"`
 
 	// Newest The id of the newest of them.
 	Newest    int64   `json:"newest"`
@@ -912,6 +918,17 @@ type LettersChosen struct {
 
 	// Reason Why, for the audit.
 	Reason string `json:"reason"`
+}
+
+// Line defines model for Line.
+type Line struct {
+	Letters int64 `json:"letters"`
+
+	// Line At most 200 characters, as the person may see it.
+	Line *string `json:"line"`
+
+	// Newest The id of the newest of them.
+	Newest int64 `json:"newest"`
 }
 
 // ListAuditEntry defines model for ListAuditEntry.

@@ -64,7 +64,8 @@ func TestDetails(t *testing.T) {
 	s.shows("viewer", "/sources/births", "every committed row is read", "10 d ago", `href="/workers/greeter"`)
 }
 
-// Dead letters are grouped by route and code, with the first line of the newest one's error; a route's page has its own groups.
+// Dead letters are grouped by route and code, and within that by the first line of the error, the most frequent first; a route's page has
+// its own groups.
 func TestFailuresByReason(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -73,6 +74,7 @@ func TestFailuresByReason(t *testing.T) {
 		select r.id, w.id, n, gen_random_uuid(), 'http_4' || n / 8, E'\n' || n || ' was refused' || repeat('!', 300) || E'\r\nand more', '{}', n || 'n'
 		from tidemark.outbound_route r join tidemark.worker w using (worker), generate_series(1, 10) n where r.route_code = 'hook'`)
 	s.exec(`update tidemark.dead_letter set resolved_at = now(), resolution = 'discarded', resolved_by = 'x' where seq = 1 and error_code = 'http_40'`)
+	s.exec(`update tidemark.dead_letter set error_detail = E'gone\rat ' || seq where error_code = 'http_41' and seq < 10`)
 	last := value[int64](s, `select max(id) from tidemark.dead_letter where error_code = 'http_40'`)
 	row := func(role, path, code string) string {
 		t.Helper()
@@ -83,16 +85,25 @@ func TestFailuresByReason(t *testing.T) {
 	}
 	line := "7 was refused" + strings.Repeat("!", 187)
 	for _, path := range []string{"/routes/hook", "/dead-letters"} {
-		want := fmt.Sprintf(`<a href="/dead-letters/%d">%s</a></td><td class="n"><a href="/dead-letters?route=hook&code=http_40">6</a>`, last, line)
-		if got := row("operator", path, "http_40"); got != want {
-			t.Errorf("%s: %s, want %s", path, got, want)
+		first := fmt.Sprintf(`<div>1 × <a href="/dead-letters/%d">%s</a></div>`, last, line)
+		rest := `<div class="quiet">and 3 other first lines</div></td><td class="n"><a href="/dead-letters?route=hook&code=http_40">6</a>`
+		if got := row("operator", path, "http_40"); !strings.HasPrefix(got, first) || !strings.HasSuffix(got, rest) {
+			t.Errorf("%s: %s, want %s … %s", path, got, first, rest)
 		}
-		if got := row("operator", path, "http_41"); !strings.Contains(got, ">10 was refused") || !strings.Contains(got, ">3</a>") {
-			t.Errorf("%s: %s", path, got)
+		two := fmt.Sprintf(`<div>2 × <a href="/dead-letters/%d">gone</a></div><div>1 × <a href="/dead-letters/%d">10 was refused`, last+2, last+3)
+		if got := row("operator", path, "http_41"); !strings.HasPrefix(got, two) || !strings.Contains(got, ">3</a>") {
+			t.Errorf("%s: %s, want %s", path, got, two)
 		}
-		if got := row("viewer", path, "http_40"); strings.Contains(got, "refused") || !strings.Contains(got, ">the message is for operators</a>") {
+		if got := row("viewer", path, "http_40"); strings.Contains(got, "refused") || !strings.Contains(got, `<div><a href="/dead-letters/`) || !strings.Contains(got, ">the message is for operators</a>") {
 			t.Errorf("%s shows a viewer %s", path, got)
 		}
+	}
+	s.exec(`insert into tidemark.dead_letter (route_id, worker_id, seq, event_id, error_code, error_detail, event_snapshot, idempotency_key)
+		select l.route_id, l.worker_id, 1000 + n, gen_random_uuid(), l.error_code, 'gone', '{}', n || 'm'
+		from tidemark.dead_letter l, generate_series(1, 1001) n where l.id = ` + fmt.Sprint(last))
+	s.request("", "POST", "/act/letter-replay", url.Values{"id": {"999999"}}) // pages forget what others have asked
+	if got := row("operator", "/routes/hook", "http_40"); !strings.Contains(got, `gone</a></div><div class="quiet">of the newest 1,000</div>`) || !strings.Contains(got, ">1,007</a>") {
+		t.Errorf("many: %s", got)
 	}
 	if got := row("operator", "/routes/hook", "P0001"); got != "" {
 		t.Errorf("a group of another route: %s", got)

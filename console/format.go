@@ -16,24 +16,20 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemarkhq/tidemark/internal/api"
+	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
 func (c *console) functions() template.FuncMap {
 	return template.FuncMap{
 		"age": age, "due": due, "join": func(all []string) string { return strings.Join(all, ",") }, "num": num, "bytes": size, "counts": counts, "text": text, "secs": seconds, "pretty": pretty, "dict": dict, "rows": rows, "facts": facts, "label": label,
 		"escape": segment, "prefix": func() string { return c.Prefix }, "static": func() string { return c.Prefix + "/static" },
-		"act": c.actLink, "wait": c.waitLink, "most": most, "span": func(first, last int64) int64 { return last - first + 1 }, "why": whyWaits, "interval": interval, "json": func(v json.RawMessage) string { return text(decode(v)) }, "lived": lived, "pass": pass, "verified": verifiedOf, "paused": paused, "some": someCursors, "opened": opened, "promise": func(safety string) string { return promises[safety] }, "any_counted": anyCounted, "claimed": claimed, "topic": topicOf, "short": short, "mend": c.mend, "more": more, "has": func(m both, name string) bool { _, ok := m[name]; return ok },
+		"act": c.actLink, "wait": c.waitLink, "most": most, "span": func(first, last int64) int64 { return last - first + 1 }, "why": whyWaits, "others": otherLines, "interval": interval, "json": func(v json.RawMessage) string { return text(decode(v)) }, "lived": lived, "pass": pass, "verified": verifiedOf, "paused": paused, "some": someCursors, "opened": opened, "promise": func(safety string) string { return promises[safety] }, "any_counted": anyCounted, "claimed": claimed, "topic": topicOf, "short": short, "mend": c.mend, "more": more, "has": func(m both, name string) bool { _, ok := m[name]; return ok },
 		"may": func(role Role, needs string) bool {
 			want, err := api.ParseRole(needs)
 			return err == nil && role >= want && (!c.ReadOnly || want == Viewer)
 		},
 		"list": links, "more_than": func(all int64, shown int) bool { return all > int64(shown) }, "here": here,
-		"plural": func(n any, one, many string) string {
-			if num(n) == "1" {
-				return "1 " + one
-			}
-			return num(n) + " " + many
-		},
+		"plural": plural,
 	}
 }
 
@@ -405,3 +401,23 @@ func more(filter url.Values, next any, as ...string) template.URL {
 
 // topicOf is the topic of commands that a source is.
 func topicOf(source string) string { return strings.TrimPrefix(source, "kafka:") }
+
+// otherLines is what is not shown of the first lines of a group of dead letters.
+func otherLines(g store.LetterGroup) string {
+	var parts []string
+	if other := g.Kinds - int64(len(g.Lines)); other > 0 {
+		parts = append(parts, "and "+plural(other, "other first line", "other first lines"))
+	}
+	if g.Letters > store.LettersRead {
+		parts = append(parts, "of the newest "+num(int64(store.LettersRead)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// plural is a number with the word for as many.
+func plural(n any, one, many string) string {
+	if num(n) == "1" {
+		return "1 " + one
+	}
+	return num(n) + " " + many
+}
