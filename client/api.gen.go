@@ -904,10 +904,13 @@ type Letters struct {
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
 	// Ids These alone.
-	Ids    []int64 `json:"ids,omitempty,omitzero"`
-	Limit  int64   `json:"limit,omitempty,omitzero"`
-	Route  string  `json:"route,omitempty,omitzero"`
-	Source string  `json:"source,omitempty,omitzero"`
+	Ids   []int64 `json:"ids,omitempty,omitzero"`
+	Limit int64   `json:"limit,omitempty,omitzero"`
+
+	// Reason Why, for the audit of each of them. Needed unless dry_run.
+	Reason string `json:"reason,omitempty,omitzero"`
+	Route  string `json:"route,omitempty,omitzero"`
+	Source string `json:"source,omitempty,omitzero"`
 }
 
 // LettersChosen defines model for LettersChosen.

@@ -69,25 +69,24 @@ func plain(s string) string { return s }
 
 // asked is the page of an act.
 type asked struct {
-	Act      string
-	Title    string
-	Button   string
-	Warn     string
-	Values   url.Values
-	Given    []string // parameters of the link, in the form as hidden ones
-	Fields   []field
-	Danger   string // what has to be typed
-	Shows    string // heading of Preview
-	Seen     bool   // Preview was read
-	Preview  any
-	Problem  *api.Problem
-	Result   any
-	Reason   string
-	Next     string // where the act goes on
-	Back     string
-	NoReason bool   // the API asks for none
-	Dry      bool   // the form shows first what it would do
-	Once     string // the Idempotency-Key: a form that is sent twice is done once
+	Act     string
+	Title   string
+	Button  string
+	Warn    string
+	Values  url.Values
+	Given   []string // parameters of the link, in the form as hidden ones
+	Fields  []field
+	Danger  string // what has to be typed
+	Shows   string // heading of Preview
+	Seen    bool   // Preview was read
+	Preview any
+	Problem *api.Problem
+	Result  any
+	Reason  string
+	Next    string // where the act goes on
+	Back    string
+	Dry     bool   // the form shows first what it would do
+	Once    string // the Idempotency-Key: a form that is sent twice is done once
 }
 
 // numbers are parameters of links that are numbers.
@@ -181,7 +180,7 @@ func (c *console) showAct(w http.ResponseWriter, r *http.Request, status int, a 
 	case a.dryRun && (v.Get("preview") != "" || complete(a, v)) && unfit(a, v) == nil:
 		body := a.body(v)
 		body["dry_run"], body["reason"] = true, "preview"
-		if answer := q.call(a.method, fill(a.path, v, apiSegment), trimmed(a, body)); answer.problem != nil {
+		if answer := q.call(a.method, fill(a.path, v, apiSegment), body); answer.problem != nil {
 			page.Problem = first(page.Problem, answer.problem)
 		} else {
 			page.Seen, page.Preview = true, decode(answer.body)
@@ -215,18 +214,10 @@ func complete(a act, v url.Values) bool {
 	return len(says) == 0 || slices.ContainsFunc(says, func(f field) bool { return v.Get(f.Name) != "" })
 }
 
-// trimmed leaves out the reason where the API takes none.
-func trimmed(a act, body map[string]any) map[string]any {
-	if a.path == "/dead-letters/replay" {
-		delete(body, "reason")
-	}
-	return body
-}
-
 func (c *console) askedOf(r *http.Request, a act, v url.Values) asked {
 	page := asked{
 		Act: r.PathValue("act"), Title: fill(a.title, v, plain), Button: a.button, Warn: a.warn, Values: v, Reason: v.Get("reason"), Fields: a.fields,
-		Shows: cmp.Or(a.shows, map[bool]string{true: "What it would do", false: "As it is now"}[a.dryRun]), Once: rand.Text(), Back: fill(a.back, v, segment), NoReason: a.path == "/dead-letters/replay",
+		Shows: cmp.Or(a.shows, map[bool]string{true: "What it would do", false: "As it is now"}[a.dryRun]), Once: rand.Text(), Back: fill(a.back, v, segment),
 		Dry: a.dryRun && slices.ContainsFunc(a.fields, func(f field) bool { return !f.How }), Danger: a.typed,
 	}
 	if a.danger != "" {
@@ -273,7 +264,7 @@ func (c *console) do(w http.ResponseWriter, r *http.Request) {
 	}
 	body := a.body(v)
 	body["reason"] = v.Get("reason")
-	answer := query{c: c, r: r, once: v.Get("once")}.call(a.method, fill(a.path, v, apiSegment), trimmed(a, body))
+	answer := query{c: c, r: r, once: v.Get("once")}.call(a.method, fill(a.path, v, apiSegment), body)
 	c.cache.clear()
 	if answer.problem != nil {
 		c.showAct(w, r, answer.problem.Status, a, v, answer.problem)

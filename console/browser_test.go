@@ -264,7 +264,7 @@ func TestResultsStayInABrowser(t *testing.T) {
 	s := newSite(t)
 	s.populate()
 	must(ctx, t, chromedp.Navigate(s.url+"/act/letter-replay?id=1"), chromedp.WaitReady(chromedp.CSS("form.act")))
-	run(ctx, t, chromedp.Evaluate[bool](`document.querySelector("button.do").click(), true`))
+	run(ctx, t, chromedp.Evaluate[bool](`document.querySelector("input[name=reason]").value = "mended", document.querySelector("button.do").click(), true`))
 	must(ctx, t, chromedp.WaitReady(chromedp.CSS(".done")), chromedp.Sleep(8*time.Second))
 	if !run(ctx, t, chromedp.Evaluate[bool](`!!document.querySelector(".done") && !document.querySelector("form.act")`)) {
 		t.Errorf("the result became %s", run(ctx, t, chromedp.Evaluate[string](`document.querySelector("main").innerText`)))

@@ -129,7 +129,7 @@ func deadLetterReplay() cli.Command {
 	var f letterFlags
 	var all, dryRun bool
 	return cli.Command{
-		Use: "replay [ID]", Short: "Try dead letters again: one, or all that the flags choose", Role: "tidemark_executor",
+		Use: "replay [ID]", Short: "Try dead letters again: one, or all that the flags choose", Role: "tidemark_executor", Reason: cli.MayGiveReason,
 		Long: `Try dead letters again: one, or all that the flags choose, oldest events first. Each 500 of them are a
 transaction: an interrupted run keeps what it has done, and the same command tries what is still open. A run tries no
 letter twice, and leaves out letters that fail for the first time after its start. From 500 letters on, the table lists
@@ -166,7 +166,7 @@ func replayOne(ctx context.Context, s *cli.Session, dryRun bool) error {
 	if err != nil {
 		return err
 	}
-	one, err := cli.InTx(ctx, s, func(db *store.DB) (store.Replay, error) { return db.DeadLetterReplay(ctx, id, dryRun) })
+	one, err := cli.InTx(ctx, s, func(db *store.DB) (store.Replay, error) { return db.DeadLetterReplay(ctx, id, dryRun, s.Reason) })
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func replayMany(ctx context.Context, s *cli.Session, f store.LetterFilter, limit
 			f.Limit = min(replayBatch, limit-tally.tried)
 		}
 		batch, err := cli.InTx(ctx, s,
-			func(db *store.DB) ([]store.Replay, error) { return db.DeadLetterReplayMany(ctx, f, dryRun) })
+			func(db *store.DB) ([]store.Replay, error) { return db.DeadLetterReplayMany(ctx, f, dryRun, s.Reason) })
 		if err != nil {
 			return tally.interrupted(err)
 		}

@@ -58,8 +58,8 @@ func TestMembersThatComeTwice(t *testing.T) {
 func TestNumbersThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.refuses(404, "TM004", oscar, "POST", "/dead-letters/replay", `{"after": 3000000001}`)
-	w.refuses(404, "TM004", oscar, "POST", "/dead-letters/replay", `{"ids": [3000000001]}`)
+	w.refuses(404, "TM004", oscar, "POST", "/dead-letters/replay", `{"after": 3000000001, "reason": "x"}`)
+	w.refuses(404, "TM004", oscar, "POST", "/dead-letters/replay", `{"ids": [3000000001], "reason": "x"}`)
 	p := w.refuses(422, "", ada, "PATCH", "/services/billing/commands/charge/3000000000", `{"set": {"enabled": true}, "reason": "x"}`)
 	if !strings.Contains(p.Detail, "too large") {
 		t.Error(p.Detail)

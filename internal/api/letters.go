@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/tidemarkhq/tidemark"
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
@@ -36,6 +37,7 @@ type Letters struct {
 	After  int64   `json:"after,omitempty" minimum:"0" doc:"Go on after this one: next of the act before."`
 	DryRun bool    `json:"dry_run,omitempty" doc:"Change nothing; tell what would happen."`
 	Limit  int     `json:"limit,omitempty" minimum:"1" maximum:"500" default:"500"`
+	Reason string  `json:"reason,omitempty" maxLength:"1024" doc:"Why, for the audit of each of them. Needed unless dry_run."`
 }
 
 // LettersChosen are dead letters, by their numbers.
@@ -125,7 +127,7 @@ func (s *server) letters() {
 			case added.Job != nil: // A few letters are done at once, even where no daemon runs.
 				_, _, err = db.LetterJobStep(ctx, added.Job)
 			case b.DryRun && b.Action == "replay":
-				added.Sample, err = db.DeadLetterReplayMany(ctx, store.LetterFilter{Route: b.Route, Source: b.Source, Code: b.Code, Limit: 10}, true)
+				added.Sample, err = db.DeadLetterReplayMany(ctx, store.LetterFilter{Route: b.Route, Source: b.Source, Code: b.Code, Limit: 10}, true, "")
 			}
 			return added, err
 		})
@@ -140,9 +142,12 @@ func (s *server) letters() {
 	act(s, "POST", "/dead-letters/replay", "Try dead letters again, oldest events first, at most 500 at a time", operate,
 		func(ctx context.Context, db *store.DB, in *struct{ Body Letters }) (out Replays, err error) {
 			b := in.Body
+			if b.Reason == "" && !b.DryRun {
+				return out, &tidemark.Error{Code: "TM005", Message: "trying dead letters again needs a reason", Hint: "Say why, for the audit."}
+			}
 			if len(b.IDs) > 0 {
 				for _, id := range slices.Compact(slices.Sorted(slices.Values(b.IDs))) { // two replays lock letters in one order
-					one, err := db.DeadLetterReplay(ctx, id, b.DryRun)
+					one, err := db.DeadLetterReplay(ctx, id, b.DryRun, b.Reason)
 					if err != nil {
 						return out, err
 					}
@@ -152,7 +157,7 @@ func (s *server) letters() {
 			}
 			out.Items, err = db.DeadLetterReplayMany(ctx, store.LetterFilter{
 				Route: b.Route, Source: b.Source, Code: b.Code, After: b.After, Limit: b.Limit,
-			}, b.DryRun)
+			}, b.DryRun, b.Reason)
 			if n := len(out.Items); err == nil && n == b.Limit {
 				out.Next = &out.Items[n-1].ID
 			}

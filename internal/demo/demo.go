@@ -185,7 +185,7 @@ func (s *show) mend(ctx context.Context) error {
 	if _, err := s.conn.Exec(ctx, mended); err != nil {
 		return err
 	}
-	replay, err := s.db.DeadLetterReplay(ctx, letters[0].ID, false)
+	replay, err := s.db.DeadLetterReplay(ctx, letters[0].ID, false, "")
 	if err != nil {
 		return err
 	}

@@ -109,17 +109,17 @@ const replay = `select p.id, case when l.route_id is not null then p.route_code 
 from tidemark.dead_letter l join `
 
 // DeadLetterReplay calls tidemark.dead_letter_replay.
-func (db *DB) DeadLetterReplay(ctx context.Context, id int64, dryRun bool) (Replay, error) {
-	return one[Replay](ctx, db, replay+`tidemark.dead_letter_replay($1, $2) p on p.id = l.id`, id, dryRun)
+func (db *DB) DeadLetterReplay(ctx context.Context, id int64, dryRun bool, reason string) (Replay, error) {
+	return one[Replay](ctx, db, replay+`tidemark.dead_letter_replay($1, $2, nullif($3, '')) p on p.id = l.id`, id, dryRun, reason)
 }
 
 // DeadLetterReplayMany calls tidemark.dead_letter_replay_many for the open letters that
 // f chooses. Its Limit is needed. The ID of the last one is After of the next call.
-func (db *DB) DeadLetterReplayMany(ctx context.Context, f LetterFilter, dryRun bool) ([]Replay, error) {
+func (db *DB) DeadLetterReplayMany(ctx context.Context, f LetterFilter, dryRun bool, reason string) ([]Replay, error) {
 	return list[Replay](ctx, db, replay+`tidemark.dead_letter_replay_many(
 			route => nullif($1, ''), error_code => nullif($2, ''), failed_since => $3, failed_until => $4,
-			max_letters => $5, dry_run => $6, source => nullif($7, ''), after => nullif($8::bigint, 0)) with ordinality p on p.id = l.id order by p.ordinality`,
-		f.Route, f.Code, instant(f.Since), instant(f.Until), f.Limit, dryRun, f.Source, f.After)
+			max_letters => $5, dry_run => $6, source => nullif($7, ''), after => nullif($8::bigint, 0), reason => nullif($9, '')) with ordinality p on p.id = l.id order by p.ordinality`,
+		f.Route, f.Code, instant(f.Since), instant(f.Until), f.Limit, dryRun, f.Source, f.After, reason)
 }
 
 // DeadLetterDiscard calls tidemark.dead_letter_discard.

@@ -79,7 +79,7 @@ func TestLettersWithLargeNumbers(t *testing.T) {
 	must(t)(db.RouteWorkerRun(t.Context(), "default", 100))
 	filter := store.LetterFilter{Route: "boom", Limit: 1}
 	for _, want := range []int64{letter.ID, letter.ID + 1, 0} {
-		part, err := db.DeadLetterReplayMany(t.Context(), filter, false)
+		part, err := db.DeadLetterReplayMany(t.Context(), filter, false, "")
 		if err != nil || want > 0 && (len(part) != 1 || part[0].ID != want) || want == 0 && len(part) > 0 {
 			t.Fatalf("%+v, %v; want %d", part, err, want)
 		}
@@ -110,12 +110,12 @@ func TestDeadLetters(t *testing.T) {
 		t.Errorf("got %s, %v", text, err)
 	}
 
-	dry, err := db.DeadLetterReplay(t.Context(), letter.ID, true)
+	dry, err := db.DeadLetterReplay(t.Context(), letter.ID, true, "")
 	if err != nil || dry.Outcome != "pending" || dry.AttemptNo != 2 {
 		t.Errorf("got %+v, %v", dry, err)
 	}
 	filter := store.LetterFilter{Route: "boom", Code: "P0001", Limit: 10}
-	many, err := db.DeadLetterReplayMany(t.Context(), filter, false)
+	many, err := db.DeadLetterReplayMany(t.Context(), filter, false, "")
 	if err != nil || len(many) != 1 || many[0].Outcome != "failed" || *many[0].Detail != "boom" {
 		t.Errorf("got %+v, %v", many, err)
 	}
@@ -124,7 +124,7 @@ func TestDeadLetters(t *testing.T) {
 		t.Error(err)
 	}
 
-	_, err = db.DeadLetterReplay(t.Context(), letter.ID, false)
+	_, err = db.DeadLetterReplay(t.Context(), letter.ID, false, "")
 	wantError(t, err, tidemark.ErrResolved)
 	wantError(t, db.DeadLetterDiscard(t.Context(), letter.ID, "again"), tidemark.ErrResolved)
 	_, err = db.DeadLetter(t.Context(), 99)

@@ -54,6 +54,20 @@ func TestReplay(t *testing.T) {
 	w.wantSound()
 }
 
+// The audit has who tried a letter again, why, and what came of it, where a reason is given; a dry run and a refusal leave nothing.
+func TestReplayWithAReason(t *testing.T) {
+	t.Parallel()
+	w := oneLetter(t, tidemarktest.NewDB(t))
+	w.exec(`select tidemark.dead_letter_replay(1, true, 'only to see')`)
+	w.exec(`select tidemark.dead_letter_replay(1)`)
+	w.exec(`select tidemark.dead_letter_replay(1, reason => ' ')`)
+	w.refused("TM004", "there is no dead letter 7", `select tidemark.dead_letter_replay(7, reason => 'none')`)
+	w.exec(`select tidemark.dead_letter_replay(1, false, 'mended, I think')`)
+	w.exec(`delete from poison; select tidemark.dead_letter_replay_many(route => 'app', reason => 'mended')`)
+	w.wantRows(`select concat_ws(' ', object, actor = session_user, reason, after) from tidemark.audit where action = 'dead_letter_replay' order by id`,
+		`dead_letter 1 t mended, I think {"outcome": "failed", "attempt_no": 4}`, `dead_letter 1 t mended {"outcome": "sent", "attempt_no": 5}`)
+}
+
 // What the route is now decides what a replay comes to.
 func TestReplayOnTheRouteAsItIs(t *testing.T) {
 	t.Parallel()

@@ -155,7 +155,8 @@ drop function take; create function take(rows births[]) returns void language pl
 	s.want(`select item_id, resolved_at from tidemark.dead_letter`, "4 -")
 
 	// The operator has it tried again: first in vain, then well.
-	s.exec(`select tidemark.dead_letter_replay(id) from tidemark.dead_letter`)
+	s.exec(`select tidemark.dead_letter_replay(id, reason => 'mended') from tidemark.dead_letter`)
+	s.want(`select object || ' ' || reason from tidemark.audit where action = 'dead_letter_replay'`, "dead_letter 1 mended")
 	s.retried()
 	s.want(`select item_id, resolved_at, attempts from tidemark.dead_letter`, "4 - 4")
 	s.exec(`update mood set bad = '{}'; select tidemark.dead_letter_replay(id) from tidemark.dead_letter`)

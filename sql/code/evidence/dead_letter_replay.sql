@@ -1,5 +1,8 @@
 -- public
-create or replace function tidemark.dead_letter_replay(id bigint, dry_run boolean default false)
+create or replace function tidemark.dead_letter_replay(
+    id bigint,
+    dry_run boolean default false,
+    reason text default null)
 returns tidemark.replay
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -42,7 +45,7 @@ begin
     if letter.source <> 'outbox' then
         -- A row: its worker has the table and the handler.
         if not dead_letter_replay.dry_run then
-            attempt_no := tidemark.dead_letter_requeue(letter.id);
+            attempt_no := tidemark.dead_letter_requeue(letter.id, dead_letter_replay.reason);
         end if;
         return row(letter.id, letter.source, null, attempt_no, 'pending', null,
                    'worker ' || worker || ' tries it next')::tidemark.replay;
@@ -103,16 +106,17 @@ begin
         end if;
     end if;
 
-    attempt_no := tidemark.dead_letter_settle(letter.id, outcome, reason, detail);
+    attempt_no := tidemark.dead_letter_settle(letter.id, outcome, reason, detail, dead_letter_replay.reason);
     return row(letter.id, route.route_code, letter.event_id, attempt_no, outcome, reason, detail)::tidemark.replay;
 end
 $$;
-comment on function tidemark.dead_letter_replay(bigint, boolean) is
+comment on function tidemark.dead_letter_replay(bigint, boolean, text) is
     'Tries one dead letter again, as a fresh attempt, from its snapshot (its payload from the log, where that is '
     'left there) and with the route as it is now; it is resolved when the outcome is sent, dry_run (the route is in '
     'dry run) or skipped by the route''s transform. With dry_run nothing is written or delivered, and the answer is '
     'what would happen: pending where it would be delivered, after the route''s transform. A row of a source is left '
-    'to its worker, which tries it once more: pending. Raises TM004 (no such letter, or its event is gone from the '
-    'log, which it needs), TM009 (a gate is closed, or the route is paused), TM013 (resolved already, or its delivery is pending). Source: '
+    'to its worker, which tries it once more: pending. A reason is kept in the audit. Raises TM004 (no such letter, or '
+    'its event is gone from the log, which it needs), TM009 (a gate is closed, or the route is paused), TM013 '
+    '(resolved already, or its delivery is pending). Source: '
     'S0 fn_iu_route_dead_letter_replay.';
-grant execute on function tidemark.dead_letter_replay(bigint, boolean) to tidemark_executor;
+grant execute on function tidemark.dead_letter_replay(bigint, boolean, text) to tidemark_executor;

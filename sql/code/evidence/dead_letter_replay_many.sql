@@ -7,7 +7,8 @@ create or replace function tidemark.dead_letter_replay_many(
     max_letters integer default 1000,
     dry_run boolean default false,
     source text default null,
-    after bigint default null)
+    after bigint default null,
+    reason text default null)
 returns setof tidemark.replay
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -59,15 +60,15 @@ begin
         -- The order in which the events were emitted, and the rows made.
         order by coalesce(l.seq, 9223372036854775807), coalesce(l.route_id, 0), coalesce(l.item_ts, 'infinity'), l.id
         limit max_letters) l
-    cross join lateral tidemark.dead_letter_replay(l.id, dead_letter_replay_many.dry_run) p;
+    cross join lateral tidemark.dead_letter_replay(l.id, dead_letter_replay_many.dry_run, reason) p;
 end
 $$;
 comment on function tidemark.dead_letter_replay_many(text, text, timestamptz, timestamptz, integer, boolean, text,
-                                                     bigint) is
+                                                     bigint, text) is
     'tidemark.dead_letter_replay for every open dead letter of the route, or of the source, with the error code, that '
     'last failed in [failed_since, failed_until); null: any. In the order of the events, at most max_letters (default '
     '1000), in one transaction. For the next part, call it again with after, the id of the last row, in a transaction '
     'of its own: while it returns max_letters rows, there may be more. A letter that failed again lies before that '
-    'place, and is not tried twice. Raises TM004, TM005, and what tidemark.dead_letter_replay raises.';
+    'place, and is not tried twice. A reason is kept in the audit of each letter. Raises TM004, TM005, and what tidemark.dead_letter_replay raises.';
 grant execute on function tidemark.dead_letter_replay_many(text, text, timestamptz, timestamptz, integer, boolean, text,
-                                                           bigint) to tidemark_executor;
+                                                           bigint, text) to tidemark_executor;

@@ -1,4 +1,4 @@
-create or replace function tidemark.dead_letter_requeue(id bigint)
+create or replace function tidemark.dead_letter_requeue(id bigint, why text)
 returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -13,9 +13,15 @@ begin
             letter.attempts, concat_ws(': ', letter.error_code, letter.error_detail), clock_timestamp(), letter.id)
     on conflict (worker_id, source, shard, item_id) do update
     set next_attempt_at = excluded.next_attempt_at, dead_letter_id = excluded.dead_letter_id;
+    if btrim(why) <> '' then
+        insert into tidemark.audit (action, object, reason, after)
+        values ('dead_letter_replay', 'dead_letter ' || letter.id, why,
+                jsonb_build_object('attempt_no', letter.attempts + 1, 'outcome', 'pending'));
+    end if;
     return letter.attempts + 1;
 end
 $$;
-comment on function tidemark.dead_letter_requeue(bigint) is
-    'Lets the worker of a dead-lettered row try it once more. Returns the number of that attempt. Raises TM004, TM013.';
-grant execute on function tidemark.dead_letter_requeue(bigint) to tidemark_executor;
+comment on function tidemark.dead_letter_requeue(bigint, text) is
+    'Lets the worker of a dead-lettered row try it once more. Returns the number of that attempt. '
+    'The audit has why, if that is given. Raises TM004, TM013.';
+grant execute on function tidemark.dead_letter_requeue(bigint, text) to tidemark_executor;

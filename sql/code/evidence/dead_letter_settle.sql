@@ -1,4 +1,9 @@
-create or replace function tidemark.dead_letter_settle(id bigint, outcome tidemark.outcome, reason text, detail text)
+create or replace function tidemark.dead_letter_settle(
+    id bigint,
+    outcome tidemark.outcome,
+    reason text,
+    detail text,
+    why text)
 returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -28,10 +33,15 @@ begin
         values (letter.worker_id, letter.route_id, letter.seq, letter.event_snapshot ->> 'domain', letter.attempts,
                 letter.event_snapshot ->> 'key', true, letter.id);
     end if;
+    if btrim(why) <> '' then
+        insert into tidemark.audit (action, object, reason, after)
+        values ('dead_letter_replay', 'dead_letter ' || letter.id, why,
+                jsonb_build_object('attempt_no', letter.attempts, 'outcome', outcome));
+    end if;
     return letter.attempts;
 end
 $$;
-comment on function tidemark.dead_letter_settle(bigint, tidemark.outcome, text, text) is
+comment on function tidemark.dead_letter_settle(bigint, tidemark.outcome, text, text, text) is
     'Records a replay: makes a new attempt, whose number it returns, and resolves the dead letter (sent, dry_run, or '
-    'skipped by the route''s transform), marks it failed again, or leaves it pending.';
-grant execute on function tidemark.dead_letter_settle(bigint, tidemark.outcome, text, text) to tidemark_executor;
+    'skipped by the route''s transform), marks it failed again, or leaves it pending. The audit has why, if that is given.';
+grant execute on function tidemark.dead_letter_settle(bigint, tidemark.outcome, text, text, text) to tidemark_executor;

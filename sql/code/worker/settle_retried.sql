@@ -46,7 +46,7 @@ begin
                   and l.error_code = 'given_up'
                   and not exists (select from tidemark.pending p where p.dead_letter_id = l.id));
             perform tidemark.dead_letter_settle(
-                l.id, case r.outcome when 'pending' then 'failed' else r.outcome end, r.reason, r.detail)
+                l.id, case r.outcome when 'pending' then 'failed' else r.outcome end, r.reason, r.detail, null)
             from unnest(late) l where l.resolved_at is null or r.outcome = 'sent';
             get diagnostics n = row_count;
             if n > 0 then
