@@ -1226,6 +1226,23 @@ type Rewind struct {
 	ToSeq int64 `json:"to_seq,omitzero"`
 }
 
+// RewindOutlook defines model for RewindOutlook.
+type RewindOutlook struct {
+	// Complete false: only the first 10000 rows were looked at.
+	Complete bool `json:"complete"`
+
+	// Problem Why they cannot be counted.
+	Problem *string `json:"problem"`
+
+	// Rows That would be read again; null: they cannot be counted.
+	Rows        *int64  `json:"rows"`
+	Shard       int64   `json:"shard"`
+	WatermarkID *string `json:"watermark_id"`
+
+	// WatermarkTS Where it is now.
+	WatermarkTS *time.Time `json:"watermark_ts"`
+}
+
 // Rewound defines model for Rewound.
 type Rewound struct {
 	Decided   *bool   `json:"decided"`
@@ -1435,10 +1452,20 @@ type SourceDetails struct {
 
 // SourceRewind defines model for SourceRewind.
 type SourceRewind struct {
+	// DryRun Tell what would happen.
+	DryRun bool      `json:"dry_run,omitempty,omitzero"`
 	Reason string    `json:"reason,omitzero"`
 	Source string    `json:"source,omitzero"`
 	ToID   string    `json:"to_id,omitempty,omitzero"`
 	ToTime time.Time `json:"to_time,omitempty,omitzero"`
+}
+
+// SourceRewound defines model for SourceRewound.
+type SourceRewound struct {
+	Cursors int64 `json:"cursors"`
+
+	// Outlook Of a dry run: what each cursor would read again.
+	Outlook []RewindOutlook `json:"outlook,omitempty"`
 }
 
 // Stage defines model for Stage.
@@ -2765,7 +2792,7 @@ func (c *Client) RewindWorker(ctx context.Context, worker string, body Rewind) (
 // SourceRewindWorker: Let a worker of a table handle rows again.
 //
 // For the role admin.
-func (c *Client) SourceRewindWorker(ctx context.Context, worker string, body SourceRewind) (out Moved, err error) {
+func (c *Client) SourceRewindWorker(ctx context.Context, worker string, body SourceRewind) (out SourceRewound, err error) {
 	err = c.do(ctx, "POST", path("/api/v1/workers/{worker}/source-rewind", worker), nil, body, &out)
 	return out, err
 }

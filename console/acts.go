@@ -167,8 +167,7 @@ var operating = map[string]act{
 		danger: "worker", preview: "/workers/{worker}", back: "/workers/{worker}", warn: keepsOthers,
 	},
 	"source-rewind": {
-		title: "Rewind worker {worker} in {source}", button: "Rewind", role: Admin, method: "POST", path: "/workers/{worker}/source-rewind", danger: "source",
-		preview: "/workers/{worker}", part: "cursors", shows: "Where it is now",
+		title: "Rewind worker {worker} in {source}", button: "Rewind", role: Admin, method: "POST", path: "/workers/{worker}/source-rewind", danger: "source", dryRun: true,
 		fields: []field{
 			{Name: "to_time", Label: "To this time", Kind: "datetime-local", Help: "UTC. Rows of that time and later are handled again."},
 			{Name: "to_id", Label: "Or to this number", Kind: "text", Help: "Of a source that is read by number: rows after it are handled again."},

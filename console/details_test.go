@@ -232,10 +232,14 @@ func TestShownBeforeDone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.populate()
+	s.exec(`create function public.greet(births[]) returns void language sql as 'select'; insert into public.births select generate_series(1, 12)`)
+	s.exec(`select tidemark.worker_set('greeter', '{"source": "table", "handler": "sql", "handler_ref": "public.greet"}'), tidemark.worker_source_add('greeter', 'births')`)
+	s.exec(`update tidemark.worker_cursor set watermark_ts = clock_timestamp() where worker = 'greeter'`)
 	const button = `<button class="do">`
 	for _, c := range []struct{ act, given, form, shows string }{
 		{"route-replay", "route=hook", "from_seq=1&to_seq=6", "What it would do"},
 		{"worker-rewind", "worker=default", "to_seq=0", "What it would do"},
+		{"source-rewind", "worker=greeter&source=births", "to_time=2026-01-31T12:00", "<td>12</td><td>yes</td>"},
 		{"event-erase", "domain=shop", "key=none", "What it would do"},
 		{"gate-open", "gate=routes.enabled", "", "What the workers would do with what waits"},
 		{"pending-discard", "item=5&route=hook", "", "Why it waits"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -19,7 +20,7 @@ func workerRewind() cli.Command {
 		Long: `Move a worker's cursor back. In the log, decisions stay as they are: only routes without a record of an event
 get it. The command prints how many events that is for each route before the cursor moves; --dry-run only prints. To
 send decided events again, use tidemark route replay. Rows of a table that are read again are handed over again: their
-handler must tolerate that. --accept leaves the cursors of a source where they are, after a finding that held them.`,
+handler must tolerate that; --dry-run counts them up to 10000. --accept leaves the cursors of a source where they are, after a finding that held them.`,
 		Example: "  tidemark worker rewind default --to 120000 --dry-run",
 		Flags: func(flags *pflag.FlagSet) {
 			flags.Int64Var(&to, "to", 0, "in the log: number of the event after which to read on; 0: the beginning")
@@ -27,7 +28,7 @@ handler must tolerate that. --accept leaves the cursors of a source where they a
 			cli.TimeFlag(flags, &toTime, "to-time", "", "read rows of this time and later again")
 			flags.StringVar(&toID, "to-id", "", "of the safety sequence: read rows with a higher id again")
 			flags.BoolVar(&accept, "accept", false, "read on where the cursors are")
-			flags.BoolVar(&dryRun, "dry-run", false, "in the log: show what would happen, move nothing")
+			flags.BoolVar(&dryRun, "dry-run", false, "show what would happen, move nothing")
 		},
 		Run: func(ctx context.Context, s *cli.Session) error {
 			switch {
@@ -35,8 +36,6 @@ handler must tolerate that. --accept leaves the cursors of a source where they a
 				return cli.Usagef("give one of --to (of the log), or with --source one of --to-time, --to-id and --accept")
 			case s.Given("to") == s.Given("source"):
 				return cli.Usagef("--to is for the log; --to-time, --to-id and --accept are for a --source")
-			case dryRun && source != "":
-				return cli.Usagef("--dry-run is for the log: all rows of a source that are read again are handed over again")
 			}
 			if !dryRun {
 				if err := s.NeedReason(); err != nil {
@@ -50,6 +49,9 @@ handler must tolerate that. --accept leaves the cursors of a source where they a
 			if err != nil {
 				return err
 			}
+			if dryRun {
+				return rewindOutlook(ctx, s, source, back, toID)
+			}
 			cursors, err := s.SourceRewind(ctx, s.Arg(0), source, s.Reason, back, toID)
 			if err != nil {
 				return err
@@ -59,6 +61,18 @@ handler must tolerate that. --accept leaves the cursors of a source where they a
 					"cursor reads on from there", "cursors read on from there"))
 		},
 	}
+}
+
+// rewindOutlook shows how many rows of a source would be read again.
+func rewindOutlook(ctx context.Context, s *cli.Session, source string, back time.Time, toID string) error {
+	all, err := s.SourceRewindOutlook(ctx, s.Arg(0), source, back, toID)
+	if err != nil {
+		return err
+	}
+	return cli.Table(s.Printer, "", all, "SHARD|IS AT|ROWS AGAIN", func(o store.RewindOutlook) cli.Row {
+		rows := cli.Cell(o.Rows) + cli.Choose(o.Complete, "", " or more")
+		return cli.Row{o.Shard, cli.Or(o.WatermarkTS, cli.Cell(o.WatermarkID)), cli.Or(o.Problem, rows)}
+	})
 }
 
 // rewound is the JSON of a rewind of the log.

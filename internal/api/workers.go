@@ -39,7 +39,14 @@ type SourceRewind struct {
 	Source string    `json:"source"`
 	ToTime time.Time `json:"to_time,omitzero"`
 	ToID   string    `json:"to_id,omitempty"`
+	DryRun bool      `json:"dry_run,omitempty" doc:"Tell what would happen."`
 	Reason string    `json:"reason" minLength:"1" maxLength:"1024"`
+}
+
+// SourceRewound is what a rewind of a worker of a table came to.
+type SourceRewound struct {
+	Moved
+	Outlook []store.RewindOutlook `json:"outlook,omitempty" doc:"Of a dry run: what each cursor would read again."`
 }
 
 // WorkerSource is a source that a worker reads.
@@ -147,7 +154,12 @@ func (s *server) workers() {
 			WorkerPath
 			Body SourceRewind
 		},
-		) (out Moved, err error) {
+		) (out SourceRewound, err error) {
+			if in.Body.DryRun {
+				out.Outlook, err = db.SourceRewindOutlook(ctx, in.Worker, in.Body.Source, in.Body.ToTime, in.Body.ToID)
+				out.Cursors = len(out.Outlook)
+				return out, err
+			}
 			out.Cursors, err = db.SourceRewind(ctx, in.Worker, in.Body.Source, in.Body.Reason, in.Body.ToTime, in.Body.ToID)
 			return out, err
 		})

@@ -256,6 +256,22 @@ func (db *DB) SourceRewind(ctx context.Context, worker, source, reason string, t
 	return value[int](ctx, db, `select tidemark.source_rewind($1, $2, $3, $4, nullif($5, ''))`, worker, source, reason, instant(toTime), toID)
 }
 
+// RewindOutlook is what a rewind of a cursor of a source would come to.
+type RewindOutlook struct {
+	Shard       int        `db:"shard" json:"shard"`
+	WatermarkTS *time.Time `db:"watermark_ts" json:"watermark_ts" doc:"Where it is now."`
+	WatermarkID *string    `db:"watermark_id" json:"watermark_id"`
+	Rows        *int64     `db:"rows" json:"rows" doc:"That would be read again; null: they cannot be counted."`
+	Complete    bool       `db:"complete" json:"complete" doc:"false: only the first 10000 rows were looked at."`
+	Problem     *string    `db:"problem" json:"problem" doc:"Why they cannot be counted."`
+}
+
+// SourceRewindOutlook calls tidemark.source_rewind_outlook.
+func (db *DB) SourceRewindOutlook(ctx context.Context, worker, source string, toTime time.Time, toID string) ([]RewindOutlook, error) {
+	return list[RewindOutlook](ctx, db, `select o.shard, o.watermark_ts, o.watermark_id, o.rows, o.complete, o.problem
+		from tidemark.source_rewind_outlook($1, $2, $3, nullif($4, '')) o`, worker, source, instant(toTime), toID)
+}
+
 // WorkerPause calls tidemark.worker_pause, and reports whether that changed anything.
 func (db *DB) WorkerPause(ctx context.Context, worker string, pause bool, reason string) (changed bool, err error) {
 	return value[bool](ctx, db, `select tidemark.worker_pause($1, $2, nullif($3, ''))`, worker, pause, reason)

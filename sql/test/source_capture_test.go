@@ -52,6 +52,8 @@ func TestSourceByCapture(t *testing.T) {
 	s.exec(`update public.parcels set n = 100 + n where n = 3`)
 	drain()
 	s.wantRows(`select count(*)::text from public.handled`, "8")
+	// Of the log those events are counted that name a new row.
+	s.wantRows(`select concat_ws(' ', rows, complete, problem) from tidemark.source_rewind_outlook('w', 'parcels', to_id => '0')`, "9 t")
 	s.exec(`select tidemark.capture_detach('public.parcels', 'test')`)
 	s.wantRows(`select c.status from tidemark.source s cross join lateral tidemark.source_check(s) c where c."check" = 'capture trigger'`, "warn")
 	if held := one[int](s, `select count(*)::int from tidemark.finding where closed_at is null and kind like 'source%'`); held != 0 {

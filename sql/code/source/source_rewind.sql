@@ -12,7 +12,7 @@ as $$
 #variable_conflict use_column
 declare
     s constant tidemark.source := (select s from tidemark.source s where s.source = source_rewind.source);
-    place_ts timestamptz := source_rewind.to_ts;
+    place_ts timestamptz;
     relation constant regclass := (tidemark.source_shape(s)).relation;
     home constant text := tidemark.source_home(relation);
     c tidemark.worker_cursor;
@@ -20,18 +20,6 @@ declare
 begin
     if coalesce(btrim(source_rewind.reason), '') = '' then
         raise exception using errcode = 'TM005', message = 'rewinding a cursor needs a reason';
-    elsif s.safety in ('sequence', 'capture')
-        and (source_rewind.to_ts is not null or source_rewind.to_id !~ '^-?[0-9]{1,18}$') then
-        raise exception using errcode = 'TM005',
-            message = format('source %s is ordered by its id: rewind it to a number', s.source);
-    elsif s.safety not in ('sequence', 'capture') and source_rewind.to_ts is null
-        and source_rewind.to_id is not null then
-        raise exception using errcode = 'TM005',
-            message = format('source %s is ordered by its timestamp: rewind it to a time', s.source);
-    end if;
-    if s.sweep_window is not null and isfinite(place_ts) then
-        -- The counts are by whole buckets.
-        place_ts := date_bin(s.bucket, place_ts, '2000-01-01 00:00:00+00');
     end if;
     perform tidemark.lease_end(source_rewind.worker, source_rewind.source);
     for c in
@@ -39,13 +27,7 @@ begin
         where x.worker = source_rewind.worker and x.source = source_rewind.source order by x.shard for update
     loop
         done := done + 1;
-        if s.safety in ('sequence', 'capture') and source_rewind.to_id::bigint > c.watermark_id::bigint
-            or place_ts > c.watermark_ts then
-            raise exception using errcode = 'TM005',
-                message = format('worker %s, source %s, shard %s is at %s: it can be rewound, not moved forwards to %s',
-                                 c.worker, c.source, c.shard, coalesce(c.watermark_ts::text, c.watermark_id),
-                                 coalesce(source_rewind.to_ts::text, to_id));
-        end if;
+        place_ts := tidemark.source_rewind_place(s, c, to_ts, to_id);
         if s.safety in ('sequence', 'capture') and to_id is not null then
             c.watermark_id := source_rewind.to_id;
             c.holes := c.holes * int8multirange(int8range(null, to_id::bigint + 1));
