@@ -1573,6 +1573,38 @@ type Upkeep struct {
 	Object string `json:"object"`
 }
 
+// Verification defines model for Verification.
+type Verification struct {
+	Last    Verified    `json:"last"`
+	Running VerifyBegun `json:"running"`
+}
+
+// Verified defines model for Verified.
+type Verified struct {
+	// Checks What they found is cut after 1000 characters.
+	Checks  []Check   `json:"checks"`
+	EndedAt time.Time `json:"ended_at"`
+
+	// Failed Checks that failed.
+	Failed int64 `json:"failed"`
+
+	// Problem Why it did not come to its end; null: it did.
+	Problem   *string   `json:"problem"`
+	Reason    string    `json:"reason"`
+	StartedAt time.Time `json:"started_at"`
+	StartedBy string    `json:"started_by"`
+
+	// Warned Checks that warn.
+	Warned int64 `json:"warned"`
+}
+
+// VerifyBegun defines model for VerifyBegun.
+type VerifyBegun struct {
+	Reason    string    `json:"reason"`
+	StartedAt time.Time `json:"started_at"`
+	StartedBy string    `json:"started_by"`
+}
+
 // WaitingDiscard defines model for WaitingDiscard.
 type WaitingDiscard struct {
 	// Item Number or id of the event, id of the row.
@@ -2698,11 +2730,27 @@ func (c *Client) DeleteType(ctx context.Context, domain string, pType string, bo
 	return out, err
 }
 
-// GetVerify: Checks of the installation.
+// GetVerify: The verification of the installation that runs, and what the last one found.
 //
 // For the role viewer.
-func (c *Client) GetVerify(ctx context.Context) (out []Check, err error) {
+func (c *Client) GetVerify(ctx context.Context) (out Verification, err error) {
 	err = c.do(ctx, "GET", path("/api/v1/verify"), nil, nil, &out)
+	return out, err
+}
+
+// PostVerify: Verify the installation in the background; it reads the whole log.
+//
+// For the role operator.
+func (c *Client) PostVerify(ctx context.Context, body Act) (out Verification, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/verify"), nil, body, &out)
+	return out, err
+}
+
+// CancelVerify: Cancel the verification that runs.
+//
+// For the role operator.
+func (c *Client) CancelVerify(ctx context.Context, body Act) (out None, err error) {
+	err = c.do(ctx, "POST", path("/api/v1/verify/cancel"), nil, body, &out)
 	return out, err
 }
 

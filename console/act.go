@@ -46,7 +46,7 @@ type field struct {
 }
 
 // dones says what an act has done, on the page that follows it.
-var dones = map[string]string{"": "", "1": "Done.", "job": "The job is made. Its progress is below.", "same": "Nothing was changed: it was so already."}
+var dones = map[string]string{"": "", "1": "Done.", "job": "The job is made. Its progress is below.", "verify": "It runs in the background. What it finds will be below.", "same": "Nothing was changed: it was so already."}
 
 var parameter = regexp.MustCompile(`\{(\w+)\}`)
 

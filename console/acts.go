@@ -214,6 +214,15 @@ var operating = map[string]act{
 		title: "Enable type {domain}/{type}", button: "Enable the type", role: Admin, method: "PUT", path: "/types/{domain}/{type}", body: set("enabled", true),
 		back: "/settings", warn: "Emits of it are stored from now on, and go to the routes that claim them. If the name is a misspelling, correct the emitter instead.",
 	},
+	"verify": {
+		title: "Verify the installation", button: "Verify", role: Operator, method: "POST", path: "/verify", body: nothing, back: "/findings", done: "verify",
+		warn: "It compares the whole log with its evidence, in the background: some 10 to 30 seconds for each million events, on one connection of the console. " +
+			"It changes nothing and delays no delivery. While it runs, sources with the safety clock read no new rows, and vacuum keeps rows that are dead.",
+	},
+	"verify-cancel": {
+		title: "Cancel the verification", button: "Cancel it", role: Operator, method: "POST", path: "/verify/cancel", body: nothing, back: "/findings",
+		warn: "What it has found so far is not known.",
+	},
 	"maintain": {
 		title: "Run upkeep now", button: "Run upkeep", role: Operator, method: "POST", path: "/maintain", body: nothing,
 		warn: "What a daemon does each minute: partitions ahead, retention, findings that are over, captured tables compared.",

@@ -97,6 +97,7 @@ func TestPagesInABrowser(t *testing.T) {
 	ctx := browser(t)
 	s := newSite(t)
 	s.populate()
+	s.verified()
 	pictures := os.Getenv("TIDEMARK_PICTURES")
 	pages := s.pagesOf()
 	pages["service"] = "/commands/" + s.populateCommands()
@@ -277,6 +278,7 @@ func TestKeyboardReachesEverything(t *testing.T) {
 	ctx := browser(t)
 	s := newSite(t)
 	s.populate()
+	s.verified()
 	pages := s.pagesOf()
 	pages["form"] = "/act/heartbeat-register?"
 	for _, path := range pages {

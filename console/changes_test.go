@@ -48,10 +48,10 @@ func (l *listener) hear() (event, id string) {
 		if err != nil {
 			l.t.Fatalf("the stream ended: %v", err)
 		}
-		switch name, value, _ := strings.Cut(strings.TrimSpace(line), ": "); {
-		case name == "event":
+		switch name, value, _ := strings.Cut(strings.TrimSpace(line), ": "); name {
+		case "event":
 			event = value
-		case name == "id":
+		case "id":
 			return event, value
 		}
 	}
@@ -167,6 +167,8 @@ func TestTwentyBrowsers(t *testing.T) {
 	if most := 20 * max(seconds, 1); float64(statements) > most {
 		t.Errorf("%d statements in %.1f s", statements, seconds)
 	}
+	c.changes.mu.Lock()
+	defer c.changes.mu.Unlock()
 	if n := len(c.changes.listeners); n != browsers {
 		t.Errorf("%d listen", n)
 	}

@@ -71,8 +71,8 @@ type Options struct {
 	// how long it took. Several goroutines call it at once. Default: not called.
 	Observe func(page string, status int, took time.Duration)
 
-	// Done is closed when the server stops: the streams that tell pages of changes end then, so that they do not hold it up. Default:
-	// never, and a stream lasts a minute.
+	// Done is closed when the server stops: then the streams that tell pages of changes end, which would hold it up, and a verification
+	// that runs in the background. Default: never; a stream lasts a minute.
 	Done <-chan struct{}
 
 	// Logger gets what a client is not told. Default: slog.Default().
@@ -111,7 +111,7 @@ func newConsole(pool *pgxpool.Pool, o Options) (*console, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	c := &console{Options: o, store: store.New(pool), api: api.New(api.Options{Pool: pool, ReadOnly: o.ReadOnly, Probe: o.Probe, Log: o.Logger})}
+	c := &console{Options: o, store: store.New(pool), api: api.New(api.Options{Pool: pool, ReadOnly: o.ReadOnly, Probe: o.Probe, Log: o.Logger, Done: o.Done})}
 	c.cache.kept = map[string]*kept{}
 	c.changes = changes{look: c.mark, seen: c.cache.forget, listeners: map[chan string]struct{}{}}
 	var err error

@@ -204,8 +204,8 @@ func TestActs(t *testing.T) {
 	s.exec(`create function public.greet(births[]) returns void language sql as 'select'; alter function public.greet owner to ` + s.db.Name + `_console`)
 	s.exec(`select tidemark.worker_set('greeter', '{"source": "table", "handler": "sql", "handler_ref": "public.greet"}'), tidemark.worker_source_add('greeter', 'births')`)
 	s.exec(`select tidemark.command_partition('events', 3, 'T', 0, 100)`)
-	done := map[string]bool{"pack-install": true} // TestPackIsInstalled
-	before := map[string]string{                  // what the database wants first
+	done := map[string]bool{"pack-install": true, "verify-cancel": true} // TestPackIsInstalled, TestVerifyOnThePage
+	before := map[string]string{                                         // what the database wants first
 		"command-delete": `update tidemark.command set enabled = false; select tidemark.command_discard('` + service + `', 'tried', 'x'); select tidemark.dead_letter_discard(l.id, 'x') from tidemark.dead_letter l where l.source = 'commands' and l.resolved_at is null`,
 		"service-delete": `select tidemark.producer_key_revoke('k2', 'x'); select tidemark.producer_key_delete('k2', 'x'); select tidemark.command_disallow('` + service + `', 'shop');
 			select tidemark.route_set('results', '{"enabled": false}'); select tidemark.route_delete('results', 'x')`,
@@ -300,6 +300,7 @@ func TestActs(t *testing.T) {
 		{"/settings", "stage-dry-run", "", "", "dry_run", `select stage = 'dry_run' from tidemark.stage`},
 		{"/settings", "stage-live", "", "", "live", `select stage = 'live' from tidemark.stage`},
 		{"/settings", "maintain", "", "", "", `select exists (select from tidemark.log_minute)`},
+		{"/findings", "verify", "", "", "", `select exists (select from tidemark.audit where action = 'verify')`},
 	} {
 		done[a.act] = true
 		s.gap(a.act)
@@ -354,6 +355,7 @@ func TestActs(t *testing.T) {
 			t.Errorf("%s is not in the audit under the person's name", a.act)
 		}
 	}
+	s.waitVerified()
 	for name, a := range acts {
 		if a.warn == "" {
 			t.Errorf("%s does not say what it means", name)

@@ -240,7 +240,8 @@ var views = map[string]view{
 			},
 			func() *api.Problem {
 				return read[api.Names[store.Finding]](q, v, "Closed", "/findings", "closed", "true", "limit", "20")
-			})
+			},
+			func() *api.Problem { return read[api.Verification](q, v, "Verify", "/verify") })
 	}},
 	"/audit": {"audit", titled("Audit"), func(q query) (any, *api.Problem) {
 		v := both{"Filter": q.r.URL.Query()}

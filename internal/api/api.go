@@ -36,6 +36,8 @@ type Options struct {
 	ReadOnly bool         // refuse all writes
 	Probe    Probe        // sends test deliveries; nil: targets outside the database are not tested
 	Log      *slog.Logger // gets what a client is not told
+
+	Done <-chan struct{} // closed when the server stops: a verification that runs ends; nil: never
 }
 
 // Probe sends the test delivery that was begun, and returns what came of it.
@@ -59,6 +61,8 @@ type server struct {
 	causes   *causes
 	huma     huma.API
 	refusals *huma.Response // what every operation may answer
+
+	verification verification
 }
 
 // New returns the API as a handler. The context of each request needs a person: see WithPerson.
@@ -98,6 +102,7 @@ func build(o Options) (*http.ServeMux, *server) {
 	s.settings()
 	s.deletions()
 	s.erasures()
+	s.verifications()
 	return mux, s
 }
 

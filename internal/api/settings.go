@@ -182,6 +182,4 @@ func (s *server) settings() {
 			return db.DomainRevoke(ctx, in.Domain, in.Body.Role, in.Body.Reason)
 		})
 	s.packs()
-	operation(s, "GET", "/verify", "Checks of the installation", see,
-		func(ctx context.Context, db *store.DB, _ *none) ([]store.Check, error) { return db.Verify(ctx) })
 }

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Patience is how long a statement may take, and how long of that it may wait for a lock.
+// Patience is how long a statement may take, and how long of that it may wait for a lock; 0: without end.
 type Patience struct{ Statement, Lock time.Duration }
 
 // ActFor makes the transaction one of a person: tidemark.audit names him beside the login, and statements have patience. A reader may
 // do what tidemark_reader may, by its name in this database.
 func (db *DB) ActFor(ctx context.Context, person string, reader bool, p Patience) error {
-	_, err := value[string](ctx, db, `select set_config('tidemark.person', $1, true) || set_config('statement_timeout', $2, true) || set_config('lock_timeout', $3, true)
+	_, err := value[string](ctx, db, `select set_config('tidemark.person', $1, true) || set_config('statement_timeout', $2::bigint::text, true) || set_config('lock_timeout', $3::bigint::text, true)
 			|| set_config('jit', 'off', true)
 			|| case when $4 then set_config('role', regexp_replace(pg_get_userbyid(n.nspowner)::text, 'owner$', 'reader'), true) else '' end
-		from pg_namespace n where n.nspname = 'tidemark'`, person, milliseconds(p.Statement), milliseconds(p.Lock), reader)
+		from pg_namespace n where n.nspname = 'tidemark'`, person, p.Statement.Milliseconds(), p.Lock.Milliseconds(), reader)
 	return err
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"github.com/tidemarkhq/tidemark"
 )
 
 // Check is a check of the installation, by tidemark.verify.
@@ -17,6 +19,12 @@ type Check struct {
 // Verify calls tidemark.verify, which changes nothing.
 func (db *DB) Verify(ctx context.Context) ([]Check, error) {
 	return list[Check](ctx, db, `select v."check", v.status, v.detail, v.hint from tidemark.verify() v`)
+}
+
+// VerifyNote calls tidemark.verify_note; result null: it begins.
+func (db *DB) VerifyNote(ctx context.Context, reason string, result json.RawMessage) error {
+	_, err := db.querier.Exec(ctx, `select tidemark.verify_note($1, $2)`, reason, result)
+	return tidemark.AsError(err)
 }
 
 // Upkeep is something that tidemark.maintain did, or did not do and why.
