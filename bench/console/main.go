@@ -182,10 +182,12 @@ type answer struct {
 	status     int
 }
 
-// rounds are asked for each path; the first one, which fills the server's buffers, does not count. What the console has read just now it
-// does not read again: this is the time after which it does.
+// rounds are asked for each path. The first ones do not count: they fill the server's buffers, and each of the two connections that the
+// overview takes in turn plans its statements once. What the console has read just now it does not read again: this is the time after
+// which it does.
 const (
-	rounds    = 4
+	rounds    = 7
+	uncounted = 3
 	forgotten = 2100 * time.Millisecond
 )
 
@@ -211,7 +213,7 @@ func ask(ctx context.Context, pool *pgxpool.Pool, counted *counter, path string)
 			time.Sleep(forgotten)
 		}
 	}
-	a.took, a.cpu = median(times[1:]), median(busy[1:])
+	a.took, a.cpu = median(times[uncounted:]), median(busy[uncounted:])
 	return a, nil
 }
 
