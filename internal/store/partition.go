@@ -30,7 +30,7 @@ func (p *Partition) Place(ctx context.Context) (next int64, topicID string, err 
 	return next, topicID, err
 }
 
-// Call is a record of Kafka as tidemark.command_pass takes it.
+// Call is a record of Kafka as tidemark.command_passes takes it.
 type Call struct {
 	Offset int64
 	At     time.Time   // the broker's timestamp
@@ -111,19 +111,56 @@ func (p *CommandPass) Outcomes(calls []Call) []CommandOutcome {
 	return all
 }
 
-// Pass calls tidemark.command_pass, as one round trip and one transaction, which the server ends after the timeout.
-func (p *Partition) Pass(ctx context.Context, timeout time.Duration, r Records, way string) (got CommandPass, err error) {
-	calls := make([]string, len(r.Calls)) // to marshal them would read each again
-	for i, c := range r.Calls {
+// Pass calls tidemark.command_passes for this partition alone.
+func (p *Partition) Pass(ctx context.Context, timeout time.Duration, r Records, way string) (CommandPass, error) {
+	got, err := PassTogether(ctx, timeout, []PartitionPage{{p, r}}, way)
+	if err != nil {
+		return CommandPass{}, err
+	}
+	return got[0], nil
+}
+
+// A PartitionPage is what a pass takes of a partition, which is claimed.
+type PartitionPage struct {
+	*Partition
+	Records
+}
+
+// PassTogether calls tidemark.command_passes, as one round trip and one transaction, which the server ends after the timeout. The
+// partitions are of one process. It returns what was done of each.
+func PassTogether(ctx context.Context, timeout time.Duration, pages []PartitionPage, way string) (got []CommandPass, err error) {
+	passes := make([]string, len(pages))
+	for i, p := range pages {
+		if passes[i], err = p.json(); err != nil {
+			return nil, err
+		}
+	}
+	var summaries []byte
+	err = within(ctx, pages[0].db, timeout, &summaries, `select tidemark.command_passes($1::text::jsonb, $2::float8 * interval '1 second', $3)`,
+		"["+strings.Join(passes, ",")+"]", pages[0].lasts.Seconds(), way)
+	if err != nil {
+		return nil, err
+	}
+	return got, json.Unmarshal(summaries, &got)
+}
+
+// json is the page as tidemark.command_passes takes it.
+func (p *PartitionPage) json() (string, error) {
+	head, err := json.Marshal(struct {
+		Source  string     `json:"source"`
+		Shard   int        `json:"shard"`
+		Epoch   int64      `json:"epoch"`
+		TopicID string     `json:"topic_id"`
+		From    int64      `json:"from"`
+		Next    int64      `json:"next"`
+		Behind  int64      `json:"behind"`
+		Since   *time.Time `json:"since"`
+	}{p.source, p.shard, p.epoch, p.TopicID, p.From, p.Next, p.Behind, p.Since})
+	calls := make([]string, len(p.Calls)) // to marshal them would read each again
+	for i, c := range p.Calls {
 		calls[i] = string(c.JSON)
 	}
-	var summary []byte
-	err = within(ctx, p.db, timeout, &summary, `select tidemark.command_pass($1, $2, $3, $4::float8 * interval '1 second', $5, $6, $7, $8::text::jsonb, $9, $10, $11)`,
-		p.source, p.shard, p.epoch, p.lasts.Seconds(), r.TopicID, r.From, r.Next, "["+strings.Join(calls, ",")+"]", way, r.Behind, r.Since)
-	if err != nil {
-		return got, err
-	}
-	return got, json.Unmarshal(summary, &got)
+	return strings.TrimSuffix(string(head), "}") + `,"calls":[` + strings.Join(calls, ",") + "]}", err
 }
 
 // CommandPartition calls tidemark.command_partition: where to go on, or why not.

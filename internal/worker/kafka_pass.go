@@ -21,6 +21,7 @@ type Kafka struct {
 	TopicID   string
 	Batch     int // records in a pass at most
 	Feed      Feed
+	Sharing   *Sharing                                                    // of all partitions of the process
 	Passed    func(context.Context, []store.Call, []store.CommandOutcome) // is told what became of records
 }
 
@@ -32,10 +33,12 @@ type Feed interface {
 	Peek(most int) store.Records
 	// Settled tells that the cursor has moved.
 	Settled(next int64)
+	// C is signalled when there may be records.
+	C() <-chan struct{}
 }
 
 // kafkaPass makes passes over a partition. A pass is one transaction: the effects of its commands, their results and the offset
-// commit together. It renews the lease, too.
+// commit together. It renews the lease, too. Partitions share passes (Sharing); what fails is found in a partition's own pass.
 type kafkaPass struct {
 	*store.Partition
 	*reporter
@@ -74,9 +77,12 @@ func (k *kafkaPass) pass(ctx context.Context, l *lease) (next, error) {
 		return idle, nil
 	}
 	began := time.Now()
-	got, err := k.run(ctx, l, page, store.Batch)
-	if err != nil {
+	got, ok, err := k.together(ctx, l, page)
+	switch {
+	case err != nil:
 		return next{}, k.judge(ctx, err)
+	case !ok:
+		return next{again: true}, nil
 	}
 	k.well(ctx)
 	k.observe.read(got.Rows, time.Since(began))
@@ -126,12 +132,7 @@ func (k *kafkaPass) run(ctx context.Context, l *lease, r store.Records, way stri
 	}
 	if err == nil {
 		k.ended = 0
-		if got.Status != "closed" {
-			k.next, k.renewed = got.Next, time.Now()
-			k.o.Feed.Settled(got.Next)
-			done := got.Outcomes(r.Calls)
-			k.o.Passed(ctx, r.Calls[:len(done)], done)
-		}
+		k.passed(ctx, r, got)
 		return got, nil
 	}
 	failed, many := failedAt(err), len(r.Calls)
@@ -151,6 +152,18 @@ func (k *kafkaPass) run(ctx context.Context, l *lease, r store.Records, way stri
 		return k.run(ctx, l, r, store.Overdue)
 	}
 	return got, err
+}
+
+// passed takes in what a pass did.
+func (k *kafkaPass) passed(ctx context.Context, r store.Records, got store.CommandPass) {
+	if got.Status == "closed" {
+		return
+	}
+	k.next, k.renewed = got.Next, time.Now()
+	k.o.Feed.Settled(got.Next)
+	done := got.Outcomes(r.Calls)
+	k.o.Sharing.learn(r.Calls, done)
+	k.o.Passed(ctx, r.Calls[:len(done)], done)
 }
 
 // endless: a command of the pass may be why it did not come to an end. A function can end the session, and a session can end for

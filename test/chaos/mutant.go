@@ -181,8 +181,8 @@ var mutants = func() map[string]mutant {
 			// The claims make good what a stale pass does twice, but for what claims nothing.
 			name: "cmdfence", by: "I7 I12", tells: "commands: nothing fences an owner that was replaced: no epoch, no look at the offset", commands: true,
 			sql: []edit{
-				{"command_pass", "perform tidemark.lease_check('commands', command_pass.epoch, command_pass.source, command_pass.shard);", ""},
-				{"command_pass", "if at_.next is distinct from", "if false and at_.next is distinct from"},
+				{"command_passes_begin", "perform tidemark.lease_check('commands', p.epoch, p.source, p.shard)", "perform"},
+				{"command_passes_begin", "if found then", "if false then"},
 			},
 			scenes: []string{"command-pass-late"}, pause: 0.02,
 		},
@@ -193,7 +193,7 @@ var mutants = func() map[string]mutant {
 		},
 		{
 			name: "offsetfirst", by: "I3 I12", tells: "commands: the offset moves before the effect", commands: true,
-			sql:    []edit{{"command_pass", "if (call ->> 'offset')::bigint between place and command_pass.next_offset - 1 then", "if true then"}},
+			sql:    []edit{{"command_passes", "if (call ->> 'offset')::bigint between place and (page ->> 'next')::bigint - 1 then", "if true then"}},
 			bug:    "offsetfirst",
 			scenes: []string{"daemon-kill", "wire-cut"}, pause: 0.02,
 		},
@@ -202,7 +202,7 @@ var mutants = func() map[string]mutant {
 			name: "resultlater", by: "I12", tells: "commands: the result is published by the next transaction", commands: true,
 			sql: []edit{
 				{"command_publish", "begin\n", "begin\n    if command_publish.kind = 'result' and coalesce(current_setting('chaos.later', true), '') <> 'true' then\n        insert into app.later values (calls, payloads); return;\n    end if;\n"},
-				{"command_pass", "    perform tidemark.flush_on_commit();\n\n    while", "    perform tidemark.flush_on_commit();\n    perform set_config('chaos.later', 'true', true);\n    with l as (delete from app.later returning *) select count(tidemark.command_publish('result', l.calls, l.payloads)::text) from l into n;\n    perform set_config('chaos.later', '', true); n := 0;\n\n    while"},
+				{"command_passes", "    perform tidemark.flush_on_commit();\n\n    foreach", "    perform tidemark.flush_on_commit();\n    perform set_config('chaos.later', 'true', true);\n    with l as (delete from app.later returning *) select count(tidemark.command_publish('result', l.calls, l.payloads)::text) from l into n;\n    perform set_config('chaos.later', '', true);\n\n    foreach"},
 			},
 			scenes: []string{"server-kill"},
 		},

@@ -49,6 +49,7 @@ type Consumer struct {
 	hurry   chan struct{}           // has ask ask at once
 	trouble trouble
 	frames  *frames
+	sharing *worker.Sharing
 
 	mu      sync.Mutex
 	failing map[string]func() error // of the workers
@@ -80,7 +81,7 @@ const (
 
 // New returns a consumer that does nothing yet.
 func New(db store.Pool, o Options) *Consumer {
-	c := &Consumer{o: o, db: db, frames: newFrames(o.Registry), hurry: make(chan struct{}, 1), failing: map[string]func() error{}, waiting: map[*feed]struct{}{}}
+	c := &Consumer{o: o, db: db, frames: newFrames(o.Registry), sharing: worker.NewSharing(o.Batch), hurry: make(chan struct{}, 1), failing: map[string]func() error{}, waiting: map[*feed]struct{}{}}
 	c.policy.Store(&known{})
 	return c
 }

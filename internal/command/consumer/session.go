@@ -199,7 +199,9 @@ func (s *session) start(at place, topicID string, next int64) {
 	f.pause(false) // another assignment may have left it paused
 	o := s.o.Worker(at.topic, int(at.partition))
 	o.Worker, o.Wake, o.Poll = store.CommandWorker, f, nil
-	w := worker.New(s.db, o, worker.Kafka{Topic: at.topic, Partition: int(at.partition), TopicID: topicID, Batch: s.o.Batch, Feed: lostFeed{f, s}, Passed: s.passed(at)})
+	w := worker.New(s.db, o, worker.Kafka{
+		Topic: at.topic, Partition: int(at.partition), TopicID: topicID, Batch: s.o.Batch, Feed: lostFeed{f, s}, Sharing: s.sharing, Passed: s.passed(at),
+	})
 	ctx, cancel := context.WithCancel(s.ctx)
 	p := &part{feed: f, cancel: cancel, done: make(chan struct{})}
 	s.mu.Lock()

@@ -1,0 +1,231 @@
+package worker
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/failpoint"
+	"github.com/tidemarkhq/tidemark/internal/store"
+)
+
+// A Sharing has the partitions of a process make passes together, as a group commit does: a pass has a cost beside that of its
+// commands. A page that finds no pass under way goes at once, by itself. Pages that come meanwhile wait, and go together, in one
+// transaction, when that pass has ended, when the first of them has waited for shareWait, or when they are as many as a pass takes.
+// If a shared pass does not succeed, nothing of it took effect, and each of its partitions makes a pass of its own.
+type Sharing struct {
+	most int // commands of a pass
+
+	mu      sync.Mutex
+	running int                                 // passes that others wait for
+	waiting []*seat                             // in the order in which they came
+	apart   time.Time                           // until then no page waits for others
+	takes   map[store.CommandName]time.Duration // how long a command has taken, on average of late
+}
+
+const (
+	shareWait  = 10 * time.Millisecond
+	renewWait  = 250 * time.Millisecond // of a page without records, which only renews its lease
+	sharedTime = time.Second            // of a shared pass; a command that takes longer has it in a pass of its own
+	sharedLong = 50 * time.Millisecond  // that commands of a shared pass take by what is known; those of a page: half of it
+	mostShared = 100                    // pages of a shared pass
+	mostBytes  = 8 << 20                // of commands of a shared pass
+	apartAfter = time.Second            // for so long after a shared pass that failed
+	averageOf  = 8
+)
+
+// NewSharing returns a Sharing of passes with at most so many commands.
+func NewSharing(most int) *Sharing {
+	return &Sharing{most: most, takes: map[store.CommandName]time.Duration{}}
+}
+
+// A seat is a page that waits for others.
+type seat struct {
+	store.PartitionPage
+	takes time.Duration
+	bytes int
+	turn  chan turn
+}
+
+// A turn ends the waiting of a seat: it makes a pass of these seats, of which it is the first, or else another has made it.
+type turn struct {
+	seats []*seat
+	got   store.CommandPass
+	err   error
+}
+
+// seat is one for the page. Nil: the page goes by itself. It has half of what a pass takes, or a command that is slow or not known
+// yet, which others are not to wait for; or there is a failure, which the partitions' own passes isolate.
+func (g *Sharing) seat(page store.PartitionPage) *seat {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if 2*len(page.Calls) > g.most || time.Now().Before(g.apart) || failpoint.Bug("offsetfirst") {
+		return nil
+	}
+	s := &seat{PartitionPage: page, turn: make(chan turn, 1)}
+	for _, c := range page.Calls {
+		takes, known := g.takes[c.Name]
+		s.bytes += len(c.JSON)
+		if s.takes += takes; !known && c.Name != (store.CommandName{}) || s.takes > sharedLong/2 {
+			return nil
+		}
+	}
+	return s
+}
+
+// learn takes in how long commands took.
+func (g *Sharing) learn(calls []store.Call, outcomes []store.CommandOutcome) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i, o := range outcomes {
+		if takes, known := g.takes[calls[i].Name]; o.Took > 0 && known {
+			g.takes[calls[i].Name] = takes + (o.Took-takes)/averageOf
+		} else if o.Took > 0 {
+			g.takes[calls[i].Name] = o.Took
+		}
+	}
+}
+
+// await waits for the turn of a seat. Not ok: it has ended its waiting, since it was woken or has to end.
+func (g *Sharing) await(ctx context.Context, l *lease, s *seat, woken <-chan struct{}) (_ turn, ok bool) {
+	patience := shareWait
+	if len(s.Calls) == 0 {
+		patience = renewWait
+	} else {
+		woken = nil
+	}
+	g.enter(s)
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case t := <-s.turn:
+		return t, true
+	case <-timer.C:
+		g.begin(s)
+		return <-s.turn, true
+	case <-woken:
+	case <-ctx.Done():
+	case <-l.ctx.Done():
+	}
+	if g.leave(s) {
+		return turn{}, false
+	}
+	return <-s.turn, true
+}
+
+func (g *Sharing) enter(s *seat) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting = append(g.waiting, s)
+	commands := 0
+	for _, w := range g.waiting {
+		commands += len(w.Calls)
+	}
+	if len(s.Calls) > 0 && (g.running == 0 || commands >= g.most) {
+		g.next()
+	}
+}
+
+// leave takes a seat back, unless it has its turn.
+func (g *Sharing) leave(s *seat) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := slices.Index(g.waiting, s)
+	if n >= 0 {
+		g.waiting = slices.Delete(g.waiting, n, n+1)
+	}
+	return n >= 0
+}
+
+// begin gives a seat that has waited long enough its turn, if it has not had it.
+func (g *Sharing) begin(s *seat) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n := slices.Index(g.waiting, s); n >= 0 {
+		g.waiting = slices.Insert(slices.Delete(g.waiting, n, n+1), 0, s)
+		g.next()
+	}
+}
+
+// next gives the first seat its turn, with as many of the others as fit. The caller holds mu.
+func (g *Sharing) next() {
+	var seats []*seat
+	var takes time.Duration
+	commands, bytes := 0, 0
+	g.waiting = slices.DeleteFunc(g.waiting, func(s *seat) bool {
+		fits := len(seats) == 0 || len(seats) < mostShared && commands+len(s.Calls) <= g.most && takes+s.takes <= sharedLong && bytes+s.bytes <= mostBytes
+		if fits {
+			seats = append(seats, s)
+			takes += s.takes
+			commands += len(s.Calls)
+			bytes += s.bytes
+		}
+		return fits
+	})
+	g.running++
+	seats[0].turn <- turn{seats: seats}
+}
+
+// end follows each pass that began with next.
+func (g *Sharing) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.running--
+	if g.running == 0 && slices.ContainsFunc(g.waiting, func(s *seat) bool { return len(s.Calls) > 0 }) {
+		g.next()
+	}
+}
+
+// pass makes the pass of these seats, and tells the others what came of it.
+func (g *Sharing) pass(l *lease, seats []*seat) turn {
+	failpoint.Pause("read")
+	ctx, cancel := context.WithTimeout(l.hard, sharedTime+networkTime)
+	defer cancel()
+	pages := make([]store.PartitionPage, len(seats))
+	for i, s := range seats {
+		pages[i] = s.PartitionPage
+	}
+	got, err := store.PassTogether(ctx, sharedTime, pages, store.Batch)
+	g.end()
+	if err != nil {
+		g.mu.Lock()
+		g.apart = time.Now().Add(apartAfter)
+		g.mu.Unlock()
+		got = make([]store.CommandPass, len(seats))
+	}
+	for i, s := range seats[1:] {
+		s.turn <- turn{got: got[i+1], err: err}
+	}
+	return turn{got: got[0], err: err}
+}
+
+// together passes a page beside those of other partitions, or by itself. Not ok: it did nothing, since there is something else to do.
+func (k *kafkaPass) together(ctx context.Context, l *lease, page store.Records) (_ store.CommandPass, ok bool, _ error) {
+	g := k.o.Sharing
+	s := g.seat(store.PartitionPage{Partition: k.Partition, Records: page})
+	if s != nil {
+		t, ok := g.await(ctx, l, s, k.o.Feed.C())
+		if !ok {
+			return store.CommandPass{}, false, nil
+		}
+		switch len(t.seats) {
+		case 0:
+		case 1:
+			defer g.end()
+		default:
+			t = g.pass(l, t.seats)
+		}
+		switch {
+		case t.seats == nil && t.err == nil:
+			k.passed(ctx, page, t.got)
+			return t.got, true, nil
+		case ctx.Err() != nil:
+			return store.CommandPass{}, false, nil
+		case t.err != nil:
+			k.log.DebugContext(ctx, "a shared pass failed, its partitions go by themselves", "error", t.err)
+		}
+	}
+	got, err := k.run(ctx, l, page, store.Batch)
+	return got, true, err
+}
