@@ -45,6 +45,7 @@ type seat struct {
 	store.PartitionPage
 	takes time.Duration
 	bytes int
+	woken bool // records have come meanwhile
 	turn  chan turn
 }
 
@@ -105,6 +106,7 @@ func (g *Sharing) await(ctx context.Context, l *lease, s *seat, woken <-chan str
 		g.begin(s)
 		return <-s.turn, true
 	case <-woken:
+		s.woken = true
 	case <-ctx.Done():
 	case <-l.ctx.Done():
 	}
@@ -200,7 +202,7 @@ func (g *Sharing) pass(l *lease, seats []*seat) turn {
 	return turn{got: got[0], err: err}
 }
 
-// together passes a page beside those of other partitions, or by itself. Not ok: it did nothing, since there is something else to do.
+// together passes a page beside those of other partitions, or by itself. Not ok: there is something else to do.
 func (k *kafkaPass) together(ctx context.Context, l *lease, page store.Records) (_ store.CommandPass, ok bool, _ error) {
 	g := k.o.Sharing
 	s := g.seat(store.PartitionPage{Partition: k.Partition, Records: page})
@@ -219,7 +221,7 @@ func (k *kafkaPass) together(ctx context.Context, l *lease, page store.Records) 
 		switch {
 		case t.seats == nil && t.err == nil:
 			k.passed(ctx, page, t.got)
-			return t.got, true, nil
+			return t.got, !s.woken, nil
 		case ctx.Err() != nil:
 			return store.CommandPass{}, false, nil
 		case t.err != nil:
@@ -227,5 +229,5 @@ func (k *kafkaPass) together(ctx context.Context, l *lease, page store.Records) 
 		}
 	}
 	got, err := k.run(ctx, l, page, store.Batch)
-	return got, true, err
+	return got, s == nil || !s.woken, err
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -159,6 +160,31 @@ func TestSharingWaits(t *testing.T) {
 	woken <- struct{}{}
 	if got, ok := g.await(t.Context(), l, g.seat(commandsOf(0, "")), woken); ok {
 		t.Errorf("a page without records goes though there are some: %+v", got)
+	}
+	// It is woken when another one has begun the pass that takes it along.
+	leader, taken := g.seat(commandsOf(1, "quick")), g.seat(commandsOf(0, ""))
+	ended := make(chan bool)
+	go func() {
+		_, ok := g.await(t.Context(), l, taken, woken)
+		ended <- ok
+	}()
+	for waiting := 0; waiting == 0; runtime.Gosched() {
+		g.mu.Lock()
+		waiting = len(g.waiting)
+		g.mu.Unlock()
+	}
+	g.mu.Lock()
+	g.waiting = slices.Insert(g.waiting, 0, leader)
+	g.next()
+	g.mu.Unlock()
+	wantTurn(t, leader, leader, taken)
+	woken <- struct{}{}
+	for len(woken) > 0 {
+		runtime.Gosched()
+	}
+	taken.turn <- turn{}
+	if !<-ended || !taken.woken {
+		t.Error("that records have come is forgotten")
 	}
 	cancel(errors.New("over"))
 	if got, ok := g.await(t.Context(), l, g.seat(commandsOf(0, "")), nil); ok || len(g.waiting) > 0 {
