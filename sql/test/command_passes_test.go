@@ -25,7 +25,12 @@ type partitions struct {
 // and off.
 func sharing(t *testing.T, count int) *partitions {
 	t.Helper()
-	s := serve(t, tidemarktest.NewDB(t))
+	return sharingOn(t, tidemarktest.NewDB(t), count)
+}
+
+func sharingOn(t *testing.T, db *tidemarktest.DB, count int) *partitions {
+	t.Helper()
+	s := serve(t, db)
 	p := &partitions{partition: &partition{service: s}, epochs: map[int]int64{}, other: &service{session: s.session, name: s.name + "b"}}
 	role := "tidemark_service_" + p.other.name
 	t.Cleanup(func() { s.exec(`drop owned by "` + role + `"; drop role "` + role + `"`) })

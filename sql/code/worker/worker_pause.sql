@@ -11,6 +11,8 @@ begin
     if pause is null then
         raise exception using errcode = 'TM005', message = 'pause is null: true pauses the worker, false lets it go on';
     end if;
+    -- In the order of tidemark.command_passes_end.
+    perform from tidemark.worker_cursor c where c.worker = worker_pause.worker order by c.source, c.shard for update;
     update tidemark.worker_cursor c
     set paused_at = case when worker_pause.pause then clock_timestamp() end, updated_at = clock_timestamp()
     where c.worker = worker_pause.worker and (c.paused_at is null) = worker_pause.pause;

@@ -19,10 +19,14 @@ begin
         raise exception using errcode = 'TM005',
             message = format('worker %s reads the log, and nothing else', worker_source_remove.worker);
     end if;
-    -- Wait for a pass under way, and lock rows in its order.
+    -- Wait for a pass under way, and lock rows in its order (tidemark.command_passes_begin, command_passes_end).
     perform from tidemark.heartbeat h
     join tidemark.worker_cursor c on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
-    where c.worker = worker_source_remove.worker and c.source = worker_source_remove.source for update of h;
+    where c.worker = worker_source_remove.worker and c.source = worker_source_remove.source
+    order by c.shard for update of h;
+    perform from tidemark.worker_cursor c
+    where c.worker = worker_source_remove.worker and c.source = worker_source_remove.source
+    order by c.shard for update;
     -- A daemon that has the topic need not read it just now, and would begin at its first record.
     for part in
         select h.executor_id, h.lease_until > clock_timestamp() as leased, h.lease_owner,

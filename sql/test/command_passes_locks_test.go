@@ -1,0 +1,84 @@
+package test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidemarkhq/tidemark/tidemarktest"
+)
+
+// CM9: passes, a pause and a removal of the topic wait for one another, and never in a circle. Whatever the order of the pages, and that
+// of the rows in their table, each locks leases, then cursors, in the order of the partitions: one that waits has nothing of those behind.
+func TestCommandPassesLockInOrder(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := sharingOn(t, db, 3)
+	holder, other, looks := open(t, db, "holder"), open(t, db, "other"), open(t, db, "looks")
+	// The first one's rows are the last in their tables, which are read in the order of their rows where a function does not forbid it.
+	other.exec(`set enable_indexscan = off; set enable_bitmapscan = off`)
+	p.exec(`update tidemark.heartbeat set executor_id = executor_id where executor_id = 'commands/kafka:events/0'`)
+	p.exec(`update tidemark.worker_cursor set shard = shard where worker = 'commands' and shard = 0`)
+	const (
+		cursors = `from tidemark.worker_cursor where worker = 'commands' and source = 'kafka:events' and shard = any ($1) for update skip locked`
+		leases  = `from tidemark.heartbeat where executor_id = any (select 'commands/kafka:events/' || unnest($1::integer[])) for update skip locked`
+		removes = `select tidemark.worker_source_remove('commands', 'kafka:events', 'why')::text`
+	)
+	passes := func(order ...int) string {
+		var pages []string
+		for _, n := range order {
+			pages = append(pages, p.page(n, 0))
+		}
+		return `select tidemark.command_passes('[` + strings.Join(pages, ",") + `]', '1 minute')::text`
+	}
+	for _, c := range []struct{ name, rows, statement, refused string }{
+		{"passes, at cursors", cursors, passes(0, 1, 2), ""},
+		{"passes the other way, at cursors", cursors, passes(2, 1, 0), ""},
+		{"a pause, at cursors", cursors, `select tidemark.worker_pause('commands', true, 'why')::text`, ""},
+		{"a removal, at cursors", cursors, removes, "TM005"},
+		{"passes, at leases", leases, passes(0, 1, 2), ""},
+		{"passes the other way, at leases", leases, passes(2, 1, 0), ""},
+		{"a removal, at leases", leases, removes, "TM005"},
+	} {
+		for n, behind := range [][]int{{1, 2}, {2}} {
+			holder.begin()
+			holder.exec(`select `+c.rows, []int{n})
+			other.begin()
+			waits := later[string](other, c.statement)
+			holder.waitsFor(other)
+			equal(t, c.name, one[int](looks, `with l as (select `+c.rows+`) select count(*)::int from l`, behind), len(behind))
+			holder.rollback()
+			_, err := waits()
+			if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) {
+				equal(t, c.name, refused.Code, c.refused)
+			} else if err != nil || c.refused != "" {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			other.rollback()
+		}
+	}
+}
+
+// CM9: a pause that comes while passes are under way does not wait for their commands.
+func TestPauseBesideCommandPasses(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := sharingOn(t, db, 2)
+	holder, operator := open(t, db, "holder"), open(t, db, "operator")
+	holder.begin()
+	holder.exec(`insert into app.invoice (id) values (1)`)
+	pages := []string{p.page(1, 0), p.page(0, 0, p.of(p.service, "charge", 0, 0, "a", `{"id": 1}`, `{}`))}
+	passed := later[json.RawMessage](p.session, `select tidemark.command_passes($1::jsonb, '1 minute')`, "["+strings.Join(pages, ",")+"]")
+	holder.waitsFor(p.session)
+	operator.exec(`set statement_timeout = '10s'`)
+	operator.exec(`select tidemark.worker_pause('commands', true, 'why')`)
+	holder.rollback()
+	if got, err := passed(); err != nil {
+		t.Errorf("%s %v", got, err)
+	}
+	p.wantInvoices("1")
+	p.wantPasses([]string{"closed paused"}, p.page(1, 0))
+}
