@@ -10,13 +10,14 @@ as $$
 declare
     most constant integer := 50;
     pages constant jsonb[] := array(select e from jsonb_array_elements(passes) e);
-    total constant integer := jsonb_array_length(jsonb_path_query_array(passes, '$[*].calls[*]'));
+    total constant integer := (select sum(jsonb_array_length(e -> 'calls')) from unnest(pages) e);
     unknown constant text[] := array['parked', 'dry_run', 'failed', 'login', 'replays', 'first_failed_at'];
     page jsonb;
     calls jsonb[]; -- of the page
     many integer;
     n integer;     -- of the page are passed
     place bigint;
+    next bigint;
     -- Where a record stands, the lease tells; the others are for the functions that look after what they say.
     known jsonb;
     given jsonb[] := '{}'; -- of the pages so far
@@ -36,13 +37,12 @@ declare
     statuses text[] := '{}';
     parked boolean := false;
     document json;
-    before integer := 0;      -- records of earlier pages
-    counts integer[] := '{}'; -- of each page: how many are passed
-    ends integer[] := '{}';   -- of each page: where its part of statuses ends
-    gates text[] := '{}';     -- of each page: what it waits for
+    before integer := 0; -- records of earlier pages
+    summaries jsonb[] := '{}';
+    begins bigint[] := '{}'; -- of each page: where the cursor was
+    ends integer[] := '{}';  -- of each page: where its part of statuses ends
     summary jsonb;
     letters jsonb;
-    summaries jsonb[] := '{}';
     answers jsonb[] := '{}';
 begin
     perform tidemark.session_check('a command', 'otherwise a command would not see the claim of the one before it.');
@@ -66,13 +66,15 @@ begin
         many := cardinality(calls);
         n := 0;
         place := page ->> 'from';
-        if (page ->> 'next')::bigint < place then
+        next := page ->> 'next';
+        begins := begins || place;
+        if next < place then
             raise exception using errcode = 'TM005',
-                message = format('a pass of commands is from offset %s to %s', place, page ->> 'next'),
+                message = format('a pass of commands is from offset %s to %s', place, next),
                 hint = 'next is the offset after its records.';
         end if;
         known := jsonb_build_object('topic', substr(page ->> 'source', length('kafka:') + 1),
-                                    'topic_id', page -> 'topic_id', 'partition', page -> 'shard');
+                                    'topic_id', page -> 'topic_id', 'partition', (page ->> 'shard')::integer);
         if known = any (given) then
             raise exception using errcode = 'TM005',
                 message = format('partition %s of %s is given twice', page ->> 'shard', page ->> 'source'),
@@ -84,12 +86,12 @@ begin
             if call ?| unknown or not call @> known then
                 call := call - unknown || known;
             end if;
-            if (call ->> 'offset')::bigint between place and (page ->> 'next')::bigint - 1 then
+            if (call ->> 'offset')::bigint between place and next - 1 then
                 place := (call ->> 'offset')::bigint + 1;
             else
                 raise exception using errcode = 'TM005',
                     message = format('record %s of the pass has offset %s, and it is from %s to before %s', n + 1,
-                                     coalesce(call ->> 'offset', 'null'), place, page ->> 'next'),
+                                     coalesce(call ->> 'offset', 'null'), place, next),
                     hint = 'Pass the records of a partition in the order of their offsets.';
             end if;
             if not call ? 'refused' and coalesce(call ->> 'via', '') not in ('acl', 'jws', 'claimed') then
@@ -154,26 +156,26 @@ begin
                                            document ->> 'status', document ->> 'error_code');
         end loop;
         before := before + many;
-        counts := counts || n;
         ends := ends || coalesce(ends[cardinality(ends)], 0) + n;
-        gates := gates || case when n < many then gate end;
+        call := calls[n + 1]; -- the first that is left
+        summaries := summaries || jsonb_strip_nulls(jsonb_build_object(
+            'worker', 'commands', 'source', page -> 'source', 'shard', known -> 'partition',
+            'status', case when call is null or gate is null then 'ran' else 'waiting' end,
+            'detail', case when call is not null then 'closed by ' || gate end,
+            'rows', n, 'next', coalesce((call ->> 'offset')::bigint, next),
+            'behind', (page ->> 'behind')::bigint + many - n,
+            'since', coalesce(call ->> 'record_at', page ->> 'since')::timestamptz));
     end loop;
     if cardinality(places) > 0 then
         statuses := statuses || tidemark.command_live(to_jsonb(live), places, way);
     end if;
 
     perform tidemark.command_reset(), tidemark.flush_on_commit();
-    for i in 1..cardinality(pages) loop
-        page := pages[i];
-        n := counts[i];
+    for i in 1..cardinality(summaries) loop
+        summary := summaries[i];
+        known := given[i];
+        n := summary -> 'rows';
         outcomes := statuses[ends[i] - n + 1:ends[i]];
-        call := page -> 'calls' -> n; -- the first that is left
-        summary := jsonb_strip_nulls(jsonb_build_object(
-            'worker', 'commands', 'source', page -> 'source', 'shard', page -> 'shard',
-            'status', case when gates[i] is null then 'ran' else 'waiting' end, 'detail', 'closed by ' || gates[i],
-            'rows', n, 'next', coalesce(call -> 'offset', page -> 'next'),
-            'behind', (page ->> 'behind')::bigint + jsonb_array_length(page -> 'calls') - n,
-            'since', coalesce(call ->> 'record_at', page ->> 'since')::timestamptz));
         letters := '[]';
         if n > 0 then
             summary := summary || jsonb_build_object('result', (
@@ -182,12 +184,12 @@ begin
             if (summary -> 'result' ->> 'processed')::integer is distinct from n then
                 letters := (
                     select coalesce(jsonb_agg(r."offset" order by r."offset"), '[]') from tidemark.command_record r
-                    where r.topic_id = page ->> 'topic_id' and r.partition = (page ->> 'shard')::integer
-                      and r.why = 'dead_letter' and r."offset" >= (page ->> 'from')::bigint
+                    where r.topic_id = known ->> 'topic_id' and r.partition = (known -> 'partition')::integer
+                      and r.why = 'dead_letter' and r."offset" >= begins[i]
                       and r."offset" < (summary ->> 'next')::bigint);
             end if;
         end if;
-        summaries := summaries || summary;
+        summaries[i] := summary;
         answers := answers || (summary || jsonb_build_object('outcomes', outcomes, 'letters', letters));
     end loop;
     perform tidemark.command_passes_end(summaries, command_passes.lease);
