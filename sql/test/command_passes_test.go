@@ -110,7 +110,7 @@ func TestCommandPasses(t *testing.T) {
 
 	// One key in two partitions is a duplicate. A page without records moves its cursor, and renews its lease.
 	p.exec(`update tidemark.heartbeat set lease_until = clock_timestamp() + interval '1 second' where executor_id like 'commands/%'`)
-	gap := strings.Replace(p.page(3, 0), `"next": 0`, `"next": 9`, 1)
+	gap := strings.Replace(p.page(3, 0), `"next": 0`, `"next": "09"`, 1)
 	p.wantPasses([]string{`ran 2 {"rejected": 1, "processed": 1} []`, `ran 2 {"processed": 2} []`, `ran 2 {"duplicate": 1, "failed_terminal": 1} [1]`, `ran 9 []`},
 		p.page(0, 0, a...), p.page(1, 0, b...), p.page(2, 0, p.of(p.service, "charge", 2, 0, "a", `{"id": 1}`, `{}`), p.of(p.service, "charge", 2, 1, "a", `{"id": 1}`, `{"fingerprint": "00"}`)), gap)
 	p.wantInvoices("1", "2", "3")
@@ -135,6 +135,7 @@ func TestCommandPassesApart(t *testing.T) {
 	_ = p.wantRefused("TM012", mine, strings.Replace(second, `"topic_id": "T", "from"`, `"topic_id": "U", "from"`, 1))
 	_ = p.wantRefused("TM012", mine, strings.Replace(second, `"from": 0`, `"from": 1`, 1))
 	_ = p.wantRefused("TM005", mine, mine)
+	_ = p.wantRefused("TM005", mine, strings.Replace(mine, `"shard": 0`, `"shard": "0"`, 1))
 	_ = p.wantRefused("TM005", mine, strings.Replace(second, `"next": 2`, `"next": -1`, 1))
 	for _, way := range []string{"alone", "overdue"} {
 		p.refused("TM005", "of 2 partitions", `select tidemark.command_passes($1::jsonb, '1 minute', $2)`, "["+mine+","+p.page(1, 0)+"]", way)
