@@ -76,7 +76,6 @@ func (k *kafkaPass) pass(ctx context.Context, l *lease) (next, error) {
 	if page.Next == k.next && time.Since(k.renewed) < l.lasts/renewals {
 		return idle, nil
 	}
-	began := time.Now()
 	got, ok, err := k.together(ctx, l, page)
 	switch {
 	case err != nil:
@@ -85,8 +84,6 @@ func (k *kafkaPass) pass(ctx context.Context, l *lease) (next, error) {
 		return next{again: true}, nil
 	}
 	k.well(ctx)
-	k.observe.read(got.Rows, time.Since(began))
-	k.observe.settled(got.Rows, time.Since(began))
 	switch got.Status {
 	case "closed":
 		return next{}, gateError{got.Detail}
@@ -126,13 +123,14 @@ func (k *kafkaPass) judge(ctx context.Context, err error) error {
 
 // run passes records: all of them, or where one fails those before it, then that one alone. What is left is for the next pass.
 func (k *kafkaPass) run(ctx context.Context, l *lease, r store.Records, way string) (store.CommandPass, error) {
+	began := time.Now()
 	got, err := k.once(l, r, way)
 	if store.SessionEnded(err) {
 		k.ended++
 	}
 	if err == nil {
 		k.ended = 0
-		k.passed(ctx, r, got)
+		k.passed(ctx, r, got, began)
 		return got, nil
 	}
 	failed, many := failedAt(err), len(r.Calls)
@@ -154,8 +152,10 @@ func (k *kafkaPass) run(ctx context.Context, l *lease, r store.Records, way stri
 	return got, err
 }
 
-// passed takes in what a pass did.
-func (k *kafkaPass) passed(ctx context.Context, r store.Records, got store.CommandPass) {
+// passed takes in what a pass did. That it waited for others before it began is not of the time that it took.
+func (k *kafkaPass) passed(ctx context.Context, r store.Records, got store.CommandPass, began time.Time) {
+	k.observe.read(got.Rows, time.Since(began))
+	k.observe.settled(got.Rows, time.Since(began))
 	if got.Status == "closed" {
 		return
 	}

@@ -45,7 +45,8 @@ type seat struct {
 	store.PartitionPage
 	takes time.Duration
 	bytes int
-	woken bool // records have come meanwhile
+	woken bool      // records have come meanwhile
+	began time.Time // the pass that takes it, from its turn on
 	turn  chan turn
 }
 
@@ -165,6 +166,10 @@ func (g *Sharing) next() {
 		}
 		return fits
 	})
+	began := time.Now()
+	for _, s := range seats {
+		s.began = began
+	}
 	g.running++
 	seats[0].turn <- turn{seats: seats}
 }
@@ -220,7 +225,7 @@ func (k *kafkaPass) together(ctx context.Context, l *lease, page store.Records) 
 		}
 		switch {
 		case t.seats == nil && t.err == nil:
-			k.passed(ctx, page, t.got)
+			k.passed(ctx, page, t.got, s.began)
 			return t.got, !s.woken, nil
 		case ctx.Err() != nil:
 			return store.CommandPass{}, false, nil
