@@ -129,7 +129,6 @@ func (k *kafkaPass) run(ctx context.Context, l *lease, r store.Records, way stri
 		k.ended++
 	}
 	if err == nil {
-		k.ended = 0
 		k.passed(ctx, r, got, began)
 		return got, nil
 	}
@@ -154,6 +153,7 @@ func (k *kafkaPass) run(ctx context.Context, l *lease, r store.Records, way stri
 
 // passed takes in what a pass did. That it waited for others before it began is not of the time that it took.
 func (k *kafkaPass) passed(ctx context.Context, r store.Records, got store.CommandPass, began time.Time) {
+	k.ended = 0
 	k.observe.read(got.Rows, time.Since(began))
 	k.observe.settled(got.Rows, time.Since(began))
 	if got.Status == "closed" {
