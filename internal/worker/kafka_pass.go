@@ -46,7 +46,8 @@ type kafkaPass struct {
 	placed   int64 // epoch for which the place of the cursor was read
 	next     int64
 	renewed  time.Time
-	ended    int // passes in a row that have lost their session
+	ended    int  // passes in a row that have lost their session
+	apart    bool // its own pass has failed: until one succeeds, others do not fail with it
 	patience map[store.CommandName]time.Duration
 	learned  time.Time // when patience was begun
 }
@@ -132,6 +133,7 @@ func (k *kafkaPass) run(ctx context.Context, l *lease, r store.Records, way stri
 		k.passed(ctx, r, got, began)
 		return got, nil
 	}
+	k.apart = true
 	failed, many := failedAt(err), len(r.Calls)
 	switch {
 	case ctx.Err() != nil || many == 0:
@@ -153,7 +155,7 @@ func (k *kafkaPass) run(ctx context.Context, l *lease, r store.Records, way stri
 
 // passed takes in what a pass did. That it waited for others before it began is not of the time that it took.
 func (k *kafkaPass) passed(ctx context.Context, r store.Records, got store.CommandPass, began time.Time) {
-	k.ended = 0
+	k.ended, k.apart = 0, false
 	k.observe.read(got.Rows, time.Since(began))
 	k.observe.settled(got.Rows, time.Since(began))
 	if got.Status == "closed" {

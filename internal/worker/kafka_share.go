@@ -13,7 +13,8 @@ import (
 // A Sharing has the partitions of a process make passes together, as a group commit does: a pass has a cost beside that of its
 // commands. A page that finds no pass under way goes at once, by itself. Pages that come meanwhile wait, and go together, in one
 // transaction, when that pass has ended, when the first of them has waited for shareWait, or when they are as many as a pass takes.
-// If a shared pass does not succeed, nothing of it took effect, and each of its partitions makes a pass of its own.
+// If a shared pass does not succeed, nothing of it took effect, and each of its partitions makes a pass of its own. One that fails in that,
+// too, goes by itself until it succeeds: a row that an operator's transaction has locked holds up no other partition again and again.
 type Sharing struct {
 	most int // commands of a pass
 
@@ -210,7 +211,10 @@ func (g *Sharing) pass(l *lease, seats []*seat) turn {
 // together passes a page beside those of other partitions, or by itself. Not ok: there is something else to do.
 func (k *kafkaPass) together(ctx context.Context, l *lease, page store.Records) (_ store.CommandPass, ok bool, _ error) {
 	g := k.o.Sharing
-	s := g.seat(store.PartitionPage{Partition: k.Partition, Records: page})
+	var s *seat
+	if !k.apart {
+		s = g.seat(store.PartitionPage{Partition: k.Partition, Records: page})
+	}
 	if s != nil {
 		t, ok := g.await(ctx, l, s, k.o.Feed.C())
 		if !ok {
