@@ -31,6 +31,7 @@ const (
 	sharedTime = time.Second            // of a shared pass; a command that takes longer has it in a pass of its own
 	sharedLong = 50 * time.Millisecond  // that commands of a shared pass take by what is known; those of a page: half of it
 	mostShared = 100                    // pages of a shared pass
+	mostIdle   = 8                      // pages without records of a shared pass that has records, which waits for each
 	mostBytes  = 8 << 20                // of commands of a shared pass
 	apartAfter = time.Second            // for so long after a shared pass that failed
 	averageOf  = 8
@@ -156,14 +157,22 @@ func (g *Sharing) begin(s *seat) {
 func (g *Sharing) next() {
 	var seats []*seat
 	var takes time.Duration
-	commands, bytes := 0, 0
+	commands, bytes, idle := 0, 0, 0
+	mostIdle := mostIdle
+	if !g.busy() {
+		mostIdle = mostShared
+	}
 	g.waiting = slices.DeleteFunc(g.waiting, func(s *seat) bool {
-		fits := len(seats) == 0 || len(seats) < mostShared && commands+len(s.Calls) <= g.most && takes+s.takes <= sharedLong && bytes+s.bytes <= mostBytes
+		fits := len(seats) == 0 || len(seats) < mostShared && commands+len(s.Calls) <= g.most && takes+s.takes <= sharedLong && bytes+s.bytes <= mostBytes &&
+			(len(s.Calls) > 0 || idle < mostIdle)
 		if fits {
 			seats = append(seats, s)
 			takes += s.takes
 			commands += len(s.Calls)
 			bytes += s.bytes
+			if len(s.Calls) == 0 {
+				idle++
+			}
 		}
 		return fits
 	})
@@ -180,9 +189,14 @@ func (g *Sharing) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.running--
-	if g.running == 0 && slices.ContainsFunc(g.waiting, func(s *seat) bool { return len(s.Calls) > 0 }) {
+	if g.running == 0 && g.busy() {
 		g.next()
 	}
+}
+
+// busy tells whether a page with records waits. The caller holds mu.
+func (g *Sharing) busy() bool {
+	return slices.ContainsFunc(g.waiting, func(s *seat) bool { return len(s.Calls) > 0 })
 }
 
 // pass makes the pass of these seats, and tells the others what came of it.

@@ -124,6 +124,20 @@ func TestSharingTakesTurns(t *testing.T) {
 	wantTurn(t, waiting[0], waiting[0], waiting[1], waiting[2], full)
 }
 
+// Few pages without records go beside those that have some; without these, many do.
+func TestSharingIdlePages(t *testing.T) {
+	t.Parallel()
+	g := knowing(t)
+	idle := g.seats(t, make([]int, mostShared+1)...)
+	g.begin(idle[0])
+	wantTurn(t, idle[0], idle[:mostShared]...)
+	g.end()
+	idle = append(idle[mostShared:], g.seats(t, make([]int, mostIdle)...)...)
+	first := g.seats(t, 1)[0]
+	wantTurn(t, idle[0], append(idle[:mostIdle:mostIdle], first)...)
+	wantWaiting(t, idle[mostIdle])
+}
+
 // A shared pass is bounded in the time that its commands would take, and in their size.
 func TestSharingIsBounded(t *testing.T) {
 	t.Parallel()
