@@ -184,7 +184,7 @@ func (g *Sharing) next() {
 	seats[0].turn <- turn{seats: seats}
 }
 
-// end follows each pass that began with next.
+// end follows each pass that began with next, by lasts.
 func (g *Sharing) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -199,8 +199,20 @@ func (g *Sharing) busy() bool {
 	return slices.ContainsFunc(g.waiting, func(s *seat) bool { return len(s.Calls) > 0 })
 }
 
+// lasts is called when a pass begins, and what it returns when the pass ends. One that lasts longer than sharedLong, because of a lock or
+// of a command that hangs, is waited for no longer.
+func (g *Sharing) lasts() (over func()) {
+	timer := time.AfterFunc(sharedLong, g.end)
+	return func() {
+		if timer.Stop() {
+			g.end()
+		}
+	}
+}
+
 // pass makes the pass of these seats, and tells the others what came of it.
 func (g *Sharing) pass(l *lease, seats []*seat) turn {
+	over := g.lasts()
 	failpoint.Pause("read")
 	ctx, cancel := context.WithTimeout(l.hard, sharedTime+networkTime)
 	defer cancel()
@@ -209,7 +221,7 @@ func (g *Sharing) pass(l *lease, seats []*seat) turn {
 		pages[i] = s.PartitionPage
 	}
 	got, err := store.PassTogether(ctx, sharedTime, pages, store.Batch)
-	g.end()
+	over()
 	if err != nil {
 		g.mu.Lock()
 		g.apart = time.Now().Add(apartAfter)
@@ -237,7 +249,7 @@ func (k *kafkaPass) together(ctx context.Context, l *lease, page store.Records) 
 		switch len(t.seats) {
 		case 0:
 		case 1:
-			defer g.end()
+			defer g.lasts()()
 		default:
 			t = g.pass(l, t.seats)
 		}

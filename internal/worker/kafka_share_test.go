@@ -138,6 +138,29 @@ func TestSharingIdlePages(t *testing.T) {
 	wantWaiting(t, idle[mostIdle])
 }
 
+// A pass that hangs is waited for as long as a shared one lasts, and is counted once.
+func TestSharingBesideOneThatHangs(t *testing.T) {
+	t.Parallel()
+	g := knowing(t)
+	first := g.seats(t, 1)[0]
+	wantTurn(t, first, first)
+	g.lasts()()
+	hangs := g.seats(t, 1)[0]
+	wantTurn(t, hangs, hangs)
+	over := g.lasts()
+	for running := 1; running > 0; runtime.Gosched() {
+		g.mu.Lock()
+		running = g.running
+		g.mu.Unlock()
+	}
+	beside := g.seats(t, 1)[0]
+	wantTurn(t, beside, beside)
+	over()
+	if g.running != 1 {
+		t.Errorf("%d passes are waited for", g.running)
+	}
+}
+
 // A shared pass is bounded in the time that its commands would take, and in their size.
 func TestSharingIsBounded(t *testing.T) {
 	t.Parallel()
