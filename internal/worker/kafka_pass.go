@@ -193,7 +193,7 @@ func portion(r store.Records, n, m int) store.Records {
 	return r
 }
 
-// failedAt is the position of the command that failed, as tidemark.command_pass tells it; 0: the error is not of a command.
+// failedAt is the position of the command that failed, as tidemark.command_passes tells it; 0: the error is not of a command.
 func failedAt(err error) int {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) || !slices.Contains([]string{"retryable", "operator", "outage", "terminal"}, refused.DataTypeName) {

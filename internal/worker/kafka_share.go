@@ -11,7 +11,7 @@ import (
 )
 
 // A Sharing has the partitions of a process make passes together, as a group commit does: a pass has a cost beside that of its
-// commands. A page that finds no pass under way goes at once, by itself. Pages that come meanwhile wait, and go together, in one
+// commands. A page that finds no pass under way goes at once, and takes pages without records along that wait. Pages that come meanwhile wait, and go together, in one
 // transaction, when that pass has ended, when the first of them has waited for shareWait, or when they are as many as a pass takes.
 // If a shared pass does not succeed, nothing of it took effect, and each of its partitions makes a pass of its own. One that fails in that,
 // too, goes by itself until it succeeds: a row that an operator's transaction has locked holds up no other partition again and again.
@@ -59,7 +59,7 @@ type turn struct {
 	err   error
 }
 
-// seat is one for the page. Nil: the page goes by itself. It has half of what a pass takes, or a command that is slow or not known
+// seat is one for the page. Nil: the page goes by itself. It has more than half of what a pass takes, or a command that is slow or not known
 // yet, which others are not to wait for; or there is a failure, which the partitions' own passes isolate.
 func (g *Sharing) seat(page store.PartitionPage) *seat {
 	g.mu.Lock()

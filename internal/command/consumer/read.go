@@ -20,7 +20,7 @@ import (
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
 
-// A call is what tidemark.command_pass takes: a record, the command that it holds, and who was found to have sent it.
+// A call is what tidemark.command_passes takes: a record, the command that it holds, and who was found to have sent it.
 type call struct {
 	EventID     string          `json:"event_id,omitempty"`
 	Service     string          `json:"service,omitempty"`

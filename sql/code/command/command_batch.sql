@@ -2,7 +2,7 @@
 -- the effect. The caller has looked at the gates before; what ran is taken back if one is closed by then. A command
 -- that fails takes the whole batch back: the caller halves the batch, down to the one that fails, and records that one
 -- by tidemark.command_fail. Granted to no role: it believes what a call says of its producer, its login, and whether it
--- is parked or in dry run. tidemark.command_run, tidemark.command_retry_one and tidemark.command_pass write these; of
+-- is parked or in dry run. tidemark.command_run, tidemark.command_retry_one and tidemark.command_passes write these; of
 -- the producer the pass believes the daemon, which has checked the record.
 create or replace function tidemark.command_batch(calls jsonb)
 returns table ("position" integer, status text, document json)

@@ -51,6 +51,6 @@ begin
 end
 $$;
 comment on function tidemark.command_live(jsonb, integer[], text) is
-    'Runs live commands in order, for tidemark.command_pass: as tidemark.command_batch, but the error has the position '
-    'in the pass. way alone: one command, whose failure is recorded; overdue: one that did not come to an end, which '
+    'Runs live commands in order, for tidemark.command_passes: as tidemark.command_batch, but the error has the '
+    'position in the pass. way alone: one command, whose failure is recorded; overdue: one that did not come to an end, which '
     'is parked without being run. Returns of each status|reason code|milliseconds that it took, if it ran.';

@@ -36,6 +36,6 @@ end
 $$;
 comment on function tidemark.command_replay_topic(jsonb, text, boolean, boolean, text) is
     'Replays commands of a service that the caller has read from their topic and checked, as for '
-    'tidemark.command_pass; the others are left out. No cursor moves. Returns how many had which outcome: see '
+    'tidemark.command_passes; the others are left out. No cursor moves. Returns how many had which outcome: see '
     'tidemark.command_replay_one.';
 grant execute on function tidemark.command_replay_topic(jsonb, text, boolean, boolean, text) to tidemark_admin;
