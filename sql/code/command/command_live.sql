@@ -52,5 +52,5 @@ end
 $$;
 comment on function tidemark.command_live(jsonb, integer[], text) is
     'Runs live commands in order, for tidemark.command_passes: as tidemark.command_batch, but the error has the '
-    'position in the pass. way alone: one command, whose failure is recorded; overdue: one that did not come to an end, which '
-    'is parked without being run. Returns of each status|reason code|milliseconds that it took, if it ran.';
+    'position in the pass. way alone: one command, whose failure is recorded; overdue: one that did not come to an '
+    'end, which is parked without being run. Returns of each status|reason code|milliseconds that it took, if it ran.';
