@@ -10,6 +10,7 @@ language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_sort = off
 set jit = off
 as $$
 declare
@@ -19,21 +20,39 @@ declare
     -- What tidemark.pending_hold has not put aside yet stays where it is too.
     closed constant text[] := tidemark.closed_domains();
 begin
+    with due as materialized (
+        select p.seq, p.suspects, p.error_count,
+               case when (left_over.route).ordering = 'key' and not p.replay then p.key end as in_order
+        from tidemark.pending p
+        where p.worker_id = worker_ and p.route_id = (left_over.route).id and p.shard = left_over.shard
+          and not p.held and (p.domain = any (closed)) is not true
+          and (p.next_attempt_at <= at or p.next_attempt_at = 'infinity' and (left_over.route).ordering = 'key')
+    ), barred as (
+        -- The first of each key that may not go yet. All before it are due, so this reads no more than due has read:
+        -- between, as only the index of keys has that order.
+        select e.seq, k.key
+        from (select distinct d.in_order as key from due d where d.in_order is not null) k
+        cross join lateral (
+            select e.seq from tidemark.pending e
+            where e.worker_id = worker_ and e.route_id = (left_over.route).id and e.key between k.key and k.key
+              and not e.replay
+              and (e.held or e.domain = any (closed) or e.next_attempt_at > at and e.next_attempt_at <> 'infinity')
+            order by e.key, e.seq limit 1) e
+    )
     select coalesce(array_agg(q.seq), '{}'), coalesce(array_agg(q.suspects), '{}'),
            coalesce(array_agg(q.error_count), '{}')
     into numbers, suspects, errors
     from (
-        select p.seq, p.suspects, p.error_count from tidemark.pending p
-        where p.worker_id = worker_ and p.route_id = (left_over.route).id and p.shard = left_over.shard
-          and not p.held and (p.domain = any (closed)) is not true
-          and (p.next_attempt_at <= at or p.next_attempt_at = 'infinity' and (left_over.route).ordering = 'key')
-          -- In order: with the first of a key goes what waits behind it.
-          and not ((left_over.route).ordering = 'key' and p.key is not null and not p.replay and exists (
-              select from tidemark.pending e
-              where e.worker_id = p.worker_id and e.route_id = p.route_id and e.key = p.key and e.seq < p.seq
-                and not e.replay
-                and (e.held or e.domain = any (closed) or e.next_attempt_at > at and e.next_attempt_at <> 'infinity')))
-        order by p.seq limit most) q;
+        select o.seq, o.suspects, o.error_count from (
+            -- In order: with the first of a key goes what waits behind it. A sort, not a join, which nobody can plan for
+            -- numbers of keys that are not known.
+            select u.seq, u.suspects, u.error_count,
+                   u.in_order is not null and bool_or(u.bars) over (partition by u.in_order order by u.seq) as behind
+            from (select d.seq, d.suspects, d.error_count, d.in_order, false as bars from due d
+                  union all
+                  select b.seq, null, null, b.key, true from barred b) u) o
+        where not o.behind
+        order by o.seq limit most) q;
     more := cardinality(numbers) = most;
     gone := exists (
         select from unnest(numbers) n where not exists (select from tidemark.outbox o where o.seq = n));

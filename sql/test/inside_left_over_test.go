@@ -1,0 +1,61 @@
+package test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// leftOver makes the numbers of tidemark.left_over a text.
+const leftOver = `select (tidemark.left_over(r, 0)).numbers::text from tidemark.outbound_route r where route_code = '%s'`
+
+// What is due is what the rule says, row by row: in order nothing goes before what waits, is held or closed of its key.
+func TestLeftOverAtRandom(t *testing.T) {
+	t.Parallel()
+	s := gated(t)
+	s.exec(`select tidemark.emit('a', 'x') from generate_series(1, 60); select tidemark.gate_set('domain.c.enabled', false)`)
+	const rule = `select coalesce(array_agg(p.seq order by p.seq), '{}')::text
+		from tidemark.outbound_route r left join tidemark.pending p on p.route_id = r.id and p.shard = 0
+			and not p.held and p.domain is distinct from 'c' and (p.next_attempt_at <= now() or p.next_attempt_at = 'infinity' and r.ordering = 'key')
+			and not (r.ordering = 'key' and p.key is not null and not p.replay and exists (
+				select from tidemark.pending e where e.route_id = r.id and e.key = p.key and e.seq < p.seq and not e.replay
+				and (e.held or e.domain = 'c' or e.next_attempt_at > now() and e.next_attempt_at <> 'infinity')))
+		where r.route_code = '%s' and p.seq is not null`
+	for range 40 {
+		s.exec(`truncate tidemark.pending;
+			insert into tidemark.pending (worker_id, route_id, seq, domain, key, shard, replay, held, next_attempt_at)
+			select 1, r.id, n, case when x.a < 0.05 then 'c' when x.a < 0.9 then 'a' end, case when x.b < 0.9 then (x.b * 10)::int::text end,
+				(x.c < 0.1)::int, x.d < 0.1, x.e < 0.05 and x.d >= 0.1,
+				case when x.e < 0.05 then 'infinity' when x.e < 0.1 then now() + interval '1 hour' when x.e < 0.4 then 'infinity' else now() - interval '1 s' end::timestamptz
+			from tidemark.outbound_route r, generate_series(1, 60) n,
+			lateral (select random() as a, random() as b, random() as c, random() as d, random() as e where n > 0 and r.id > 0) x
+			where r.route_code in ('keyed', 'any_order')`)
+		for _, route := range []string{"keyed", "any_order"} {
+			s.wantRows(fmt.Sprintf(leftOver, route), one[string](s, fmt.Sprintf(rule, route)))
+		}
+		if t.Failed() {
+			t.Fatal(one[string](s, `select jsonb_agg(p)::text from tidemark.pending p`))
+		}
+	}
+}
+
+// However many wait, with few or many keys, each is read a few times to find those that go.
+func TestLeftOverOfMany(t *testing.T) {
+	t.Parallel()
+	for _, keys := range []int{1, 50, 30000} {
+		s := gated(t)
+		s.exec(`insert into tidemark.pending (worker_id, route_id, seq, domain, key, next_attempt_at, held)
+			select 1, r.id, n, 'a', (n % $1)::text, case when n > 29000 then 'infinity' else now() - interval '1 s' end, n > 29000
+			from tidemark.outbound_route r, generate_series(1, 30000) n where r.route_code = 'keyed'`, keys)
+		const read = `select idx_tup_fetch from pg_stat_xact_user_tables where relid = 'tidemark.pending'::regclass`
+		for _, statistics := range []string{"old", "new"} {
+			s.exec(`begin`)
+			before := one[int](s, read)
+			s.wantRows(`select concat_ws(' ', cardinality(l.numbers), l.numbers[5000], l.more)
+				from tidemark.outbound_route r, tidemark.left_over(r, 0) l where r.route_code = 'keyed'`, "5000 5000 t")
+			if n := one[int](s, read) - before; n > 100000 {
+				t.Errorf("%d keys, %s statistics: %d rows are read", keys, statistics, n)
+			}
+			s.exec(`commit; analyze tidemark.pending; discard plans`)
+		}
+	}
+}
