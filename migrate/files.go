@@ -47,6 +47,7 @@ type files struct {
 
 var (
 	migrationName = regexp.MustCompile(`^(\d{4})_([a-z0-9_]+)\.sql$`)
+	breaks        = regexp.MustCompile(`^-- breaking(: .*)?\n`)
 	named         = regexp.MustCompile(`tidemark\.(\w+)`)
 	made          = regexp.MustCompile(`^create or replace (function|trigger|view) (?:tidemark\.)?(\w+)`)
 )
@@ -77,7 +78,7 @@ func load(fsys fs.FS) (files, error) {
 		}
 		f.migrations = append(f.migrations, migration{
 			version: version, name: m[2], text: text, checksum: checksum(text),
-			breaking: strings.HasPrefix(text, "-- breaking\n"),
+			breaking: breaks.MatchString(text),
 		})
 		return nil
 	})

@@ -103,6 +103,19 @@ func TestCheckEmptyOlderNewer(t *testing.T) {
 	wantCheck(t, conn, migrate.ErrNewer, "of_the_future")
 }
 
+// A first line "-- breaking", with what breaks or without, is on record, and keeps older programs out.
+func TestBreakingMigrations(t *testing.T) {
+	t.Parallel()
+	conn := tidemarktest.NewDB(t).Connect(t)
+	var got string
+	if err := conn.QueryRow(t.Context(), `select string_agg(name, ' ' order by version) from tidemark.migration where breaking`).Scan(&got); err != nil {
+		t.Fatal(err)
+	}
+	if got != "domain_gates route_pause" {
+		t.Errorf("breaking: %s", got)
+	}
+}
+
 func wantCheck(t *testing.T, conn *pgx.Conn, want error, text string) {
 	t.Helper()
 	err := migrate.Check(t.Context(), conn)

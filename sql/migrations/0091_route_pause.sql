@@ -1,3 +1,4 @@
+-- breaking: workers of before do not know the pause of a route, and would deliver fresh events of a paused one.
 -- A single route may be paused.
 
 set local role tidemark_owner;
