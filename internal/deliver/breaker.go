@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -19,6 +20,8 @@ const (
 // event and accept every live one: failed replays hold back only replays, failed live events hold back both.
 type breaker struct {
 	live, replays *gobreaker.TwoStepCircuitBreaker[any]
+
+	tripped atomic.Int64 // Unix nanoseconds at which the circuit for live events opened last
 }
 
 // newBreaker returns a closed breaker. paused is told when its circuit for live events opens, and when it closes.
@@ -30,14 +33,16 @@ func newBreaker(name string, paused func(name string, paused bool)) *breaker {
 		})
 	}
 	paused(name, false)
-	return &breaker{
-		live: circuit(func(name string, _, to gobreaker.State) {
-			if to != gobreaker.StateHalfOpen { // which follows by itself, also when no lease is held any more
-				paused(name, to == gobreaker.StateOpen)
-			}
-		}),
-		replays: circuit(nil),
-	}
+	b := &breaker{replays: circuit(nil)}
+	b.live = circuit(func(name string, _, to gobreaker.State) {
+		if to == gobreaker.StateOpen {
+			b.tripped.Store(time.Now().UnixNano())
+		}
+		if to != gobreaker.StateHalfOpen { // which follows by itself, also when no lease is held any more
+			paused(name, to == gobreaker.StateOpen)
+		}
+	})
+	return b
 }
 
 // state is the state of the circuit for live events.

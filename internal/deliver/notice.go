@@ -31,17 +31,32 @@ type Gone struct {
 
 // notices are what has changed since the last Report.
 type notices struct {
-	known  map[Notice]bool // true: open; keyed without detail and message
-	probed map[Notice]bool // to be told again if it goes on: another shard may have closed it
-	fresh  []Notice        // in the order in which they happened
+	known map[Notice]bool      // true: open; keyed without detail and message
+	told  map[Notice]time.Time // when those that are open were told last
+	fresh []Notice             // in the order in which they happened
 }
 
-func newNotices() notices { return notices{known: map[Notice]bool{}, probed: map[Notice]bool{}} }
+func newNotices() notices { return notices{known: map[Notice]bool{}, told: map[Notice]time.Time{}} }
+
+// tellAgain is how often at most the finding of a breaker is told again while it goes on: its end may have been recorded meanwhile,
+// as a pause of the route does.
+const tellAgain = time.Minute
 
 func (n *notices) open(kind, subject, detail, message string) {
-	if at := (Notice{Kind: kind, Subject: subject}); !n.known[at] || n.probed[at] {
-		n.known[at], n.probed[at] = true, false
+	if at := (Notice{Kind: kind, Subject: subject}); !n.known[at] {
+		n.known[at], n.told[at] = true, time.Now()
 		n.fresh = append(n.fresh, Notice{kind, subject, detail, message})
+	}
+}
+
+// goesOn has the open findings of a route told again whose breaker has tripped since they were told: one delivery was tried, and
+// failed.
+func (n *notices) goesOn(r *route, shared bool) {
+	for _, kind := range breakerKinds {
+		at := Notice{Kind: kind, Subject: r.row.RouteCode}
+		if n.known[at] && r.queue.breaker.tripped.Load() > n.told[at].UnixNano() && (shared || time.Since(n.told[at]) >= tellAgain) {
+			delete(n.known, at)
+		}
 	}
 }
 
@@ -77,6 +92,7 @@ func (n *notices) note(r *route, shared bool) {
 		n.close("route_misconfigured", code)
 		switch r.queue.breaker.state() {
 		case gobreaker.StateOpen:
+			n.goesOn(r, shared)
 			reason, said, refused := r.queue.latestFailure()
 			if reason == "timeout" {
 				reason = fmt.Sprintf("timeout (%s)", r.queue.timeout)
@@ -97,9 +113,6 @@ func (n *notices) note(r *route, shared bool) {
 				}
 			}
 		case gobreaker.StateHalfOpen: // the next delivery decides
-			for at, open := range n.known {
-				n.probed[at] = n.probed[at] || shared && open && at.Subject == code
-			}
 		}
 	case r.broken.err != nil:
 		n.open("route_misconfigured", code, r.broken.err.Error(), "")

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tidemarkhq/tidemark/internal/store"
 )
@@ -27,9 +29,14 @@ func TestCredentialsAreNamed(t *testing.T) {
 	}
 }
 
-// What one shard found is not closed by another that has delivered nothing, and is told again while it goes on.
-func TestNoticesOfSharedRoutes(t *testing.T) {
+// What one shard found is not closed by another that has delivered nothing, and is told again while it goes on. Without shards it is
+// told again once a minute at most: it may have been closed by a pause of the route.
+func TestNoticesAreToldAgain(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, noticesAreToldAgain)
+}
+
+func noticesAreToldAgain(t *testing.T) {
 	down := &route{row: store.Route{RouteCode: "r"}, queue: &queue{breaker: newBreaker("r", func(string, bool) {})}}
 	n := newNotices()
 	told := func(shared bool, want ...bool) { // of target_down: whether it is open
@@ -62,8 +69,23 @@ func TestNoticesOfSharedRoutes(t *testing.T) {
 	}
 	told(true, true)
 	told(true)
-	n.probed[Notice{Kind: "target_down", Subject: "r"}] = true // as after a pause
+	fails := func() {
+		t.Helper()
+		time.Sleep(breakerPause + 1)
+		told(true)
+		told(false)
+		deliver(errors.New("500"))
+	}
+	fails()
 	told(true, true)
+	told(true)
+	fails()
+	told(false)
+	for range tellAgain / breakerPause {
+		fails()
+	}
+	told(false, true)
+	told(false)
 
 	n = newNotices()
 	down.queue.breaker = newBreaker("r", func(string, bool) {})

@@ -39,6 +39,20 @@ func TestFindingsEndWithTheRoute(t *testing.T) {
 	w.exec(`select tidemark.route_set('app', '{"enabled": true}')`)
 	findings()
 
+	// A pause closes what a target that gets nothing cannot have; that the route cannot be opened remains.
+	w.exec(`select tidemark.route_set('app', '{"dry_run": false}')`)
+	w.exec(`select tidemark.worker_finding('default', k, 'app', 'x') from unnest('{target_down,credentials_refused,two_copies,route_misconfigured}'::text[]) k`)
+	findings("app credentials_refused", "app route_misconfigured", "app target_down", "app two_copies")
+	w.exec(`select tidemark.route_pause('app', 'it is mended')`)
+	findings("app route_misconfigured")
+	w.exec(report) // of a delivery that was under way
+	findings("app route_misconfigured")
+	w.exec(`select tidemark.route_resume('app', 'it is mended')`)
+	w.exec(report)
+	findings("app route_misconfigured", "app target_down")
+	w.exec(`select tidemark.route_set('app', '{"dry_run": true}')`)
+	findings()
+
 	// An operator's open transaction on the route holds up no worker.
 	w.exec(`select tidemark.route_set('other', '{"dry_run": false}')`)
 	operator := open(t, db, "operator")

@@ -25,9 +25,10 @@ begin
     -- finding (ack): it would read nothing meanwhile. It reports again after its next pass. It locks in the order of a
     -- change of the route.
     if of_route and worker_finding.detail is not null then
-        -- Report nothing about a route that was switched off meanwhile.
+        -- Report nothing about a route that was switched off meanwhile, nor that a target fails which gets nothing.
         perform from tidemark.outbound_route r
         where r.route_code = worker_finding.subject and r.worker = worker_finding.worker and r.enabled and not r.dry_run
+          and (r.paused_at is null or worker_finding.kind = 'route_misconfigured')
         for share nowait;
         if not found then
             return;
