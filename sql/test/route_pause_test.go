@@ -115,6 +115,20 @@ func TestRoutePauseHoldsRetriesAndReplays(t *testing.T) {
 	s.wantRows(`select (tidemark.dead_letter_replay(id, true)).outcome::text from `+letter, "pending")
 	s.refused("TM009", "closed by route any_order", `select tidemark.dead_letter_replay_many('any_order')`)
 	s.wantRows(`select (tidemark.dead_letter_replay_many('keyed')).outcome::text`, "sent")
+	s.exec(`insert into sick values ('keyed', 4)`)
+	s.emitKeyed("a", "1")
+	s.pass()
+	s.exec(`delete from sick`)
+	// Where no route is named, those of the paused one are left out, and the answer says so.
+	const open = `select string_agg(r.route_code, ' ') from tidemark.dead_letter l join tidemark.outbound_route r on r.id = l.route_id where l.resolved_at is null`
+	s.wantRows(`select concat_ws(' ', p.route_code, p.outcome, p.reason, p.detail) from tidemark.dead_letter_replay_many(dry_run => true) p`,
+		"any_order skipped route_paused the route is paused: resume it first", "keyed pending")
+	s.wantRows(`select concat_ws(' ', id, letters) from tidemark.letter_job_add('replay', 'test', source => 'outbox')`, "1 2")
+	s.exec(`select tidemark.letter_job_step()`)
+	s.wantRows(`select concat_ws(' ', done, outcomes, waits_for) from tidemark.letter_job`, `2 {"sent": 1, "paused": 1}`)
+	s.wantRows(open, "any_order")
+	s.wantRows(`select concat_ws(' ', p.route_code, p.outcome, p.reason, p.attempt_no) from tidemark.dead_letter_replay_many() p`, "any_order skipped route_paused 1")
+	s.exec(`delete from tidemark.letter_job; select tidemark.pending_discard('test', 'any_order', 4); delete from tidemark.dead_letter where seq = 4`)
 	s.exec(`select tidemark.letter_job_add('replay', 'test', 'any_order')`)
 	s.exec(`select tidemark.letter_job_step()`)
 	s.wantRows(`select waits_for from tidemark.letter_job`, one[string](s, `select format('dead letter %s is not replayed: closed by route any_order', id) from `+letter))
@@ -143,6 +157,11 @@ func TestRoutePauseHoldsRetriesAndReplays(t *testing.T) {
 	s.pass()
 	s.wantRows(`select route from took`)
 	s.wantRows(`select error_count::text from tidemark.pending`, "1")
+
+	// In dry run nothing is delivered, and the pause does not count yet.
+	s.exec(`begin; update tidemark.outbound_route set dry_run = true where route_code = 'any_order'`)
+	s.wantRows(`select p.outcome::text from tidemark.dead_letter_replay_many() p`, "dry_run")
+	s.exec(`rollback`)
 
 	s.exec(`select tidemark.route_resume('any_order', 'test')`)
 	s.pass()
@@ -198,7 +217,8 @@ func TestRoutePausedInMidPass(t *testing.T) {
 	operator.waitsFor(w)
 	operator.exec(`select tidemark.route_pause('app', 'test')`)
 	operator.exec(`select pg_advisory_unlock(1)`)
-	if err := <-replayed; err == nil || !strings.Contains(err.Message, "closed meanwhile by route app") {
+	if err := <-replayed; err == nil || !strings.Contains(err.Message, "closed meanwhile by route app") ||
+		!strings.Contains(err.Hint, "tidemark route resume app --reason") {
 		t.Error(err)
 	}
 	w.wantReceived(1)

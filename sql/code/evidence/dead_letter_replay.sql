@@ -14,7 +14,9 @@ declare
     route constant tidemark.outbound_route := (select r from tidemark.outbound_route r where r.id = letter.route_id);
     worker constant text := (select w.worker from tidemark.worker w where w.id = letter.worker_id);
     closed constant text[] := tidemark.closed_domains();
-    gate constant text := tidemark.closed_delivery(worker, event.domain, letter.route_id);
+    -- The pause of a route that is off or in dry run counts once it is live.
+    gate constant text := tidemark.closed_delivery(
+        worker, event.domain, case when route.enabled and not route.dry_run then route.id end);
     statement text;
     outcome tidemark.outcome;
     reason text;
@@ -102,7 +104,12 @@ begin
         if outcome = 'sent' and tidemark.closed_switch(route.worker, array[route.id], closed) is not null then
             raise exception using errcode = 'TM009',
                 message = format('dead letter %s is not replayed: closed meanwhile by %s', letter.id,
-                                 tidemark.closed_switch(route.worker, array[route.id], closed));
+                                 tidemark.closed_switch(route.worker, array[route.id], closed)),
+                hint = coalesce(
+                    'Open it first: ' || (tidemark.gate_opening(
+                        tidemark.closed_delivery(worker, event.domain, route.id), worker,
+                        'its dead letters are replayed')).cli,
+                    'What the route lacks: tidemark route why-not ' || tidemark.shell_word(route.route_code));
         end if;
     end if;
 

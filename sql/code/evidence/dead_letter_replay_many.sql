@@ -41,8 +41,11 @@ begin
         end if;
     end if;
     return query
-    select p.* from (
-        select l.id from tidemark.dead_letter l left join tidemark.outbound_route r on r.id = l.route_id
+    select (o.p).* from (
+        select l.id, l.source, l.event_id, l.attempts, r.route_code,
+               -- Where no route is named, one that is paused does not keep back the letters of all.
+               dead_letter_replay_many.route is null and r.paused_at is not null and r.enabled and not r.dry_run as paused
+        from tidemark.dead_letter l left join tidemark.outbound_route r on r.id = l.route_id
         where l.resolved_at is null
           and (coalesce(l.seq, 9223372036854775807), coalesce(l.route_id, 0), coalesce(l.item_ts, 'infinity'), l.id)
               > (after_seq, after_route, after_ts, coalesce(dead_letter_replay_many.after, 0))
@@ -60,7 +63,12 @@ begin
         -- The order in which the events were emitted, and the rows made.
         order by coalesce(l.seq, 9223372036854775807), coalesce(l.route_id, 0), coalesce(l.item_ts, 'infinity'), l.id
         limit max_letters) l
-    cross join lateral tidemark.dead_letter_replay(l.id, dead_letter_replay_many.dry_run, reason) p;
+    cross join lateral (
+        select case when l.paused
+                    then row(l.id, l.route_code, l.event_id, l.attempts, 'skipped', 'route_paused',
+                             'the route is paused: resume it first')::tidemark.replay
+                    else tidemark.dead_letter_replay(l.id, dead_letter_replay_many.dry_run, reason) end as p
+        offset 0) o;
 end
 $$;
 comment on function tidemark.dead_letter_replay_many(text, text, timestamptz, timestamptz, integer, boolean, text,
@@ -69,6 +77,7 @@ comment on function tidemark.dead_letter_replay_many(text, text, timestamptz, ti
     'last failed in [failed_since, failed_until); null: any. In the order of the events, at most max_letters (default '
     '1000), in one transaction. For the next part, call it again with after, the id of the last row, in a transaction '
     'of its own: while it returns max_letters rows, there may be more. A letter that failed again lies before that '
-    'place, and is not tried twice. A reason is kept in the audit of each letter. Raises TM004, TM005, and what tidemark.dead_letter_replay raises.';
+    'place, and is not tried twice. Without a route, letters of paused routes are left out: skipped, route_paused. A '
+    'reason is kept in the audit of each letter. Raises TM004, TM005, and what tidemark.dead_letter_replay raises.';
 grant execute on function tidemark.dead_letter_replay_many(text, text, timestamptz, timestamptz, integer, boolean, text,
                                                            bigint, text) to tidemark_executor;

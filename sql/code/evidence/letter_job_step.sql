@@ -32,7 +32,8 @@ begin
                 end if;
                 done := done + 1;
                 at := r.id;
-                outcomes := tidemark.jsonb_add(outcomes, jsonb_build_object(r.outcome, 1));
+                outcomes := tidemark.jsonb_add(outcomes, jsonb_build_object(
+                    case when r.reason = 'route_paused' then 'paused' else r.outcome::text end, 1));
             end loop;
         exception when others then
             done := 0;
@@ -48,6 +49,6 @@ $$;
 comment on function tidemark.letter_job_step(bigint) is
     'Does the next part of a job of tidemark.letter_job_add (null: of one that is due), at most 100 letters, of one '
     'with a rate at most those of a second, in this transaction. A daemon calls it for all jobs. Returns how many '
-    'letters it did; null: nothing is due. What stops it, such as a closed gate, is on record, and it is tried again '
-    'after 10 seconds.';
+    'letters it did; null: nothing is due. Letters of paused routes are left out where the job names no route, and are '
+    'counted as paused. What stops it, such as a closed gate, is on record, and it is tried again after 10 seconds.';
 grant execute on function tidemark.letter_job_step(bigint) to tidemark_executor;
