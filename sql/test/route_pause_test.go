@@ -244,6 +244,9 @@ func TestRoutePauseIsShown(t *testing.T) {
 	s.exec(`update tidemark.outbound_route set dry_run = false where route_code = 'keyed'`)
 	s.wantRows(state, "paused t")
 	s.wantRows(cause) // nothing waits
+	s.exec(`begin; select tidemark.route_replay('keyed', 'again', from_seq => 1, to_seq => 2)`)
+	s.wantRows(`select regexp_replace(found, '.*; ', '') from tidemark.cause where cause = 'route_paused'`, "a replay waits")
+	s.exec(`rollback`)
 	s.emitKeyed("a", "1")
 	s.emitKeyed("a", "1")
 	s.pass()

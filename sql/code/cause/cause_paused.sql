@@ -8,8 +8,9 @@ begin
     select 'route_paused', r.route_code, 'warn', r.paused_at,
            format('paused since %s by %s, %s; %s', date_trunc('second', r.paused_at),
                   coalesce(a.actor, 'an unknown role'), coalesce('reason: ' || a.reason, 'without a reason'),
-                  coalesce(format('the oldest of what waits is %s old',
-                                  date_trunc('second', clock_timestamp() - f.created_at)), 'a replay waits')),
+                  case when f.created_at is null then 'a replay waits'
+                       else format('the oldest of what waits is %s old',
+                                   date_trunc('second', clock_timestamp() - f.created_at)) end),
            w.n, '{}'::text[], array[o.sql], array[o.cli]
     from tidemark.outbound_route r
     join tidemark.worker v on v.worker = r.worker
