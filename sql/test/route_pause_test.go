@@ -254,6 +254,9 @@ func TestRoutePauseIsShown(t *testing.T) {
 		`{"tidemark route resume keyed --reason 'its events wait'"}`)
 	s.exec(`update tidemark.pending set next_attempt_at = now() - interval '1 day', created_at = now() - interval '1 day'`)
 	s.wantRows(`select concat_ws(' ', status, count, note) from tidemark.queue_health where kind = 'pending'`, "ok 2 paused")
+	s.exec(`begin; insert into tidemark.pending (worker_id, route_id, seq) select 1, id, n from tidemark.outbound_route, generate_series(100, 10100) n where route_code = 'keyed'`)
+	s.wantRows(`select note from tidemark.queue_health where kind = 'pending'`, "paused; 10000 or more")
+	s.exec(`rollback`)
 	s.wantRows(`select cause from tidemark.cause`, "route_paused")
 	s.wantRows(`select concat_ws(' ', w.state, regexp_replace(w.sentence, ' at .*', ''), w.command) from tidemark.outbox o, tidemark.why(o.event_id, 'keyed') w where o.seq = 3`,
 		"pending It waits, since the route was paused tidemark route resume keyed --reason 'tidemark why'")

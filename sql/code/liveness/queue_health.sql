@@ -109,7 +109,8 @@ select 'pending', p.route_code,
             when t.overdue <= w.bad then 'warn' else 'bad' end,
        t.overdue, p.n,
        jsonb_build_object('waiting', p.n, 'retried', p.retried, 'overdue_seconds', t.overdue),
-       case when r.paused_at is not null then 'paused' when p.n = 10000 then '10000 or more' else '' end,
+       concat_ws('; ', case when r.paused_at is not null then 'paused' end,
+                 case when p.n = 10000 then '10000 or more' end),
        r.domain, null, null
 from waiting p join tidemark.outbound_route r on r.route_code = p.route_code
 join closed g on g.worker = p.worker
