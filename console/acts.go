@@ -61,13 +61,13 @@ var operating = map[string]act{
 	"route-pause": {
 		title: "Pause route {route}", button: "Pause", role: Operator, method: "POST", path: "/routes/{route}/pause", body: nothing, danger: "route",
 		preview: "/route-summaries?routes={route}", leaves: notOfAPause, back: "/routes/{route}",
-		warn: "No delivery of it begins any more, within a second; those under way may end. Its events wait, in order, and so do retries, replays and dead letters. " +
+		warn: "No delivery of it begins any more, within a second; those under way may end, but a Go handler at work is rolled back, and called again after the resume. Its events wait, in order, and so do retries, replays and dead letters. " +
 			"Nothing is lost, and no attempt is used up. A test delivery still goes.",
 	},
 	"route-resume": {
 		title: "Resume route {route}", button: "Resume", role: Operator, method: "POST", path: "/routes/{route}/resume", body: nothing,
 		preview: "/route-summaries?routes={route}", leaves: notOfAPause, back: "/routes/{route}",
-		warn: "What waits is tried at once, in order, as fast as the target takes it. Test the target first.",
+		warn: "What is due is tried at once, in order, as fast as the target takes it; retries and parked events at their time. Test the target first.",
 	},
 	"route-edit": {
 		title: "Edit route {route}", button: "Change", role: Admin, method: "PATCH", path: "/routes/{route}", body: columns, fields: columnsField(`{"concurrency": 8, "timeout": "10s"}`),

@@ -262,7 +262,8 @@ func TestRoutePauseIsShown(t *testing.T) {
 		"pending It waits, since the route was paused tidemark route resume keyed --reason 'tidemark why'")
 	s.wantRows(`select concat_ws(' ', sentence, command) from tidemark.route_why_not('keyed') where reason <> 'pending'`,
 		"pause: paused. tidemark route resume keyed --reason 'route why-not'")
-	s.wantRows(`select detail from tidemark.verify() where "check" = 'W2 gates'`, "deliveries of route keyed closed by its pause")
+	s.wantRows(`select concat_ws('. ', detail, hint) from tidemark.verify() where "check" = 'W2 gates'`,
+		"deliveries of route keyed closed by its pause. tidemark gate open GATE; of a pause: tidemark route resume ROUTE, tidemark worker resume WORKER")
 
 	// Its target was slow and down before: that it is slow explains nothing now.
 	s.exec(`select tidemark.heartbeat_daemon('d', 'running', '{"slow": [{"route": "keyed", "p50": 1, "p99": 2, "since": "2020-01-01"}]}')`)

@@ -57,8 +57,8 @@ from (values
      '{}'),
     ('route_paused',
      'An operator paused a route, and its events wait for it. None is lost, and no attempt is used up.',
-     'Ask who paused it whether the reason is over, test its target (tidemark route test), and resume it. What waits '
-     'is then tried at once, in order.',
+     'Ask who paused it whether the reason is over, test its target (tidemark route test), and resume it. What is '
+     'due is then tried at once, in order; retries and parked events at their time.',
      '{}',
      '{}'),
     ('dead_letters',

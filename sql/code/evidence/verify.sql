@@ -102,7 +102,7 @@ as $$
                     union all
                     select 'deliveries of route ' || r.route_code, 'its pause'
                     from tidemark.outbound_route r where r.paused_at is not null) c (worker, gate)),
-               'tidemark gate open GATE'
+               'tidemark gate open GATE; of a pause: tidemark route resume ROUTE, tidemark worker resume WORKER'
         union all
         select 'W3 workers', 'fail',
                (select string_agg(w.worker, ', ') from tidemark.worker w

@@ -22,6 +22,6 @@ begin
 end
 $$;
 comment on function tidemark.route_resume(text, text) is
-    'Ends the pause of a route (tidemark.route_pause): what waits is tried at once, in order. Returns whether that '
-    'changed anything. Raises TM004.';
+    'Ends the pause of a route (tidemark.route_pause): what is due is tried at once, in order, retries and parked '
+    'events at their time. Returns whether that changed anything. Raises TM004.';
 grant execute on function tidemark.route_resume(text, text) to tidemark_admin;
