@@ -90,7 +90,7 @@ type asked struct {
 }
 
 // numbers are parameters of links that are numbers.
-var numbers = []string{"id", "ids", "after", "version"}
+var numbers = []string{"id", "ids", "after", "version", "partition"}
 
 // unfit is why a form cannot be sent: a parameter that is missing, or a number that cannot be read, must not become 0 or all.
 func unfit(a act, v url.Values) *api.Problem {

@@ -58,7 +58,7 @@ var anyParameters = url.Values{
 	"gate": {"routes.enabled"}, "route": {"hook"}, "id": {"1"}, "ids": {"1"}, "worker": {"default"}, "source": {"births"}, "table": {"public.births"}, "domain": {"shop"},
 	"type": {"order"}, "service": {"none"}, "command": {"none"}, "version": {"1"}, "kid": {"none"}, "executor": {"job"}, "pack": {"iu-core"}, "cadence": {"60"},
 	"to_seq": {"2"}, "from_seq": {"1"}, "columns": {"{}"}, "setting": {"emit.payload_limit"}, "value": {"1"}, "key": {"none"},
-	"item": {"1"}, "until": {time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04")}, "role": {"postgres"}, "producer": {"none"}, "public_key": {"{}"}, "subject": {"none"},
+	"item": {"1"}, "until": {time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04")}, "role": {"postgres"}, "producer": {"none"}, "public_key": {"{}"}, "subject": {"none"}, "topic": {"none"}, "partition": {"0"}, "next": {"0"},
 }
 
 // A browser without a session, or whose session is over, sees nothing and does nothing.

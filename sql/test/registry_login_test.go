@@ -32,7 +32,7 @@ var deeds = map[string]string{
 	"heartbeat_daemon":            `select tidemark.heartbeat_daemon('d')`,
 	"finding_ack":                 `select tidemark.finding_ack(id, 'mine') from tidemark.finding`,
 	"dead_letter_discard":         `select tidemark.dead_letter_discard(id, 'mine') from tidemark.dead_letter`,
-	"dead_letter_settle":          `select tidemark.dead_letter_settle(id, 'sent', null, null) from tidemark.dead_letter`,
+	"dead_letter_settle":          `select tidemark.dead_letter_settle(id, 'sent', null, null, null) from tidemark.dead_letter`,
 	"route_replay":                `select tidemark.route_replay('app', 'why', from_seq => 1)`,
 	"source_set":                  `select tidemark.source_set('t', '{"table": "e.orders", "id_column": "id", "safety": "sequence"}')`,
 	"a pack, signed as another":   `insert into tidemark.pack (pack, version, checksum, installed_by) values ('p', '1', '', 'postgres')`,

@@ -44,7 +44,8 @@ begin
     select (o.p).* from (
         select l.id, l.source, l.event_id, l.attempts, r.route_code,
                -- Where no route is named, one that is paused does not keep back the letters of all.
-               dead_letter_replay_many.route is null and r.paused_at is not null and r.enabled and not r.dry_run as paused
+               dead_letter_replay_many.route is null and r.paused_at is not null and r.enabled
+               and not r.dry_run as paused
         from tidemark.dead_letter l left join tidemark.outbound_route r on r.id = l.route_id
         where l.resolved_at is null
           and (coalesce(l.seq, 9223372036854775807), coalesce(l.route_id, 0), coalesce(l.item_ts, 'infinity'), l.id)

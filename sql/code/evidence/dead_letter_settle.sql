@@ -43,5 +43,6 @@ end
 $$;
 comment on function tidemark.dead_letter_settle(bigint, tidemark.outcome, text, text, text) is
     'Records a replay: makes a new attempt, whose number it returns, and resolves the dead letter (sent, dry_run, or '
-    'skipped by the route''s transform), marks it failed again, or leaves it pending. The audit has why, if that is given.';
+    'skipped by the route''s transform), marks it failed again, or leaves it pending. The audit has why, if that is '
+    'given.';
 grant execute on function tidemark.dead_letter_settle(bigint, tidemark.outcome, text, text, text) to tidemark_executor;

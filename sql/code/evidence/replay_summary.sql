@@ -41,8 +41,8 @@ cross join lateral (select case
            and not exists (select from tidemark.pending p where p.replay_id = j.id))) end as waits_for) s;
 comment on view tidemark.replay_summary is
     'Replays on routes: state (running, waiting, finished, cancelled) and what it waits for: a gate, the route''s '
-    'switches or its pause, a worker that does not run, a target that is down or refuses an event, a shard of its worker that has '
-    'not come so far, a number that is still open; how far it has come (passed_seq '
+    'switches or its pause, a worker that does not run, a target that is down or refuses an event, a shard of its '
+    'worker that has not come so far, a number that is still open; how far it has come (passed_seq '
     'from first_seq to last_seq), how many go (events), how many are staged and of these sent and failed '
     '(dead-lettered), and left out by reason.';
 grant select on tidemark.replay_summary to tidemark_reader, tidemark_executor;

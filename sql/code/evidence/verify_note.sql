@@ -12,6 +12,6 @@ begin
 end
 $$;
 comment on function tidemark.verify_note(text, jsonb) is
-    'Records in tidemark.audit that tidemark.verify begins on behalf of a person who does not wait for it, or what came '
-    'of it (result). Raises TM005.';
+    'Records in tidemark.audit that tidemark.verify begins on behalf of a person who does not wait for it, or what '
+    'came of it (result). Raises TM005.';
 grant execute on function tidemark.verify_note(text, jsonb) to tidemark_admin;

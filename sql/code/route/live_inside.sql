@@ -19,6 +19,6 @@ begin
 end
 $$;
 comment on function tidemark.live_inside(text, tidemark.evidence[], integer) is
-    'The worker''s live routes, but for paused ones, that have something to deliver inside the database: from this evidence, or left over from '
-    'earlier passes.';
+    'The worker''s live routes, but for paused ones, that have something to deliver inside the database: from this '
+    'evidence, or left over from earlier passes.';
 grant execute on function tidemark.live_inside(text, tidemark.evidence[], integer) to tidemark_executor;

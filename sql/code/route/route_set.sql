@@ -16,7 +16,8 @@ declare
     problem text;
 begin
     perform set_config('tidemark.reason', coalesce(route_set.reason, ''), true);
-    perform tidemark.changes_check('route', route_set.changes, 'tidemark.outbound_route', array['id', 'route_code', 'paused_at']);
+    perform tidemark.changes_check('route', route_set.changes, 'tidemark.outbound_route',
+                                   array['id', 'route_code', 'paused_at']);
     if changes ? 'worker' and not exists (
         select from tidemark.worker w where w.worker = route_set.changes ->> 'worker')
     then

@@ -58,7 +58,7 @@ end
 $$;
 comment on function tidemark.route_switches(text, text) is
     'All that must be open before the route delivers, in the order in which it is opened: the stage, the master gate, '
-    'the worker''s gate, the route itself, and its dry run; the gate of its domain, and a pause of its worker or of itself, '
-    'where they hold it back (a route of all domains delivers the others). is_open: it does not. sql and cli open it. '
-    'Raises TM004.';
+    'the worker''s gate, the route itself, and its dry run; the gate of its domain, and a pause of its worker or of '
+    'itself, where they hold it back (a route of all domains delivers the others). is_open: it does not. sql and cli '
+    'open it. Raises TM004.';
 grant execute on function tidemark.route_switches(text, text) to tidemark_reader, tidemark_executor;

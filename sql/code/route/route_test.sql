@@ -82,8 +82,8 @@ end
 $$;
 comment on function tidemark.route_test(text, text) is
     'Begins a test of a route''s target. The event is marked as a test (type tidemark.test, payload {"test": true}) '
-    'and is not in the log; the route may be off, in dry run or paused, and its transform and columns are only looked for. A '
-    'target inside the database is called at once, with the caller''s rights, and all its effects are undone: '
+    'and is not in the log; the route may be off, in dry run or paused, and its transform and columns are only looked '
+    'for. A target inside the database is called at once, with the caller''s rights, and all its effects are undone: '
     'outcome accepted or failed. For a target outside the outcome is null: the caller sends the event after the '
     'commit (tidemark route test) and calls tidemark.route_test_note. tidemark.audit records the test. Raises TM004, '
     'TM005 (a target of a Go program), TM009 (a gate is closed, the worker is paused, or the installation is not '

@@ -27,7 +27,8 @@ begin
     return query
     select c.cause, c.found, c.cli[1]
     from tidemark.cause c
-    where c.status <> 'unknown' and c.cause not in ('gate_closed', 'route_paused') and (c.subject in (route.route_code, route.worker)
+    where c.status <> 'unknown' and c.cause not in ('gate_closed', 'route_paused')
+      and (c.subject in (route.route_code, route.worker)
         or c.cause = 'no_daemon' and not tidemark.target_is_inside(route.target_kind) and route.target_kind <> 'go');
 
     select c.event_id, c.seq into claimed from tidemark.route_claimed(route.route_code, latest) c;

@@ -5,7 +5,8 @@ create or replace function tidemark.source_rewind_outlook(
     source text,
     to_ts timestamptz default null,
     to_id text default null)
-returns table (shard integer, watermark_ts timestamptz, watermark_id text, "rows" bigint, complete boolean, problem text)
+returns table (
+    shard integer, watermark_ts timestamptz, watermark_id text, "rows" bigint, complete boolean, problem text)
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$

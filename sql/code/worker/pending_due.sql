@@ -74,6 +74,6 @@ begin
 end
 $$;
 comment on function tidemark.pending_due(text, integer, integer[], integer[], integer) is
-    'The pending events that are due on the worker''s live routes that are not paused, of domains whose gate is open, live events first: '
-    'at most 100 a route, or room_of for those in rooms. They include up to 50 events that wait behind an event of a '
-    'key. Replays get the room that is left, and at least a tenth.';
+    'The pending events that are due on the worker''s live routes that are not paused, of domains whose gate is open, '
+    'live events first: at most 100 a route, or room_of for those in rooms. They include up to 50 events that wait '
+    'behind an event of a key. Replays get the room that is left, and at least a tenth.';
