@@ -40,7 +40,7 @@ func idlePartitions(t *testing.T) (first, second *kafkaPass, l *lease) {
 			Passed: func(context.Context, []store.Call, []store.CommandOutcome) {},
 		}
 		r := &reporter{}
-		k := o.open(db.Pool, &Options{Owner: "me", Lease: time.Minute, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}, r).(*kafkaPass) //nolint:errcheck // a Kafka opens no other
+		k := o.open(db.Pool, &Options{Owner: "me", Lease: time.Minute, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}, r).(*kafkaPass)
 		r.failing.report = k.Failing
 		if got, err := k.Claim(t.Context()); err != nil || got.Status != "claimed" {
 			t.Fatal(got, err)
