@@ -193,7 +193,7 @@ var mutants = func() map[string]mutant {
 		},
 		{
 			name: "offsetfirst", by: "I3 I12", tells: "commands: the offset moves before the effect", commands: true,
-			sql:    []edit{{"command_passes", "if (call ->> 'offset')::bigint between place and (page ->> 'next')::bigint - 1 then", "if true then"}},
+			sql:    []edit{{"command_passes", "if (call ->> 'offset')::bigint between place and next - 1 then", "if true then"}},
 			bug:    "offsetfirst",
 			scenes: []string{"daemon-kill", "wire-cut"}, pause: 0.02,
 		},
