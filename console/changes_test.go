@@ -191,7 +191,7 @@ func TestStreamsAreLimited(t *testing.T) {
 	}
 }
 
-// Without a sign-in there is no stream. While the database is away, pages are told once, and once more when it is back.
+// The console refuses a stream to one who has not signed in. It tells pages once that the database is away, and once that it is back.
 func TestChangesWithoutADatabase(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

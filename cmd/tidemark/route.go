@@ -307,15 +307,7 @@ func routeSwitch(name, short string, enabled bool) cli.Command {
 }
 
 func routePause(name, short string, pause bool) cli.Command {
-	return cli.Command{
-		Use: name + " ROUTE", Short: short, Role: "tidemark_admin", Reason: cli.MayGiveReason,
-		Run: func(ctx context.Context, s *cli.Session) error {
-			changed, err := s.RoutePause(ctx, s.Arg(0), pause, s.Reason)
-			if err != nil {
-				return err
-			}
-			done := cli.Choose(changed, name+"d", cli.Choose(pause, "was paused already", "was not paused"))
-			return s.Result(cli.Fields{"route", s.Arg(0), "paused", pause, "changed", changed}, "route %s: %s", s.Arg(0), done)
-		},
-	}
+	return cli.Pause(name, "route", short, pause, func(ctx context.Context, s *cli.Session) (bool, error) {
+		return s.RoutePause(ctx, s.Arg(0), pause, s.Reason)
+	})
 }

@@ -242,17 +242,9 @@ func workerChanges(s *cli.Session) (store.Changes, error) {
 }
 
 func workerPause(name, short string, pause bool) cli.Command {
-	return cli.Command{
-		Use: name + " WORKER", Short: short, Role: "tidemark_admin", Reason: cli.MayGiveReason,
-		Run: func(ctx context.Context, s *cli.Session) error {
-			changed, err := s.WorkerPause(ctx, s.Arg(0), pause, s.Reason)
-			if err != nil {
-				return err
-			}
-			done := cli.Choose(changed, name+"d", cli.Choose(pause, "was paused already", "was not paused"))
-			return s.Result(cli.Fields{"worker", s.Arg(0), "paused", pause, "changed", changed}, "worker %s: %s", s.Arg(0), done)
-		},
-	}
+	return cli.Pause(name, "worker", short, pause, func(ctx context.Context, s *cli.Session) (bool, error) {
+		return s.WorkerPause(ctx, s.Arg(0), pause, s.Reason)
+	})
 }
 
 func workerAttach() cli.Command {

@@ -303,6 +303,19 @@ func act[I, O any](s *server, method, path, summary string, may access, run func
 	})
 }
 
+// pausing adds the writes that pause what a path names, and let it go on.
+func pausing[I any](s *server, path, pauses, resumes string, set func(ctx context.Context, db *store.DB, in *I, pause bool) (changed bool, err error)) {
+	for _, w := range []struct {
+		verb, summary string
+		pause         bool
+	}{{"/pause", pauses, true}, {"/resume", resumes, false}} {
+		act(s, "POST", path+w.verb, w.summary, operate, func(ctx context.Context, db *store.DB, in *I) (out Changed, err error) {
+			out.Changed, err = set(ctx, db, in, w.pause)
+			return out, err
+		})
+	}
+}
+
 type requestKey struct{}
 
 type request struct {

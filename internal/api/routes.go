@@ -111,20 +111,14 @@ func (s *server) routes() {
 			}
 			return db.RouteSwitches(ctx, in.Route, in.Body.Reason)
 		})
-	for _, pause := range []bool{true, false} {
-		path, summary := "/routes/{route}/resume", "Let a paused route deliver what waits, and go on"
-		if pause {
-			path, summary = "/routes/{route}/pause", "Let a route deliver nothing for a while; its events wait"
-		}
-		act(s, "POST", path, summary, operate, func(ctx context.Context, db *store.DB, in *struct {
-			RoutePath
-			Body Act
-		},
-		) (out Changed, err error) {
-			out.Changed, err = db.RoutePause(ctx, in.Route, pause, in.Body.Reason)
-			return out, err
-		})
+	type pauses struct {
+		RoutePath
+		Body Act
 	}
+	pausing(s, "/routes/{route}", "Let a route deliver nothing for a while; its events wait", "Let a paused route deliver what waits, and go on",
+		func(ctx context.Context, db *store.DB, in *pauses, pause bool) (bool, error) {
+			return db.RoutePause(ctx, in.Route, pause, in.Body.Reason)
+		})
 	operation(s, "GET", "/replays", "Replays of routes and how far they have come, the latest first", see,
 		func(ctx context.Context, db *store.DB, in *struct {
 			Paging

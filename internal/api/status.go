@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -104,7 +103,10 @@ func (s *server) overview(ctx context.Context, in *store.Most) (o Overview, err 
 		return db.ReadRoutes(ctx, &o.Overview, *in)
 	})
 	heard()
-	if err = cmp.Or(wrong.err, err); err != nil && (wrong.err != nil || !o.Partial) {
+	switch {
+	case wrong.err != nil:
+		return o, wrong.err
+	case err != nil && !o.Partial:
 		return o, err
 	}
 	o.Tally = tally(o.Causes)

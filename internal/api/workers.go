@@ -90,20 +90,14 @@ func (s *server) workers() {
 			}
 			return d, err
 		})
-	for _, pause := range []bool{true, false} {
-		path, summary := "/workers/{worker}/resume", "Let a paused worker continue"
-		if pause {
-			path, summary = "/workers/{worker}/pause", "Stop a worker where it stands"
-		}
-		act(s, "POST", path, summary, operate, func(ctx context.Context, db *store.DB, in *struct {
-			WorkerPath
-			Body Act
-		},
-		) (out Changed, err error) {
-			out.Changed, err = db.WorkerPause(ctx, in.Worker, pause, in.Body.Reason)
-			return out, err
-		})
+	type pauses struct {
+		WorkerPath
+		Body Act
 	}
+	pausing(s, "/workers/{worker}", "Stop a worker where it stands", "Let a paused worker continue",
+		func(ctx context.Context, db *store.DB, in *pauses, pause bool) (bool, error) {
+			return db.WorkerPause(ctx, in.Worker, pause, in.Body.Reason)
+		})
 	act(s, "PATCH", "/workers/{worker}", "Change a worker", configure,
 		func(ctx context.Context, db *store.DB, in *struct {
 			WorkerPath

@@ -174,6 +174,13 @@ func TestDomainGatesAtRandom(t *testing.T) {
 		}
 	}
 	s.exec(`update tidemark.setting set value = 'true' where key like 'domain.%.enabled' or key = 'routes.enabled'`)
+	s.wantEachOnce()
+}
+
+// wantEachOnce lets what waits be delivered: each event of the domains a, b and c has arrived once on each route, or is a dead letter,
+// and those of the keyed route in the order of their keys.
+func (s session) wantEachOnce() {
+	s.t.Helper()
 	for range 40 {
 		s.exec(`select tidemark.route_worker_run(batch_limit => 1000)`)
 	}

@@ -336,16 +336,5 @@ func TestRoutePausesAtRandom(t *testing.T) {
 		}
 	}
 	s.exec(`select tidemark.gate_set('domain.a.enabled', true), tidemark.route_resume(route_code, 'test') from tidemark.outbound_route`)
-	for range 40 {
-		s.exec(`select tidemark.route_worker_run(batch_limit => 1000)`)
-	}
-	s.wantRows(`select item from tidemark.waiting`)
-	s.wantRows(`select concat_ws(' ', r.route_code, o.seq, 'taken', count(t.seq), 'letters', count(l.id))
-		from tidemark.outbox o cross join tidemark.outbound_route r
-		left join took t on t.seq = o.seq and t.route = r.route_code
-		left join tidemark.dead_letter l on l.seq = o.seq and l.route_id = r.id
-		where o.domain in ('a', 'b', 'c') group by r.route_code, o.seq having count(t.seq) + count(l.id) <> 1`)
-	s.wantRows(`select concat_ws(' ', key, seq, 'behind', before) from (
-		select key, seq, max(seq) over (partition by key order by n rows between unbounded preceding and 1 preceding) as before
-		from took where route = 'keyed' and key is not null) o where before > seq`)
+	s.wantEachOnce()
 }

@@ -120,11 +120,8 @@ var mutants = func() map[string]mutant {
 			sql: []edit{{"closed_gate", "end if;\n    select", "end if;\n    return null;\n    select"}}, scenes: []string{"gate-master", "gate-worker"},
 		},
 		{
-			name: "nopause", by: "I6", tells: "a paused route goes on inside the database",
-			sql: []edit{
-				{"live_inside", " and r.paused_at is null", ""},
-				{"closed_switch", " or r.paused_at is not null", ""},
-			},
+			name: "nopause", by: "I6", tells: "a paused route goes on as far as the database says",
+			sql:    []edit{{"route_delivers", " and route.paused_at is null", ""}},
 			scenes: []string{"route-pause"},
 		},
 		{

@@ -61,8 +61,7 @@ begin
             t (route text, p50 numeric, p99 numeric, since timestamptz)
         where h.executor_id like 'daemon/%' and h.state = 'alive'
         group by 1) s
-    join tidemark.outbound_route r on r.route_code = s.route_code and r.enabled and not r.dry_run
-        and r.paused_at is null
+    join tidemark.outbound_route r on r.route_code = s.route_code and tidemark.route_delivers(r)
     cross join lateral (
         select count(*) as n from (select from tidemark.pending p where p.route_id = r.id limit 10000) p) p
     -- A target that keeps up may take its time. That of a target that is down is the time until the daemon gave up.

@@ -30,7 +30,7 @@ begin
     for job in
         select j.* from tidemark.replay_job j join tidemark.outbound_route r on r.id = j.route_id
         where j.worker_id = worker_id and j.finished_at is null
-          and r.worker = replay_stage.worker and r.enabled and not r.dry_run and r.paused_at is null
+          and r.worker = replay_stage.worker and tidemark.route_delivers(r)
         order by j.id
         -- A settle that counts its results has it: the next pass goes on.
         for update of j skip locked

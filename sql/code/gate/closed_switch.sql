@@ -7,7 +7,7 @@ begin
     return coalesce(
         tidemark.closed_gate(closed_switch.worker),
         (select 'route ' || r.route_code from tidemark.outbound_route r
-         where r.id = any (live_routes) and (not r.enabled or r.dry_run or r.paused_at is not null)
+         where r.id = any (live_routes) and not tidemark.route_delivers(r)
          order by r.id limit 1),
         (select 'domain.' || d || '.enabled' from unnest(tidemark.closed_domains()) d where d <> all (closed) limit 1));
 end

@@ -44,8 +44,8 @@ begin
     into numbers, suspects, errors
     from (
         select o.seq, o.suspects, o.error_count from (
-            -- In order: with the first of a key goes what waits behind it. A sort, not a join, which nobody can plan
-            -- for numbers of keys that are not known.
+            -- What waits behind the first of a key goes with it, in order. This sorts and does not join, since the
+            -- planner does not know how many keys there are.
             select u.seq, u.suspects, u.error_count,
                    u.in_order is not null and bool_or(u.bars) over (partition by u.in_order order by u.seq) as behind
             from (select d.seq, d.suspects, d.error_count, d.in_order, false as bars from due d

@@ -9,8 +9,7 @@ as $$
 begin
     return array(
         select r.id from tidemark.outbound_route r
-        where r.worker = live_inside.worker and r.enabled and not r.dry_run and r.paused_at is null
-          and tidemark.target_is_inside(r.target_kind)
+        where r.worker = live_inside.worker and tidemark.route_delivers(r) and tidemark.target_is_inside(r.target_kind)
           and (exists (select from unnest(evidence) e where e.route_id = r.id and e.outcome = 'pending'
                        and e.reason is distinct from 'domain_closed')
                or exists (select from tidemark.pending p where p.route_id = r.id and p.replay in (false, true)

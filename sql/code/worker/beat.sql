@@ -17,8 +17,7 @@ begin
     perform tidemark.executor_beat(array[tidemark.executor_id(beat.worker, 'outbox', beat.shard)],
                                    case when gate is null then 'ok' else 'closed' end, beat.lease);
     live_routes := array(
-        select r.id from tidemark.outbound_route r where r.enabled and not r.dry_run and r.paused_at is null
-        order by r.id);
+        select r.id from tidemark.outbound_route r where tidemark.route_delivers(r) order by r.id);
     closed_domains := tidemark.closed_domains();
 end
 $$;

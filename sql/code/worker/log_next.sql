@@ -24,7 +24,7 @@ begin
                 select from tidemark.pending p
                 where p.route_id = r.id and p.worker_id = me and p.shard = log_next.shard
                   and p.replay in (false, true) and p.next_attempt_at <= clock_timestamp() limit 1) p
-            where r.worker = log_next.worker and r.enabled and not r.dry_run and r.paused_at is null) then 'retry'
+            where r.worker = log_next.worker and tidemark.route_delivers(r)) then 'retry'
         -- Events that were held while a domain's gate was closed.
         when exists (select from tidemark.pending p
                      where p.worker_id = me and p.shard = log_next.shard and p.held) and exists (
@@ -35,7 +35,7 @@ begin
         when log_next.shard = 0 and exists (
             select from tidemark.replay_job j join tidemark.outbound_route r on r.id = j.route_id
             where j.worker_id = me and j.finished_at is null and j.due_at <= clock_timestamp()
-              and r.worker = log_next.worker and r.enabled and not r.dry_run and r.paused_at is null
+              and r.worker = log_next.worker and tidemark.route_delivers(r)
               -- Else it waits for a shard, or for numbers that are open.
               and (j.open_end or j.passed_seq >= j.last_seq
                    or j.passed_seq < tidemark.replay_bound(log_next.worker, j.outcomes))

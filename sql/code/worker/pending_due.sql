@@ -69,7 +69,7 @@ begin
                     order by a.next_attempt_at limit room.n + past) o
                 where ((o.p).domain = any (closed)) is not true
                 order by o.at limit greatest(room.n - (select count(*) from live), room.n / 10)) a) due (p)
-        where r.worker = pending_due.worker and r.enabled and not r.dry_run and r.paused_at is null
+        where r.worker = pending_due.worker and tidemark.route_delivers(r)
           and not tidemark.target_is_inside(r.target_kind));
 end
 $$;

@@ -31,7 +31,7 @@ begin
     elsif kind = 'outbox' then
         live := array(
             select r.id from tidemark.outbound_route r
-            where r.worker = worker_run.worker and r.enabled and not r.dry_run and r.paused_at is null
+            where r.worker = worker_run.worker and tidemark.route_delivers(r)
               and tidemark.target_is_inside(r.target_kind));
         shut := tidemark.closed_domains();
         begin
