@@ -427,11 +427,11 @@ type Counts struct {
 	LastSeq       int64      `json:"last_seq"`
 	NewestEventAt *time.Time `json:"newest_event_at"`
 
-	// OpenDeadLetters Counted up to 100000.
+	// OpenDeadLetters Counted up to 10000.
 	OpenDeadLetters int64 `json:"open_dead_letters"`
 	OpenFindings    int64 `json:"open_findings"`
 
-	// Pending Counted up to 100000.
+	// Pending Counted up to 10000.
 	Pending       int64 `json:"pending"`
 	Routes        int64 `json:"routes"`
 	RoutesEnabled int64 `json:"routes_enabled"`

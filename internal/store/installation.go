@@ -54,7 +54,7 @@ func (db *DB) Server(ctx context.Context) (Server, error) {
 }
 
 // MostCounted is how far pending deliveries and dead letters are counted: a target that is down for long has millions.
-const MostCounted = 100_000
+const MostCounted = 10_000
 
 // Counts are the figures of the whole installation.
 type Counts struct {
@@ -65,8 +65,8 @@ type Counts struct {
 	Routes          int64      `db:"routes" json:"routes"`
 	RoutesEnabled   int64      `db:"routes_enabled" json:"routes_enabled"`
 	RoutesLive      int64      `db:"routes_live" json:"routes_live"` // enabled, not in dry run
-	OpenDeadLetters int64      `db:"open_dead_letters" json:"open_dead_letters" doc:"Counted up to 100000."`
-	Pending         int64      `db:"pending" json:"pending" doc:"Counted up to 100000."`
+	OpenDeadLetters int64      `db:"open_dead_letters" json:"open_dead_letters" doc:"Counted up to 10000."`
+	Pending         int64      `db:"pending" json:"pending" doc:"Counted up to 10000."`
 	OpenFindings    int64      `db:"open_findings" json:"open_findings"`
 }
 
@@ -75,8 +75,8 @@ const figures = `select
 		(select o.created_at from tidemark.outbox o order by o.seq desc limit 1) as newest_event_at,
 		(select count(*) from tidemark.event_type t where t.enabled) as event_types,
 		(select count(*) from tidemark.worker_cursor) as cursors, r.routes, r.routes_enabled, r.routes_live,
-		(select count(*) from (select from tidemark.dead_letter l where l.resolved_at is null limit 100000) l) as open_dead_letters,
-		(select count(*) from (select from tidemark.pending limit 100000) p) as pending,
+		(select count(*) from (select from tidemark.dead_letter l where l.resolved_at is null limit 10000) l) as open_dead_letters,
+		(select count(*) from (select from tidemark.pending limit 10000) p) as pending,
 		(select count(*) from tidemark.finding f where f.closed_at is null) as open_findings
 	from (select count(*) as routes, count(*) filter (where r.enabled) as routes_enabled,
 	             count(*) filter (where r.enabled and not r.dry_run) as routes_live from tidemark.outbound_route r) r`

@@ -19,7 +19,11 @@ with bound as (
               order by p.replay, p.next_attempt_at limit 10000) p) p
     where p.n > 0
 ), closed as materialized (
-    select w.worker, tidemark.closed_gate(w.worker) as gate from (select distinct p.worker from waiting p) w
+    -- A worker that has a cursor is not asked again.
+    select distinct c.worker, c.gate from cursor c
+    union all
+    select w.worker, tidemark.closed_gate(w.worker)
+    from (select p.worker from waiting p except select c.worker from cursor c) w
 ), dead as materialized (
     select r.route_code, r.domain, l.n, l.last_failed_at
     from tidemark.outbound_route r

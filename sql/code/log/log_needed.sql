@@ -3,12 +3,12 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
     with recursive pair as (
-        -- Each worker and route with pending deliveries: one lookup in the primary key, however many there are.
-        (select p.worker_id, p.route_id from tidemark.pending p order by 1, 2 limit 1)
+        -- The first pending delivery of each worker and route: one lookup in the primary key, however many there are.
+        (select p.worker_id, p.route_id, p.seq, p.dead_letter_id from tidemark.pending p order by 1, 2, 3 limit 1)
         union all
-        select n.worker_id, n.route_id from pair x cross join lateral (
-            select p.worker_id, p.route_id from tidemark.pending p
-            where (p.worker_id, p.route_id) > (x.worker_id, x.route_id) order by 1, 2 limit 1) n
+        select n.* from pair x cross join lateral (
+            select p.worker_id, p.route_id, p.seq, p.dead_letter_id from tidemark.pending p
+            where (p.worker_id, p.route_id) > (x.worker_id, x.route_id) order by 1, 2, 3 limit 1) n
     )
     select k.seq, k.kind, k.subject, k.who from (
         select least(c.watermark_id::bigint + 1, lower(c.holes), lower(c.fenced)) as seq, 'cursor' as kind,
@@ -26,9 +26,12 @@ as $$
         (select f.seq, 'pending', r.route_code, 'a pending delivery of route ' || r.route_code
          from pair x join tidemark.outbound_route r on r.id = x.route_id
          cross join lateral (
-             select p.seq from tidemark.pending p
-             where p.worker_id = x.worker_id and p.route_id = x.route_id and p.dead_letter_id is null
-             order by p.seq limit 1) f
+             select x.seq where x.dead_letter_id is null
+             union all
+             (select p.seq from tidemark.pending p
+              where x.dead_letter_id is not null
+                and p.worker_id = x.worker_id and p.route_id = x.route_id and p.dead_letter_id is null
+              order by p.seq limit 1)) f
          order by f.seq limit 1)
         union all
         select j.passed_seq + 1, 'replay', j.id::text, 'replay ' || j.id

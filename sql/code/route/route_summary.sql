@@ -17,10 +17,9 @@ select r.route_code, r.worker, r.target_kind,
 from tidemark.outbound_route r
 join tidemark.worker w on w.worker = r.worker
 -- Left joins: the server leaves out sums whose columns are not asked for.
-left join (
-    select m.route_id, sum(m.sent)::bigint as sent, sum(m.retried)::bigint as retried, sum(m.failed)::bigint as dead
-    from tidemark.route_minute m where m.at > statement_timestamp() - interval '1 hour'
-    group by 1) m on m.route_id = r.id
+left join lateral (
+    select sum(m.sent)::bigint as sent, sum(m.retried)::bigint as retried, sum(m.failed)::bigint as dead
+    from tidemark.route_minute m where m.route_id = r.id and m.at > statement_timestamp() - interval '1 hour') m on true
 left join lateral (
     select count(*) as pending, count(*) filter (where p.error_count > 0) as retrying
     from (select p.error_count from tidemark.pending p where p.route_id = r.id
