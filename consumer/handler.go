@@ -162,8 +162,8 @@ func (h *handling) Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *
 
 // perform runs the handlers together if it can, and else apart.
 func (h *handling) perform(ctx context.Context, tx pgx.Tx, tasks []task, before store.Before) ([]store.Result, error) {
-	if len(before.Behind)+len(h.lost) == 0 {
-		if results, err := h.together(ctx, tx, tasks, before.Deferred); results != nil || err != nil {
+	if len(h.lost) == 0 {
+		if results, err := h.together(ctx, tx, tasks, before); results != nil || err != nil {
 			return results, err
 		}
 	}
@@ -181,10 +181,10 @@ func ordered(tasks []task) (routes []int32, keys []string) {
 }
 
 // together gives nil where a handler failed; then nothing has happened.
-func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task, deferred string) (results []store.Result, err error) {
+func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task, before store.Before) (results []store.Result, err error) {
 	held := map[store.KeyOf]bool{}
 	for _, t := range tasks {
-		if waits, shut := h.waits(t, held); shut {
+		if waits, does := h.waits(t, held, before.Behind); does {
 			results = append(results, waits)
 			continue
 		}
@@ -197,15 +197,15 @@ func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task, deferr
 		r.Route, r.Seq, r.Fresh = t.route.ID, t.item.Seq, t.item.Fresh
 		results = append(results, r)
 	}
-	if store.CheckDeferred(ctx, tx, deferred) != nil {
+	if store.CheckDeferred(ctx, tx, before.Deferred) != nil {
 		return nil, store.HandlersAnew(ctx, tx)
 	}
 	return results, nil
 }
 
-// waits is what comes of an event behind one of its key that waits, and of one that a gate or a pause of the route keeps from its
-// handler. held are the keys of which one waits.
-func (h *handling) waits(t task, held map[store.KeyOf]bool) (r store.Result, shut bool) {
+// waits is what comes of an event that must wait: behind one of its key, in the page (held) or before it (behind), or since a gate or a
+// pause of the route keeps it from its handler.
+func (h *handling) waits(t task, held, behind map[store.KeyOf]bool) (r store.Result, does bool) {
 	key, ordered := t.order()
 	r = store.Result{Route: t.route.ID, Seq: t.item.Seq, Fresh: t.item.Fresh, Outcome: store.Pending}
 	switch {
@@ -215,6 +215,8 @@ func (h *handling) waits(t task, held map[store.KeyOf]bool) (r store.Result, shu
 		r.Reason = deliver.GateClosed
 	case !h.permit.AllowsDomain(t.item.Domain):
 		r.Reason = "domain_closed"
+	case ordered && behind[key] && t.item.Fresh:
+		r.Reason, r.Behind = "behind_key", true
 	default:
 		return r, false
 	}
@@ -228,13 +230,11 @@ func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, before st
 	results := make([]store.Result, 0, len(tasks))
 	held := map[store.KeyOf]bool{}
 	for _, t := range tasks {
-		key, ordered := t.order()
-		r := store.Result{Outcome: store.Pending, Reason: "behind_key", Behind: true}
-		if lost, ok := h.lost[t.key()]; ok {
-			r = lost
-		} else if waits, shut := h.waits(t, held); shut {
-			r = waits
-		} else if !ordered || !before.Behind[key] || !t.item.Fresh {
+		r, known := h.lost[t.key()]
+		if !known {
+			r, known = h.waits(t, held, before.Behind)
+		}
+		if !known {
 			failure, err := attempt(ctx, tx, before.Deferred, func(savepoint pgx.Tx) error { return h.handle(ctx, savepoint, t) })
 			if failure != nil {
 				h.lose(ctx, tx, t, failure)
@@ -244,7 +244,7 @@ func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, before st
 			}
 			r = result(ctx, t, failure)
 		}
-		if r.Outcome == store.Pending && ordered {
+		if key, ordered := t.order(); r.Outcome == store.Pending && ordered {
 			held[key] = true
 		}
 		r.Route, r.Seq, r.Fresh = t.route.ID, t.item.Seq, t.item.Fresh

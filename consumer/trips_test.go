@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemarkhq/tidemark"
+	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
 // trips records what is sent to the server from the begin of a transaction to its commit, which comes with the last of them: one
@@ -85,4 +86,48 @@ func TestRoundTripsOfAPass(t *testing.T) {
 	if want := "begin, handled, batch, a, a, b, batch; begin, c, batch"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+}
+
+// Events that wait behind a paused route's cost the other handlers nothing: no savepoint each.
+func TestRoundTripsBesideAPausedRoute(t *testing.T) {
+	t.Parallel()
+	p := prepared(t, `"ordering": "key"`)
+	p.exec(`select tidemark.type_set('depot', 'box.sent'), tidemark.handlers_register('billing', '{shop/*,depot/*}')`)
+	tidemarktest.GoLive(t, p.db.Pool)
+	p.exec(`select tidemark.route_pause('billing.shop.all', 'test')`)
+	seen := &trips{of: map[*pgx.Conn][]string{}}
+	client, pool := p.client(1, seen)
+	defer pool.Close()
+	note := func(ctx context.Context, tx pgx.Tx, e tidemark.Event) error {
+		_, err := tx.Exec(ctx, `insert into effect values ($1)`, e.Domain+e.Key)
+		return err
+	}
+	client.Handle("shop/*", note)
+	client.Handle("depot/*", note)
+	pass := func() {
+		t.Helper()
+		if err := client.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.emit("a", "1")
+	pass()
+	p.emit("a", "2")
+	p.exec(`select tidemark.emit('depot', 'box.sent', '{}', key => n::text) from generate_series(1, 3) n`)
+	pass()
+	p.eventually(effects, "depot1 depot2 depot3")
+	p.eventually(`select concat_ws(' ', seq, reason) from tidemark.route_attempt where outcome = 'pending' order by 1`, "1 gate_closed", "2 gate_closed")
+	seen.mu.Lock()
+	for _, sent := range seen.done {
+		if strings.Contains(sent, "savepoint") {
+			t.Error(sent)
+		}
+	}
+	if len(seen.done) == 0 {
+		t.Error("no pass was seen")
+	}
+	seen.mu.Unlock()
+	p.exec(`select tidemark.route_resume('billing.shop.all', 'test')`)
+	pass()
+	p.eventually(effects, "depot1 depot2 depot3 shopa shopa")
 }
