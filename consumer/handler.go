@@ -117,6 +117,18 @@ type task struct {
 
 func (t task) key() taskKey { return taskKey{t.route.ID, t.item.Seq, t.item.Fresh} }
 
+// result is what came of the task.
+func (t task) result(outcome store.Outcome, reason string) store.Result {
+	return store.Result{Route: t.route.ID, Seq: t.item.Seq, Fresh: t.item.Fresh, Outcome: outcome, Reason: reason}
+}
+
+// behind is that it waits for an earlier event of its key.
+func (t task) behind() store.Result {
+	r := t.result(store.Pending, "behind_key")
+	r.Behind = true
+	return r
+}
+
 // order is the key whose order the task has a part in. False: none.
 func (t task) order() (key store.KeyOf, ordered bool) {
 	return store.KeyOf{Route: t.route.ID, Key: t.item.Key}, t.route.Ordering == "key" && t.item.Key != "" && !t.item.Replay
@@ -173,8 +185,8 @@ func (h *handling) perform(ctx context.Context, tx pgx.Tx, tasks []task, before 
 // ordered are the keys of fresh events, with their routes, where the order of keys is kept.
 func ordered(tasks []task) (routes []int32, keys []string) {
 	for _, t := range tasks {
-		if t.route.Ordering == "key" && t.item.Fresh && t.item.Key != "" {
-			routes, keys = append(routes, t.route.ID), append(keys, t.item.Key)
+		if key, does := t.order(); does && t.item.Fresh {
+			routes, keys = append(routes, key.Route), append(keys, key.Key)
 		}
 	}
 	return routes, keys
@@ -193,9 +205,7 @@ func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task, before
 			h.lose(ctx, tx, t, failure)
 			return nil, store.HandlersAnew(ctx, tx)
 		}
-		r := result(ctx, t, failure)
-		r.Route, r.Seq, r.Fresh = t.route.ID, t.item.Seq, t.item.Fresh
-		results = append(results, r)
+		results = append(results, result(ctx, t, failure))
 	}
 	if store.CheckDeferred(ctx, tx, before.Deferred) != nil {
 		return nil, store.HandlersAnew(ctx, tx)
@@ -207,16 +217,15 @@ func (h *handling) together(ctx context.Context, tx pgx.Tx, tasks []task, before
 // pause of the route keeps it from its handler.
 func (h *handling) waits(t task, held, behind map[store.KeyOf]bool) (r store.Result, does bool) {
 	key, ordered := t.order()
-	r = store.Result{Route: t.route.ID, Seq: t.item.Seq, Fresh: t.item.Fresh, Outcome: store.Pending}
 	switch {
 	case ordered && held[key]:
-		r.Reason, r.Behind = "behind_key", true
+		r = t.behind()
 	case !h.permit.Allows(t.route.ID):
-		r.Reason = deliver.GateClosed
+		r = t.result(store.Pending, deliver.GateClosed)
 	case !h.permit.AllowsDomain(t.item.Domain):
-		r.Reason = "domain_closed"
+		r = t.result(store.Pending, "domain_closed")
 	case ordered && behind[key] && t.item.Fresh:
-		r.Reason, r.Behind = "behind_key", true
+		r = t.behind()
 	default:
 		return r, false
 	}
@@ -247,7 +256,6 @@ func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, before st
 		if key, ordered := t.order(); r.Outcome == store.Pending && ordered {
 			held[key] = true
 		}
-		r.Route, r.Seq, r.Fresh = t.route.ID, t.item.Seq, t.item.Fresh
 		results = append(results, r)
 	}
 	return results, nil
@@ -280,15 +288,15 @@ func (h *handling) handle(ctx context.Context, tx pgx.Tx, t task) error {
 // result is what a handler's error comes to.
 func result(ctx context.Context, t task, failure error) store.Result {
 	failed := t.item.Errors + 1
-	r := store.Result{Reason: reasonOf(failure)}
+	r := t.result(store.Pending, reasonOf(failure))
 	permanent, after := wishes(failure)
 	switch {
 	case failure == nil:
-		return store.Result{Outcome: store.Sent}
+		return t.result(store.Sent, "")
 	case errors.Is(failure, errDropped):
-		return store.Result{Outcome: store.Skipped, Reason: deliver.ReasonDropped}
+		return t.result(store.Skipped, deliver.ReasonDropped)
 	case ctx.Err() != nil:
-		return store.Result{Outcome: store.Pending, Reason: deliver.GateClosed}
+		return t.result(store.Pending, deliver.GateClosed)
 	case permanent:
 		r.Outcome = store.Failed
 	default:

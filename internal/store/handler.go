@@ -103,11 +103,17 @@ func (c *Cursor) Before(ctx context.Context, tx Querier, routes []int32, keys []
 	b.Behind = map[KeyOf]bool{}
 	batch := &pgx.Batch{}
 	batch.Queue(deferredConstraints).QueryRow(func(row pgx.Row) error { return row.Scan(&b.Deferred) })
-	batch.Queue(`select not exists (select from tidemark.pending p join tidemark.outbound_route r on r.id = p.route_id
-		where r.worker = $1 and not p.replay)`, c.worker).QueryRow(func(row pgx.Row) error { return row.Scan(&b.Calm) })
+	batch.Queue(`select not exists (select from tidemark.pending p
+		where p.worker_id = (select w.id from tidemark.worker w where w.worker = $1) and not p.replay)`, c.worker).QueryRow(func(row pgx.Row) error { return row.Scan(&b.Calm) })
 	if len(keys) > 0 {
-		batch.Queue(`select distinct p.route_id, p.key from tidemark.pending p
-			where p.route_id = any ($1) and p.key = any ($2) and not p.replay`, routes, keys).Query(func(rows pgx.Rows) error {
+		// However many events wait, as behind a paused route, one look for each key: only its index has this order.
+		batch.Queue(`select distinct k.route_id, k.key from tidemark.worker w
+			cross join unnest($1::integer[], $2::text[]) k (route_id, key)
+			cross join lateral (
+				select p.worker_id, p.route_id, p.key from tidemark.pending p
+				where (p.worker_id, p.route_id, p.key) >= (w.id, k.route_id, k.key) and p.key is not null and not p.replay
+				order by p.worker_id, p.route_id, p.key, p.seq limit 1) p
+			where w.worker = $3 and (p.worker_id, p.route_id, p.key) = (w.id, k.route_id, k.key)`, routes, keys, c.worker).Query(func(rows pgx.Rows) error {
 			found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[KeyOf])
 			for _, k := range found {
 				b.Behind[k] = true
