@@ -86,6 +86,30 @@ func TestCauseReadsNoGrowingTable(t *testing.T) {
 	r.exec(`commit`)
 }
 
+// A session that has looked while little waited goes on to read indexes once much waits, and not the whole table for each route.
+func TestCauseOfASessionThatLookedBefore(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`select tidemark.route_set('r' || n, '{"domain": "test", "target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true},
+		"enabled": true, "dry_run": false}') from generate_series(1, 20) n`)
+	const wait = `insert into tidemark.pending (worker_id, route_id, seq, domain, next_attempt_at)
+		select 1, r.id, n, 'test', now() - interval '1 hour' from tidemark.outbound_route r, generate_series(%d, %d) n where r.route_code like 'r%%'`
+	w.exec(`alter table tidemark.pending set (autovacuum_enabled = off)`)
+	w.exec(fmt.Sprintf(wait, 1, 1))
+	w.exec(`analyze tidemark.pending`)
+	for range 2 {
+		w.exec(causes)
+	}
+	w.exec(fmt.Sprintf(wait, 2, 500))
+	const read = `select seq_tup_read from pg_stat_xact_user_tables where relid = 'tidemark.pending'::regclass`
+	w.begin()
+	before := one[int](w, read)
+	w.wantRows(`select concat_ws(' ', cause, subject, waiting) from tidemark.cause where cause = 'no_daemon'`, "no_daemon daemon 10000")
+	if n := one[int](w, read) - before; n > 0 {
+		t.Errorf("%d rows are read without an index", n)
+	}
+}
+
 // What the database has grown by is compared with what its disk has left. A setting that cannot be read is as none.
 func TestDiskFilling(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,8 @@ begin
         -- The gate of a domain holds events of a worker that goes on with others.
         select 'domain.' || p.domain || '.enabled' as gate, null as worker, count(*) as waiting,
                extract(epoch from clock_timestamp() - min(p.created_at)) as seconds
-        from (select p.domain, p.created_at from tidemark.pending p where p.held limit 10000) p
+        from (select p.domain, p.created_at from tidemark.pending p where p.held
+              order by p.worker_id, p.domain, p.seq limit 10000) p
         group by 1
     ), gate as (
         select x.gate, case when x.gate = 'paused' then x.worker end as worker, sum(x.waiting)::bigint as waiting,

@@ -127,7 +127,8 @@ begin
                -- Deliveries to a target that is down wait without being due.
                (select count(*)
                 from (select from tidemark.outbound_route o join tidemark.pending p on p.route_id = o.id
-                      where o.route_code = f.subject and f.folds = array['pending ' || f.subject] limit 10000) p)
+                      where o.route_code = f.subject and f.folds = array['pending ' || f.subject]
+                      order by p.replay, p.next_attempt_at limit 10000) p)
                    + coalesce(o.waiting, 0),
                f.folds, null,
                -- Which topics a daemon has, its beat does not tell: when to forget one, the runbook says.

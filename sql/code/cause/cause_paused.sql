@@ -15,7 +15,9 @@ begin
     from tidemark.outbound_route r
     join tidemark.worker v on v.worker = r.worker
     cross join lateral (
-        select count(*) as n from (select from tidemark.pending p where p.route_id = r.id limit 10000) p) w
+        select count(*) as n
+        from (select from tidemark.pending p where p.route_id = r.id
+              order by p.replay, p.next_attempt_at limit 10000) p) w
     left join lateral (
         select p.created_at from tidemark.pending p where p.worker_id = v.id and p.route_id = r.id
         order by p.seq limit 1) f on true

@@ -63,7 +63,9 @@ begin
         group by 1) s
     join tidemark.outbound_route r on r.route_code = s.route_code and tidemark.route_delivers(r)
     cross join lateral (
-        select count(*) as n from (select from tidemark.pending p where p.route_id = r.id limit 10000) p) p
+        select count(*) as n
+        from (select from tidemark.pending p where p.route_id = r.id
+              order by p.replay, p.next_attempt_at limit 10000) p) p
     -- A target that keeps up may take its time. That of a target that is down is the time until the daemon gave up.
     where p.n > r.concurrency
       and not exists (select from tidemark.finding f

@@ -120,10 +120,13 @@ from waiting p join tidemark.outbound_route r on r.route_code = p.route_code
 join closed g on g.worker = p.worker
 cross join bound w
 cross join lateral (
-    -- Omit "< clock_timestamp()": an index cannot use that condition.
+    -- Omit "< clock_timestamp()": an index cannot use that condition. And no min(): a plan that was made while little
+    -- waited would look for it in the whole table.
     select greatest(floor(extract(epoch from clock_timestamp() - nullif(least(
-        (select min(n.next_attempt_at) from tidemark.pending n where n.route_id = r.id and not n.replay),
-        (select min(n.next_attempt_at) from tidemark.pending n where n.route_id = r.id and n.replay)),
+        (select n.next_attempt_at from tidemark.pending n where n.route_id = r.id and not n.replay
+         order by n.next_attempt_at limit 1),
+        (select n.next_attempt_at from tidemark.pending n where n.route_id = r.id and n.replay
+         order by n.next_attempt_at limit 1)),
         'infinity'))), 0)::bigint as overdue) t
 union all
 select 'job_backlog', j.name,

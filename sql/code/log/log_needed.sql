@@ -26,12 +26,10 @@ as $$
         (select f.seq, 'pending', r.route_code, 'a pending delivery of route ' || r.route_code
          from pair x join tidemark.outbound_route r on r.id = x.route_id
          cross join lateral (
-             select x.seq where x.dead_letter_id is null
-             union all
-             (select p.seq from tidemark.pending p
-              where x.dead_letter_id is not null
-                and p.worker_id = x.worker_id and p.route_id = x.route_id and p.dead_letter_id is null
-              order by p.seq limit 1)) f
+             select coalesce(case when x.dead_letter_id is null then x.seq end, (
+                 select p.seq from tidemark.pending p
+                 where p.worker_id = x.worker_id and p.route_id = x.route_id and p.dead_letter_id is null
+                 order by p.seq limit 1)) as seq) f
          order by f.seq limit 1)
         union all
         select j.passed_seq + 1, 'replay', j.id::text, 'replay ' || j.id
