@@ -48,8 +48,8 @@ const gates = `select g.gate, tidemark.gate_open(g.gate) as open, a.at as change
 		      union all select g, 3 from unnest(array['notify.bridge_enabled', 'notify.listeners_enabled']) g
 		      union all select s.key, 1 from tidemark.setting s where s.key like 'domain.%.enabled'
 		      union all select 'worker.' || w.worker || '.enabled', 2 from tidemark.worker w where w.source <> 'kafka') g
-		left join (select distinct on (a.object) a.object, a.at, a.actor, a.reason from tidemark.audit a
-		           where a.object like 'setting %.enabled' order by a.object, a.id desc) a on a.object = 'setting ' || g.gate
+		left join lateral (select a.at, a.actor, a.reason from tidemark.audit a
+		                   where a.object = 'setting ' || g.gate order by a.id desc limit 1) a on true
 		order by g.place, g.gate`
 
 // GateSet calls tidemark.gate_set. An unknown gate is tidemark.ErrNotFound.

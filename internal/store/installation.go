@@ -75,7 +75,7 @@ const figures = `select
 		(select o.created_at from tidemark.outbox o order by o.seq desc limit 1) as newest_event_at,
 		(select count(*) from tidemark.event_type t where t.enabled) as event_types,
 		(select count(*) from tidemark.worker_cursor) as cursors, r.routes, r.routes_enabled, r.routes_live,
-		(select count(*) from (select from tidemark.dead_letter l where l.resolved_at is null limit 10000) l) as open_dead_letters,
+		(select count(*) from (select from tidemark.dead_letter l where l.resolved_at is null order by l.last_failed_at limit 10000) l) as open_dead_letters,
 		(select count(*) from (select from tidemark.pending limit 10000) p) as pending,
 		(select count(*) from tidemark.finding f where f.closed_at is null) as open_findings
 	from (select count(*) as routes, count(*) filter (where r.enabled) as routes_enabled,

@@ -201,7 +201,7 @@ func (db *DB) routesWaiting(ctx context.Context, others []string, most int) (cod
 		RouteCode string `db:"route_code"`
 	}
 	rows, err := list[row](ctx, db, `select r.route_code from tidemark.outbound_route r
-		cross join lateral (select count(*) as n from (select from tidemark.pending p where p.route_id = r.id limit 10000) p) p
+		cross join lateral (select count(*) as n from (select from tidemark.pending p where p.route_id = r.id order by p.replay, p.next_attempt_at limit 10000) p) p
 		where r.route_code <> all ($1::text[])
 		order by p.n desc, r.enabled desc, r.dry_run, r.route_code limit $2`, others, most)
 	for _, r := range rows {

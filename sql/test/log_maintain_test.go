@@ -433,3 +433,16 @@ func TestMaintainIsHeldUpOnceByAReader(t *testing.T) {
 	}
 	reader.rollback()
 }
+
+// Where nothing is old, upkeep finds that by the index of the times.
+func TestMaintainReadsWhatIsOld(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`select tidemark.type_set('test', 'a'), tidemark.maintain()`)
+	w.exec(`select count(tidemark.emit('test', 'a', '{}', idempotency_key => n::text)) from generate_series(1, 20000) n`)
+	w.exec(`analyze; discard plans`)
+	w.begin()
+	w.exec(`select tidemark.maintain()`)
+	w.wantRows(`select concat(relname, ' ', seq_tup_read) from pg_stat_xact_user_tables where schemaname = 'tidemark' and seq_tup_read >= 20000`)
+	w.exec(`commit`)
+}

@@ -39,3 +39,38 @@ func TestDueIsFoundAmongMany(t *testing.T) {
 		t.Errorf("%d pages were touched for 200 of %d (%v)", pages, 2*events, err)
 	}
 }
+
+// However many events wait for a time to come, a pass and a poll read those that are due.
+func TestWhatIsNotDueIsNotRead(t *testing.T) {
+	t.Parallel()
+	w := live(t, tidemarktest.NewDB(t))
+	w.exec(`create function public.book(event jsonb) returns void language sql as 'select'`)
+	for code, target := range map[string]string{"out": `"webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}`, "inside": `"sql", "target_ref": "public.book"`} {
+		w.exec(fmt.Sprintf(`select tidemark.route_set('%s', '{"domain": "test", "target_kind": %s, "enabled": true, "dry_run": false}')`, code, target))
+	}
+	w.exec(`insert into tidemark.pending (worker_id, route_id, seq, domain, replay, next_attempt_at)
+		select w.id, r.id, n, 'test', n % 5 = 0, case when n % 2 = 0 then now() + interval '1 hour' else 'infinity' end
+		from tidemark.worker w, tidemark.outbound_route r, generate_series(1, 20000) n where w.worker = 'default' and r.route_code in ('out', 'inside')
+		order by random()`)
+	const read = `select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relid = 'tidemark.pending'::regclass`
+	reads := func(of, sql, want string) {
+		t.Helper()
+		w.begin()
+		before := one[int](w, read)
+		w.wantRows(sql, want)
+		if n := one[int](w, read) - before; n > 200 {
+			t.Errorf("%s: %d rows are read", of, n)
+		}
+		w.exec(`rollback`)
+	}
+	for _, statistics := range []string{"old", "new"} {
+		reads(statistics+" pending_due", `select cardinality(tidemark.pending_due('default', (select id from tidemark.worker where worker = 'default'), null, null, 0))::text`, "0")
+		reads(statistics+" live_inside", `select cardinality(tidemark.live_inside('default', '{}', 0))::text`, "0")
+		reads(statistics+" log_next", `select coalesce(tidemark.log_next('default', 0), 'nothing')`, "nothing")
+		w.exec(`analyze tidemark.pending; discard plans`)
+	}
+	w.exec(`update tidemark.pending set next_attempt_at = now() where seq in (7, 10)`)
+	reads("due: pending_due", `select cardinality(tidemark.pending_due('default', (select id from tidemark.worker where worker = 'default'), null, null, 0))::text`, "2")
+	reads("due: live_inside", `select cardinality(tidemark.live_inside('default', '{}', 0))::text`, "1")
+	reads("due: log_next", `select tidemark.log_next('default', 0)`, "retry")
+}

@@ -7,13 +7,14 @@ as $$
 declare
     r record;
     unwritten text[] := '{}';
+    clock constant timestamptz := clock_timestamp(); -- which an index can use as a condition
 begin
     perform tidemark.capture_gaps_note(null);
     for r in
         select i.route_code, sum(c.rows) as changes, max(c.at) as last,
                (array_agg(c.reason order by c.at desc))[1] as reason
         from tidemark.captured c join tidemark.inbound_route i on i.id = c.route_id
-        where c.at > clock_timestamp() - interval '1 hour'
+        where c.at > clock - interval '1 hour'
           and (c.outcome = 'failed' or c.outcome = 'unregistered' and not exists (
               select from tidemark.event_type t where t.domain = i.domain and t.type = i.type and t.enabled))
         group by 1 order by 1

@@ -10,7 +10,9 @@ declare
     open constant bigint := (
         select count(*) from (
             select from tidemark.dead_letter l
-            where l.worker_id = dead_letter_findings.worker_id and l.resolved_at is null limit bound + 1) l);
+            where l.worker_id = dead_letter_findings.worker_id and l.resolved_at is null
+            -- In the order of the index of open ones: those that are resolved stay.
+            order by l.error_code, l.source, l.shard limit bound + 1) l);
 begin
     perform tidemark.finding_open('cursor_dlq', subject, 'warning',
         format('%s more dead-lettered; see tidemark.dead_letter', dead));

@@ -10,7 +10,8 @@ as $$
       -- a job that is cancelled is soon over.
       and (j.action = 'discard' or j.route_id is null or 1000 > (
           select count(*) from (
-              select from tidemark.pending p where p.route_id = j.route_id and p.replay limit 1000) p))
+              select from tidemark.pending p where p.route_id = j.route_id and p.replay
+              order by p.next_attempt_at limit 1000) p))
     order by j.due_at, j.id limit 1
     for update skip locked
 $$;

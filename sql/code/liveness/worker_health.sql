@@ -20,10 +20,11 @@ select c.worker, c.source, c.shard,
        (select count(*) from (
             select from tidemark.dead_letter l
             where l.worker_id = w.id and l.source = c.source and l.shard = c.shard and l.resolved_at is null
-            limit 10000) l) as open_dead_letters,
+            order by l.error_code limit 10000) l) as open_dead_letters,
        case when m.number is not null then
                 (select count(*) from (
-                    select from tidemark.pending p where p.worker_id = w.id and p.shard = c.shard limit 10000) p)
+                    select from tidemark.pending p where p.worker_id = w.id and p.shard = c.shard
+                    order by p.route_id, p.seq limit 10000) p)
             else (select count(*) from (
                 select from tidemark.pending_row p
                 where p.worker_id = w.id and p.source = c.source and p.shard = c.shard limit 10000) p) end as pending,

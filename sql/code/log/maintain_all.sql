@@ -19,6 +19,8 @@ declare
     -- More numbers than writers take while partitions are made.
     within_reach constant bigint := 100000;
     few_captures constant integer := 100;
+    -- A constant: an index cannot use a condition that calls clock_timestamp(), and each call would read all rows.
+    clock constant timestamptz := clock_timestamp();
     last_number bigint;
     needed bigint;
     needed_by text;
@@ -106,7 +108,7 @@ begin
     delete from tidemark.emit_key k
     where k.ctid = any (array(
         select e.ctid from tidemark.emit_key e
-        where e.created_at < clock_timestamp() - key_retention order by e.created_at limit 10000));
+        where e.created_at < clock - key_retention order by e.created_at limit 10000));
     get diagnostics n = row_count;
     if n > 0 then
         return query select 'forgot', 'emit_key',
@@ -118,7 +120,7 @@ begin
         delete from tidemark.captured c
         where c.id = any (array(select o.id from tidemark.captured o
                                 where o.statements = 1
-                                  and o.at < date_trunc('hour', clock_timestamp()) - interval '1 hour'
+                                  and o.at < date_trunc('hour', clock) - interval '1 hour'
                                   and o.at <> date_trunc('hour', o.at)
                                 order by o.at limit 10000))
         returning c.*
@@ -135,7 +137,7 @@ begin
     delete from tidemark.command_claim m
     where m.ctid = any (array(
         select c.ctid from tidemark.command_claim c
-        where c.expires_at < clock_timestamp() and c.state <> 'failed_retryable' order by c.expires_at limit 10000));
+        where c.expires_at < clock and c.state <> 'failed_retryable' order by c.expires_at limit 10000));
     get diagnostics n = row_count;
     if n > 0 then
         return query select 'forgot', 'command_claim',
@@ -145,7 +147,7 @@ begin
     delete from tidemark.command_record r
     where r.id = any (array(
         select c.id from tidemark.command_record c
-        where c.recorded_at < clock_timestamp() - tidemark.interval_setting('command_record.retention', '90 days')
+        where c.recorded_at < clock - tidemark.interval_setting('command_record.retention', '90 days')
           and not exists (select from tidemark.dead_letter l
                           where l.idempotency_key = tidemark.command_letter_key(c.id, c.replays)
                             and l.resolved_at is null)
@@ -174,7 +176,7 @@ begin
         return query select 'postponed', 'captures', 'an operator has it locked; another call will make it';
     end;
     delete from tidemark.captured c
-    where c.at < clock_timestamp() - coalesce((select s.value::interval from tidemark.setting s
+    where c.at < clock - coalesce((select s.value::interval from tidemark.setting s
                                                where s.key = 'captured.retention'), '30 days');
     get diagnostics n = row_count;
     if n > 0 then
@@ -186,7 +188,7 @@ begin
     delete from tidemark.finding f
     where f.id = any (array(
         select o.id from tidemark.finding o
-        where o.closed_at < clock_timestamp() - tidemark.interval_setting('finding.retention', '90 days')
+        where o.closed_at < clock - tidemark.interval_setting('finding.retention', '90 days')
         order by o.closed_at limit 10000));
     get diagnostics n = row_count;
     if n > 0 then
@@ -196,7 +198,7 @@ begin
     delete from tidemark.api_answer a
     where a.ctid = any (array(
         select o.ctid from tidemark.api_answer o
-        where o.at < clock_timestamp() - interval '1 day' order by o.at limit 10000 for update skip locked));
+        where o.at < clock - interval '1 day' order by o.at limit 10000 for update skip locked));
     get diagnostics n = row_count;
     if n > 0 then
         return query select 'forgot', 'api_answer', format('%s answers of the API older than a day', n);

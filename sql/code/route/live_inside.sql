@@ -6,14 +6,17 @@ set enable_seqscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+    clock constant timestamptz := clock_timestamp(); -- which an index can use as a condition
 begin
     return array(
         select r.id from tidemark.outbound_route r
         where r.worker = live_inside.worker and tidemark.route_delivers(r) and tidemark.target_is_inside(r.target_kind)
           and (exists (select from unnest(evidence) e where e.route_id = r.id and e.outcome = 'pending'
                        and e.reason is distinct from 'domain_closed')
-               or exists (select from tidemark.pending p where p.route_id = r.id and p.replay in (false, true)
-                          and p.shard = live_inside.shard and p.next_attempt_at <= clock_timestamp()))
+               -- A limit, so that this is looked up for each route: all that is due is not read into a hash.
+               or (select true from tidemark.pending p where p.route_id = r.id and p.replay in (false, true)
+                   and p.shard = live_inside.shard and p.next_attempt_at <= clock limit 1))
         order by r.id);
 end
 $$;

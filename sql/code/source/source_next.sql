@@ -27,6 +27,7 @@ declare
     bound record;
     back interval;
     retry boolean;
+    clock constant timestamptz := clock_timestamp(); -- which an index can use as a condition
 begin
     select x.* into w from tidemark.worker x where x.worker = source_next.worker;
     select x.* into s from tidemark.source x where x.source = source_next.source;
@@ -114,7 +115,7 @@ begin
     retry := exists (
         select from tidemark.pending_row q
         where q.worker_id = w.id and q.source = s.source and q.shard = c.shard
-          and q.next_attempt_at <= clock_timestamp());
+          and q.next_attempt_at <= clock);
     sweeps := s.safety in ('clock', 'declared') and (c.sweep ? 'next_xmin'
         or coalesce((c.sweep ->> 'done_at')::timestamptz, '-infinity') < clock_timestamp() - s.sweep_every);
     plan.step := case

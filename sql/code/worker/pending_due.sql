@@ -9,6 +9,8 @@ set plan_cache_mode = force_generic_plan
 set jit = off
 as $$
 declare
+    -- A constant: an index cannot use a condition that calls clock_timestamp(), and all that waits would be read.
+    clock constant timestamptz := clock_timestamp();
     closed constant text[] := tidemark.closed_domains();
     -- How many rows to skip that tidemark.pending_hold has not held yet: each of its calls holds the same number.
     past constant integer := case when cardinality(closed) > 0 then 5000 else 0 end;
@@ -25,7 +27,7 @@ begin
                 select f.p, row_number() over () as place from (
                     select o.p from (
                         select p, p.next_attempt_at as at from tidemark.pending p
-                        where p.route_id = r.id and p.next_attempt_at <= clock_timestamp()
+                        where p.route_id = r.id and p.next_attempt_at <= clock
                           and p.worker_id = pending_due.worker_id and p.shard = pending_due.shard
                           and not p.replay
                           -- Where order is kept, take only the first event of a key, even if later ones are due.
@@ -48,7 +50,7 @@ begin
                             select n.p, count(*) filter (where n.waits) over (order by (n.p).seq) as held
                             from (
                                 select q as p, q.held or q.domain = any (closed)
-                                    or q.next_attempt_at > clock_timestamp()
+                                    or q.next_attempt_at > clock
                                                    and q.next_attempt_at <> 'infinity' as waits
                                 from tidemark.pending q
                                 where r.ordering = 'key' and room.n > 1
@@ -63,7 +65,7 @@ begin
             select a.p from (
                 select o.p from (
                     select a as p, a.next_attempt_at as at from tidemark.pending a
-                    where a.route_id = r.id and a.next_attempt_at <= clock_timestamp()
+                    where a.route_id = r.id and a.next_attempt_at <= clock
                       and a.worker_id = pending_due.worker_id and a.shard = pending_due.shard
                       and a.replay
                     order by a.next_attempt_at limit room.n + past) o

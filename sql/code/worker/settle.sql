@@ -74,7 +74,8 @@ begin
                        (select sum(upper(s) - lower(s)) from unnest(r.seqs) s), r.seqs)::tidemark.evidence
             from unnest(fresh) r);
         delete from tidemark.handled h using unnest(fresh) r
-        where h.route_id = r.route_id and h.seq <@ r.seqs and r.outcome = 'sent';
+        where h.route_id = r.route_id and h.seq >= lower(r.seqs) and h.seq < upper(r.seqs) and h.seq <@ r.seqs
+          and r.outcome = 'sent';
     end if;
 
     if cardinality(me.alone) > 0 then
