@@ -18,7 +18,7 @@ const (
 	commanders    = 4
 	commandKeys   = 60
 	troubledKeys  = 6    // of commands that fail for a while
-	commandsAhead = 1500 // records that the consumers may be behind before the commanders wait
+	commandsAhead = 1500 // records that may be unread or parked before the commanders wait
 )
 
 // A commander asks for commands, of many kinds.
@@ -59,7 +59,7 @@ func (h *harness) commandUntil(ctx context.Context, stop <-chan struct{}, id int
 			return
 		default:
 		}
-		if h.commanding.sent.Load()-h.commanding.passed.Load() > commandsAhead {
+		if h.commanding.sent.Load()-h.commanding.ended.Load() > commandsAhead {
 			_ = trial.Wait(ctx, 50*time.Millisecond)
 			continue
 		}

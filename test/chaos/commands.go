@@ -107,7 +107,7 @@ type commandEvidence struct {
 type commanding struct {
 	broker *broker
 	sent   atomic.Int64
-	passed atomic.Int64 // records, by the cursors
+	ended  atomic.Int64 // records that the cursors have passed, and that are not parked
 	asked  trial.Journal[*kgo.Record]
 	placed trial.Journal[Placed]
 	keys   map[string]ed25519.PrivateKey // of producers, by kid
@@ -203,15 +203,19 @@ func (h *harness) place(ctx context.Context) {
 				from tidemark.worker_cursor c join tidemark.heartbeat h on h.executor_id = 'commands/' || c.source || '/' || c.shard
 				where c.worker = 'commands' and c.source like 'kafka:%'`)
 			var list []Placed
-			if list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Placed]); err == nil {
-				sum := int64(0)
-				for _, p := range list {
-					sum += p.Next
-				}
-				h.commanding.placed.Add(list...)
-				h.commanding.passed.Store(sum)
-				err = trial.Wait(ctx, 100*time.Millisecond)
+			if list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Placed]); err != nil {
+				break
 			}
+			var parked, sum int64
+			if err = conn.QueryRow(ctx, `select count(*) from (select from tidemark.command_parked limit $1) p`, 2*commandsAhead).Scan(&parked); err != nil {
+				break
+			}
+			for _, p := range list {
+				sum += p.Next
+			}
+			h.commanding.placed.Add(list...)
+			h.commanding.ended.Store(sum - parked)
+			err = trial.Wait(ctx, 100*time.Millisecond)
 		}
 		_ = conn.Close(context.WithoutCancel(ctx))
 	}
