@@ -35,13 +35,17 @@ func connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	}
 }
 
+// operatorPatience is how long an operator repeats a statement: a server that does not come up again ends the run.
+const operatorPatience = 5 * time.Minute
+
 // ask runs a statement as an operator does who repeats it until it is acknowledged. It returns what the last
 // try said, and how often it was tried.
 func ask[T any](ctx context.Context, h *harness, scan pgx.RowToFunc[T], sql string, args ...any) (rows []T, tries int, err error) {
+	began := time.Now()
 	for tries = 1; ; tries++ {
 		rows, err = askOnce(ctx, h, scan, sql, args...)
 		var refused *pgconn.PgError
-		if err == nil || ctx.Err() != nil || errors.As(err, &refused) && !passing(refused) {
+		if err == nil || ctx.Err() != nil || errors.As(err, &refused) && !passing(refused) || time.Since(began) > operatorPatience {
 			return rows, tries, err
 		}
 		if err := trial.Wait(ctx, 50*time.Millisecond); err != nil {
