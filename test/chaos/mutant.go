@@ -150,7 +150,7 @@ var mutants = func() map[string]mutant {
 		},
 		{
 			name: "replayblocks", by: "I10", tells: "a live event waits behind a replay of its key",
-			sql: []edit{{"pending_due", "and not e.replay))", "))"}}, scenes: []string{"replay-fails"},
+			sql: []edit{{"pending_due", "p.key and not e.replay", "p.key"}}, scenes: []string{"replay-fails"},
 		},
 		{
 			name: "nonumbering", by: "I11", tells: "tables: a sequence that was restarted is not told from the one that was read",

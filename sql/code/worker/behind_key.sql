@@ -17,10 +17,13 @@ begin
     return (
         select coalesce(range_agg(int8range(o.seq, o.seq + 1)), '{}')
         from tidemark.events(behind_key.numbers) o
-        where o.key is not null and exists (
+        -- One look for each event: only the index of keys has this order.
+        cross join lateral (
             select from tidemark.pending p
-            where p.worker_id = worker_ and p.route_id = (behind_key.route).id and p.key = o.key
-              and not p.replay and p.seq <> all (behind_key.ahead)));
+            where p.worker_id = worker_ and p.route_id = (behind_key.route).id and p.key between o.key and o.key
+              and not p.replay and p.seq <> all (behind_key.ahead)
+            order by p.key, p.seq limit 1) p
+        where o.key is not null);
 end
 $$;
 comment on function tidemark.behind_key(tidemark.outbound_route, bigint[], bigint[]) is

@@ -31,11 +31,12 @@ begin
                           and p.worker_id = pending_due.worker_id and p.shard = pending_due.shard
                           and not p.replay
                           -- Where order is kept, take only the first event of a key, even if later ones are due.
-                          and not (r.ordering = 'key' and p.key is not null and exists (
-                              select from tidemark.pending e
-                              where e.worker_id = p.worker_id and e.route_id = p.route_id and e.key = p.key
-                                and e.seq < p.seq
-                                and not e.replay))
+                          -- Only the index of keys has the order by key.
+                          and not (r.ordering = 'key' and p.key is not null and p.seq > (
+                              select e.seq from tidemark.pending e
+                              where e.worker_id = p.worker_id and e.route_id = p.route_id
+                                and e.key between p.key and p.key and not e.replay
+                              order by e.key, e.seq limit 1))
                         order by p.next_attempt_at limit room.n + past) o
                     where ((o.p).domain = any (closed)) is not true order by o.at limit room.n) f
             ), live as materialized (
@@ -54,9 +55,10 @@ begin
                                                    and q.next_attempt_at <> 'infinity' as waits
                                 from tidemark.pending q
                                 where r.ordering = 'key' and room.n > 1
-                                  and q.worker_id = pending_due.worker_id and q.route_id = r.id and q.key = (f.p).key
+                                  and q.worker_id = pending_due.worker_id and q.route_id = r.id
+                                  and q.key between (f.p).key and (f.p).key
                                   and q.seq > (f.p).seq and not q.replay
-                                order by q.seq limit 50) n) run
+                                order by q.key, q.seq limit 50) n) run
                         where run.held = 0) q) d
                 order by d.place, (d.p).seq limit room.n)
             select l.p from live l

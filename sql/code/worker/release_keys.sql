@@ -16,9 +16,11 @@ begin
         from unnest(release_keys.routes, release_keys.keys) k (route_id, key)
         cross join lateral (
             select q.ctid, q.next_attempt_at, q.held from tidemark.pending q
-            where q.worker_id = release_keys.worker_id and q.route_id = k.route_id and q.key = k.key
+            -- Only the index of keys has this order. The primary key has that by q.seq alone, and seems as good where
+            -- statistics say that all that waits is of one key.
+            where q.worker_id = release_keys.worker_id and q.route_id = k.route_id and q.key between k.key and k.key
               and not q.replay
-            order by q.seq limit 1) first
+            order by q.key, q.seq limit 1) first
         where first.next_attempt_at = 'infinity' and not first.held));
 end
 $$;
