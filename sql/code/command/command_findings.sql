@@ -5,6 +5,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     warn constant interval := tidemark.interval_setting('lag.warn', '1 minute');
+    clock constant timestamptz := clock_timestamp(); -- which an index can use as a condition
     s record;
 begin
     -- Its only proof is that the brokers let the producer write.
@@ -21,7 +22,7 @@ begin
         from tidemark.service v cross join lateral (
             select count(*) as n, min(p.next_attempt_at) as since
             from (select p.next_attempt_at from tidemark.command_parked p
-                  where p.service = v.service and p.next_attempt_at < clock_timestamp() - warn
+                  where p.service = v.service and p.next_attempt_at < clock - warn
                   order by p.next_attempt_at limit 10000) p) w
         order by v.service
     loop
