@@ -117,14 +117,14 @@ type task struct {
 
 func (t task) key() taskKey { return taskKey{t.route.ID, t.item.Seq, t.item.Fresh} }
 
-// result is what came of the task.
-func (t task) result(outcome store.Outcome, reason string) store.Result {
+// came is what the task has come to.
+func (t task) came(outcome store.Outcome, reason string) store.Result {
 	return store.Result{Route: t.route.ID, Seq: t.item.Seq, Fresh: t.item.Fresh, Outcome: outcome, Reason: reason}
 }
 
 // behind is that it waits for an earlier event of its key.
 func (t task) behind() store.Result {
-	r := t.result(store.Pending, "behind_key")
+	r := t.came(store.Pending, "behind_key")
 	r.Behind = true
 	return r
 }
@@ -221,9 +221,9 @@ func (h *handling) waits(t task, held, behind map[store.KeyOf]bool) (r store.Res
 	case ordered && held[key]:
 		r = t.behind()
 	case !h.permit.Allows(t.route.ID):
-		r = t.result(store.Pending, deliver.GateClosed)
+		r = t.came(store.Pending, deliver.GateClosed)
 	case !h.permit.AllowsDomain(t.item.Domain):
-		r = t.result(store.Pending, "domain_closed")
+		r = t.came(store.Pending, "domain_closed")
 	case ordered && behind[key] && t.item.Fresh:
 		r = t.behind()
 	default:
@@ -288,15 +288,15 @@ func (h *handling) handle(ctx context.Context, tx pgx.Tx, t task) error {
 // result is what a handler's error comes to.
 func result(ctx context.Context, t task, failure error) store.Result {
 	failed := t.item.Errors + 1
-	r := t.result(store.Pending, reasonOf(failure))
+	r := t.came(store.Pending, reasonOf(failure))
 	permanent, after := wishes(failure)
 	switch {
 	case failure == nil:
-		return t.result(store.Sent, "")
+		return t.came(store.Sent, "")
 	case errors.Is(failure, errDropped):
-		return t.result(store.Skipped, deliver.ReasonDropped)
+		return t.came(store.Skipped, deliver.ReasonDropped)
 	case ctx.Err() != nil:
-		return t.result(store.Pending, deliver.GateClosed)
+		return t.came(store.Pending, deliver.GateClosed)
 	case permanent:
 		r.Outcome = store.Failed
 	default:

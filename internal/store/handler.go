@@ -112,10 +112,10 @@ func (c *Cursor) Before(ctx context.Context, tx Querier, routes []int32, keys []
 		batch.Queue(`select distinct k.route_id, k.key from tidemark.worker w
 			cross join unnest($1::integer[], $2::text[]) k (route_id, key)
 			cross join lateral (
-				select p.worker_id, p.route_id, p.key from tidemark.pending p
-				where (p.worker_id, p.route_id, p.key) >= (w.id, k.route_id, k.key) and p.key is not null and not p.replay
-				order by p.worker_id, p.route_id, p.key, p.seq limit 1) p
-			where w.worker = $3 and (p.worker_id, p.route_id, p.key) = (w.id, k.route_id, k.key)`, routes, keys, c.worker).Query(func(rows pgx.Rows) error {
+				select from tidemark.pending p
+				where p.worker_id = w.id and p.route_id = k.route_id and p.key between k.key and k.key and not p.replay
+				order by p.key, p.seq limit 1) p
+			where w.worker = $3`, routes, keys, c.worker).Query(func(rows pgx.Rows) error {
 			found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[KeyOf])
 			for _, k := range found {
 				b.Behind[k] = true

@@ -44,24 +44,16 @@ func TestDueIsFoundAmongMany(t *testing.T) {
 func TestWhatIsNotDueIsNotRead(t *testing.T) {
 	t.Parallel()
 	w := live(t, tidemarktest.NewDB(t))
-	w.exec(`create function public.book(event jsonb) returns void language sql as 'select'`)
-	for code, target := range map[string]string{"out": `"webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}`, "inside": `"sql", "target_ref": "public.book"`} {
-		w.exec(fmt.Sprintf(`select tidemark.route_set('%s', '{"domain": "test", "target_kind": %s, "enabled": true, "dry_run": false}')`, code, target))
-	}
+	w.outAndInside("none")
 	w.exec(`insert into tidemark.pending (worker_id, route_id, seq, domain, replay, next_attempt_at)
 		select w.id, r.id, n, 'test', n % 5 = 0, case when n % 2 = 0 then now() + interval '1 hour' else 'infinity' end
 		from tidemark.worker w, tidemark.outbound_route r, generate_series(1, 20000) n where w.worker = 'default' and r.route_code in ('out', 'inside')
 		order by random()`)
-	const read = `select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relid = 'tidemark.pending'::regclass`
 	reads := func(of, sql, want string) {
 		t.Helper()
-		w.begin()
-		before := one[int](w, read)
-		w.wantRows(sql, want)
-		if n := one[int](w, read) - before; n > 200 {
+		if n := w.readsOfPending(func() { w.wantRows(sql, want) }); n > 200 {
 			t.Errorf("%s: %d rows are read", of, n)
 		}
-		w.exec(`rollback`)
 	}
 	for _, statistics := range []string{"old", "new"} {
 		reads(statistics+" pending_due", `select cardinality(tidemark.pending_due('default', (select id from tidemark.worker where worker = 'default'), null, null, 0))::text`, "0")
@@ -73,4 +65,25 @@ func TestWhatIsNotDueIsNotRead(t *testing.T) {
 	reads("due: pending_due", `select cardinality(tidemark.pending_due('default', (select id from tidemark.worker where worker = 'default'), null, null, 0))::text`, "2")
 	reads("due: live_inside", `select cardinality(tidemark.live_inside('default', '{}', 0))::text`, "1")
 	reads("due: log_next", `select tidemark.log_next('default', 0)`, "retry")
+}
+
+// outAndInside makes two live routes of the domain test: out leads to a webhook, and inside to a function.
+func (s session) outAndInside(ordering string) {
+	s.t.Helper()
+	s.exec(`create function public.book(event jsonb) returns void language sql as 'select'`)
+	for code, target := range map[string]string{"out": `"webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}`, "inside": `"sql", "target_ref": "public.book"`} {
+		s.exec(fmt.Sprintf(`select tidemark.route_set('%s', '{"domain": "test", "ordering": "%s", "target_kind": %s, "enabled": true, "dry_run": false}')`, code, ordering, target))
+	}
+}
+
+// readsOfPending is how many rows of what waits are read by do, which is rolled back.
+func (s session) readsOfPending(do func()) int {
+	s.t.Helper()
+	const read = `select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relid = 'tidemark.pending'::regclass`
+	s.begin()
+	before := one[int](s, read)
+	do()
+	n := one[int](s, read) - before
+	s.exec(`rollback`)
+	return n
 }

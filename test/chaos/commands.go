@@ -206,6 +206,7 @@ func (h *harness) place(ctx context.Context) {
 			if list, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Placed]); err != nil {
 				break
 			}
+			h.commanding.placed.Add(list...)
 			var parked, sum int64
 			if err = conn.QueryRow(ctx, `select count(*) from (select from tidemark.command_parked limit $1) p`, 2*commandsAhead).Scan(&parked); err != nil {
 				break
@@ -213,7 +214,6 @@ func (h *harness) place(ctx context.Context) {
 			for _, p := range list {
 				sum += p.Next
 			}
-			h.commanding.placed.Add(list...)
 			h.commanding.ended.Store(sum - parked)
 			err = trial.Wait(ctx, 100*time.Millisecond)
 		}

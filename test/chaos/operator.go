@@ -38,7 +38,7 @@ func connect(ctx context.Context, url string) (*pgx.Conn, error) {
 // operatorPatience is how long an operator repeats a statement: a server that does not come up again ends the run.
 const operatorPatience = 5 * time.Minute
 
-// ask runs a statement as an operator does who repeats it until it is acknowledged. It returns what the last
+// ask runs a statement as an operator does who repeats it until it is acknowledged, or his patience ends. It returns what the last
 // try said, and how often it was tried.
 func ask[T any](ctx context.Context, h *harness, scan pgx.RowToFunc[T], sql string, args ...any) (rows []T, tries int, err error) {
 	began := time.Now()
