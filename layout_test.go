@@ -80,7 +80,7 @@ func TestArrows(t *testing.T) {
 		"/internal/trial":              {},
 		"/test/incidents":              {"/internal/devpg", "/internal/testserver", "/tidemarktest"},
 		"/test/chaos":                  {"/internal/devpg", "/internal/devpg/download", "/internal/testkafka", "/internal/trial", "/migrate"},
-		"/internal/testkafka":          {},
+		"/internal/testkafka":          {"/internal/devpg"},
 		"/internal/testserver":         {"/internal/devpg", "/internal/devpg/download"},
 		"/tidemarktest":                {"", "/internal/testserver", "/migrate", "/sink"},
 		"/cmd/tidemark-demo":           {"/internal/demo"},

@@ -144,8 +144,10 @@ func fill(ctx context.Context, pool *pgxpool.Pool, events int) (version string, 
 			}
 		}
 	}
-	for _, sql := range []string{`select tidemark.maintain()`, `update tidemark.pending set next_attempt_at = now() + interval '1 hour'`,
-		`vacuum analyze tidemark.pending`, `vacuum analyze tidemark.worker_cursor`} {
+	for _, sql := range []string{
+		`select tidemark.maintain()`, `update tidemark.pending set next_attempt_at = now() + interval '1 hour'`,
+		`vacuum analyze tidemark.pending`, `vacuum analyze tidemark.worker_cursor`,
+	} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return "", err
 		}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -23,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidemarkhq/tidemark/internal/config"
+	"github.com/tidemarkhq/tidemark/internal/devpg"
 	"github.com/tidemarkhq/tidemark/internal/runtimes"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -194,12 +194,11 @@ func next(t *testing.T, what string, lines <-chan string) string {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := devpg.FreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 const secret = "whsec_dGhpcyBpcyBhIGtleSBvZiAzMiBieXRlcywgaW5kZWVk"

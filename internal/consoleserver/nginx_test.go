@@ -20,6 +20,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/tidemarkhq/tidemark/internal/config"
+	"github.com/tidemarkhq/tidemark/internal/devpg"
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
 
@@ -38,8 +39,12 @@ func nginx(t *testing.T, console string) string {
 	if location == nil {
 		t.Fatal("docs/console.md shows no nginx")
 	}
+	port, err := devpg.FreePort(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
-	file, address := filepath.Join(dir, "nginx.conf"), freeAddress(t)
+	file, address := filepath.Join(dir, "nginx.conf"), fmt.Sprintf("127.0.0.1:%d", port)
 	text := fmt.Sprintf(`daemon off; master_process off; pid %[1]s/pid; error_log stderr;
 events {}
 http {
@@ -155,14 +160,4 @@ func TestBehindNginx(t *testing.T) {
 	if noted != "user, from 127.0.0.2" || person != "ada" {
 		t.Errorf("the audit has a sign-in %q, and an act of %q", noted, person)
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

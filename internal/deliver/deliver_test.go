@@ -556,7 +556,7 @@ func TestNothingGoesToTheTargetBefore(t *testing.T) {
 func TestBehindOneIsThatOfTheRead(t *testing.T) {
 	t.Parallel()
 	sql, err := os.ReadFile("../../sql/code/worker/pending_due.sql")
-	if limit := fmt.Sprintf("order by q.seq limit %d)", behindOne); err != nil || !strings.Contains(string(sql), limit) {
+	if limit := fmt.Sprintf("order by q.key, q.seq limit %d)", behindOne); err != nil || !strings.Contains(string(sql), limit) {
 		t.Errorf("tidemark.pending_due has no %q (%v)", limit, err)
 	}
 }

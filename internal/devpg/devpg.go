@@ -94,7 +94,7 @@ func (s *Server) create(ctx context.Context) (err error) {
 		return err
 	}
 	for range 10 {
-		if s.port, err = freePort(ctx); err != nil {
+		if s.port, err = FreePort(ctx); err != nil {
 			return err
 		}
 		// Another process may take the port before the server binds to it: then
@@ -182,9 +182,10 @@ func (s *Server) command(cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// freePort picks a port below the range for outgoing connections. Any client
-// could take a port of that range while the server is down for Restart.
-func freePort(ctx context.Context) (int, error) {
+// FreePort picks a port of 127.0.0.1 that nothing listens on, below the range from
+// which the kernel takes ports. While a server of that range is down for a restart,
+// any other server or client could be given its port.
+func FreePort(ctx context.Context) (int, error) {
 	var listen net.ListenConfig
 	var err error
 	for range 100 {

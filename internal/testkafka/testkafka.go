@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/tidemarkhq/tidemark/internal/devpg"
 )
 
 // JarsVariable is the environment variable with the folder of Kafka's jars, which scripts/kafka.sh prints.
@@ -76,7 +77,7 @@ func (n *Node) stopWith(t testing.TB) {
 func NewCluster(t testing.TB, size int16) []*Node {
 	t.Helper()
 	jars := jarsFor(t)
-	ports, err := freePorts(2 * int(size))
+	ports, err := freePorts(t.Context(), 2*int(size))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	if n.dir, err = os.MkdirTemp("", "tidemark-kafka-"); err != nil {
 		return err
 	}
-	ports, err := freePorts(2)
+	ports, err := freePorts(ctx, 2)
 	if err != nil {
 		return err
 	}
@@ -132,15 +133,16 @@ func (n *Node) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// freePorts returns ports that nothing listens on.
-func freePorts(count int) (ports []int, err error) {
-	for range count {
-		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // answers at once
+// freePorts returns different ports that nothing listens on. A node keeps them while it is down.
+func freePorts(ctx context.Context, count int) (ports []int, err error) {
+	for len(ports) < count {
+		port, err := devpg.FreePort(ctx)
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		if !slices.Contains(ports, port) {
+			ports = append(ports, port)
+		}
 	}
 	return ports, nil
 }

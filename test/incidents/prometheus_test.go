@@ -3,7 +3,7 @@ package incidents
 import (
 	"bytes"
 	"encoding/json"
-	"net"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidemarkhq/tidemark/internal/devpg"
 )
 
 // A tower is a Prometheus that scrapes the daemons of installations every second, with the alert rules.
@@ -52,12 +54,11 @@ func newTower(t *testing.T, daemon string) *tower {
 	}
 	// It tells no port that it has chosen itself. Another process may take the one that was free.
 	for try := 0; ; try++ {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port, err := devpg.FreePort(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		address := l.Addr().String()
-		_ = l.Close()
+		address := fmt.Sprintf("127.0.0.1:%d", port)
 		log, ready := w.start(program, "--config.file="+filepath.Join(dir, "prometheus.yaml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
 			"--web.listen-address="+address)
 		switch {

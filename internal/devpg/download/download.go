@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -42,7 +41,7 @@ func Postgres() (string, error) {
 	}
 	defer os.RemoveAll(fresh)
 	unpacked := filepath.Join(fresh, "postgresql")
-	port, err := freePort() // the library insists on a free one
+	port, err := devpg.FreePort(context.Background()) // the library insists on a free one
 	if err != nil {
 		return "", err
 	}
@@ -59,14 +58,4 @@ func Postgres() (string, error) {
 		return "", err // and no other process has put a server there
 	}
 	return filepath.Join(kept, "bin"), nil
-}
-
-func freePort() (int, error) {
-	var listen net.ListenConfig
-	l, err := listen.Listen(context.Background(), "tcp4", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
 }
