@@ -292,8 +292,8 @@ func TestHandleRowsThatCannotBeRead(t *testing.T) {
 	p.eventually(dead, append(letters, "12 3 22P02 the row cannot be read as jsonb: column doc late too")...)
 	p.eventually(`select kind || ' ' || subject from tidemark.finding where closed_at is null`, "cursor_dlq billing.rows/births/0")
 
-	// One is mended, one is gone, and one is taken as it is. A sweep that is under way would hand over once more what is mended.
-	p.eventually(`select (sweep ? 'done_at' and not sweep ? 'next_xmin')::text from tidemark.worker_cursor where source = 'births'`, "true")
+	// One is mended, one is gone, and one is taken as it is. Sweeps leave them alone.
+	p.exec(`update tidemark.worker_cursor set sweep = sweep - 'done_at'`)
 	p.exec(`update births set doc = '{}' where id = 3; delete from births where id = 4`)
 	p.exec(`select tidemark.dead_letter_replay(id) from tidemark.dead_letter where item_id in ('3', '4', '8')`)
 	p.eventually(`select coalesce(string_agg(n, ' ' order by n), '') from effect where n in ('3', '8')`, "3 8") // in any order

@@ -217,3 +217,53 @@ func TestSourceLocalTimes(t *testing.T) {
 	s.wantWell()
 	s.want(`select count(*) from taken`, "20")
 }
+
+// A row that failed is the business of its retries and its dead letter: changed meanwhile, it is not handed over by a sweep
+// beside them, nor once more after them.
+func TestSourceSweepLeavesFailedRows(t *testing.T) {
+	t.Parallel()
+	// A server of its own: an old transaction, of whichever database, keeps rows in the ledger that remembers them.
+	s := tail(t, tidemarktest.NewDBAt(t, testserver.New(t, devpg.Options{}).URL("postgres")), "declared", `{"sweep_window": "1 hour"}`)
+	s.worker("w", `{"handler": "sql", "handler_ref": "public.take", "retry_policy": {"base_seconds": 600, "max_attempts": 2}}`)
+	s.exec(`alter function take rename to really_take; create function take(rows births[]) returns jsonb language plpgsql as $$ begin
+		if exists (select from unnest(rows) r where r.name like 'bad%') then raise 'no bad rows'; end if;
+		return really_take(rows); end $$`)
+	s.exec(`insert into births (born_at, name) values (now() - interval '1 s', 'bad in'), (null, 'bad without'), (now() - interval '1 s', 'bad and dropped')`)
+	s.sweep()
+	s.sweep()
+	s.want(`select count(*) from tidemark.pending_row`, "3")
+	mend := `update births set name = replace(name, 'bad', 'good') where name <> 'bad and dropped'`
+	due := func() { s.exec(`update tidemark.pending_row set next_attempt_at = clock_timestamp()`) }
+	took := func(want ...string) {
+		t.Helper()
+		s.want(`select row ->> 'name' from taken order by at`, want...)
+	}
+
+	// While they wait for their next attempt, and after it.
+	s.exec(`update births set name = name || '!' where name <> 'bad and dropped'`)
+	s.sweep()
+	s.want(`select error_count from tidemark.pending_row`, "1", "1", "1")
+	due()
+	s.drain()
+	s.want(`select count(*) from tidemark.dead_letter where resolved_at is null`, "3")
+
+	// While they are dead letters.
+	s.exec(mend)
+	s.sweep()
+	took()
+
+	// After a replay that began with a change: the sweep is told what the retry has read.
+	s.exec(`update births set name = name || '!' where name <> 'bad and dropped'; select tidemark.dead_letter_replay(id) from tidemark.dead_letter where item_id <> '3'; select tidemark.dead_letter_discard(id, 'a test') from tidemark.dead_letter where item_id = '3'`)
+	s.drain()
+	took("good in!!", "good without!!")
+	s.sweep()
+	s.sweep()
+	took("good in!!", "good without!!")
+	s.want(`select count(*) from tidemark.source_ledger`, "0")
+
+	// From then on they are rows as others: an update is handed over once more.
+	s.exec(`update births set name = 'again ' || id`)
+	s.sweep()
+	took("good in!!", "good without!!", "again 2", "again 1", "again 3")
+	s.want(`select item_id, resolution from tidemark.dead_letter order by 1`, "1 sent", "2 sent", "3 discarded")
+}

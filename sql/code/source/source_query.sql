@@ -46,6 +46,7 @@ declare
     -- A row keeps 32 bits of its transaction's number. Visible transactions are below the snapshot's end.
     bound constant text := '(select pg_snapshot_xmax(pg_current_snapshot())::text::bigint)';
     wide constant text := format('(%s & -4294967296 | tidemark_row.xmin::text::bigint)', bound);
+    xid constant text := format('case when %1$s >= %2$s then %1$s - 4294967296 else %1$s end', wide, bound);
     fits constant text := case when act <> 'next' then tidemark.source_fits(definition, shards, '$6') end;
     forwards constant text := case when definition.safety in ('sequence', 'capture') then 'e.pos'
         else 'e.ts, e.id' || case when definition.id_collate_c then ' collate "C"' else '' end end;
@@ -56,10 +57,7 @@ declare
     noted text;
 begin
     columns := format('%s as r, %s as id, %s as ts, %s as fits, %s as xid, %s as g, %s as pos', whole, id_,
-        time_.at, fits,
-        case when sweeping or swept and step = 'forward'
-                  then format('case when %1$s >= %2$s then %1$s - 4294967296 else %1$s end', wide, bound)
-             else 'null::bigint' end,
+        time_.at, fits, case when sweeping or swept and step = 'forward' then xid else 'null::bigint' end,
         case when together
                   then format('row(%s)', (select string_agg(format('tidemark_row.%I', g), ', ')
                                           from unnest(definition.group_key) g))
@@ -127,10 +125,11 @@ where (%s, %s) > (%s, %s) and (%3$s, %4$s) <= (($9%7$s), $10::%8$s)%9$s order by
         -- limit 1: a join that reads the whole table would make JSON of unneeded rows.
         when step = 'retry' then format(
             'select %6$s as r, p.item_id as id, %7$s as ts, true as fits,
-    null::bigint as xid, null as g, p.item_id as pos, false as late
+    t.xid, null as g, p.item_id as pos, false as late
 from tidemark.source_due($11, %4$L, $6, $4) p
 left join lateral (
-    select true as there, %5$s as r, %8$s as at from %2$s where %3$s = p.item_id::%1$s%9$s limit 1) t on true
+    select true as there, %5$s as r, %8$s as at, %10$s as xid from %2$s where %3$s = p.item_id::%1$s%9$s limit 1) t
+on true
 where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
             definition.id_type, rel, id_, definition.source, whole,
             case when typed then 'case when t.there then t.r else tidemark.source_rebuild(t.r, '
@@ -142,15 +141,24 @@ where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
             case act when 'keys' then 't.at' else 'p.item_ts' end, time_.at,
             -- If a number was given out again, its row is another one, and is read in its turn.
             case when definition.safety = 'sequence' and definition.timestamp_column is not null
-                 then format(' and (' || told || ') is not distinct from p.item_ts', time_.at) else '' end)
+                 then format(' and (' || told || ') is not distinct from p.item_ts', time_.at) else '' end,
+            case when numbered then 'null::bigint' else xid end)
         end;
     if act = 'next' then
         return page;
     end if;
     if sweeping then
+        -- A row that failed waits for its next attempt or for an operator, even if it has changed since. The last
+        -- subquery is no EXISTS, which could read all dead letters first.
         fresh := format('e.fits and e.xid >= $7 and not exists (
     select from tidemark.source_ledger l
-    where l.worker_id = $11 and l.source = %L and l.shard = $6 and l.item_id = e.id::text)', definition.source);
+    where l.worker_id = $11 and l.source = %1$L and l.shard = $6 and l.item_id = e.id::text)
+and not exists (
+    select from tidemark.pending_row p
+    where p.worker_id = $11 and p.source = %1$L and p.shard = $6 and p.item_id = e.id::text)
+and (select l.resolved_at is null from tidemark.dead_letter l
+     where l.idempotency_key = concat_ws('':'', ''tm'', (select w.worker from tidemark.worker w where w.id = $11), %1$L,
+                                         e.id::text)) is not true', definition.source);
     end if;
     page := format('select e.*, %s as fresh from (%s) e', fresh, page);
     page := format('select e.*, e.fresh%s as takes from (%s) e',
@@ -165,7 +173,7 @@ where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
 from (select sum(e.r) over (rows between unbounded preceding and current row) as bytes from (%s) e) b',
             split_part(act, E'\x02', 2), page);
     end if;
-    noted := case when sweeping or swept and step = 'forward' then 'filter (where e.fresh and e.xid >= $12)' end;
+    noted := case when sweeping or swept and step = 'forward' then ' filter (where e.fresh and e.xid >= $12)' end;
     return format('with e as %s(%s)
 select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) filter (where e.fresh))::integer,
     max(e.ts), (array_agg(e.pos))[count(*)::integer]::text, (count(*) filter (where e.late))::integer,
@@ -180,8 +188,11 @@ select count(*)::integer, (count(*) filter (where e.takes))::integer, (count(*) 
             when act in ('rows', 'emit', 'kept', 'text') then 'jsonb_agg(' || shown || ') filter (where e.takes)'
             else 'array_agg(e.r) filter (where e.takes)' end,
         case when step in ('retry', 'ids') then 'array_agg(e.id::text)'
-             when noted is not null then 'array_agg(e.id::text) ' || noted else 'null::text[]' end,
-        case when noted is not null then 'array_agg(e.xid::text) ' || noted else 'null::text[]' end,
+             when noted is not null then 'array_agg(e.id::text)' || noted else 'null::text[]' end,
+        case when noted is not null then 'array_agg(e.xid::text)' || noted
+             -- A row that was changed since it failed must not come once more by the next sweep.
+             when step = 'retry' and not numbered then 'array_agg(case when e.xid >= $12 then e.xid::text end)'
+             else 'null::text[]' end,
         case when swept and step in ('forward', 'sweep') then format(
             '(select jsonb_object_agg(b.at, b.n) from (
     select date_bin(%L, f.ts, %L) as at, count(*) as n from e f where f.fresh and f.ts >= %L group by 1) b)',

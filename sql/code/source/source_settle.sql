@@ -83,9 +83,10 @@ begin
     else
     end case;
 
-    if plan.step <> 'retry' and page.ledger_ids is not null then
+    if page.ledger_xids is not null then
         insert into tidemark.source_ledger as l (worker_id, source, shard, item_id, xid)
         select w.id, s.source, c.shard, n.id, n.xid::xid8 from unnest(page.ledger_ids, page.ledger_xids) n (id, xid)
+        where n.xid is not null
         on conflict (worker_id, source, shard, item_id) do update set xid = excluded.xid;
     end if;
 
