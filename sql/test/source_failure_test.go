@@ -167,6 +167,43 @@ drop function take; create function take(rows births[]) returns void language pl
 	s.want(findings)
 }
 
+// What becomes due while a page of retries is halved does not push its rows out of it: they would be done without having been
+// handed over.
+func TestSourceRetryHandsOverWhatItRead(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	s, operator, holder := tail(t, db, "clock", ""), open(t, db, "operator"), open(t, db, "holder")
+	s.worker("w", `{"handler": "sql", "handler_ref": "public.take", "retry_policy": {"base_seconds": 0.001, "max_attempts": 1}}`)
+	s.exec(`create table mood (bad text[]); insert into mood values ('{first,second,third}');
+alter function take rename to really_take; create function take(rows births[]) returns jsonb language plpgsql as $$ begin
+    if exists (select from unnest(rows) r where r.name = 'second') then perform pg_advisory_xact_lock(1); end if;
+    if exists (select from unnest(rows) r, mood where r.name = any (bad)) then raise 'in this mood'; end if;
+    return really_take(rows); end $$`)
+	s.exec(`insert into births (name) values ('first'), ('second'), ('third')`)
+	s.drain()
+	s.want(`select item_id from tidemark.dead_letter order by item_id`, "1", "2", "3")
+
+	const replay = `select tidemark.dead_letter_replay(id) from tidemark.dead_letter where item_id = $1`
+	s.exec(`update mood set bad = '{second}'`)
+	operator.begin()
+	operator.exec(replay, "1") // is due before the others, and not seen yet
+	s.exec(replay, "2")
+	s.exec(replay, "3")
+	holder.exec(`select pg_advisory_lock(1)`)
+	done := make(chan run)
+	go func() { done <- s.once(nil, nil, 2) }()
+	holder.waitsFor(s.session)
+	operator.commit()
+	holder.exec(`select pg_advisory_unlock(1)`)
+	if got := <-done; got.Rows != 2 || got.Failed != 1 {
+		t.Errorf("%+v", got)
+	}
+	s.want(`select row ->> 'name' from taken`, "third")
+	s.retried()
+	s.want(`select row ->> 'name' from taken order by at`, "third", "first")
+	s.want(`select item_id, resolution from tidemark.dead_letter order by item_id`, "1 sent", "2 -", "3 sent")
+}
+
 // What waits for another attempt waits as long as the policy says (to ten seconds: passes follow), and longer each time.
 func TestSourceBackoff(t *testing.T) {
 	t.Parallel()

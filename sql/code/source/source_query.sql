@@ -126,11 +126,11 @@ where (%s, %s) > (%s, %s) and (%3$s, %4$s) <= (($9%7$s), $10::%8$s)%9$s order by
         when step = 'retry' then format(
             'select %6$s as r, p.item_id as id, %7$s as ts, true as fits,
     t.xid, null as g, p.item_id as pos, false as late
-from tidemark.source_due($11, %4$L, $6, $4) p
+from tidemark.source_due($11, %4$L, $6, $4, $5) p
 left join lateral (
     select true as there, %5$s as r, %8$s as at, %10$s as xid from %2$s where %3$s = p.item_id::%1$s%9$s limit 1) t
 on true
-where $5::text[] is null or p.item_id = any ($5) order by p.item_ts, p.item_id',
+order by p.item_ts, p.item_id',
             definition.id_type, rel, id_, definition.source, whole,
             case when typed then 'case when t.there then t.r else tidemark.source_rebuild(t.r, '
                                  'tidemark.source_whole(p.snapshot)) end'
