@@ -66,6 +66,7 @@ type lease struct {
 	until    time.Time
 	fresh    time.Time
 	live     map[int32]bool
+	liveAt   time.Time      // when a beat asked for them
 	paused   map[int32]bool // of the routes that pages needed, as the latest of them came
 	shut     []string       // domains whose gate is closed
 	shutAt   time.Time      // when the database was asked for them
@@ -184,6 +185,7 @@ func (l *lease) beat() error {
 	l.until = began.Add(l.lasts)
 	l.fresh = began.Add(freshFor)
 	l.shutBy(began, shut)
+	l.liveAt = began
 	l.live = make(map[int32]bool, len(live))
 	for _, id := range live {
 		l.live[id] = true
@@ -207,7 +209,8 @@ func (l *lease) shutBy(began time.Time, shut []string) {
 }
 
 // read tells the lease what a read, asked at began, has found out: the gates are open and these routes are live, and deliver
-// unless they are paused. A page comes with its routes when one of them is another than in the page before.
+// unless they are paused. A page comes with its routes when one of them is another than in the page before. A slow read's answer
+// is older than that of a beat that asked meanwhile.
 func (l *lease) read(began time.Time, page *store.Page) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,6 +220,9 @@ func (l *lease) read(began time.Time, page *store.Page) {
 	l.shutBy(began, page.Shut)
 	for _, r := range page.Routes {
 		l.paused[r.ID] = r.PausedAt != nil
+	}
+	if began.Before(l.liveAt) {
+		return // a beat that asked later knows all live routes: one of these may have been switched off or paused since
 	}
 	added := map[int32]bool{}
 	for i := range page.Items {

@@ -99,3 +99,27 @@ func TestNothingBeginsInTheMargin(t *testing.T) {
 		}
 	})
 }
+
+// A slow read does not switch a route on again that a beat, asked later, has found off or paused.
+func TestSlowReadSwitchesNothingOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{lease: time.Hour, answers: 100}
+		c := busyCursor{store.NewCursor(f, "w", 0, "o", f.lease)}
+		l := &lease{lasts: f.lease, ctx: t.Context(), until: time.Now().Add(f.lease), beater: c, changed: make(chan struct{}), live: map[int32]bool{}, paused: map[int32]bool{}}
+		page := &store.Page{Items: []store.Item{{Routes: []int32{1, 2}}}}
+		began := time.Now()
+		time.Sleep(time.Millisecond)
+		if err := l.beat(); err != nil {
+			t.Fatal(err)
+		}
+		l.read(began, page)
+		if !l.allows(1) || l.allows(2) {
+			t.Error("the beat knew route 1 alone, and the read is from before it")
+		}
+		l.read(time.Now(), page)
+		if !l.allows(2) {
+			t.Error("a read that began later has found route 2 live")
+		}
+	})
+}
