@@ -128,17 +128,18 @@ func (c *Cursor) Before(ctx context.Context, tx Querier, routes []int32, keys []
 	return b, err
 }
 
-// SettleHandled asks for the gates once more, after the last effect of handlers, settles the page in their transaction and commits
+// SettleHandled settles the page in the transaction of handlers, asks for the gates once more, after all that can wait, and commits
 // that. gate is what forbids by now to deliver on the routes, of other domains than those that were shut: nothing is committed
 // then, as after an error.
 func (c *Cursor) SettleHandled(ctx context.Context, tx pgx.Tx, page *Page, routes []int32, results []Result) (gate string, err error) {
 	if page.Inside > 0 { // the settle delivers too, in a bounded time
+		if err := c.Settle(ctx, tx, page, results); err != nil {
+			return "", err
+		}
 		err := tx.QueryRow(ctx, `select coalesce(tidemark.closed_switch($1, $2, coalesce($3::text[], '{}')), '')`,
 			c.worker, routes, page.Shut).Scan(&gate)
 		if err == nil && gate == "" {
-			if err = c.Settle(ctx, tx, page, results); err == nil {
-				err = tx.Commit(ctx)
-			}
+			err = tx.Commit(ctx)
 		}
 		return gate, err
 	}

@@ -173,6 +173,52 @@ func TestGateClosesBeforeSettle(t *testing.T) {
 	w.wantRows(`select seq || ' ' || attempt_no || ' ' || outcome from tidemark.route_attempt order by seq, attempt_no`, "1 1 pending", "1 2 sent", "2 1 sent")
 }
 
+// A gate that closes while the settle waits for a lock, after the effects inside the database, takes them back.
+func TestGateClosesWhileASettleWaits(t *testing.T) {
+	t.Parallel()
+	const page = `create temp table held as select * from tidemark.pass_read('default', 1, 100, null, null, '{}', '{}') where batch is not null`
+	t.Run("inside", func(t *testing.T) {
+		t.Parallel()
+		db := tidemarktest.NewDB(t)
+		w, holder, operator := live(t, db), open(t, db, "holder"), open(t, db, "operator")
+		w.exec(`select tidemark.route_set('hook', '{"domain": "test", "target_kind": "webhook", "target_ref": "https://example.com/hook", "options": {"unsigned": true}, "enabled": true, "dry_run": false}')`)
+		w.emit(1)
+		w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
+		w.exec(page)
+		holder.begin()
+		holder.exec(`select from tidemark.outbound_route where route_code = 'hook' for update`)
+		settled := later[string](w, `select tidemark.pass_settle('default', 1, batch::tidemark.batch, evidence::tidemark.evidence[], '{"(2,t,pending,,,\"{[1,2)}\",0)"}', 1) ->> 'status' from held`)
+		operator.waitsFor(w)
+		operator.exec(`select tidemark.gate_set('routes.enabled', false)`)
+		holder.commit()
+		got, err := settled()
+		if err != nil || got != "ran" {
+			t.Error(got, err)
+		}
+		w.wantReceived()
+		w.wantRows(`select concat_ws(' ', route_code, outcome, reason) from tidemark.route_attempt order by 1`, "app pending gate_closed", "hook pending")
+	})
+	t.Run("of handlers", func(t *testing.T) {
+		t.Parallel()
+		db := tidemarktest.NewDB(t)
+		w, holder, operator := live(t, db), open(t, db, "holder"), open(t, db, "operator")
+		w.exec(`update tidemark.outbound_route set dry_run = true`)
+		w.emit(1)
+		w.exec(`select tidemark.claim('default', 'a', '1 minute')`)
+		w.exec(page)
+		holder.begin()
+		holder.exec(`select from tidemark.heartbeat for update`)
+		settled := later[string](w, `select tidemark.settle_handled('default', 1, batch::tidemark.batch, evidence::tidemark.evidence[], '{}', 1, 0, '{}')::text from held`)
+		operator.waitsFor(w)
+		operator.exec(`select tidemark.gate_set('routes.enabled', false)`)
+		holder.commit()
+		if got, err := settled(); code(err) != "TM009" {
+			t.Error(got, err)
+		}
+		w.wantRows(`select watermark_id from tidemark.worker_cursor`, "0")
+	})
+}
+
 // The gate of its domain closes between the read and what goes inside: the same, and then it is put aside.
 func TestDomainGateClosesBeforeSettle(t *testing.T) {
 	t.Parallel()

@@ -15,8 +15,8 @@ as $$
 declare
     refusal text;
     live integer[];
-    fallbacks integer := 0;
     delivered record;
+    summary jsonb;
     gate text;
 begin
     evidence := coalesce(pass_settle.evidence, '{}');
@@ -34,13 +34,16 @@ begin
             delivered :=
                 tidemark.deliver_inside(pass_settle.worker, evidence, interval '800 milliseconds', batch.closed,
                                         pass_settle.shard);
+            summary := tidemark.settle(pass_settle.worker, pass_settle.epoch, batch, delivered.settled,
+                                       pass_settle.results || delivered.results, delivered.fallbacks, settle_no,
+                                       pass_settle.shard);
+
+            -- The last look at the switches comes after all that can wait, as for the locks of the settle.
             gate := tidemark.closed_switch(pass_settle.worker, live, batch.closed);
             if gate is not null then
                 raise exception using errcode = 'TM009', message = gate;
             end if;
-            evidence := delivered.settled;
-            results := pass_settle.results || delivered.results;
-            fallbacks := delivered.fallbacks;
+            return summary;
         exception when sqlstate 'TM009' then
             -- Record the outside deliveries from before the gate closed; leave the rest pending.
             evidence := array(
@@ -52,7 +55,7 @@ begin
     end if;
 
     return tidemark.settle(pass_settle.worker, pass_settle.epoch, batch, pass_settle.evidence, pass_settle.results,
-                           fallbacks, settle_no, pass_settle.shard);
+                           settle_no => pass_settle.settle_no, shard => pass_settle.shard);
 end
 $$;
 comment on function tidemark.pass_settle(text, bigint, tidemark.batch, tidemark.evidence[], tidemark.result[],
