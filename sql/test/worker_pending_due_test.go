@@ -77,13 +77,17 @@ func (s session) outAndInside(ordering string) {
 }
 
 // readsOfPending is how many rows of what waits are read by do, which is rolled back.
-func (s session) readsOfPending(do func()) int {
+func (s session) readsOfPending(do func()) int { s.t.Helper(); return s.readsOf("pending", do) }
+
+// readsOf is how many rows of the table, with its partitions, are read by do, which is rolled back.
+func (s session) readsOf(table string, do func()) int {
 	s.t.Helper()
-	const read = `select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relid = 'tidemark.pending'::regclass`
+	const read = `select sum(seq_tup_read + idx_tup_fetch)::bigint from pg_stat_xact_user_tables
+		where relid in (select ('tidemark.' || $1)::regclass union all select inhrelid from pg_inherits where inhparent = ('tidemark.' || $1)::regclass)`
 	s.begin()
-	before := one[int](s, read)
+	before := one[int](s, read, table)
 	do()
-	n := one[int](s, read) - before
+	n := one[int](s, read, table) - before
 	s.exec(`rollback`)
 	return n
 }

@@ -32,8 +32,12 @@ begin
         where a.worker_id = w.id and a.route_id = (replay_page.route).id and a.seq > after and a.seq <= upto
         order by a.seq, a.attempt_no desc
     ), decided as materialized (
-        select d.outcome, d.seqs from tidemark.decision d
-        where d.worker_id = w.id and d.route_id = (replay_page.route).id and d.last_seq > after and d.first_seq <= upto
+        -- By number, so that an event is not compared with each of them.
+        select distinct on (n) n as seq, d.outcome
+        from tidemark.decisions(w.id, (replay_page.route).id, after + 1, upto) d
+        cross join lateral unnest(d.seqs * int8multirange(int8range(after + 1, upto + 1))) s
+        cross join lateral generate_series(lower(s), upper(s) - 1) n
+        order by n, d.last_seq
     ), letter as materialized (
         select l.seq, l.resolution, l.resolved_at is null as is_open from tidemark.dead_letter l
         where l.worker_id = w.id and l.route_id = (replay_page.route).id and l.seq > after and l.seq <= upto
@@ -58,7 +62,7 @@ begin
         from event e
         left join tried t on t.seq = e.seq
         left join letter l on l.seq = e.seq
-        left join lateral (select d.outcome from decided d where d.seqs @> e.seq limit 1) d on true
+        left join decided d on d.seq = e.seq
     )
     select j.seq, j.key, coalesce(j.former, 'none'), j.attempt_no, j.left_out
     from judged j

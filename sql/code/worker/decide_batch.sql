@@ -14,6 +14,8 @@ declare
     evidence tidemark.evidence[];
     worker_id integer;
     dealt bigint;
+    span record;
+    passed int8multirange := '{}';
 begin
     if batch.events = 0 then
         return '{}';
@@ -52,16 +54,17 @@ begin
         -- shard had passed has evidence, and is not decided for routes that are newer (tidemark.worker_shards).
         dealt := (select max(c.dealt_through) from tidemark.worker_cursor c
                   where c.worker = decide_batch.worker and c.source = 'outbox');
+        select min(lower(e.seqs)) as low, max(upper(e.seqs)) as high into span from unnest(evidence) e;
+        if span.low <= dealt then
+            passed := tidemark.decided(worker_id, 0, span.low, least(span.high, dealt))
+                * int8multirange(int8range(null, dealt + 1));
+        end if;
         evidence := array(
             select row(e.route_id, e.outcome, e.reason, null,
                        (select sum(upper(r) - lower(r)) from unnest(e.seqs) r), e.seqs)::tidemark.evidence
             from (
                 select e.route_id, e.outcome, e.reason,
-                       e.seqs - tidemark.decided(worker_id, e.route_id, lower(e.seqs), upper(e.seqs))
-                           - case when lower(e.seqs) <= dealt
-                                  then tidemark.decided(worker_id, 0, lower(e.seqs), dealt)
-                                       * int8multirange(int8range(null, dealt + 1))
-                                  else '{}' end as seqs
+                       e.seqs - tidemark.decided(worker_id, e.route_id, lower(e.seqs), upper(e.seqs)) - passed as seqs
                 from unnest(evidence) e) e
             where not isempty(e.seqs));
     end if;
