@@ -319,7 +319,7 @@ func (db *DB) CommandResultsFrom(ctx context.Context, since time.Time) (int64, e
 		from = &since
 	}
 	return value[int64](ctx, db, `select coalesce(
-		case when $1::timestamptz is not null then (select min(o.seq) - 1 from tidemark.outbox o where o.created_at >= $1) end,
+		case when $1::timestamptz is not null then tidemark.seq_of_time($1) - 1 end,
 		(select o.seq from tidemark.outbox o order by o.seq desc limit 1), 0)`, from)
 }
 

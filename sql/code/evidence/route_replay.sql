@@ -58,9 +58,9 @@ begin
              from tidemark.worker_cursor c where c.worker = route_.worker and c.source = 'outbox');
     first_number := (select min(p.first_seq) from tidemark.partitions('tidemark.outbox') p);
     -- Numbers and times do not rise together exactly: from the lowest to the highest number of that time.
-    low := coalesce(from_seq, (select min(o.seq) from tidemark.outbox o where o.created_at >= since), mark + 1);
+    low := coalesce(from_seq, case when since is not null then tidemark.seq_of_time(since) end, mark + 1);
     high := least(mark, coalesce(to_seq, case when until is not null then coalesce(
-        (select max(o.seq) from tidemark.outbox o where o.created_at < until), 0) end, mark));
+        tidemark.seq_of_time(until, true), 0) end, mark));
     first_seq := greatest(low, first_number, 1);
     last_seq := high;
 

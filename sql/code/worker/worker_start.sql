@@ -38,7 +38,7 @@ begin
                 hint = 'now, start, the number of an event, or a time such as 2026-01-31T12:00:00Z.';
         end;
         -- Numbers and times do not rise in exactly the same order: take the lowest number of that time or later.
-        place := coalesce((select min(o.seq) - 1 from tidemark.outbox o where o.created_at >= since), last_number);
+        place := coalesce(tidemark.seq_of_time(since) - 1, last_number);
     end if;
 
     c.watermark_id := place::text;
