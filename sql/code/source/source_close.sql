@@ -11,14 +11,17 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    -- The last look at the gates comes after the last effect.
-    gate constant text := tidemark.closed_gate((plan.worker).worker);
+    summary jsonb;
+    gate text;
 begin
+    summary := tidemark.source_settle(source_close.plan, source_close.epoch, source_close.read, source_close.failed,
+                                      splits, began, tidemark.source_recount(source_close.plan, source_close.read));
+    -- The last look at the gates comes after the last effect (tidemark.source_pass). The caller rolls back.
+    gate := tidemark.closed_gate((plan.worker).worker);
     if gate is not null then
         raise exception using errcode = 'TM009', message = gate;
     end if;
-    return tidemark.source_settle(source_close.plan, source_close.epoch, source_close.read, source_close.failed, splits,
-                                  began, tidemark.source_recount(source_close.plan, source_close.read));
+    return summary;
 end
 $$;
 comment on function tidemark.source_close(bigint, tidemark.source_plan, tidemark.source_page, tidemark.failed_row[],

@@ -27,6 +27,7 @@ declare
     code text;
     message text;
     kind text;
+    summary jsonb;
 begin
     plan := tidemark.source_plan(source_pass.worker, source_pass.source, source_pass.shard, source_pass.epoch,
                                  source_pass.page, source_pass.lease);
@@ -92,13 +93,15 @@ begin
                 raise exception using errcode = 'TM012', message = problem, constraint = 'source_changed';
             end if;
         end if;
-        -- The last look at the gates comes after the last effect.
+        summary := tidemark.source_settle(plan, source_pass.epoch, read, failed, splits, began,
+                                          tidemark.source_recount(plan, read));
+        -- The last look at the gates comes after the last effect. The count can take long, and a pause that locks the
+        -- cursor makes the settle wait for it.
         gate := tidemark.closed_gate(source_pass.worker);
         if gate is not null then
             raise exception using errcode = 'TM009', message = gate;
         end if;
-        return tidemark.source_settle(plan, source_pass.epoch, read, failed, splits, began,
-                                      tidemark.source_recount(plan, read));
+        return summary;
     exception
         when sqlstate 'TM009' then
             get stacked diagnostics gate = message_text;

@@ -17,6 +17,7 @@ declare
     summary jsonb;
     runs jsonb[] := '{}';
     more boolean := false;
+    ran boolean := false;
     live integer[];
     shut text[];
     gate text;
@@ -57,24 +58,39 @@ begin
             hint = 'The daemon runs it (tidemark run), with a section commands in its configuration.';
     end if;
     perform tidemark.time_notice();
-    for c in
-        select c.source, c.shard from tidemark.worker_cursor c
-        where c.worker = worker_run.worker and (worker_run.source is null or c.source = worker_run.source)
-          and (worker_run.shard is null or c.shard = worker_run.shard)
-        -- Take cursors with suspects last: once the timer has fired, it would not end another pass.
-        order by c.metadata ? 'suspects', c.source, c.shard
-    loop
-        if cardinality(runs) > 0 and tidemark.time_left() <= interval '0' then
-            more := true;
-            exit;
+    begin
+        for c in
+            select c.source, c.shard from tidemark.worker_cursor c
+            where c.worker = worker_run.worker and (worker_run.source is null or c.source = worker_run.source)
+              and (worker_run.shard is null or c.shard = worker_run.shard)
+            -- Take cursors with suspects last: once the timer has fired, it would not end another pass.
+            order by c.metadata ? 'suspects', c.source, c.shard
+        loop
+            if cardinality(runs) > 0 and tidemark.time_left() <= interval '0' then
+                more := true;
+                exit;
+            end if;
+            claimed := tidemark.claim(worker_run.worker, null, null, c.source, c.shard);
+            summary := case when claimed.status = 'claimed'
+                then tidemark.source_pass(worker_run.worker, c.source, c.shard, claimed.epoch, worker_run.page)
+                else jsonb_build_object('worker', worker_run.worker, 'source', c.source, 'shard', c.shard,
+                                        'status', claimed.status, 'detail', claimed.detail, 'rows', 0,
+                                        'more', false) end;
+            runs := runs || summary;
+            ran := ran or summary ->> 'status' = 'ran';
+        end loop;
+        -- As above: the page of an earlier cursor is taken back too. Where none was handed over, the beats stay.
+        if ran and cardinality(runs) > 1 then
+            gate := tidemark.closed_gate(worker_run.worker);
+            if gate is not null then
+                raise exception using errcode = 'TM009', message = gate;
+            end if;
         end if;
-        claimed := tidemark.claim(worker_run.worker, null, null, c.source, c.shard);
-        summary := case when claimed.status = 'claimed'
-            then tidemark.source_pass(worker_run.worker, c.source, c.shard, claimed.epoch, worker_run.page)
-            else jsonb_build_object('worker', worker_run.worker, 'source', c.source, 'shard', c.shard,
-                                    'status', claimed.status, 'detail', claimed.detail, 'rows', 0, 'more', false) end;
-        runs := runs || summary;
-    end loop;
+    exception when sqlstate 'TM009' then
+        get stacked diagnostics gate = message_text;
+        return jsonb_build_object('worker', worker_run.worker, 'status', 'closed', 'gate', gate, 'detail', gate,
+                                  'rows', 0, 'more', false);
+    end;
     if cardinality(runs) = 0 then
         raise exception using errcode = 'TM004',
             message = case when kind is null then format('there is no worker "%s"', worker_run.worker)
@@ -93,8 +109,8 @@ end
 $$;
 comment on function tidemark.worker_run(text, text, integer, integer) is
     'One pass of a worker of any kind, in the caller''s transaction: for the outbox tidemark.route_worker_run, of each '
-    'shard (all of them are taken back if a gate closes meanwhile) or of one; for tables a page (at most page rows, '
-    'default the worker''s page_size) of each of its cursors, or of those of one source or shard. Call it as a '
+    'shard or of one; for tables a page (at most page rows, default the worker''s page_size) of each of its cursors, '
+    'or of those of one source or shard. If a gate closes meanwhile, all of them are taken back. Call it as a '
     'transaction of its own, again while more is true. A page that the caller''s statement_timeout ends is rolled back '
     '(cut), and the next has fewer rows, down to the one that hangs: that row has failed (57014). Without a '
     'statement_timeout a handler that hangs is never ended. Returns {"worker", "source", "shard", "status": '
