@@ -6,7 +6,7 @@ as $$
 #variable_conflict use_column
 declare
     login constant name := tidemark.login();
-    shards constant integer := (select w.shards from tidemark.worker w where w.worker = worker_cursors_make.worker);
+    shards integer;
     made integer;
 begin
     -- Check the login, since the current user here is the owner. Members of the owner have the rights of operators.
@@ -17,12 +17,19 @@ begin
             message = 'only members of tidemark_admin may give a worker its sources',
             hint = 'A Go program may do so for its own worker.';
     end if;
-    -- Lock the source: one that is being removed at this moment has no cursor yet.
-    perform from tidemark.source s where s.source = worker_cursors_make.source for key share;
+    -- Lock the source: one that is being changed or removed at this moment has no cursor yet. Then the worker, in the
+    -- order of tidemark.configuration_apply: as long as it has no cursor of a table, its shards can change.
+    perform from tidemark.source s where s.source = worker_cursors_make.source for share;
     if not found then
         raise exception using errcode = 'TM004',
             message = format('there is no source "%s"', worker_cursors_make.source),
             hint = 'Sources: select source from tidemark.source;';
+    end if;
+    select w.shards into shards from tidemark.worker w where w.worker = worker_cursors_make.worker for share;
+    if not found then
+        raise exception using errcode = 'TM004',
+            message = format('there is no worker "%s"', worker_cursors_make.worker),
+            hint = 'Workers: select worker from tidemark.worker;';
     end if;
     insert into tidemark.worker_cursor (worker, source, shard, watermark_id, decided_through, phase, sweep, metadata)
     select worker_cursors_make.worker, worker_cursors_make.source, n, worker_cursors_make.first,
@@ -47,6 +54,6 @@ begin
 end
 $$;
 comment on function tidemark.worker_cursors_make(text, text, text, text) is
-    'Creates the cursors and heartbeats of a worker for a source; first is where they begin. Returns how many it '
-    'created.';
+    'Creates the cursors and heartbeats of a worker for a source, one for each of its shards; first is where they '
+    'begin. Locks the source and the worker against changes. Returns how many it created. Raises TM004.';
 grant execute on function tidemark.worker_cursors_make(text, text, text, text) to tidemark_executor;

@@ -13,6 +13,7 @@ declare
     shape record;
     first text;
     got record;
+    made integer;
 begin
     if w.worker is null then
         raise exception using errcode = 'TM004', message = format('there is no worker "%s"', worker_source_add.worker),
@@ -34,7 +35,24 @@ begin
         perform tidemark.source_guard(shape.relation);
         shape := tidemark.source_shape(s);
     end if;
-    if w.shards > 1 and exists (
+    if s.safety = 'capture' then
+        first := '0';
+    elsif s.safety = 'sequence' and shape.problem is null then
+        -- Begin below the lowest number that exists or can come.
+        got := tidemark.source_look(shape.relation, format('select min(tidemark_row.%I)::numeric as first from %s',
+                                                           s.id_column, tidemark.source_row(s)));
+        first := greatest(-9223372036854775808, least(got.first, 1, (
+            select q.seqmin from pg_sequence q
+            where q.seqrelid = tidemark.source_sequence(shape.relation, s.id_column))) - 1)::text;
+    end if;
+    made := tidemark.worker_cursors_make(w.worker, s.source, first, worker_source_add.reason);
+    -- From here on both are locked, and what was looked at before may have been another source, or one shard.
+    if made > 0 and s is distinct from (select k from tidemark.source k where k.source = worker_source_add.source) then
+        raise exception using errcode = 'serialization_failure',
+            message = format('source %s was changed meanwhile', s.source),
+            hint = 'Roll back and try again: the worker begins where the source is now.';
+    end if;
+    if (select k.shards from tidemark.worker k where k.worker = worker_source_add.worker) > 1 and exists (
         select from pg_attribute a
         where a.attrelid = shape.relation
           and a.attname = any (case when cardinality(s.key_columns) > 0 then s.key_columns else array[s.id_column] end)
@@ -47,20 +65,10 @@ begin
                              'text or boolean', w.worker, s.source),
             hint = 'Set key_columns to others, or use one shard.';
     end if;
-    if s.safety = 'capture' then
-        first := '0';
-    elsif s.safety = 'sequence' and shape.problem is null then
-        -- Begin below the lowest number that exists or can come.
-        got := tidemark.source_look(shape.relation, format('select min(tidemark_row.%I)::numeric as first from %s',
-                                                           s.id_column, tidemark.source_row(s)));
-        first := greatest(-9223372036854775808, least(got.first, 1, (
-            select q.seqmin from pg_sequence q
-            where q.seqrelid = tidemark.source_sequence(shape.relation, s.id_column))) - 1)::text;
-    end if;
-    return tidemark.worker_cursors_make(w.worker, s.source, first, worker_source_add.reason);
+    return made;
 end
 $$;
 comment on function tidemark.worker_source_add(text, text, text) is
     'Gives a worker of tables a cursor of the source for each of its shards, at the beginning of the table. Returns '
-    'how many it created. Raises TM004, TM005.';
+    'how many it created. Raises TM004, TM005, and 40001 where the source was changed meanwhile.';
 grant execute on function tidemark.worker_source_add(text, text, text) to tidemark_executor;
