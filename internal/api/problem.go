@@ -78,6 +78,8 @@ func (s *server) problem(ctx context.Context, err error) error {
 		return s.refusal(pgErr.Code, "it took longer than "+statementLimit.String(), "Ask for less: a shorter time, a smaller limit.")
 	case errors.As(err, &pgErr) && pgErr.Code == "55P03":
 		return s.refusal(pgErr.Code, pgErr.Message, cmp.Or(pgErr.Hint, "Something has locked what it needs: the overview says what. Try again."))
+	case errors.As(err, &pgErr) && pgErr.Code == "40001":
+		return s.refusal(pgErr.Code, pgErr.Message, cmp.Or(pgErr.Hint, "Another transaction has changed what it needs. Try again."))
 	case errors.As(err, &pgErr) && pgErr.Code == "25006":
 		return problem(http.StatusServiceUnavailable, "the database is read-only, perhaps a standby", "Connect the server to the primary.")
 	case errors.As(err, &pgErr) && (pgErr.Code[:2] == "22" || pgErr.Code[:2] == "23"):

@@ -56,11 +56,13 @@ begin
         raise exception using errcode = 'TM005', message = format('source %s: %s', source_set.source, bad.detail),
             hint = bad.hint;
     end if;
-    return query select * from tidemark.source_write(definition, source_set.reason);
+    return query select * from tidemark.source_write(was, definition, source_set.reason);
 end
 $$;
 comment on function tidemark.source_set(text, jsonb, text) is
     'Makes a table a source, or changes the named columns of one ("table": "schema.table" names the table). Reads the '
     'types from the catalog, and refuses a table that does not meet the conditions of the safety '
-    '(tidemark.source_check). Returns the row. Raises TM005.';
+    '(tidemark.source_check). Where rows are counted anew (sweep_window was null, or bucket or filter changes beside '
+    'it), it waits for passes under way. Returns the row. Raises TM005, and 40001 where the source was changed '
+    'meanwhile.';
 grant execute on function tidemark.source_set(text, jsonb, text) to tidemark_admin;
