@@ -48,7 +48,7 @@ func TestCommandTriggerDefersItself(t *testing.T) {
 	}
 }
 
-// The same with a trigger that the command itself makes.
+// The same with a trigger that the command itself makes, which it can do alone.
 func TestCommandMakesATrigger(t *testing.T) {
 	t.Parallel()
 	s := serve(t, tidemarktest.NewDB(t))
@@ -57,9 +57,15 @@ func TestCommandMakesATrigger(t *testing.T) {
 	s.exec(`create table app.seen (by name default current_user); grant insert on app.seen to public`)
 	make := strings.ReplaceAll(fmt.Sprintf(againTable, "set constraints all deferred; insert into app.seen default values;"), "\n", " ")
 	s.exec(`create function app.make() returns void language plpgsql as $f$ begin ` + strings.ReplaceAll(make, "\t", " ") + ` insert into app.again values (3); end $f$`)
-	s.wantRun("failed_retryable runtime.retries_exhausted", "k", `{"id": 1, "sql": "select app.make()"}`)
+	makes := `{"id": 1, "sql": "select app.make()"}`
+	if err := s.try(`select tidemark.command_batch(jsonb_build_array($1::jsonb, $2::jsonb))`, s.call("j", `{"id": 2}`, `{}`), s.call("k", makes, `{}`)); err == nil || err.Code != "40001" {
+		t.Errorf("with others: %+v", err)
+	}
 	s.wantRows(`select by::text from app.seen`)
-	s.wantInvoices()
+	s.wantRun("processed", "k", makes)
+	s.wantRows(`select distinct by::text from app.seen`, role)
+	s.wantRows(`select distinct by::text from app.again`, role)
+	s.wantInvoices("1")
 }
 
 // Settings of a command are neither those of the next one of the pass, nor of the session after it, also where SET LOCAL hides them.

@@ -16,7 +16,7 @@ declare
     -- A command before this batch has set them immediate.
     again boolean := current_setting('tidemark.ran', true) = 'true';
     deferring boolean; -- there are deferred constraints
-    settling constant boolean := tidemark.command_triggers();
+    settling boolean; -- null: one command alone looks when it has run
     made constant text := 'a deferrable constraint trigger was created meanwhile';
     lock_wait constant text := current_setting('lock_timeout');
     session constant text[] := tidemark.command_session();
@@ -48,6 +48,11 @@ begin
     perform tidemark.session_check('a command', 'otherwise a command would not see the claim of the one before it.');
 
     items := array(select e from jsonb_array_elements(calls) e);
+    -- The look reads all constraints. When a command has run, no other session makes a trigger for a table that it has
+    -- written, until the commit.
+    if cardinality(items) > 1 then
+        settling := tidemark.command_triggers();
+    end if;
 
     fate := tidemark.command_claims_begin(items, at);
     if cardinality(fate) is distinct from cardinality(items) then
@@ -63,7 +68,7 @@ begin
             if ran and c.service <> items[i] ->> 'service' then
                 -- What the one before has left must be gone before the code of another service runs.
                 perform tidemark.command_session_check(c.name, session);
-                if not settling and tidemark.command_triggers() then
+                if settling is false and tidemark.command_triggers() then
                     raise serialization_failure using message = made;
                 end if;
             end if;
@@ -91,7 +96,7 @@ begin
         end loop;
         -- Of several commands the last has the blame; by itself it runs, and the one before it has the blame.
         perform tidemark.command_session_check(c.name, session);
-        if ran and not settling and tidemark.command_triggers() then
+        if ran and settling is false and tidemark.command_triggers() then
             raise serialization_failure using message = made;
         end if;
     exception when query_canceled or assert_failure or others then

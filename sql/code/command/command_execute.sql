@@ -41,7 +41,7 @@ begin
                            'occurred_at', call -> 'occurred_at', 'trace_id', call -> 'trace_id',
                            'producer', call -> 'producer', 'tenant', call -> 'tenant'))
         || jsonb_build_object('context', coalesce(call -> 'context', '{}'));
-    if settle then
+    if coalesce(settle, tidemark.command_triggers()) then
         perform tidemark.command_settle(made);
     end if;
     -- Before anything else, since names would be looked up in that path.
@@ -86,6 +86,6 @@ end
 $$;
 comment on function tidemark.command_execute(jsonb, tidemark.command, boolean, boolean) is
     'Runs a command with the rights of its service, and returns its result. again: a command before it in this '
-    'transaction has set deferred constraints immediate. settle: there are triggers of teams that can be deferred. '
-    'Raises what the function raises; 57014 with the constraint runtime.timeout, 54000 with runtime.result_too_large, '
-    '22000 with runtime.result_invalid, 42501 for a changed search path or setting.';
+    'transaction has set deferred constraints immediate. settle: there are triggers of teams that can be deferred; '
+    'null: it looks. Raises what the function raises; 57014 with the constraint runtime.timeout, 54000 with '
+    'runtime.result_too_large, 22000 with runtime.result_invalid, 42501 for a changed search path or setting.';
