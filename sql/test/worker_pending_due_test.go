@@ -79,15 +79,16 @@ func (s session) outAndInside(ordering string) {
 // readsOfPending is how many rows of what waits are read by do, which is rolled back.
 func (s session) readsOfPending(do func()) int { s.t.Helper(); return s.readsOf("pending", do) }
 
-// readsOf is how many rows of the table, with its partitions, are read by do, which is rolled back.
-func (s session) readsOf(table string, do func()) int {
+// readsOf is how many rows of these tables, with their partitions, are read by do, which is rolled back.
+func (s session) readsOf(tables string, do func()) int {
 	s.t.Helper()
-	const read = `select sum(seq_tup_read + idx_tup_fetch)::bigint from pg_stat_xact_user_tables
-		where relid in (select ('tidemark.' || $1)::regclass union all select inhrelid from pg_inherits where inhparent = ('tidemark.' || $1)::regclass)`
+	const read = `with t as (select ('tidemark.' || t)::regclass as id from string_to_table($1, ', ') t)
+		select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint from pg_stat_xact_user_tables
+		where relid in (select id from t union all select inhrelid from pg_inherits where inhparent in (select id from t))`
 	s.begin()
-	before := one[int](s, read, table)
+	before := one[int](s, read, tables)
 	do()
-	n := one[int](s, read, table) - before
+	n := one[int](s, read, tables) - before
 	s.exec(`rollback`)
 	return n
 }

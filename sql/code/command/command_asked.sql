@@ -2,6 +2,8 @@ create or replace function tidemark.command_asked(call jsonb)
 returns json
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
     claim tidemark.command_claim;

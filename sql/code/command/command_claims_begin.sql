@@ -6,6 +6,7 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_sort = off
 set jit = off
 as $$
 declare
@@ -19,9 +20,12 @@ begin
                k.retention, e.call ? 'parked' as parked,
                row_number() over (partition by e.call ->> 'service', e.call ->> 'idempotency_key'
                                   order by e.n) as place,
-               exists (select from tidemark.command_parked p
-                       where p.service = e.call ->> 'service'
-                         and p.key = coalesce(e.call ->> 'key', e.call ->> 'idempotency_key')) as behind
+               -- One look for each, in the order that only the index of keys has: EXISTS would be made a hash of all
+               -- that is parked.
+               (select true from tidemark.command_parked p
+                where p.service = e.call ->> 'service'
+                  and p.key = coalesce(e.call ->> 'key', e.call ->> 'idempotency_key')
+                order by p.position limit 1) is not null as behind
         from unnest(calls) with ordinality e (call, n)
         join tidemark.command k on k.service = e.call ->> 'service' and k.command = e.call ->> 'command'
                                and k.version = (e.call ->> 'command_version')::integer
@@ -52,10 +56,20 @@ begin
     from input i;
     if parked > 0 then
         -- A retry: the claim is there, and no other session may take it up.
-        perform from tidemark.command_claim m
-        join unnest(calls) e on m.service = e ->> 'service' and m.idempotency_key = e ->> 'idempotency_key'
-        join tidemark.command_parked p on p.service = m.service and p.idempotency_key = m.idempotency_key
-        where e ? 'parked' and m.state = 'failed_retryable' for no key update of m, p;
+        perform from unnest(calls) e
+        -- Only the primary keys have these orders.
+        cross join lateral (
+            select from tidemark.command_claim m
+            where m.service = e ->> 'service'
+              and m.idempotency_key between e ->> 'idempotency_key' and e ->> 'idempotency_key'
+              and m.state = 'failed_retryable'
+            order by m.idempotency_key limit 1 for no key update) m
+        cross join lateral (
+            select from tidemark.command_parked p
+            where p.service = e ->> 'service'
+              and p.idempotency_key between e ->> 'idempotency_key' and e ->> 'idempotency_key'
+            order by p.idempotency_key limit 1 for no key update) p
+        where e ? 'parked';
         get diagnostics retries = row_count;
         if retries <> parked then
             raise exception using errcode = 'TM005', message = 'a command that is to be tried again is not parked',

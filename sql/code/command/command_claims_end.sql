@@ -5,6 +5,7 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_sort = off
 set jit = off
 as $$
 begin
@@ -12,8 +13,13 @@ begin
     set state = 'processed', result = results[d.n], processed_at = ended[d.n], error_code = null, error_message = null,
         attempts = 1 + coalesce((d.call ->> 'failed')::integer, 0)
     from unnest(calls, fate) with ordinality d (call, fate, n)
-    where d.fate = 'claimed'
-      and m.service = d.call ->> 'service' and m.idempotency_key = d.call ->> 'idempotency_key';
+    -- Rows of this transaction, or that it has locked; only the primary key has this order.
+    cross join lateral (
+        select q.ctid as place from tidemark.command_claim q
+        where q.service = d.call ->> 'service'
+          and q.idempotency_key between d.call ->> 'idempotency_key' and d.call ->> 'idempotency_key'
+        order by q.idempotency_key limit 1) q
+    where d.fate = 'claimed' and m.ctid = q.place;
 end
 $$;
 comment on function tidemark.command_claims_end(jsonb[], text[], json[], timestamptz[]) is

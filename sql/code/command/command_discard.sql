@@ -3,6 +3,8 @@ create or replace function tidemark.command_discard(service text, key text, reas
 returns json
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -18,15 +20,18 @@ begin
     -- that is trying the first one, and looks again if that one was released.
     loop
         select p.* into parked from tidemark.command_parked p
-        where p.service = command_discard.service and p.idempotency_key = command_discard.key;
+        where p.service = command_discard.service
+          and p.idempotency_key between command_discard.key and command_discard.key
+        order by p.idempotency_key limit 1;
         exit when not found;
         perform from tidemark.command_parked p
-        where p.service = parked.service and p.position = (
-            select min(q.position) from tidemark.command_parked q
-            where q.service = parked.service and q.key = parked.key) for no key update;
+        where p.service = parked.service and p.key = parked.key
+        order by p.position limit 1 for no key update;
         continue when not found;
         select p.* into parked from tidemark.command_parked p
-        where p.service = command_discard.service and p.idempotency_key = command_discard.key for no key update;
+        where p.service = command_discard.service
+          and p.idempotency_key between command_discard.key and command_discard.key
+        order by p.idempotency_key limit 1 for no key update;
         exit;
     end loop;
     if parked.service is null then

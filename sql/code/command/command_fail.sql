@@ -4,6 +4,8 @@ create or replace function tidemark.command_fail(
 returns json
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -25,9 +27,14 @@ begin
         raise exception using errcode = 'TM009', message = 'no failure was recorded: closed by ' || closed,
             hint = format('As an operator: select tidemark.gate_set(%L, true);', closed);
     end if;
-    select p.* into parked from tidemark.command_parked p
-    where p.service = c.service and p.idempotency_key = command_fail.call ->> 'idempotency_key'
-      and command_fail.call ? 'parked' for no key update;
+    if call ? 'parked' then
+        -- Only the primary key has this order.
+        select p.* into parked from tidemark.command_parked p
+        where p.service = c.service
+          and p.idempotency_key between command_fail.call ->> 'idempotency_key'
+                                    and command_fail.call ->> 'idempotency_key'
+        order by p.idempotency_key limit 1 for no key update;
+    end if;
     -- A payload can ask for what no right allows, such as a row that a policy keeps from its tenant. If other commands
     -- of the version have succeeded since, there may be nothing to mend: its retries end.
     waits := kind = 'operator' and (sqlstate_ <> '42501' or not exists (

@@ -2,6 +2,9 @@ create or replace function tidemark.command_findings()
 returns void
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_sort = off
+set jit = off
 as $$
 declare
     warn constant interval := tidemark.interval_setting('lag.warn', '1 minute');
@@ -38,12 +41,15 @@ begin
     -- Closed by a success, or when no command waits for the operator any more.
     update tidemark.finding f set closed_at = clock_timestamp()
     where f.kind = 'command_circuit' and f.closed_at is null
-      and not exists (select from tidemark.command k join tidemark.command_parked p
-                      on p.service = k.service and p.call ->> 'command' = k.command
-                     and (p.call ->> 'command_version')::integer = k.version
-                      where k.name = f.subject
-                        and (tidemark.command_failure(p.sqlstate, '', '{}')).kind
-                            in ('operator', 'outage', 'canceled'));
+      -- Not by EXISTS, which would be joined with all that is parked.
+      and (select true from tidemark.command k
+           cross join lateral (
+               select from tidemark.command_parked p
+               where p.service = k.service and p.sqlstate is not null and p.call ->> 'command' = k.command
+                 and (p.call ->> 'command_version')::integer = k.version
+                 and (tidemark.command_failure(p.sqlstate, '', '{}')).kind in ('operator', 'outage', 'canceled')
+               limit 1) p
+           where k.name = f.subject limit 1) is null;
 end
 $$;
 comment on function tidemark.command_findings() is

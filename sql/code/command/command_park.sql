@@ -2,6 +2,9 @@ create or replace function tidemark.command_park(call jsonb, at timestamptz)
 returns void
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
+-- Also for the look of the foreign key at the claim, whose plan the session keeps.
+set enable_seqscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare

@@ -2,6 +2,10 @@ create or replace function tidemark.command_release(services text[], idempotency
 returns void
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_sort = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -27,19 +31,31 @@ begin
             hint = 'Nothing was done, and it will be tried again. Sessions: select * from pg_stat_activity;';
     end;
     perform set_config('lock_timeout', patience, true);
+    -- By ctid, of rows that the caller has locked: a join would be planned by what was parked at the time.
     with done as (
         delete from tidemark.command_parked p
-        using unnest(services, idempotency_keys) d (service, idempotency_key)
-        where p.service = d.service and p.idempotency_key = d.idempotency_key
+        where p.ctid = any (array(
+            select q.place
+            from unnest(services, idempotency_keys) d (service, idempotency_key)
+            cross join lateral (
+                -- Only the primary key has this order.
+                select q.ctid as place from tidemark.command_parked q
+                where q.service = d.service and q.idempotency_key between d.idempotency_key and d.idempotency_key
+                order by q.idempotency_key limit 1) q))
         returning p.service, p.key
     )
     select array_agg(d.service) as services, array_agg(d.key) as keys into lanes
     from (select distinct service, key from done) d;
+    -- No other session changes a command that waits behind others while this one has its turn.
     update tidemark.command_parked p set next_attempt_at = clock_timestamp()
-    from unnest(lanes.services, lanes.keys) d (service, key)
-    where p.service = d.service and p.key = d.key and p.next_attempt_at = 'infinity'
-      and p.position = (select min(q.position) from tidemark.command_parked q
-                        where q.service = d.service and q.key = d.key);
+    where p.ctid = any (array(
+        select q.place
+        from unnest(lanes.services, lanes.keys) d (service, key)
+        cross join lateral (
+            select q.ctid as place, q.next_attempt_at from tidemark.command_parked q
+            where q.service = d.service and q.key = d.key
+            order by q.position limit 1) q
+        where q.next_attempt_at = 'infinity'));
 end
 $$;
 comment on function tidemark.command_release(text[], text[]) is

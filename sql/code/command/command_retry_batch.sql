@@ -5,8 +5,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    at constant timestamptz := clock_timestamp();
-    heads record;
+    head text; -- service and key of the first
+    key text;
     calls jsonb[];
     n integer;
     answers json;
@@ -15,31 +15,8 @@ declare
     position_ text;
 begin
     perform tidemark.session_check('a command', 'otherwise a command would not see the claim of the one before it.');
-    -- What another session took up meanwhile is left to it. With the first one of a key its followers are this
-    -- session's, too.
-    select array_agg(h.service order by h.n) as services, array_agg(h.idempotency_key order by h.n) as keys
-    into heads
-    from (
-        select p.service, p.idempotency_key, u.n
-        from unnest(services, idempotency_keys) with ordinality u (service, idempotency_key, n)
-        join tidemark.command_parked p on p.service = u.service and p.idempotency_key = u.idempotency_key
-        where p.next_attempt_at <= at for no key update of p skip locked) h;
-    -- Before their claims, and up to one that was given up since.
-    with line as (
-        select l.service, l.idempotency_key, l.n,
-               row_number() over (partition by l.service, l.key order by l.n) as place
-        from tidemark.command_line(heads.services, heads.keys, most) with ordinality
-            l (service, idempotency_key, position, key, call, error_count, next_attempt_at, first_failed_at, sqlstate,
-               n)
-    ), locked as (
-        select p.service, p.idempotency_key, p.key, p.call, l.n, l.place from line l
-        join tidemark.command_parked p on p.service = l.service and p.idempotency_key = l.idempotency_key
-        for no key update of p
-    )
-    select array_agg(l.call || jsonb_build_object('parked', true, 'failed', m.attempts) order by l.n) into calls
-    from (select o.*, row_number() over (partition by o.service, o.key order by o.n) as nth from locked o) l
-    join tidemark.command_claim m on m.service = l.service and m.idempotency_key = l.idempotency_key
-    where l.nth = l.place;
+    select b.service, b.idempotency_key, b.calls into head, key, calls
+    from tidemark.command_retry_begin(services, idempotency_keys, most) b;
     -- By the allowlist of now, not the one under which they were parked: those before the first that it refuses.
     n := coalesce((
         select min(c.n) - 1 from unnest(calls) with ordinality c (call, n)
@@ -68,8 +45,8 @@ begin
         perform tidemark.finding_close('command_circuit', c.name)
         from (select distinct format('%s.%s/v%s', c ->> 'service', c ->> 'command', c ->> 'command_version') as name
               from unnest(calls[: n]) c order by 1) c;
-    elsif heads.services is not null then
-        answers := json_build_array(tidemark.command_retry_due(heads.services[1], heads.keys[1], false));
+    elsif head is not null then
+        answers := json_build_array(tidemark.command_retry_due(head, key, false));
     end if;
     perform tidemark.command_reset(), tidemark.flush_on_commit();
     return coalesce(answers, '[]');
