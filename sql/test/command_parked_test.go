@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
@@ -101,4 +102,31 @@ func TestParkedCommandsAreNotAllRead(t *testing.T) {
 	s.wantRows(fmt.Sprintf(next, 3), "k10001 k10002 k10003")
 	s.exec(`select tidemark.gate_set('commands.enabled', false)`)
 	s.wantRows(fmt.Sprintf(next, 3), "none")
+}
+
+// A page of commands reads neither the records that were kept before it, nor marks that others have left.
+func TestOldRecordsOfCommandsAreNotRead(t *testing.T) {
+	t.Parallel()
+	p := serve(t, tidemarktest.NewDB(t)).partition()
+	p.exec(`create function app.seen() returns trigger language plpgsql as 'begin return null; end';
+		create constraint trigger seen after insert on app.invoice deferrable initially deferred for each row execute function app.seen();
+		alter table tidemark.command_record set (autovacuum_enabled = off); alter table tidemark.command_mark set (autovacuum_enabled = off)`)
+	p.exec(`vacuum analyze tidemark.command_record, tidemark.command_mark`)
+	for i := range int64(8) {
+		if i == 7 {
+			p.exec(`insert into tidemark.command_record (why, topic, topic_id, partition, "offset") select 'dead_letter', 'events', 'T', 3, n from generate_series(101, 3000) n`)
+			p.exec(`insert into tidemark.command_mark select from generate_series(1, 3000)`)
+		}
+		calls := "[" + strings.Join([]string{
+			p.record(2*i, fmt.Sprint("k", i), fmt.Sprintf(`{"id": %d}`, i+1), `{}`),
+			p.record(2*i+1, "x", `{}`, `{"producer": "stranger"}`),
+		}, ",") + "]"
+		n := p.readsOf("command_record, command_mark", func() {
+			p.wantRows(fmt.Sprintf(`select concat_ws(' ', s ->> 'status', s -> 'letters') from tidemark.command_pass('kafka:events', 3, %d, '1 minute', 'T', 0, 20, '%s') s`,
+				p.epoch, calls), fmt.Sprintf("ran [%d]", 2*i+1))
+		})
+		if n > 50 {
+			t.Errorf("page %d: %d rows are read", i, n)
+		}
+	}
 }

@@ -182,11 +182,8 @@ begin
                 select jsonb_object_agg(s.status, s.n)
                 from (select split_part(o, '|', 1) as status, count(*) as n from unnest(outcomes) o group by 1) s));
             if (summary -> 'result' ->> 'processed')::integer is distinct from n then
-                letters := (
-                    select coalesce(jsonb_agg(r."offset" order by r."offset"), '[]') from tidemark.command_record r
-                    where r.topic_id = known ->> 'topic_id' and r.partition = (known -> 'partition')::integer
-                      and r.why = 'dead_letter' and r."offset" >= begins[i]
-                      and r."offset" < (summary ->> 'next')::bigint);
+                letters := tidemark.command_letters_within(known ->> 'topic_id', (known -> 'partition')::integer,
+                                                           begins[i], (summary ->> 'next')::bigint);
             end if;
         end if;
         summaries[i] := summary;

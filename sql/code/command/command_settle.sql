@@ -24,7 +24,7 @@ begin
         insert into tidemark.command_mark default values returning ctid, cmin::text::bigint into place, after;
         places := places || place;
         if after = before + 1 then
-            delete from tidemark.command_mark where ctid = any (places);
+            perform tidemark.command_marks_delete(places);
             return;
         end if;
     end loop;
