@@ -305,7 +305,7 @@ func TestCommandBatch(t *testing.T) {
 	}
 	s.refused("TM009", "not registered", runBatch, batch(strings.Replace(many[50], `"charge"`, `"other"`, 1)))
 	s.command("charge", `{"dry_run": true}`)
-	s.refused("TM009", "in dry run", runBatch, batch(many[50]))
+	s.refused("TM009", "in dry run", `select tidemark.command_gate_check($1::jsonb)`, batch(many[50]))
 }
 
 // A random sequence of commands over two sessions ends as if each key ran by itself, one after the other:
@@ -457,7 +457,10 @@ func TestCommandGateClosesMeanwhile(t *testing.T) {
 	const retry = `select string_agg(document ->> 'status', ' ') from tidemark.command_retry()`
 	other, operator := open(t, db, "other"), open(t, db, "closes")
 	for _, gate := range []string{"commands.enabled", "commands." + s.name + ".enabled"} {
-		for _, sql := range []string{`select tidemark.command_run('` + s.envelope("a", `{"id": 1}`, "") + `') ->> 'status'`, retry} {
+		for _, sql := range []string{
+			`select tidemark.command_run('` + s.envelope("a", `{"id": 1}`, "") + `') ->> 'status'`, retry,
+			`select tidemark.command_retry_batch('{` + s.name + `}', '{b}', 50)::text`,
+		} {
 			s.begin()
 			s.exec(`insert into app.invoice values (1, 1), (2, 1)`)
 			ran := later[*string](other, sql)

@@ -62,7 +62,7 @@ func TestCommandPassesLockInOrder(t *testing.T) {
 	}
 }
 
-// CM9: a pause that comes while passes are under way does not wait for their commands.
+// CM9: a pause that comes while passes are under way does not wait for their commands, and takes back what they did.
 func TestPauseBesideCommandPasses(t *testing.T) {
 	t.Parallel()
 	db := tidemarktest.NewDB(t)
@@ -76,9 +76,38 @@ func TestPauseBesideCommandPasses(t *testing.T) {
 	operator.exec(`set statement_timeout = '10s'`)
 	operator.exec(`select tidemark.worker_pause('commands', true, 'why')`)
 	holder.rollback()
-	if got, err := passed(); err != nil {
+	if got, err := passed(); code(err) != "TM009" {
 		t.Errorf("%s %v", got, err)
 	}
-	p.wantInvoices("1")
+	p.wantInvoices()
 	p.wantPasses([]string{"closed paused"}, p.page(1, 0))
+	operator.exec(`select tidemark.worker_pause('commands', false, 'why')`)
+	p.wantPasses([]string{`ran 0 []`, `ran 1 {"processed": 1} []`}, pages...)
+	p.wantInvoices("1")
+}
+
+// CM9: a gate that closes while a later command of a pass runs takes back the earlier ones of its service, too: also those before a
+// refused record, which ran by themselves.
+func TestGateClosesAfterACommandOfAPass(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	p := sharingOn(t, db, 1)
+	holder, operator := open(t, db, "holder"), open(t, db, "operator")
+	page := p.page(0, 0, p.of(p.service, "charge", 0, 0, "a", `{"id": 1}`, `{}`), p.of(p.service, "charge", 0, 1, "b", `{}`, `{"refused": {"code": "payload.schema_violation", "message": "no"}}`),
+		p.of(p.other, "charge", 0, 2, "c", `{"id": 2}`, `{}`))
+	gate := "commands." + p.service.name + ".enabled"
+	holder.begin()
+	holder.exec(`insert into app.invoice (id) values (2)`)
+	passed := later[json.RawMessage](p.session, `select tidemark.command_passes($1::jsonb, '1 minute')`, "["+page+"]")
+	holder.waitsFor(p.session)
+	operator.exec(`select tidemark.gate_set($1, false)`, gate)
+	holder.rollback()
+	if got, err := passed(); code(err) != "TM009" || !strings.Contains(err.Error(), gate) {
+		t.Errorf("%s %v", got, err)
+	}
+	p.wantInvoices()
+	p.wantRows(`select idempotency_key from tidemark.command_claim`)
+	operator.exec(`select tidemark.gate_set($1, true)`, gate)
+	p.wantPasses([]string{`ran 3 {"rejected": 1, "processed": 2} []`}, page)
+	p.wantInvoices("1", "2")
 }

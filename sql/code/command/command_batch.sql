@@ -1,9 +1,10 @@
--- The life of a command, from top to bottom: claim, execution, gates, state, result. All of it is one transaction with
--- the effect. The caller has looked at the gates before; what ran is taken back if one is closed by then. A command
--- that fails takes the whole batch back: the caller halves the batch, down to the one that fails, and records that one
--- by tidemark.command_fail. Granted to no role: it believes what a call says of its producer, its login, and whether it
--- is parked or in dry run. tidemark.command_run, tidemark.command_retry_one and tidemark.command_passes write these; of
--- the producer the pass believes the daemon, which has checked the record.
+-- The life of a command, from top to bottom: claim, execution, state, result. All of it is one transaction with the
+-- effect. The caller looks at the gates (tidemark.command_gate_check) before, and again as its last step: commands may
+-- take long, and once a gate is closed nothing takes effect any more. A command that fails takes the whole batch back:
+-- the caller halves the batch, down to the one that fails, and records that one by tidemark.command_fail. Granted to no
+-- role: it believes what a call says of its producer, its login, and whether it is parked or in dry run.
+-- tidemark.command_run, tidemark.command_retry_one and tidemark.command_passes write these; of the producer the pass
+-- believes the daemon, which has checked the record.
 create or replace function tidemark.command_batch(calls jsonb)
 returns table ("position" integer, status text, document json)
 language plpgsql volatile security definer
@@ -131,11 +132,6 @@ begin
     end if;
     -- A function that asked for less must not have its effect acknowledged before it is durable.
     perform tidemark.flush_on_commit();
-    -- The commands may have taken long. Once a gate is closed, nothing takes effect any more.
-    if ran then
-        perform tidemark.command_gate_check(calls);
-    end if;
-
     perform tidemark.command_claims_end(items, fate, results, ended);
 
     for i in 1..cardinality(items) loop
@@ -164,5 +160,5 @@ comment on function tidemark.command_batch(jsonb) is
     'for another command) or redelivered (the same record again: nothing is emitted). If one fails, nothing of the '
     'batch takes effect, and the error has its SQLSTATE, its reason code as constraint, what to do (retryable, '
     'operator, outage, terminal) as data type and its position as column; 57014 of a command that still had time is '
-    'raised as it came. Raises TM009 where something ran, and a gate is closed or a command is off by then; the caller '
-    'has looked before (tidemark.command_gate_check). Raises TM006, TM007.';
+    'raised as it came. The caller looks at the gates before and after it (tidemark.command_gate_check). Raises TM006, '
+    'TM007.';

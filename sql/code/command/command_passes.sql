@@ -32,6 +32,7 @@ declare
     code text;
     message text;
     live jsonb[] := '{}';
+    ran jsonb[] := '{}'; -- the live ones so far
     places integer[] := '{}'; -- of the live ones among all that were given
     outcomes text[];
     statuses text[] := '{}';
@@ -134,6 +135,7 @@ begin
             if cardinality(places) > 0 then
                 outcomes := tidemark.command_live(to_jsonb(live), places, way);
                 statuses := statuses || outcomes;
+                ran := ran || live;
                 parked := parked or exists (select from unnest(outcomes) o where starts_with(o, 'failed_retryable|'));
                 perform tidemark.command_reset();
                 live := '{}';
@@ -168,6 +170,7 @@ begin
     end loop;
     if cardinality(places) > 0 then
         statuses := statuses || tidemark.command_live(to_jsonb(live), places, way);
+        ran := ran || live;
     end if;
 
     perform tidemark.command_reset(), tidemark.flush_on_commit();
@@ -190,6 +193,14 @@ begin
         answers := answers || (summary || jsonb_build_object('outcomes', outcomes, 'letters', letters));
     end loop;
     perform tidemark.command_passes_end(summaries, command_passes.lease);
+    -- The last look at the gates comes after all commands, and after all that can wait.
+    if cardinality(ran) > 0 then
+        if exists (select from tidemark.worker_cursor k where k.worker = 'commands' and k.paused_at is not null) then
+            raise exception using errcode = 'TM009', message = 'no command ran: the consumer of commands is paused',
+                hint = 'Resume it: tidemark worker resume commands --reason …';
+        end if;
+        perform tidemark.command_gate_check(to_jsonb(ran));
+    end if;
     return to_jsonb(answers);
 end
 $$;

@@ -45,6 +45,7 @@ begin
         perform tidemark.finding_close('command_circuit', c.name)
         from (select distinct format('%s.%s/v%s', c ->> 'service', c ->> 'command', c ->> 'command_version') as name
               from unnest(calls[: n]) c order by 1) c;
+        perform tidemark.command_gate_check(to_jsonb(calls[: n]));
     elsif head is not null then
         answers := json_build_array(tidemark.command_retry_due(head, key, false));
     end if;

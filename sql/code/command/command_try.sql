@@ -8,6 +8,7 @@ declare
     tries constant integer := 3;
     patience constant interval := '2 seconds';
     failed integer := 0;
+    ran boolean := false;
     document json;
     state text;
     message text;
@@ -20,7 +21,8 @@ begin
             select b.document into document
             from tidemark.command_batch(jsonb_build_array(call || jsonb_build_object('failed',
                 coalesce((call ->> 'failed')::integer, 0) + failed))) b;
-            return document;
+            ran := true;
+            exit;
         exception when query_canceled or assert_failure or others then
             get stacked diagnostics state = returned_sqlstate, message = message_text, code = constraint_name,
                 kind = pg_datatype_name;
@@ -38,9 +40,13 @@ begin
         document := tidemark.command_fail(call, kind, code, message, state, failed);
         exit when document is not null;
     end loop;
+    if ran then
+        perform tidemark.command_gate_check(jsonb_build_array(call));
+    end if;
     return document;
 end
 $$;
 comment on function tidemark.command_try(jsonb) is
     'Runs one checked command: a batch of one, up to three times within two seconds if the error can heal; then its '
-    'failure is recorded, after its effect is rolled back. Returns the result document.';
+    'failure is recorded, after its effect is rolled back. Returns the result document. Raises TM009 where a gate is '
+    'closed, or is by the time that it ran.';
