@@ -59,3 +59,57 @@ func TestClockStep(t *testing.T) {
 		})
 	}
 }
+
+// clockBack is refusing, under a lease, after the server's clock went back an hour: event 4 is under way.
+func clockBack(t *testing.T, db *tidemarktest.DB) session {
+	t.Helper()
+	w := refusing(t, db)
+	w.exec(`select tidemark.claim('default', 'a', '1 hour')`)
+	w.exec(`insert into tidemark.clock_step (at, step, seen_by) values (clock_timestamp(), '-1 hour', 'daemon/d');
+		update tidemark.pending set next_attempt_at = clock_timestamp() + interval '90 minutes' where seq = 4`)
+	return w
+}
+
+const (
+	clockSettle = `select coalesce(string_agg(what || ' ' || rows, ', '), 'none') from tidemark.clock_settle('it was stepped')`
+	settleFour  = `select tidemark.settle('default', (select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'), null, '{}',
+		array[row(r.id, false, 'sent', null, null, '{[4,5)}', null)::tidemark.result])::text from tidemark.outbound_route r where r.route_code = 'app'`
+)
+
+// A settle finds its rows by their places: the clock is made up for before or after it. What was sent is on record, and not sent again.
+func TestClockSettleMovesNothingUnderASettle(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w, operator, gate := clockBack(t, db), open(t, db, "operator"), open(t, db, "gate")
+	w.rewrite("settle_retried", "continue when cardinality(rows_) = 0;", "continue when cardinality(rows_) = 0; perform pg_advisory_xact_lock_shared(1);")
+	gate.exec(`select pg_advisory_lock(1)`)
+	settled := later[*string](w, settleFour)
+	gate.waitsFor(w)
+	// A caller that does not wait as long has changed nothing, and can call again.
+	operator.exec(`set lock_timeout = '100ms'`)
+	operator.refused("55P03", "lock timeout", clockSettle)
+	gate.exec(`select pg_advisory_unlock(1)`)
+	if _, err := settled(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantRows(`select concat_ws(' ', attempt_no, outcome) from tidemark.attempt where seq = 4 and attempt_no > 1`, "2 sent")
+	operator.wantRows(clockSettle, "deliveries 0, rows of tables 0, commands 0, heartbeats and leases 0")
+	w.wantRows(waits, "1 parked, 2 behind, 3 behind")
+}
+
+// A pass locks its lease, then what is pending; so does the operator who makes up for the clock.
+func TestClockSettleBesideAPass(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w, operator, eye := clockBack(t, db), open(t, db, "operator"), open(t, db, "eye")
+	w.exec(`update tidemark.heartbeat set last_beat_at = clock_timestamp() + interval '1 hour' where executor_id = 'default/outbox/0'`)
+	w.begin()
+	w.exec(`select tidemark.lease_check('default', (select lease_epoch from tidemark.heartbeat where executor_id = 'default/outbox/0'))`)
+	made := later[string](operator, clockSettle)
+	eye.waitsFor(operator)
+	w.exec(settleFour)
+	w.commit()
+	if got, err := made(); err != nil || got != "deliveries 0, rows of tables 0, commands 0, heartbeats and leases 1" {
+		t.Errorf("%q, %v", got, err)
+	}
+}

@@ -6,7 +6,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    clock constant timestamptz := clock_timestamp();
+    clock timestamptz;
     done tidemark.clock_step;
 begin
     if coalesce(btrim(reason), '') = '' then
@@ -14,11 +14,21 @@ begin
             hint = 'Say why: select * from tidemark.clock_settle(''…'');';
     end if;
     -- Of two calls at once the second finds nothing to do.
-    update tidemark.clock_step s set settled_at = clock where s.settled_at is null returning s.* into done;
+    update tidemark.clock_step s set settled_at = clock_timestamp() where s.settled_at is null
+    returning s.* into done;
     if not found then
         return;
     end if;
     if done.step < interval '0' then
+        -- Settling is serial (tidemark.lease_check), and this is a part of it: a settle finds its rows by their places,
+        -- and would not find one that moves meanwhile; its event would be delivered twice. The cursors of commands are
+        -- locked in the order of tidemark.command_passes_begin, the others in that of tidemark.pending_claim.
+        perform from tidemark.heartbeat h
+        join tidemark.worker_cursor c on h.executor_id = tidemark.executor_id(c.worker, c.source, c.shard)
+        order by c.source, case when c.worker = 'commands' then c.shard end, h.executor_id
+        for update of h;
+        -- Read after the wait: a lease that was renewed meanwhile would end before its owner knows.
+        clock := clock_timestamp();
         what := 'deliveries';
         update tidemark.pending p set next_attempt_at = greatest(p.next_attempt_at + done.step, clock)
         where p.next_attempt_at > clock and isfinite(p.next_attempt_at)
@@ -53,6 +63,6 @@ comment on function tidemark.clock_settle(text) is
     'Makes up for a step of the server''s clock back (tidemark.clock_step): deliveries, rows of tables and commands '
     'that wait for a time of the old clock are due as much sooner, and leases of those that died last no longer than '
     'they would have. Returns what it changed; no rows: no step is open. A step forward holds nothing. Workers of '
-    'sources that are read by time are not concerned: see the finding source_clock_back. Raises TM005 without a '
-    'reason.';
+    'sources that are read by time are not concerned: see the finding source_clock_back. Waits for passes under '
+    'way; other passes wait for it. Raises TM005 without a reason.';
 grant execute on function tidemark.clock_settle(text) to tidemark_admin;
