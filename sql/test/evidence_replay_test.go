@@ -183,6 +183,69 @@ func TestReplayClosedMeanwhile(t *testing.T) {
 	w.wantRows(history, "1 failed 22012 poison 22012")
 }
 
+// Closed after the letter of its worker was sent, while one of another worker is: all is taken back.
+func TestReplayOfManyClosedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ close, gate, hint string }{
+		"worker's gate": {`select tidemark.gate_set('worker.default.enabled', false)`, "worker.default.enabled", "tidemark gate open worker.default.enabled --reason"},
+		"pause":         {`select tidemark.route_pause('app', 'why')`, "route app", "tidemark route resume app --reason"},
+		"dry run":       {`update tidemark.outbound_route set dry_run = true where route_code = 'app'`, "route app", "tidemark route why-not app"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := tidemarktest.NewDB(t)
+			w, operator := oneLetter(t, db), open(t, db, "operator")
+			w.exec(`select tidemark.worker_set('other'), tidemark.gate_set('worker.other.enabled', true);
+				create function public.slow(event jsonb) returns void language plpgsql as $$
+				begin
+					insert into received (n) values (2);
+					perform pg_advisory_xact_lock_shared(1);
+					if exists (select from poison) then raise exception using errcode = '22012'; end if;
+				end $$;
+				select tidemark.route_set('slow', '{"worker": "other", "domain": "test", "target_kind": "sql", "target_ref": "public.slow", "enabled": true, "dry_run": false}');
+				select tidemark.worker_rewind('other', 0, 'why')`)
+			w.passOther()
+			w.exec(`delete from poison`)
+			w.wantRows(`select string_agg(r.route_code, ' ' order by l.id) from tidemark.dead_letter l join tidemark.outbound_route r on r.id = l.route_id`, "app slow")
+			operator.exec(`select pg_advisory_lock(1)`)
+			result := later[string](w, `select string_agg(outcome::text, ' ') from tidemark.dead_letter_replay_many()`)
+			operator.waitsFor(w)
+			operator.exec(c.close)
+			operator.exec(`select pg_advisory_unlock(1)`)
+			_, err := result()
+			var pgErr *pgconn.PgError
+			if !errors.As(err, &pgErr) || pgErr.Code != "TM009" || pgErr.Message != "the dead letters are not replayed: closed meanwhile by "+c.gate || !strings.Contains(pgErr.Hint, c.hint) {
+				t.Errorf("got %#v", err)
+			}
+			w.wantReceived()
+			w.wantRows(`select count(*)::text from tidemark.dead_letter where resolved_at is null`, "2")
+		})
+	}
+}
+
+// A snapshot of before shows gates that are closed by now as open: nothing is replayed by it.
+func TestReplayWithAnOldSnapshot(t *testing.T) {
+	t.Parallel()
+	db := tidemarktest.NewDB(t)
+	w, operator := oneLetter(t, db), open(t, db, "operator")
+	w.exec(`delete from poison; select tidemark.letter_job_add('replay', 'mended', 'app')`)
+	for _, level := range []string{"repeatable read", "serializable"} {
+		w.exec(`begin isolation level ` + level)
+		w.wantRows(`select count(*)::text from tidemark.dead_letter`, "1") // the snapshot
+		operator.exec(`select tidemark.gate_set('worker.default.enabled', false)`)
+		for _, act := range []string{replay, `select tidemark.dead_letter_replay_many()`, `select tidemark.letter_job_step()`} {
+			w.refused("TM006", "it must see gates that were closed since it began", act)
+		}
+		w.wantRows(dry, "app 2 pending") // says what would be
+		w.wantRows(`select outcome::text from tidemark.dead_letter_replay_many(dry_run => true)`, "pending")
+		w.commit()
+		w.wantReceived()
+		operator.exec(`select tidemark.gate_set('worker.default.enabled', true)`)
+	}
+	w.exec(`select tidemark.letter_job_step()`)
+	w.wantReceived(1)
+}
+
 func TestReplayWithATransientError(t *testing.T) {
 	t.Parallel()
 	w := oneLetter(t, tidemarktest.NewDB(t))

@@ -25,6 +25,10 @@ declare
     tried record;
     attempt_no integer := letter.attempts + 1;
 begin
+    if not dead_letter_replay.dry_run then
+        perform tidemark.session_check('a replay of dead letters',
+                                       'it must see gates that were closed since it began.');
+    end if;
     if letter.source = 'commands' then
         raise exception using errcode = 'TM005', message = format('dead letter %s belongs to a command', letter.id),
             hint = 'tidemark.command_replay runs it again as it was sent. Or its producer sends the corrected command '
@@ -123,7 +127,7 @@ comment on function tidemark.dead_letter_replay(bigint, boolean, text) is
     'dry run) or skipped by the route''s transform. With dry_run nothing is written or delivered, and the answer is '
     'what would happen: pending where it would be delivered, after the route''s transform. A row of a source is left '
     'to its worker, which tries it once more: pending. A reason is kept in the audit. Raises TM004 (no such letter, or '
-    'its event is gone from the log, which it needs), TM009 (a gate is closed, or the route is paused), TM013 '
-    '(resolved already, or its delivery is pending). Source: '
+    'its event is gone from the log, which it needs), TM006 (isolation level; not with dry_run), TM009 (a gate is '
+    'closed, or the route is paused), TM013 (resolved already, or its delivery is pending). Source: '
     'S0 fn_iu_route_dead_letter_replay.';
 grant execute on function tidemark.dead_letter_replay(bigint, boolean, text) to tidemark_executor;

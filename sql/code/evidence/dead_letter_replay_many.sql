@@ -17,7 +17,16 @@ declare
     after_seq bigint := -1;
     after_route integer := 0;
     after_ts timestamptz := '-infinity';
+    closed constant text[] := tidemark.closed_domains();
+    letter record;
+    one tidemark.replay;
+    sent integer[] := '{}'; -- routes
+    shut record;
 begin
+    if not dead_letter_replay_many.dry_run then
+        perform tidemark.session_check('a replay of dead letters',
+                                       'it must see gates that were closed since it began.');
+    end if;
     if coalesce(dead_letter_replay_many.max_letters, 0) not between 1 and 50000 then
         raise exception using errcode = 'TM005',
             message = format('max_letters is %s, and must be from 1 to 50000', coalesce(max_letters::text, 'null')),
@@ -40,9 +49,8 @@ begin
                 hint = 'after is the id of the last row of the call before.';
         end if;
     end if;
-    return query
-    select (o.p).* from (
-        select l.id, l.source, l.event_id, l.attempts, r.route_code,
+    for letter in
+        select l.id, l.source, l.event_id, l.attempts, l.route_id, r.route_code,
                -- Where no route is named, one that is paused does not keep back the letters of all.
                dead_letter_replay_many.route is null and r.paused_at is not null and r.enabled
                and not r.dry_run as paused
@@ -63,13 +71,36 @@ begin
           and not exists (select from tidemark.pending_row q where q.dead_letter_id = l.id)
         -- The order in which the events were emitted, and the rows made.
         order by coalesce(l.seq, 9223372036854775807), coalesce(l.route_id, 0), coalesce(l.item_ts, 'infinity'), l.id
-        limit max_letters) l
-    cross join lateral (
-        select case when l.paused
-                    then row(l.id, l.route_code, l.event_id, l.attempts, 'skipped', 'route_paused',
-                             'the route is paused: resume it first')::tidemark.replay
-                    else tidemark.dead_letter_replay(l.id, dead_letter_replay_many.dry_run, reason) end as p
-        offset 0) o;
+        limit max_letters
+    loop
+        if letter.paused then
+            one := row(letter.id, letter.route_code, letter.event_id, letter.attempts, 'skipped', 'route_paused',
+                       'the route is paused: resume it first')::tidemark.replay;
+        else
+            one := tidemark.dead_letter_replay(
+                letter.id, dead_letter_replay_many.dry_run, dead_letter_replay_many.reason);
+            if one.outcome = 'sent' and letter.route_id <> all (sent) then
+                sent := sent || letter.route_id;
+            end if;
+        end if;
+        return next one;
+    end loop;
+    -- The call may have taken long since a letter was sent, with letters of other workers. Once a gate is closed,
+    -- nothing takes effect any more.
+    select w.worker, s.gate, r.paused_at is not null as paused, r.route_code into shut
+    from (select k.worker, array_agg(k.id) as routes from tidemark.outbound_route k
+          where k.id = any (sent) group by k.worker) w
+    cross join lateral (select tidemark.closed_switch(w.worker, w.routes, closed) as gate offset 0) s
+    left join tidemark.outbound_route r on 'route ' || r.route_code = s.gate
+    where s.gate is not null order by w.worker limit 1;
+    if found then
+        raise exception using errcode = 'TM009',
+            message = format('the dead letters are not replayed: closed meanwhile by %s', shut.gate),
+            hint = case when not shut.paused and shut.route_code is not null
+                        then 'What the route lacks: tidemark route why-not ' || tidemark.shell_word(shut.route_code)
+                        else 'Open it first: ' || (tidemark.gate_opening(
+                            shut.gate, shut.worker, 'its dead letters are replayed')).cli end;
+    end if;
 end
 $$;
 comment on function tidemark.dead_letter_replay_many(text, text, timestamptz, timestamptz, integer, boolean, text,
@@ -79,6 +110,7 @@ comment on function tidemark.dead_letter_replay_many(text, text, timestamptz, ti
     '1000), in one transaction. For the next part, call it again with after, the id of the last row, in a transaction '
     'of its own: while it returns max_letters rows, there may be more. A letter that failed again lies before that '
     'place, and is not tried twice. Without a route, letters of paused routes are left out: skipped, route_paused. A '
-    'reason is kept in the audit of each letter. Raises TM004, TM005, and what tidemark.dead_letter_replay raises.';
+    'reason is kept in the audit of each letter. Raises TM004, TM005, and what tidemark.dead_letter_replay raises; '
+    'TM009 also where a gate of a letter that was sent closes before the last one was: nothing took effect then.';
 grant execute on function tidemark.dead_letter_replay_many(text, text, timestamptz, timestamptz, integer, boolean, text,
                                                            bigint, text) to tidemark_executor;

@@ -22,6 +22,8 @@ begin
         done := tidemark.letter_job_discard(job.id, page);
         outcomes := jsonb_build_object('discarded', done);
     else
+        perform tidemark.session_check('a replay of dead letters',
+                                       'it must see gates that were closed since it began.');
         begin
             for r in select p.* from tidemark.dead_letter_replay_many(
                          (select n.route_code from tidemark.route_name n where n.id = job.route_id),
@@ -50,5 +52,6 @@ comment on function tidemark.letter_job_step(bigint) is
     'Does the next part of a job of tidemark.letter_job_add (null: of one that is due), at most 100 letters, of one '
     'with a rate at most those of a second, in this transaction. A daemon calls it for all jobs. Returns how many '
     'letters it did; null: nothing is due. Letters of paused routes are left out where the job names no route, and are '
-    'counted as paused. What stops it, such as a closed gate, is on record, and it is tried again after 10 seconds.';
+    'counted as paused. What stops it, such as a closed gate, is on record, and it is tried again after 10 seconds. '
+    'Raises TM006 (isolation level of a replay).';
 grant execute on function tidemark.letter_job_step(bigint) to tidemark_executor;
