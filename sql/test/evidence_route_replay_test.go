@@ -1,8 +1,12 @@
 package test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemarkhq/tidemark/tidemarktest"
 )
@@ -104,6 +108,48 @@ func TestRouteReplayChooses(t *testing.T) {
 		w.refused(code, want, `select tidemark.route_replay(`+arguments+`)`)
 	}
 	w.wantRows(replayJobs)
+}
+
+// A route may be deleted, or given to another worker, while its events are counted: there is no replay then, which no pass would take up,
+// and which would keep the log. Once the replay is there, both wait for it, and are refused.
+func TestRouteReplayBesideTheEndOfTheRoute(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ act, code, text string }{
+		"deleted": {`select tidemark.route_delete('app', 'why')::text`, "TM004", `route "app" was deleted meanwhile`},
+		"moved":   {`select worker from tidemark.route_set('app', '{"worker": "other"}')`, "TM005", `route "app" was given to worker other meanwhile`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := tidemarktest.NewDB(t)
+			w, operator, gate := past(t, db), open(t, db, "operator"), open(t, db, "gate")
+			w.exec(`select tidemark.worker_set('other'), tidemark.gate_set('worker.other.enabled', true), tidemark.route_set('app', '{"enabled": false}')`)
+			w.pass()
+			w.passOther()
+			const asks = `select max(id)::text from tidemark.route_replay('app', 'why', from_seq => 1)`
+
+			w.begin()
+			equal(t, "replay", one[string](w, asks), "1")
+			acted := later[*string](operator, c.act)
+			gate.waitsFor(operator)
+			w.commit()
+			var refused *pgconn.PgError
+			if _, err := acted(); !errors.As(err, &refused) || refused.Code != "TM005" || !strings.Contains(refused.Message, "replay 1 of it is not over") {
+				t.Errorf("got %v", err)
+			}
+			w.exec(`select tidemark.replay_cancel(1, 'why')`)
+
+			w.rewrite("route_replay", "complete := at >= high;", "complete := at >= high; perform pg_advisory_xact_lock_shared(1);")
+			gate.exec(`select pg_advisory_lock(1)`)
+			asked := later[string](w, asks)
+			gate.waitsFor(w)
+			operator.exec(c.act)
+			gate.exec(`select pg_advisory_unlock(1)`)
+			if _, err := asked(); !errors.As(err, &refused) || refused.Code != c.code || refused.Message != c.text {
+				t.Errorf("got %v", err)
+			}
+			w.wantRows(`select count(*)::text from tidemark.replay_job where finished_at is null`, "0")
+		})
+	}
 }
 
 // A new route gets what was before it; what it does not claim is none of its business.

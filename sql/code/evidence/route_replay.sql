@@ -34,6 +34,7 @@ declare
     upto bigint;
     counts jsonb := '{}';
     total bigint;
+    served_by text;
     job bigint;
 begin
     if route_ is null then
@@ -82,6 +83,18 @@ begin
                       0);
 
     if not coalesce(dry_run, false) and (first_seq <= high or open_end) then
+        -- Counting may have taken long. No pass would take up a replay of a route that is gone by now, or that another
+        -- worker has, and it would keep the log. A deletion or move of the route waits from here on, and sees the job.
+        select r.worker into served_by from tidemark.outbound_route r where r.id = route_.id for share;
+        if not found then
+            raise exception using errcode = 'TM004',
+                message = format('route "%s" was deleted meanwhile', route_replay.route),
+                hint = 'Routes: select route_code from tidemark.outbound_route;';
+        elsif served_by <> route_.worker then
+            raise exception using errcode = 'TM005',
+                message = format('route "%s" was given to worker %s meanwhile', route_replay.route, served_by),
+                hint = 'Ask again: what was counted is of the worker before.';
+        end if;
         last_seq := greatest(first_seq, high);
         insert into tidemark.replay_job as j (route_id, worker_id, first_seq, last_seq, open_end, passed_seq, key,
                                               outcomes, rate, events, reason)
