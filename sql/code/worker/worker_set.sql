@@ -21,14 +21,13 @@ begin
            changes ->> 'handler_ref'
     where not exists (select from tidemark.worker w where w.worker = worker_set.worker)
     on conflict do nothing;
-    if worker_set.changes ? 'shards' then
-        -- Wait for a pass under way, and lock rows in its order.
-        perform from tidemark.heartbeat h
-        where h.executor_id in (
-            select tidemark.executor_id(c.worker, c.source, c.shard) from tidemark.worker_cursor c
-            where c.worker = worker_set.worker and c.source = 'outbox')
-        order by h.executor_id for update;
-    end if;
+    -- Wait for a pass under way, and lock rows in its order: it has its lease when it adds pending events, whose
+    -- foreign key locks the worker.
+    perform from tidemark.heartbeat h
+    where h.executor_id in (
+        select tidemark.executor_id(c.worker, c.source, c.shard) from tidemark.worker_cursor c
+        where c.worker = worker_set.worker and c.source = 'outbox')
+    order by h.executor_id for update;
     select w.* into row_ from tidemark.worker w where w.worker = worker_set.worker for update;
     if (changes ? 'source' and changes ->> 'source' is distinct from row_.source)
         or (changes ? 'handler' and changes ->> 'handler' is distinct from row_.handler) then
