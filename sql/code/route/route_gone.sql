@@ -8,6 +8,8 @@ as $$
 declare
     code text;
 begin
+    -- Before the lease, as a move of the route to another worker does (tidemark.route_set, route_worker_check).
+    perform from tidemark.outbound_route r where r.id = route_gone.route_id for no key update;
     perform tidemark.lease_check(route_gone.worker, route_gone.epoch, 'outbox', route_gone.shard);
     perform set_config('tidemark.reason', 'the target is gone', true);
     update tidemark.outbound_route r set enabled = false

@@ -3,6 +3,13 @@ returns void
 language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
+    -- In the order of all that lock several (tidemark.pending_claim).
+    select from tidemark.heartbeat h
+    where h.executor_id in (
+        select tidemark.executor_id(c.worker, c.source, c.shard) from tidemark.worker_cursor c
+        where c.worker = lease_end.worker and c.source = lease_end.source
+          and c.shard = coalesce(lease_end.shard, c.shard))
+    order by h.executor_id for update;
     update tidemark.heartbeat h set lease_epoch = lease_epoch + 1, lease_until = null, lease_owner = null
     from tidemark.worker_cursor c
     where c.worker = lease_end.worker and c.source = lease_end.source

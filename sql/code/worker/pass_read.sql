@@ -57,7 +57,14 @@ begin
                  else tidemark.log_gate(pass_read.worker, pass_read.shard) end;
     if gate is null then
         if rooms is not null and me.unfinished then
-            if pass_read.shard = 0 then
+            if pass_read.shard = 0 and exists (
+                select from tidemark.replay_job j join tidemark.outbound_route r on r.id = j.route_id
+                where j.worker_id = me.id and j.finished_at is null
+                  and r.worker = pass_read.worker and tidemark.route_delivers(r))
+            then
+                -- A replay and the cursors come after the lease, as a settle and a rewind lock them: below, this pass
+                -- locks it too, to hold events or to settle.
+                perform tidemark.lease_check(pass_read.worker, pass_read.epoch, 'outbox', pass_read.shard);
                 perform tidemark.replay_stage(pass_read.worker);
             end if;
             perform tidemark.pending_hold(pass_read.worker, tidemark.closed_domains(), pass_read.shard);
