@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -114,4 +115,47 @@ func TestSwitchedOffIsSaidOnce(t *testing.T) {
 	p := program{t: t, db: db}
 	p.exec(`select tidemark.route_set('billing.shop.all', '{"enabled": false}')`)
 	said(2)
+}
+
+// A settle that waits for a lock does not keep a program from stopping; what it has not recorded takes no effect, and comes again.
+func TestStopWhileASettleWaits(t *testing.T) {
+	t.Parallel()
+	p := start(t, "", note)
+	p.stop()
+	locked, err := p.db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := locked.Exec(t.Context(), `lock table tidemark.decision in share row exclusive mode`); err != nil {
+		t.Fatal(err)
+	}
+	p.emit("", "1")
+	client, err := consumer.New(p.db.Pool, consumer.Config{
+		Worker: "billing", PollMin: 5 * time.Millisecond, PollMax: 20 * time.Millisecond, StopTimeout: 200 * time.Millisecond,
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Handle("shop/*", note)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- client.Run(ctx) }()
+	p.eventually(`select 'waits' from pg_locks where not granted and relation = 'tidemark.decision'::regclass`, "waits")
+	cancel()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the program does not stop")
+	}
+	if err := locked.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.eventually(effects, "")
+	p.stop = p.runClient(func(c *consumer.Client) { c.Handle("shop/*", note) })
+	p.eventually(effects, "1")
 }

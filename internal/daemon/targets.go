@@ -63,6 +63,7 @@ func join[C io.Closer](t *targets, c *shared[C], s sink.Sink) sink.Sink {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if c.users--; c.users == 0 && c.retired {
+			t.old = slices.DeleteFunc(t.old, func(o io.Closer) bool { return o == io.Closer(c.connection) })
 			return c.connection.Close()
 		}
 		return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -67,14 +68,16 @@ func LeaseHold(ctx context.Context, tx Querier, worker string, epoch int64, rout
 // handlerTx begins a transaction for handlers, with the savepoint that HandlersAnew goes back to.
 var handlerTx = pgx.TxOptions{BeginQuery: "begin isolation level read committed; savepoint tidemark_handlers"}
 
-// InHandlerTx calls handle in a transaction for handlers, which SettleHandled commits.
-func InHandlerTx(ctx context.Context, db Pool, handle func(tx pgx.Tx) error) error {
-	conn, err := db.Acquire(ctx)
+// InHandlerTx calls handle in a transaction for handlers, which begins within patience, and which SettleHandled commits.
+func InHandlerTx(ctx context.Context, db Pool, patience time.Duration, handle func(tx pgx.Tx) error) error {
+	beginning, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	conn, err := db.Acquire(beginning)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	tx, err := conn.BeginTx(ctx, handlerTx)
+	tx, err := conn.BeginTx(beginning, handlerTx)
 	if err != nil {
 		return err
 	}

@@ -263,7 +263,9 @@ type Retried struct {
 func (db *DB) CommandRetry(ctx context.Context, most int) (tried []Retried, err error) {
 	var services, keys []string
 	var ms *int64
-	err = db.querier.QueryRow(ctx, `select services, idempotency_keys, patience from tidemark.command_retry_next($1)`, most).Scan(&services, &keys, &ms)
+	looking, cancel := context.WithTimeout(ctx, networkTime)
+	defer cancel()
+	err = db.querier.QueryRow(looking, `select services, idempotency_keys, patience from tidemark.command_retry_next($1)`, most).Scan(&services, &keys, &ms)
 	if err != nil || services == nil {
 		return nil, err
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+
 	"slices"
 	"sync"
 	"time"
@@ -65,12 +65,12 @@ type lease struct {
 	mu       sync.Mutex
 	until    time.Time
 	fresh    time.Time
-	live     map[int32]bool
-	liveAt   time.Time      // when a beat asked for them
-	paused   map[int32]bool // of the routes that pages needed, as the latest of them came
-	shut     []string       // domains whose gate is closed
-	shutAt   time.Time      // when the database was asked for them
-	changed  chan struct{}  // closed when shut is another
+	live     map[int32]time.Time // until when deliveries of these routes may begin
+	liveAt   time.Time           // when a beat asked for them
+	paused   map[int32]bool      // of the routes that pages needed, as the latest of them came
+	shut     []string            // domains whose gate is closed
+	shutAt   time.Time           // when the database was asked for them
+	changed  chan struct{}       // closed when shut is another
 	stopping bool
 	beaten   time.Time     // when the database was last asked
 	trusted  time.Duration // for so long after a beat the poll of the process is trusted with the next one
@@ -88,7 +88,7 @@ type beater interface {
 func hold(ctx, hard context.Context, c claimer, began time.Time, b beater) *lease {
 	l := &lease{
 		lasts: c.Lease(), epoch: c.Epoch(), hard: hard, over: make(chan struct{}), beater: b,
-		until: began.Add(c.Lease()), live: map[int32]bool{}, paused: map[int32]bool{}, changed: make(chan struct{}),
+		until: began.Add(c.Lease()), live: map[int32]time.Time{}, paused: map[int32]bool{}, changed: make(chan struct{}),
 	}
 	// The end of ctx ends reading; deliveries that are under way may come to their end.
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -186,9 +186,9 @@ func (l *lease) beat() error {
 	l.fresh = began.Add(freshFor)
 	l.shutBy(began, shut)
 	l.liveAt = began
-	l.live = make(map[int32]bool, len(live))
+	l.live = make(map[int32]time.Time, len(live))
 	for _, id := range live {
-		l.live[id] = true
+		l.live[id] = l.fresh
 	}
 	return nil
 }
@@ -224,13 +224,15 @@ func (l *lease) read(began time.Time, page *store.Page) {
 	if began.Before(l.liveAt) {
 		return // a beat that asked later knows all live routes: one of these may have been switched off or paused since
 	}
-	added := map[int32]bool{}
+	// Of routes that are not on the page it says nothing: they may be off since the last beat.
 	for i := range page.Items {
 		for _, id := range page.Items[i].Routes {
-			added[id] = !l.paused[id]
+			l.live[id] = began.Add(freshFor)
+			if l.paused[id] {
+				delete(l.live, id)
+			}
 		}
 	}
-	maps.Copy(l.live, added)
 }
 
 // stop prevents new deliveries; those in flight may finish.
@@ -247,7 +249,7 @@ func (l *lease) allows(route int32) bool {
 	if failpoint.Bug("nogate") {
 		return !l.stopping && l.ctx.Err() == nil
 	}
-	return !l.stopping && l.ctx.Err() == nil && now.Before(l.fresh) && now.Before(l.until.Add(-margin)) && l.live[route]
+	return !l.stopping && l.ctx.Err() == nil && now.Before(l.fresh) && now.Before(l.live[route]) && now.Before(l.until.Add(-margin))
 }
 
 func (l *lease) open(domain string) bool {

@@ -88,7 +88,7 @@ func TestLeaseEndsBeforeItsEnd(t *testing.T) {
 func TestNothingBeginsInTheMargin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &lease{ctx: t.Context(), until: time.Now().Add(5 * time.Second), fresh: time.Now().Add(time.Hour), live: map[int32]bool{1: true}}
+		l := &lease{ctx: t.Context(), until: time.Now().Add(5 * time.Second), fresh: time.Now().Add(time.Hour), live: map[int32]time.Time{1: time.Now().Add(time.Hour)}}
 		time.Sleep(5*time.Second - margin - time.Nanosecond)
 		if !l.allows(1) || l.allows(2) {
 			t.Error("before the margin: route 1 may deliver, and no other")
@@ -106,7 +106,7 @@ func TestSlowReadSwitchesNothingOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{lease: time.Hour, answers: 100}
 		c := busyCursor{store.NewCursor(f, "w", 0, "o", f.lease)}
-		l := &lease{lasts: f.lease, ctx: t.Context(), until: time.Now().Add(f.lease), beater: c, changed: make(chan struct{}), live: map[int32]bool{}, paused: map[int32]bool{}}
+		l := &lease{lasts: f.lease, ctx: t.Context(), until: time.Now().Add(f.lease), beater: c, changed: make(chan struct{}), live: map[int32]time.Time{}, paused: map[int32]bool{}}
 		page := &store.Page{Items: []store.Item{{Routes: []int32{1, 2}}}}
 		began := time.Now()
 		time.Sleep(time.Millisecond)
@@ -120,6 +120,26 @@ func TestSlowReadSwitchesNothingOn(t *testing.T) {
 		l.read(time.Now(), page)
 		if !l.allows(2) {
 			t.Error("a read that began later has found route 2 live")
+		}
+	})
+}
+
+// A read keeps only the routes of its page going: of another one, which is off since the last beat, it says nothing.
+func TestReadSaysNothingOfOtherRoutes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{lease: time.Hour, answers: 1}
+		c := busyCursor{store.NewCursor(f, "w", 0, "o", f.lease)}
+		l := &lease{lasts: f.lease, ctx: t.Context(), until: time.Now().Add(f.lease), beater: c, changed: make(chan struct{}), live: map[int32]time.Time{}, paused: map[int32]bool{}}
+		if err := l.beat(); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 { // beats get no answer any more
+			time.Sleep(freshFor / 4)
+			l.read(time.Now(), &store.Page{Items: []store.Item{{Routes: []int32{2}}}})
+		}
+		if l.allows(1) || !l.allows(2) {
+			t.Error("the last news of route 1 are old, and those of route 2 are not")
 		}
 	})
 }

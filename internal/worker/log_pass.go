@@ -248,24 +248,28 @@ func (p *logPass) settle(ctx context.Context, l *lease, page *store.Page, result
 }
 
 func (p *logPass) settleOnce(ctx context.Context, l *lease, page *store.Page, results []store.Result) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.hard, cancel)()
+	patience := max(settleTime, p.Lease())
+	if page != nil {
+		// The server ends it first, and tells what of it was to blame.
+		patience = max(patience, page.Inside+settleTime)
+	}
 	if !p.applies(page) {
-		patience := max(settleTime, p.Lease())
-		if page != nil {
-			// The server ends it first, and tells what of it was to blame.
-			patience = max(patience, page.Inside+settleTime)
-		}
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		defer context.AfterFunc(l.hard, cancel)()
 		return p.Settle(ctx, nil, page, results)
 	}
 	p.applying.Store(true)
 	defer p.applying.Store(false)
-	return store.InHandlerTx(ctx, p.db, func(tx pgx.Tx) error {
+	return store.InHandlerTx(ctx, p.db, patience, func(tx pgx.Tx) error {
 		done, err := p.Handler.Apply(l.ctx, tx, p.Cursor, page)
 		if err != nil {
 			return err
 		}
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
 		gate, err := p.SettleHandled(ctx, tx, page, handled(done), slices.Concat(results, done))
 		if err == nil && gate != "" {
 			err = gateError{gate}

@@ -113,7 +113,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	w.hard = hard
-	context.AfterFunc(ctx, func() { time.AfterFunc(w.stop, cancel) })
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(w.stop, cancel) })()
 
 	for try := 0; ctx.Err() == nil; {
 		began := time.Now()
