@@ -57,7 +57,8 @@ type lease struct {
 	lasts  time.Duration // from each renewal
 	epoch  int64
 	ctx    context.Context //nolint:containedctx // the lease is what the context is about
-	hard   context.Context //nolint:containedctx // done when even settling has to end
+	hard   context.Context //nolint:containedctx // done when what is under way is cut off
+	last   context.Context //nolint:containedctx // done when even settling has to end
 	cancel context.CancelCauseFunc
 	over   chan struct{} // closed when watch has returned
 	beater beater        // nil: each pass renews the lease
@@ -85,9 +86,9 @@ type beater interface {
 }
 
 // hold begins to watch over a lease that was claimed after began.
-func hold(ctx, hard context.Context, c claimer, began time.Time, b beater) *lease {
+func hold(ctx, hard, last context.Context, c claimer, began time.Time, b beater) *lease {
 	l := &lease{
-		lasts: c.Lease(), epoch: c.Epoch(), hard: hard, over: make(chan struct{}), beater: b,
+		lasts: c.Lease(), epoch: c.Epoch(), hard: hard, last: last, over: make(chan struct{}), beater: b,
 		until: began.Add(c.Lease()), live: map[int32]time.Time{}, paused: map[int32]bool{}, changed: make(chan struct{}),
 	}
 	// The end of ctx ends reading; deliveries that are under way may come to their end.

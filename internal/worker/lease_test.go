@@ -70,7 +70,7 @@ func TestLeaseEndsBeforeItsEnd(t *testing.T) {
 				began := time.Now()
 				f.until = began.Add(f.lease) // of the claim
 				c := busyCursor{store.NewCursor(&f, "w", 0, "o", f.lease)}
-				l := hold(t.Context(), t.Context(), c, began, c)
+				l := hold(t.Context(), t.Context(), t.Context(), c, began, c)
 				<-l.ctx.Done()
 				if left := time.Until(f.until); left < margin/2 || left > margin+2*beatTime {
 					t.Errorf("deliveries are cut off %s before the end of the lease, want about %s", left, margin)

@@ -231,17 +231,17 @@ func (p *logPass) settle(ctx context.Context, l *lease, page *store.Page, result
 			return nil
 		case store.Is(err, tidemark.ErrFenced):
 			return errFenced
-		case l.hard.Err() != nil, errors.As(err, &gateError{}):
+		case l.last.Err() != nil, errors.As(err, &gateError{}):
 			return err
 		case !store.Transient(err):
 			p.once(ctx, slog.LevelError, "settle failed", "error", store.WithKey(err))
-			p.failing.failed(l.hard, "settle", err)
+			p.failing.failed(l.last, "settle", err)
 			return err
 		}
-		p.failed(l.hard, "settle", err)
+		p.failed(l.last, "settle", err)
 		select {
 		case <-time.After(pause(try)):
-		case <-l.hard.Done():
+		case <-l.last.Done():
 			return err
 		}
 	}
@@ -250,7 +250,7 @@ func (p *logPass) settle(ctx context.Context, l *lease, page *store.Page, result
 func (p *logPass) settleOnce(ctx context.Context, l *lease, page *store.Page, results []store.Result) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(l.hard, cancel)()
+	defer context.AfterFunc(l.last, cancel)()
 	patience := max(settleTime, p.Lease())
 	if page != nil {
 		// The server ends it first, and tells what of it was to blame.
@@ -302,7 +302,7 @@ func (p *logPass) end(ctx context.Context, l *lease, why error) error {
 				why = err
 			}
 		}
-		p.report(l.hard)
+		p.report(l.last)
 	}
 	if p.ahead != nil {
 		<-p.ahead

@@ -86,7 +86,8 @@ type Worker struct {
 	poll    *Poller
 	stop    time.Duration
 	drain   bool
-	hard    context.Context //nolint:containedctx // done when even settling has to end
+	hard    context.Context //nolint:containedctx // done when what is under way is cut off
+	last    context.Context //nolint:containedctx // done when even settling has to end
 }
 
 // New returns a worker that does nothing yet.
@@ -110,10 +111,12 @@ var errDrained = errors.New("drained")
 // Run works until ctx is done, or with Options.Drain until there is nothing to do. Then it ends what is under way, settles and
 // gives the lease back. It returns an error only where going on makes no sense.
 func (w *Worker) Run(ctx context.Context) error {
-	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	w.hard = hard
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(w.stop, cancel) })()
+	last, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	hard, cut := context.WithCancel(last)
+	defer cut()
+	w.hard, w.last = hard, last
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(w.stop, cut); time.AfterFunc(w.stop+lastWord, end) })()
 
 	for try := 0; ctx.Err() == nil; {
 		began := time.Now()
@@ -166,7 +169,7 @@ func notDrained(got store.Claim) error {
 
 // tenure is the time from a claim to its release. It reports whether it ended because there was nothing to do.
 func (w *Worker) tenure(ctx context.Context, began time.Time) (drained bool) {
-	l := hold(ctx, w.hard, w.source, began, w.outside)
+	l := hold(ctx, w.hard, w.last, w.source, began, w.outside)
 	w.failing.begun()
 	w.observe.claimed(w.source.Epoch())
 	w.once(ctx, slog.LevelInfo, "running", "epoch", w.source.Epoch())

@@ -145,3 +145,32 @@ func TestStopEndsWhatIsUnderWay(t *testing.T) {
 		t.Error("a delivery began after the stop")
 	}
 }
+
+// What is cut off since it outlasts the time to stop is recorded, and so is what ended meanwhile: neither comes again as if nothing had been.
+func TestStopRecordsWhatItCutsOff(t *testing.T) {
+	t.Parallel()
+	db, ts := setup(t, `, "concurrency": 2`)
+	began, next := make(chan struct{}, 9), make(chan struct{})
+	ts["app"].answers(func(ctx context.Context, d sink.Delivery) sink.Result {
+		began <- struct{}{}
+		if d.Event.Key == "a" {
+			<-ctx.Done()
+			return sink.Result{Status: sink.Unknown, Code: "timeout", Detail: "cut off"}
+		}
+		<-next
+		return sink.Result{Status: sink.Delivered}
+	})
+	emit(t, db, "a1", "b1")
+	i := run(t, db, ts, func(o *worker.Options) { o.Lease, o.StopTime = 30*time.Second, 100*time.Millisecond })
+	<-began
+	<-began
+	stopped := make(chan struct{})
+	go func() { i.stop(); close(stopped) }()
+	for i.permit.Allows(1) {
+		runtime.Gosched()
+	}
+	close(next)
+	<-stopped
+	eventually(t, db, `select concat_ws(' ', item, error_count) from tidemark.waiting`, "1 1")
+	eventually(t, db, `select seq || ' ' || outcome from tidemark.route_attempt where outcome = 'sent'`, "2 sent")
+}
