@@ -287,7 +287,7 @@ func (c *Client) log() worker.Log {
 	}
 	log := worker.Log{MaxBatch: c.config.Batch, Permit: &worker.Permit{}}
 	if c.config.Concurrency == 1 {
-		log.Handler = &handling{calls: calls, permit: log.Permit, routes: map[int32]store.Route{}}
+		log.Handler = &handling{calls: calls, permit: log.Permit, routes: map[int32]store.Route{}, untold: map[int32]bool{}}
 	} else {
 		log.Targets = newTargets(c, calls, log.Permit)
 	}

@@ -159,3 +159,33 @@ func TestStopWhileASettleWaits(t *testing.T) {
 	p.stop = p.runClient(func(c *consumer.Client) { c.Handle("shop/*", note) })
 	p.eventually(effects, "1")
 }
+
+// An event whose handler this program does not have, as after a release was rolled back, waits for one that has it: it uses up no attempt,
+// operators are told, and the others are handled.
+func TestEventsWithoutAHandlerWait(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{1, 4} {
+		p := program{t: t, db: tidemarktest.NewDB(t)}
+		p.exec(`select tidemark.type_set('shop', 'order.paid'), tidemark.type_set('shop', 'order.sent'); create table effect (n text)`)
+		p.exec(`select tidemark.handlers_register('billing', '{shop/order.paid,shop/order.sent}')`)
+		tidemarktest.GoLive(t, p.db.Pool)
+		client, pool := p.client(concurrency)
+		client.Handle("shop/order.paid", note)
+		stop := p.runs(client, pool)
+		p.exec(`select tidemark.emit('shop', 'order.sent', '{"n": "sent"}')`)
+		p.emit("", "paid")
+		p.eventually(effects, "paid")
+		p.eventually(`select concat_ws(' ', item, error_count) from tidemark.waiting`, "1 0")
+		p.eventually(`select detail from tidemark.finding where kind = 'route_misconfigured' and closed_at is null`, "worker billing: this program has no handler for shop/order.sent")
+		stop()
+		p.eventually(attempts, "1 1 pending misconfigured", "2 1 sent")
+		p.exec(`update tidemark.pending set next_attempt_at = clock_timestamp()`)
+		client, pool = p.client(concurrency)
+		client.Handle("shop/order.paid", note)
+		client.Handle("shop/order.sent", note)
+		stop = p.runs(client, pool)
+		p.eventually(effects, "paid sent")
+		p.eventually(`select detail from tidemark.finding where kind = 'route_misconfigured' and closed_at is null`)
+		stop()
+	}
+}

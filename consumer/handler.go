@@ -89,6 +89,7 @@ type handling struct {
 	calls
 	permit *worker.Permit
 	routes map[int32]store.Route
+	untold map[int32]bool // routes of which operators have not been told whether there is a handler
 
 	// What targets have handled in an earlier lease, and not settled. Nothing adds to it in this lease; each settle removes
 	// some, so it is read again until nothing is left.
@@ -138,7 +139,7 @@ func (t task) order() (key store.KeyOf, ordered bool) {
 // when one fails, each again with a savepoint of its own.
 func (h *handling) Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *store.Page) ([]store.Result, error) {
 	for _, r := range page.Routes {
-		h.routes[r.ID] = r
+		h.routes[r.ID], h.untold[r.ID] = r, true
 	}
 	if h.page != page {
 		h.page, h.lost = page, map[taskKey]store.Result{}
@@ -226,6 +227,10 @@ func (h *handling) waits(t task, held, behind map[store.KeyOf]bool) (r store.Res
 		r = t.came(store.Pending, "domain_closed")
 	case ordered && behind[key] && t.item.Fresh:
 		r = t.behind()
+	case h.handlers[t.route.TargetRef] == nil:
+		// Another release of the program has it, or will: that is no failure of the event.
+		r = t.came(store.Pending, deliver.Misconfigured)
+		r.Delay = deliver.ReopenAfter
 	default:
 		return r, false
 	}
@@ -233,6 +238,19 @@ func (h *handling) waits(t task, held, behind map[store.KeyOf]bool) (r store.Res
 		held[key] = true
 	}
 	return r, true
+}
+
+// Report opens or closes the finding of each route, when it has come with a page, that says that this program has no handler for it.
+func (h *handling) Report(ctx context.Context, c *store.Cursor) {
+	for id := range h.untold {
+		detail := ""
+		if _, err := h.handlerOf(h.routes[id]); err != nil {
+			detail = err.Error()
+		}
+		if c.HeldFinding(ctx, "route_misconfigured", h.routes[id].RouteCode, detail, "") == nil {
+			delete(h.untold, id)
+		}
+	}
 }
 
 func (h *handling) apart(ctx context.Context, tx pgx.Tx, tasks []task, before store.Before) ([]store.Result, error) {

@@ -50,8 +50,8 @@ const (
 	// pageWaitAlone is how long it waits if there is no other route to be held up, and jobs of its own have not begun; once all have,
 	// and slots are idle, it waits pageWait.
 	pageWaitAlone = time.Second
-	// reopenAfter is the pause before a route that could not be opened is tried again.
-	reopenAfter = 30 * time.Second
+	// ReopenAfter is the pause before a route that could not be opened is tried again.
+	ReopenAfter = 30 * time.Second
 )
 
 // Deliverer sends events to their targets.
@@ -182,7 +182,7 @@ func (d *Deliverer) Capacity() map[int32]int {
 		switch {
 		case r.queue != nil:
 			capacity[id] = r.queue.capacity()
-		case time.Since(r.broken.at) < reopenAfter:
+		case time.Since(r.broken.at) < ReopenAfter:
 			capacity[id] = 0
 		}
 	}
@@ -233,7 +233,7 @@ func (d *Deliverer) assign(page *store.Page) (results []store.Result, jobs map[*
 				behind := r.row.Ordering == "key" && r.keys.has(item.Key)
 				r.keys.add(item.Key, 1)
 				results = append(results, store.Result{
-					Route: id, Seq: item.Seq, Fresh: true, Outcome: store.Pending, Reason: misconfigured, Delay: reopenAfter, Behind: behind,
+					Route: id, Seq: item.Seq, Fresh: true, Outcome: store.Pending, Reason: Misconfigured, Delay: ReopenAfter, Behind: behind,
 				})
 			}
 		}
@@ -262,7 +262,7 @@ func (d *Deliverer) open(r *route) *queue {
 		r.queue.retire()
 		return r.queue
 	}
-	if !r.stale && time.Since(r.broken.at) < reopenAfter {
+	if !r.stale && time.Since(r.broken.at) < ReopenAfter {
 		return nil
 	}
 	if r.queue != nil {

@@ -23,7 +23,7 @@ const (
 	breakerOpen   = "breaker_open"  // the target failed so often that deliveries pause
 	domainClosed  = "domain_closed" // the gate of the event's domain is closed; SQL sets the event aside until it opens
 	GateClosed    = "gate_closed"   // a gate or a switch is closed, the route is paused, or the lease has ended; a handler answers so that finds it at its commit
-	misconfigured = "misconfigured" // the route's target cannot be opened
+	Misconfigured = "misconfigured" // the route's target cannot be opened; a Go program has no handler for it
 )
 
 // A queue sends the events of one route to its target: events of one key one after the other, events of different keys at

@@ -58,6 +58,8 @@ type Handler interface {
 	// Apply does something with the page's items in tx, one of store.InHandlerTx, and returns a result for each item and route. It
 	// gets every page that has items or routes. An error takes the page back; it is applied again, or read again.
 	Apply(ctx context.Context, tx pgx.Tx, c *store.Cursor, page *store.Page) ([]store.Result, error)
+	// Report tells the database what operators should know, after each settle.
+	Report(ctx context.Context, c *store.Cursor)
 }
 
 // logPass makes passes over the log.
@@ -322,14 +324,16 @@ func (p *logPass) ready() <-chan struct{} {
 	return p.Targets.Ready()
 }
 
-// report lets the targets tell operators. It is bounded, since it holds up the next pass.
+// report lets the targets or the handler tell operators. It is bounded, since it holds up the next pass.
 func (p *logPass) report(ctx context.Context) {
-	if p.Targets == nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, lastWord)
 	defer cancel()
-	p.Targets.Report(ctx, p.Cursor)
+	if p.Targets != nil {
+		p.Targets.Report(ctx, p.Cursor)
+	}
+	if p.Handler != nil {
+		p.Handler.Report(ctx, p.Cursor)
+	}
 }
 
 // handled are the routes whose handlers have done something that the commit makes last.
