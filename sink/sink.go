@@ -15,6 +15,7 @@ type Delivery struct {
 
 	Route   string // code of the route
 	Attempt int    // its number on record: 1 if nothing was recorded before, such as that the event waited or the route was off
+	First   int    // the number of its first attempt: the same for its retries, another for a replay
 	Epoch   int64  // of the sender's lease: a target that has seen a higher one may refuse this one
 	Replay  bool   // an operator sends an earlier event again
 	Test    bool   // an operator tests the target: the event is not in the log

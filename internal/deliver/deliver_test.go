@@ -118,6 +118,27 @@ func TestReplaysGoLast(t *testing.T) {
 	})
 }
 
+// The retries of a delivery have the number of its first attempt in common, and those of a replay that of the replay's.
+func TestFirstAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q, err := newQueue(routeOfTest(1, "none"), slow{&[]int64{}}, 0, New(slow{&[]int64{}}, always{}, always{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for want, items := range map[int][]store.Item{
+			1: {{Attempt: 1}, {Attempt: 2, Errors: 1}, {Attempt: 9, Errors: 8}},
+			4: {{Attempt: 4, Replay: true}, {Attempt: 6, Errors: 2, Replay: true}},
+		} {
+			for _, it := range items {
+				if d := q.delivery(&job{item: &it}); d.First != want || d.Attempt != it.Attempt {
+					t.Errorf("%+v is %+v", it, d)
+				}
+			}
+		}
+	})
+}
+
 // choosy opens targets that answer 503 to every replay, to every live event, or to both, as its fields say.
 type choosy struct {
 	mu            sync.Mutex

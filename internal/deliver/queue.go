@@ -351,7 +351,7 @@ func (q *queue) delivery(j *job) sink.Delivery {
 		event.Payload = j.payload
 	}
 	return sink.Delivery{
-		Event: event, Route: q.route.RouteCode, Attempt: j.item.Attempt, Epoch: q.permit.Epoch(), Replay: j.item.Replay,
+		Event: event, Route: q.route.RouteCode, Attempt: j.item.Attempt, First: j.item.Attempt - j.item.Errors, Epoch: q.permit.Epoch(), Replay: j.item.Replay,
 	}
 }
 

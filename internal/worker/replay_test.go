@@ -25,7 +25,7 @@ func TestRouteReplayByTheWorker(t *testing.T) {
 	of := map[string]string{}
 	for _, d := range ts["app"].wait(t, 6)[3:] {
 		of[d.Event.Key] += arrivedAs([]sink.Delivery{d})
-		if !d.Replay || d.Attempt != 3 {
+		if !d.Replay || d.Attempt != 3 || d.First != 3 {
 			t.Errorf("replayed as %+v", d)
 		}
 	}

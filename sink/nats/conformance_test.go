@@ -71,7 +71,7 @@ func arrivals(t *testing.T, from jetstream.Stream) []tidemarktest.Arrival {
 			t.Error(err)
 		}
 		list = append(list, tidemarktest.Arrival{
-			ID: m.Headers().Get("Nats-Msg-Id"), Key: body.Key, Trace: m.Headers().Get("traceparent"), Payload: body.Payload,
+			ID: m.Headers().Get("tidemark-event-id"), Key: body.Key, Trace: m.Headers().Get("traceparent"), Payload: body.Payload,
 		})
 	}
 	return list

@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -48,7 +49,7 @@ func (s *Sink) message(d *sink.Delivery) (*nats.Msg, error) {
 		h.Set("ce-datacontenttype", encoded.ContentType)
 	}
 	h.Set("content-type", encoded.ContentType)
-	h.Set(nats.MsgIdHdr, d.Event.ID)
+	h.Set(nats.MsgIdHdr, messageID(d))
 	h.Set("tidemark-event-id", d.Event.ID)
 	h.Set("tidemark-route", d.Route)
 	h.Set("tidemark-epoch", strconv.FormatInt(d.Epoch, 10))
@@ -60,6 +61,16 @@ func (s *Sink) message(d *sink.Delivery) (*nats.Msg, error) {
 		h.Set("tidemark-test", "true")
 	}
 	return &nats.Msg{Subject: s.subject, Header: h, Data: encoded.Body}, nil
+}
+
+// messageID is by what a stream recognizes the same delivery. A stream looks for duplicates by it alone, whatever the subject, and keeps
+// none: of the event alone it would be that of another route to the stream, or of what a replay sends again, too.
+func messageID(d *sink.Delivery) string {
+	id := d.Event.ID + "/" + d.Route
+	if d.Replay {
+		id += "/" + strconv.Itoa(cmp.Or(d.First, d.Attempt))
+	}
+	return id
 }
 
 // percent encodes a value as the CloudEvents binding for HTTP requires, which that for NATS refers to.

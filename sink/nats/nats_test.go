@@ -54,7 +54,7 @@ func TestMessage(t *testing.T) {
 		if !bytes.Equal(m.Data(), encoded.Body) || m.Subject() != subject {
 			t.Errorf("subject %s, body %s", m.Subject(), m.Data())
 		}
-		want := map[string]string{"content-type": test.contentType, "Nats-Msg-Id": id(n), "tidemark-event-id": id(n)}
+		want := map[string]string{"content-type": test.contentType, "Nats-Msg-Id": id(n) + "/r/1", "tidemark-event-id": id(n)}
 		for name, value := range ours {
 			want[name] = value
 		}
@@ -74,7 +74,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// A repeated event is Delivered, and stored as one message.
+// A delivery that is repeated is Delivered, and stored as one message.
 func TestDuplicates(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -87,6 +87,45 @@ func TestDuplicates(t *testing.T) {
 	}
 	if got := len(stored(t, into)); got != 20 {
 		t.Errorf("%d arrived", got)
+	}
+}
+
+// A stream looks for duplicates whatever the subject: an event of two routes is two messages, and so is one that is sent again by a
+// replay. Retries of either are duplicates.
+func TestNotDuplicates(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	into := stream(t, client(t, s), nil)
+	connection := dial(t, tidemarknats.Options{Servers: []string{s.ClientURL()}})
+	got := map[string]int{}
+	for _, d := range []sink.Delivery{
+		{Route: "orders", Attempt: 1, First: 1},
+		{Route: "orders", Attempt: 2, First: 1},
+		{Route: "audit", Attempt: 1, First: 1},
+		{Route: "audit", Attempt: 3, First: 2}, // it waited for its turn
+		{Route: "orders", Attempt: 4, First: 4, Replay: true},
+		{Route: "orders", Attempt: 5, First: 4, Replay: true},
+		{Route: "orders", Attempt: 7, First: 7, Replay: true},
+		{Route: "audit", Attempt: 4, First: 4, Replay: true},
+		{Route: "audit", Attempt: 6, Replay: true}, // of a sender that does not say
+	} {
+		target, err := connection.Sink("shop."+d.Route, sink.JSON)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Event = delivery(1, 10).Event
+		if got := target.Deliver(t.Context(), []sink.Delivery{d}); got[0] != (sink.Result{Status: sink.Delivered}) {
+			t.Fatal(got)
+		}
+	}
+	for _, m := range stored(t, into) {
+		if got := m.Headers().Get("tidemark-event-id"); got != id(1) {
+			t.Errorf("the event is %s", got)
+		}
+		got[m.Subject()+" "+m.Headers().Get("tidemark-attempt")]++
+	}
+	if diff := cmp.Diff(map[string]int{"shop.orders 1": 1, "shop.audit 1": 1, "shop.orders 4": 1, "shop.orders 7": 1, "shop.audit 4": 1, "shop.audit 6": 1}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

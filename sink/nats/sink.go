@@ -15,7 +15,7 @@ import (
 )
 
 // Sink delivers to one subject of a JetStream stream. Within its duplicate window the stream
-// recognizes a repeated event by the event's id.
+// recognizes what is sent to it again: each route, and each replay, is a message of its own.
 type Sink struct {
 	connection *Connection
 	subject    string
