@@ -21,6 +21,29 @@ type lettered struct {
 	sink.Sink
 	db      *store.DB
 	version string
+	most    int // deliveries in a call; 0: as many as the sink below takes
+}
+
+// mostLetters bounds the raw records in memory: a page of events does not, whose dead letters are small, and records may have a megabyte each.
+const mostLetters = 8
+
+// letteredSink returns the sink for a route. One that is not for events of commands has dead letters only as an exception: they were
+// pending when it changed.
+func letteredSink(s sink.Sink, route store.Route, db *store.DB, version string) lettered {
+	l := lettered{Sink: s, db: db, version: version}
+	if route.Domain == "commands" || route.Domain == "*" {
+		l.most = mostLetters
+	}
+	return l
+}
+
+// Limits implements sink.Sink.
+func (s lettered) Limits() sink.Limits {
+	l := s.Sink.Limits()
+	if s.most > 0 {
+		l.Batch = min(l.Batch, s.most)
+	}
+	return l
 }
 
 // letterHeader begins the headers that a dead letter adds to its record, and takes the place of.
@@ -43,7 +66,7 @@ func (s lettered) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Res
 	}
 	records := map[int64]store.CommandRecord{}
 	if slices.ContainsFunc(batch, isLetter) {
-		all, err := s.db.CommandRecords(ctx, ids)
+		all, err := s.db.CommandRecords(ctx, ids, mostLetter)
 		if err != nil {
 			for i := range results {
 				results[i] = sink.Result{Status: sink.Retry, Code: kafka.Local, Local: true, Detail: "the raw records cannot be read: " + err.Error()}
@@ -77,14 +100,14 @@ func (s lettered) Deliver(ctx context.Context, batch []sink.Delivery) []sink.Res
 
 // letter is the record as the format raw takes it: byte for byte, and with headers that say what became of it.
 func (s lettered) letter(record store.CommandRecord, facts map[string]json.RawMessage) json.RawMessage {
-	raw := rawRecord{Key: record.Key, Value: record.Value}
+	raw := rawRecord{Key: record.Key.Bytes, Value: record.Value.Bytes}
 	for _, h := range record.Headers {
 		// Those of a letter that was sent again are of that letter.
 		if !strings.HasPrefix(strings.ToLower(h.Name), letterHeader) {
 			raw.Headers = append(raw.Headers, rawHeader(h))
 		}
 	}
-	raw.fit()
+	raw.fit(record.Key, record.Value)
 	for _, name := range slices.Sorted(maps.Keys(facts)) {
 		if value := string(facts[name]); name != "record" && value != "null" {
 			var text string
@@ -120,27 +143,34 @@ const (
 )
 
 // fit leaves out what is too large for the sink, and says so in headers: of value, headers and key the largest first. All of it
-// stays in tidemark.command_record.
-func (r *rawRecord) fit() {
+// stays in tidemark.command_record. What was left out of key and value before is too large by itself.
+func (r *rawRecord) fit(key, value store.RecordBytes) {
 	headers := 0
 	for _, h := range r.Headers {
 		headers += perHeader + len(h.Name) + len(h.Value)
 	}
 	var said []rawHeader
 	say := func(name, value string) { said = append(said, rawHeader{letterHeader + name, []byte(value)}) }
-	for len(r.Key)+len(r.Value)+headers > mostLetter {
-		switch max(len(r.Key), len(r.Value), headers) {
-		case len(r.Value):
-			say("value-bytes", strconv.Itoa(len(r.Value)))
-			say("value-sha256", fmt.Sprintf("%x", sha256.Sum256(r.Value)))
-			r.Value = []byte{} // not null, which deletes in a topic that is compacted
+	about := func(name string, b store.RecordBytes) {
+		sum := b.Sum
+		if sum == nil {
+			whole := sha256.Sum256(b.Bytes)
+			sum = whole[:]
+		}
+		say(name+"-bytes", strconv.Itoa(b.Size))
+		say(name+"-sha256", fmt.Sprintf("%x", sum))
+	}
+	for key.Size+value.Size+headers > mostLetter {
+		switch max(key.Size, value.Size, headers) {
+		case value.Size:
+			about("value", value)
+			r.Value, value.Size = []byte{}, 0 // not null, which deletes in a topic that is compacted
 		case headers:
 			say("headers-left-out", strconv.Itoa(len(r.Headers)))
 			r.Headers, headers = nil, 0
 		default:
-			say("key-bytes", strconv.Itoa(len(r.Key)))
-			say("key-sha256", fmt.Sprintf("%x", sha256.Sum256(r.Key)))
-			r.Key = nil
+			about("key", key)
+			r.Key, key.Size = nil, 0
 		}
 	}
 	r.Headers = append(r.Headers, said...)

@@ -195,7 +195,7 @@ func (t *targets) openKafka(route store.Route) (sink.Sink, error) {
 		return nil, err
 	}
 	if sink.Format(o.Format) == kafka.Raw {
-		return join(t, t.kafka[name], lettered{s, t.db, t.version}), nil
+		return join(t, t.kafka[name], letteredSink(s, route, t.db, t.version)), nil
 	}
 	return join(t, t.kafka[name], s), nil
 }

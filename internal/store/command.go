@@ -207,9 +207,16 @@ func (db *DB) ProducerKeyRevoke(ctx context.Context, kid, reason string) (Produc
 // CommandRecord is a record of Kafka as it came.
 type CommandRecord struct {
 	ID      int64
-	Key     []byte
-	Value   []byte
+	Key     RecordBytes
+	Value   RecordBytes
 	Headers []RecordHeader
+}
+
+// RecordBytes is the key or the value of a record.
+type RecordBytes struct {
+	Bytes []byte // nil: null, or left out
+	Size  int
+	Sum   []byte // the SHA-256 of bytes that were left out; nil: they were not
 }
 
 // RecordHeader is a header of a record.
@@ -218,15 +225,22 @@ type RecordHeader struct {
 	Value []byte
 }
 
-// CommandRecords returns raw records by their numbers, those that are there.
-func (db *DB) CommandRecords(ctx context.Context, ids []int64) ([]CommandRecord, error) {
+// CommandRecords returns raw records by their numbers, those that are there. It leaves out a key or a value of more than so many bytes.
+func (db *DB) CommandRecords(ctx context.Context, ids []int64, most int) ([]CommandRecord, error) {
 	type row struct {
-		ID      int64           `db:"id"`
-		Key     []byte          `db:"key"`
-		Value   []byte          `db:"value"`
-		Headers json.RawMessage `db:"headers"`
+		ID        int64           `db:"id"`
+		Key       []byte          `db:"key"`
+		KeySize   int             `db:"key_size"`
+		KeySum    []byte          `db:"key_sum"`
+		Value     []byte          `db:"value"`
+		ValueSize int             `db:"value_size"`
+		ValueSum  []byte          `db:"value_sum"`
+		Headers   json.RawMessage `db:"headers"`
 	}
-	rows, err := list[row](ctx, db, `select r.id, r.key, r.value, coalesce(r.headers, '[]') as headers from tidemark.command_record r where r.id = any($1)`, ids)
+	rows, err := list[row](ctx, db, `select r.id, coalesce(r.headers, '[]') as headers, coalesce(octet_length(r.key), 0) as key_size, coalesce(octet_length(r.value), 0) as value_size,
+		case when octet_length(r.key) <= $2 then r.key end as key, case when octet_length(r.key) > $2 then sha256(r.key) end as key_sum,
+		case when octet_length(r.value) <= $2 then r.value end as value, case when octet_length(r.value) > $2 then sha256(r.value) end as value_sum
+		from tidemark.command_record r where r.id = any($1)`, ids, most)
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +250,7 @@ func (db *DB) CommandRecords(ctx context.Context, ids []int64) ([]CommandRecord,
 		if err := json.Unmarshal(r.Headers, &headers); err != nil {
 			return nil, err
 		}
-		all[i] = CommandRecord{ID: r.ID, Key: r.Key, Value: r.Value}
+		all[i] = CommandRecord{ID: r.ID, Key: RecordBytes{r.Key, r.KeySize, r.KeySum}, Value: RecordBytes{r.Value, r.ValueSize, r.ValueSum}}
 		for _, h := range headers {
 			header := RecordHeader{Name: *cmp.Or(h[0], new(""))}
 			if h[1] != nil {
