@@ -27,6 +27,7 @@ type feed struct {
 	end     int64 // offset after the last record
 	high    int64 // the partition's
 	records []fetched
+	bytes   int // of the records
 	paused  bool
 }
 
@@ -36,6 +37,15 @@ type fetched struct {
 	at time.Time
 }
 
+// size is how many bytes of the producer's it has.
+func (r fetched) size() int {
+	size := len(r.Key) + len(r.Value)
+	for _, h := range r.Headers {
+		size += len(h.Key) + len(h.Value)
+	}
+	return size
+}
+
 // add takes in what was fetched.
 func (f *feed) add(p kgo.FetchPartition) {
 	f.mu.Lock()
@@ -43,7 +53,9 @@ func (f *feed) add(p kgo.FetchPartition) {
 	at := time.Now()
 	for _, r := range p.Records {
 		if r.Offset >= f.end {
-			f.records = append(f.records, fetched{r, at})
+			one := fetched{r, at}
+			f.records = append(f.records, one)
+			f.bytes += one.size()
 			f.end = r.Offset + 1
 		}
 	}
@@ -61,7 +73,8 @@ func (f *feed) wake() {
 
 // throttle pauses fetching while there is much to do. The caller holds mu.
 func (f *feed) throttle() {
-	if pause := len(f.records) >= f.most || f.paused && len(f.records) > f.most/2; pause != f.paused {
+	much := len(f.records) >= f.most || f.bytes >= mostAhead
+	if pause := much || f.paused && (len(f.records) > f.most/2 || f.bytes > mostAhead/2); pause != f.paused {
 		f.paused = pause
 		f.pause(pause)
 	}
@@ -88,14 +101,18 @@ func (f *feed) Settled(next int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.drop(next)
-	f.throttle()
 }
 
+// drop lets go of what the cursor is past. The caller holds mu.
 func (f *feed) drop(next int64) {
 	n, _ := slices.BinarySearchFunc(f.records, next, func(r fetched, next int64) int { return int(r.Offset - next) })
+	for _, r := range f.records[:n] {
+		f.bytes -= r.size()
+	}
 	clear(f.records[:n])
 	f.records = f.records[n:]
 	f.begin, f.end = next, max(f.end, next)
+	f.throttle()
 }
 
 // Peek implements worker.Feed.
@@ -126,6 +143,9 @@ func (f *feed) Peek(most int) (page store.Records) {
 
 // mostBytes is how much of values is passed at once, if it is more than one record.
 const mostBytes = 8 << 20
+
+// mostAhead is from how many bytes of a partition on no more are fetched ahead.
+const mostAhead = 16 << 20
 
 // at is how far the cursor is.
 func (f *feed) at() int64 {
