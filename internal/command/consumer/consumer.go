@@ -239,7 +239,7 @@ func (c *Consumer) retry(ctx context.Context) {
 func (c *Consumer) session(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	s := &session{Consumer: c, ctx: ctx, end: end, began: time.Now(), parts: map[place]*part{}, held: map[place]string{}}
+	s := &session{Consumer: c, ctx: ctx, end: end, began: time.Now(), parts: map[place]*part{}, held: map[place]error{}}
 	options, err := c.o.Client()
 	if err != nil {
 		return err
@@ -264,6 +264,7 @@ func (c *Consumer) session(ctx context.Context) error {
 	defer c.current.Store(nil)
 	var beside sync.WaitGroup
 	beside.Go(s.watch)
+	beside.Go(s.mend)
 	s.poll()
 	beside.Wait()
 	s.stop(s.all())

@@ -29,6 +29,11 @@ type feed struct {
 	records []fetched
 	bytes   int // of the records
 	paused  bool
+
+	err    error // why it was not fetched last; nil: it was
+	held   bool  // it is not fetched until retry
+	tried  time.Time
+	before time.Duration // next try
 }
 
 // fetched is a record, and a time when it had come.
@@ -50,6 +55,10 @@ func (r fetched) size() int {
 func (f *feed) add(p kgo.FetchPartition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.held {
+		return // the client may have passed over something
+	}
+	f.err = nil
 	at := time.Now()
 	for _, r := range p.Records {
 		if r.Offset >= f.end {
@@ -74,10 +83,59 @@ func (f *feed) wake() {
 // throttle pauses fetching while there is much to do. The caller holds mu.
 func (f *feed) throttle() {
 	much := len(f.records) >= f.most || f.bytes >= mostAhead
-	if pause := much || f.paused && (len(f.records) > f.most/2 || f.bytes > mostAhead/2); pause != f.paused {
+	if pause := much || f.held || f.paused && (len(f.records) > f.most/2 || f.bytes > mostAhead/2); pause != f.paused {
 		f.paused = pause
 		f.pause(pause)
 	}
+}
+
+// fail pauses fetching until retry. News: it had not failed so before.
+func (f *feed) fail(err error) (news bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	news = f.err == nil || f.err.Error() != err.Error()
+	if f.err == nil {
+		f.before = 0
+	}
+	f.err, f.held, f.tried = err, true, time.Now()
+	f.before = min(max(time.Second, 2*f.before), mostBetween)
+	f.throttle()
+	return news
+}
+
+// mostBetween is how long a partition that cannot be fetched waits for another try.
+const mostBetween = 30 * time.Second
+
+// due tells whether fetching is to be tried again. A failure is over when none follows a try for a while.
+func (f *feed) due() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil && !f.held && time.Since(f.tried) > unfetchedFor {
+		f.err = nil
+	}
+	return f.held && time.Since(f.tried) >= f.before
+}
+
+// failure is why it is not fetched; nil: it is.
+func (f *feed) failure() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// last is the offset after all that was fetched.
+func (f *feed) last() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.end
+}
+
+// retry goes on to fetch.
+func (f *feed) retry() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held, f.tried = false, time.Now()
+	f.throttle()
 }
 
 // Place implements worker.Feed.

@@ -1,7 +1,11 @@
 package consumer
 
 import (
+	"errors"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -59,4 +63,54 @@ func TestFeedIsBounded(t *testing.T) {
 		t.Error(err)
 	}
 	want(f, 0, 0, true, false, true, false)
+}
+
+// A feed that failed takes nothing in until it is fetched again from where it ends, and the time between tries grows.
+func TestFeedThatFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		paused := false
+		f := &feed{topicID: "T", most: 10, woken: make(chan struct{}, 1), pause: func(p bool) { paused = p }}
+		record := func(offset int64) kgo.FetchPartition {
+			return kgo.FetchPartition{Records: []*kgo.Record{{Offset: offset}}}
+		}
+		f.add(record(0))
+		if !f.fail(errors.New("it is broken")) || f.fail(errors.New("it is broken")) || !f.fail(errors.New("it is forbidden")) {
+			t.Error("an error is no news, or one is news twice")
+		}
+		f.add(record(5)) // behind what the client has passed over
+		f.Settled(1)
+		if !paused || f.last() != 1 || len(f.records) != 0 || f.failure() == nil {
+			t.Errorf("paused %v, at %d", paused, f.last())
+		}
+		if err := f.Place("T", 3); err != nil || f.last() != 3 {
+			t.Errorf("at %d: %v", f.last(), err) // an operator has passed over what is broken
+		}
+		var waits []time.Duration
+		for range 8 {
+			_ = f.fail(errors.New("it is broken"))
+			began := time.Now()
+			for !f.due() {
+				time.Sleep(100 * time.Millisecond)
+			}
+			waits = append(waits, time.Since(began).Round(time.Second))
+			f.retry()
+			if paused || f.failure() == nil {
+				t.Error("it is paused, or well at once")
+			}
+		}
+		if first, last := waits[0], waits[7]; first > 10*time.Second || last != mostBetween || !slices.IsSorted(waits) {
+			t.Errorf("waited %v", waits)
+		}
+		time.Sleep(2 * unfetchedFor)
+		if f.due() || f.failure() != nil {
+			t.Error("a try that nothing followed is a failure")
+		}
+		_ = f.fail(errors.New("it is broken"))
+		f.retry()
+		f.add(record(3))
+		if f.failure() != nil || f.last() != 4 {
+			t.Errorf("at %d: %v", f.last(), f.failure())
+		}
+	})
 }

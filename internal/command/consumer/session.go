@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -39,7 +41,8 @@ type session struct {
 	unfetched error     // why a broker's records could not be fetched last; nil: they could
 	at        time.Time // of unfetched
 	parts     map[place]*part
-	held      map[place]string // partitions that must not be read, and the id of their topic
+	held      map[place]error // partitions that are not begun with, and the error that keeps them; nil: the database holds them
+	again     []place         // whose fetching is to be tried again
 	committed map[place]int64
 }
 
@@ -73,39 +76,96 @@ type part struct {
 	done   chan struct{}
 }
 
-// where is what a partition has.
+// where is what a partition has, or why that is not known.
 type where struct {
 	topicID    string
 	first, end int64
+	err        error
 }
 
-// locate asks the brokers.
-func (s *session) locate(ctx context.Context, topics []string) (map[place]where, error) {
+// locate asks the brokers, for each topic alone: what one does not answer keeps no other. It returns an error if no broker answers for any.
+func (s *session) locate(ctx context.Context, places []place) (map[place]where, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	of := map[string][]int32{}
+	for _, at := range places {
+		of[at.topic] = append(of[at.topic], at.partition)
+	}
+	var mu sync.Mutex
+	var topics sync.WaitGroup
+	all := map[place]where{}
+	for topic, partitions := range of {
+		topics.Go(func() {
+			found := s.locateIn(ctx, topic, partitions)
+			mu.Lock()
+			defer mu.Unlock()
+			maps.Copy(all, found)
+		})
+	}
+	topics.Wait()
+	var last error
+	for _, w := range all {
+		if _, answered := errors.AsType[*kerr.Error](w.err); w.err == nil || answered {
+			return all, nil
+		}
+		last = w.err
+	}
+	return nil, last
+}
+
+// locateIn asks for partitions of a topic.
+func (s *session) locateIn(ctx context.Context, topic string, partitions []int32) map[place]where {
 	admin := kadm.NewClient(s.client)
-	details, err := admin.ListTopics(ctx, topics...)
-	if err != nil {
-		return nil, err
+	details, failed := admin.ListTopics(ctx, topic)
+	var first, end kadm.ListedOffsets
+	var noFirst, noEnd error
+	if d := details[topic]; failed == nil {
+		failed = d.Err
 	}
-	first, err := admin.ListStartOffsets(ctx, topics...)
-	if err != nil {
-		return nil, err
-	}
-	end, err := admin.ListEndOffsets(ctx, topics...)
-	if err != nil {
-		return nil, err
+	if failed == nil { // beside errors there are the offsets of those that have none
+		first, noFirst = admin.ListStartOffsets(ctx, topic)
+		end, noEnd = admin.ListEndOffsets(ctx, topic)
 	}
 	all := map[place]where{}
-	for _, d := range details {
-		for _, p := range d.Partitions {
-			from, ok := first.Lookup(d.Topic, p.Partition)
-			upto, okay := end.Lookup(d.Topic, p.Partition)
-			if err := errors.Join(d.Err, from.Err, upto.Err); err != nil || !ok || !okay {
-				return nil, fmt.Errorf("the offsets of partition %d of %s are not known: %w", p.Partition, d.Topic, err)
-			}
-			all[place{d.Topic, p.Partition}] = where{d.ID.String(), from.Offset, upto.Offset}
+	for _, partition := range partitions {
+		at := place{topic, partition}
+		_, there := details[topic].Partitions[partition]
+		from, ok := first.Lookup(topic, partition)
+		upto, okay := end.Lookup(topic, partition)
+		err := cmp.Or(failed, from.Err, upto.Err)
+		switch {
+		case err != nil:
+		case !there:
+			err = kerr.UnknownTopicOrPartition
+		case !ok:
+			err = about(at, noFirst)
+		case !okay:
+			err = about(at, noEnd)
+		}
+		if err != nil {
+			all[at] = where{err: fmt.Errorf("the offsets are not known: %w", err)}
+			continue
+		}
+		all[at] = where{details[topic].ID.String(), from.Offset, upto.Offset, nil}
+	}
+	return all
+}
+
+// about is the part of an error, of which requests to several brokers have some, that is about a partition.
+func about(at place, err error) error {
+	several, ok := errors.AsType[*kadm.ShardErrors](err)
+	if !ok {
+		return cmp.Or(err, errors.New("the brokers do not tell them"))
+	}
+	for _, one := range several.Errs {
+		request, ok := one.Req.(*kmsg.ListOffsetsRequest)
+		if ok && slices.ContainsFunc(request.Topics, func(t kmsg.ListOffsetsRequestTopic) bool {
+			return t.Topic == at.topic && slices.ContainsFunc(t.Partitions, func(p kmsg.ListOffsetsRequestTopicPartition) bool { return p.Partition == at.partition })
+		}) {
+			return one.Err
 		}
 	}
-	return all, nil
+	return err
 }
 
 // adjust lets fetching begin where PostgreSQL says. Partitions that are held are left out. It tries until it knows, or the
@@ -131,40 +191,43 @@ func (s *session) adjust(ctx context.Context, offsets map[string]map[int32]kgo.O
 }
 
 func (s *session) places(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
 	if len(offsets) == 0 {
 		return offsets, nil
 	}
-	all, err := s.locate(ctx, slices.Sorted(maps.Keys(offsets)))
+	var asked []place
+	for topic, partitions := range offsets {
+		for partition := range partitions {
+			asked = append(asked, place{topic, partition})
+		}
+	}
+	all, err := s.locate(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
 	type start struct {
 		where
 		next int64
 		held string
 	}
 	starts := map[place]start{}
-	for topic, partitions := range offsets {
-		for partition := range partitions {
-			at := place{topic, partition}
-			w, ok := all[at]
-			if !ok {
-				return nil, fmt.Errorf("there is no partition %d of %s", partition, topic)
-			}
-			next, held, err := store.New(s.db).CommandPartition(ctx, topic, partition, w.topicID, w.first, w.end)
-			if err != nil {
-				return nil, err
-			}
-			starts[at] = start{w, next, held}
+	for at, w := range all {
+		if w.err != nil {
+			starts[at] = start{where: w}
+			continue
 		}
+		next, held, err := store.New(s.db).CommandPartition(ctx, at.topic, at.partition, w.topicID, w.first, w.end)
+		if err != nil {
+			return nil, err
+		}
+		starts[at] = start{w, next, held}
 	}
 	found := map[string]map[int32]kgo.Offset{}
 	for at, st := range starts {
-		if st.held != "" {
-			s.o.Log.WarnContext(ctx, "held", "topic", at.topic, "partition", at.partition, "detail", st.held)
-			s.hold(at, st.topicID)
+		if st.held != "" || st.err != nil {
+			s.o.Log.WarnContext(ctx, "held", "topic", at.topic, "partition", at.partition, "detail", cmp.Or(st.held, fmt.Sprint(st.err)))
+			s.hold(at, st.err)
 			continue
 		}
 		if found[at.topic] == nil {
@@ -176,10 +239,10 @@ func (s *session) places(ctx context.Context, offsets map[string]map[int32]kgo.O
 	return found, nil
 }
 
-func (s *session) hold(at place, topicID string) {
+func (s *session) hold(at place, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held[at] = topicID
+	s.held[at] = why
 }
 
 // start runs the worker of a partition.
@@ -300,17 +363,23 @@ func (s *session) all() []place {
 // poll hands what is fetched to the partitions until the session ends.
 func (s *session) poll() {
 	for s.ctx.Err() == nil {
-		fetches := s.client.PollFetches(s.ctx)
+		limited, cancel := context.WithTimeout(s.ctx, askEvery) // partitions may be there to be tried again
+		fetches := s.client.PollFetches(limited)
 		if fetches.IsClientClosed() {
 			s.end(errors.New("the client is closed"))
 		}
+		fetches.EachPartition(func(p kgo.FetchTopicPartition) {
+			if at := s.part(place{p.Topic, p.Partition}); at != nil && len(p.Records) > 0 {
+				s.frames.expect(p.Records)
+				at.add(p.FetchPartition) // those before an error, too
+			}
+		})
 		fetches.EachError(func(topic string, partition int32, err error) {
-			if s.ctx.Err() != nil {
+			if s.ctx.Err() != nil || topic == "" && limited.Err() != nil && errors.Is(err, limited.Err()) {
 				return
 			}
 			if topic != "" {
-				// The client does not fetch this partition any more. What became of it, the next session finds out.
-				s.end(fmt.Errorf("partition %d of %s: %w", partition, topic, err))
+				s.unfetchable(place{topic, partition}, err)
 				return
 			}
 			s.mu.Lock()
@@ -321,22 +390,67 @@ func (s *session) poll() {
 				s.o.Log.WarnContext(s.ctx, "cannot fetch", "error", err)
 			}
 		})
-		fetches.EachPartition(func(p kgo.FetchTopicPartition) {
-			s.mu.Lock()
-			at := s.parts[place{p.Topic, p.Partition}]
-			s.mu.Unlock()
-			if at != nil && p.Err == nil {
-				s.frames.expect(p.Records)
-				at.add(p.FetchPartition)
-			}
-		})
+		cancel()
+		s.refetch()
 		s.client.AllowRebalance()
 	}
 	s.client.AllowRebalance()
 }
 
-// watch ends the session when a gate closes, commits offsets for tools that show the group's lag, asks for partitions that are held,
-// and looks whether all is well.
+// part is a partition that this member reads; nil: it does not.
+func (s *session) part(at place) *part {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.parts[at]
+}
+
+// unfetchable lets a partition wait that cannot be fetched. The others go on, and so does its worker, with what it has.
+func (s *session) unfetchable(at place, err error) {
+	p := s.part(at)
+	if p == nil {
+		s.hold(at, err) // it was never begun with
+		return
+	}
+	if p.fail(err) {
+		s.o.Log.WarnContext(s.ctx, "cannot fetch a partition", "topic", at.topic, "partition", at.partition, "error", err)
+	}
+}
+
+// refetch goes on to fetch partitions whose turn it is again, from where their feeds end: the client may be elsewhere, or have given the
+// partition up. It is for poll alone, between two fetches: no record is under way that was fetched from elsewhere, and no partition is
+// taken away meanwhile.
+func (s *session) refetch() {
+	s.mu.Lock()
+	again := s.again
+	s.again = nil
+	s.mu.Unlock()
+	first, then := map[string]map[int32]kgo.EpochOffset{}, map[string]map[int32]kgo.EpochOffset{}
+	var failed []*part
+	for _, at := range again {
+		p := s.part(at)
+		if p == nil || p.failure() == nil {
+			continue
+		}
+		if first[at.topic] == nil {
+			first[at.topic], then[at.topic] = map[int32]kgo.EpochOffset{}, map[int32]kgo.EpochOffset{}
+		}
+		end := p.last()
+		first[at.topic][at.partition] = kgo.EpochOffset{Epoch: -1, Offset: end + 1}
+		then[at.topic][at.partition] = kgo.EpochOffset{Epoch: -1, Offset: end}
+		failed = append(failed, p)
+	}
+	if len(failed) == 0 {
+		return
+	}
+	// The client does nothing for an offset that it takes for its own. Both come before the partitions are fetched again.
+	s.client.SetOffsets(first)
+	s.client.SetOffsets(then)
+	for _, p := range failed {
+		p.retry()
+	}
+}
+
+// watch ends the session when a gate closes, commits offsets for tools that show the group's lag, and looks whether all is well.
 func (s *session) watch() {
 	var looked time.Time
 	last := "" // error of look
@@ -350,7 +464,6 @@ func (s *session) watch() {
 		}
 		next = time.Now().Add(min(commitEvery, s.o.Lease))
 		s.commit(s.ctx)
-		s.release(s.ctx)
 		err := s.health(s.ctx)
 		switch {
 		case s.ctx.Err() != nil:
@@ -406,31 +519,90 @@ func (s *session) commit(ctx context.Context) {
 	maps.Copy(s.committed, moved)
 }
 
-// release ends the session when a partition that was held may go on.
+// mend asks for partitions that are held, and for those that cannot be fetched. It may wait for brokers.
+func (s *session) mend() {
+	for s.ctx.Err() == nil {
+		sleep(s.ctx, min(commitEvery, s.o.Lease))
+		s.release(s.ctx)
+	}
+}
+
+// release ends the session when a partition that was held may go on, and has partitions fetched again whose turn it is.
 func (s *session) release(ctx context.Context) {
 	s.mu.Lock()
-	held := maps.Clone(s.held)
+	held, failed := maps.Clone(s.held), map[place]*part{}
+	for at, p := range s.parts {
+		if p.due() {
+			failed[at] = p
+		}
+	}
 	s.mu.Unlock()
-	if len(held) == 0 {
+	asked := slices.AppendSeq(slices.Collect(maps.Keys(held)), maps.Keys(failed))
+	if len(asked) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	topics := map[string]bool{}
-	for at := range held {
-		topics[at.topic] = true
-	}
-	all, err := s.locate(ctx, slices.Sorted(maps.Keys(topics)))
+	all, err := s.locate(ctx, asked)
 	if err != nil {
 		return // asked again
 	}
-	for at := range held {
-		w, ok := all[at]
-		if !ok {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	for at, w := range all {
+		p := failed[at]
+		if w.err != nil {
+			s.still(at, w.err)
 			continue
 		}
-		if _, held, err := store.New(s.db).CommandPartition(ctx, at.topic, at.partition, w.topicID, w.first, w.end); err == nil && held == "" {
+		_, held, err := store.New(s.db).CommandPartition(ctx, at.topic, at.partition, w.topicID, w.first, w.end)
+		switch {
+		case err != nil: // asked again
+		case held != "" && p == nil:
+			s.still(at, nil)
+		case held != "" || p != nil && w.topicID != p.topicID:
+			s.end(fmt.Errorf("partition %d of %s: %w", at.partition, at.topic, p.failure()))
+		case p == nil:
 			s.end(fmt.Errorf("partition %d of %s may go on", at.partition, at.topic))
+		default:
+			s.mu.Lock()
+			s.again = append(s.again, at)
+			s.mu.Unlock()
 		}
 	}
+}
+
+// still says why a partition is held, if it is.
+func (s *session) still(at place, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, held := s.held[at]; held {
+		s.held[at] = why
+	}
+}
+
+// kept is the first partition that an error keeps from being read, and how many more there are; nil: none is.
+func (s *session) kept() error {
+	s.mu.Lock()
+	all := map[place]error{}
+	for at, why := range s.held {
+		if why != nil {
+			all[at] = why
+		}
+	}
+	for at, p := range s.parts {
+		if why := p.failure(); why != nil {
+			all[at] = why
+		}
+	}
+	s.mu.Unlock()
+	if len(all) == 0 {
+		return nil
+	}
+	names := slices.SortedFunc(maps.Keys(all), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.partition, b.partition))
+	})
+	at, others := names[0], ""
+	if len(names) > 1 {
+		others = fmt.Sprintf(", and %d more", len(names)-1)
+	}
+	return fmt.Errorf("partition %d of %s%s: %w", at.partition, at.topic, others, all[at])
 }

@@ -103,6 +103,9 @@ func (s *session) health(ctx context.Context) error {
 		return fmt.Errorf("records cannot be fetched: %w; an answer of a broker may have %d bytes, and a batch of records must fit: "+
 			"tidemark command seek passes over one that does not", unfetched, most)
 	}
+	if err := s.kept(); err != nil {
+		return s.explained(err)
+	}
 	if err := s.frames.away(); err != nil {
 		return err
 	}

@@ -142,6 +142,72 @@ func TestConsumerForbidden(t *testing.T) {
 	}
 }
 
+// LI6, CM7: what is wrong with a partition keeps none of the others from being read, whatever it is. The finding names it, and it goes on
+// when it can be read, with all that it has.
+func TestConsumerWithABadPartition(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]kfake.Fault{
+		"forbidden to fetch":  {Keys: []kmsg.Key{kmsg.Fetch}, Err: kerr.TopicAuthorizationFailed},
+		"forbidden to look":   {Keys: []kmsg.Key{kmsg.ListOffsets}, Err: kerr.TopicAuthorizationFailed},
+		"without a leader":    {Keys: []kmsg.Key{kmsg.ListOffsets}, Err: kerr.NotLeaderForPartition},
+		"a partition of both": {Keys: []kmsg.Key{kmsg.ListOffsets}, Err: kerr.UnknownServerError, Partitions: []int32{1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newService(t)
+			cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, w.topic, "other."+w.service))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(cluster.Close)
+			w.connect(cluster.ListenAddrs())
+			fault.Topic, fault.Count = w.topic, -1
+			bad := int32(1)
+			broken := cluster.Fault(fault)
+			n := 0
+			good := func() {
+				t.Helper()
+				n++
+				r := w.make(fmt.Sprint("good", n), n)
+				r.Topic = "other." + w.service
+				w.send(0, r)
+				w.eventually(`select coalesce(max(id), 0)::text from app.effect where id < 100`, strconv.Itoa(n))
+			}
+			w.send(bad, w.make("a", 101), w.make("b", 102))
+			w.runWith(func(o *consumer.Options) { o.Topics = []string{"db-events.*", "other.*"} })
+			good()
+			first := "partition 0 of " + w.topic + ", and 1 more: "
+			if fault.Partitions != nil {
+				first = "partition 1 of " + w.topic + ": "
+			}
+			w.wantTrouble(first)
+			w.wantTrouble(fault.Err.Message)
+			members := func() string {
+				t.Helper()
+				groups, err := kadm.NewClient(w.client).DescribeGroups(t.Context(), "tidemark")
+				if err != nil || len(groups["tidemark"].Members) != 1 {
+					t.Fatalf("%+v %v", groups, err)
+				}
+				return groups["tidemark"].Members[0].MemberID
+			}
+			was := members()
+			good()
+			w.send(bad, w.make("c", 103))
+			good()
+			if is := members(); is != was {
+				t.Errorf("it was %s, and left the group: %s", was, is)
+			}
+			w.eventually(`select id::text from app.effect where id > 100`)
+			broken.Remove()
+			w.eventually(`select id::text from app.effect where id > 100 order by n`, "101", "102", "103")
+			w.wantNoTrouble()
+			good()
+			w.send(bad, w.make("d", 104))
+			w.eventually(`select id::text from app.effect where id > 100 order by n`, "101", "102", "103", "104")
+		})
+	}
+}
+
 // CM2: a schema that no checker can compile lets no payload pass, and a topic that is missing or keeps records for too long is told.
 func TestConsumerSetup(t *testing.T) {
 	t.Parallel()
