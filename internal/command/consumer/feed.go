@@ -123,11 +123,18 @@ func (f *feed) failure() error {
 	return f.err
 }
 
-// last is the offset after all that was fetched.
-func (f *feed) last() int64 {
+// last is the offset after all that was fetched, and whether it is not fetched now.
+func (f *feed) last() (end int64, held bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.end
+	return f.end, f.held
+}
+
+// fits tells whether all that was fetched is of what the partition has: it may have been made again, or have lost its end.
+func (f *feed) fits(w where) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.topicID == w.topicID && f.end <= w.end
 }
 
 // retry goes on to fetch.

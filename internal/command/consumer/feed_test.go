@@ -80,11 +80,16 @@ func TestFeedThatFails(t *testing.T) {
 		}
 		f.add(record(5)) // behind what the client has passed over
 		f.Settled(1)
-		if !paused || f.last() != 1 || len(f.records) != 0 || f.failure() == nil {
-			t.Errorf("paused %v, at %d", paused, f.last())
+		if end, held := f.last(); !paused || !held || end != 1 || len(f.records) != 0 || f.failure() == nil {
+			t.Errorf("paused %v, at %d", paused, end)
 		}
-		if err := f.Place("T", 3); err != nil || f.last() != 3 {
-			t.Errorf("at %d: %v", f.last(), err) // an operator has passed over what is broken
+		if err := f.Place("T", 3); err != nil { // an operator has passed over what is broken
+			t.Error(err)
+		}
+		for end, want := range map[int64]bool{2: false, 3: true, 4: true} {
+			if f.fits(where{topicID: "T", end: end}) != want || f.fits(where{topicID: "U", end: end}) {
+				t.Errorf("it is at 3, and the partition ends at %d", end)
+			}
 		}
 		var waits []time.Duration
 		for range 8 {
@@ -109,8 +114,8 @@ func TestFeedThatFails(t *testing.T) {
 		_ = f.fail(errors.New("it is broken"))
 		f.retry()
 		f.add(record(3))
-		if f.failure() != nil || f.last() != 4 {
-			t.Errorf("at %d: %v", f.last(), f.failure())
+		if end, held := f.last(); f.failure() != nil || held || end != 4 {
+			t.Errorf("at %d: %v", end, f.failure())
 		}
 	})
 }

@@ -408,6 +408,7 @@ func (s *session) part(at place) *part {
 func (s *session) unfetchable(at place, err error) {
 	p := s.part(at)
 	if p == nil {
+		s.o.Log.WarnContext(s.ctx, "held", "topic", at.topic, "partition", at.partition, "detail", err)
 		s.hold(at, err) // it was never begun with
 		return
 	}
@@ -428,13 +429,16 @@ func (s *session) refetch() {
 	var failed []*part
 	for _, at := range again {
 		p := s.part(at)
-		if p == nil || p.failure() == nil {
+		if p == nil {
+			continue
+		}
+		end, held := p.last()
+		if !held {
 			continue
 		}
 		if first[at.topic] == nil {
 			first[at.topic], then[at.topic] = map[int32]kgo.EpochOffset{}, map[int32]kgo.EpochOffset{}
 		}
-		end := p.last()
 		first[at.topic][at.partition] = kgo.EpochOffset{Epoch: -1, Offset: end + 1}
 		then[at.topic][at.partition] = kgo.EpochOffset{Epoch: -1, Offset: end}
 		failed = append(failed, p)
@@ -558,7 +562,7 @@ func (s *session) release(ctx context.Context) {
 		case err != nil: // asked again
 		case held != "" && p == nil:
 			s.still(at, nil)
-		case held != "" || p != nil && w.topicID != p.topicID:
+		case held != "" || p != nil && !p.fits(w): // what became of it, the next session finds out
 			s.end(fmt.Errorf("partition %d of %s: %w", at.partition, at.topic, p.failure()))
 		case p == nil:
 			s.end(fmt.Errorf("partition %d of %s may go on", at.partition, at.topic))

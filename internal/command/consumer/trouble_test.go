@@ -199,11 +199,13 @@ func TestConsumerWithABadPartition(t *testing.T) {
 			}
 			w.eventually(`select id::text from app.effect where id > 100`)
 			broken.Remove()
-			w.eventually(`select id::text from app.effect where id > 100 order by n`, "101", "102", "103")
+			w.send(1-bad, w.make("d", 200))
+			w.eventually(`select id::text from app.effect where id between 101 and 199 order by n`, "101", "102", "103")
+			w.eventually(`select id::text from app.effect where id = 200`, "200")
 			w.wantNoTrouble()
 			good()
-			w.send(bad, w.make("d", 104))
-			w.eventually(`select id::text from app.effect where id > 100 order by n`, "101", "102", "103", "104")
+			w.send(bad, w.make("e", 104))
+			w.eventually(`select id::text from app.effect where id between 101 and 199 order by n`, "101", "102", "103", "104")
 		})
 	}
 }
