@@ -33,6 +33,9 @@ const (
 	lockWritersTries = 10
 )
 
+// A snapshot from before the wait for lock would not show what the other installer has done.
+var committed = pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
+
 // ErrOlder and ErrNewer are wrapped by the errors of [Check] for a schema that this build cannot work with.
 var (
 	ErrOlder = errors.New("the schema is older than this build of tidemark")
@@ -90,7 +93,7 @@ func (m migration) fileName() string { return fmt.Sprintf("%04d_%s", m.version, 
 func begin(ctx context.Context, conn *pgx.Conn, o options, report *Report) error {
 	for tries := 1; ; tries++ {
 		var done Report
-		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
+		err := pgx.BeginTxFunc(ctx, conn, committed, func(tx pgx.Tx) (err error) {
 			done, err = beginIn(ctx, tx, o)
 			return err
 		})
@@ -114,10 +117,6 @@ func beginIn(ctx context.Context, tx pgx.Tx, o options) (Report, error) {
 	in, err := enter(ctx, tx, o)
 	if err != nil {
 		return Report{}, err
-	}
-	if len(in.migrations) > len(embedded().migrations) {
-		return Report{}, fmt.Errorf("%w: it has migration %d, this build knows %d", ErrNewer,
-			len(in.migrations), len(embedded().migrations))
 	}
 	if len(in.migrations) > 0 {
 		return Report{Roles: in.made}, nil
@@ -155,7 +154,7 @@ type entered struct {
 }
 
 // enter creates the roles, waits for another installer that is under way, and then reads, as the schema's owner, what is
-// installed.
+// installed. It refuses a schema newer than this build.
 func enter(ctx context.Context, tx pgx.Tx, o options) (entered, error) {
 	var in entered
 	if _, err := tx.Exec(ctx, waitForInstaller); err != nil {
@@ -178,8 +177,14 @@ func enter(ctx context.Context, tx pgx.Tx, o options) (entered, error) {
 	if _, err := tx.Exec(ctx, lock); err != nil {
 		return in, err
 	}
-	in.installed, err = read(ctx, tx)
-	return in, err
+	if in.installed, err = read(ctx, tx); err != nil {
+		return in, err
+	}
+	// Each transaction of Up asks: between the two an Up of a newer build may get the lock.
+	if known := len(embedded().migrations); len(in.migrations) > known {
+		return in, fmt.Errorf("%w: it has migration %d, this build knows %d", ErrNewer, len(in.migrations), known)
+	}
+	return in, nil
 }
 
 func sharing(prefix string, databases []string) string {
@@ -229,7 +234,7 @@ from pg_class c where c.relnamespace = 'tidemark'::regnamespace and c.relkind = 
 // function that emit calls, and without the function an application's transaction would fail.
 func upgrade(ctx context.Context, conn *pgx.Conn, o options, report *Report) error {
 	var done Report
-	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
+	err := pgx.BeginTxFunc(ctx, conn, committed, func(tx pgx.Tx) (err error) {
 		done, err = upgradeIn(ctx, tx, o)
 		return err
 	})
@@ -250,7 +255,7 @@ func upgradeIn(ctx context.Context, tx pgx.Tx, o options) (Report, error) {
 	}
 	report := Report{Roles: in.made}
 	objects := embedded().objects
-	left := embedded().migrations[min(len(in.migrations), len(embedded().migrations)):]
+	left := embedded().migrations[len(in.migrations):]
 	if len(left) == 0 && in.current(objects) {
 		changed, err := changedObjects(ctx, tx)
 		if err != nil || !slices.ContainsFunc(changed, func(o objectRow) bool { return o.Installed != nil }) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -101,6 +102,66 @@ func TestCheckEmptyOlderNewer(t *testing.T) {
 	}
 	exec1(t, conn, `update tidemark.migration set breaking = true where name = 'of_the_future'`)
 	wantCheck(t, conn, migrate.ErrNewer, "of_the_future")
+}
+
+// Up waits twice for the lock. If a newer build's Up gets it in between, Up must not put its older code over the newer tables.
+func TestUpBehindANewerOne(t *testing.T) {
+	t.Parallel()
+	for _, isolation := range []string{"read committed", "repeatable read"} {
+		t.Run(isolation, func(t *testing.T) {
+			t.Parallel()
+			upBehindANewerOne(t, isolation)
+		})
+	}
+}
+
+func upBehindANewerOne(t *testing.T, isolation string) {
+	t.Helper()
+	db := tidemarktest.NewDB(t)
+	first, older, newer, eye := db.Connect(t), db.Connect(t), db.Connect(t), db.Connect(t)
+	exec1(t, older, `set default_transaction_isolation = '`+isolation+`'`)
+	beside := func(run func() error) <-chan error {
+		ended := make(chan error, 1)
+		go func() { ended <- run() }()
+		return ended
+	}
+	waits := func(conn *pgx.Conn) {
+		t.Helper()
+		exec1(t, eye, `do $$ begin
+			for i in 1 .. 5000 loop
+				if exists (select from pg_locks l where l.pid = `+strconv.Itoa(int(conn.PgConn().PID()))+` and not l.granted) then return; end if;
+				perform pg_sleep(0.002);
+			end loop;
+			raise 'it does not wait'; end $$`)
+	}
+
+	exec1(t, first, `begin; lock table tidemark.migration in exclusive mode`)
+	upgraded := beside(func() error {
+		_, err := migrate.Up(context.Background(), older)
+		return err
+	})
+	waits(older)
+	locked := beside(func() error {
+		_, err := newer.Exec(context.Background(), `begin; lock table tidemark.migration in exclusive mode`)
+		return err
+	})
+	waits(newer)
+	exec1(t, first, `commit`) // older has looked, and queues again
+	if err := <-locked; err != nil {
+		t.Fatal(err)
+	}
+	waits(older)
+	exec1(t, newer, `insert into tidemark.migration (version, name, checksum)
+			select max(version) + 1, 'of_the_future', 'x' from tidemark.migration;
+		update tidemark.code set checksum = 'newer' where object = 'emit';
+		commit`)
+	if err := <-upgraded; !errors.Is(err, migrate.ErrNewer) {
+		t.Errorf("Up: %v; want ErrNewer", err)
+	}
+	var checksum string
+	if err := eye.QueryRow(t.Context(), `select checksum from tidemark.code where object = 'emit'`).Scan(&checksum); err != nil || checksum != "newer" {
+		t.Errorf("emit is of %q: the older build re-created it (%v)", checksum, err)
+	}
 }
 
 // A first line "-- breaking", with what breaks or without, is on record, and keeps older programs out.
