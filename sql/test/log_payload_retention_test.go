@@ -142,6 +142,45 @@ func TestPayloadRetentionKeepsWhatIsNeeded(t *testing.T) {
 	w.wantRows(allVerified)
 }
 
+// An open letter keeps its payload when that of its event is erased. A person's request reaches it, and no other letter.
+func TestEventsEraseBehindPayloadRetention(t *testing.T) {
+	t.Parallel()
+	_, w := retaining(t)
+	w.exec(`select tidemark.emit_strict('shop', 'order', '{"bad": "Ada"}', subject_ref => 'ada'), tidemark.emit_strict('shop', 'order', '{"bad": "Bob"}', subject_ref => 'bob')`)
+	w.pass()
+	w.age()
+	w.exec(`select tidemark.maintain()`)
+	w.wantRows(erasedNumbers, "1,2")
+	w.wantRows(`select error_detail from tidemark.dead_letter order by seq`, "no Ada", "no Bob")
+
+	// Other letters are not read: neither those of another domain nor those that are erased. The server believes that there are none.
+	const many = `insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot, error_code, error_detail)
+		select 'many ' || n, worker_id, route_id, 100 + n, gen_random_uuid(), event_snapshot || jsonb_build_object('domain', case when n % 2 = 0 then 'shop' else 'other' end),
+			error_code, case when n % 2 = 0 then 'erased' else 'no Eve' end
+		from tidemark.dead_letter, generate_series(1, 2000) n where seq = 1`
+	w.exec(`alter table tidemark.dead_letter set (autovacuum_enabled = off); analyze tidemark.dead_letter`)
+	w.exec(many)
+	const erase = `select concat_ws(' ', events, waiting, dead_letters, complete) from tidemark.events_erase('shop', 'asked', subject => 'ada'`
+	for _, statistics := range []string{"old", "new"} {
+		if n := w.readsOf("dead_letter", func() { w.wantRows(erase+`, dry_run => true)`, "0 0 1 t") }); n > 20 {
+			t.Errorf("statistics are %s: %d letters are read", statistics, n)
+		}
+		w.exec(`analyze tidemark.dead_letter; discard plans`)
+	}
+
+	// A replay that is under way needs the payload.
+	w.exec(`insert into tidemark.pending (worker_id, route_id, seq, domain, replay, dead_letter_id) select worker_id, route_id, seq, 'shop', true, id from tidemark.dead_letter where seq = 1`)
+	w.wantRows(erase+`)`, "0 1 0 t")
+	w.exec(`delete from tidemark.pending`)
+	w.wantRows(erase+`)`, "0 0 1 t")
+	w.wantRows(erase+`)`, "0 0 0 t")
+	w.wantRows(`select concat_ws(' ', event_snapshot -> 'payload' ? 'erased', error_detail, resolution) from tidemark.dead_letter where seq < 100 order by seq`, "t erased discarded", "f no Bob")
+	for _, table := range []string{"outbox", "dead_letter", "attempt"} {
+		w.wantRows(`select o.seq::text from tidemark.` + table + ` o where o.seq < 100 and o::text like '%Ada%'`)
+	}
+	w.wantRows(`select detail from tidemark.attempt order by seq`, "erased", "erased")
+}
+
 // Where it cannot erase it says so, and a call looks at so many events at most.
 func TestPayloadRetentionArguments(t *testing.T) {
 	t.Parallel()

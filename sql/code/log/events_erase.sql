@@ -60,19 +60,12 @@ begin
     waiting := cardinality(owed);
     events := cardinality(found_) - waiting;
     found_ := array(select n from unnest(found_) n where n <> all (owed));
-    -- A letter may outlive its event: such are looked for once, with the last part.
-    letters := array(
-        select l.id from tidemark.dead_letter l
-        left join tidemark.outbox o on o.seq = l.seq and o.event_id = l.event_id
-        where l.source = 'outbox' and l.error_detail is distinct from 'erased'
-          and (o.seq = any (found_) or o.seq is null and complete
-               and l.event_snapshot ->> 'domain' = events_erase.domain
-               and (events_erase.subject is null or l.event_snapshot ->> 'subject_ref' = events_erase.subject)
-               and (events_erase.key is null or l.event_snapshot ->> 'key' = events_erase.key)
-               and (events_erase.before is null
-                    or (l.event_snapshot ->> 'created_at')::timestamptz < events_erase.before))
-          and not exists (select from tidemark.pending p where p.dead_letter_id = l.id)
-        order by l.id for update of l);
+    -- A letter may outlive its event, or its event's payload: such are looked for once, with the last part.
+    select coalesce(array_agg(l.id) filter (where not l.waits), '{}'), waiting + count(*) filter (where l.waits)
+    into letters, waiting
+    from tidemark.event_letters(
+        events_erase.domain, events_erase.subject, events_erase.key, events_erase.before,
+        (select coalesce(range_agg(int8range(n, n, '[]')), '{}') from unnest(found_) n), complete) l;
     dead_letters := cardinality(letters);
     if dry_run or events + dead_letters = 0 then
         return;
@@ -98,9 +91,11 @@ $$;
 comment on function tidemark.events_erase(text, text, text, text, timestamptz, boolean, bigint, integer) is
     'Erases the payloads of events of a domain: of a subject (subject_ref), of a key, created before a time, or what '
     'fits all that is given. The payload becomes {"erased": time}; the event, its evidence and its place stay. Dead '
-    'letters of such events lose payload and error text, and open ones are discarded; answers that the API keeps for '
+    'letters of such events lose payload and error text, and open ones are discarded, also where the event was erased '
+    'before or is no longer in the log; answers that the API keeps for '
     'repeated requests lose error texts, whatever event they are of. Events that are still to be '
-    'delivered stay as they are and are counted as waiting: call it again once they are. Looks at most events from '
+    'delivered, and letters whose replay is, stay as they are and are counted as waiting: call it again once they '
+    'are. Looks at most events from '
     'after_seq on; until complete call it again with last_seq, in a transaction of its own. dry_run only counts. Reads '
     'the whole log. Raises TM004, TM005.';
 grant execute on function tidemark.events_erase(text, text, text, text, timestamptz, boolean, bigint, integer)
