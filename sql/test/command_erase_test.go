@@ -56,6 +56,50 @@ func TestCommandsErase(t *testing.T) {
 	s.wantRows(secrets)
 }
 
+// A dead letter outlives its raw record, which is deleted after its retention. It is erased all the same.
+func TestCommandsEraseLetterWithoutRecord(t *testing.T) {
+	t.Parallel()
+	s := serve(t, tidemarktest.NewDB(t))
+	const acme = `{"metadata": {"producer": "shop", "tenant": "acme", "context": {"customer": 4711}}}`
+	for key, changes := range map[string]string{"a": acme, "b": acme, "c": ""} {
+		equal(t, key, s.run(s.envelope(key, `{"id": 1, "cents": 0}`, changes)).String(), "failed_terminal sql.constraint")
+	}
+	s.exec(`select tidemark.dead_letter_discard(id, 'why') from tidemark.dead_letter;
+		delete from tidemark.command_claim;
+		update tidemark.command_record set recorded_at = recorded_at - interval '91 days'`)
+	s.wantRows(`select action from tidemark.maintain() where object = 'command_record'`, "forgot")
+	s.wantRows(`select id::text from tidemark.command_record`)
+	const left = `select event_snapshot ->> 'idempotency_key' from tidemark.dead_letter where source = 'commands' and event_snapshot ->> 'service' = $1
+		and (event_snapshot ? 'context' or not event_snapshot -> 'payload' ? 'erased' or error_detail <> 'erased') order by 1`
+	equal(t, "before", column[string](s.session, left, s.name), []string{"a", "b", "c"})
+
+	// Letters of events are not read, whatever the server believes of them.
+	s.exec(`select tidemark.route_set('r', '{"domain": "commands", "target_kind": "webhook", "target_ref": "https://example.com/", "options": {"unsigned": true}}')`)
+	s.exec(`alter table tidemark.dead_letter set (autovacuum_enabled = off); analyze tidemark.dead_letter`)
+	s.exec(`insert into tidemark.dead_letter (idempotency_key, worker_id, route_id, seq, event_id, event_snapshot, error_code)
+		select 'many ' || n, w.id, r.id, n, gen_random_uuid(), '{}', 'x'
+		from tidemark.worker w, tidemark.outbound_route r, generate_series(1, 2000) n where w.worker = 'default' and r.route_code = 'r'`)
+	const erase = `select concat_ws(' ', claims, records, dead_letters, complete) from tidemark.commands_erase($1, 'why', `
+	for _, statistics := range []string{"old", "new"} {
+		if n := s.readsOf("dead_letter", func() {
+			equal(t, "counted", one[string](s.session, erase+`tenant => 'acme', dry_run => true)`, s.name), "0 0 2 t")
+		}); n > 20 {
+			t.Errorf("statistics are %s: %d letters are read", statistics, n)
+		}
+		s.exec(`analyze tidemark.dead_letter; discard plans`)
+	}
+
+	equal(t, "other tenant", one[string](s.session, erase+`tenant => 'else')`, s.name), "0 0 0 t")
+	equal(t, "before they failed", one[string](s.session, erase+`before => now() - interval '1 hour')`, s.name), "0 0 0 t")
+	equal(t, "a part", one[string](s.session, erase+`tenant => 'acme', most => 1)`, s.name), "0 0 1 f")
+	equal(t, "the rest", one[string](s.session, erase+`tenant => 'acme', most => 1)`, s.name), "0 0 1 f")
+	equal(t, "no more", one[string](s.session, erase+`tenant => 'acme', most => 1)`, s.name), "0 0 0 t")
+	equal(t, "after", column[string](s.session, left, s.name), []string{"c"})
+	equal(t, "of a key", one[string](s.session, erase+`key => 'c')`, s.name), "0 0 1 t")
+	equal(t, "in the end", column[string](s.session, left, s.name), []string{})
+	s.wantRows(`select (sum((after ->> 'dead_letters')::integer))::text from tidemark.audit where action = 'commands_erase'`, "3")
+}
+
 // A replay and an erasure take turns: neither waits for the other in a circle, and a replay parks no payload that was erased.
 func TestCommandsEraseBesideReplay(t *testing.T) {
 	t.Parallel()

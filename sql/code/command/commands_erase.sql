@@ -22,6 +22,7 @@ declare
     keys text[];
     ids bigint[];
     letters bigint[];
+    alone bigint[];
 begin
     if coalesce(btrim(commands_erase.reason), '') = '' then
         raise exception using errcode = 'TM005', message = 'erasing commands needs a reason';
@@ -31,7 +32,8 @@ begin
     elsif coalesce(most, 0) not between 1 and 100000 then
         raise exception using errcode = 'TM005', message = 'most must be from 1 to 100000';
     elsif not exists (select from tidemark.service s where s.service = commands_erase.service)
-        and not exists (select from tidemark.command_claim m where m.service = commands_erase.service) then
+        and not exists (select from tidemark.command_claim m where m.service = commands_erase.service)
+        and not exists (select from tidemark.command_letters_alone(commands_erase.service, null, null, null, 1)) then
         raise exception using errcode = 'TM004', message = format('there is no service "%s"', commands_erase.service),
             hint = 'Services: select service from tidemark.service;';
     end if;
@@ -64,11 +66,15 @@ begin
         cross join generate_series(0, r.replays) n
         join tidemark.dead_letter l on l.idempotency_key = tidemark.command_letter_key(r.id, n)
         where r.id = any (ids) and r.why = 'dead_letter');
+    alone := array(select tidemark.command_letters_alone(
+        commands_erase.service, commands_erase.tenant, commands_erase.key, commands_erase.before,
+        case when not dry_run then most end));
+    letters := letters || alone;
     claims := cardinality(keys);
     records := cardinality(ids);
     dead_letters := cardinality(letters);
-    complete := dry_run or greatest(claims, records) < most;
-    if dry_run or claims + records = 0 then
+    complete := dry_run or greatest(claims, records, cardinality(alone)) < most;
+    if dry_run or claims + records + dead_letters = 0 then
         return;
     end if;
     update tidemark.command_claim m
@@ -98,9 +104,11 @@ comment on function tidemark.commands_erase(text, text, text, text, timestamptz,
     'Erases what is kept of commands of a service: of a tenant, of an idempotency key, older than a time, or what fits '
     'all that is given. Stored results and raw records become {"erased": time}, messages "erased"; keys, states, times '
     'and places stay, so nothing runs twice, and a duplicate hears the erased result. Dead letters lose payload and '
-    'error text, and open ones are discarded. Parked commands stay, and are counted as waiting. At most so many claims '
-    'and records: until complete call it again, in a transaction of its own. dry_run counts all. Results and dead '
+    'error text, also those that have outlived their raw record, and open ones are discarded. Parked commands stay, '
+    'and are counted as waiting. At most so many claims, '
+    'records and letters without a record: until complete call it again, in a transaction of its own. dry_run counts '
+    'all. Results and dead '
     'letters in the log are events of the domain commands: tidemark.events_erase. A record that could not be read has '
-    'no tenant. Reads all claims of the service. Raises TM004, TM005.';
+    'no tenant. Reads all claims of the service, and all dead letters of commands. Raises TM004, TM005.';
 grant execute on function tidemark.commands_erase(text, text, text, text, timestamptz, boolean, integer)
     to tidemark_admin;
