@@ -104,7 +104,7 @@ func captureAttach() cli.Command {
 as the table's owner. It shows the SQL before it runs it. It waits 3 seconds for a busy table, and tries 5 times.`,
 		Flags: func(flags *pflag.FlagSet) {
 			flags.BoolVar(&dryRun, "dry-run", false, "only show the SQL")
-			flags.BoolVar(&always, "always", false, "capture replicated changes too (ENABLE ALWAYS)")
+			flags.BoolVar(&always, "always", false, "also fire where session_replication_role is replica (ENABLE ALWAYS)")
 		},
 		Run: func(ctx context.Context, s *cli.Session) error {
 			return changeTable(ctx, s, "attached", dryRun,

@@ -54,7 +54,7 @@ func generate(t *testing.T) object {
 	kinds["worker"]["properties"].(object)["source"].(object)["enum"] = []string{"outbox", "table"}
 	texts := object{"type": "array", "items": object{"type": "string"}}
 	add("domain", "emitters", "Roles that may emit into the domain, which must be restricted. Left out: as they are.", clone(texts))
-	add("capture", "trigger", "attached: the table has the trigger of capture; always: it fires for replicated changes too. Left out: as it is.",
+	add("capture", "trigger", "attached: the table has the trigger of capture; always: it also fires where session_replication_role is replica. Left out: as it is.",
 		object{"enum": []string{"attached", "always"}})
 	add("source", "table", "The table, as schema.table; what is not in small letters is quoted.", object{"type": "string"})
 	kinds["source"]["required"] = append(kinds["source"]["required"].([]string), "table")

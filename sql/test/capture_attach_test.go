@@ -130,13 +130,24 @@ func TestCaptureCheck(t *testing.T) {
 	s := captured(t, "orders", `create table orders (id int primary key, n int, secret text)`)
 	const check = `select concat_ws('|', status, object, problem) from tidemark.capture_check()`
 	s.wantRows(check)
+	// A subscription without a publisher: the catalog says that it writes the table.
+	const (
+		subscribe = `set local allow_system_table_mods = on; create subscription nowhere connection 'host=nowhere.invalid dbname=x' publication p with (connect = false);
+			insert into pg_subscription_rel values ((select oid from pg_subscription where subname = 'nowhere'), `
+		enter  = `::regclass, 'r', null)`
+		parted = `create table parted (id int primary key) partition by range (id); create table parted_1 partition of parted for values from (0) to (9);
+			update tidemark.inbound_route set source_table = 'parted' where sql_event = 'insert'; select tidemark.capture_attach('parted', 'why'); `
+	)
 	for _, c := range []struct{ change, want string }{
 		{`alter table orders rename to sold`, "fail|route %insert|there is no table public.orders"},
 		{`update tidemark.inbound_route set enabled = false, source_table = 'later' where sql_event = 'insert'`, "warn|route %insert|there is no table public.later"},
 		{`create view seen as select 1; update tidemark.inbound_route set source_table = 'seen' where sql_event = 'insert'`, "fail|route %insert|public.seen is a view, not a table"},
 		{`drop trigger tidemark_capture_insert on orders`, "fail|route %insert|public.orders is not attached for insert%"},
+		{subscribe + `'public.orders'` + enter, "fail|table public.orders|subscription nowhere writes it: what is replicated makes no events%"},
+		{subscribe + `'public.orders'` + enter + `; update tidemark.inbound_route set enabled = false`, "warn|table public.orders|subscription nowhere writes it%"},
+		{parted + subscribe + `'public.parted_1'` + enter, "fail|table public.parted|subscription nowhere writes it%"},
 		{`alter table orders disable trigger tidemark_capture_update`, "fail|trigger tidemark_capture_update of public.orders|it is disabled%"},
-		{`alter table orders enable replica trigger tidemark_capture_update`, "fail|trigger tidemark_capture_update of public.orders|it fires for replicated changes only%"},
+		{`alter table orders enable replica trigger tidemark_capture_update`, "fail|trigger tidemark_capture_update of public.orders|it fires only where session_replication_role is replica%"},
 		{`create or replace trigger tidemark_capture_update after update on orders for each row execute function tidemark.capture_2()`, "fail|trigger tidemark_capture_update of public.orders|it differs from what attach makes%"},
 		{`update tidemark.inbound_route set payload_columns = '{m}' where sql_event = 'update'`, "fail|route %update|public.orders has no column m%"},
 		{`select tidemark.type_set('app', 'delete', '{"enabled": false}')`, "fail|route %delete|event type app/delete is not registered%"},

@@ -129,7 +129,8 @@ comment on function tidemark.capture_attach(regclass, text, boolean, boolean) is
     'Puts triggers on a table of the caller''s, one for each operation that has an inbound route, each with a function '
     'made for the table (tidemark.capture_make), and enables those that do not fire, which opens a gap for what they '
     'missed. Returns the SQL, one row for each statement. dry_run (default false): only returns the SQL. always '
-    '(default false): the triggers also fire for replicated changes. Gives up after waiting 3 s for the table (55P03): '
-    'call it again. Raises TM005 where the table cannot be attached or is attached already, 42501 for another '
-    'owner''s table.';
+    '(default false): the triggers also fire in sessions whose session_replication_role is replica; for what a '
+    'subscription writes PostgreSQL fires no such triggers, except in its first copy of a table and for a truncate. '
+    'Gives up after waiting 3 s for the table (55P03): call it again. Raises TM005 where the table cannot be attached '
+    'or is attached already, 42501 for another owner''s table.';
 grant execute on function tidemark.capture_attach(regclass, text, boolean, boolean) to tidemark_admin;

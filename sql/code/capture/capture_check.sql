@@ -94,10 +94,24 @@ as $$
                'it is a partition: what is written by the name of its parent is not captured', 'Attach the parent.'
         from (select distinct r.name from route r where r.attached and r.relispartition) x
         union all
+        -- A truncate fires its trigger, if that is enabled always.
+        select 'table ' || x.name, case when x.enabled then 'fail' else 'warn' end,
+               format('subscription %s writes it: what is replicated makes no events, since statement triggers do not '
+                      'fire for it', w.names),
+               'Capture it where it is written, or make it a source of safety declared.'
+        from (select r.name, r.relation, bool_or(r.enabled) as enabled from route r
+              where r.attached and r.sql_event <> 'truncate' group by 1, 2) x
+        cross join lateral (
+            select string_agg(distinct s.subname, ', ') as names
+            from pg_subscription_rel p join pg_subscription s on s.oid = p.srsubid
+            where p.srrelid in (select x.relation union all select t.relid from pg_partition_tree(x.relation) t
+                                union all select a.relid from pg_partition_ancestors(x.relation) a (relid))) w
+        where w.names is not null
+        union all
         select format('trigger %I of %I.%I', a.trigger_name, a.schema_name, a.table_name), 'fail',
                case when not a.as_attached then 'it differs from what attach makes: while its route is on, writers fail'
                     when a.enabled = 'D' then 'it is disabled: changes make no events'
-                    else 'it fires for replicated changes only: other changes make no events' end,
+                    else 'it fires only where session_replication_role is replica: other changes make no events' end,
                case when a.as_attached then format('As its owner: tidemark capture attach %I.%I --reason …',
                                                    a.schema_name, a.table_name)
                     else format('tidemark capture detach %I.%I, and attach it again', a.schema_name, a.table_name) end
